@@ -100,7 +100,7 @@ impl Info {
     }
 }
 
-/// A collective and the machine, or part of a machine, on which its schedule will run.
+/// A collective and the machine part that runs its schedule.
 #[derive(Clone, Copy, Debug)]
 pub struct Case<'a> {
     pub collective: Collective,
@@ -209,7 +209,7 @@ impl<'a> Case<'a> {
         u64::from(elements) * self.collective.element_bytes()
     }
 
-    /// Returns the case of another collective with the same elements on the same machine.
+    /// Returns the case with another collective.
     #[must_use]
     pub fn with(&self, kind: Kind, root: u32) -> Case<'a> {
         Case { collective: Collective { kind, root, ..self.collective }, ..*self }

@@ -45,9 +45,8 @@ pub(crate) fn line_names() -> impl Iterator<Item = &'static str> {
     ALGORITHMS.iter().filter(|a| a.line_tree().is_some()).map(|a| a.name())
 }
 
-/// Resolves a name in a case: the name of a reduce, for an allreduce, means `reduce-broadcast` with that reduce; the
-/// name of a tree on a line, on a grid, means `x-y` with that tree in both dimensions, and `ring` means `x-y-allreduce`
-/// with rings in both.
+/// Resolves a name in a case: for an allreduce, a reduce means `reduce-broadcast` with that reduce; on a grid, a tree
+/// on a line means `x-y` with that tree in both dimensions, and `ring` means `x-y-allreduce` with rings.
 ///
 /// # Errors
 /// Returns an error if the name or a parameter is unknown, a parameter contradicts the name, or the case is not

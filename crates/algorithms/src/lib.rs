@@ -13,7 +13,7 @@
 //! would rotate the operands. The reduce of an allreduce accumulates in the output, so inner PEs need no scratch
 //! memory.
 
-// Numbers that are too large for their types are refused when they are read; see `unisono_base::narrow`.
+// Numbers too large for their types are refused when they are read; see `unisono_base::narrow`.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_sign_loss))]
 
 mod algorithm;

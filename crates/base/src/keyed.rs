@@ -11,15 +11,15 @@ use serde::{
 
 /// Reads a value in which each struct, at any depth, is an object.
 ///
-/// Serde reads enums with `untagged` or `tag` from a copy of the input, which [`read`] does not see, so fields of such
-/// a type state [`object`] or [`optional`] in `deserialize_with`.
+/// Serde reads enums with `untagged` or `tag` from a copy of the input, so fields of such a type state [`object`] or
+/// [`optional`] in `deserialize_with`.
 ///
 /// Returns the errors of the source, and an error for an array in place of a struct.
 pub fn read<'de, D: Deserializer<'de>, T: Deserialize<'de>>(source: D) -> Result<T, D::Error> {
     T::deserialize(self::source(source))
 }
 
-/// Wraps a source so that a reader inside another reader applies the rule of [`read`].
+/// Returns a source for [`read`] within another reader.
 pub fn source<'de, D: Deserializer<'de>>(source: D) -> impl Deserializer<'de, Error = D::Error> {
     Keyed(source)
 }

@@ -172,7 +172,7 @@ thread_local! {
 /// The bytes of memory admitted for all items that run at the same time.
 static HELD: AtomicU64 = AtomicU64::new(0);
 
-/// The payload with which an item unwinds if its memory does not fit beside that of the items that run.
+/// The payload with which an item unwinds whose memory does not fit beside others.
 pub(crate) struct Crowded;
 
 /// Admits the bytes of an item beside those of the other items that run, or unwinds with the payload [`Crowded`].
@@ -203,8 +203,8 @@ pub(crate) fn beside<R>(item: impl FnOnce() -> R) -> R {
     item()
 }
 
-/// Runs an item and returns its value and steps. `earlier` has the steps of other items, which the item's own count
-/// lacks; the item's steps are added. If the sum becomes large, one note is sent, as if one count had all steps.
+/// Runs an item and returns its value and steps, which are added to `earlier`, the steps of other items. One note is
+/// sent if the sum becomes large.
 pub(crate) fn after_others<R>(earlier: &AtomicU64, item: impl FnOnce() -> (R, u64)) -> (R, u64) {
     /// Puts the outer value back, also when `item` unwinds.
     struct Restore(bool);

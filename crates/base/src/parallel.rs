@@ -30,7 +30,7 @@ const PATIENCE: Duration = Duration::from_millis(2);
 /// The interval at which a caller that waits for its threads tests whether the user asked to stop.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// The bytes of the stack of a thread: as many as a main thread has on Linux.
+/// The bytes of a thread's stack, as for a main thread on Linux.
 const STACK_BYTES: usize = 8 << 20;
 
 /// True if all work stays on the threads of its callers.
@@ -152,7 +152,7 @@ impl Drop for End<'_> {
 }
 
 /// Returns the values of `work` for all items; most values are computed before this function returns. This thread
-/// computes the first items alone, because threads do not pay if all items together are short.
+/// computes the first items alone, in case all together are short.
 pub fn map<'a, T: Sync, R: Send + 'a>(
     items: &'a [T],
     work: impl Fn(&T) -> R + Sync + 'a,
@@ -196,8 +196,8 @@ fn map_after<'a, T: Sync, R: Send + 'a>(
     let mut items = items.iter();
     iter::from_fn(move || {
         let item = items.next()?;
-        // If an item's steps exceed the limit together with those of the items before, the item is computed again here,
-        // where the limit refuses it as on one thread.
+        // An item whose steps exceed the limit after those before it is computed again here, and refused as on one
+        // thread.
         match done.next().flatten().filter(|(_, steps)| limits::has_left(*steps)) {
             Some((value, steps)) => {
                 limits::add(steps);
@@ -222,7 +222,7 @@ pub fn both<A: Send, B: Send>(a: impl Fn() -> A + Sync, b: impl Fn() -> B + Sync
     (a, b)
 }
 
-/// A guard of a thread that has not ended, which wakes the caller at the end.
+/// A guard of a running thread, which wakes the caller at the end.
 struct Running<'a> {
     _core: Core,
     running: &'a AtomicUsize,

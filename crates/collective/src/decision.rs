@@ -129,8 +129,8 @@ impl DecisionTable {
         &self.rows
     }
 
-    /// Returns the index of the row that serves a call. A row for the call's ranks per node precedes a row for any; a
-    /// row for operators that commute precedes a row for every operator, which serves them too.
+    /// Returns the index of the row that serves a call. A row for the call's ranks per node precedes one for any; rows
+    /// for every operator also serve operators that commute.
     pub fn find(
         &self,
         kind: Kind,

@@ -128,7 +128,7 @@ impl Collective {
         Ok(Self { unit: narrow(unit), ..Self::new(kind, ranks, elements / unit, root, operator, dtype)? })
     }
 
-    /// Returns the bytes of one element of the buffers, which may stand for several of the caller's.
+    /// Returns the bytes of one element of the buffers.
     pub fn element_bytes(&self) -> u64 {
         self.dtype.bytes() * u64::from(self.unit)
     }
@@ -183,7 +183,7 @@ impl Collective {
     pub fn required(&self, rank: u32) -> impl Iterator<Item = Required> + use<> {
         let (n, p) = (self.elements, self.ranks);
         let len = self.output_len(rank);
-        // An output of a gather, an allgather or an alltoall has one block for each rank; other outputs are one block.
+        // Outputs of gather, allgather and alltoall have one block per rank, others one block.
         let (blocks, block) = match self.kind {
             Kind::Gather | Kind::Allgather | Kind::Alltoall if len > 0 => (p, n),
             _ => (u32::from(len > 0), len),

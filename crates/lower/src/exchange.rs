@@ -2,8 +2,8 @@
 
 use std::{fmt, sync::Arc};
 
-/// Messages of `bytes` bytes that every rank sends to one other rank, `repeat` messages in sequence. A rank sends the
-/// next message when it has received the previous message of its own sender.
+/// Messages of `bytes` bytes that every rank sends to one other rank, `repeat` in sequence. A rank sends the next
+/// message once it has received one.
 #[derive(Clone)]
 pub struct Flow {
     to: Arc<dyn Fn(u32) -> u32 + Send + Sync>,
@@ -64,8 +64,8 @@ impl Trees {
     }
 
     /// Returns the time in ns, if a host works `host_ns` on each message that it sends or receives, and notices an
-    /// arrival `signal_ns` late. The time is the end of the timetable, or the work of the busiest host and its
-    /// reductions, if these take longer; plus the delays of signals along the longest chain.
+    /// arrival `signal_ns` late. The time is the end of the timetable, or the work of the busiest host if longer, plus
+    /// the signals of the longest chain.
     pub fn time_ns(&self, host_ns: f64, signal_ns: f64, reduce_ns_per_byte: f64) -> f64 {
         let hosts = self.messages_of_rank as f64 * host_ns + self.reduced as f64 * reduce_ns_per_byte;
         self.end_ns.max(hosts) + f64::from(self.messages) * signal_ns

@@ -18,12 +18,12 @@ pub struct GridPlacement {
     /// The color of each stream, as an index from 0 into the machine's colors that are not reserved. Empty: lowering
     /// allocates all colors.
     pub colors: Vec<u8>,
-    /// Cycles between two consecutive elements that a leaf sends; 1 is the speed of the datapath. If leaves send faster
-    /// than their readers read, they fill queues of routers, and PEs farther along receive elements too early.
+    /// Cycles between two consecutive elements that a leaf sends; 1 is the speed of the datapath. Leaves that run ahead
+    /// fill the queues of routers, and other PEs receive elements too early.
     pub pace: u16,
-    /// Elements that a PE reads from one stream before it reads from the next stream, if an instruction combines
-    /// several. The PE stores the partial results of these elements. With 1, the PE alternates after each element; with
-    /// the length of the vector, it reads whole vectors.
+    /// Elements that a PE reads from one stream before the next stream, if an instruction combines several. The PE
+    /// stores the partial results of these elements. With 1, streams alternate after each element; with the vector's
+    /// length, after whole vectors.
     pub chunk: u32,
 }
 
@@ -49,12 +49,12 @@ impl GridPlacement {
         self.colors.get(stream.index()).copied().filter(|&c| c != ANY_COLOR)
     }
 
-    /// Returns the shape of the grid as users write it: the length of a line, or rows and columns.
+    /// Returns the grid as users write it: a length, or rows and columns.
     pub fn shape(&self) -> Shape {
         if self.grid.rows == 1 { Shape::line(self.grid.cols) } else { Shape::rect(self.grid.rows, self.grid.cols) }
     }
 
-    /// Makes a placement on a grid that a user or a file states, and checks its size.
+    /// Makes a placement on a grid from input, whose size it checks.
     ///
     /// # Errors
     /// Returns an error if the grid has no PEs, or more PEs than a schedule can have nodes.

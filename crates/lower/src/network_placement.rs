@@ -16,7 +16,7 @@ use crate::placement::{refuse, refuse_kind};
 
 const CODE: &str = "placement-machine";
 
-/// Reports the errors of a placement: a size that differs from the schedule's, and contradictions to the machine.
+/// Reports the errors of a placement: a wrong size, and contradictions to the machine.
 pub(crate) fn check_on(schedule: &Schedule, machine: Option<&Machine>, nodes: &[u32], found: &mut Diagnostics) {
     let wanted = schedule.node_count();
     if nodes.len() != wanted {

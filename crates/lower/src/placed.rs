@@ -59,8 +59,8 @@ pub struct File {
 }
 
 impl File {
-    /// Returns the errors of the placement: those against the schedule and those against the machine. If there is a
-    /// machine and no placement, all nodes of the schedule must be ranks.
+    /// Returns the contradictions of the placement to the schedule and to the machine. On a machine without a
+    /// placement, all nodes must be ranks.
     pub fn check(&self) -> Vec<Diagnostic> {
         let mut found = Diagnostics::default();
         if let Some(placement) = &self.placement {

@@ -73,8 +73,7 @@ pub fn dimension_ordered(grid: Grid, source: u32, sinks: &[u32], rows_first: boo
         if rows_first { [Direction::West, Direction::East] } else { [Direction::North, Direction::South] };
     let [up, down] = if rows_first { [Direction::North, Direction::South] } else { [Direction::West, Direction::East] };
     let (across, along) = split(source);
-    // For each line perpendicular to the first leg, the least and the greatest coordinate that the tree reaches on the
-    // line.
+    // For each line perpendicular to the first leg, the least and greatest coordinate of the tree.
     let lines = if rows_first { grid.cols } else { grid.rows };
     let mut reach: Vec<Option<(u32, u32)>> = vec![None; lines as usize];
     for &sink in sinks {

@@ -1,8 +1,7 @@
 //! The quantities from which cost models of a wafer compute the time of one phase of a placed schedule.
 //!
-//! Source: "Near-Optimal Wafer-Scale Reduce", section 3, Table 1. `max_link_load` and `datapath` are not in the paper:
-//! without them, the average load of links and the count of wavelets can imply a time that no link or datapath
-//! achieves.
+//! Source: "Near-Optimal Wafer-Scale Reduce", section 3, Table 1. `max_link_load` and `datapath` are added here,
+//! because averages over links and counts of wavelets can imply a time that no link or datapath achieves.
 
 use serde::Serialize;
 
@@ -26,8 +25,7 @@ pub struct Terms {
     pub datapath: f64,
 }
 
-/// A time that an algorithm states itself, because it is more precise than the time that a model computes from the
-/// terms.
+/// A time that an algorithm states, more precise than a model computes from its terms.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Sharper {
     /// The cycles of the phase without those of the depth. They replace `max(C, E/N + L)`.
@@ -41,8 +39,8 @@ pub struct Phase {
     pub name: String,
     pub terms: Terms,
     pub sharper: Option<Sharper>,
-    /// Cycles of the phase if every PE receives from one child after the other; None if the algorithm does not state
-    /// them. The model `links` uses these cycles instead of its own formula.
+    /// Cycles of the phase if every PE receives from its children one after the other, if the algorithm states them;
+    /// the model `links` uses them.
     pub in_turn: Option<f64>,
     /// The parameters that the algorithm chose, as text for reports.
     pub note: Option<String>,

@@ -1,11 +1,10 @@
 //! Decision tables as files for the user's own library. A target is one file in `targets/`, registered in [`TUNINGS`];
-//! its head states the grammar and the source. If a row's algorithm or parameters have no counterpart among the names
-//! of the target, the file leaves the calls of the row to the library's own choice, and the export reports the row.
-//! Names and ranges are checked against those of the library before they are written, because a library that reads a
-//! wrong name falls back without a message. Begin with [`Tuning::write`], then read `region`, which presents a table to
-//! all targets, and one target.
+//! its head states the grammar and the source. A row without a counterpart among the target's algorithms and parameters
+//! is left to the library's own choice, and the export reports it. Names and ranges are checked against those of the
+//! library before they are written, because a library that reads a wrong name falls back without a message. Begin with
+//! [`Tuning::write`], then read `region`, which presents a table to all targets, and one target.
 
-// Numbers that are too large for their types are refused when they are read; see `unisono_base::narrow`.
+// Numbers too large for their types are refused when they are read; see `unisono_base::narrow`.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_sign_loss))]
 
 #[doc(hidden)]
@@ -59,14 +58,13 @@ pub struct Spread {
     pub network_reduces: bool,
 }
 
-/// A target: the format of the file by which one library chooses its algorithms.
+/// The format of a file by which a library chooses its algorithms.
 pub trait Tuning: Sync {
     fn name(&self) -> &'static str;
     fn summary(&self) -> &'static str;
     /// Returns the source of the names and the grammar.
     fn reference(&self) -> &'static str;
-    /// Returns whether the file must contain the library's complete table besides our rows, so that [`Self::write`]
-    /// needs that table.
+    /// Returns whether the file contains the library's complete table, which [`Self::write`] then needs.
     fn needs_table(&self) -> bool {
         false
     }

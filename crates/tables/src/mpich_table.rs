@@ -22,7 +22,7 @@ pub struct LibraryTable {
     pub algorithms: BTreeSet<String>,
 }
 
-/// The most nesting that is accepted; no table of MPICH has as much.
+/// The most nesting that is accepted.
 const DEEPEST: u32 = 64;
 /// The most bytes of a table in a library.
 const LONGEST: usize = 1 << 20;
@@ -164,7 +164,7 @@ impl Reader<'_> {
                 return Err(self.wrong("'\"'"));
             }
             let from = self.at;
-            // A key ends at a character that JSON escapes, because the keys of a table have no escapes.
+            // Keys of a table have no escapes.
             while self.text.get(self.at).is_some_and(|b| !matches!(b, b'"' | b'\\' | 0..=31)) {
                 self.at += 1;
             }

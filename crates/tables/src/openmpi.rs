@@ -10,7 +10,7 @@ use crate::{
     region::{Counterpart, Region, Settings, TellsNodes, View, any_operator, of_all, plain, same, with},
 };
 
-/// The bytes that Open MPI compares with the sizes of a rule: those of one rank, or of all ranks together.
+/// The bytes that Open MPI compares: those of one rank, or of all together.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Size {
     OfOne,
@@ -137,7 +137,7 @@ fn knomial(params: &[(String, String)], ranks: u32) -> Result<Settings, String> 
     }
 }
 
-/// Accepts a tree in which the root sends to all other ranks itself: its radix is at least the number of ranks.
+/// Accepts a tree in which the root sends to all other ranks itself.
 fn flat(params: &[(String, String)], ranks: u32) -> Result<Settings, String> {
     let (radix, others) = apart("radix", params);
     if radix.and_then(|radix| radix.parse::<u32>().ok()).is_none_or(|radix| radix < ranks) {
@@ -155,7 +155,7 @@ fn apart(name: &str, params: &[(String, String)]) -> (Option<String>, Vec<(Strin
 /// The bytes of a segment of `pipelined-chain` and `binary-tree` without the parameter `segment`.
 pub const DEFAULT_SEGMENT: u32 = 8192;
 
-/// Returns the length of a segment in bytes, from the parameter `segment` or [`DEFAULT_SEGMENT`].
+/// Returns the bytes of a segment, by default [`DEFAULT_SEGMENT`].
 fn segment(params: &[(String, String)], _: u32) -> Result<Settings, String> {
     match params {
         [(name, value)] if name == "segment" => match value.parse::<u32>() {

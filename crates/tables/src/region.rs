@@ -102,8 +102,8 @@ impl<'a> View<'a> {
         view
     }
 
-    /// Of the rows with ranks per node that the target cannot express, changes those with the most ranks per node to
-    /// rows for any placement, and drops the others. If the table has rows for any placement itself, all are dropped.
+    /// Drops rows for ranks per node that the target cannot express, except that rows with the most ranks per node
+    /// become rows for any placement, unless the table has such rows.
     fn place(&mut self, tells_nodes: TellsNodes) {
         let rows = self.table.rows().to_vec();
         let said = |row: &Row| row.per_node.is_none_or(|n| tells_nodes(row.ranks, n));
@@ -148,8 +148,7 @@ impl<'a> View<'a> {
         })
     }
 
-    /// Returns the target's algorithm for a row, `None` if the row names the library's own choice, or the reason why
-    /// the target has no such algorithm.
+    /// Returns the target's algorithm for a row, `None` for the library's own choice, or the reason why there is none.
     fn counterpart(&self, row: &Row) -> Result<Option<(&'static str, Settings)>, String> {
         let Choice::Algorithm { name, params } = &row.choice else { return Ok(None) };
         // Each of several counterparts accepts different parameters or numbers of ranks.
@@ -193,8 +192,7 @@ impl<'a> View<'a> {
         all.into_iter().rev().collect()
     }
 
-    /// Returns ascending regions of one choice each, which cover all sizes `0 ..= u64::MAX`, from the rows for any
-    /// ranks per node.
+    /// Returns ascending regions of one choice each, which cover all sizes, for any ranks per node.
     pub fn regions(&mut self, kind: Kind, ranks: u32, class: OperatorClass) -> Vec<Region> {
         self.regions_on(kind, ranks, None, class)
     }

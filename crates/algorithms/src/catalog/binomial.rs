@@ -230,9 +230,9 @@ impl RankAlgorithm for Binomial {
         })
     }
 
-    /// Returns the plain tree, its segments, and other radices: several for short vectors if messages of a rank
-    /// overlap; for broadcasts and reduces of few ranks, at any length, the radix of MPI libraries and the radix with
-    /// which the root sends to all others, because ranks that share memory or cores gain from few rounds.
+    /// Returns segments and other radices: several for short vectors if messages of a rank overlap; for broadcasts and
+    /// reduces of few ranks also the radix of MPI libraries and one with which the root sends to all, because ranks
+    /// that share memory or cores gain from few rounds.
     fn candidates(&self, case: &Case) -> Vec<Params> {
         let (c, prices) = (&case.collective, case.ranks());
         let occupied_ns = prices.issue_ns + case.bytes(c.elements) as f64 * prices.ns_per_byte;

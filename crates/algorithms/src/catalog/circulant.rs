@@ -52,8 +52,8 @@ const INFO: Info = Info {
 
 const MOST_BLOCKS: u32 = 1 << 20;
 
-/// The factor of the number of blocks on a network: messages share links, so shorter blocks are better than the prices
-/// of one message suggest.
+/// The factor of blocks on a network: messages share links, so blocks should be shorter than the prices of one message
+/// suggest.
 const MORE_ON_NETWORKS: u32 = 4;
 /// The most instructions of all candidates whose numbers of blocks are near the best number.
 const MOST_TRIED: u64 = 1 << 18;

@@ -254,8 +254,7 @@ impl RankAlgorithm for ConcurrentFlow {
         &INFO
     }
 
-    /// Checks that the network has the trees, and that the blocks that a rank forwards or packs fit into scratch
-    /// memory.
+    /// Checks that trees exist, and that forwarded and packed blocks fit into scratch memory.
     fn check(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
         if case.collective.ranks < 2 {
             return fabric(case).map(|_| ());

@@ -1,7 +1,7 @@
 //! Quad two-phase: the layout of quad-chain with two phases on each line, a chain in each group of S PEs, then a chain
 //! over the groups' ends. The ends are shifted from line to line, from tree to tree, and in the lines that merge other
-//! lines, so that a PE is the end of few groups: on a wafer each child of a PE needs one of 8 input queues, and the
-//! flood of an allreduce needs one too.
+//! lines, so that a PE is the end of few groups: on a wafer each child, and the flood of an allreduce, needs one of a
+//! PE's 8 input queues.
 //!
 //! T is about 1.5 B + 3 n + 20 sqrt(n) on n x n with S = sqrt(n).
 //! Source: this project; the paper leaves 2D open (section 7.5).

@@ -62,8 +62,7 @@ fn part<'a>(
     }
     let mut rest = params.only(|k| !["root", "reduce", "broadcast"].contains(&k));
     if !case.offers().contains(&Means::Grid) {
-        // A parameter is passed only to algorithms that have it, because the two algorithms may have different
-        // parameters.
+        // The two algorithms may have different parameters.
         let own = find(name)?.info().params;
         rest = rest.only(|k| own.iter().any(|p| p.name == k));
     }

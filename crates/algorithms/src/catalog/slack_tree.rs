@@ -53,8 +53,8 @@ const INFO: Info = Info {
     ..Info::ON_GRID
 };
 
-/// The most cycles by which a top may be worse than the best PE for it, if links or other trees gain. The top of a
-/// region is the PE that receives from the rest of the region.
+/// The most cycles by which a top, the PE that receives from the rest of its region, may be worse than the best, if
+/// links or other trees gain.
 const TOLERANCE: f64 = 15.0;
 /// The number of rows, and of columns, that are tried for a top.
 const PLACES: usize = 8;
@@ -69,7 +69,7 @@ const LONGEST: u64 = 96;
 /// The lengths of the longer side for which a plan considers four trees with chains: measured from 48; planning is slow
 /// above 256.
 const CHAINED: std::ops::RangeInclusive<u32> = 48..=256;
-/// The value of `chains` of these four trees; with 60 to 100 cycles the time is the same within 1 %.
+/// The `chains` of these trees: 60 to 100 cycles take the same time within 1 %.
 const CHAINS: u32 = 80;
 /// The cycles that a message waits for other lanes of a PE, if there are chains.
 const WAIT: u32 = 2;
@@ -383,8 +383,8 @@ impl GridTrees for SlackTree {
         trees(case, params)
     }
 
-    /// Returns the steps of the search for paths around full links, which is most of the work; it grows with the sides
-    /// and falls with the children. Measured on up to 757 x 996 PEs.
+    /// Returns measured steps, mostly of the search for paths around full links, which grows with the sides and falls
+    /// with the children (up to 757 x 996 PEs).
     fn growth_steps(&self, case: &Case, params: &Params) -> u128 {
         const A_PE: u128 = 20_000;
         const A_PE_BY_SIDE: u128 = 40;

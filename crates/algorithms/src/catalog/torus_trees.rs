@@ -8,8 +8,8 @@
 //!
 //! A reduce is the broadcast in reverse. Leaves of a tree wait for no message, and an interface sends few messages at a
 //! time, in posting order: a rank that posts all chunks of the trees in which it is a leaf would delay the chunks of
-//! its other trees. So a leaf sends a chunk no earlier than in the reversed broadcast, measured by the chunks that the
-//! rank has sent in its other trees.
+//! its other trees. So a leaf sends a chunk no earlier than in the reversed broadcast, measured by the chunks of the
+//! rank's other trees.
 //!
 //! Source: arc-disjoint spanning trees, Edmonds (1973); the trees: [`crate::ranks::torus_trees`] and, of boards that
 //! switches join, [`crate::ranks::board_trees`].
@@ -77,8 +77,7 @@ fn parents(case: &Case, params: &Params) -> Result<[Vec<u32>; TREES], AlgorithmE
         return Err(AlgorithmError::Unsupported { algorithm: INFO.name, reason });
     };
     let (row, column) = (case.collective.root / columns, case.collective.root % columns);
-    // Ranks of a board stay together: the shift is by whole boards of two ranks per side, with the two ranks swapped
-    // for an odd root.
+    // The shift is by whole boards of two ranks per side, swapped for an odd root.
     let along = |at: u32, root: u32, side: u32| {
         if on_boards { ((at + root / 2 * 2) % side) ^ (root % 2) } else { (at + root) % side }
     };

@@ -7,8 +7,8 @@
 //! * **allgather**: a PE sends its own block first, then the arriving blocks, nearest PE first. P-1 blocks must enter
 //!   each PE, and its datapath works (P+1) B cycles. The PEs in the middle wait in the first half of the time and work
 //!   for both directions in the second half, so long blocks take about P/2 B more.
-//! * **reduce-scatter**: the sum for the farthest PE starts first. With long blocks only the upward direction does so,
-//!   and downward the sum for the nearest PE starts first, so that no PE works for both directions at a time.
+//! * **reduce-scatter**: the sum for the farthest PE starts first. With long blocks, downward, the sum for the nearest
+//!   PE starts first, so that no PE works for both directions at a time.
 //! * **alltoall**: a PE sends its blocks, nearest PE first, and then relays the blocks that arrive from farther PEs.
 //!   The link in the middle carries P^2/4 B wavelets in each direction, and its PEs take P^2/2 B operations. With long
 //!   blocks the PEs of one direction send one after the other, which takes 3/4 P^2 B.

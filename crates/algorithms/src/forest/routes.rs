@@ -98,9 +98,9 @@ impl Ways {
     }
 }
 
-/// Returns the number of cycles, in each round of one element of every tree, in which a link must stay free. Streams of
-/// four trees wait for each other at links that are busy in every cycle: with a free cycle, four slack trees on 112 x
-/// 112 PEs take 1006 cycles for 512 elements instead of 1069, and 488 for 128 elements instead of 496.
+/// Returns the cycles of each round of one element of every tree in which a link must stay free. Streams of four trees
+/// wait for each other at links that are busy in every cycle: with a free cycle, four slack trees on 112 x 112 PEs take
+/// 1006 cycles for 512 elements instead of 1069, and 488 for 128 elements instead of 496.
 pub fn spare_turns(trees: u32) -> u32 {
     u32::from(trees > 3)
 }

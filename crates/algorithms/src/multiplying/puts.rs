@@ -66,8 +66,8 @@ impl Running {
         }
     }
 
-    /// Returns whether arrivals replace the rank's own value instead of being reduced with it: in an expand one rank
-    /// sends the result, and at the end of a merge the values of the members of a group together give the result.
+    /// Returns whether arrivals replace the rank's own value instead of being reduced with it: in an expand, and for
+    /// ranks set apart at the end of a merge.
     pub fn replaces(&self, rank: u32) -> bool {
         match self.stage {
             Stage::Expand { .. } => true,

@@ -126,8 +126,8 @@ impl Search {
     }
 
     /// Returns the merges with the least cost and, among these, the fewest ranks set apart. Fewer than five ranks have
-    /// none, and for some numbers of ranks no merge keeps the order. Ranks run ahead in a merge, so the times of the
-    /// returned merges differ on a machine.
+    /// none, and for some numbers of ranks no merge keeps the order. Their times on a machine differ, because ranks run
+    /// ahead.
     pub fn merges(&self) -> Vec<Best> {
         self.first_merge().map_or_else(Vec::new, |first| self.merges_from(&self.table(&first)))
     }

@@ -75,8 +75,7 @@ impl Trees {
             let other = of.trees[1 - way].1;
             let end = |board: u32| match board {
                 _ if board == begin / 2 => begin % 2,
-                // The tree that begins in a board has the end at which it begins. In line 0 the first tree enters only
-                // position 1 of the root's board.
+                // The tree that begins in a board keeps that end. In line 0 the first tree enters only position 1.
                 _ if board == other / 2 => 1 - other % 2,
                 _ => u32::from(way == 1),
             };
@@ -130,8 +129,7 @@ impl Trees {
         Some(depth)
     }
 
-    /// Adds one rank of `open.into` to its tree by a free port of the rank nearest to the root; returns whether there
-    /// was one.
+    /// Adds one rank to its tree by the free port nearest to the root; returns whether there was one.
     fn enter(&mut self, open: &mut Open) -> bool {
         let ways = open.into.iter().enumerate().flat_map(|(which, &(_, tree))| {
             let to = open.out.iter().enumerate().map(move |(port, &from)| (which, port, tree, from));

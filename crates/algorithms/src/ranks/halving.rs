@@ -22,8 +22,8 @@ pub struct Halving<'a, F> {
     pub start: F,
 }
 
-/// The most instructions of a schedule that is built to be timed. Its time is more exact than that of exchanges, which
-/// ignore that a rank may begin a stage before other ranks.
+/// The most instructions of a schedule that is built to be timed. Exchanges are less exact: they ignore that ranks may
+/// begin a stage early.
 pub const MOST_BUILT: u64 = 1 << 18;
 
 /// Returns the exchanges of a reduce-scatter of equal blocks, from the lowest bit up; `None` if the ranks are not a

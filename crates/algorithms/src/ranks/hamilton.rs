@@ -7,10 +7,10 @@
 //! (d mod rows, x1 mod columns).
 //!
 //! Otherwise one set of edges begins as all rows, the other as all columns. The swap of a unit square moves its two
-//! edges of rows to the set of the columns and its two edges of columns to the set of the rows. A swap joins its two
-//! rows if they were in different cycles, and likewise its two columns. With rows <= columns (else transposed), each
-//! gap between columns c and c + 1 has one square, in row s(c), so all columns are joined one by one. Squares c and c +
-//! 1 share an edge only if s is equal, so swaps do not affect each other.
+//! edges of rows to the columns, and its two edges of columns to the rows. A swap joins its two rows if they were in
+//! different cycles, and likewise its two columns. With rows <= columns (else transposed), each gap between columns c
+//! and c + 1 has one square, in row s(c), so all columns are joined one by one. Squares c and c + 1 share an edge only
+//! if s is equal, so swaps do not affect each other.
 //! * s(c) = c for c < rows - 1: these squares join all rows too, and suffice if rows = columns.
 //! * Then s(c) = 0, 1, 0, 1, ...: square 0 cuts the cycle of the joined rows in two, of which one has rows 0 and 1
 //!   beyond the gap, and square 1 joins the two cycles again.

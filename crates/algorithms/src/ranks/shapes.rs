@@ -13,11 +13,10 @@ use crate::{Case, ranks::Blocks};
 const CHUNKS: [u32; 5] = [1, 4, 16, 64, 256];
 const CHUNKS_ALIKE: [u32; 4] = [1, 2, 4, 8];
 const CHUNKS_OF_ONE: [u32; 6] = [1, 4, 16, 64, 256, 1024];
-/// How many of the smallest numbers of [`CHUNKS_OF_ONE`] are too few for an allreduce through one rank, in which sums
-/// go up while others go down.
+/// How many of [`CHUNKS_OF_ONE`] are too few for an allreduce through one rank, whose sums go up while others go down.
 const FEWEST_AT_ONCE: usize = 2;
-/// The least bytes of a vector for an allreduce through one rank. The time of shorter vectors is mostly latency; with
-/// one slow host, vectors of this length gain.
+/// The least bytes of a vector for an allreduce through one rank. Shorter vectors are mostly latency; with one slow
+/// host, vectors of this length gain.
 const LEAST_BYTES_AT_ONCE: u64 = 1 << 16;
 /// The least bytes of a chunk if a block has more than [`FEW`] chunks, for all roots or one: only long messages gain
 /// from many chunks.
@@ -27,13 +26,13 @@ const LEAST_BYTES_OF_ONE: u64 = 1 << 12;
 /// the timetable alone ignores costs of short messages.
 const LEAST_BYTES_OF_LARGE: u64 = 1 << 13;
 const FEW: u32 = 64;
-/// If ranks see different networks, the most messages of forests that a plan considers: of roots that see different
-/// networks, which are timed; `MOST_SENT` is for all roots, `MOST_MESSAGES_OF_ONE` for one root.
+/// If ranks see different networks, the most messages of a forest that a plan considers, of the timed roots;
+/// `MOST_SENT` is for all roots, `MOST_MESSAGES_OF_ONE` for one root.
 const MOST_MESSAGES: u64 = 1 << 17;
 const MOST_SENT: u64 = 1 << 20;
 const MOST_MESSAGES_OF_ONE: u64 = 1 << 19;
-/// The largest ratio of the time of the busiest link at a depth to the time of the deepest forest with which a plan
-/// considers the depth.
+/// The largest ratio of the time of a depth's busiest link to the time of the deepest forest for which a plan considers
+/// the depth.
 const WORTH: f64 = 1.25;
 
 /// The shape of a forest: `depth` is the most messages from a root to a rank, `chunks` the number of chunks of a block.
@@ -159,7 +158,7 @@ fn through(case: &Case, fabric: &Fabric) -> Option<Roots> {
     if c.kind != Kind::Allreduce || c.ranks < 3 || !is_long || !fabric.is_cheap(Roots::Through(0)) {
         return None;
     }
-    // All roots have the same trees, with different depths, so the root with the least depth is compared.
+    // All roots have the same trees, so the least depth is best.
     let middle = ends.min_by_key(|&roots| fabric.least_depth(roots).unwrap_or(u32::MAX))?;
     let fluid_ns = |roots, block: u32| {
         let least = fabric.least_depth(roots).ok()?;

@@ -9,8 +9,8 @@
 //! rank by the remaining link. The deepest rank is about 3/4 of the longer side and half of the shorter side away from
 //! the root.
 
-/// The links into a rank from the column before (0) and the row before (2); `BACKWARDS` has those from the column after
-/// (1) and the row after (3).
+/// The links into a rank from the column (0) and the row (2) before; `BACKWARDS` has those from the column (1) and the
+/// row (3) after.
 const FORWARDS: [u32; 2] = [0, 2];
 const BACKWARDS: [u32; 2] = [1, 3];
 

@@ -91,7 +91,7 @@ struct Search<'a> {
     mesh: Vec<Vec<u32>>,
     /// The core of socket `a` with the link to socket `b`, and the core at the other end.
     joins: FxHashMap<(u32, u32), (u32, u32)>,
-    /// The path over all cores of a socket from one core to another, as far as it was searched.
+    /// The searched paths over all cores of a socket, from one core to another.
     over_socket: FxHashMap<(u32, u32), Option<Vec<u32>>>,
     over_node: FxHashMap<SocketEnds, Option<Vec<u32>>>,
     steps: u32,

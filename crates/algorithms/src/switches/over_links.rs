@@ -132,8 +132,7 @@ struct Emitter<'a> {
     nodes: Vec<NodeId>,
     /// The indices in `nodes` of the children of each node.
     children: Vec<Vec<u32>>,
-    /// The stream from each node to its parent, if chunks go up; `down` has the stream from the parent, if chunks go
-    /// down.
+    /// The stream from each node to its parent, if chunks go up; `down` has the reverse.
     up: Vec<Option<Operand>>,
     down: Vec<Option<Operand>>,
     /// The lane of instructions for chunks that go up at a node with children; `lane + 1` is for chunks that go down.

@@ -1,5 +1,4 @@
-//! Packs spanning trees that share edges as little as possible, by a partition of copies of a graph's edges into
-//! forests.
+//! Spanning trees that share edges as little as possible, from a partition of copies of a graph's edges into forests.
 //!
 //! `k` spanning trees that use no edge more than `load` times exist if `load` copies of the graph together have `k`
 //! spanning trees that share no edge (Nash-Williams and Tutte, 1961). They are found by augmenting paths of the matroid

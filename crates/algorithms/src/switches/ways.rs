@@ -35,7 +35,7 @@ pub fn ways(machine: &InNetwork, layout: &Layout, to: u32, usable: impl Fn(u32, 
     let mut next = vec![None; count];
     let mut done = vec![false; count];
     best[to as usize] = (0.0, 0);
-    // A linear search for the next switch is sufficient, because a node has a few hundred switches.
+    // A node has a few hundred switches, so a linear search suffices.
     while let Some(at) =
         (0..count).filter(|&s| !done[s] && best[s].0.is_finite()).min_by(|&a, &b| order(best[a], best[b]))
     {

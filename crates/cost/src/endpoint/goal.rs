@@ -19,8 +19,7 @@ pub enum ZeroBytes {
     Sane,
 }
 
-/// Parameters of LogGOPS: times in ticks, G and O in ticks per byte, S in bytes. The defaults are those of LogGOPSim,
-/// with ticks of one nanosecond.
+/// Parameters in ticks, G and O per byte, S in bytes. The defaults are LogGOPSim's, in nanoseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(non_snake_case, reason = "the field's own names")]
 pub struct Goal {
@@ -79,7 +78,7 @@ impl Prices for Goal {
         0
     }
 
-    /// Returns the ticks of a calc. A time that exceeds 64 bits saturates, and the simulator refuses it.
+    /// Returns the ticks of a calc; they saturate, which the simulator refuses.
     fn calc(&self, amount: u64) -> u64 {
         amount.saturating_mul(self.ticks_per_ns)
     }

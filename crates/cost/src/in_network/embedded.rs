@@ -30,9 +30,8 @@ impl Hockney {
     }
 }
 
-/// Returns Eq. 1, the largest latency of an allreduce in ns: from a core to the root and from the root to a core. If
-/// latency grows with distance, the link in each dimension of nodes counts as long as from the middle to the farther
-/// end.
+/// Returns Eq. 1, the largest latency of an allreduce, in ns: from a core to the root and back. If latency grows with
+/// distance, the link in each dimension of nodes counts as long as from the middle to the farther end.
 pub fn eq1_ns(machine: &InNetwork) -> f64 {
     let sizes = machine.node_dims.iter().filter(|&&d| d > 1);
     let nodes: f64 = sizes.clone().map(|&d| machine.latency_ns(LevelOf::Node { distance: d / 2 })).sum();
@@ -125,8 +124,8 @@ impl Rates<'_> {
         up.into_iter().chain(ports(down)).map(link).fold(engine, f64::max)
     }
 
-    /// Returns the longest time, of all links, from the departure of a packet to the return of its credit, which the
-    /// next switch sends after it has forwarded the packet.
+    /// Returns the longest time from the departure of a packet to the return of its credit, which the next switch sends
+    /// after forwarding.
     fn credit_ns(&self, e: &Embedding, packet_bits: f64) -> f64 {
         let places = e.places(self.layout.switches());
         let engine_ns = |r: &Registers| levels(r) * self.machine.engine_level_ns;

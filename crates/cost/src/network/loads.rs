@@ -14,9 +14,8 @@ use super::Speeds;
 
 /// The number of parts of a message that can take several ways; more parts balance loads better and take longer.
 const PARTS: u32 = 8;
-/// The number of parts of all messages of a sender together in an exchange with many messages, and the least number of
-/// parts of one message. Fewer parts suffice because many messages balance each other: an alltoall of 1,024
-/// accelerators differs by at most 0.4 % from its loads with 8 parts.
+/// The parts of all messages of a sender together, and the least parts of one message. Few suffice because many
+/// messages balance each other: an alltoall of 1,024 accelerators differs by at most 0.4 % from one with 8 parts.
 const PARTS_OF_SENDER: u32 = 256;
 const LEAST_PARTS: u32 = 2;
 

@@ -186,8 +186,7 @@ impl NetworkModel {
         if exchanges.len() >= every { (every, 1) } else { (1, every) }
     }
 
-    /// Returns the time in ns that a host works on an exchange: on its reductions or on its messages, whichever is
-    /// longer.
+    /// Returns the ns of a host for an exchange: for reductions or for messages, whichever is longer.
     pub(super) fn host_ns(&self, exchange: &Exchange) -> f64 {
         let messages: f64 = exchange.flows.iter().map(|flow| f64::from(flow.repeat)).sum();
         (exchange.reduced as f64 * self.reduce_ns_per_byte).max(messages * self.overhead_ns)

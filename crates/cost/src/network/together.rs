@@ -17,8 +17,7 @@ use super::{
 };
 use crate::{Bound, Time};
 
-/// Returns the larger of the two bounds for groups of ranks that run a collective concurrently; `None` for a scan, a
-/// message and a barrier.
+/// Returns the larger bound for groups that run a collective concurrently; `None` for a scan, a message and a barrier.
 pub fn groups_together<'a>(
     part: &NetworkPart,
     collective: &Collective,

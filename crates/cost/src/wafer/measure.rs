@@ -198,7 +198,7 @@ struct Loads {
     work: Vec<u64>,
     /// The wavelets on the link that leaves each PE in each direction.
     links: [Vec<i64>; 4],
-    /// A union-find forest of PEs: PEs that loaded links connect are in one set.
+    /// A union-find forest of PEs that loaded links connect.
     parent: Vec<u32>,
 }
 

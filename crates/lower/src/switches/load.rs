@@ -11,7 +11,7 @@ use super::{
 /// The number of edges of embeddings on each directed link.
 #[derive(Clone, Debug)]
 pub struct LinkLoads {
-    /// The index of the first link of each switch of a node, within the links of the node.
+    /// The index, within a node, of the first link of each switch.
     first: Vec<u32>,
     links: u32,
     locals: u32,
@@ -43,7 +43,7 @@ impl LinkLoads {
         self.loads.iter().copied().max().unwrap_or(0)
     }
 
-    /// Returns the numbers of directed links that carry 1, 2, ... edges, up to the largest load.
+    /// Returns the numbers of directed links that carry 1, 2, ... edges.
     pub fn histogram(&self) -> Vec<u64> {
         let mut of = vec![0; usize::from(self.most()) + 1];
         for &load in &self.loads {
@@ -53,7 +53,7 @@ impl LinkLoads {
     }
 }
 
-/// Returns the loads of links under registers that passed the checks. Each edge counts at the switch that it leaves.
+/// Returns the loads of valid registers. Each edge counts at the switch that it leaves.
 pub fn loads<'a>(layout: &Layout, all: impl IntoIterator<Item = &'a Configured>) -> LinkLoads {
     let mut of = LinkLoads::new(layout);
     for embedding in all.into_iter().flat_map(|c| &c.embeddings) {

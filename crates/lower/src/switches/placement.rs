@@ -50,7 +50,7 @@ impl SwitchPlacement {
         }
     }
 
-    /// Reports the errors of the placement: a size that differs from the schedule's, and contradictions to the machine.
+    /// Reports the errors of the placement: a wrong size, and contradictions to the machine.
     pub(crate) fn check_on(&self, schedule: &Schedule, machine: Option<&Machine>, found: &mut Diagnostics) {
         let checked = match machine.map(|machine| machine.get::<InNetwork>().ok_or(machine)) {
             None => self.check_size(schedule),

@@ -21,9 +21,9 @@ pub enum RaiseError {
     Build(#[from] BuildError),
 }
 
-/// Builds the schedule that registers carry out, and its placement. The nodes are the ranks, then the switches in use
-/// in ascending order. Each embedding has two lanes at each node, one for requests and one for responses. An embedding
-/// of 0 elements has no instructions.
+/// Builds the schedule of registers. Its nodes are the ranks, then the switches in use in ascending order. Each
+/// embedding has two lanes at each node, one for requests and one for responses. An embedding of 0 elements has no
+/// instructions.
 ///
 /// # Errors
 /// Returns an error if the registers of two switches do not agree, or contradict the machine or the collective, or if

@@ -14,9 +14,8 @@ pub const ENGINE: Port = 254;
 pub const REQUEST: u8 = 0;
 pub const RESPONSE: u8 = 1;
 
-/// The contents of one replica of a switch's registers. A set of ports is a bit mask, in which the port of the memory
-/// is a bit too. Requests are reduced in the order of ports once all have arrived. Responses leave through all their
-/// ports at once.
+/// The contents of one replica of a switch's registers. Sets of ports, including that of the memory, are bit masks.
+/// Requests are reduced in the order of ports once all have arrived. Responses leave through all their ports at once.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Registers {
     pub request_inputs: u64,
@@ -61,7 +60,7 @@ impl Registers {
     }
 }
 
-/// Returns the ports of a set in ascending order, which is the order in which an engine reduces.
+/// Returns the ports of a set in ascending order, the order in which an engine reduces.
 pub fn ports(set: u64) -> impl Iterator<Item = Port> {
     (0..64).filter(move |&port| set & 1 << port != 0)
 }

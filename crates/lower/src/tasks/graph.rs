@@ -15,7 +15,7 @@ pub enum Kind {
     Receive,
     /// Computes for a number of ticks of the simulator's clock.
     Calc,
-    /// Reduces a number of bytes, in the time that the machine states for a byte.
+    /// Reduces a number of bytes, at the machine's time per byte.
     Reduce,
 }
 
@@ -38,7 +38,7 @@ pub struct Task {
     pub peer: u32,
     /// Messages match receives of the same tag; [`ANY`] matches all.
     pub tag: u32,
-    /// Bytes of a message or a reduction; ticks of the simulator's clock for [`Kind::Calc`].
+    /// Bytes, or ticks of the simulator's clock for [`Kind::Calc`].
     pub amount: u64,
     pub cpu: u8,
     pub nic: u8,
@@ -74,8 +74,8 @@ pub(super) struct Row {
     tag: u32,
     amount: u32,
     kind: Kind,
-    /// The bit [`WIDE`], and in the other bits the edges: 0 for none, [`FAR`] for edges in the tables, else the
-    /// distance in tasks to the only task that waits.
+    /// The bit [`WIDE`], and in the other bits 0 without edges, [`FAR`] if they are in the tables, else the distance to
+    /// the only task that waits.
     flags: u8,
     cpu: u8,
     nic: u8,
@@ -83,7 +83,7 @@ pub(super) struct Row {
 
 /// The flag of a task whose amount is in the table of wide amounts.
 const WIDE: u8 = 1 << 7;
-/// The value for a task whose edges are in the tables `edge_rows` and `edges`.
+/// The value for a task whose edges are in the tables.
 const FAR: u8 = WIDE - 1;
 
 impl Row {
@@ -100,7 +100,7 @@ struct FarTasks {
     before: u32,
 }
 
-/// An edge in the table: the task that waits; the top bit is set if the task waits only for the start of the other.
+/// An edge in the table: the task that waits; the top bit is set if it waits for a start only.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct Edge(u32);
 

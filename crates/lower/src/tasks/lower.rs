@@ -111,7 +111,7 @@ pub struct Subgraph<'a> {
     awaited: Vec<InstrId>,
     charges: Charges,
     passes: Option<Passes<'a>>,
-    /// For each stream, the bytes that cross a link divided by the bytes of the stream; empty: 1 for all streams.
+    /// The result of [`crossings`] for each stream; empty: 1 for all streams.
     crossings: Vec<f64>,
 }
 
@@ -163,8 +163,7 @@ impl<'a> Subgraph<'a> {
         Ok(Self { schedule, flow, awaited, charges, crossings: Vec::new(), passes: None })
     }
 
-    /// Sets the bytes that messages of switches put on links. Node k of the schedule runs on node `places[k]` of the
-    /// plane.
+    /// Sets the bytes that messages of switches put on links. Node k runs on node `places[k]` of the plane.
     #[must_use]
     pub fn in_switches(self, switches: &Switches, places: &[u32]) -> Self {
         let leader = |id| self.passes.and_then(|passes| passes.leader(id));
@@ -190,7 +189,7 @@ impl<'a> Subgraph<'a> {
         joint
     }
 
-    /// Adds the tasks of `node` to the current rank, and returns the last tasks of each lane.
+    /// Adds the tasks of `node`, and returns the last tasks of each lane.
     fn lower(&self, builder: &mut Builder, node: NodeId, among: &Among<'_>, after: Option<TaskId>) -> Vec<Tasks> {
         let mut first = after.map_or(Tasks::NONE, |task| Tasks::one(Kind::Calc, task));
         if self.charges.launch > 0 && node.0 < self.schedule.collective().ranks {
@@ -368,7 +367,7 @@ impl Lower<'_> {
         }
     }
 
-    /// Adds the tasks of `stage`, each of which waits for all of `before`, and returns their ids.
+    /// Adds the tasks of `stage`, each of which waits for all of `before`.
     fn follow(&mut self, stage: &[Task], before: Tasks) -> Tasks {
         let mut added = Tasks { kind: stage[0].kind, first: 0, count: narrow(stage.len()) };
         for (n, &task) in stage.iter().enumerate() {

@@ -148,8 +148,7 @@ pub fn halving_doubling(ranks: u32, bytes: u64) -> Result<TaskGraph, TaskError> 
     })
 }
 
-/// Builds rounds of one send and one receive, `(to, from, bytes)`. The send of a round waits for the receive of the
-/// round before.
+/// Builds rounds of one send and one receive, `(to, from, bytes)`. Each send waits for the receive before it.
 fn exchanges<I: Iterator<Item = (u32, u32, u64)>>(
     ranks: u32,
     rounds: impl Fn(u32) -> I,
@@ -187,7 +186,7 @@ fn begin(ranks: u32, tasks_each: u64, edges_each: u64) -> Result<Builder, TaskEr
         return Err(TaskError::TooMany { what: "tasks", found, most: MOST_TASKS });
     }
     let edges = u64::from(ranks) * edges_each;
-    // The bytes include the memory of a simulator, which needs as much as the graph.
+    // The bytes include a simulator, which needs as much memory.
     limits::admit("the traffic", 64 * u128::from(found) + 4 * u128::from(edges), 16 * u128::from(found))?;
     let mut b = Builder::new();
     b.reserve(ranks as usize, narrow(found));

@@ -119,8 +119,7 @@ struct Switch {
     /// The number of routers that must advance after the stream; `own` is true if the source's router is one of them.
     needed: u32,
     own: bool,
-    /// The number of routers that must not advance after the stream, because a stream with the same position follows
-    /// there before the next change.
+    /// The number of routers that must not advance after the stream, because a stream of the same position follows.
     harmed: u32,
 }
 

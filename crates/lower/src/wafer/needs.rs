@@ -77,8 +77,7 @@ impl Needs {
     }
 }
 
-/// Returns a color of each stream such that no control wavelets are needed: of three colorings, the one with the fewest
-/// colors.
+/// Returns the color of each stream without control wavelets, by the coloring with the fewest colors.
 fn split(placed: OnGrid, both_sides: bool) -> Result<Vec<u8>, LowerError> {
     let schedule = placed.schedule;
     let groups = Groups::new(placed)?;
@@ -90,8 +89,7 @@ fn split(placed: OnGrid, both_sides: bool) -> Result<Vec<u8>, LowerError> {
     groups.visits.iter().for_each(|v| routers[v.group as usize] += 1);
     by_turn.sort_by_key(|&g| std::cmp::Reverse(routers[g as usize]));
     let longest_first = coloring(&groups, &together, &by_turn);
-    // A new color is a pair: the placement's color, or 0 if groups of all colors were merged, and a number from the
-    // coloring.
+    // A new color is the placement's color, or 0 in merged colorings, and a number of the coloring.
     let colorings = [merged, longest_first].map(|share| share.into_iter().map(|n| (0, n)).collect::<Vec<_>>());
     let apart: Vec<(u8, u32)> = groups.color.iter().copied().zip(apart).collect();
     let count = |c: &[(u8, u32)]| c.iter().collect::<BTreeSet<_>>().len();

@@ -147,8 +147,8 @@ pub struct Op {
     /// Elements read from one of several fabric sources before the next source, and, if `sinks_in_turn`, elements
     /// written to one sink before the next sink. At most `len`.
     pub chunk: u32,
-    /// True if sinks in memory receive a chunk first, and separate operations then send the chunk from memory to the
-    /// sinks on the fabric. If false, one operation writes an element to all sinks.
+    /// True if sinks in memory receive a chunk first, and separate operations then send it to sinks on the fabric. If
+    /// false, one operation writes an element to all sinks.
     pub sinks_in_turn: bool,
     /// The smallest number of cycles between two elements; 1 is the speed of the datapath.
     pub pace: u16,

@@ -5,7 +5,7 @@ use unisono_base::StreamId;
 use super::program::{Port, Ports, Position};
 use crate::{OnGrid, Segment};
 
-/// One router of a route, with the position that the route needs there.
+/// One router of a route, with its position.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Way {
     pub pe: u32,

@@ -31,7 +31,7 @@ enum Size {
     None,
 }
 
-/// The collectives with the library's names and sizes, sorted by name.
+/// The library's collectives, sorted by name.
 const COLLECTIVES: &[(Kind, &str, Size)] = &[
     (Kind::Allgather, "allgather", Size::OfAll),
     (Kind::Allreduce, "allreduce", Size::OfOne),
@@ -282,8 +282,7 @@ fn by_size(regions: &[Region], size: Size, ranks: u32, own: &Tree) -> Option<Tre
     Some(Tree(conditions))
 }
 
-/// Checks that the library has every algorithm, that every branch ends in an algorithm, and that no collective of the
-/// library is missing.
+/// Checks that the library has every algorithm, every branch ends in one, and no collective is missing.
 fn check(tree: &Tree, library: &LibraryTable) -> Result<(), String> {
     let mut named = std::collections::BTreeSet::new();
     tree.names(&mut named);

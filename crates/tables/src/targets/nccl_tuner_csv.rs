@@ -26,7 +26,7 @@ pub(super) const PROTOCOLS: &[&str] = &["ll", "ll128", "simple"];
 pub(super) const MOST_CHANNELS: u32 = 64;
 /// The most calls of one group (`numPipeOps`), which the plugin reads as an `int`.
 const MOST_PIPE_OPS: u32 = i32::MAX as u32;
-/// The most bytes of a line: the plugin reads lines into a buffer of 256 bytes.
+/// The most bytes of a line, for the plugin's buffer of 256.
 const LONGEST: usize = 254;
 
 /// `(kind, NCCL's name, true if NCCL compares the bytes of all ranks)`, sorted by name.
@@ -128,8 +128,8 @@ pub(super) fn by_switches(
     }
 }
 
-/// Returns the reason why NCCL never chooses its counterpart of an algorithm; `None` if it can. NCCL disables NVLS on
-/// more than one node without CollNet, which sums in the network (`ncclTopoTuneModel` in `src/graph/tuning.cc`).
+/// Returns the reason why NCCL skips its algorithm, if it does. NCCL disables NVLS on more than one node without
+/// CollNet, which sums in the network (`ncclTopoTuneModel` in `src/graph/tuning.cc`).
 pub(super) fn skipped(kind: Kind, algorithm: &str, spread: Spread) -> Option<String> {
     let is_nvls = NAMES.iter().any(|n| (n.kind, n.ours, n.theirs) == (kind, algorithm, "nvls"));
     (is_nvls && spread.boxes > 1 && !spread.network_reduces).then(|| {

@@ -99,8 +99,8 @@ impl Tuning for NcclxCsv {
             for ranks in view.ranks(kind) {
                 let placements = view.placements(kind, ranks);
                 for &per_node in &placements {
-                    // A rule states ranks as nodes times ranks per node, so rows for any placement need one rule for
-                    // each divisor of the ranks.
+                    // A rule states nodes and ranks per node, so any placement takes a rule for each divisor of the
+                    // ranks.
                     let others = || divisors(ranks).into_iter().filter(|&n| !placements.contains(&Some(n)));
                     let all: Vec<u32> = per_node.map_or_else(|| others().collect(), |n| vec![n]);
                     for region in view.regions_on(kind, ranks, per_node, any_operator(kind)) {

@@ -69,7 +69,7 @@ impl Tuning for OpenmpiHan {
         ];
         let export = view.export(load, notes)?;
         let head = head("Rules for coll/han of Open MPI 5", &export);
-        // The rules have no comments, because the library does not accept a comment before a name.
+        // Rules have no comments, which the library refuses before a name.
         Ok(Export { text: format!("{head}{}\n{}", rules.len(), rules.concat()), ..export })
     }
 }

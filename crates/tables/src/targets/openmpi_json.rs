@@ -1,9 +1,8 @@
 //! The JSON rules file of Open MPI 6's `coll/tuned`, `rule_file_version` 3.
 //!
-//! The first rule that matches applies, of communicators and then of messages, both with inclusive ends; if no rule
-//! matches, the library chooses. The keys are those of `docs/tuning-apps/tuned_dynamic_file_schema.json`, which allows
-//! no other keys and no comments. Source: `ompi/mca/coll/tuned/coll_tuned_dynamic_file.c` of the main branch; no
-//! release that reads this form was run.
+//! The first matching rule applies, of communicators and then of messages, both with inclusive ends; if none matches,
+//! the library chooses. `docs/tuning-apps/tuned_dynamic_file_schema.json` states the keys, and allows no comments.
+//! Source: `ompi/mca/coll/tuned/coll_tuned_dynamic_file.c` of the main branch; no release that reads this form was run.
 
 use std::fmt::Write;
 

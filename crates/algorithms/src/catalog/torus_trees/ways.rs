@@ -8,7 +8,7 @@ pub struct Ways<'a> {
     fabric: &'a Fabric,
     /// For each tree and rank, the number of links from the rank's parent, and the least rate of these links.
     of: Vec<Vec<(u32, u64)>>,
-    /// The number of messages on the busiest link divided by its rate, if each message of all trees is sent once.
+    /// The messages of one chunk of each tree on the busiest link, divided by its rate.
     busiest: f64,
 }
 

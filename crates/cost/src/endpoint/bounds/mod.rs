@@ -1,4 +1,4 @@
-//! Lower bounds on collectives among ranks, at the prices of messages and reductions that a machine states.
+//! Lower bounds on collectives among ranks, at the prices of a machine.
 
 pub(crate) mod bandwidth;
 pub(crate) mod fan_out;

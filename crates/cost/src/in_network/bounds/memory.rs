@@ -1,5 +1,5 @@
-//! Memory: every core that contributes reads a vector, and every core that receives a result writes one, at the rate of
-//! its memory. This is the term of Eq. 2 for the memory.
+//! Memory: every core that contributes reads a vector, and every core that receives a result writes one: the term of
+//! Eq. 2 for the memory.
 
 use unisono_collective::Kind;
 

@@ -1,4 +1,4 @@
-//! Cut: every block on one side of a cut of the network crosses the links of the cut at least once.
+//! Cut: every block on one side of a cut crosses the cut at least once.
 //!
 //! An allgather of blocks of n bytes takes n times the blocks on one side, divided by the rate of the links that leave
 //! that side, for the cut with the largest ratio; a reduce-scatter takes the same with reversed links. A broadcast or a

@@ -1,7 +1,7 @@
 //! Latency: the data of a rank must reach the rank that is farthest from it, over at least as many links as the
 //! shortest way. Each link adds its output, link and input latency. If latencies differ, the shortest way is the way of
-//! the least latency. In a collective with a root, data goes from the root or to the root. In other collectives every
-//! rank has data for all other ranks (in a scan for the ranks after it), and the largest distance is the bound.
+//! the least latency. With a root, data goes from or to the root. In other collectives every rank has data for all
+//! others (in a scan for those after it), and the largest distance counts.
 //!
 //! On small networks, one search starts from each rank. On large networks, the first search starts from rank 0 and each
 //! further search from the farthest rank of the search before, so the result is at least the largest distance from rank

@@ -4,10 +4,9 @@
 //! product of speed and channels, and stops when the next speed is below half of the best speed. Then channels of at
 //! least 25 GB/s are split in two, and faster speeds are tried for this number of channels.
 //!
-//! The result is exact for GPUs on NVSwitches, and for up to 8 GPUs with direct NVLinks, on one box. It is approximate
-//! otherwise: a ring across boxes may use any interface of the box (NCCL also checks the way over PCIe from each GPU to
-//! each interface); trees over direct NVLinks have the rate of the rings; a ring over PCIe passes through each CPU
-//! once.
+//! Exact for GPUs on NVSwitches, and up to 8 GPUs with direct NVLinks, on one box; approximate otherwise: a ring across
+//! boxes may use any interface (NCCL also checks the PCIe ways from GPUs to interfaces); trees over direct NVLinks have
+//! the rate of the rings; a ring over PCIe passes through each CPU once.
 //!
 //! Source: `ncclTopoCompute`, `ncclTopoDupChannels` and `ncclTopoSearchTryNvls` of NVIDIA/nccl, src/graph/search.cc.
 
@@ -19,7 +18,7 @@ use super::{
 
 /// Half of NCCL's largest number of channels, which it doubles after the search.
 const MOST_CHANNELS: u32 = 32;
-/// The most heads of NVLS, the GPUs that each reduce one part of the vector.
+/// The most heads of NVLS, GPUs that each reduce a part.
 const MOST_HEADS: u32 = 32;
 /// The tolerance in comparisons of rates, which are sums of floating-point numbers.
 const SLACK: f64 = 1e-6;
@@ -105,7 +104,7 @@ impl Room<'_> {
                 best = Some(found);
             }
         }
-        // If no speed fits, NCCL falls back to one slow ring in the order of the ranks.
+        // NCCL falls back to the order of ranks, slowly.
         let mut ring = best.unwrap_or(Graph { channels: 1, intra: 0.1, inter: 0.1, same: true });
         let is_fast = ring.intra >= 25.0;
         let is_enough = self.facts.architecture > Generation::Ampere && ring.intra < 50.0 && ring.channels > 4;

@@ -79,8 +79,7 @@ impl Steps {
         };
         let is_chain = is_ring && matches!(kind, Kind::Broadcast | Kind::Reduce);
         let fill = if is_chain && protocol == Protocol::Simple { (n - 2.0) * s.min(CHUNK) } else { 0.0 };
-        // Rings on several boxes and trees have no factor: NCCL's limits of LL and corrections of trees depend on the
-        // size already.
+        // NCCL's limits of LL on several boxes, and corrections of trees, include this factor.
         let idle = if is_ring && f.boxes == 1 { most / open } else { 1.0 };
         let is_filled = is_ring && f.boxes == 1 && s > 0.0;
         let filled = if is_filled { 1.0 + fill / ((sent + worked) * s) } else { 1.0 };

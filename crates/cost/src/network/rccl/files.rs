@@ -1,8 +1,8 @@
 //! The files of MSCCL with which RCCL runs allreduces of some sizes on 8 MI300X, instead of its own choice.
 //!
 //! Each GPU sends an eighth of the vector to each other GPU, adds the eighths that it receives, and sends the sum to
-//! all, in two steps. Each file has a thread block for each other GPU and channel, and the rate of a thread block
-//! (`[thread_block]` of the machine) limits its data:
+//! all, in two steps. Each file has a thread block for each other GPU and channel, whose rate (`[thread_block]` of the
+//! machine) limits its data:
 //!
 //! ```text
 //! time = start + 2 steps + 2 x max(part / blocks, part on the wire / link) + 7 operands of its share a block
@@ -47,7 +47,7 @@ pub struct FileTime {
     pub protocol: Protocol,
     pub channels: u32,
     pub latency_us: f64,
-    /// The bytes of the call divided by the time without the latency, in GB/s.
+    /// GB/s of the bytes, without the latency.
     pub bandwidth: f64,
     pub seconds: f64,
 }

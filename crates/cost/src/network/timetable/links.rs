@@ -19,8 +19,8 @@ pub(super) struct Message {
     /// The number of packets of a part, rounded up; `mean_packets` is not rounded.
     pub(super) packets: u32,
     pub(super) mean_packets: f64,
-    /// The time of a part, or of a packet if that is shorter: a part on a faster link must start later than its head
-    /// arrives from a slower link, by this time multiplied by the difference of the weights.
+    /// The time of a part, or of a packet if shorter. Multiplied by the difference of weights, it delays a part that
+    /// goes from a slower link to a faster one.
     pub(super) gap_ps: f64,
     pub(super) unmade: u32,
     pub(super) missing: u32,
@@ -171,7 +171,7 @@ impl Run<'_> {
         let start = self.free[hop.link as usize].max(earliest);
         let busy = rounded_up(part_ps * weight(hop.link));
         let ends = start.saturating_add(busy);
-        // The wait of a channel for places does not occupy the link, because other channels use it meanwhile.
+        // While a channel waits for places, other channels can use the link.
         self.free[hop.link as usize] = ends;
         let until_last = rounded_up((part_ps - gap_ps) * weight(hop.link));
         let (start, ends, held) = match &mut self.windows {
@@ -227,7 +227,7 @@ impl Run<'_> {
         }
     }
 
-    /// Sends a part over its next link, when its head is at the end of a link that does not end at its destination.
+    /// Sends a part over its next link, when its head is at an intermediate node.
     pub(super) fn go_on(&mut self, now: u64, at: u32) {
         let part = self.parts[at as usize];
         let node = self.prices.plane.link(part.link).to;

@@ -160,7 +160,7 @@ impl<'a> Run<'a> {
         let most = (PARTS / all.max(1)).clamp(1, MOST_PARTS);
         let most_unlike = (PARTS_UNLIKE / all.max(1)).clamp(most, MOST_PARTS_UNLIKE);
         let windows = Windows::new(prices, shortest_bytes * prices.ns_per_byte * PS_PER_NS);
-        // If packets wait for places, messages have more parts, because their packets alternate with other packets.
+        // Messages have more parts if packets wait for places, and so alternate with others.
         let most = if windows.is_some() { most_unlike } else { most };
         let (mut unlike, mut chooses) = (Unlike::new(prices), false);
         let ps_per_byte = prices.ns_per_byte * PS_PER_NS;
@@ -250,8 +250,7 @@ impl<'a> Run<'a> {
         run
     }
 
-    /// Returns a lower bound on the time: the largest picoseconds for which the links of one accelerator are busy with
-    /// its messages; 0 if links differ.
+    /// Returns a lower bound: the most ps for which an accelerator's links are busy; 0 if links differ.
     fn least_ps(&self) -> f64 {
         let Prices { speeds, plane, .. } = *self.prices;
         let mut sent = vec![0.0; plane.accelerators() as usize];
@@ -347,7 +346,7 @@ impl<'a> Run<'a> {
             }
         }
         if !is_switch && schedule.is_copy(id) {
-            // The copy comes after the posts, because the sends of an instruction do not wait for its copy.
+            // An instruction's sends do not wait for its copy.
             time = time.saturating_add(rounded_up(bytes as f64 * prices.copy_ns_per_byte * PS_PER_NS));
         }
         if !is_switch || is_engine {

@@ -33,7 +33,7 @@ impl<'a> Unlike<'a> {
         found
     }
 
-    /// Visits every node on the ways of a message, and returns whether one has hops of different speeds.
+    /// Returns whether a node on the ways has hops of different speeds.
     fn search(&self, from: u32, to: u32) -> bool {
         let Prices { routing, plane, .. } = *self.prices;
         let way = routing.choose(from, to, 0);
@@ -57,13 +57,13 @@ impl<'a> Unlike<'a> {
     }
 }
 
-/// The number of packets before a new packet on each link, as far as the node before the link knows: packets that wait
-/// for the link, are on the link, or wait at its end.
+/// The packets before a new packet on each link, as far as the node before the link knows: those that wait for it, are
+/// on it, or wait at its end.
 #[derive(Default)]
 pub struct Ahead {
     /// The number of packets of each link.
     packets: Vec<u32>,
-    /// Packets that leave a link: the time at which the node before the link knows it, the link, and their number.
+    /// Packets that left a link: the time at which this is known, the link, and their number.
     gone: BinaryHeap<Reverse<(u64, u32, u32)>>,
 }
 

@@ -24,8 +24,8 @@ pub(super) struct Windows {
 }
 
 impl Windows {
-    /// Makes windows in which all places are free; `None` if no link ever waits for places. The shortest packet takes
-    /// `shortest_ps` on a link of the machine's own rate.
+    /// Makes windows; `None` if no link waits for places. The shortest packet takes `shortest_ps` on a link of the
+    /// machine's own rate.
     pub(super) fn new(prices: &Prices, shortest_ps: f64) -> Option<Self> {
         let Prices { plane, speeds, .. } = *prices;
         let places = prices.places_of_buffer as f64;
@@ -68,7 +68,7 @@ impl Windows {
         (start, start.saturating_add(busy).max(rounded(empty - delay + packet)))
     }
 
-    /// Records that each of `packets` packets waited for `waited` ps at the end of a channel.
+    /// Records that `packets` packets each waited `waited` ps after a channel.
     pub(super) fn hold(&mut self, hop: Hop, waited: u64, packets: f64) {
         let channel = self.channel(hop);
         let more = waited as f64 * packets / self.places;
