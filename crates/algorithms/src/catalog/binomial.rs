@@ -5,8 +5,9 @@
 //! gather and a scatter of blocks of n. A reduce-scatter of blocks of n is a reduce of all P n to rank 0 and a scatter
 //! down the same tree, for short blocks. If the operator of a reduce does not commute, rank 0 is the top of the tree
 //! and sends the result to the root. With a *radix* k a rank has k - 1 children in each round, so there are ceil(logk
-//! P) rounds. This is better if messages of a rank overlap and short messages mostly cost latency. Source: Thakur,
-//! Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH", 2005; "knomial" of MPICH.
+//! P) rounds. This is better if messages of a rank overlap and short messages mostly cost latency.
+//! Source: Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH", 2005; "knomial"
+//! of MPICH.
 
 use unisono_base::NodeId;
 use unisono_collective::{Collective, Kind};

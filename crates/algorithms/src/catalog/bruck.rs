@@ -2,10 +2,11 @@
 //!
 //! Allgather: rank r has the blocks of ranks r, r+1, ... and in round k sends the first 2^k of them to rank r - 2^k.
 //! Alltoall: for every bit k of i, the block for the rank at distance i moves by 2^k ranks in round k. Blocks with the
-//! same destination are packed, so a round is one message. T = ceil(log2 P) alpha + (P-1) n beta to allgather blocks of
-//! n; ceil(log2 P)(alpha + P/2 n beta) for an alltoall if P is a power of two. Source: Bruck, Ho, Kipnis, Upfal,
-//! Weathersby, "Efficient algorithms for all-to-all communications in multiport message-passing systems", IEEE TPDS
-//! 1997.
+//! same destination are packed, so a round is one message.
+//! T = ceil(log2 P) alpha + (P-1) n beta to allgather blocks of n; ceil(log2 P)(alpha + P/2 n beta) for an alltoall if
+//! P is a power of two.
+//! Source: Bruck, Ho, Kipnis, Upfal, Weathersby, "Efficient algorithms for all-to-all communications in multiport
+//! message-passing systems", IEEE TPDS 1997.
 
 use unisono_base::NodeId;
 use unisono_collective::{Collective, Kind};

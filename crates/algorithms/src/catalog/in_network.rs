@@ -2,8 +2,9 @@
 //!
 //! On a machine of kind `in-network`, m elements take T(m) = alpha + beta m, with the latency alpha of the longest path
 //! up and down, and beta by Eq. 2. On a network whose switches reduce, the schedule is timed message by message, and
-//! the vector is cut into chunks; scans and barriers are not supported there. Source: "Accelerating Allreduce with
-//! in-network reduction on Intel PIUMA", sections "Allreduce Embedding" and "Analysis".
+//! the vector is cut into chunks; scans and barriers are not supported there.
+//! Source: "Accelerating Allreduce with in-network reduction on Intel PIUMA", sections "Allreduce Embedding" and
+//! "Analysis".
 
 use unisono_base::narrow;
 use unisono_collective::{Collective, Kind, Operator};

@@ -3,8 +3,8 @@
 //!
 //! The busiest rank takes T = alpha + (P-1) n beta if messages overlap; for a scan (P-1)(alpha + n beta + n gamma). A
 //! rank sends to the ranks after it first, so that not all ranks send to the same rank at once. In a reduce-scatter a
-//! rank adds the blocks in the order of ranks, which costs (P-1) n gamma more. Source: "basic linear" of Open MPI's
-//! coll_base_{alltoall,gather,scatter,scan}.c.
+//! rank adds the blocks in the order of ranks, which costs (P-1) n gamma more.
+//! Source: "basic linear" of Open MPI's coll_base_{alltoall,gather,scatter,scan}.c.
 
 use unisono_base::NodeId;
 use unisono_collective::{Collective, Kind};

@@ -3,8 +3,9 @@
 //!
 //! T = log2 P alpha + (P-1) n (beta + gamma) for blocks of n if P is a power of two. Otherwise the first ranks fold in
 //! pairs before, and get their blocks afterwards. The first stage combines operands of ranks P/2 apart, so the operator
-//! must commute. Source: Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH",
-//! 2005 (reduce-scatter).
+//! must commute.
+//! Source: Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH", 2005
+//! (reduce-scatter).
 
 use unisono_collective::Kind;
 use unisono_lower::Round;

@@ -2,8 +2,9 @@
 //! blocks are gathered to the root in reverse order.
 //!
 //! T = 2 log2 P alpha + 2 (P-1)/P n beta + (P-1)/P n gamma if P is a power of two. Otherwise the first ranks fold in
-//! pairs before, and the root is not the rank of a pair that leaves. Operands keep their order. Source: Thakur,
-//! Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH", 2005, section 5.1.
+//! pairs before, and the root is not the rank of a pair that leaves. Operands keep their order.
+//! Source: Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH", 2005, section
+//! 5.1.
 
 use unisono_collective::{Collective, Kind};
 use unisono_lower::{Exchange, Flow, Round};

@@ -1,9 +1,9 @@
 //! Ring allreduce: a reduce-scatter around a ring, then an allgather around it, in P chunks.
 //!
 //! The ring has two mappings to a line of PEs (Fig. 7): `line` goes to the far end in single hops and back in one long
-//! hop; `fold` goes out over the even PEs and back over the odd PEs, in steps of at most two hops. T = 2(P-1)B/P + 4P-6
-//! + 2(P-1)(2 T_R + 1) if P divides B. Source: "Near-Optimal Wafer-Scale Reduce", section 6.2, Lemma 6.1. Among ranks
-//! the algorithm is [`RankRing`].
+//! hop; `fold` goes out over the even PEs and back over the odd PEs, in steps of at most two hops.
+//! T = 2(P-1)B/P + 4P-6 + 2(P-1)(2 T_R + 1) if P divides B.
+//! Source: "Near-Optimal Wafer-Scale Reduce", section 6.2, Lemma 6.1. Among ranks the algorithm is [`RankRing`].
 //!
 //! A PE has two lanes: one receives into the output, one sends from it. In one lane all PEs would send before they
 //! receive, and would block if chunks are longer than queues.

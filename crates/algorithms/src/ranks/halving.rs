@@ -3,8 +3,9 @@
 //!
 //! Virtual rank v has a range of blocks. In a stage of halving it exchanges with v ^ 2^bit; the rank without the bit
 //! keeps the lower half. From the lowest bit up, partial sums are of intervals of ranks, so operands keep their order,
-//! and the blocks end in bit-reversed order; from the highest bit down, block v ends on rank v. Source: Thakur,
-//! Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH", 2005, section 5.1.
+//! and the blocks end in bit-reversed order; from the highest bit down, block v ends on rank v.
+//! Source: Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH", 2005, section
+//! 5.1.
 
 use std::ops::Range;
 

@@ -2,10 +2,10 @@
 //!
 //! Block q starts at rank q + 1, adds one operand at each rank, and is complete at rank q after P - 1 hops; from there
 //! it goes around once more. All ranks get the sum that one rank completed, so they end with the same bits; a block
-//! does not start at rank 0, so the operator must commute. T = (P-1)(alpha + n/P beta + n/P gamma) to reduce-scatter,
-//! (P-1)(alpha + n/P beta) to allgather. Source: Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication
-//! Operations in MPICH", 2005, section 5.3; Patarasuk, Yuan, "Bandwidth optimal all-reduce algorithms for clusters of
-//! workstations", 2009.
+//! does not start at rank 0, so the operator must commute.
+//! T = (P-1)(alpha + n/P beta + n/P gamma) to reduce-scatter, (P-1)(alpha + n/P beta) to allgather.
+//! Source: Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH", 2005, section
+//! 5.3; Patarasuk, Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", 2009.
 
 use unisono_base::{NodeId, Span, narrow};
 use unisono_collective::Kind;

@@ -9,8 +9,9 @@
 //! parameters `protocol=` and `channels=`, and restrict the calls by `pipe-ops=` and `registered=`.
 //!
 //! With -1 channels the plugin keeps its default of one channel; with 0, NCCL chooses the number itself. So a row
-//! without `channels=` is written with 0. Source: NCCL 2.30, `plugins/tuner/example/plugin.c`, `ncclGetAlgoInfo` in
-//! `src/enqueue.cc`, and `src/graph/tuning.cc`.
+//! without `channels=` is written with 0.
+//! Source: NCCL 2.30, `plugins/tuner/example/plugin.c`, `ncclGetAlgoInfo` in `src/enqueue.cc`, and
+//! `src/graph/tuning.cc`.
 
 use unisono_collective::{Choice, DecisionTable, Kind, Row};
 

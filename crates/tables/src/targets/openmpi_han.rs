@@ -11,7 +11,8 @@
 //!
 //! A call uses the rule of the largest COMM_SIZE and MSG_BYTES that do not exceed its own; the first COMM_SIZE must be
 //! 1 and the first MSG_BYTES 0. COMPONENT is a name; the head of `coll_han_dynamic_file.h` describes a number, which
-//! 5.0.11 refused in a run. Source: `ompi/mca/coll/han/coll_han_dynamic_file.c`, `coll_han_dynamic.c`; 5.0.11 was run.
+//! 5.0.11 refused in a run.
+//! Source: `ompi/mca/coll/han/coll_han_dynamic_file.c`, `coll_han_dynamic.c`; 5.0.11 was run.
 
 use std::fmt::Write;
 
