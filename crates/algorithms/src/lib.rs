@@ -9,9 +9,8 @@
 //!
 //! All ranks of an allreduce evaluate one expression, in the order of virtual ranks, so they end with the same bits.
 //! The exception is dissemination, for which the proof reports different bits. For an operator that does not commute, a
-//! tree or chain reduces to rank 0, which sends the result to the root, because virtual ranks that count from the root
-//! would rotate the operands. The reduce of an allreduce accumulates in the output, so inner PEs need no scratch
-//! memory.
+//! tree or chain reduces to rank 0, which sends the result to the root, because ranks that count from the root would
+//! rotate the operands. The reduce of an allreduce accumulates in the output, without scratch memory.
 
 // Numbers too large for their types are refused when they are read; see `unisono_base::narrow`.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_sign_loss))]

@@ -3,8 +3,8 @@
 //! In an allreduce every rank adds one of P blocks, in the order of ranks, and sends the sum to all; in a reduce it
 //! sends the sum to the root. In a broadcast every rank except the root receives one of P blocks, and sends it to the
 //! other ranks; the root sends its own block to all. T = 2 alpha + 2 (P-1)/P n beta, and (P-1)/P n gamma for sums, if
-//! messages overlap. A rank waits only twice, so the algorithm is best for few ranks, or on networks whose links carry
-//! all pairs equally well. All ranks get the same bits.
+//! messages overlap. This is best for few ranks, or on networks whose links carry all pairs equally well. All ranks get
+//! the same bits.
 //! Source: Cowan and others, "MSCCLang: Microsoft Collective Communication Language", ASPLOS 2023 (allpairs); Barnett
 //! and others, "Interprocessor collective communication library", 1994 (scatter and allgather as a broadcast).
 

@@ -124,8 +124,7 @@ pub fn within(pes: u32, wavelets: u64, depth_cycles: f64, contention: u32) -> Si
 /// slope `k >= 2` occurs `binom(D+k-2, k-1)` times; in the last child's subtree slope `k >= 1` occurs `binom(D+k-2, k)`
 /// times. Slopes are taken in ascending order, and occurrences of the largest slope may be divided freely. The part
 /// without the last child gets as many as possible: the last child's subtree is then smaller, and its vector arrives
-/// sooner. All divisions cost the same by Eq. 1, but the opposite division is up to 22 % slower on a fabric with finite
-/// queues.
+/// sooner. All divisions cost the same by Eq. 1, but the opposite is up to 22 % slower on a fabric with finite queues.
 fn split(depth: u32, contention: u32, rest: u64) -> u64 {
     let (mut own, mut left) = (0u64, rest);
     // binom(D+k-2, k-1), the occurrences in the part without the last child's subtree (for k = 1 the child itself).

@@ -1,9 +1,9 @@
 //! Recursive multiplying: in each stage every rank sends its partial result to several others at once.
 //!
-//! It suits short vectors, for which a further message costs little compared with the latency. With stages of b + 1
-//! ranks it takes T = sum over stages of alpha_p + b (alpha_r + n beta + n gamma) (Eq. 3). The stages are a parameter,
-//! by default those with the least time on the machine. A stage is one instruction that sends and one that reduces, in
-//! ascending order of ranks, so all ranks end with the same bits.
+//! It suits short vectors, whose messages cost little compared with the latency. With stages of b + 1 ranks T = sum
+//! over stages of alpha_p + b (alpha_r + n beta + n gamma) (Eq. 3). The stages are a parameter, by default the fastest.
+//! A stage is one instruction that sends and one that reduces, in ascending order of ranks, so all ranks end with the
+//! same bits.
 //!
 //! Source: Ruefenacht, Bull, Booth: "Generalisation of recursive doubling for AllReduce: Now with simulation", 2017.
 

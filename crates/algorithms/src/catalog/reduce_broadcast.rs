@@ -1,6 +1,5 @@
-//! Reduce, then broadcast: an allreduce composed of any reduce and any broadcast among ranks, or of a reduce and a
-//! flood on a wafer; the root is at the end or in the middle. All ranks get the root's result, so they end with the
-//! same bits.
+//! Reduce, then broadcast: an allreduce from any reduce and any broadcast among ranks, or a flood on a wafer; the root
+//! is at the end or in the middle. All ranks get the root's result, so they end with the same bits.
 //!
 //! T = T_reduce + T_broadcast. Source: "Near-Optimal Wafer-Scale Reduce", sections 6.1 and 7.4 (second way).
 

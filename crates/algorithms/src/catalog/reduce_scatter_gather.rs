@@ -2,7 +2,7 @@
 //! blocks are gathered to the root in reverse order.
 //!
 //! T = 2 log2 P alpha + 2 (P-1)/P n beta + (P-1)/P n gamma if P is a power of two. Otherwise the first ranks fold in
-//! pairs before, and the root is not the rank of a pair that leaves. Operands keep their order.
+//! pairs before, and the root does not leave. Operands keep their order.
 //! Source: Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH", 2005, section
 //! 5.1.
 

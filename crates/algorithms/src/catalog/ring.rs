@@ -89,8 +89,8 @@ const SENDS: u32 = 1;
 /// Emits an allreduce of the vectors at `own` into the outputs of `line`.
 ///
 /// One lane of a PE receives into the output, and another sends from there. In a single lane all PEs would send before
-/// they receive, and would deadlock on a fabric if chunks are longer than the queues around the ring. Forwarding
-/// arrivals directly would deadlock too, because the chunks would still have to fit into the queues.
+/// they receive, and would deadlock if chunks are longer than the queues around the ring. Forwarding arrivals directly
+/// would deadlock too.
 ///
 /// The second phase overwrites elements that the first phase sent. The ring as a whole implies this order; explicit
 /// dependencies state it for each PE.

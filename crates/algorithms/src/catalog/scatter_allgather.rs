@@ -2,8 +2,8 @@
 //! all ranks gather them, around a ring or by recursive doubling.
 //!
 //! T = (ceil(log2 P) + P - 1) alpha + 2 (P-1)/P n beta with a ring, 2 log2 P alpha + 2 (P-1)/P n beta with doubling.
-//! The root has all blocks and receives none. Doubling may begin with the nearest ranks, or with the farthest ranks
-//! (distance-halving), so that long messages go to near ranks, which suits networks with few links between far ranks.
+//! The root has all blocks and receives none. Doubling may begin with the nearest ranks, or with the farthest
+//! (distance-halving), so that long messages go to near ranks, for networks with few links between far ranks.
 //! Source: Barnett, Gupta, Payne, Shuler, van de Geijn, Watts, "Interprocessor collective communication library", 1994;
 //! Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH", 2005 (broadcast).
 

@@ -1,12 +1,12 @@
 //! Slack trees: one to four trees over a grid, deep near the root and shallow far from it.
 //!
 //! The time depends on the slowest path, its hops plus 2 T_R + 1 cycles per message, and not on the depth D and the
-//! distance L separately. A PE that is h hops nearer than the farthest PE may be h / (2 T_R + 1) messages deeper at no
-//! cost. Let the i-th child of a PE cost 2 T_R + i cycles in addition to its hops. Trees in which PE x sends at least
-//! t(x) before the root ends exist only if the sum of e^(-r t(x)) is at most 1; r solves sum over i of e^(-r (2 T_R +
-//! i)) = 1 (Kraft's inequality for codes whose letters differ in cost). So a region R below parent v takes about ln(sum
-//! over x in R of e^(r |x - v|)) / r cycles, and regions are cut into parts that take equally long. On n x n the time
-//! is 2 n plus a constant, not plus the time of log n messages.
+//! distance L separately. A PE that is h hops nearer than the farthest may be h / (2 T_R + 1) messages deeper at no
+//! cost. Let the i-th child of a PE cost 2 T_R + i cycles besides its hops. Trees in which PE x sends at least t(x)
+//! before the root ends exist only if the sum of e^(-r t(x)) is at most 1; r solves sum over i of e^(-r (2 T_R + i)) =
+//! 1 (Kraft's inequality for codes whose letters differ in cost). So a region R below parent v takes about ln(sum over
+//! x in R of e^(r |x - v|)) / r cycles, and regions are cut into parts that take equally long. On n x n the time is 2 n
+//! plus a constant, not plus the time of log n messages.
 //!
 //! A PE has at most K children in one of the T trees and is a leaf in the others: C = (K + T - 1) B / T. Trees choose
 //! their inner PEs and paths so that no link carries more. The time is 2 n + const + C; k-d trees have 10 log2 n
@@ -62,9 +62,9 @@ const PLACES: usize = 8;
 const DIAGONAL: f64 = 0.5;
 
 /// Wavelets of the longest vector for which a plan considers trees without chains, measured on grids from 16 x 16 to
-/// 128 x 128. All PEs of these trees are always busy, so with longer vectors these trees disturb each other more than
-/// those of kd-tree; the limit is a third of this length for three trees of three children, and four times this length
-/// for four trees of two children.
+/// 128 x 128. All PEs of these trees are always busy, so with longer vectors they disturb each other more than those of
+/// kd-tree; the limit is a third of this for three trees of three children, and four times this for four trees of two
+/// children.
 const LONGEST: u64 = 96;
 /// The lengths of the longer side for which a plan considers four trees with chains: measured from 48; planning is slow
 /// above 256.
@@ -103,8 +103,8 @@ pub fn rate(children: u32, depth_cycles: f64) -> f64 {
 }
 
 /// Returns the factor by which r is reduced. With full r so many far regions send to few PEs near the root that links
-/// carry twice the load of PEs, more with longer sides and more children. The values were measured on n x n for n from
-/// 16 to 256; those with chains, whose short edges leave links free, for n = 48, 64 and 112.
+/// carry twice the load of PEs, more with longer sides and more children. Measured on n x n for n from 16 to 256; with
+/// chains, whose short edges leave links free, for n = 48, 64 and 112.
 fn late(grid: Grid, children: u32, is_chained: bool) -> f64 {
     let (most, by_side) = if is_chained { (0.65, 10.6) } else { (0.5, 12.0) };
     f64::min(most, by_side / (f64::from(children) * f64::from(longer(grid)).sqrt()))

@@ -5,9 +5,9 @@
 //! 3, along one dimension; the steps alternate among the D dimensions. 2D parts of the vector run concurrently, one for
 //! each first dimension and each sign of rho. The blocks of a message follow from trees: the tree of block b consists
 //! of the ranks that rank b reaches in the steps from the last to the first, and each rank sends its sum in the step in
-//! which it was reached. So every operand is added once, and the blocks return along the same tree. If extents are
-//! powers of two, each message is half of the sender's blocks, which are numbered so that the half is contiguous; with
-//! other even extents a step takes several messages.
+//! which it was reached. So every operand is added once, and blocks return along the same tree. If extents are powers
+//! of two, each message is a contiguous half of the sender's blocks; with other even extents a step takes several
+//! messages.
 //! T = 2 log2 P alpha + (P-1)/P n/D beta (1 + the fraction of links on longer paths) for the price beta of a byte on
 //! one link. The operator must commute; all ranks get the same bits. The extra rank of an odd extent is not
 //! implemented.

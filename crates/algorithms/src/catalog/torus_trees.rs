@@ -7,9 +7,9 @@
 //! chunks of a rank's children on each of the d ranks. The operator of a reduce must commute.
 //!
 //! A reduce is the broadcast in reverse. Leaves of a tree wait for no message, and an interface sends few messages at a
-//! time, in posting order: a rank that posts all chunks of the trees in which it is a leaf would delay the chunks of
-//! its other trees. So a leaf sends a chunk no earlier than in the reversed broadcast, measured by the chunks of the
-//! rank's other trees.
+//! time, in posting order: all chunks of the trees in which a rank is a leaf, posted at once, would delay its other
+//! trees. So a leaf sends a chunk no earlier than in the reversed broadcast, measured by the chunks of the rank's other
+//! trees.
 //!
 //! Source: arc-disjoint spanning trees, Edmonds (1973); the trees: [`crate::ranks::torus_trees`] and, of boards that
 //! switches join, [`crate::ranks::board_trees`].

@@ -5,8 +5,8 @@
 //! line of P PEs with blocks of B elements:
 //!
 //! * **allgather**: a PE sends its own block first, then the arriving blocks, nearest PE first. P-1 blocks must enter
-//!   each PE, and its datapath works (P+1) B cycles. The PEs in the middle wait in the first half of the time and work
-//!   for both directions in the second half, so long blocks take about P/2 B more.
+//!   each PE, and its datapath works (P+1) B cycles. PEs in the middle wait at first and then work for both directions,
+//!   so long blocks take about P/2 B more.
 //! * **reduce-scatter**: the sum for the farthest PE starts first. With long blocks, downward, the sum for the nearest
 //!   PE starts first, so that no PE works for both directions at a time.
 //! * **alltoall**: a PE sends its blocks, nearest PE first, and then relays the blocks that arrive from farther PEs.

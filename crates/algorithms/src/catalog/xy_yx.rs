@@ -1,6 +1,6 @@
 //! XY/YX halves: half of the vector goes along the rows and then along column 0, the other half along the columns and
-//! then along row 0. Each line uses the best tree in which a PE has at most two children, from which the PE receives
-//! alternately, element by element.
+//! then along row 0. Each line uses the best tree with at most two children, from which a PE receives alternately,
+//! element by element.
 //!
 //! It suits short vectors, whose time is mostly depth. Source: this project; the paper leaves 2D open (section 7.5).
 

@@ -21,19 +21,19 @@ fn chunk_cycles(chunk: u32, trees: u32) -> u32 {
     u32::try_from(more + 1).unwrap_or(u32::MAX)
 }
 
-/// Returns the idle cycles of the busiest datapath. The lanes of two trees alternate without idle cycles. With more
-/// trees, the datapath has no element of any tree for one cycle in one of three rounds of all trees. In simulations a
-/// round is one cycle longer in 1 of 2.9 to 3.3 rounds for four k-d trees on 16 x 16 and 32 x 32 PEs with 1024 to 4096
-/// elements, in 1 of 2.4 to 3.0 for quad-chain on 8 x 8 to 32 x 32 PEs, and never for two trees.
+/// Returns the idle cycles of the busiest datapath. The lanes of two trees have none. With more trees, the datapath has
+/// no element for one cycle in one of three rounds of all trees. In simulations a round is one cycle longer in 1 of 2.9
+/// to 3.3 rounds for four k-d trees on 16 x 16 and 32 x 32 PEs with 1024 to 4096 elements, in 1 of 2.4 to 3.0 for
+/// quad-chain on 8 x 8 to 32 x 32 PEs, and never for two trees.
 fn lost_turns(case: &Case, trees: &[Tree]) -> f64 {
     let rounds = loaded(case, trees).map(|(_, share)| share.len).max().unwrap_or(0);
     if trees.len() > 2 { f64::from(rounds) / 3.0 } else { 0.0 }
 }
 
 /// Returns the terms, with the time of the slowest path. Near PEs may be many messages away and far PEs few, so the
-/// most hops and the most messages need not be on one path. The time is that of the root's first element, plus the work
-/// of the busiest PE on all other elements. If links carry more wavelets than this work, their streams do not all run
-/// at the same time: half of the excess counts, as in simulations up to 256 x 256.
+/// most hops and the most messages need not be on one path. The time is that of the root's first element, plus the
+/// busiest PE's work on all others. If links carry more wavelets than this work, half of the excess counts, as in
+/// simulations up to 256 x 256.
 ///
 /// A PE with chunks of c elements receives c elements of each child except the last before it sends. Each chunk
 /// occupies its datapath for c cycles, which the lanes of the other trees need too. With T trees those lanes are

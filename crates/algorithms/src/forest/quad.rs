@@ -1,9 +1,9 @@
 //! Four trees over a grid that merge in four different lines, seen from the root's corner.
 //!
 //! With the root at (0, 0): tree 0 goes along the rows to the last column, up that column, and along row 0 to the root;
-//! tree 1 along the columns to the last row, along that row to column 0, and up column 0; tree 2 along the rows to
-//! column 0, and up; tree 3 along the columns to row 0, and along row 0. The root is not part of a line: a line that
-//! would end in the root (row 0 of tree 2, column 0 of tree 3) sends its sum to the far end of the next line.
+//! tree 1 along the columns to the last row, along that row to column 0, and up; tree 2 along the rows to column 0, and
+//! up; tree 3 along the columns to row 0, and along it. The root is not part of a line: a line that would end in the
+//! root (row 0 of tree 2, column 0 of tree 3) sends its sum to the far end of the next line.
 
 use unisono_base::{interrupt::poll, narrow};
 use unisono_machine::Grid;

@@ -2,8 +2,8 @@
 //!
 //! First every edge goes along its row or its column first: a local search lowers the sum of the eighth powers of all
 //! link loads, which is close to the largest load and still reflects every change. A link with more streams than the
-//! busiest PE has operations would limit the rate, so edges across such links are then rerouted around them; with four
-//! trees, links with equally many streams are avoided too.
+//! busiest PE has operations would limit the rate, so edges are then rerouted around such links, with four trees also
+//! around links with equally many.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 

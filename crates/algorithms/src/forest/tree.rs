@@ -53,8 +53,8 @@ impl Tree {
     }
 
     /// Returns three maxima over all paths to the root: the cycles until the root has the first element, the hops, and
-    /// the messages. `children` have the order in which PEs receive from them; each child except the last takes `chunk`
-    /// cycles. `hops(pe)` are the hops from a PE to its parent.
+    /// the messages. `children` are in the order of receipt; each except the last takes `chunk` cycles. `hops(pe)` are
+    /// those from a PE to its parent.
     pub fn latency(
         &self,
         children: &[Vec<u32>],

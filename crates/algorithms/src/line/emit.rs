@@ -60,9 +60,9 @@ pub fn own_input(_: NodeId) -> Operand {
 /// Emits a reduce of the vectors `own` to the root of the line, and returns the operand with the result.
 ///
 /// `line` lists the PEs; the root has the index `sides.left.len() - 1`. Operands keep the order of the line, so
-/// operators need not commute: the partial result of a PE is always that of an interval, and nearest children come
-/// first. Streams have the colors `color` and `color + 1` by the parity of the depth, so that incoming and outgoing
-/// streams of a PE have different colors.
+/// operators need not commute: partial results are of intervals, and nearest children come first. Streams have the
+/// colors `color` and `color + 1` by the parity of the depth, so that incoming and outgoing streams of a PE have
+/// different colors.
 pub fn reduce(
     b: &mut Builder,
     line: &[NodeId],

@@ -2,9 +2,8 @@
 //!
 //! Algorithms 2 to 6 of the paper, with its errors corrected (`papers/multiplying/errata.md`). In the middle of a
 //! schedule ranks are *virtual*: the ranks that take part, numbered without gaps in the order of their real ranks. A
-//! rank reduces operands in ascending order of senders, so operands of ranks that are set apart come first. So all
-//! members of a group evaluate the same expression, and operands keep the order of ranks if groups consist of
-//! consecutive ranks.
+//! rank reduces in ascending order of senders, ranks that are set apart first. So all members of a group evaluate the
+//! same expression, and operands keep their order if groups are consecutive ranks.
 
 use super::{Stage, Stages, Wrap};
 

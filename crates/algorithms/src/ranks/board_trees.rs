@@ -9,9 +9,9 @@
 //! ("two-tree", Sanders et al. 2009).
 //!
 //! The root is at row 0 and column 0. Trees 0 and 1 go along the rows, and reach the rows along the columns 2 and 1
-//! (their spines); trees 2 and 3 do the same with rows and columns exchanged. In the column of a spine, the spine
-//! replaces one of the two trees of the column. The replaced tree enters the ranks of the spine by ports of the rows,
-//! which are free because the tree of the spine enters its rows there.
+//! (their spines); trees 2 and 3 do the same with rows and columns exchanged. A spine replaces one of the two trees of
+//! its column, which enters the ranks of the spine by ports of the rows instead; these are free because the tree of the
+//! spine enters its rows there.
 //!
 //! The deepest rank is 1 + 2 log2(B) ports and up to as many links away, with B boards along the longer side.
 

@@ -15,9 +15,9 @@
 //! * Then s(c) = 0, 1, 0, 1, ...: square 0 cuts the cycle of the joined rows in two, of which one has rows 0 and 1
 //!   beyond the gap, and square 1 joins the two cycles again.
 //! * If columns - rows is odd, one further swap must not cut a cycle. With an odd number of rows this is the square of
-//!   the last and the first row in gap rows - 1: the cycle crosses both rows in the same direction, so the swap
-//!   reverses a part of the cycle and keeps it a single cycle. With an odd number of columns it is the square in the
-//!   gap from the last column to the first, by the same argument for columns.
+//!   the last and the first row in gap rows - 1: the cycle crosses both rows in the same direction, so the swap only
+//!   reverses a part of it. With an odd number of columns it is in the gap from the last column to the first, by the
+//!   same argument.
 //!
 //! The tests check the result for all sides of 3 to 32, and some long ones.
 

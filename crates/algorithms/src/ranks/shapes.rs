@@ -8,8 +8,8 @@ use unisono_synthesis::{Fabric, NoForest, Roots, Runs};
 use crate::{Case, ranks::Blocks};
 
 /// The numbers of chunks that a plan considers. If all ranks see the same network (`ALIKE`), few chunks keep all links
-/// busy. Otherwise more chunks approximate the best division among trees better, and the block of a single root
-/// (`OF_ONE`) must be on many links at once.
+/// busy. Otherwise more chunks divide better among trees, and the block of a single root (`OF_ONE`) must be on many
+/// links at once.
 const CHUNKS: [u32; 5] = [1, 4, 16, 64, 256];
 const CHUNKS_ALIKE: [u32; 4] = [1, 2, 4, 8];
 const CHUNKS_OF_ONE: [u32; 6] = [1, 4, 16, 64, 256, 1024];

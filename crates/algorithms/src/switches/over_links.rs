@@ -1,10 +1,9 @@
 //! Trees over the switches of a network: the schedule of an allreduce, a reduce or a broadcast.
 //!
 //! The vector is cut into parts, one for each tree ([`unisono_synthesis::SpanningTrees`]), and each part into chunks
-//! that follow each other. A chunk goes up its tree: a rank combines its own elements with those of its children, a
-//! switch combines those of its children. From the root the result goes down, in a reduce to one rank only. An
-//! instruction processes whole chunks, so a chunk takes the time of its bytes at every level, and many chunks approach
-//! the rate of the links.
+//! that follow each other. A chunk goes up its tree: a node combines the elements of its children and, if it is a rank,
+//! its own. From the root the result goes down, in a reduce to one rank only. An instruction processes whole chunks, so
+//! a chunk takes the time of its bytes at every level, and many chunks approach the rate of the links.
 //!
 //! A leaf waits for the result of an earlier chunk before it posts the next chunk. A leaf that posted all chunks at
 //! once would delay the messages of other trees that it forwards: 2.6 times the time on a HammingMesh, by simulation.

@@ -7,10 +7,9 @@ use unisono_base::{Diagnostic, Diagnostics, InstrId};
 use unisono_lower::Terms;
 use unisono_schedule::{Flow, Schedule, topological};
 
-/// Returns the terms of the whole schedule. Energy is the number of bytes sent, distance and depth the number of
-/// messages in the longest chain of dependent messages, contention the most bytes that a rank sends or receives, links
-/// the number of ordered pairs of ranks with messages, `max_link_load` the most bytes of such a pair, and datapath the
-/// most bytes that a rank reduces.
+/// Returns the terms of the whole schedule. Energy is the bytes sent, distance and depth the messages in the longest
+/// chain of dependent messages, contention the most bytes that a rank sends or receives, links the ordered pairs of
+/// ranks with messages, `max_link_load` the most bytes of a pair, and datapath the most bytes that a rank reduces.
 ///
 /// # Errors
 /// Returns the faults of a schedule that is not well-formed, or that cannot run.

@@ -3,9 +3,9 @@
 //! A message is cut into equal parts, and each part takes, node by node, one of the hops that the routing allows. Real
 //! packets, which follow credits, change to another hop only when their link is busy. So messages are routed twice, and
 //! the result with the smaller largest load counts. First, each part takes the hop with the least loaded link. Then,
-//! each part takes the first hop whose link has room: a load up to the longest message, whose time is needed in any
-//! case. If the source chooses among ways (Valiant), it distributes the parts evenly. Messages are routed in their
-//! order, so the same messages give the same loads.
+//! each part takes the first hop whose link has room: a load up to the longest message. If the source chooses among
+//! ways (Valiant), it distributes the parts evenly. Messages are routed in their order, so the same messages give the
+//! same loads.
 
 use unisono_base::{interrupt::poll, narrow};
 use unisono_machine::network::{Header, Hop, Plane, Routing};

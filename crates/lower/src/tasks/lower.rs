@@ -4,8 +4,8 @@
 //! time), then its sends in the order of its sinks, one for each sink of a stream. A message is the data that one
 //! instruction pushes. If a node pops the message in several pieces, the instruction that pops the first piece has the
 //! receive. The next instruction of the lane waits until receives and the reduce are done and sends have started,
-//! because a send does not need its operand after its start. All lanes of a rank share one CPU and one network
-//! interface. All messages of stream s have tag s.
+//! because started sends do not need their operands. All lanes of a rank share one CPU and one network interface. All
+//! messages of stream s have tag s.
 //!
 //! A switch is an additional rank of the graph. Its messages are on CPU 0, and its reduces on the CPUs of its engines,
 //! to which its lanes are assigned round-robin. A reduce of a switch counts the bytes of its result, because the

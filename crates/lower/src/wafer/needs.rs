@@ -12,7 +12,7 @@
 //! coloring of the groups, in the order in which they pass routers, splits each color of the placement. Groups of
 //! different colors without a common router may also share a color. Of three greedy colorings (each color separately;
 //! all groups in that order; all groups by descending length) the one with the fewest colors is chosen. Lowering
-//! allocates a free color to each stream to which the placement assigns none.
+//! allocates the colors of other streams.
 
 use std::collections::BTreeSet;
 

@@ -4,10 +4,10 @@
 //! UCC_TL_UCP_TUNE=allreduce:0-4096:host:[4]:@knomial#...   coll : first-last bytes : memory : team sizes : algorithm
 //! ```
 //!
-//! A range ends at the start of the next range. That size belongs to the first range in current releases and to the
-//! second in earlier releases (`src/coll_score/ucc_coll_score_map.c`); ranges are written for current releases.
-//! Algorithms are named, because their ids change between releases. Sizes of an allgather and an alltoall are those of
-//! all ranks (`ucc_coll_args_msgsize`).
+//! A range ends at the start of the next range. That size belongs to the first range in current releases, for which
+//! ranges are written, and to the second in earlier ones (`src/coll_score/ucc_coll_score_map.c`). Algorithms are named,
+//! because their ids change between releases. Sizes of an allgather and an alltoall are those of all ranks
+//! (`ucc_coll_args_msgsize`).
 //! Source: UCC, `src/coll_score/ucc_coll_score.c` and the tables `ucc_tl_ucp_*_algs`; UCC itself was not run.
 
 use unisono_collective::{DecisionTable, Kind};

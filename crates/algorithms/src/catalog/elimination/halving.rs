@@ -2,9 +2,9 @@
 //!
 //! A group of 2^k ranks stores the sum of all its ranks once: each rank has a piece of n / 2^k elements. When two
 //! groups meet, ranks with the same piece exchange halves of the piece, and each keeps the sum of one half. Three
-//! groups make one group of twice the size (3-2), by steps of the ranks x, y and z with the same piece: x and y
-//! exchange halves; then x sends its sum of the lower half to z and leaves, and z sends its upper half to y. In the
-//! allgather z sends the lower half to x, and y the upper half to z; then x and y exchange.
+//! groups make one group of twice the size (3-2), by ranks x, y and z with the same piece: x and y exchange halves;
+//! then x sends its sum of the lower half to z and leaves, and z sends its upper half to y. In the allgather z sends
+//! the lower half to x, and y the upper half to z; then x and y exchange.
 //!
 //! If the number of groups is odd, the last three meet. This takes one more round; the merged group is z of the next
 //! three, which may start a round later. So the rounds are those of halving, with the round of the first odd level

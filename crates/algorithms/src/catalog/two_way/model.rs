@@ -10,11 +10,10 @@
 //! * *Work*: a PE in the middle handles n+1 blocks (its own up and down, and n-1 that arrive), half of them in each
 //!   lane. Both lanes end together, and the last block then moves to the end of the line: (n+1) b + h floor((n-1)/2).
 //! * *Wait*: a PE sends its own block into the queues up to the next PE: q at its own router, q at the next router, q +
-//!   T_R at the ramp there, and one wavelet in the operation, r = 3q + T_R + 1 in all. The rest of the block waits
-//!   until the next PE has sent its own block, which waits in the same way. So the queues fill one PE after the other,
-//!   from both ends to the middle, and each PE on the path adds a wait of max(0, b - r). The last PE copies its own
-//!   block before it receives, which adds one wait: floor((n-2)/2) waits in all, or floor((n-3)/2) if the blocks are
-//!   already in place, as in the columns of a grid.
+//!   T_R at the ramp there, and one wavelet in the operation, r = 3q + T_R + 1 in all. The rest waits until the next PE
+//!   has sent its own block, which waits likewise. So queues fill from both ends to the middle, and each PE on the path
+//!   adds a wait of max(0, b - r). The last PE copies its own block before it receives, which adds one wait:
+//!   floor((n-2)/2) waits in all, or floor((n-3)/2) if the blocks are already in place, as in the columns of a grid.
 //!
 //! **Reduce-scatter of short blocks** is an allgather reversed in time, with the same way and work. A PE adds its own
 //! block from above after the sum from below; this wait counts as h/2, the mean of 0 and a hop. Sums wait when they
@@ -33,12 +32,11 @@
 //! **Alltoall.** PE i sends n-1-i of its own blocks upward and relays as many from each PE below it; with both
 //! directions and its copy of its own block it does W_i = 2 i (n-1-i) + 2 (n-1) + 1 operations on blocks. If blocks fit
 //! into queues, that takes W b + h floor((n-1)/2) with the largest W. Otherwise PE i sends its own block only while PE
-//! i+1 receives, and PE i+1 first sends its own block. So the PEs of a lane send one after the other, from the far end
-//! on, and PE k takes the time of n-1-k blocks. Upward PE k and downward PE n-1-k send at the same time. Block d of
-//! each travels d hops, so the two streams meet at block (n-1-2k)/2 if k is in the lower half, and then share a PE:
-//! such a pair takes 3/2 (n-1) - k blocks. All pairs and the copy of the PE's own block take R blocks, about 3/4 n^2,
-//! while W is n^2/2. The first q wavelets of a block fit into its queue and are sent before, so the R - W additional
-//! blocks cost b - q each.
+//! i+1 receives, and PE i+1 first sends its own. So the PEs of a lane send in sequence, from the far end, and PE k
+//! takes n-1-k blocks. Upward PE k and downward PE n-1-k send at the same time. Block d of each travels d hops, so the
+//! two streams meet at block (n-1-2k)/2 if k is in the lower half, and then share a PE: such a pair takes 3/2 (n-1) - k
+//! blocks. All together take R blocks, about 3/4 n^2, while W is n^2/2. The first q wavelets of a block are sent
+//! before, into its queue, so the R - W additional blocks cost b - q each.
 //!
 //! Simulated on lines of 2 to 64 PEs with blocks of 1 to 256 wavelets, the time is 0.95 to 1.02 of the simulated time,
 //! except on odd numbers of PEs (0.89 on 33, 0.91 on 5 and 9). On grids it is 0.88 to 1.02 of it: rows, whose blocks
