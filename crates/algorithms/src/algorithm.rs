@@ -57,7 +57,7 @@ pub struct Info {
     pub formulas: &'static [Formula],
     /// The means of communication, of which one suffices.
     pub needs: &'static [Means],
-    /// Pairs of a collective and the collectives that the algorithm runs one after the other to implement it.
+    /// Pairs of a collective and the collectives that the algorithm runs in sequence to implement it.
     pub sequences: &'static [(Kind, &'static [Kind])],
     /// True if the algorithm is composed of other algorithms that its parameters name; listings of plain algorithms
     /// omit it.
@@ -259,14 +259,13 @@ pub trait Algorithm: Sync {
     /// Returns an error if the case has no schedule or a parameter is wrong; the message states which.
     fn supports(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError>;
 
-    /// Builds the schedule, with a placement if the machine needs one. Called only on cases that
-    /// [`Algorithm::supports`] accepts.
+    /// Builds the schedule, with a placement if the machine needs one. Called on supported cases only.
     ///
     /// # Errors
     /// Returns an error if the tables cannot hold the schedule, or if the machine has too few engines or identifiers.
     fn build(&self, case: &Case, params: &Params) -> Result<Placed, AlgorithmError>;
 
-    /// Returns the cost in closed form, if there is one. Called only on cases that [`Algorithm::supports`] accepts.
+    /// Returns the cost in closed form, if there is one. Called on supported cases only.
     fn profile(&self, _case: &Case, _params: &Params) -> Option<Profile> {
         None
     }
@@ -275,14 +274,13 @@ pub trait Algorithm: Sync {
         Size::default()
     }
 
-    /// Returns the settings of parameters that a plan ranks for a case. The planner drops settings that are not
-    /// supported.
+    /// Returns the parameters that a plan ranks for a case. The planner drops settings that are not supported.
     fn candidates(&self, _case: &Case) -> Vec<Params> {
         vec![Params::new()]
     }
 
-    /// Adds the parameters that the algorithm chooses itself, so that a plan states all of them. Called only on cases
-    /// that [`Algorithm::supports`] accepts.
+    /// Adds the parameters that the algorithm chooses itself, so that a plan states all of them. Called on supported
+    /// cases only.
     fn chosen(&self, _case: &Case, params: &Params) -> Params {
         params.clone()
     }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer, de::Error};
 /// Reads an array of exactly N values.
 ///
 /// # Errors
-/// Returns an error if there are fewer or more values, or if a value has another type.
+/// Returns an error for fewer or more values, or another type.
 pub fn array<'de, D: Deserializer<'de>, T: Deserialize<'de>, const N: usize>(source: D) -> Result<[T; N], D::Error> {
     let values = Vec::<T>::deserialize(source)?;
     let found = values.len();

@@ -2,8 +2,7 @@
 //!
 //! Loops that can run for more than a moment call [`poll`]. The caller wraps the work in [`watch`] with a hook that
 //! reports whether the user asked to stop. If so, [`poll`] unwinds with the payload [`Interrupted`]. Unwinding frees
-//! memory, and no function between the two needs an error type for interruptions. Without a watch [`poll`] does
-//! nothing.
+//! memory, and functions between the two need no error for it. Without a watch [`poll`] does nothing.
 //!
 //! A watch belongs to one thread. Of the threads that the work starts, only those of [`crate::parallel`] have a watch.
 

@@ -2,8 +2,8 @@
 //!
 //! If the size of the work is not known before, the work calls [`spend`] to count steps, inside [`counted`].
 //!
-//! Items that [`crate::parallel`] computes at the same time share the limit of memory: an item that does not fit beside
-//! the others is computed after them.
+//! Items that [`crate::parallel`] computes concurrently share the limit of memory: an item that does not fit beside the
+//! others is computed after them.
 
 use std::{
     cell::Cell,
@@ -164,12 +164,12 @@ thread_local! {
     static WHAT: Cell<&'static str> = const { Cell::new("the work") };
     /// True if a note about the steps of the current work was sent.
     static NOTED: Cell<bool> = const { Cell::new(false) };
-    /// The bytes of memory admitted for the current item of [`crate::parallel`]; `None` if no other item can run at the
-    /// same time.
+    /// The bytes of memory admitted for the current item of [`crate::parallel`]; `None` if no other item can run
+    /// concurrently.
     static OWN: Cell<Option<u64>> = const { Cell::new(None) };
 }
 
-/// The bytes of memory admitted for all items that run at the same time.
+/// The bytes of memory admitted for all items that run concurrently.
 static HELD: AtomicU64 = AtomicU64::new(0);
 
 /// The payload with which an item unwinds whose memory does not fit beside others.

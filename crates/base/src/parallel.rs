@@ -1,9 +1,9 @@
 //! Work on all cores.
 //!
 //! [`map`] is `iter().map()` with the same values, in the same order and under the same limit of steps, for any number
-//! of cores: other threads compute values ahead of the caller, who computes values that they could not finish. Values
-//! that are computed at the same time share the limit of memory: a value whose memory does not fit beside the others is
-//! computed again after them.
+//! of cores: other threads compute values ahead of the caller, who computes values that they could not finish.
+//! Concurrent values share the limit of memory: a value that does not fit beside the others is computed again after
+//! them.
 //!
 //! All callers of the process share its cores. A thread that calls the library counts as a busy core while a [`Caller`]
 //! exists, so many concurrent callers start no further threads.
@@ -208,7 +208,7 @@ fn map_after<'a, T: Sync, R: Send + 'a>(
     })
 }
 
-/// Returns the values of two functions, which are computed at the same time if a core is idle.
+/// Returns the values of two functions, which are computed concurrently if a core is idle.
 pub fn both<A: Send, B: Send>(a: impl Fn() -> A + Sync, b: impl Fn() -> B + Sync) -> (A, B) {
     enum Value<A, B> {
         First(A),

@@ -1,9 +1,9 @@
 //! Decision tables: the algorithm that serves a collective, by ranks, ranks per node, and bytes.
 //!
 //! Ranks per node are those of the node with the most ranks of the communicator: 96 ranks on 2 nodes differ from 96
-//! ranks on 96 nodes. A row without ranks per node serves the calls that no row with their ranks per node serves. Bytes
-//! count as in MPI: the whole vector of a broadcast, reduce, allreduce or scan; otherwise the block that one rank
-//! contributes, receives or sends to each other rank. A barrier has 0 bytes.
+//! ranks on 96 nodes. A row without ranks per node serves calls for which no row states theirs. Bytes count as in MPI:
+//! the whole vector of a broadcast, reduce, allreduce or scan; otherwise the block that one rank contributes, receives
+//! or sends to each other rank. A barrier has 0 bytes.
 
 use std::fmt;
 

@@ -39,8 +39,8 @@ pub struct Phase {
     pub name: String,
     pub terms: Terms,
     pub sharper: Option<Sharper>,
-    /// Cycles of the phase if every PE receives from its children one after the other, if the algorithm states them;
-    /// the model `links` uses them.
+    /// Cycles of the phase if every PE receives from its children in sequence, if the algorithm states them; the model
+    /// `links` uses them.
     pub in_turn: Option<f64>,
     /// The parameters that the algorithm chose, as text for reports.
     pub note: Option<String>,

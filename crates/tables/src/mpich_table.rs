@@ -1,6 +1,6 @@
 //! MPICH's complete selection table: nested conditions, tested in the order of the file; the first condition that holds
-//! applies. A file for MPICH must be complete, because a missing entry aborts the program at its start. Each MPICH
-//! library contains its own table and the names of its algorithms as text; both are read from there.
+//! applies. A file for MPICH must be complete, because a missing entry aborts the program at its start. The table and
+//! the names of all algorithms are read from the library, which contains them as text.
 //!
 //! ```text
 //! node := { "condition": node, ... } | { "algorithm=NAME": { "param=value": {}, ... } }

@@ -186,8 +186,8 @@ pub fn view<'a>(target: &'static str, table: &DecisionTable, tells_nodes: TellsN
 }
 
 /// Returns the regions of a collective for each size of the communicator, from `least` on. A communicator uses the
-/// rules of the largest listed size that does not exceed its own. So a region without an algorithm, which is the
-/// library's own choice, comes before and after every rank count of the table.
+/// rules of the largest listed size up to its own, so a region without an algorithm, the library's own choice, precedes
+/// and follows every rank count of the table.
 pub fn by_size(view: &mut View<'_>, known: &Known, least: u32) -> Vec<(u32, Vec<Region>)> {
     let own = || vec![Region { first: 0, last: u64::MAX, algorithm: None }];
     let mut sizes = vec![(least, own())];

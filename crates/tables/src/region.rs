@@ -71,8 +71,8 @@ pub fn no_nodes(_: u32, _: u32) -> bool {
 }
 
 impl<'a> View<'a> {
-    /// Makes the view of a table. `has` has the algorithms of the user's own library; with `None`, the library is
-    /// assumed to have all of `names`. `kinds` are the collectives for which the library has rules.
+    /// Makes the view of a table. `has` are the algorithms of the user's own library; `None` assumes all of `names`.
+    /// `kinds` are the collectives with rules in the library.
     pub fn new(
         target: &'static str,
         table: &DecisionTable,

@@ -2,8 +2,7 @@
 //! link are in use.
 //!
 //! T = 2(P-1)(alpha + n/(2P) beta) + (P-1) n/(2P) gamma, if messages in opposite directions do not disturb each other.
-//! One rank computes the final sum of each element and sends it to the others, so all ranks get the same bits. The
-//! operator must commute.
+//! One rank completes each element, so all ranks get the same bits. The operator must commute.
 //! Source: Jain, Sabharwal, "Optimal bucket algorithms for large MPI collectives on torus interconnects", 2010, for one
 //! dimension; `ring` otherwise.
 

@@ -1,13 +1,13 @@
 //! Circulant graphs: the fewest rounds for any number of ranks, if each rank sends one message and receives one in a
 //! round.
 //!
-//! A broadcast sends S blocks one after the other, and every rank receives a new block in nearly every round; a reduce
-//! runs the same rounds in reverse. An allgather consists of concurrent broadcasts of one block from each rank, so a
-//! message has the blocks of consecutive ranks; a reduce-scatter is an allgather in reverse, and an allreduce runs
-//! both. T = (S-1+q)(alpha + n/S beta) for q = ceil(log2 P), least near S = sqrt((q-1) n beta / alpha); q alpha + (P-1)
-//! n beta to allgather or reduce-scatter blocks of n, 2 q alpha + 2 (P-1)/P n beta for an allreduce. On ports that
-//! transfer one message at a time, ranks that run ahead may delay others: a broadcast takes up to 1.5 T. One rank
-//! computes the final sum of each element of an allreduce, so all ranks get the same bits. The operator must commute.
+//! A broadcast sends S blocks in sequence, and every rank receives a new block in nearly every round; a reduce runs the
+//! same rounds in reverse. An allgather consists of concurrent broadcasts of one block from each rank, so a message has
+//! the blocks of consecutive ranks; a reduce-scatter is an allgather in reverse, and an allreduce runs both. T =
+//! (S-1+q)(alpha + n/S beta) for q = ceil(log2 P), least near S = sqrt((q-1) n beta / alpha); q alpha + (P-1) n beta to
+//! allgather or reduce-scatter blocks of n, 2 q alpha + 2 (P-1)/P n beta for an allreduce. On ports that transfer one
+//! message at a time, ranks that run ahead may delay others: a broadcast takes up to 1.5 T. One rank completes each
+//! element of an allreduce, so all ranks get the same bits. The operator must commute.
 //! Source: Träff, "Optimal Broadcast Schedules in Logarithmic Time with Applications to Broadcast, All-Broadcast,
 //! Reduction and All-Reduction", arXiv 2407.18004; Träff, "Optimal, Non-pipelined Reduce-scatter and Allreduce
 //! Algorithms", arXiv 2410.14234.

@@ -2,9 +2,9 @@
 //!
 //! Together the trees have the best throughput that the network allows, or nearly so ([`unisono_synthesis`]). In an
 //! allgather every rank is a root, in a broadcast one rank; reduce-scatter and reduce use the trees in reverse. An
-//! allreduce runs both, either one after the other for each block, or concurrently with chunks of the whole vector
-//! through one rank, which is best if few links limit both directions. A block is cut into `chunks`, each with its own
-//! tree; a rank forwards whole chunks.
+//! allreduce runs both, either in sequence for each block, or concurrently with chunks of the whole vector through one
+//! rank, which is best if few links limit both directions. A block is cut into `chunks`, each with its own tree; a rank
+//! forwards whole chunks.
 //!
 //! Sums are added when they arrive, so each tree has its own order of additions. In trees of depth 1 a root receives
 //! all inputs, and can add all elements in one order.

@@ -55,7 +55,7 @@ const USUAL_CHUNKS: u64 = 64;
 /// second.
 const MOST_INSTRUCTIONS: u64 = 5 << 17;
 
-/// Returns whether a switch serves collectives one after the other, not concurrently.
+/// Returns whether a switch serves collectives in sequence, not concurrently.
 fn in_turn(case: &Case) -> bool {
     matches!(&case.place, Place::Switches(site) if site.machine.exclusive_switches)
 }

@@ -123,7 +123,7 @@ impl RankAlgorithm for Linear {
             Kind::ReduceScatter => None,
             Kind::Alltoall => Some(vec![Round::new(c.ranks - 1, bytes)]),
             Kind::Scan => Some(vec![Round::new(1, bytes).reducing(bytes).times(c.ranks - 1)]),
-            // The root sends or receives all messages one after the other, and the last message has its full latency.
+            // The root sends or receives all messages in sequence, and the last message has its full latency.
             Kind::Gather => Some(vec![Round::pipelined(0, c.ranks - 2, bytes), Round::new(1, bytes)]),
             _ => Some(vec![Round::pipelined(c.ranks - 2, 0, bytes), Round::new(1, bytes)]),
         }

@@ -144,7 +144,7 @@ struct Growth {
     loads: Vec<u32>,
     /// For each tree and PE, the cycles from the PE's message to the end; used for chains only.
     ends: Vec<Vec<u32>>,
-    /// The cycles of a message in addition to its hops.
+    /// The cycles of a message besides its hops.
     message: u32,
     /// The cycles by which chains must end; `None` without chains.
     limit: Option<u32>,

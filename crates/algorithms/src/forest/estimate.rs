@@ -37,8 +37,8 @@ fn lost_turns(case: &Case, trees: &[Tree]) -> f64 {
 ///
 /// A PE with chunks of c elements receives c elements of each child except the last before it sends. Each chunk
 /// occupies its datapath for c cycles, which the lanes of the other trees need too. With T trees those lanes are
-/// assumed to get 1 - 1/T as many cycles, a factor fitted to two simulated trees on 64 x 64 PEs, so each level waits (c
-/// - 1) (2 - 1/T) cycles longer for such a child.
+/// assumed to get 1 - 1/T as many cycles, a factor fitted to two simulated trees on 64 x 64 PEs, so each level waits
+/// (c - 1) (2 - 1/T) cycles longer for such a child.
 pub fn estimate(case: &Case, trees: &[Tree], chunk: u32) -> Estimate {
     let pes: usize = narrow(case.grid().count());
     let ways = Ways::of(case, trees);

@@ -18,13 +18,13 @@ pub trait GridTrees: Sync {
     /// Returns the number of trees.
     ///
     /// # Errors
-    /// Returns an error if a parameter is unknown or has a value that is not accepted.
+    /// Returns an error if a parameter is not accepted.
     fn count(&self, case: &Case, params: &Params) -> Result<u32, AlgorithmError>;
 
     /// Returns the trees for a case that is supported.
     ///
     /// # Errors
-    /// Returns an error if a parameter is unknown or has a value that is not accepted.
+    /// Returns an error if a parameter is not accepted.
     fn trees(&self, case: &Case, params: &Params) -> Result<Vec<Tree>, AlgorithmError>;
 
     /// Returns the elementary steps of [`Self::trees`]; 0 if they are fewer than those of the estimate.
@@ -32,7 +32,7 @@ pub trait GridTrees: Sync {
         0
     }
 
-    /// Returns the settings of parameters that a plan ranks on a grid with several rows and columns.
+    /// Returns the parameters that a plan ranks on a grid with several rows and columns.
     fn candidates(&self, _case: &Case) -> Vec<Params> {
         vec![Params::new()]
     }

@@ -96,8 +96,7 @@ pub fn reduce(
     accumulate(b, line[root], own(line[root]), &incoming, None, elements, keep)
 }
 
-/// Adds the arriving streams to `own` one after the other, into `last` or into memory; returns the operand with the
-/// result.
+/// Adds the arriving streams to `own` in sequence, into `last` or into memory; returns the operand with the result.
 fn accumulate(
     b: &mut Builder,
     node: NodeId,

@@ -16,13 +16,13 @@ pub trait LineTree: Sync {
     /// depth costs `depth_cycles` cycles.
     ///
     /// # Errors
-    /// Returns an error if a parameter is unknown or has a value that is not accepted.
+    /// Returns an error if a parameter is not accepted.
     fn side(&self, pes: u32, wavelets: u64, depth_cycles: f64, params: &Params) -> Result<Side, AlgorithmError>;
 
     /// Returns both sides of a root with `left` and `right` PEs on its sides.
     ///
     /// # Errors
-    /// Returns an error if a parameter is unknown or has a value that is not accepted.
+    /// Returns an error if a parameter is not accepted.
     fn sides(
         &self,
         left: u32,

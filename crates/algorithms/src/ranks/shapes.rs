@@ -222,7 +222,7 @@ pub fn trees(case: &Case, fabric: &Fabric, shape: Shape) -> Result<Trees, NoFore
     })
 }
 
-/// Returns the directions in which a collective uses its trees, one after the other.
+/// Returns the directions in which a collective uses its trees, in sequence.
 fn runs(kind: Kind) -> &'static [Runs] {
     match kind {
         Kind::Allreduce => &[Runs::Up, Runs::Down],

@@ -9,7 +9,7 @@ pub struct Sums {
     /// For each operand, the sum that adds it; `None` for the last sum.
     pub sum_of: Vec<Option<u32>>,
     /// For each sum, its offset in scratch memory, in chunks; `None` for sums that include the input of rank 0, which
-    /// are stored in the output one after the other.
+    /// use the output in sequence.
     pub slots: Vec<Option<u32>>,
     /// The number of chunks of scratch memory.
     pub used: u32,

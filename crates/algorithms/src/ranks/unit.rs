@@ -58,7 +58,7 @@ pub trait RankAlgorithm: Sync {
         None
     }
 
-    /// Returns the settings of parameters that a plan ranks for a case.
+    /// Returns the parameters that a plan ranks for a case.
     fn candidates(&self, _case: &Case) -> Vec<Params> {
         vec![Params::new()]
     }

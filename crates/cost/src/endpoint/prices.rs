@@ -14,9 +14,8 @@
 //!
 //! The prices of the LogP family are those of LogGOPSim, which also charges a message's bytes at the receiver
 //! ("LogGOPSim", Hoefler, Schneider, Lumsdaine, 2010); the postal models are those of "Recursive multiplying", sections
-//! 2 and 3 (Eq. 1 and 3). In Hockney's model a port transfers one message at a time in each direction: a message
-//! occupies both ports for its whole time. In LogfP, f messages may leave without a gap, and then one more every g
-//! ("LogfP", Hoefler et al., 2006).
+//! 2 and 3 (Eq. 1 and 3). Hockney's ports transfer one message at a time in each direction: a message occupies both for
+//! its whole time. In LogfP, f messages leave without a gap, then one every g ("LogfP", Hoefler et al., 2006).
 
 use unisono_base::rounded;
 use unisono_machine::{Endpoint, EndpointModel, MachineError, Parameters};

@@ -50,8 +50,8 @@ pub fn schedule_terms(schedule: &Schedule) -> Result<Terms, Vec<Diagnostic>> {
     })
 }
 
-/// Returns for each instruction the weight of the heaviest chain of dependent messages that ends at or before it.
-/// `weight` returns the weight of a message between two instructions; `order` is a topological order.
+/// Returns, for each instruction, the weight of the heaviest chain of messages that ends at or before it. `weight` is
+/// that of a message between two instructions; `order` is topological.
 pub(crate) fn chains<T: Copy + Default + PartialOrd + Add<Output = T>>(
     schedule: &Schedule,
     flow: &Flow,

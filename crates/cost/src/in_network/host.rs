@@ -2,8 +2,8 @@
 //!
 //! A round costs `machine.host.round_ns` of software and `machine.host.traversals` times the latency to the partner;
 //! both parameters are calibrated and not in the paper. The latency is its bound, half of Eq. 1 for the partner's
-//! level. The data of a round goes through the memory port: a sent element is read, an arriving element is written, and
-//! a reduction in software reads two elements and writes one. Congestion is ignored, as in the paper.
+//! level. The data of a round goes through the memory port: a sent element is read, an arriving one written, and a
+//! reduction in software reads two and writes one. Congestion is ignored, as in the paper.
 
 use unisono_machine::{InNetwork, in_network::LevelOf};
 

@@ -249,9 +249,8 @@ impl NetworkModel {
         }
     }
 
-    /// Returns the nanoseconds of a schedule whose messages are sent in rounds: the latency of its longest chain of
-    /// messages, plus the time of the bytes on the busiest link for each round, a set of messages with equally many
-    /// predecessors.
+    /// Returns the nanoseconds of a schedule in rounds, sets of messages with equally many predecessors: the latency of
+    /// its longest chain, plus the time of the bytes on the busiest link of each round.
     ///
     /// # Errors
     /// Returns the faults of a schedule that is not well-formed.

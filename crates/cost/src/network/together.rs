@@ -2,9 +2,9 @@
 //! pairs.
 //!
 //! The bound of one group alone is weak if all groups need the same links: each of eight groups with a GPU in every box
-//! could send over all eight interfaces of a box, but not all groups at once. The bytes that all groups must move
-//! across the border of a part take at least these bytes divided by the rate of the links there. Parts are boxes, or
-//! single ranks ([`unisono_synthesis::partition`]).
+//! could send over all eight interfaces of a box, but not all at once. The bytes that all groups must move across the
+//! border of a part take at least these bytes divided by the rate of the links there. Parts are boxes, or single ranks
+//! ([`unisono_synthesis::partition`]).
 
 use rustc_hash::FxHashMap;
 use unisono_base::interrupt::poll;

@@ -1,8 +1,8 @@
 //! Computes the cost terms of any placed schedule on its grid.
 //!
 //! A message belongs to the phase of the instruction that reads it, not to the phase of its sender. A chain of
-//! dependent messages may pass through several phases, each of which counts its own messages. So the sums of the
-//! distances and of the depths of all phases are never less than those of the longest chain.
+//! dependent messages may pass through several phases, which each count their own. So the sums of distances and depths
+//! of all phases are never less than those of the longest chain.
 //!
 //! A phase may run on many lines at once (all rows of an X-Y reduce). A line is a set of PEs connected by used links,
 //! and each line has terms of its own. Source of the terms: "Near-Optimal Wafer-Scale Reduce", section 3.

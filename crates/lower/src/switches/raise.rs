@@ -22,7 +22,7 @@ pub enum RaiseError {
 }
 
 /// Builds the schedule of registers. Its nodes are the ranks, then the switches in use in ascending order. Each
-/// embedding has two lanes at each node, one for requests and one for responses. An embedding of 0 elements has no
+/// embedding has two lanes at each node, for requests and for responses. An embedding of 0 elements has no
 /// instructions.
 ///
 /// # Errors

@@ -11,10 +11,9 @@
 //! to which its lanes are assigned round-robin. A reduce of a switch counts the bytes of its result, because the
 //! operands arrive in parallel.
 //!
-//! An instruction ends when its sends have started, under a rendezvous protocol too: streams of a schedule buffer their
-//! data, so an exchange of long messages is not a deadlock. `draft` and `draft_with_switches` lower a schedule without
-//! a proof, only for the planner's times, because a proof of every candidate would take longer than the computation of
-//! its time.
+//! An instruction ends when its sends have started, under a rendezvous protocol too: streams buffer their data, so an
+//! exchange of long messages is not a deadlock. `draft` and `draft_with_switches` lower a schedule without a proof,
+//! only for the planner's times, because proofs of all candidates would take too long.
 
 use unisono_base::{Diagnostics, InstrId, LaneId, NodeId, StreamId, TaskId, limits, narrow, rounded, rounded_up};
 use unisono_machine::network::Switches;
@@ -45,8 +44,8 @@ pub fn draft(schedule: &Schedule) -> Result<TaskGraph, TaskError> {
     draft_with_switches(schedule, (&Switches::default(), &[]), Charges::default())
 }
 
-/// Returns the task graph of a schedule with switches. `on` has the computing switches of a network and the node of its
-/// plane for each node of the schedule; an empty slice places node k on node k.
+/// Returns the task graph of a schedule with switches. `on` has the computing switches of a network, and the node of
+/// its plane for each node of the schedule (if empty, k for k).
 ///
 /// # Errors
 /// Returns an error as [`from_schedule`], except for switches.

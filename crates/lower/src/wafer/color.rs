@@ -1,6 +1,5 @@
 //! Assigns colors to streams. A stream keeps the color of its placement. Every other stream gets a color that is free
-//! along its whole route, so that its color differs from the colors of all streams at its routers, and no router
-//! switches between them.
+//! along its whole route, so that no router switches between streams.
 
 use unisono_base::{StreamId, narrow};
 use unisono_machine::Wafer;

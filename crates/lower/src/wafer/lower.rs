@@ -2,9 +2,9 @@
 //!
 //! Streams of one color that meet at a router pass it in the order of their readers in the schedule. If two consecutive
 //! streams use different ports there, the router must change its position between them. The operation that sends the
-//! first stream causes this: either its own router advances after the last wavelet (`advance`), or a control wavelet
-//! follows and advances every router of the route (`control`). A control wavelet is correct only if no other router of
-//! the route still needs its position. Lowering checks this rule, and that waits for colors do not form a cycle.
+//! first stream does this: either its own router advances after the last wavelet (`advance`), or a control wavelet
+//! advances every router of the route (`control`). A control wavelet is correct only if no other router of the route
+//! still needs its position. Lowering checks this rule, and that waits for colors do not form a cycle.
 //!
 //! For trees in pre-order, colored by the parity of the depth, the result has the routes of the paper's own code: only
 //! the last child of a PE sends a control wavelet. Source: "Near-Optimal Wafer-Scale Reduce", sections 5 and 8.2.

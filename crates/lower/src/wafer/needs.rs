@@ -1,8 +1,8 @@
 //! Adapts the chunk, pace and colors of a placement to the restrictions of a target of emitted code. The schedule stays
 //! the same.
 //!
-//! * An instruction with several fabric sources or several sinks processes them one after the other in chunks, as no
-//!   vector operation has three sources or two sinks.
+//! * An instruction with several fabric sources or several sinks processes them in turn, in chunks, as no vector
+//!   operation has three sources or two sinks.
 //! * Leaves are not paced, as a vector operation runs at the speed of the datapath.
 //! * No control wavelet is sent: routers switch only after their own PE has sent its last wavelet (`advance`). On some
 //!   targets a switch changes the inputs or the outputs of wavelets, but not both.
@@ -141,9 +141,9 @@ struct Groups {
 }
 
 impl Groups {
-    /// Returns, for each group, the groups that need different colors: groups of one color of the placement, if a
-    /// router would have to switch between them other than by the advance of the earlier; and, if `across`, groups of
-    /// different colors at one router, because their order is not known.
+    /// Returns, for each group, the groups that need different colors: groups of one color, if a router would have to
+    /// switch between them other than by an advance; and, if `across`, groups of different colors at one router, whose
+    /// order is not known.
     fn conflicts(&self, across: bool, both_sides: bool) -> Vec<BTreeSet<u32>> {
         let mut conflicts = vec![BTreeSet::new(); self.count];
         for at in self.visits.chunk_by(|a, b| a.pe == b.pe) {

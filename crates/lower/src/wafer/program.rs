@@ -141,8 +141,8 @@ pub struct Op {
     /// The color whose position the PE's own router advances after the operation's last wavelet of that color has
     /// entered the router.
     pub advance: Option<Color>,
-    /// The color on which a control wavelet follows the operation's last wavelet. Every router on the route forwards
-    /// the control wavelet by the current position and then advances the color. No PE receives it.
+    /// The color on which a control wavelet follows the operation's last wavelet. Every router on the route forwards it
+    /// by the current position, then advances the color. No PE receives it.
     pub control: Option<Color>,
     /// Elements read from one of several fabric sources before the next source, and, if `sinks_in_turn`, elements
     /// written to one sink before the next sink. At most `len`.

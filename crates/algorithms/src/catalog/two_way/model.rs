@@ -19,10 +19,10 @@
 //! block from above after the sum from below; this wait counts as h/2, the mean of 0 and a hop. Sums wait when they
 //! arrive and when they leave, except at one end: 2 floor(n/2) - 1 waits, as in simulations.
 //!
-//! **Reduce-scatter of long blocks.** The upward sum for PE i ends after h i + (n-i) b, because n-i blocks pass one
-//! after the other. Downward, PE i+1 adds its own block first and then sends the sum for PE i, so PE i begins b + h
-//! after PE i+1. From PE n-2, which begins at h (n-2) + 2b, that makes h (n-2) + 2b + (n-2)(b + h) at PE 0, and b more
-//! to its end: (n+1) b + 2h (n-2), and no less than the way h (n-1) + b.
+//! **Reduce-scatter of long blocks.** The upward sum for PE i ends after h i + (n-i) b, because n-i blocks pass in
+//! sequence. Downward, PE i+1 adds its own block first and then sends the sum for PE i, so PE i begins b + h after PE
+//! i+1. From PE n-2, which begins at h (n-2) + 2b, that makes h (n-2) + 2b + (n-2)(b + h) at PE 0, and b more to its
+//! end: (n+1) b + 2h (n-2), and no less than the way h (n-1) + b.
 //!
 //! The order with the shorter time is chosen. Simulated for n = 2..64 and b = 1..256, and on grids of 4 x 6, 5 x 7 and
 //! 16 x 16, allgathers are within 2 cycles or 2.5 % (b = 16 and 17: their blocks just fill the queues), reduce-scatters
@@ -33,8 +33,8 @@
 //! directions and its copy of its own block it does W_i = 2 i (n-1-i) + 2 (n-1) + 1 operations on blocks. If blocks fit
 //! into queues, that takes W b + h floor((n-1)/2) with the largest W. Otherwise PE i sends its own block only while PE
 //! i+1 receives, and PE i+1 first sends its own. So the PEs of a lane send in sequence, from the far end, and PE k
-//! takes n-1-k blocks. Upward PE k and downward PE n-1-k send at the same time. Block d of each travels d hops, so the
-//! two streams meet at block (n-1-2k)/2 if k is in the lower half, and then share a PE: such a pair takes 3/2 (n-1) - k
+//! takes n-1-k blocks. Upward PE k and downward PE n-1-k send concurrently. Block d of each travels d hops, so the two
+//! streams meet at block (n-1-2k)/2 if k is in the lower half, and then share a PE: such a pair takes 3/2 (n-1) - k
 //! blocks. All together take R blocks, about 3/4 n^2, while W is n^2/2. The first q wavelets of a block are sent
 //! before, into its queue, so the R - W additional blocks cost b - q each.
 //!

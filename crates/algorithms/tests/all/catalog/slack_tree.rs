@@ -56,7 +56,7 @@ fn no_pe_does_more_than_it_should() {
     }
 }
 
-/// The time of a path in addition to the hops of the farthest PE hardly grows with the grid.
+/// The time of a path besides the hops of the farthest PE hardly grows with the grid.
 #[test]
 fn depth_costs_a_constant() {
     for side in [32, 64, 128, 256] {

@@ -58,8 +58,8 @@ impl Bandwidth {
         let whole = |bytes: u64| cheapest.ticks_until_received(bytes);
         // A byte costs at least the smaller of its prices in long messages and in single bytes.
         let (send_byte, receive_byte) = cheapest.ticks_per_byte();
-        // The last message leaves after all other bytes. Its time is linear in its length, so the least time has the
-        // shortest or the longest last message. An interface may be busy for longer than its message takes.
+        // The last message leaves after all other bytes. Its time is linear in its length, so the shortest or the
+        // longest last message is best. An interface may be busy for longer.
         let last = (whole(1) + (sent - 1) as f64 * send_byte).min(whole(sent));
         let ticks = last.max(whole(1) + (received - 1) as f64 * receive_byte);
         Some(sure_ns(ticks))

@@ -13,7 +13,7 @@ pub use work::Work;
 use super::{LevelPrices, TICKS_PER_NS};
 use crate::{Bound, CostProblem};
 
-/// The bounds, sorted by file.
+/// The bounds, by file.
 pub(crate) const BOUNDS: &[&dyn Bound] = &[&bandwidth::Bandwidth, &fan_out::FanOut, &work::Work];
 
 /// A collective at the prices of a machine; if its levels have different prices, bounds use the least of each price.

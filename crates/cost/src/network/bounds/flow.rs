@@ -2,7 +2,7 @@
 //!
 //! With a price p for every link, blocks of n bytes take at least n (sum of the distances at these prices of all pairs
 //! of ranks) / (sum of p x rate of all links). The prices solve the dual program of the maximum concurrent flow, so the
-//! bound equals the time of that flow, or is near it if the links of a large network differ
+//! bound is the time of that flow, or near it if the links of a large network differ
 //! ([`unisono_synthesis::ConcurrentFlow`]).
 //! Source: Shahrokhi and Matula, "The maximum concurrent flow problem", JACM 1990.
 

@@ -3,10 +3,10 @@
 //! An allreduce of S over k links of price beta: 2 S beta / k x (P-1)/P. Sources: "HammingMesh", section 4; the least
 //! bytes of each collective as in the bound `bandwidth` among endpoints (Patarasuk, Yuan, 2009, Theorem 1).
 //!
-//! If the accelerators of the ranks have different rates, each rank has its own bound: the bytes that the rank must
-//! send, or receive, in any schedule, at its own rate. In an allreduce each rank sends and receives at least its vector
-//! once, and all ranks together send 2(P-1) S bytes at the sum of their rates. On networks whose switches copy or
-//! reduce, only the bound of each rank holds for an allreduce.
+//! If the ranks' accelerators have different rates, each rank has its own bound: the bytes that it must send, or
+//! receive, in any schedule, at its rate. In an allreduce each rank sends and receives at least its vector once, and
+//! all ranks together send 2(P-1) S bytes at the sum of their rates. On networks whose switches copy or reduce, only
+//! the bound of each rank holds for an allreduce.
 
 use unisono_collective::{Collective, Kind};
 

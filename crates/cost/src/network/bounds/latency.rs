@@ -3,9 +3,9 @@
 //! the least latency. With a root, data goes from or to the root. In other collectives every rank has data for all
 //! others (in a scan for those after it), and the largest distance counts.
 //!
-//! Few ranks are each searched from. Among many, the first search starts from rank 0, and each further search from the
-//! farthest rank of the search before, so the result is at least the largest distance from rank
-//! 0. If all accelerators see the same network, the first search finds the largest distance.
+//! On small networks, a search starts from each rank. On others, the first search starts from rank 0, and each further
+//! search from the farthest rank of the search before, so the result is at least the largest distance from rank 0. If
+//! all accelerators see the same network, the first search finds the largest distance.
 //!
 //! Source: the diameter bound of "HammingMesh", section 3, for the ranks in use.
 

@@ -26,7 +26,7 @@ use unisono_synthesis::Fabric;
 use super::{NetworkModel, NetworkPart};
 use crate::{Bound, CostProblem};
 
-/// The bounds, sorted by file.
+/// The bounds, by file.
 pub(crate) const BOUNDS: &[&dyn Bound] = &[
     &bisection::Bisection,
     &board_edges::BoardEdges,

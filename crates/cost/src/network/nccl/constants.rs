@@ -114,9 +114,8 @@ pub fn most_a_channel(algorithm: Algorithm, protocol: Protocol, architecture: Ge
 /// The limits of a channel of a tree in GB/s, by generation and [`column`]; LL128 has a further limit.
 pub const TREE: [[f64; 3]; 4] = [[26.5, 18.5, 10.0], [24.0, 23.6, 17.8], [38.7, 41.4, 36.0], [70.0, 42.8, 24.0]];
 
-/// Returns the GB/s at which one thread block forwards data with flags as the data arrives, without waiting for a whole
-/// message; `None` for protocol Simple, whose times of steps include the forwarding. LL has half the data of LL128 on
-/// the wire, where 15 of 16 bytes are data.
+/// Returns the GB/s at which a thread block forwards data with flags as it arrives; `None` for protocol Simple, whose
+/// steps include this. LL has half the data of LL128 on the wire, where 15 of 16 bytes are data.
 pub fn passing(protocol: Protocol, architecture: Generation, boxes: u32) -> Option<f64> {
     let ll128 = most_a_channel(Algorithm::Tree, Protocol::Ll128, architecture, boxes);
     match protocol {

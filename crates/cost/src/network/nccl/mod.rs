@@ -176,7 +176,7 @@ impl Nccl {
     }
 
     /// Returns the microseconds in which a process with several GPUs starts their kernels, which limits the rate of
-    /// consecutive calls; 0 for one GPU, as the latency of a call includes the start of one kernel.
+    /// calls; 0 for one GPU, whose start is in the latency.
     fn kernels_us(&self) -> f64 {
         if self.facts.process_gpus > 1 { f64::from(self.facts.process_gpus) * constants::KERNEL_US } else { 0.0 }
     }

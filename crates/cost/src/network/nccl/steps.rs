@@ -13,9 +13,9 @@
 //! pipeline: a chunk reaches the last GPU by n-2 further sends. Copies to the outputs of the GPUs between do not delay
 //! the chunk.
 //!
-//! NCCL's own estimate holds for long calls over InfiniBand. To it are added, for a step between boxes, the higher
-//! latency of a slower network and the longer time in which an AMD CPU posts a message; and, in a tree with flags, the
-//! time in which each GPU forwards what its threads receive in one iteration.
+//! NCCL's own estimate holds for long calls over InfiniBand. Added are, for a step between boxes, the higher latency of
+//! a slower network and an AMD CPU's longer post of a message; and, in a tree with flags, the time in which each GPU
+//! forwards the data of one iteration of its threads.
 //!
 //! Source: `topoGetAlgoInfo` of NVIDIA/nccl, src/enqueue.cc; `threadThresholds` of src/graph/tuning.cc; chunks of
 //! src/include/collectives.h.

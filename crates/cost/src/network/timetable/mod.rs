@@ -42,8 +42,8 @@ use super::Speeds;
 const PARTS: u64 = 1 << 19;
 const MOST_PARTS: u64 = 16;
 
-/// The same limits for messages that choose among links of different speeds. All packets of a part make one choice, but
-/// real packets choose a few at a time, so a long message has more parts.
+/// The same limits for messages that choose among links of different speeds. Real packets choose a few at a time, and
+/// all packets of a part make one choice, so long messages have more parts.
 const PARTS_UNLIKE: u64 = 1 << 16;
 const MOST_PARTS_UNLIKE: u64 = 1 << 10;
 

@@ -1,11 +1,11 @@
 //! Places for packets in the buffers at the ends of links.
 //!
-//! A channel is a pair of a link and a virtual channel. A packet takes a place in the buffer of its channel when it
-//! starts on the link. If it continues at once, the node before the link learns that the place is free after a round
-//! trip and the packet's own time on the link: D = alpha + latency + s. A packet that waits at the end of the link for
-//! w occupies its place for D + w. So with B places a packet takes (D + w) / B of the channel's time, and a channel
-//! sends no more than B packets in D, for any rate of the link. A channel that was idle first sends B packets at the
-//! rate of the link.
+//! A channel is a link with a virtual channel. A packet takes a place in the buffer of its channel when it starts on
+//! the link. If it continues at once, the node before the link learns that the place is free after a round trip and the
+//! packet's own time on the link: D = alpha + latency + s. A packet that waits at the end of the link for w occupies
+//! its place for D + w. So with B places a packet takes (D + w) / B of the channel's time, and a channel sends no more
+//! than B packets in D, for any rate of the link. A channel that was idle first sends B packets at the rate of the
+//! link.
 
 use unisono_base::rounded;
 use unisono_machine::network::Hop;
@@ -17,7 +17,7 @@ pub(super) struct Windows {
     channels_of_link: usize,
     /// For each link, alpha plus the latency of the link alone, in ps.
     round_trip_ps: Vec<f64>,
-    /// For each channel, the time at which all its places are free, if they become free one after the other.
+    /// For each channel, the time at which all its places are free, if they become free in sequence.
     empty: Vec<f64>,
     /// For each channel, the time at which its first place is free.
     free: Vec<u64>,

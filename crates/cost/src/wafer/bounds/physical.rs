@@ -5,8 +5,7 @@
 //! below this bound.
 //!
 //! On a line the bound is B + P + 2 T_R, which is the time of a message; on a grid it is B + M+N-2 + 2 T_R + 1. In
-//! both, the last wavelet enters the ramp B - 1 cycles after the first wavelet, and the operation on it takes one more
-//! cycle.
+//! both, the last wavelet enters B - 1 cycles after the first, and its operation takes one more.
 
 use unisono_base::Cycles;
 

@@ -24,7 +24,7 @@ pub trait Model: Sync {
         Cycles(beside + depth_cycles * phase.terms.depth)
     }
 
-    /// Returns the sum of the cycles of all phases, which run one after the other.
+    /// Returns the sum of the cycles of all phases, which run in sequence.
     fn cycles(&self, estimate: &Estimate, depth_cycles: f64) -> Cycles {
         estimate.phases.iter().map(|p| self.phase(p, depth_cycles)).sum()
     }
