@@ -67,7 +67,7 @@ impl fmt::Display for Choice {
 pub struct Row {
     pub kind: Kind,
     pub ranks: u32,
-    /// The ranks on the node with the most ranks; `None` matches every placement.
+    /// The number of ranks on the node with the most ranks; `None` matches every placement.
     pub per_node: Option<u32>,
     pub class: OperatorClass,
     pub first_bytes: u64,

@@ -1,4 +1,4 @@
-//! The collectives, by the names users know.
+//! The collectives, by the names that users use.
 
 use std::{fmt, str::FromStr};
 

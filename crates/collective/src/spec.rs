@@ -106,7 +106,7 @@ impl Collective {
     /// smallest unit of 2, 4, 8, ... with which the count is less than 2^32.
     ///
     /// # Errors
-    /// Returns an error as [`Self::new`], and if the elements are not a multiple of that unit.
+    /// Returns an error in the cases of [`Self::new`], and if the elements are not a multiple of that unit.
     pub fn planned(
         kind: Kind,
         ranks: u32,

@@ -72,7 +72,7 @@ impl Check<'_> {
         self.nodes[node.index()]
     }
 
-    /// Checks that the nodes beyond the ranks are on switches, each on its own switch.
+    /// Checks that the nodes after the ranks are on switches, each on its own switch.
     fn are_switches(&self, found: &mut Diagnostics) -> bool {
         let mut taken = vec![false; self.plane.nodes() as usize];
         for node in self.others() {

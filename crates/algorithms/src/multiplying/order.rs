@@ -46,7 +46,7 @@ pub fn best_of<E>(
     Ok(best)
 }
 
-/// Reorders the stages so that early ones stay inside nodes of `node_ranks` consecutive ranks: the plain factors with
+/// Reorders the stages so that early stages stay inside nodes of `node_ranks` consecutive ranks: the plain factors with
 /// the largest product that divides `node_ranks` come first (section 8 of the paper proposes this for ARCHER). A stage
 /// exchanges inside blocks of ranks, as large as the product of the factors up to its own, and a block whose size
 /// divides `node_ranks` is inside a node. This is exact for factored schedules and splits of all ranks; other wraps

@@ -49,7 +49,7 @@ impl Extents {
     /// else nearly a square.
     ///
     /// # Errors
-    /// Returns an error if the text does not state extents of these ranks.
+    /// Returns an error if `dims` does not state extents whose product is the number of ranks.
     pub fn of(algorithm: &'static str, case: &Case, params: &Params) -> Result<Self, AlgorithmError> {
         let ranks = case.collective.ranks;
         let Some(text) = params.get(DIMS.name) else {
@@ -71,7 +71,7 @@ impl Extents {
     /// Returns two extents: those of [`Self::of`] if there are two, else nearly a square.
     ///
     /// # Errors
-    /// Returns an error as [`Self::of`], and if `dims` has more or fewer than two extents.
+    /// Returns an error in the cases of [`Self::of`], and if `dims` has more or fewer than two extents.
     pub fn of_two(algorithm: &'static str, case: &Case, params: &Params) -> Result<(u32, u32), AlgorithmError> {
         let ranks = case.collective.ranks;
         match *Self::of(algorithm, case, params)?.dims() {

@@ -19,7 +19,7 @@
 //!   reverses a part of it. With an odd number of columns it is in the gap from the last column to the first, by the
 //!   same argument.
 //!
-//! The tests check the result for all sides of 3 to 32, and some long ones.
+//! The tests check the result for all sides of 3 to 32, and some long sides.
 
 use unisono_base::narrow;
 

@@ -13,7 +13,8 @@ use crate::{Case, ranks::Blocks};
 const CHUNKS: [u32; 5] = [1, 4, 16, 64, 256];
 const CHUNKS_ALIKE: [u32; 4] = [1, 2, 4, 8];
 const CHUNKS_OF_ONE: [u32; 6] = [1, 4, 16, 64, 256, 1024];
-/// How many of [`CHUNKS_OF_ONE`] are too few for an allreduce through one rank, whose sums go up while others go down.
+/// The number of first entries of [`CHUNKS_OF_ONE`] that are too few for an allreduce through one rank, in which sums
+/// go up while results go down.
 const FEWEST_AT_ONCE: usize = 2;
 /// The least bytes of a vector for an allreduce through one rank. Shorter vectors are mostly latency; with one slow
 /// host, vectors of this length gain.
@@ -22,8 +23,8 @@ const LEAST_BYTES_AT_ONCE: u64 = 1 << 16;
 /// from many chunks.
 const LEAST_BYTES: u64 = 1 << 15;
 const LEAST_BYTES_OF_ONE: u64 = 1 << 12;
-/// The least bytes of a chunk if a schedule has more than [`MOST_MESSAGES`] messages: it is not built to be timed, and
-/// the timetable alone ignores costs of short messages.
+/// The least bytes of a chunk if a schedule has more than [`MOST_MESSAGES`] messages: such a schedule is not built to
+/// be timed, and the timetable alone ignores costs of short messages.
 const LEAST_BYTES_OF_LARGE: u64 = 1 << 13;
 const FEW: u32 = 64;
 /// If ranks see different networks, the most messages of a forest that a plan considers, of the timed roots;

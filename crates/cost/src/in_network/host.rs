@@ -31,7 +31,7 @@ pub fn host_ns(machine: &InNetwork, ranks: u32, elements: u64, bytes: u64, host:
     let whole = ranks.max(1).ilog2();
     let mut ways: Vec<f64> = (0..whole).map(|round| way_ns(machine, 1 << round)).collect();
     if !ranks.is_power_of_two() {
-        // Ranks beyond a power of two send their vector first, and receive the result at the end.
+        // Ranks above a power of two send their vector first, and receive the result at the end.
         ways.extend([way_ns(machine, 1 << whole); 2]);
     }
     let round = |way: f64| machine.host.round_ns + machine.host.traversals * way;

@@ -216,7 +216,7 @@ impl NetworkModel {
     /// longer than `most_ns`.
     ///
     /// # Errors
-    /// Returns an error as [`Self::schedule_ns`].
+    /// Returns an error in the cases of [`Self::schedule_ns`].
     pub fn schedule_within_ns(
         &self,
         schedule: &Schedule,

@@ -8,7 +8,7 @@ pub struct Ways<'a> {
     fabric: &'a Fabric,
     /// For each tree and rank, the number of links from the rank's parent, and the least rate of these links.
     of: Vec<Vec<(u32, u64)>>,
-    /// The messages of one chunk of each tree on the busiest link, divided by its rate.
+    /// On the busiest link, the number of messages of one chunk of each tree, divided by the link's rate.
     busiest: f64,
 }
 

@@ -108,7 +108,7 @@ pub struct Time {
     /// blocks.
     pub channels: u32,
     pub channel: f64,
-    /// NCCL's own latency, and in `bandwidth` the GB/s at which it divides the bytes of the call.
+    /// NCCL's own latency, and in `bandwidth` the rate of the call's bytes in GB/s.
     pub latency_us: f64,
     pub bandwidth: f64,
     /// NCCL's own estimate, by which it chooses.

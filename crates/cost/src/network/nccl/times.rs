@@ -24,7 +24,7 @@ pub struct Rates {
     pub graph: Graph,
     /// GB/s of one channel, before the limits of protocols.
     pub channel: f64,
-    /// The GB/s by which the bytes of a call are divided.
+    /// The rate of a call's bytes, in GB/s.
     pub bandwidth: f64,
     pub latency_us: f64,
 }

@@ -44,9 +44,10 @@ pub struct Time {
     pub channels: Option<u32>,
     pub channel: Option<f64>,
     pub latency_us: f64,
-    /// The GB/s by which the bytes of a call are divided.
+    /// The rate of a call's bytes, in GB/s.
     pub bandwidth: f64,
-    /// RCCL's estimate, which on several boxes only orders the algorithms: some rates are a tenth of the measured ones.
+    /// RCCL's estimate, which on several boxes only orders the algorithms: some rates are a tenth of the measured
+    /// rates.
     pub seconds: f64,
 }
 

@@ -6,15 +6,16 @@
 //! * A message is cut into parts of equal length. An accelerator, or each of its links, works on as many messages at a
 //!   time as it has send machines. A machine starts the next part of its message when the part before starts on its
 //!   first link. It takes the next message when the last packet of the last part starts there.
-//! * A part holds each link of its way for its bytes, in the order in which parts reach the link. Its head continues
-//!   after the latency of the link, while its tail still arrives. Among the hops that the routing allows, it takes the
-//!   one whose link is free first, as far as the node knows: a part counts as on the link until an answer could be
-//!   back. If links differ, the packets before it decide, as in the simulator.
-//!
+//! * A part occupies each link of its path for the time of its bytes, in the order in which parts reach the link. The
+//!   head of the part continues after the latency of the link, while its tail still arrives. Among the hops that the
+//!   routing allows, the part takes the hop whose link is free first, as far as the node knows: a part counts as on the
+//!   link until an answer could be back. If links differ, the packets queued before the part decide, as in the
+//!   simulator.
 //! * A switch that computes is an additional node. It has no host overhead; its lanes are distributed to its engines,
-//!   and its results can leave after its latency; a sum that an accelerator requests and stores ([`Switches::is_stored`])
-//!   after a signal and the way to that accelerator and back, too. A message that a switch sends or receives crosses a link between the
-//!   two nodes, with the number of bytes that the switch makes of them ([`Switches::crossings`]).
+//!   and its results can leave after its latency. If an accelerator requests and stores a sum
+//!   ([`Switches::is_stored`]), the sum also waits for a signal and the way to that accelerator and back. A message that
+//!   a switch sends or receives crosses a link between the two nodes, with the number of bytes that the switch makes of
+//!   the message ([`Switches::crossings`]).
 //!
 //! So consecutive segments overlap, messages that share a link share its rate, and a round does not wait for the
 //! slowest message of the round before. A channel of a link sends no more packets than its buffer has places for in the
