@@ -16,7 +16,7 @@ pub fn array<'de, D: Deserializer<'de>, T: Deserialize<'de>, const N: usize>(sou
 /// Reads an array of exactly N values for an optional key.
 ///
 /// # Errors
-/// Returns an error in the cases of [`array`].
+/// Returns the errors of [`array`].
 pub fn optional<'de, D: Deserializer<'de>, T: Deserialize<'de>, const N: usize>(
     source: D,
 ) -> Result<Option<[T; N]>, D::Error> {

@@ -44,7 +44,7 @@ pub fn object<'de, D: Deserializer<'de>, T: Deserialize<'de>>(source: D) -> Resu
 /// Reads a value from an object or a null.
 ///
 /// # Errors
-/// Returns an error in the cases of [`object`].
+/// Returns the errors of [`object`].
 pub fn optional<'de, D: Deserializer<'de>, T: Deserialize<'de>>(source: D) -> Result<Option<T>, D::Error> {
     Ok(Option::<Object<T>>::deserialize(source)?.map(|read| read.0))
 }

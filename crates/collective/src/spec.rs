@@ -23,8 +23,8 @@ pub struct Collective {
     pub unit: u32,
 }
 
-/// The required contents of one span of an output. Element `k` of the span results from input elements `input_start +
-/// k`.
+/// The required contents of one span of an output. Element `k` of the span results from input elements
+/// `input_start + k`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Required {
     pub span: Span,
@@ -106,7 +106,7 @@ impl Collective {
     /// smallest unit of 2, 4, 8, ... with which the count is less than 2^32.
     ///
     /// # Errors
-    /// Returns an error in the cases of [`Self::new`], and if the elements are not a multiple of that unit.
+    /// Returns an error if [`Self::new`] does, or if the elements are not a multiple of that unit.
     pub fn planned(
         kind: Kind,
         ranks: u32,

@@ -93,7 +93,7 @@ impl<'a> VerifiedFile<'a> {
     /// Proves messages that are not a collective; see [`unisono_schedule::verify::verify_with`].
     ///
     /// # Errors
-    /// Returns an error in the cases of [`VerifiedFile::new`].
+    /// Returns the errors of [`VerifiedFile::new`].
     pub fn of_messages(file: &'a File, method: Method, expected: &[Vec<Expected>]) -> Result<Self, Box<Proof>> {
         Self::placed(file, Verified::of_messages(&file.schedule, method, expected))
     }

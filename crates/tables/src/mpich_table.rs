@@ -93,7 +93,7 @@ impl Tree {
     }
 
     /// # Errors
-    /// Returns an error with the position in the text at which it is not a table.
+    /// Returns the position in the text at which it is not a table.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut reader = Reader { text: text.as_bytes(), at: 0 };
         let tree = reader.node(0)?;

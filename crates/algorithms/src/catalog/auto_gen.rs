@@ -2,10 +2,10 @@
 //!
 //! The least scalar energy e(P, D, C) of a tree with P PEs, depth D and contention C follows `e(P, D, C) = min over i
 //! of e(i, D, C-1) + e(P-i, D-1, C) + i`; `i` is the distance of the root's last child. This (min,+) convolution of
-//! convex functions has a closed form: as a function of P, e has the slope `k` for `binom(D+k-1, k)` PEs, `1 <= k <=
-//! C`, and is the sum of the `P-1` smallest slopes; a tree exists if `P <= binom(D+C, C)`. More contention than a tree
-//! needs does not change e, so each depth D is tried only with its least contention C: `T = min over D of max(B C, B e
-//! / (P-1) + P-1) + (2 T_R + 1) D`.
+//! convex functions has a closed form: as a function of P, e has the slope `k` for `binom(D+k-1, k)` PEs, for
+//! `1 <= k <= C`, so e is the sum of the `P-1` smallest slopes; a tree exists if `P <= binom(D+C, C)`. More contention
+//! than a tree needs does not change e, so each depth D is tried only with its least contention C:
+//! `T = min over D of max(B C, B e / (P-1) + P-1) + (2 T_R + 1) D`.
 //!
 //! Source: "Near-Optimal Wafer-Scale Reduce", section 5.5, whose dynamic program takes O(P^4).
 

@@ -125,8 +125,8 @@ fn scatter(
     }
 }
 
-/// Sends `pieces` pieces of `len` elements from each PE of a line to each PE. PE i has piece n for PE j at `of(i, j,
-/// n)`, and stores piece n of PE k at `at(i, k, n)`.
+/// Sends `pieces` pieces of `len` elements from each PE of a line to each PE. PE i has piece n for PE j at
+/// `of(i, j, n)`, and stores piece n of PE k at `at(i, k, n)`.
 fn exchange(
     b: &mut Builder,
     line: &[NodeId],

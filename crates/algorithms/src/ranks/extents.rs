@@ -71,7 +71,7 @@ impl Extents {
     /// Returns two extents: those of [`Self::of`] if there are two, else nearly a square.
     ///
     /// # Errors
-    /// Returns an error in the cases of [`Self::of`], and if `dims` has more or fewer than two extents.
+    /// Returns an error if [`Self::of`] does, or if `dims` has more or fewer than two extents.
     pub fn of_two(algorithm: &'static str, case: &Case, params: &Params) -> Result<(u32, u32), AlgorithmError> {
         let ranks = case.collective.ranks;
         match *Self::of(algorithm, case, params)?.dims() {

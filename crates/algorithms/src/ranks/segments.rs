@@ -34,7 +34,7 @@ pub fn segments(
 /// Returns the elements of the first segment, which is the longest, and the number of further segments.
 ///
 /// # Errors
-/// Returns an error in the cases of [`segments`].
+/// Returns the errors of [`segments`].
 pub fn first_and_more(
     algorithm: &'static str,
     default: Option<u32>,

@@ -36,7 +36,7 @@ pub trait RankAlgorithm: Sync {
     /// handles one rank. The vector may have no elements.
     ///
     /// # Errors
-    /// Returns an error in the cases of [`RankAlgorithm::check`].
+    /// Returns the errors of [`RankAlgorithm::check`].
     fn emit(&self, b: &mut Builder, case: &Case, params: &Params) -> Result<(), AlgorithmError>;
 
     /// Returns the rounds of all ranks, or of the slowest rank, so that large cases can be timed without the schedule.

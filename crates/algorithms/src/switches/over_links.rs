@@ -73,7 +73,7 @@ pub(crate) fn instructions(c: &Collective, fabric: &Fabric, cuts: Cuts) -> u64 {
 /// Builds the schedule of a collective over spanning trees, with its placement.
 ///
 /// # Errors
-/// Returns an error in the cases of [`trees`], and if the tables cannot hold the schedule.
+/// Returns an error if [`trees`] does, or if the tables cannot hold the schedule.
 pub(crate) fn build(name: &'static str, case: &Case, fabric: &Fabric, cuts: Cuts) -> Result<Placed, AlgorithmError> {
     let c = &case.collective;
     let found =

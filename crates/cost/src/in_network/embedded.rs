@@ -54,7 +54,7 @@ pub fn eq2_ns(machine: &InNetwork, bytes: u64) -> f64 {
     (2.0 * bits / (2.0 * link)).max(2.0 * bits / machine.memory_gbps)
 }
 
-/// Returns the ns of a collective by registers that passed the checks: the time of its slowest embedding.
+/// Returns the ns of the slowest embedding of registers that passed the checks.
 pub fn embedded_ns(machine: &InNetwork, layout: &Layout, configured: &Configured) -> f64 {
     let parts = configured.embeddings.iter().zip(embedded(machine, layout, configured));
     parts.filter(|(e, _)| e.elements > 0).map(|(e, h)| h.ns(e.elements)).fold(0.0, f64::max)
@@ -148,7 +148,7 @@ impl Rates<'_> {
     }
 }
 
-/// Returns the levels of the binary tree by which the engine of a switch reduces its requests.
+/// Returns the levels of the binary tree in which a switch reduces requests.
 fn levels(r: &Registers) -> f64 {
     f64::from(r.request_inputs.count_ones().max(1).next_power_of_two().trailing_zeros())
 }

@@ -134,8 +134,8 @@ impl NetworkModel {
         self.message_ns(from, to, way_ns) + transfer_ns
     }
 
-    /// Returns the first and the last links of messages between two ranks, each as `(link, busy time relative to the
-    /// busiest link of the way)`.
+    /// Returns the first and the last links of messages between two ranks, each as
+    /// `(link, busy time relative to the busiest link of the way)`.
     pub fn ports_of_pair(&self, from: u32, to: u32) -> [Vec<(u32, f64)>; 2] {
         let [from, to] = [from, to].map(|rank| self.places[rank as usize]);
         let mut on_links = FxHashMap::<u32, f64>::default();
@@ -216,7 +216,7 @@ impl NetworkModel {
     /// longer than `most_ns`.
     ///
     /// # Errors
-    /// Returns an error in the cases of [`Self::schedule_ns`].
+    /// Returns the errors of [`Self::schedule_ns`].
     pub fn schedule_within_ns(
         &self,
         schedule: &Schedule,

@@ -51,7 +51,7 @@ pub fn groups_together<'a>(
     Some(if cut < partition { (&Partition, ns(partition)) } else { (&Cut, ns(cut)) })
 }
 
-/// Returns the bound for concurrent messages of `bytes` bytes between pairs `(from, to)` of ranks.
+/// Returns the bound for concurrent messages of `bytes` bytes between pairs of ranks.
 pub fn messages_together(
     part: &NetworkPart,
     bytes: u64,

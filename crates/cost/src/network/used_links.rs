@@ -30,7 +30,7 @@ pub fn message_pairs(schedule: &Schedule) -> Vec<(u32, u32)> {
     pairs
 }
 
-/// Numbers links and nodes in the order of their first use, for the hash.
+/// Numbers links and nodes by first use, for the hash.
 #[derive(Default)]
 struct Numbered {
     links: FxHashMap<u32, usize>,

@@ -50,7 +50,7 @@ pub fn lower(
 /// Lowers a schedule without a proof, in order to check its placement.
 ///
 /// # Errors
-/// Returns an error in the cases of [`lower`].
+/// Returns the errors of [`lower`].
 pub(crate) fn draft(
     machine: &InNetwork,
     layout: &Layout,

@@ -112,7 +112,7 @@ impl Builder {
     }
 
     /// # Errors
-    /// Returns the first error of all calls: a value that the tables cannot hold, or a rank that does not exist.
+    /// Returns the first error: a value that the tables cannot hold, or a rank that does not exist.
     pub fn finish(mut self) -> Result<TaskGraph, TaskError> {
         self.end_rank();
         self.graph.rank_rows.push(narrow(self.graph.rows.len()));

@@ -38,7 +38,7 @@ pub fn from_schedule(proven: &Verified) -> Result<TaskGraph, TaskError> {
 /// written.
 ///
 /// # Errors
-/// Returns an error in the cases of [`from_schedule`], and if the schedule is not well-formed.
+/// Returns an error if [`from_schedule`] does, or if the schedule is not well-formed.
 pub fn draft(schedule: &Schedule) -> Result<TaskGraph, TaskError> {
     schedule.check_ranks_only().map_err(TaskError::Switches)?;
     draft_with_switches(schedule, (&Switches::default(), &[]), Charges::default())
@@ -48,7 +48,7 @@ pub fn draft(schedule: &Schedule) -> Result<TaskGraph, TaskError> {
 /// its plane for each node of the schedule (if empty, k for k).
 ///
 /// # Errors
-/// Returns an error in the cases of [`from_schedule`], except for switches.
+/// Returns the errors of [`from_schedule`], except for switches.
 pub fn with_switches(proven: &Verified, on: (&Switches, &[u32]), charges: Charges) -> Result<TaskGraph, TaskError> {
     draft_with_switches(proven.schedule(), on, charges)
 }
@@ -56,7 +56,7 @@ pub fn with_switches(proven: &Verified, on: (&Switches, &[u32]), charges: Charge
 /// Returns the task graph of a candidate with switches, as [`draft`] does without switches.
 ///
 /// # Errors
-/// Returns an error in the cases of [`draft`], except for switches.
+/// Returns the errors of [`draft`], except for switches.
 pub fn draft_with_switches(
     schedule: &Schedule,
     on: (&Switches, &[u32]),
@@ -68,7 +68,7 @@ pub fn draft_with_switches(
 /// Returns the task graph of a plan that thread blocks execute.
 ///
 /// # Errors
-/// Returns an error in the cases of [`with_switches`].
+/// Returns the errors of [`with_switches`].
 pub fn with_thread_blocks(
     proven: &Verified,
     on: (&Switches, &[u32]),
@@ -139,7 +139,7 @@ pub struct Among<'a> {
 
 impl<'a> Subgraph<'a> {
     /// # Errors
-    /// Returns an error in the cases of [`from_schedule`].
+    /// Returns the errors of [`from_schedule`].
     pub fn new(proven: &'a Verified, charges: Charges) -> Result<Self, TaskError> {
         Self::drafted(proven.schedule(), charges)
     }

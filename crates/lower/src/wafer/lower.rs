@@ -44,7 +44,7 @@ pub enum LowerError {
 /// Proves a schedule on a grid, and lowers it.
 ///
 /// # Errors
-/// Returns an error in the cases of [`lower`], and if the schedule cannot be proved or is not on a grid.
+/// Returns an error if [`lower`] does, or if the schedule cannot be proved or is not on a grid.
 pub fn prove_and_lower(placed: &Placed, wafer: &Wafer) -> Result<WaferProgram, LowerError> {
     let wrong =
         |proof: Box<Proof>| LowerError::Wrong(proof.diagnostics.first().map_or_else(String::new, ToString::to_string));

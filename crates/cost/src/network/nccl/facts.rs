@@ -46,7 +46,7 @@ const INTEL_SHARE: f64 = 5.0 / 6.0;
 
 impl Facts {
     /// # Errors
-    /// Returns an error in the cases of [`GpuBoxes::new`], and if the GPUs are not NVIDIA's.
+    /// Returns an error if [`GpuBoxes::new`] does, or if the GPUs are not NVIDIA's.
     pub fn new(
         network: &Network,
         topology: &dyn Topology,

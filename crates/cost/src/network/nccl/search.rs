@@ -23,7 +23,7 @@ const MOST_HEADS: u32 = 32;
 /// The tolerance in comparisons of rates, which are sums of floating-point numbers.
 const SLACK: f64 = 1e-6;
 
-/// One graph: the number of channels, and the GB/s of one channel inside a box (`intra`) and between boxes (`inter`).
+/// One graph: the number of channels, and the GB/s of a channel inside a box (`intra`) and between boxes.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Graph {
     pub channels: u32,

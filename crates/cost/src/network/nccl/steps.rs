@@ -37,7 +37,7 @@ const CHUNK: f64 = 524_288.0;
 /// The amounts of work of a call. Prices of each amount give a time.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Steps {
-    /// The number of thread blocks that the call opens, as a real number.
+    /// The number of thread blocks of the call.
     pub blocks: f64,
     /// The number of steps to a GPU of the same box; `network_hops` counts those to another box.
     pub hops: f64,

@@ -18,7 +18,7 @@ pub(super) enum Event {
     There(u32),
 }
 
-/// A queue of events, in the order of their times, then of their insertion.
+/// A queue of events by time, then by order of insertion.
 #[derive(Default)]
 pub(super) struct Events {
     /// The events, packed. From the highest bit: 64 bits for the time in ps, 32 for the number of the insertion, 3 for
