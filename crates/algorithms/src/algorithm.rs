@@ -1,4 +1,4 @@
-//! The trait of algorithms, and the cases and places that it works on.
+//! The trait [`Algorithm`], and the cases for which algorithms build schedules.
 
 use unisono_base::Wavelets;
 use unisono_collective::{Collective, Kind};
@@ -15,7 +15,7 @@ pub enum Means {
     Grid,
     /// Messages between any two ranks.
     Messages,
-    /// The links of a network, known one by one.
+    /// The links of a network, each of which is known to the algorithm.
     Links,
     /// Switches that reduce and multicast.
     ReducingSwitches,
@@ -33,7 +33,7 @@ impl Means {
         }
     }
 
-    /// The phrase of error messages.
+    /// Returns the phrase that error messages use.
     pub fn phrase(self) -> &'static str {
         match self {
             Means::Grid => "a grid of PEs (a wafer)",
@@ -49,24 +49,25 @@ impl Means {
 pub struct Info {
     pub name: &'static str,
     pub summary: &'static str,
-    /// The publication that describes it.
+    /// The publication that describes the algorithm.
     pub reference: &'static str,
     pub collectives: &'static [Kind],
     pub params: &'static [Param],
-    /// Its times in closed form; may be empty.
+    /// Formulas of its times, for listings; may be empty.
     pub formulas: &'static [Formula],
-    /// Any one of these means suffices.
+    /// The means of communication, of which one suffices.
     pub needs: &'static [Means],
-    /// For a collective: the collectives that the algorithm runs one after the other in its place.
+    /// Pairs of a collective and the collectives that the algorithm runs in sequence to implement it.
     pub sequences: &'static [(Kind, &'static [Kind])],
-    /// True if the algorithm is composed of others that its parameters name; listings of plain algorithms leave it out.
+    /// True if the algorithm is composed of other algorithms that its parameters name; listings of plain algorithms
+    /// omit it.
     pub composed: bool,
-    /// True if parameters that are not given are set to the fastest of the listed settings.
+    /// True if parameters that a user does not state get the fastest of the settings of [`Algorithm::candidates`].
     pub best_of_listed: bool,
 }
 
 impl Info {
-    /// Base facts of algorithms on a grid of PEs.
+    /// Defaults for algorithms on a grid of PEs.
     pub const ON_GRID: Info = Info {
         name: "",
         summary: "",
@@ -79,12 +80,12 @@ impl Info {
         composed: false,
         best_of_listed: false,
     };
-    /// Base facts of reduces that are trees on a line of PEs.
+    /// Defaults for reduces that are trees on a line of PEs.
     pub const ON_LINE: Info = Info { collectives: &[Kind::Reduce], ..Info::ON_GRID };
-    /// Base facts of algorithms among ranks.
+    /// Defaults for algorithms among ranks.
     pub const AMONG_RANKS: Info = Info { needs: &[Means::Messages], ..Info::ON_GRID };
 
-    /// Returns the performance guideline that the algorithm makes true by running collectives in sequence, such as
+    /// Returns the performance guideline that the algorithm guarantees because it runs collectives in sequence, such as
     /// `broadcast <= scatter + allgather`. Source: Träff, Gropp, Thakur, "Self-consistent MPI performance guidelines",
     /// IEEE TPDS 2010.
     pub fn guideline(&self, kind: Kind) -> Option<String> {
@@ -99,7 +100,7 @@ impl Info {
     }
 }
 
-/// A collective and the place where its schedule will run.
+/// A collective and the machine part that runs its schedule.
 #[derive(Clone, Copy, Debug)]
 pub struct Case<'a> {
     pub collective: Collective,
@@ -109,20 +110,19 @@ pub struct Case<'a> {
 /// The facts of a machine on which an algorithm's shape depends.
 #[derive(Clone, Copy, Debug)]
 pub enum Place<'a> {
-    /// PEs of a wafer; rank `k` is PE `k`, row-major. One step of the depth costs `depth_cycles` (2 T_R + 1);
-    /// algorithms that choose their shape by the model use this cost.
+    /// PEs of a wafer; rank `k` is PE `k`, row-major. A message of the depth costs `depth_cycles` (2 T_R + 1), which
+    /// algorithms use to choose their shape.
     Grid { grid: Grid, depth_cycles: f64 },
-    /// Ranks that all reach each other by messages.
+    /// Ranks that send messages to any other rank.
     Ranks(Ranks),
-    /// Ranks that reach each other by messages over known links.
+    /// Ranks that send messages to any other rank, over known links.
     Network { ranks: Ranks, fabric: &'a Fabric },
     /// Cores whose switches reduce.
     Switches(&'a Site),
 }
 
-/// The cost of a stage of messages among ranks, for algorithms that choose their shape by cost: `messages` of `bytes`
-/// each take `latency_ns + messages * (issue_ns + bytes * ns_per_byte)`, and their reduction `bytes *
-/// reduce_ns_per_byte` each.
+/// The prices of messages among ranks, for algorithms that choose their shape by cost: m messages of n bytes take
+/// `latency_ns + m * (issue_ns + n * ns_per_byte)`, and the reduction of each `n * reduce_ns_per_byte`.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Ranks {
     pub latency_ns: f64,
@@ -131,9 +131,10 @@ pub struct Ranks {
     pub signal_ns: f64,
     pub ns_per_byte: f64,
     pub reduce_ns_per_byte: f64,
-    /// Ranks per node, if the machine has nodes of consecutive ranks; algorithms keep early stages inside a node.
+    /// The ranks per node, if the ranks of a node are consecutive; algorithms keep early stages inside a node.
     pub node_ranks: Option<u32>,
-    /// Ranks per node, if ranks are dealt out to nodes in turn, so that consecutive ranks are on consecutive nodes.
+    /// The ranks per node, if ranks are assigned to nodes round-robin, so that consecutive ranks are on consecutive
+    /// nodes.
     pub dealt_node_ranks: Option<u32>,
     /// The extents of the ranks on a network, for algorithms that follow its dimensions.
     pub extents: Option<Extents>,
@@ -156,7 +157,7 @@ impl<'a> Case<'a> {
         Self { collective, place: Place::Switches(site) }
     }
 
-    /// The means that the place offers.
+    /// Returns the means of communication that the machine offers.
     pub fn offers(&self) -> &'static [Means] {
         match self.place {
             Place::Grid { .. } => &[Means::Grid],
@@ -182,7 +183,7 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// Returns the cost of stages among ranks; all costs are zero on grids and in switches.
+    /// Returns the prices of messages among ranks; all prices are zero on grids and in switches.
     pub fn ranks(&self) -> Ranks {
         match self.place {
             Place::Grid { .. } | Place::Switches(_) => Ranks::default(),
@@ -190,7 +191,7 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// Returns the links, if they are known.
+    /// Returns the links of the network, if they are known.
     pub fn fabric(&self) -> Option<&'a Fabric> {
         match self.place {
             Place::Network { fabric, .. } => Some(fabric),
@@ -208,14 +209,14 @@ impl<'a> Case<'a> {
         u64::from(elements) * self.collective.element_bytes()
     }
 
-    /// Returns the same place with another collective.
+    /// Returns the case with another collective.
     #[must_use]
     pub fn with(&self, kind: Kind, root: u32) -> Case<'a> {
         Case { collective: Collective { kind, root, ..self.collective }, ..*self }
     }
 }
 
-/// A parameter of an algorithm, for listings.
+/// A parameter of an algorithm, as listings show it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Param {
     pub name: &'static str,
@@ -227,25 +228,24 @@ pub struct Param {
 /// with the schedule or its simulation.
 #[derive(Clone, Debug)]
 pub enum Profile {
-    /// On a grid: the cost terms of each phase.
+    /// The cost terms of each phase, on a grid.
     Terms(Estimate),
-    /// Among ranks at one price: rounds in which all ranks do the same.
+    /// Rounds in which all ranks do the same, among ranks with equal prices.
     Rounds(Vec<Round>),
-    /// Among ranks on a network: the sizes, senders and receivers of messages.
+    /// The sizes, senders and receivers of messages, among ranks on a network.
     Exchanges(Vec<Exchange>),
-    /// On the links of a network: trees that fill them.
+    /// The times of trees whose messages share the links of a network.
     Trees(Trees),
-    /// In switches: the registers that the schedule stands for.
+    /// The registers of switches to which the schedule is lowered.
     Registers(Configured),
 }
 
 /// The estimated effort of a case.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Size {
-    /// An upper bound of the instructions of the schedule; `None` if only building the schedule yields it.
+    /// An upper bound of the instructions of the schedule; `None` if only a build of the schedule shows it.
     pub instructions: Option<u64>,
-    /// Elementary steps of [`Algorithm::profile`], if it may take more than a moment. They are measured: one takes
-    /// about a nanosecond.
+    /// Elementary steps of [`Algorithm::profile`], each about a nanosecond by measurement; 0 if it takes only a moment.
     pub profile_steps: u128,
 }
 
@@ -256,17 +256,16 @@ pub trait Algorithm: Sync {
     /// Checks that the algorithm has a schedule for a case.
     ///
     /// # Errors
-    /// The reason why there is no schedule, or the parameter that is wrong.
+    /// Returns an error if the case has no schedule or a parameter is wrong; the message states which.
     fn supports(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError>;
 
-    /// Builds the schedule, with its placement if it depends on one. Only called on cases that [`Algorithm::supports`]
-    /// accepts.
+    /// Builds the schedule, with a placement if the machine needs one. Called on supported cases only.
     ///
     /// # Errors
-    /// The tables cannot hold the schedule, or the machine's engines or identifiers do not suffice.
+    /// Returns an error if the tables cannot hold the schedule, or if the machine has too few engines or identifiers.
     fn build(&self, case: &Case, params: &Params) -> Result<Placed, AlgorithmError>;
 
-    /// Returns the cost in closed form, if there is one. Only called on cases that [`Algorithm::supports`] accepts.
+    /// Returns the cost in closed form, if there is one. Called on supported cases only.
     fn profile(&self, _case: &Case, _params: &Params) -> Option<Profile> {
         None
     }
@@ -275,18 +274,19 @@ pub trait Algorithm: Sync {
         Size::default()
     }
 
-    /// Returns the parameters that are ranked for a case. The planner drops those that are not supported.
+    /// Returns the parameters that a plan ranks for a case. The planner drops settings that are not supported.
     fn candidates(&self, _case: &Case) -> Vec<Params> {
         vec![Params::new()]
     }
 
-    /// Adds the parameters that the algorithm chooses itself, so that a plan states all of them. Only called on cases
-    /// that [`Algorithm::supports`] accepts.
+    /// Adds the parameters that the algorithm chooses itself, so that a plan states all of them. Called on supported
+    /// cases only.
     fn chosen(&self, _case: &Case, params: &Params) -> Params {
         params.clone()
     }
 
-    /// Returns the algorithm as a tree on a line if it is one, so that other algorithms can use it as a part.
+    /// Returns the algorithm as a [`LineTree`] if it is a tree on a line, so that other algorithms can use it for their
+    /// lines.
     fn line_tree(&self) -> Option<&dyn LineTree> {
         None
     }

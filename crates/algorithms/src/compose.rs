@@ -1,4 +1,4 @@
-//! Finds algorithms by name, and resolves short names of compositions.
+//! Finds algorithms by name, and resolves short names of composed algorithms.
 
 use std::collections::BTreeSet;
 
@@ -6,13 +6,13 @@ use unisono_collective::Kind;
 
 use crate::{ALGORITHMS, Algorithm, AlgorithmError, Case, Info, Means, Params, algorithms, line::LineTree};
 
-/// The only algorithm on a line that is not a tree and can be a part of another: of `x-y-allreduce`.
+/// The only algorithm on a line that is not a tree and can be a component, namely of `x-y-allreduce`.
 pub(crate) const RING: &str = "ring";
 
 /// Finds an algorithm by name.
 ///
 /// # Errors
-/// No algorithm has the name; the message lists the names.
+/// Returns an error if no algorithm has the name; the message lists the names.
 pub fn find(name: &str) -> Result<&'static dyn Algorithm, AlgorithmError> {
     let all = algorithms();
     all.iter().copied().find(|a| a.name() == name).ok_or_else(|| AlgorithmError::Unknown {
@@ -21,8 +21,8 @@ pub fn find(name: &str) -> Result<&'static dyn Algorithm, AlgorithmError> {
     })
 }
 
-/// Returns the tree on a line that parameter `param` of `algorithm` names, `default` if it is not given. `others` are
-/// names that the algorithm accepts beside trees.
+/// Returns the tree on a line that parameter `param` of `algorithm` names, `default` without the parameter. `others`
+/// are further names that the algorithm accepts.
 pub(crate) fn line_param(
     algorithm: &'static str,
     param: &'static str,
@@ -45,11 +45,12 @@ pub(crate) fn line_names() -> impl Iterator<Item = &'static str> {
     ALGORITHMS.iter().filter(|a| a.line_tree().is_some()).map(|a| a.name())
 }
 
-/// Resolves a name in a case: a reduce named for an allreduce means `reduce-broadcast` with it; a tree on a line named
-/// for a grid means `x-y` with it in both dimensions, and a ring `x-y-allreduce` with it in both.
+/// Resolves a name in a case: for an allreduce, a reduce means `reduce-broadcast` with that reduce; on a grid, a tree
+/// on a line means `x-y` with that tree in both dimensions, and `ring` means `x-y-allreduce` with rings.
 ///
 /// # Errors
-/// An unknown name or parameter, a parameter that contradicts the name, or a case that is not supported.
+/// Returns an error if the name or a parameter is unknown, a parameter contradicts the name, or the case is not
+/// supported.
 pub fn resolve(name: &str, case: &Case, params: &Params) -> Result<(&'static dyn Algorithm, Params), AlgorithmError> {
     let named = find(name)?;
     check_place(named, case)?;
@@ -69,8 +70,8 @@ pub fn resolve(name: &str, case: &Case, params: &Params) -> Result<(&'static dyn
     Ok((algorithm, algorithm.chosen(case, &params)))
 }
 
-/// Returns the name by which [`resolve`] finds a composition: `chain` for `reduce-broadcast` with `x-y` of chains.
-/// Other algorithms, and all among ranks, keep their names.
+/// Returns the short name that [`resolve`] resolves to a composed algorithm: `chain` for `reduce-broadcast` with `x-y`
+/// of chains. Other algorithms, and all algorithms among ranks, have their own names.
 pub fn short_name(algorithm: &dyn Algorithm, offers: &[Means], params: &Params) -> String {
     let name = algorithm.name();
     if !offers.contains(&Means::Grid) {
@@ -85,7 +86,7 @@ pub fn short_name(algorithm: &dyn Algorithm, offers: &[Means], params: &Params) 
     .to_owned()
 }
 
-/// Checks that the place offers a means that the algorithm needs.
+/// Checks that the machine offers a means that the algorithm needs.
 fn check_place(algorithm: &dyn Algorithm, case: &Case) -> Result<(), AlgorithmError> {
     let info = algorithm.info();
     if info.needs.iter().any(|means| case.offers().contains(means)) { Ok(()) } else { Err(lacks(info, case.offers())) }
@@ -99,7 +100,7 @@ pub(crate) fn lacks(info: &Info, offered: &[Means]) -> AlgorithmError {
     AlgorithmError::Unsupported { algorithm: info.name, reason }
 }
 
-/// Returns the composed algorithm with the named one as all of `parts`.
+/// Returns the composed algorithm with `named` as the value of all parameters in `parts`.
 fn stands_for(
     named: &'static dyn Algorithm,
     composed: &'static str,
@@ -117,7 +118,7 @@ fn stands_for(
     Ok((find(composed)?, parts.iter().fold(params.clone(), |params, part| params.with(part, name))))
 }
 
-/// Checks that every parameter belongs to the algorithm or, recursively, to a part that its parameters name.
+/// Checks that every parameter belongs to the algorithm or, recursively, to an algorithm that its parameters name.
 fn check_names(algorithm: &dyn Algorithm, params: &Params) -> Result<(), AlgorithmError> {
     let mut accepted = BTreeSet::new();
     collect_names(algorithm, params, &mut accepted);
@@ -137,7 +138,7 @@ fn check_names(algorithm: &dyn Algorithm, params: &Params) -> Result<(), Algorit
 
 fn collect_names(algorithm: &dyn Algorithm, params: &Params, accepted: &mut BTreeSet<&'static str>) {
     for param in algorithm.info().params {
-        // A part that was visited before adds no names.
+        // An algorithm that was visited before adds no names.
         if accepted.insert(param.name)
             && let Some(part) = params.get(param.name).and_then(|value| find(value).ok())
         {

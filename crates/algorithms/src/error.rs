@@ -1,4 +1,4 @@
-//! Reasons why an algorithm cannot be built.
+//! The reasons why an algorithm has no schedule for a case.
 
 use unisono_schedule::BuildError;
 
@@ -26,7 +26,7 @@ pub enum AlgorithmError {
     Stages { algorithm: &'static str, error: StagesError },
     #[error("'{algorithm}' is an algorithm of the catalog; choose another name")]
     Taken { algorithm: &'static str },
-    /// An error of an algorithm that the program added.
+    /// An error that an algorithm of the user's program returned.
     #[error("the function of algorithm '{algorithm}' {message}")]
     Own { algorithm: &'static str, message: String },
     #[error(transparent)]

@@ -1,20 +1,20 @@
 //! Closed forms of predicted times, as text that a program can evaluate.
 //!
 //! A form is an expression of numbers, names, `+ - * / ^`, parentheses and `log2 sqrt ceil max min`; two adjacent
-//! operands are multiplied, with the precedence of `*`. Names: P ranks or PEs, on a grid M x N of them; n bytes,
-//! counted as MPI counts the size of the collective; B wavelets of the vector; T_R the ramp latency in cycles; alpha,
-//! beta, gamma, `alpha_p` and `alpha_r` the prices of the model. A form holds for two or more ranks and a vector that
+//! operands are multiplied, with the precedence of `*`. Names: P, the number of ranks or PEs, M x N on a grid; n, the
+//! bytes of the collective, counted as in MPI; B, the wavelets of the vector; T_R, the ramp latency in cycles; alpha,
+//! beta, gamma, `alpha_p` and `alpha_r`, the prices of the model. A form holds for two or more ranks and a vector that
 //! is not empty.
 
 use unisono_collective::Kind;
 
-/// Conditions of several algorithms.
+/// The conditions that formulas of several algorithms share.
 pub const POWER_OF_TWO: &str = "P is a power of two";
 pub const EVEN: &str = "P is even";
 pub const DIVIDES: &str = "P divides the vector";
 pub const POWER_THAT_DIVIDES: &str = "P is a power of two and divides the vector";
 
-/// The time of some collectives by one model, without parameters except those that the condition names.
+/// The time of some collectives by one model. Parameters have their defaults, except those that the condition states.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Formula {
     /// `paper`: in cycles, by Eq. 1 of "Near-Optimal Wafer-Scale Reduce"; otherwise a model of messages, in the unit of

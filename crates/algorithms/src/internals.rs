@@ -1,4 +1,4 @@
-//! Internal items that the tests of this crate use. They are not an interface, and may change at any time.
+//! Units that only the tests of this crate use, not part of the interface.
 
 pub mod auto_gen {
     pub use crate::catalog::auto_gen::{best, energy, tree};

@@ -1,18 +1,18 @@
-//! Generators of schedules, one a file in [`catalog`], registered there.
+//! Generators of schedules. Each has a file in [`catalog`], where it is registered.
 //!
 //! Most reduces on a line of PEs are trees in pre-order. Such an algorithm only defines its tree ([`line::LineTree`]);
-//! its schedule, its estimate and its use in `x-y` and `reduce-broadcast` follow. Algorithms among ranks are
-//! [`ranks::Among`].
+//! the crate derives its schedule, its estimate and its use in `x-y` and `reduce-broadcast`. Algorithms among ranks
+//! implement [`ranks::RankAlgorithm`].
 //!
-//! An algorithm states its needs as data (`Info::needs`), and a part of a machine offers one of them, so no algorithm
-//! names a kind of machine. Networks use the algorithms among ranks, with the extents of their dimensions.
+//! An algorithm states the means of communication that it needs as data (`Info::needs`), and a machine offers means, so
+//! no algorithm names a kind of machine. Networks use the algorithms among ranks, with the extents of their dimensions.
 //!
 //! All ranks of an allreduce evaluate one expression, in the order of virtual ranks, so they end with the same bits.
-//! The exception is dissemination, which the proof reports. For an operator that does not commute, a tree or chain
-//! reduces to rank 0, which sends the result to the root: virtual ranks that count from the root would rotate the
-//! operands. The reduce inside an allreduce accumulates in the output, so inner PEs take no scratch memory.
+//! The exception is dissemination, for which the proof reports different bits. For an operator that does not commute, a
+//! tree or chain reduces to rank 0, which sends the result to the root, because ranks that count from the root would
+//! rotate the operands. The reduce of an allreduce accumulates in the output, without scratch memory.
 
-// Numbers that do not fit are refused when they are read; see `unisono_base::narrow`.
+// Numbers too large for their types are refused when they are read; see `unisono_base::narrow`.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_sign_loss))]
 
 mod algorithm;

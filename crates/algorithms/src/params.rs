@@ -1,4 +1,4 @@
-//! Parameters of an algorithm in the notation `K=V`, sorted by name.
+//! The parameters of an algorithm, written `K=V`, sorted by name.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -30,16 +30,16 @@ impl Params {
         self.0.is_empty()
     }
 
-    /// Keeps only the parameters whose names are accepted, for a part of a composed algorithm.
+    /// Returns only the parameters whose names `names` accepts, for a component of a composed algorithm.
     #[must_use]
     pub fn only(&self, names: impl Fn(&str) -> bool) -> Self {
         Self(self.0.iter().filter(|(k, _)| names(k)).map(|(k, v)| (k.clone(), v.clone())).collect())
     }
 
-    /// Parses a whole number within `range`, if the parameter is given.
+    /// Returns a parameter as a whole number within `range`; `None` without the parameter.
     ///
     /// # Errors
-    /// Any other value.
+    /// Returns an error for any other value.
     pub fn number(
         &self,
         algorithm: &'static str,
@@ -60,10 +60,10 @@ impl Params {
         }
     }
 
-    /// Returns one of `choices`, the first if the parameter is not given.
+    /// Returns a parameter that is one of `choices`; the first choice without the parameter.
     ///
     /// # Errors
-    /// Any other value.
+    /// Returns an error for any other value.
     pub fn choice<'a>(
         &self,
         algorithm: &'static str,

@@ -1,4 +1,4 @@
-//! The algorithms of the catalog, and those that a program adds at run time.
+//! The list of all algorithms: those of the catalog, and those that a program adds at run time.
 
 use std::sync::{PoisonError, RwLock};
 
@@ -7,13 +7,13 @@ use crate::{ALGORITHMS, Algorithm, AlgorithmError};
 /// The program's own algorithms, in the order in which they were added.
 static OWN: RwLock<Vec<&'static dyn Algorithm>> = RwLock::new(Vec::new());
 
-/// Returns the algorithms of the catalog, then those that were added.
+/// Returns the algorithms of the catalog, then the added algorithms.
 pub fn algorithms() -> Vec<&'static dyn Algorithm> {
     let own = OWN.read().unwrap_or_else(PoisonError::into_inner);
     ALGORITHMS.iter().chain(own.iter()).copied().collect()
 }
 
-/// Removes an algorithm that was added; returns whether there was one of that name.
+/// Removes an added algorithm; returns whether one had that name.
 pub fn unregister(name: &str) -> bool {
     let mut own = OWN.write().unwrap_or_else(PoisonError::into_inner);
     let before = own.len();
@@ -21,11 +21,11 @@ pub fn unregister(name: &str) -> bool {
     own.len() < before
 }
 
-/// Adds an algorithm for the rest of the process. It replaces an added one of the same name; existing plans keep the
-/// old one.
+/// Adds an algorithm for the rest of the process. It replaces an added algorithm of the same name; existing plans keep
+/// the replaced one.
 ///
 /// # Errors
-/// The catalog has an algorithm of that name.
+/// Returns an error if the catalog has an algorithm of that name.
 pub fn register(algorithm: Box<dyn Algorithm>) -> Result<(), AlgorithmError> {
     let name = algorithm.info().name;
     if ALGORITHMS.iter().any(|a| a.name() == name) {
@@ -33,7 +33,7 @@ pub fn register(algorithm: Box<dyn Algorithm>) -> Result<(), AlgorithmError> {
     }
     let mut own = OWN.write().unwrap_or_else(PoisonError::into_inner);
     own.retain(|a| a.name() != name);
-    // Plans hold algorithms without a lifetime, so added algorithms are never freed.
+    // Plans have `'static` references to algorithms, so added algorithms are never freed.
     own.push(Box::leak(algorithm));
     Ok(())
 }

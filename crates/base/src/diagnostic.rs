@@ -1,4 +1,4 @@
-//! Findings of a checker: a stable code, the place, and one sentence.
+//! Findings of a checker: a stable code, the location in the schedule, and one sentence.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::{InstrId, NodeId};
 
-/// One finding. `rank` and `instruction` are the place, as in the text form.
+/// One finding. `rank` and `instruction` are its location, as numbers of the text form.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Diagnostic {
     pub code: &'static str,
@@ -51,7 +51,7 @@ impl Diagnostics {
         }
     }
 
-    /// Adds a finding of another checker.
+    /// Adds a finding that another checker has made.
     pub fn add(&mut self, finding: Diagnostic) {
         if self.kept.len() < Self::KEPT {
             self.kept.push(finding);
@@ -64,7 +64,7 @@ impl Diagnostics {
         self.kept.is_empty()
     }
 
-    /// Returns whether further findings are dropped, so that a checker may stop.
+    /// Returns whether findings were dropped, so that a checker may stop.
     pub fn is_full(&self) -> bool {
         self.left_out > 0
     }
@@ -73,7 +73,7 @@ impl Diagnostics {
         self.kept.iter().any(|d| d.code == code)
     }
 
-    /// Returns the findings; if some were dropped, a last finding gives their number.
+    /// Returns the findings; if some were dropped, the last entry states their number.
     pub fn into_vec(mut self) -> Vec<Diagnostic> {
         if self.left_out > 0 {
             self.kept.push(Diagnostic {

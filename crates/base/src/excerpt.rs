@@ -3,10 +3,10 @@
 /// The most characters that a message shows.
 const MOST: usize = 40;
 
-/// Returns the beginning of a text for a message: at most 40 characters, with escapes for those that control a
+/// Returns the beginning of a text for a message: at most 40 characters, with escapes for characters that control a
 /// terminal.
 ///
-/// A message must stay one readable line for any file, and must not show more of a file than its reader needs.
+/// So a message stays one readable line for any file, and shows little of a file's contents.
 pub fn excerpt(text: &str) -> String {
     let mut shown: String = text.chars().take(MOST).flat_map(escaped).collect();
     if text.chars().nth(MOST).is_some() {

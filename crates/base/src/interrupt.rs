@@ -1,10 +1,10 @@
 //! Interruption of long work.
 //!
 //! Loops that can run for more than a moment call [`poll`]. The caller wraps the work in [`watch`] with a hook that
-//! reports whether the user asked to stop. If so, [`poll`] unwinds with the payload [`Interrupted`], so memory is freed
-//! on the way and no function in between needs an error for it. Without a watch [`poll`] does nothing.
+//! reports whether the user asked to stop. If so, [`poll`] unwinds with the payload [`Interrupted`]. Unwinding frees
+//! memory, and functions between the two need no error for it. Without a watch [`poll`] does nothing.
 //!
-//! A watch belongs to one thread; threads that the work starts have none, except those of [`crate::parallel`].
+//! A watch belongs to one thread. Of the threads that the work starts, only those of [`crate::parallel`] have a watch.
 
 use std::{
     cell::{Cell, RefCell},
@@ -16,12 +16,12 @@ use std::{
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Interrupted;
 
-/// Reports whether the user asked to stop.
+/// A function that returns whether the user asked to stop.
 pub type Hook = Box<dyn FnMut() -> bool>;
 
-/// Time between two calls of the hook.
+/// The least time between two calls of the hook.
 const PERIOD: Duration = Duration::from_millis(50);
-/// Calls of [`poll`] between two reads of the clock, which costs more than a poll.
+/// The number of calls of [`poll`] between two reads of the clock, because a read costs more than a poll.
 const POLLS: u32 = 64;
 
 thread_local! {

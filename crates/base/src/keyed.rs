@@ -1,6 +1,6 @@
 //! Structs in files are objects of keys. The readers that serde derives for structs also accept an array of values in
-//! order, from JSON and from TOML, so values without names would pass. Files are read through [`read`], which refuses
-//! such arrays.
+//! order, from JSON and from TOML, so a file with unnamed values would be accepted. [`read`], through which files are
+//! read, refuses such arrays.
 
 use std::fmt;
 
@@ -11,15 +11,15 @@ use serde::{
 
 /// Reads a value in which each struct, at any depth, is an object.
 ///
-/// Enums that are `untagged` or have a `tag` inside are read from a copy, so fields of such a type name [`object`] or
+/// Serde reads enums with `untagged` or `tag` from a copy of the input, so fields of such a type state [`object`] or
 /// [`optional`] in `deserialize_with`.
 ///
-/// Errors of the source, and an array in place of a struct.
+/// Returns the errors of the source, and an error for an array in place of a struct.
 pub fn read<'de, D: Deserializer<'de>, T: Deserialize<'de>>(source: D) -> Result<T, D::Error> {
     T::deserialize(self::source(source))
 }
 
-/// Returns a source for [`read`] inside of another reader.
+/// Returns a source for [`read`] within another reader.
 pub fn source<'de, D: Deserializer<'de>>(source: D) -> impl Deserializer<'de, Error = D::Error> {
     Keyed(source)
 }
@@ -27,16 +27,16 @@ pub fn source<'de, D: Deserializer<'de>>(source: D) -> impl Deserializer<'de, Er
 /// Reads a JSON text as [`read`] does.
 ///
 /// # Errors
-/// Text that is not JSON of this form, with the line.
+/// Returns an error with the line if the text is not JSON of this form.
 pub fn json<'de, T: Deserialize<'de>>(text: &'de [u8]) -> serde_json::Result<T> {
     let mut source = serde_json::Deserializer::from_slice(text);
     let value = read(&mut source)?;
     source.end().map(|()| value)
 }
 
-/// Reads a value, and refuses every source but an object.
+/// Reads a value from an object, and refuses every other input.
 ///
-/// Errors of the source, and a value of another type.
+/// Returns the errors of the source, and an error for a value of another type.
 pub fn object<'de, D: Deserializer<'de>, T: Deserialize<'de>>(source: D) -> Result<T, D::Error> {
     Object::deserialize(source).map(|read| read.0)
 }
@@ -44,7 +44,7 @@ pub fn object<'de, D: Deserializer<'de>, T: Deserialize<'de>>(source: D) -> Resu
 /// Reads a value from an object or a null.
 ///
 /// # Errors
-/// As [`object`].
+/// Returns the errors of [`object`].
 pub fn optional<'de, D: Deserializer<'de>, T: Deserialize<'de>>(source: D) -> Result<Option<T>, D::Error> {
     Ok(Option::<Object<T>>::deserialize(source)?.map(|read| read.0))
 }
@@ -69,7 +69,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
     }
 }
 
-/// A deserializer, visitor or seed of serde that applies the rule of [`read`] to all inner values.
+/// A wrapper of a deserializer, visitor or seed of serde that applies the rule of [`read`] to all inner values.
 struct Keyed<T>(T);
 
 /// A visitor of a struct that accepts objects only.
@@ -270,7 +270,7 @@ impl<'de, A: VariantAccess<'de>> VariantAccess<'de> for Keyed<A> {
     }
 }
 
-/// Adds the nearest of the accepted keys to serde's message about a key that is not known.
+/// Returns serde's message about an unknown key with the most similar accepted key added, if one is similar enough.
 pub fn with_nearest(message: &str) -> String {
     let parts = message.split_once("unknown field `").and_then(|(_, rest)| rest.split_once("`, expected "));
     let Some((found, accepted)) = parts else { return message.to_owned() };

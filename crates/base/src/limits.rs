@@ -1,9 +1,9 @@
 //! Limits on memory and work, compared with an estimate before the work starts.
 //!
-//! [`spend`] counts steps instead if the size of the work is not known before; [`counted`] encloses such work.
+//! If the size of the work is not known before, the work calls [`spend`] to count steps, inside [`counted`].
 //!
-//! Items that [`crate::parallel`] computes at the same time share the limit of memory: an item that does not fit beside
-//! the others is computed after them.
+//! Items that [`crate::parallel`] computes concurrently share the limit of memory: an item that does not fit beside the
+//! others is computed after them.
 
 use std::{
     cell::Cell,
@@ -14,7 +14,7 @@ use std::{
     },
 };
 
-/// An estimate that is over a limit. The message names the work, the estimate and the limit.
+/// An estimate that exceeds a limit. The message names the work, the estimate and the limit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OverLimit {
     what: &'static str,
@@ -23,14 +23,14 @@ pub struct OverLimit {
     memory: bool,
 }
 
-/// Formats an amount for a sentence.
+/// Formats bytes of memory, or steps, for a sentence.
 pub fn amount(memory: bool, count: f64) -> String {
     const UNITS: [(f64, &str); 5] = [(1e18, "EB"), (1e15, "PB"), (1e12, "TB"), (1e8, "GB"), (1e5, "MB")];
     if !memory {
         return format!("{count:.1e} steps");
     }
     match UNITS.iter().find(|(least, _)| count >= *least) {
-        // 0.1 GB and more is written in GB, and 0.1 MB and more in MB.
+        // Amounts from 0.1 GB are written in GB, and amounts from 0.1 MB in MB.
         Some((1e8, unit)) => format!("{:.1} {unit}", count / 1e9),
         Some((1e5, unit)) => format!("{:.1} {unit}", count / 1e6),
         Some((least, unit)) => format!("{:.1} {unit}", count / least),
@@ -55,16 +55,16 @@ impl std::error::Error for OverLimit {}
 /// The default limit of steps: about a minute of one core.
 pub const DEFAULT_STEPS: u64 = 1 << 36;
 
-/// Least estimates that are reported as notes: a gigabyte of memory, and tens of seconds of work.
+/// The least estimates that are reported as notes: a gigabyte of memory, and about 15 seconds of work.
 const NOTED_BYTES: u128 = 1_000_000_000;
 const NOTED_STEPS: u128 = 1 << 34;
 
-/// Receives a sentence about large work that is admitted.
+/// A receiver of sentences about large work that is admitted.
 pub type Note = Box<dyn Fn(String) + Send + Sync>;
 
 static NOTE: RwLock<Option<Note>> = RwLock::new(None);
 
-/// Sets the receiver of sentences about admitted work that takes a gigabyte or tens of seconds.
+/// Sets the receiver of sentences about admitted work that takes a gigabyte or about 15 seconds; None removes it.
 pub fn set_note(note: Option<Note>) {
     *NOTE.write().unwrap_or_else(std::sync::PoisonError::into_inner) = note;
 }
@@ -104,7 +104,7 @@ pub fn warn(sentence: String) {
 static BYTES: AtomicU64 = AtomicU64::new(u64::MAX);
 static STEPS: AtomicU64 = AtomicU64::new(DEFAULT_STEPS);
 
-/// Sets the limits of the process: bytes of memory, and elementary steps. `u64::MAX` lifts one.
+/// Sets the limits of the process: bytes of memory, and elementary steps. `u64::MAX` means no limit.
 pub fn set(bytes: u64, steps: u64) {
     BYTES.store(bytes, Relaxed);
     STEPS.store(steps, Relaxed);
@@ -117,10 +117,10 @@ pub fn get() -> (u64, u64) {
 
 /// Admits work that allocates about `bytes` and takes about `steps` elementary steps (a few nanoseconds each).
 ///
-/// Inside [`counted`] the steps of all admitted work add up, so that many small works are refused too.
+/// Inside [`counted`] the steps of all admitted work add up, so that many small pieces of work are refused too.
 ///
 /// # Errors
-/// The estimate is over a limit.
+/// Returns an error if the estimate exceeds a limit.
 pub fn admit(what: &'static str, bytes: u128, steps: u128) -> Result<(), OverLimit> {
     check(what, bytes, steps)?;
     hold(bytes);
@@ -139,10 +139,10 @@ pub fn admit(what: &'static str, bytes: u128, steps: u128) -> Result<(), OverLim
     Ok(())
 }
 
-/// Compares as [`admit`] does, for work that begins later or not at all: adds and notes nothing.
+/// Compares an estimate with the limits as [`admit`] does, without counting its steps and without a note.
 ///
 /// # Errors
-/// The estimate is over a limit.
+/// Returns an error if the estimate exceeds a limit.
 pub fn check(what: &'static str, bytes: u128, steps: u128) -> Result<(), OverLimit> {
     let (most_bytes, most_steps) = get();
     let steps = u128::from(SPENT.get().unwrap_or(0)).saturating_add(steps);
@@ -156,25 +156,26 @@ pub fn check(what: &'static str, bytes: u128, steps: u128) -> Result<(), OverLim
 }
 
 thread_local! {
-    /// Steps of the work under way; `None` outside of [`counted`].
+    /// Steps of the current work; `None` outside [`counted`].
     static SPENT: Cell<Option<u64>> = const { Cell::new(None) };
-    /// Steps of the work that ended last.
+    /// Steps of the last [`counted`] work that ended.
     static LAST: Cell<u64> = const { Cell::new(0) };
-    /// The work whose steps were counted last.
+    /// The name of the work whose steps were counted last.
     static WHAT: Cell<&'static str> = const { Cell::new("the work") };
-    /// True if the steps of the work under way were noted already.
+    /// True if a note about the steps of the current work was sent.
     static NOTED: Cell<bool> = const { Cell::new(false) };
-    /// The memory that the item under way was admitted with; `None` if no other item may be under way.
+    /// The bytes of memory admitted for the current item of [`crate::parallel`]; `None` if no other item can run
+    /// concurrently.
     static OWN: Cell<Option<u64>> = const { Cell::new(None) };
 }
 
-/// The memory that all items under way were admitted with.
+/// The bytes of memory admitted for all items that run concurrently.
 static HELD: AtomicU64 = AtomicU64::new(0);
 
-/// The payload of the unwinding of an item that does not fit beside others.
+/// The payload with which an item unwinds whose memory does not fit beside others.
 pub(crate) struct Crowded;
 
-/// Admits memory beside that of the other items under way, or unwinds with the payload [`Crowded`].
+/// Admits the bytes of an item beside those of the other items that run, or unwinds with the payload [`Crowded`].
 fn hold(bytes: u128) {
     let Some(own) = OWN.get() else { return };
     let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
@@ -189,7 +190,7 @@ fn hold(bytes: u128) {
     }
 }
 
-/// Runs an item while others may be under way, which share the limit of memory.
+/// Runs an item while other items may run, which share the limit of memory.
 pub(crate) fn beside<R>(item: impl FnOnce() -> R) -> R {
     /// Releases the memory, also when `item` unwinds.
     struct Release(Option<u64>);
@@ -202,8 +203,8 @@ pub(crate) fn beside<R>(item: impl FnOnce() -> R) -> R {
     item()
 }
 
-/// Runs an item after `earlier` steps of others that its count does not hold, and returns the item's steps too. Notes
-/// the steps of all together once, as one count of all would.
+/// Runs an item and returns its value and steps, which are added to `earlier`, the steps of other items. One note is
+/// sent if the sum becomes large.
 pub(crate) fn after_others<R>(earlier: &AtomicU64, item: impl FnOnce() -> (R, u64)) -> (R, u64) {
     /// Puts the outer value back, also when `item` unwinds.
     struct Restore(bool);
@@ -226,7 +227,7 @@ pub(crate) fn after_others<R>(earlier: &AtomicU64, item: impl FnOnce() -> (R, u6
     (found, steps)
 }
 
-/// Returns the steps of the last [`counted`] work of this thread: the estimate with which it began, or those it spent.
+/// Returns the steps of the last [`counted`] work of this thread, those of [`admit`] and of [`spend`] together.
 pub fn last_counted() -> u64 {
     LAST.get()
 }
@@ -241,12 +242,12 @@ pub(crate) fn counted_steps() -> Option<u64> {
     SPENT.get()
 }
 
-/// Returns whether further steps are within the limit.
+/// Returns whether `steps` further steps are within the limit.
 pub(crate) fn has_left(steps: u64) -> bool {
     check("", 0, steps.into()).is_ok()
 }
 
-/// Adds steps that were admitted on another count.
+/// Adds to the count steps that another count has admitted.
 pub(crate) fn add(steps: u64) {
     SPENT.set(SPENT.get().map(|spent| spent.saturating_add(steps)));
 }
@@ -264,8 +265,8 @@ pub(crate) fn counted_after<R>(before: Option<u64>, work: impl FnOnce() -> R) ->
     work()
 }
 
-/// Adds steps to the count of [`counted`], and unwinds with the payload [`OverLimit`] when the count is over the limit.
-/// Without [`counted`] nothing happens.
+/// Adds steps to the count of [`counted`], and unwinds with the payload [`OverLimit`] if the count exceeds the limit.
+/// Has no effect outside [`counted`].
 pub fn spend(what: &'static str, steps: u64) {
     let Some(spent) = SPENT.get() else { return };
     let before = spent;

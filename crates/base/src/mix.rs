@@ -1,4 +1,4 @@
-//! A bijection that makes 64 bits look random.
+//! A hash of 64 bits to 64 bits, for pseudo-random choices.
 
 /// A bijective mixing of 64 bits: the finaliser of SplitMix64 (Steele, Lea, Flood, 2014).
 #[inline]

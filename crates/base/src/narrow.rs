@@ -1,15 +1,14 @@
-//! Narrowing of numbers, in place of `as`, which drops bits silently.
+//! Conversions of numbers to smaller types, instead of `as`, which drops bits without an error.
 //!
 //! Numbers from input are converted by `try_from` when they are read, with an error that names them. Numbers that are
-//! narrowed here have been bounded before: rows of tables stay below 2^32, ranks and accelerators below 2^22, and so
-//! on.
+//! narrowed here were bounded before: rows of tables are below 2^32, ranks and accelerators below 2^22, and so on.
 
 use std::fmt::Display;
 
-/// Returns the number in a type that holds it.
+/// Returns the number in a smaller type.
 ///
 /// # Panics
-/// The number does not fit, because a check at the border is missing.
+/// Panics if the number does not fit, which means that a check of input is missing.
 #[inline]
 #[track_caller]
 pub fn narrow<T>(number: impl TryInto<T> + Copy + Display) -> T {
@@ -34,8 +33,8 @@ pub fn rounded(value: f64) -> u64 {
     }
 }
 
-/// Rounds up to a whole number, so that no time is shorter than the machine's. A value that exceeds a whole number only
-/// by the rounding error of its computation gives that number.
+/// Returns the value rounded up to a whole number, so that no rounded time is shorter than the exact one. A value that
+/// exceeds a whole number only by the rounding error of its computation gives that number.
 #[inline]
 pub fn rounded_up(value: f64) -> u64 {
     rounded((value * (1.0 - 4.0 * f64::EPSILON)).ceil())

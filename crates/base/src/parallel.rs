@@ -1,12 +1,12 @@
 //! Work on all cores.
 //!
-//! [`map`] is `iter().map()` with the same values, in the same order and under the same limit of steps, whatever the
-//! number of cores: other threads compute values ahead of the caller, who computes anew what they could not finish.
-//! Values that are computed at the same time share the limit of memory: one that does not fit beside the others is
-//! computed anew after them.
+//! [`map`] is `iter().map()` with the same values, in the same order and under the same limit of steps, for any number
+//! of cores: other threads compute values ahead of the caller, who computes values that they could not finish.
+//! Concurrent values share the limit of memory: a value that does not fit beside the others is computed again after
+//! them.
 //!
-//! All callers of the process share its cores. A caller on a thread of its own counts as a core at work while it is
-//! inside a [`Caller`], so many callers at once start no further threads.
+//! All callers of the process share its cores. A thread that calls the library counts as a busy core while a [`Caller`]
+//! exists, so many concurrent callers start no further threads.
 
 use std::{
     cell::Cell,
@@ -30,7 +30,7 @@ const PATIENCE: Duration = Duration::from_millis(2);
 /// The interval at which a caller that waits for its threads tests whether the user asked to stop.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// The stack of a thread: that of a main thread on Linux.
+/// The bytes of a thread's stack, as for a main thread on Linux.
 const STACK_BYTES: usize = 8 << 20;
 
 /// True if all work stays on the threads of its callers.
@@ -41,11 +41,11 @@ pub fn stay_on_one_thread() {
     ALONE.store(true, Relaxed);
 }
 
-/// The cores of this process.
+/// The numbers of cores of this process.
 struct Cores {
     all: AtomicIsize,
-    /// Those without work: all but one at first. Less than 0 while callers that waited go on, or while there are more
-    /// callers than cores.
+    /// The number of cores without work: at first all except one. It is negative while there are more threads with work
+    /// than cores.
     idle: AtomicIsize,
 }
 
@@ -66,15 +66,16 @@ pub fn cores() -> usize {
     narrow(of_process().all.load(Relaxed))
 }
 
-/// Sets the number of cores that work from now on may use, at least one. The first number is that of the cores on which
-/// the operating system lets this process run.
+/// Sets the number of cores that further work may use, at least one. The default is the number of cores on which the
+/// operating system lets this process run.
 pub fn set_cores(count: usize) {
     let count = narrow(count.max(1));
     let before = of_process().all.swap(count, Relaxed);
     idle().fetch_add(count - before, Relaxed);
 }
 
-/// A call of the library, whose thread the caller owns. Further calls at the same time leave fewer cores idle.
+/// A call of the library on a thread of the caller. Each further concurrent call reduces the number of idle cores by
+/// one.
 pub struct Caller {
     is_outer: bool,
 }
@@ -107,7 +108,7 @@ impl Drop for Caller {
     }
 }
 
-/// The right to start a thread, which ends with the thread.
+/// A permit to start a thread, for one idle core; dropped when the thread ends.
 struct Core;
 
 impl Core {
@@ -123,7 +124,7 @@ impl Drop for Core {
     }
 }
 
-/// A caller that waits for its threads, whose core is idle.
+/// A caller that waits for its threads, so that its core counts as idle.
 struct Waiting;
 
 impl Waiting {
@@ -139,7 +140,7 @@ impl Drop for Waiting {
     }
 }
 
-/// Tells the other threads to end if the caller unwinds.
+/// A guard that signals the other threads to end if the caller unwinds.
 struct End<'a>(&'a AtomicBool);
 
 impl Drop for End<'_> {
@@ -150,8 +151,8 @@ impl Drop for End<'_> {
     }
 }
 
-/// Returns the values of `work`, most of which are computed when this function returns. The first items are computed on
-/// this thread, in case all of them together are short.
+/// Returns the values of `work` for all items; most values are computed before this function returns. This thread
+/// computes the first items alone, in case all together are short.
 pub fn map<'a, T: Sync, R: Send + 'a>(
     items: &'a [T],
     work: impl Fn(&T) -> R + Sync + 'a,
@@ -159,7 +160,8 @@ pub fn map<'a, T: Sync, R: Send + 'a>(
     map_after(PATIENCE, items, work)
 }
 
-/// Returns as [`map`] does, for items each of which is longer than the start of a thread, 0.1 ms.
+/// Returns values as [`map`] does, and starts threads at once: for items that each take longer than the start of a
+/// thread, 0.1 ms.
 pub fn map_long<'a, T: Sync, R: Send + 'a>(
     items: &'a [T],
     work: impl Fn(&T) -> R + Sync + 'a,
@@ -179,7 +181,7 @@ fn map_after<'a, T: Sync, R: Send + 'a>(
         if !limits::has_left(spent.load(Relaxed)) {
             break;
         }
-        // Cores that are busy now may be idle after some items.
+        // Idle cores are sought before each item, because busy cores may become idle.
         if !others.is_empty()
             && start.elapsed() >= patience
             && let Some(core) = Core::take()
@@ -194,7 +196,8 @@ fn map_after<'a, T: Sync, R: Send + 'a>(
     let mut items = items.iter();
     iter::from_fn(move || {
         let item = items.next()?;
-        // Steps that do not fit beside those of the items before are refused as on one thread.
+        // An item whose steps exceed the limit after those before it is computed again here, and refused as on one
+        // thread.
         match done.next().flatten().filter(|(_, steps)| limits::has_left(*steps)) {
             Some((value, steps)) => {
                 limits::add(steps);
@@ -205,7 +208,7 @@ fn map_after<'a, T: Sync, R: Send + 'a>(
     })
 }
 
-/// Returns the values of two functions, which are computed at the same time if a core is idle.
+/// Returns the values of two functions, which are computed concurrently if a core is idle.
 pub fn both<A: Send, B: Send>(a: impl Fn() -> A + Sync, b: impl Fn() -> B + Sync) -> (A, B) {
     enum Value<A, B> {
         First(A),
@@ -219,7 +222,7 @@ pub fn both<A: Send, B: Send>(a: impl Fn() -> A + Sync, b: impl Fn() -> B + Sync
     (a, b)
 }
 
-/// A thread that has not ended.
+/// A guard of a running thread, which wakes the caller at the end.
 struct Running<'a> {
     _core: Core,
     running: &'a AtomicUsize,
@@ -233,8 +236,8 @@ impl Drop for Running<'_> {
     }
 }
 
-/// Computes items on this thread and others, after `spent` steps, to which it adds. `None` for those whose work unwound
-/// or was not begun, because the steps of all reach the limit.
+/// Computes items on this thread and others, and adds their steps to `spent`. An item has `None` if its work unwound,
+/// or did not begin because all steps together reach the limit.
 fn at_once<T: Sync, R: Send>(
     items: &[T],
     work: &(impl Fn(&T) -> R + Sync),
@@ -262,7 +265,7 @@ fn at_once<T: Sync, R: Send>(
                 let _own = own;
                 limits::counted_after(before, || interrupt::watch(hook, run));
             });
-            // Without a thread, which the system may refuse, the others do its part.
+            // If the system refuses a thread, the other threads compute its items.
             drop(thread);
         }
         run();
@@ -275,8 +278,8 @@ fn at_once<T: Sync, R: Send>(
     done.into_iter().map(|found| found.into_inner().unwrap_or_else(PoisonError::into_inner)).collect()
 }
 
-/// Computes an item, with its steps, after `spent` steps of others. `None` if its work unwound, except for an
-/// interruption, which passes.
+/// Computes an item and its steps, which are added to `spent`. Returns `None` if its work unwound; an interruption
+/// unwinds further.
 fn alone<T, R>(item: &T, work: &impl Fn(&T) -> R, (before, spent): (Option<u64>, &AtomicU64)) -> Option<(R, u64)> {
     let run = || {
         limits::after_others(spent, || {

@@ -14,7 +14,7 @@ impl Span {
         Self { start, len }
     }
 
-    /// Returns the end of the span, in 64 bits so that it cannot wrap.
+    /// Returns the end of the span (exclusive), in 64 bits so that the sum cannot overflow.
     pub fn end(self) -> u64 {
         u64::from(self.start) + u64::from(self.len)
     }

@@ -4,12 +4,12 @@ use std::{fmt, iter::Sum, ops::Add};
 
 use serde::Serialize;
 
-/// Clock cycles of a machine; fractional, because models average.
+/// Clock cycles of a machine; fractional, because models compute averages.
 #[derive(Clone, Copy, PartialEq, PartialOrd, Debug, Default, Serialize)]
 pub struct Cycles(pub f64);
 
 impl Cycles {
-    /// Returns the seconds at a clock of `clock_mhz` megahertz.
+    /// Returns the seconds that the cycles take at a clock of `clock_mhz` megahertz.
     pub fn seconds(self, clock_mhz: f64) -> f64 {
         self.0 / (clock_mhz * 1e6)
     }
@@ -43,7 +43,8 @@ impl fmt::Display for Bytes {
 pub struct Wavelets(pub u64);
 
 impl Wavelets {
-    /// Returns the wavelets of `elements` elements of `element_bytes` bytes, the last one padded.
+    /// Returns the wavelets of 4 bytes that carry `elements` elements of `element_bytes` bytes, the last wavelet
+    /// padded.
     pub fn of(elements: u64, element_bytes: u64) -> Self {
         Self((elements * element_bytes).div_ceil(4))
     }

@@ -1,5 +1,5 @@
-//! Reads the part of XML that schedules of MSCCL and topologies of NCCL use: elements with attributes, comments, no
-//! text.
+//! Reads the subset of XML that schedules of MSCCL and topologies of NCCL use: elements with attributes, and comments,
+//! but no text.
 
 use crate::narrow;
 
@@ -25,13 +25,13 @@ pub struct Element {
     pub children: Vec<Element>,
 }
 
-/// The most nesting that is accepted; no file of the two formats has as much.
+/// The most nested elements that are accepted; no file of the two formats has as many.
 const DEEPEST: usize = 16;
 
 /// Reads a text and returns its root element. `root_name` is the name that an error about a missing root shows.
 ///
 /// # Errors
-/// Text that is not XML of this part.
+/// Returns an error if the text is not XML of this subset.
 pub fn parse(text: &str, root_name: &str) -> Result<Element, XmlError> {
     let mut reader = Reader { rest: text, line: 1 };
     let mut open: Vec<Element> = Vec::new();
@@ -167,7 +167,7 @@ impl Element {
     /// Returns an attribute's text.
     ///
     /// # Errors
-    /// The attribute is missing.
+    /// Returns an error if the attribute is missing.
     pub fn text(&self, key: &str) -> Result<&str, XmlError> {
         let missing = || XmlError::new(self.line, format!("<{}> has no attribute {key}", self.name));
         self.find(key).ok_or_else(missing)
@@ -180,7 +180,7 @@ impl Element {
     /// Returns an attribute's whole number in `from ..= to`, or `None` if the attribute is missing or blank.
     ///
     /// # Errors
-    /// The value is not a number, or outside the range.
+    /// Returns an error if the value is not a number, or is outside the range.
     pub fn stated(&self, key: &str, from: i64, to: i64) -> Result<Option<i64>, XmlError> {
         let is_stated = self.find(key).is_some_and(|text| !trimmed(text).is_empty());
         is_stated.then(|| self.number(key, from, to)).transpose()
@@ -189,7 +189,7 @@ impl Element {
     /// Returns an attribute's whole number in `from ..= to`.
     ///
     /// # Errors
-    /// The attribute is missing, not a number, or outside the range.
+    /// Returns an error if the attribute is missing, not a number, or outside the range.
     pub fn number(&self, key: &str, from: i64, to: i64) -> Result<i64, XmlError> {
         let text = self.text(key)?;
         let number = trimmed(text).parse::<i64>().ok().filter(|n| (from..=to).contains(n));
@@ -201,7 +201,8 @@ impl Element {
     }
 }
 
-/// Returns a value without the blanks around a number that C skips. Other blanks end a number in C.
+/// Returns a value without surrounding blanks of the kinds that C skips around a number. Other blanks end a number in
+/// C.
 pub fn trimmed(text: &str) -> &str {
     text.trim_matches([' ', '\t', '\n', '\x0b', '\x0c', '\r'])
 }

@@ -1,9 +1,9 @@
 //! Decision tables: the algorithm that serves a collective, by ranks, ranks per node, and bytes.
 //!
-//! Ranks per node are those of the node that holds the most ranks of the communicator: 96 ranks on 2 nodes differ from
-//! 96 ranks on 96 nodes. A row may leave them open; it then serves the calls that no row with these ranks per node
-//! serves. Bytes count as in MPI: the whole vector of a broadcast, reduce, allreduce or scan; otherwise the block that
-//! one rank gives, keeps or sends to each other rank. A barrier has 0 bytes.
+//! Ranks per node are those of the node with the most ranks of the communicator: 96 ranks on 2 nodes differ from 96
+//! ranks on 96 nodes. A row without ranks per node serves calls for which no row states theirs. Bytes count as in MPI:
+//! the whole vector of a broadcast, reduce, allreduce or scan; otherwise the block that one rank contributes, receives
+//! or sends to each other rank. A barrier has 0 bytes.
 
 use std::fmt;
 
@@ -41,7 +41,7 @@ impl fmt::Display for OperatorClass {
 /// The implementation that serves the calls of a row.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Choice {
-    /// The MPI library as it is.
+    /// The MPI library's own choice.
     Library,
     Algorithm {
         name: String,
@@ -62,12 +62,12 @@ impl fmt::Display for Choice {
     }
 }
 
-/// One region of the table: `first_bytes ..= last_bytes` of a collective on `ranks` ranks.
+/// A row of the table: the choice for `first_bytes ..= last_bytes` of a collective on `ranks` ranks.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Row {
     pub kind: Kind,
     pub ranks: u32,
-    /// The most ranks that share a node; `None` accepts every placement.
+    /// The number of ranks on the node with the most ranks; `None` matches every placement.
     pub per_node: Option<u32>,
     pub class: OperatorClass,
     pub first_bytes: u64,
@@ -105,7 +105,8 @@ impl DecisionTable {
     /// Sorts and checks the rows.
     ///
     /// # Errors
-    /// Two rows serve the same call, a row serves none, or its class does not fit the collective.
+    /// Returns an error if two rows serve the same call, or if a row serves no call or has a class that does not fit
+    /// its collective.
     pub fn new(mut rows: Vec<Row>) -> Result<Self, CollectiveError> {
         rows.sort_by(|a, b| a.key().cmp(&b.key()));
         for row in &rows {
@@ -128,8 +129,8 @@ impl DecisionTable {
         &self.rows
     }
 
-    /// Returns the index of the row that serves a call. Rows for its ranks per node come before rows for any; rows for
-    /// every operator also serve operators that commute.
+    /// Returns the index of the row that serves a call. A row for the call's ranks per node precedes one for any; rows
+    /// for every operator also serve operators that commute.
     pub fn find(
         &self,
         kind: Kind,

@@ -1,4 +1,4 @@
-//! The collectives, by the names users know.
+//! The collectives, by the names that users use.
 
 use std::{fmt, str::FromStr};
 
@@ -12,7 +12,7 @@ pub enum Kind {
     Barrier,
     Broadcast,
     Gather,
-    /// One vector from one rank to the root: the times of broadcasts are compared with its time.
+    /// One vector from one rank to the root, as a reference for the times of broadcasts.
     Message,
     Reduce,
     ReduceScatter,
@@ -51,7 +51,7 @@ impl Kind {
         }
     }
 
-    /// Returns whether one rank is a root.
+    /// Returns whether the collective has a root.
     pub fn has_root(self) -> bool {
         matches!(self, Kind::Broadcast | Kind::Gather | Kind::Message | Kind::Reduce | Kind::Scatter)
     }
@@ -63,10 +63,10 @@ impl Kind {
 
     /// Returns the algorithm bandwidth and the bus bandwidth, in GB/s, of a collective of `bytes` bytes that takes
     /// `seconds` seconds. Bytes count as in MPI. Returns `None` for a barrier and a scan, which nccl-tests do not have,
-    /// and if no time passes.
+    /// and if `seconds` is 0.
     ///
-    /// Source: nccl-tests, doc/PERFORMANCE.md and the function `GetBw` of each test. Their size is that of the larger
-    /// buffer: if a collective has a block for each rank, the size is that of all blocks.
+    /// Source: nccl-tests, doc/PERFORMANCE.md and the function `GetBw` of each test. The size in nccl-tests is that of
+    /// the larger buffer: if a collective has a block for each rank, the size is that of all blocks.
     pub fn bandwidths(self, ranks: u32, bytes: u64, seconds: f64) -> Option<Bandwidths> {
         let n = f64::from(ranks);
         let (blocks, share) = match self {
@@ -80,7 +80,7 @@ impl Kind {
     }
 }
 
-/// The two bandwidths that nccl-tests print beside a time, in GB/s.
+/// The algorithm bandwidth and the bus bandwidth that nccl-tests print beside a time, in GB/s.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Bandwidths {
     pub algbw: f64,

@@ -3,7 +3,7 @@
 //!
 //! No code in this crate depends on an algorithm or a time.
 
-// Numbers that do not fit are refused when they are read; see `unisono_base::narrow`.
+// Numbers too large for their types are refused when they are read; see `unisono_base::narrow`.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_sign_loss))]
 
 mod decision;

@@ -14,7 +14,7 @@ pub enum Operator {
     Or,
     Xor,
     /// Any associative operator that does not commute (MPI's `commute = false`). In the interpreter an `i64` packs an
-    /// affine map `(a << 32) | b` over the prime 2^31 - 1, and maps compose left to right.
+    /// affine map as `(a << 32) | b`, modulo the prime 2^31 - 1, and maps compose left to right.
     Ordered,
 }
 

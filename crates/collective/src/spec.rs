@@ -1,8 +1,9 @@
 //! A collective on given ranks: its buffer sizes and the contents that each output must end with.
 //!
 //! Counts follow MPI: `elements` is the whole vector of a broadcast, reduce, allreduce, scan or message; the block that
-//! one rank gives to an allgather or gather; the block that one rank keeps of a scatter or reduce-scatter; one block
-//! per pair of an alltoall. A barrier carries one meaningless element, so that its synchronization is data flow.
+//! one rank contributes to an allgather or gather; the block that one rank receives from a scatter or reduce-scatter;
+//! the block of one pair of ranks of an alltoall. A barrier carries one meaningless element, so that its
+//! synchronization is data flow.
 
 use unisono_base::{Span, narrow};
 
@@ -17,12 +18,13 @@ pub struct Collective {
     pub root: u32,
     pub operator: Operator,
     pub dtype: Dtype,
-    /// The elements of the caller in one element of the buffers: 1 for schedules that run, more in plans and bounds
-    /// whose buffers have more elements than 32 bits count.
+    /// The number of the caller's elements in one element of the buffers: 1 for schedules that run, more in plans and
+    /// bounds whose buffers would have 2^32 elements or more.
     pub unit: u32,
 }
 
-/// The inputs that one output span must hold. Element `k` of the span is made of input elements `input_start + k`.
+/// The required contents of one span of an output. Element `k` of the span results from input elements
+/// `input_start + k`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Required {
     pub span: Span,
@@ -41,10 +43,10 @@ pub enum Source {
 }
 
 impl Collective {
-    /// The most ranks a collective may have. A damaged file must not make tables of billions of rows.
+    /// The most ranks of a collective. The limit keeps a damaged file from causing tables of billions of rows.
     pub const MAX_RANKS: u32 = 1 << 22;
-    /// The most elements of a buffer that a plan counts; those of all ranks together are at most 2^54, so that sums
-    /// over ranks and links fit 64 bits.
+    /// The most elements of a buffer in a plan. The buffers of all ranks together have at most 2^54 elements, so that
+    /// sums over ranks and links fit 64 bits.
     pub const MAX_PLANNED: u64 = 1 << 40;
 
     /// Returns whether no data has to travel.
@@ -58,11 +60,11 @@ impl Collective {
         self.kind.reduces() && self.kind != Kind::Barrier && !is_exact
     }
 
-    /// Describes a collective whose buffers 32 bits count.
+    /// Describes a collective whose buffers have fewer than 2^32 elements each.
     ///
     /// # Errors
-    /// No ranks, too many ranks, a root that is not a rank, an operator without a meaning for the datatype, or buffers
-    /// of 2^32 elements or more.
+    /// Returns an error if there are no ranks or too many, the root is not a rank, the operator has no meaning for the
+    /// datatype, or a buffer has 2^32 elements or more.
     pub fn new(
         kind: Kind,
         ranks: u32,
@@ -100,11 +102,11 @@ impl Collective {
         })
     }
 
-    /// Describes a collective for plans and bounds. If 32 bits do not count the elements of the buffers, elements are
-    /// counted in the smallest unit of 2, 4, 8, ... that makes them fit.
+    /// Describes a collective for plans and bounds. If a buffer has 2^32 elements or more, elements are counted in the
+    /// smallest unit of 2, 4, 8, ... with which the count is less than 2^32.
     ///
     /// # Errors
-    /// As [`Self::new`], and if the elements are not a multiple of that unit.
+    /// Returns an error if [`Self::new`] does, or if the elements are not a multiple of that unit.
     pub fn planned(
         kind: Kind,
         ranks: u32,
@@ -126,27 +128,28 @@ impl Collective {
         Ok(Self { unit: narrow(unit), ..Self::new(kind, ranks, elements / unit, root, operator, dtype)? })
     }
 
-    /// Bytes of one element of the buffers.
+    /// Returns the bytes of one element of the buffers.
     pub fn element_bytes(&self) -> u64 {
         self.dtype.bytes() * u64::from(self.unit)
     }
 
-    /// Returns the most elements for which a schedule can be built: 32 bits must count those of its largest buffer.
+    /// Returns the most elements for which a schedule can be built: its largest buffer must have fewer than 2^32
+    /// elements.
     pub fn most_elements(&self) -> u64 {
         narrow(u128::from(u32::MAX) / buffer(self.kind, self.ranks, 1))
     }
 
-    /// Bytes of all elements.
+    /// Returns the bytes of [`Self::elements`].
     pub fn bytes(&self) -> u64 {
         u64::from(self.elements) * self.element_bytes()
     }
 
-    /// Returns the caller's elements, which [`Self::elements`] counts in units.
+    /// Returns the number of the caller's elements: [`Self::elements`] times [`Self::unit`].
     pub fn count(&self) -> u64 {
         u64::from(self.elements) * u64::from(self.unit)
     }
 
-    /// Elements of a rank's read-only input buffer.
+    /// Returns the elements of a rank's read-only input buffer.
     pub fn input_len(&self, rank: u32) -> u32 {
         let n = self.elements;
         match self.kind {
@@ -158,7 +161,8 @@ impl Collective {
         }
     }
 
-    /// Elements of a rank's output buffer. The root of a broadcast has none: its input already is the result.
+    /// Returns the elements of a rank's output buffer. The root of a broadcast has an empty output: its input is the
+    /// result.
     pub fn output_len(&self, rank: u32) -> u32 {
         let n = self.elements;
         match self.kind {
@@ -179,7 +183,7 @@ impl Collective {
     pub fn required(&self, rank: u32) -> impl Iterator<Item = Required> + use<> {
         let (n, p) = (self.elements, self.ranks);
         let len = self.output_len(rank);
-        // Outputs consist of equal blocks: one per peer for gathering kinds, otherwise one.
+        // Outputs of gather, allgather and alltoall have one block per rank, others one block.
         let (blocks, block) = match self.kind {
             Kind::Gather | Kind::Allgather | Kind::Alltoall if len > 0 => (p, n),
             _ => (u32::from(len > 0), len),
@@ -206,7 +210,7 @@ impl Collective {
     }
 }
 
-/// Elements of the largest buffer of any rank.
+/// Returns the elements of the largest buffer of any rank.
 fn buffer(kind: Kind, ranks: u32, elements: u64) -> u128 {
     match kind {
         Kind::Allgather | Kind::Gather | Kind::Scatter | Kind::ReduceScatter | Kind::Alltoall => {

@@ -26,24 +26,25 @@ impl<'a> CostProblem<'a> {
 pub enum Standing {
     /// No schedule on the machine ends earlier.
     Bound,
-    /// No schedule ends earlier by a model. On the machine one may, if parts overlap whose times the model adds.
+    /// No schedule ends earlier by a model. On the machine a schedule may, if it overlaps work whose times the model
+    /// adds.
     OfModel,
-    /// A bound of the model only, which a schedule attains by the model.
+    /// A bound of the model only, and the model predicts this time for some schedule.
     ModelOptimum,
 }
 
 pub trait Bound: Sync {
     fn name(&self) -> &'static str;
     fn reference(&self) -> &'static str;
-    /// The condition on algorithms under which the bound holds.
+    /// Returns the condition on algorithms under which the bound holds.
     fn assumes(&self) -> &'static str;
 
     fn standing(&self) -> Standing {
         Standing::Bound
     }
 
-    /// The model of which no schedule is predicted to end earlier, if this is a bound on all schedules of a model: a
-    /// schedule that attains it is optimal by the model.
+    /// Returns the model for which no schedule is predicted to end earlier, if the bound holds for all schedules under
+    /// one model. A schedule with this predicted time is optimal by the model.
     fn model(&self) -> Option<&'static str> {
         None
     }
@@ -62,14 +63,14 @@ pub fn bounds(problem: &CostProblem) -> Vec<(&'static dyn Bound, Time)> {
     all().filter_map(|bound| Some((bound, bound.time(problem)?))).collect()
 }
 
-/// Returns the largest of the bounds that hold for every schedule on the machine.
+/// Returns the largest of the bounds with [`Standing::Bound`], which hold for every schedule on the machine.
 pub fn tightest(problem: &CostProblem) -> Option<(&'static dyn Bound, Time)> {
     let standing = all().filter(|bound| bound.standing() == Standing::Bound);
     standing.filter_map(|bound| Some((bound, bound.time(problem)?))).max_by(|a, b| a.1.total_cmp(&b.1))
 }
 
-/// Returns the bound of a model that equals the least time predicted by the model, so that this time is optimal by the
-/// model.
+/// Returns the bound of a model that equals `least`, the least time that the model predicts; then this time is optimal
+/// by the model.
 pub fn model_optimum(problem: &CostProblem, model: &str, least: Time) -> Option<(&'static dyn Bound, Time)> {
     const ROUNDING: f64 = 1e-9;
     let of_model = all().filter(|bound| bound.model() == Some(model));
@@ -77,7 +78,7 @@ pub fn model_optimum(problem: &CostProblem, model: &str, least: Time) -> Option<
     times.find(|(_, time)| (least.seconds - time.seconds).abs() <= ROUNDING * time.seconds)
 }
 
-/// Returns the condition of a bound, with the assumptions and omissions of the machine's file.
+/// Returns the condition of a bound, followed by the assumptions and omissions that the machine's file states.
 pub fn assumption(bound: &dyn Bound, part: &dyn Any) -> String {
     let notes = part.downcast_ref::<NetworkPart>().map_or(&[][..], |part| &part.network.notes);
     let all = [bound.assumes()].into_iter().chain(notes.iter().map(String::as_str));

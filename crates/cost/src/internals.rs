@@ -1,4 +1,4 @@
-//! Internal units for the tests of this crate; they are not a public interface.
+//! Units that only the tests of this crate use, not part of the interface.
 
 pub mod ahead {
     pub use crate::network::timetable::unlike::Ahead;

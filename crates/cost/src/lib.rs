@@ -2,7 +2,7 @@
 //!
 //! Each kind of machine has a folder; [`Time`], [`Bound`] and its registry are common to all.
 
-// Numbers that do not fit are refused on input; see `unisono_base::narrow`.
+// Numbers too large for their types are refused when they are read; see `unisono_base::narrow`.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_sign_loss))]
 
 mod bound;

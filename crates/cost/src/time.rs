@@ -1,4 +1,4 @@
-//! The time of a collective, in the units of every kind of machine.
+//! The time of a collective, in units that fit every kind of machine.
 
 use std::cmp::Ordering;
 

@@ -2,8 +2,8 @@
 
 use std::{fmt, sync::Arc};
 
-/// Messages of `bytes` that every rank sends to one other rank, `repeat` times in sequence. Each waits for the message
-/// received before.
+/// Messages of `bytes` bytes that every rank sends to one other rank, `repeat` in sequence. A rank sends the next
+/// message once it has received one.
 #[derive(Clone)]
 pub struct Flow {
     to: Arc<dyn Fn(u32) -> u32 + Send + Sync>,
@@ -28,7 +28,7 @@ impl fmt::Debug for Flow {
     }
 }
 
-/// Concurrent flows, each of a part of the vector. Flow k of the next exchange begins when flow k of this one has
+/// Concurrent flows, each of a part of the vector. Flow k of the next exchange begins when flow k of this exchange has
 /// ended.
 #[derive(Clone, Debug)]
 pub struct Exchange {
@@ -40,10 +40,10 @@ pub struct Exchange {
 /// Properties of messages along trees that share links.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Trees {
-    /// The time at which the last message has arrived and is reduced, by a timetable of all links and of the work of
-    /// each host.
+    /// The time in ns at which the last message has arrived and is reduced, by a timetable of all links and of the work
+    /// of each host.
     pub end_ns: f64,
-    /// Messages of the longest chain.
+    /// The number of messages of the longest chain of dependent messages.
     pub messages: u32,
     /// The largest number of messages that a rank sends and receives.
     pub messages_of_rank: u64,
@@ -52,7 +52,7 @@ pub struct Trees {
 }
 
 impl Trees {
-    /// Adds messages that follow on the same links.
+    /// Returns the properties of these messages followed by `next` on the same links.
     #[must_use]
     pub fn then(self, next: Self) -> Self {
         Self {
@@ -63,8 +63,9 @@ impl Trees {
         }
     }
 
-    /// Returns the time if a host works `host_ns` on each message that it sends or receives, and notices an arrival
-    /// `signal_ns` late. It is the end of the timetable, unless hosts and reductions of a rank take longer.
+    /// Returns the time in ns, if a host works `host_ns` on each message that it sends or receives, and notices an
+    /// arrival `signal_ns` late. The time is the end of the timetable, or the work of the busiest host if longer, plus
+    /// the signals of the longest chain.
     pub fn time_ns(&self, host_ns: f64, signal_ns: f64, reduce_ns_per_byte: f64) -> f64 {
         let hosts = self.messages_of_rank as f64 * host_ns + self.reduced as f64 * reduce_ns_per_byte;
         self.end_ns.max(hosts) + f64::from(self.messages) * signal_ns

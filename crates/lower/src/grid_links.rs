@@ -12,8 +12,8 @@ pub struct LinkLoad {
     pub elements: u64,
 }
 
-/// Returns the links in use, in ascending order of their ends. The placement must be one that [`OnGrid::check`]
-/// accepts, so that no route leaves the grid.
+/// Returns the links in use with their loads, in ascending order of (`from`, `to`). The placement must be one that
+/// [`OnGrid::check`] accepts, so that no route leaves the grid.
 pub fn link_loads(placed: OnGrid) -> Vec<LinkLoad> {
     let (schedule, grid) = (placed.schedule, placed.placement.grid);
     let mut found: FxHashMap<(u32, u32), u64> = FxHashMap::default();

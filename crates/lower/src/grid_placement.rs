@@ -15,17 +15,19 @@ use crate::{
 pub struct GridPlacement {
     pub grid: Grid,
     pub routes: Routes,
-    /// The color of each stream, counted from 0 over the machine's colors for programs. Empty: lowering allocates them.
+    /// The color of each stream, as an index from 0 into the machine's colors that are not reserved. Empty: lowering
+    /// allocates all colors.
     pub colors: Vec<u8>,
-    /// Cycles from one element of a leaf to the next; 1 is the speed of the datapath. If leaves run ahead, they fill
-    /// queues on the way, and the PEs behind them receive elements too early.
+    /// Cycles between two consecutive elements that a leaf sends; 1 is the speed of the datapath. Leaves that run ahead
+    /// fill the queues of routers, and other PEs receive elements too early.
     pub pace: u16,
-    /// Elements that a PE takes from one stream before the next, if an instruction combines several. The PE stores the
-    /// partial results of these elements. 1 alternates after each element; the length takes whole vectors.
+    /// Elements that a PE reads from one stream before the next stream, if an instruction combines several. The PE
+    /// stores the partial results of these elements. With 1, streams alternate after each element; with the vector's
+    /// length, after whole vectors.
     pub chunk: u32,
 }
 
-/// In [`GridPlacement::colors`]: lowering allocates the color of this stream.
+/// The entry of [`GridPlacement::colors`] for a stream to which lowering allocates a color.
 pub const ANY_COLOR: u8 = u8::MAX;
 
 impl GridPlacement {
@@ -33,8 +35,8 @@ impl GridPlacement {
         Self { grid, routes: Routes::default(), colors: Vec::new(), pace: 1, chunk: 1 }
     }
 
-    /// Sets the colors of streams, in the order of their ids. Without effect if the schedule has another number of
-    /// streams.
+    /// Sets the colors of streams, in the order of their ids. The call has no effect if the schedule has another number
+    /// of streams.
     #[must_use]
     pub fn with_colors(mut self, schedule: &Schedule, colors: Vec<u8>) -> Self {
         if schedule.stream_count() == colors.len() {
@@ -47,22 +49,23 @@ impl GridPlacement {
         self.colors.get(stream.index()).copied().filter(|&c| c != ANY_COLOR)
     }
 
-    /// Returns the grid in the form in which users write it.
+    /// Returns the grid as users write it: a length, or rows and columns.
     pub fn shape(&self) -> Shape {
         if self.grid.rows == 1 { Shape::line(self.grid.cols) } else { Shape::rect(self.grid.rows, self.grid.cols) }
     }
 
-    /// Makes a placement on a grid that comes from input.
+    /// Makes a placement on a grid from input, whose size it checks.
     ///
     /// # Errors
-    /// A grid without PEs, or with more than a schedule can have nodes.
+    /// Returns an error if the grid has no PEs, or more PEs than a schedule can have nodes.
     pub fn on(grid: Grid) -> Result<Self, PlacementError> {
         let most = u64::from(unisono_collective::Collective::MAX_RANKS);
         let fits = (1..=most).contains(&grid.count());
         if fits { Ok(Self::new(grid)) } else { Err(PlacementError::Grid { grid, most }) }
     }
 
-    /// Replaces `into` by the straight segments of a stream's route. Each starts on the tree of the segments before it.
+    /// Replaces `into` by the straight segments of a stream's route. Each segment starts at a PE that an earlier
+    /// segment reaches.
     pub fn segments(&self, schedule: &Schedule, stream: StreamId, into: &mut Vec<Segment>) {
         into.clear();
         let source = schedule.stream(stream).source.0;
@@ -82,8 +85,8 @@ impl GridPlacement {
         }
     }
 
-    /// Returns the hops from the sources of all streams to their sinks, for a placement that [`GridPlacement::check`]
-    /// accepts.
+    /// Returns the hops from the source of each stream to each of its sinks, for a placement that
+    /// [`GridPlacement::check`] accepts.
     pub fn distances(&self, schedule: &Schedule) -> Distances {
         let paths = self.routes.others().iter().filter_map(|(stream, route)| {
             let Route::Path(path) = route else { return None };
@@ -120,7 +123,7 @@ impl GridPlacement {
         }
     }
 
-    /// Checks as [`GridPlacement::check`], and that the machine is a wafer on which the grid fits.
+    /// Makes the checks of [`GridPlacement::check`], and checks that the machine is a wafer on which the grid fits.
     pub(crate) fn check_on(&self, schedule: &Schedule, machine: Option<&Machine>, found: &mut Diagnostics) {
         self.check(schedule, found);
         let Some(machine) = machine else { return };
@@ -181,7 +184,8 @@ pub struct Distances {
 }
 
 impl Distances {
-    /// Returns the hops to a sink of a stream. Every route other than a path is a shortest one.
+    /// Returns the hops from the source of a stream to one of its sinks. Every route other than a path is a shortest
+    /// route.
     pub fn hops(&self, schedule: &Schedule, stream: StreamId, sink: NodeId) -> u32 {
         match self.paths.get(&stream) {
             None => self.grid.distance(schedule.stream(stream).source.0, sink.0),

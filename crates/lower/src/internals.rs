@@ -1,4 +1,4 @@
-//! Units that only the tests of this crate use. They are not part of the interface and may change at any time.
+//! Units that only the tests of this crate use, not part of the interface.
 
 pub mod route {
     pub use crate::route::dimension_ordered;

@@ -1,4 +1,4 @@
-//! The JSON form of a file: the schedule's document with `machine` and `placement` beside it.
+//! The JSON form of a file: the JSON object of the schedule, with the additional keys `machine` and `placement`.
 
 use serde::{Deserialize, Serialize};
 use unisono_base::{StreamId, keyed};
@@ -39,7 +39,7 @@ struct OnGrid {
     cols: u32,
     /// `[stream, route]`, with the route as in the text form. Streams that are not listed have route xy.
     routes: Vec<(u32, String)>,
-    /// The color of each stream; 255 leaves it to lowering. Empty: lowering allocates all colors.
+    /// The color of each stream; lowering allocates a color for each 255. Empty: lowering allocates all colors.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     colors: Vec<u8>,
     #[serde(default = "one")]
@@ -78,7 +78,7 @@ fn counted(nodes: &[u32]) -> Vec<(u32, u64)> {
 }
 
 /// # Errors
-/// Text that is not a file in JSON form; the message names `origin` and the place.
+/// Returns an error if the text is not a file in JSON form; the message names `origin` and the position.
 pub fn from_json(text: &str, origin: &str) -> Result<File, FileError> {
     let named = |message: String| FileError::Json { origin: origin.to_owned(), message };
     let document: Document<Placing> =

@@ -1,7 +1,7 @@
 //! Lowered forms of schedules: placements of nodes and streams on a machine, with their checks; task graphs of messages
 //! among ranks; and the registers of switches that reduce.
 
-// A number that does not fit is refused when it is read; see `unisono_base::narrow`.
+// Numbers too large for their types are refused when they are read; see `unisono_base::narrow`.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_sign_loss))]
 
 mod exchange;

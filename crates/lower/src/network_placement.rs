@@ -1,9 +1,9 @@
 //! The check of a placement on a network: ranks run on accelerators, all other nodes of the schedule on switches.
 //!
 //! A message to or from a switch goes over one link between the two nodes. A switch without an entry in the machine's
-//! `switches` forwards: its instructions have one source and one sink. Only a switch that multicasts has several sinks,
-//! and only one that reduces with the operator and the datatype of the schedule has several sources. Switches have no
-//! memory for operands, so all of these are streams.
+//! `switches` only forwards: its instructions have one source and one sink. Only a switch that multicasts has several
+//! sinks, and only one that reduces with the operator and the datatype of the schedule has several sources. Switches
+//! have no memory for operands, so all of these are streams.
 
 use unisono_base::{Diagnostics, InstrId, NodeId};
 use unisono_machine::{
@@ -16,7 +16,7 @@ use crate::placement::{refuse, refuse_kind};
 
 const CODE: &str = "placement-machine";
 
-/// Reports the errors of a placement: of its size, and against the machine.
+/// Reports the errors of a placement: a wrong size, and contradictions to the machine.
 pub(crate) fn check_on(schedule: &Schedule, machine: Option<&Machine>, nodes: &[u32], found: &mut Diagnostics) {
     let wanted = schedule.node_count();
     if nodes.len() != wanted {
@@ -34,7 +34,8 @@ pub(crate) fn check_on(schedule: &Schedule, machine: Option<&Machine>, nodes: &[
 /// Reports the errors of a placement whose size is that of the schedule.
 ///
 /// # Errors
-/// The topology of the machine cannot be built, or an accelerator does not exist or has two ranks.
+/// Returns an error if the topology of the machine cannot be built, or if an accelerator does not exist or has two
+/// ranks.
 fn check(schedule: &Schedule, network: &Network, nodes: &[u32], found: &mut Diagnostics) -> Result<(), MachineError> {
     let topology = network.topology(&network.name)?;
     let (ranks, switches) = nodes.split_at(schedule.collective().ranks as usize);
@@ -71,7 +72,7 @@ impl Check<'_> {
         self.nodes[node.index()]
     }
 
-    /// Checks that the nodes beyond the ranks are on switches, each on its own switch.
+    /// Checks that the nodes after the ranks are on switches, each on its own switch.
     fn are_switches(&self, found: &mut Diagnostics) -> bool {
         let mut taken = vec![false; self.plane.nodes() as usize];
         for node in self.others() {

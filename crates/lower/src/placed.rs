@@ -9,7 +9,7 @@ use unisono_schedule::{
 
 use crate::{GridPlacement, Placement, ThreadBlocks};
 
-/// A schedule with the placement of its nodes and streams; None if all ranks are equivalent.
+/// A schedule with the placement of its nodes and streams; the placement is None if all ranks are equivalent.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Placed {
     pub schedule: Schedule,
@@ -21,7 +21,7 @@ impl Placed {
         Self { schedule, placement: Some(Placement::Grid(placement)) }
     }
 
-    /// Makes a schedule among ranks of a machine that treats them alike.
+    /// Makes a schedule without a placement, for a machine on which all ranks are equivalent.
     pub fn among_ranks(schedule: Schedule) -> Self {
         Self { schedule, placement: None }
     }
@@ -59,8 +59,8 @@ pub struct File {
 }
 
 impl File {
-    /// Returns the errors of the placement, by itself and on the machine. On a machine, a schedule without a placement
-    /// may only have ranks.
+    /// Returns the contradictions of the placement to the schedule and to the machine. On a machine without a
+    /// placement, all nodes must be ranks.
     pub fn check(&self) -> Vec<Diagnostic> {
         let mut found = Diagnostics::default();
         if let Some(placement) = &self.placement {
@@ -85,7 +85,7 @@ pub struct VerifiedFile<'a> {
 
 impl<'a> VerifiedFile<'a> {
     /// # Errors
-    /// The failed proof, with the errors of the placement among its diagnostics.
+    /// Returns the failed proof, with the errors of the placement among its diagnostics.
     pub fn new(file: &'a File, method: Method) -> Result<Self, Box<Proof>> {
         Self::placed(file, Verified::of(&file.schedule, method))
     }
@@ -93,7 +93,7 @@ impl<'a> VerifiedFile<'a> {
     /// Proves messages that are not a collective; see [`unisono_schedule::verify::verify_with`].
     ///
     /// # Errors
-    /// As [`VerifiedFile::new`].
+    /// Returns the errors of [`VerifiedFile::new`].
     pub fn of_messages(file: &'a File, method: Method, expected: &[Vec<Expected>]) -> Result<Self, Box<Proof>> {
         Self::placed(file, Verified::of_messages(&file.schedule, method, expected))
     }

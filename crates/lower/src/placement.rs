@@ -6,13 +6,13 @@ use unisono_schedule::Schedule;
 
 use crate::{GridPlacement, network_placement, switches::SwitchPlacement};
 
-/// The places on which the nodes of a schedule run.
+/// The PEs, accelerators, cores or switches on which the nodes of a schedule run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Placement {
     /// On a wafer: node k runs on PE k of a grid, and every stream has a route.
     Grid(GridPlacement),
-    /// On a network: node k of the schedule runs on node `nodes[k]` of a plane, a rank on an accelerator, any other on
-    /// a switch.
+    /// On a network: node k of the schedule runs on node `nodes[k]` of a plane. Ranks run on accelerators, all other
+    /// nodes on switches.
     Nodes(Vec<u32>),
     /// On switches that reduce: every node has a core or switch, and every stream a virtual channel.
     Switches(SwitchPlacement),
@@ -41,7 +41,7 @@ impl Placement {
         }
     }
 
-    /// Reports errors of the placement: of its size, of its routes, and against the machine.
+    /// Reports errors of the placement: in its size, in its routes, and against the machine if there is one.
     pub fn check(&self, schedule: &Schedule, machine: Option<&Machine>, found: &mut Diagnostics) {
         match self {
             Self::Grid(grid) => grid.check_on(schedule, machine, found),
@@ -61,15 +61,15 @@ pub(crate) fn refuse_kind(machine: &Machine, accepted: &str, found: &mut Diagnos
     refuse(format!("{} is of kind {}; {accepted}", machine.name(), machine.kind()), found);
 }
 
-/// Runs of consecutive nodes as `(first, count)`, the form in which files hold nodes.
+/// Returns runs of consecutive nodes as `(first, count)`, as files store nodes.
 pub(crate) fn runs(nodes: &[u32]) -> impl Iterator<Item = (u32, usize)> {
     nodes.chunk_by(|a, b| a.checked_add(1) == Some(*b)).map(|run| (run[0], run.len()))
 }
 
-/// Returns the nodes of such runs, one for each of `count` nodes of a schedule.
+/// Returns the nodes of runs `(first, count)`, one node for each node of a schedule.
 ///
 /// # Errors
-/// The runs have more or fewer nodes, or a number beyond 32 bits.
+/// Returns an error if the runs have more or fewer nodes, or a number that exceeds 32 bits.
 pub(crate) fn nodes(
     runs: impl IntoIterator<Item = (u32, u64)>,
     count: usize,
@@ -89,7 +89,7 @@ pub(crate) fn nodes(
     Ok(read)
 }
 
-/// Returns the words of [`nodes`] for nodes on a network.
+/// Returns the words that errors of [`nodes`] use for nodes on a network.
 pub(crate) fn words_of_network(schedule: &Schedule) -> [&'static str; 2] {
     if schedule.check_ranks_only().is_ok() {
         ["nodes", "ranks"]
@@ -98,5 +98,5 @@ pub(crate) fn words_of_network(schedule: &Schedule) -> [&'static str; 2] {
     }
 }
 
-/// The words of [`nodes`] for nodes on switches that reduce.
+/// The words that errors of [`nodes`] use for nodes on switches that reduce.
 pub(crate) const SWITCHES_OF_NODES: [&str; 2] = ["cores and switches", "nodes of the schedule"];

@@ -1,4 +1,4 @@
-//! The reasons for which a file has no placement.
+//! The errors in the placement that a file or a caller states.
 
 use unisono_machine::Grid;
 

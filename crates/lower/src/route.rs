@@ -13,16 +13,17 @@ pub struct Segment {
 
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub enum Route {
-    /// Routes to the sink's column first, then along it. For several sinks, the union of these paths, which is a tree.
+    /// Along the source's row to the sink's column, then along that column. For several sinks, the union of these
+    /// paths, which is a tree.
     #[default]
     Xy,
-    /// Routes to the sink's row first, then along it.
+    /// Along the source's column to the sink's row, then along that row.
     Yx,
-    /// Each segment starts at the source or at a PE that an earlier segment reached.
+    /// Straight segments, each of which starts at the source or at a PE that an earlier segment reached.
     Path(Vec<Segment>),
 }
 
-/// The routes of all streams; by default [`Route::Xy`].
+/// The routes of all streams; a stream without an entry has [`Route::Xy`].
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Routes {
     /// Sorted by stream; never holds `Xy`.
@@ -72,7 +73,7 @@ pub fn dimension_ordered(grid: Grid, source: u32, sinks: &[u32], rows_first: boo
         if rows_first { [Direction::West, Direction::East] } else { [Direction::North, Direction::South] };
     let [up, down] = if rows_first { [Direction::North, Direction::South] } else { [Direction::West, Direction::East] };
     let (across, along) = split(source);
-    // The extent on either side of each line that crosses the first leg.
+    // For each line perpendicular to the first leg, the least and greatest coordinate of the tree.
     let lines = if rows_first { grid.cols } else { grid.rows };
     let mut reach: Vec<Option<(u32, u32)>> = vec![None; lines as usize];
     for &sink in sinks {

@@ -1,11 +1,11 @@
 //! The quantities from which cost models of a wafer compute the time of one phase of a placed schedule.
 //!
-//! Source: "Near-Optimal Wafer-Scale Reduce", section 3, Table 1. The last two are additions: an average over links and
-//! a count of wavelets can imply a time that no link or datapath achieves.
+//! Source: "Near-Optimal Wafer-Scale Reduce", section 3, Table 1. `max_link_load` and `datapath` are added here,
+//! because averages over links and counts of wavelets can imply a time that no link or datapath achieves.
 
 use serde::Serialize;
 
-/// The terms of a phase. They are fractional, so that closed forms may divide a vector evenly.
+/// The terms of a phase. Their types are fractional, because closed forms may divide a vector into equal parts.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
 pub struct Terms {
     /// E: total wavelet-hops.
@@ -14,9 +14,9 @@ pub struct Terms {
     pub distance: f64,
     /// D: messages along the longest chain of dependent messages.
     pub depth: f64,
-    /// C: the most wavelets that one PE sends, or receives.
+    /// C: the most wavelets that one PE sends, or that one PE receives.
     pub contention: f64,
-    /// N: directed links in use.
+    /// N: the number of directed links in use.
     pub links: f64,
     /// The most wavelets that pass one directed link.
     pub max_link_load: f64,
@@ -25,24 +25,24 @@ pub struct Terms {
     pub datapath: f64,
 }
 
-/// A time that an algorithm states for itself, sharper than a model computes from its terms.
+/// A time that an algorithm states, more precise than a model computes from its terms.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Sharper {
-    /// Replaces `max(C, E/N + L)`: the cycles in addition to those of the depth.
+    /// The cycles of the phase without those of the depth. They replace `max(C, E/N + L)`.
     pub cycles_beside_depth: f64,
     pub why: &'static str,
 }
 
-/// A named part of a schedule. Parts run in sequence, so their times add up.
+/// A named part of a schedule. Phases run in sequence, so their times add up.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Phase {
     pub name: String,
     pub terms: Terms,
     pub sharper: Option<Sharper>,
-    /// Cycles of the slowest way if every PE receives from its children in turn, if the algorithm states them. The
-    /// model `links` uses them instead of its own.
+    /// Cycles of the phase if every PE receives from its children in sequence, if the algorithm states them; the model
+    /// `links` uses them.
     pub in_turn: Option<f64>,
-    /// The parameters that the algorithm chose, in a few words.
+    /// The parameters that the algorithm chose, as text for reports.
     pub note: Option<String>,
 }
 
@@ -74,8 +74,8 @@ impl Estimate {
     }
 }
 
-/// A round of messages, equal on every rank or given for the slowest: each rank sends `messages` of `bytes` back to
-/// back, receives as many, and reduces `reduced` bytes.
+/// A round of messages, equal on every rank or stated for the slowest rank: each rank sends `messages` messages of
+/// `bytes` bytes back to back, receives as many, and reduces `reduced` bytes.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Round {
     pub messages: u32,
@@ -94,8 +94,8 @@ pub enum Waits {
     All,
     /// For each message, the previous message of its lane.
     Lanes,
-    /// None, as in a pipeline: the round takes the work of the busiest rank, which receives `receives` messages in one
-    /// round.
+    /// No messages, as in a pipeline: a round takes as long as the work of the busiest rank, which receives `receives`
+    /// messages in one round.
     Pipeline { receives: u32 },
 }
 
@@ -105,12 +105,12 @@ impl Round {
         Self { messages, bytes, reduced: 0, repeat: 1, waits: Waits::All }
     }
 
-    /// Makes a round of parallel lanes, each with a message of `bytes`.
+    /// Makes a round of parallel lanes, each with a message of `bytes` bytes.
     pub fn lanes(lanes: u32, bytes: u64) -> Self {
         Self { waits: Waits::Lanes, ..Self::new(lanes, bytes) }
     }
 
-    /// Makes a round of a pipeline: the busiest rank sends `sends` and receives `receives` messages of `bytes`.
+    /// Makes a round of a pipeline: the busiest rank sends `sends` and receives `receives` messages of `bytes` bytes.
     pub fn pipelined(sends: u32, receives: u32, bytes: u64) -> Self {
         Self { waits: Waits::Pipeline { receives }, ..Self::new(sends, bytes) }
     }

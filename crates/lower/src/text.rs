@@ -40,7 +40,7 @@ use crate::{
 /// Writes a whole file.
 ///
 /// # Errors
-/// Errors of the writer.
+/// Returns an error of the writer.
 pub fn print(file: &File, to: &mut impl Write) -> fmt::Result {
     unisono_schedule::text::print(&file.schedule, to)?;
     if let Some(machine) = &file.machine {
@@ -125,7 +125,7 @@ pub fn show(route: &Route, grid: Grid) -> String {
 /// Reads a whole file. `origin` names it in errors.
 ///
 /// # Errors
-/// The first invalid line.
+/// Returns an error for the first invalid line.
 pub fn parse(text: &str, origin: &str) -> Result<File, FileError> {
     let named = |error| FileError::Text { origin: origin.to_owned(), error };
     let (schedule, tail) = unisono_schedule::text::parse(text).map_err(named)?;
@@ -139,7 +139,7 @@ pub fn parse(text: &str, origin: &str) -> Result<File, FileError> {
 fn read_tail(file: &mut File, tail: Tail<'_>, origin: &str) -> Result<(), FileError> {
     let named = |error| FileError::Text { origin: origin.to_owned(), error };
     let mut toml: Option<(usize, String)> = None;
-    // The line of each section and of each of its parts. A file has each of them once.
+    // The line of each section and of each of its entries, of which a file has one each.
     let mut first = BTreeMap::new();
     let mut once = |what: &'static str, stream: Option<StreamId>, line: usize| match first.insert((what, stream), line)
     {
@@ -221,7 +221,7 @@ fn read_tail(file: &mut File, tail: Tail<'_>, origin: &str) -> Result<(), FileEr
     Ok(())
 }
 
-/// Returns the placement on a grid to which a line of the file belongs.
+/// Returns the placement on a grid that a line of the file extends.
 fn on_grid<'a>(
     placement: &'a mut Option<Placement>,
     line: &Line<'_>,

@@ -12,7 +12,7 @@ use unisono_machine::network::Protocol;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ThreadBlocks {
     protocols: Vec<Option<Protocol>>,
-    /// The rank that asks for each instruction of a switch.
+    /// The rank whose thread block issues each instruction of a switch.
     leaders: BTreeMap<InstrId, NodeId>,
     unserved: Option<String>,
 }
@@ -23,25 +23,26 @@ impl ThreadBlocks {
         Self { protocols, leaders: BTreeMap::new(), unserved: None }
     }
 
-    /// Sets the rank whose thread block asks for each instruction of a switch: it loads what the switch reads from all,
-    /// and stores the result to all.
+    /// Sets the rank whose thread block issues each instruction of a switch: the block loads what the switch reads from
+    /// all ranks, and stores the result to all ranks.
     #[must_use]
     pub fn led_by(self, leaders: BTreeMap<InstrId, NodeId>) -> Self {
         Self { leaders, ..self }
     }
 
-    /// Returns the rank that asks for an instruction of a switch, if that is stated.
+    /// Returns the rank whose thread block issues an instruction of a switch, if the plan states it.
     pub fn leader(&self, id: InstrId) -> Option<NodeId> {
         self.leaders.get(&id).copied()
     }
 
-    /// States why the library that reads the imported file does not run calls of the size of the schedule by it.
+    /// Sets the reason why the library that reads the imported file does not use the file for calls of the schedule's
+    /// size.
     #[must_use]
     pub fn of_file(self, unserved: Option<String>) -> Self {
         Self { unserved, ..self }
     }
 
-    /// Returns why the library does not run calls of this size by the file; nothing where it does.
+    /// Returns the reason why the library does not use the file for calls of this size; None if it does.
     pub fn unserved(&self) -> Option<&str> {
         self.unserved.as_deref()
     }

@@ -1,4 +1,4 @@
-//! Units that the tests of this crate open. This is not an interface: it may change with any of them.
+//! Units that only the tests of this crate use, not part of the interface.
 
 pub mod mpich_table {
     pub use crate::mpich_table::Tree;

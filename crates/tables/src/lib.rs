@@ -1,10 +1,10 @@
 //! Decision tables as files for the user's own library. A target is one file in `targets/`, registered in [`TUNINGS`];
-//! its head states the grammar and the source. A row whose algorithm or parameters have no counterpart under the names
-//! of the target is left to the library's own choice, and the export reports it. Names and ranges are checked against
-//! those of the library before they are written, because a library that reads a wrong name falls back in silence.
-//! Begin with [`Tuning::write`], then read `region`, by which all targets read a table, and one target.
+//! its head states the grammar and the source. A row without a counterpart among the target's algorithms and parameters
+//! is left to the library's own choice, and the export reports it. Names and ranges are checked against those of the
+//! library before they are written, because a library that reads a wrong name falls back without a message. Begin with
+//! [`Tuning::write`], then read `region`, which presents a table to all targets, and one target.
 
-// A number that does not fit is refused where it enters; see `unisono_base::narrow`.
+// Numbers too large for their types are refused when they are read; see `unisono_base::narrow`.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_sign_loss))]
 
 #[doc(hidden)]
@@ -20,7 +20,7 @@ use unisono_collective::{DecisionTable, Kind};
 pub use mpich_table::LibraryTable;
 pub use targets::TUNINGS;
 
-/// The reason for which a target can express no row of a table.
+/// An error: a target can express no row of a table, for the stated reason.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{target} cannot express this table: {reason}")]
 pub struct Unsaid {
@@ -28,7 +28,7 @@ pub struct Unsaid {
     pub reason: String,
 }
 
-/// A file, with notes for its user.
+/// The text of a file for a library, with notes for its user.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Export {
     pub text: String,
@@ -36,48 +36,48 @@ pub struct Export {
     pub load: Vec<String>,
     /// Behaviour of the library that surprises its users.
     pub notes: Vec<String>,
-    /// Rows that are left to the library's own choice, with the reason.
+    /// Rows whose calls the file leaves to the library's own choice, each with the reason.
     pub left: Vec<String>,
-    /// Rows that the file serves.
+    /// The number of rows that the file expresses.
     pub rows: usize,
 }
 
 impl Export {
-    /// The notes and the rows that are left, as comments of the file.
+    /// Returns the notes and the rows of `left`, as comments of the file.
     fn comments(&self) -> String {
         self.notes.iter().chain(&self.left).map(|line| format!("# {line}\n")).collect()
     }
 }
 
-/// The spread of the ranks of a plan over boxes of GPUs.
+/// The distribution of the ranks of a plan among boxes of GPUs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Spread {
     /// The number of boxes that have ranks.
     pub boxes: u32,
-    /// True if all switches between the boxes reduce.
+    /// True if all switches between the boxes can reduce.
     pub network_reduces: bool,
 }
 
-/// One target.
+/// The format of a file by which a library chooses its algorithms.
 pub trait Tuning: Sync {
     fn name(&self) -> &'static str;
     fn summary(&self) -> &'static str;
-    /// The source of names and grammar.
+    /// Returns the source of the names and the grammar.
     fn reference(&self) -> &'static str;
-    /// Returns the values that algorithms' parameters have in the library, where the user gives no others.
+    /// Returns the values that parameters of algorithms have in the library, if the user gives no others.
     fn params(&self) -> &'static [(&'static str, &'static str)] {
         &[]
     }
-    /// True if the file is the library's complete table with our rows in it, so that this table is needed.
+    /// Returns whether the file contains the library's complete table, which [`Self::write`] then needs.
     fn needs_table(&self) -> bool {
         false
     }
-    /// Returns the reason why the library does not run its counterpart of an algorithm on ranks that are spread like
-    /// this; `None` if it does.
+    /// Returns the reason why the library does not run its counterpart of an algorithm on ranks with this distribution;
+    /// `None` if the library runs it.
     fn skips(&self, _kind: Kind, _algorithm: &str, _spread: Spread) -> Option<String> {
         None
     }
     /// # Errors
-    /// Nothing of the table can be expressed, or the library's table is missing or lacks a name.
+    /// Returns an error if no row of the table can be expressed, or if the library's table is missing or lacks a name.
     fn write(&self, table: &DecisionTable, library: Option<&LibraryTable>) -> Result<Export, Unsaid>;
 }

@@ -1,6 +1,6 @@
-//! MPICH's complete selection table: nested conditions, tested in the order of the file; the first that holds is taken.
-//! A file for MPICH must be complete, because a missing entry aborts the program at its start. The library has
-//! the table that fits it inside, as text; it is taken from there, and the names of all its algorithms with it.
+//! MPICH's complete selection table: nested conditions, tested in the order of the file; the first condition that holds
+//! applies. A file for MPICH must be complete, because a missing entry aborts the program at its start. The table and
+//! the names of all algorithms are read from the library, which contains them as text.
 //!
 //! ```text
 //! node := { "condition": node, ... } | { "algorithm=NAME": { "param=value": {}, ... } }
@@ -10,7 +10,7 @@
 
 use std::{collections::BTreeSet, fmt::Write};
 
-/// A node: conditions, algorithms or parameters in order, each with its own node.
+/// A node of the table: conditions, algorithms or parameters in order, each with its own node.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Tree(pub Vec<(String, Tree)>);
 
@@ -18,22 +18,22 @@ pub struct Tree(pub Vec<(String, Tree)>);
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LibraryTable {
     pub tree: Tree,
-    /// Names of its algorithms; those that the table uses, if it was read from a file.
+    /// The names of the library's algorithms; if the table was read from a JSON file, only those that the table uses.
     pub algorithms: BTreeSet<String>,
 }
 
-/// Deeper than any table is.
+/// The most nesting that is accepted.
 const DEEPEST: u32 = 64;
-/// Bytes of a table in a library.
+/// The most bytes of a table in a library.
 const LONGEST: usize = 1 << 20;
 const START: &[u8] = b"{\"collective=";
 const ALGORITHM: &str = "algorithm=";
 
 impl LibraryTable {
-    /// The table in a library (`libmpi.so.12`) or in a JSON file.
+    /// Reads the table in a library (`libmpi.so.12`) or in a JSON file.
     ///
     /// # Errors
-    /// There is no complete table in it.
+    /// Returns an error if the bytes contain no complete table.
     pub fn read(bytes: &[u8]) -> Result<Self, String> {
         if !bytes.starts_with(b"\x7fELF") {
             let text = std::str::from_utf8(bytes).map_err(|e| format!("it is neither a library nor a text: {e}"))?;
@@ -44,7 +44,7 @@ impl LibraryTable {
             String::from_utf8(name.copied().collect()).ok()
         });
         let names: BTreeSet<String> = names.filter(|n| n.starts_with("MPIR_")).collect();
-        // The device's tables, of compositions of algorithms, look alike.
+        // Tables of the device begin alike, but contain compositions of algorithms.
         let tables = find(bytes, START).filter_map(|at| {
             let text = bytes[at..].iter().take(LONGEST).take_while(|b| **b != 0).copied().collect();
             String::from_utf8(text).ok().filter(|t| !t.contains("composition="))
@@ -70,7 +70,7 @@ fn find<'a>(bytes: &'a [u8], what: &'a [u8]) -> impl Iterator<Item = usize> + 'a
 }
 
 impl Tree {
-    /// A leaf that names an algorithm and its parameters.
+    /// Returns a leaf that names an algorithm and its parameters.
     pub fn algorithm(name: &str, params: &[(&'static str, String)]) -> Self {
         let params = params.iter().map(|(key, value)| (format!("{key}={value}"), Tree::default())).collect();
         Tree(vec![(format!("{ALGORITHM}{name}"), Tree(params))])
@@ -84,7 +84,7 @@ impl Tree {
         self.0.iter_mut().find(|(k, _)| k == key).map(|(_, t)| t)
     }
 
-    /// All algorithms named.
+    /// Adds the names of all algorithms in the tree to `to`.
     pub fn names(&self, to: &mut BTreeSet<String>) {
         for (key, tree) in &self.0 {
             to.extend(key.strip_prefix(ALGORITHM).map(str::to_owned));
@@ -93,7 +93,7 @@ impl Tree {
     }
 
     /// # Errors
-    /// The place in the text that is no table.
+    /// Returns the position in the text at which it is not a table.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut reader = Reader { text: text.as_bytes(), at: 0 };
         let tree = reader.node(0)?;
@@ -164,7 +164,7 @@ impl Reader<'_> {
                 return Err(self.wrong("'\"'"));
             }
             let from = self.at;
-            // The keys of a table need no escapes.
+            // Keys of a table have no escapes.
             while self.text.get(self.at).is_some_and(|b| !matches!(b, b'"' | b'\\' | 0..=31)) {
                 self.at += 1;
             }

@@ -1,4 +1,4 @@
-//! Open MPI's `coll/tuned`: ids and names of collectives and algorithms, the size it compares, and its traps.
+//! Open MPI's `coll/tuned`: ids and names of collectives and algorithms, the size that it compares, and its pitfalls.
 //!
 //! Sources: `ompi_info --param coll tuned --level 9` of Open MPI 5.0.11 (ids and names), its
 //! `docs/tuning-apps/collectives/tuned.rst` and `ompi/mca/coll/tuned/coll_tuned_decision_dynamic.c` (sizes).
@@ -10,24 +10,25 @@ use crate::{
     region::{Counterpart, Region, Settings, TellsNodes, View, any_operator, of_all, plain, same, with},
 };
 
-/// True if Open MPI compares the bytes of all ranks together.
+/// The bytes that Open MPI compares: those of one rank, or of all together.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Size {
     OfOne,
     OfAll,
-    /// Open MPI compares no useful number: 0, or a number without the count.
+    /// Open MPI compares 0, or a number that does not depend on the count, so sizes have no effect.
     None,
 }
 
 pub struct Known {
     pub kind: Kind,
     pub id: u32,
-    /// The key of the JSON form.
+    /// The key in a JSON rules file.
     pub key: &'static str,
     pub size: Size,
 }
 
-/// Sorted by id. Our reduce-scatter has equal parts, MPI's `reduce_scatter_block`.
+/// The collectives with rules, sorted by id. A reduce-scatter here has equal blocks, so it is MPI's
+/// `reduce_scatter_block`.
 pub const COLLECTIVES: &[Known] = &[
     Known { kind: Kind::Allgather, id: 0, key: "allgather", size: Size::OfAll },
     Known { kind: Kind::Allreduce, id: 2, key: "allreduce", size: Size::OfOne },
@@ -39,7 +40,7 @@ pub const COLLECTIVES: &[Known] = &[
     Known { kind: Kind::ReduceScatter, id: 13, key: "reducescatterblock", size: Size::OfAll },
 ];
 
-/// Ids by name, for those that have a counterpart here.
+/// The ids of Open MPI's algorithms, for those that have a counterpart here.
 pub const IDS: &[(Kind, &str, u32)] = &[
     (Kind::Allgather, "bruck", 2),
     (Kind::Allgather, "neighbor", 5),
@@ -77,7 +78,7 @@ pub const NAMES: &[Counterpart] = &[
     same(Kind::Allgather, "ring", "ring"),
     same(Kind::Allreduce, "rabenseifner", "rabenseifner"),
     same(Kind::Allreduce, "recursive-doubling", "recursive_doubling"),
-    // A reduce and a broadcast that Open MPI chooses; so only without parameters that name them.
+    // Open MPI chooses the reduce and the broadcast itself, so the row must not state them by parameters.
     same(Kind::Allreduce, "reduce-broadcast", "nonoverlapping"),
     same(Kind::Allreduce, "ring", "ring"),
     same(Kind::Alltoall, "bruck", "modified_bruck"),
@@ -100,8 +101,8 @@ pub const NAMES: &[Counterpart] = &[
     same(Kind::ReduceScatter, "recursive-halving", "recursive_halving"),
 ];
 
-/// Algorithms that take operands out of their order: a rules file forces them on operators that do not commute too.
-/// Seen with 5.0.11: wrong results under these, right ones under all others of [`NAMES`].
+/// Algorithms that change the order of operands, although a rules file forces them on operators that do not commute
+/// too. In runs of 5.0.11, results were wrong under these algorithms, and right under all others of [`NAMES`].
 const REORDERING: &[(Kind, &str, &str)] = &[
     (Kind::Allreduce, "ring", "MPI_Allreduce under ring"),
     (Kind::Reduce, "binary", "MPI_Reduce under binary"),
@@ -120,12 +121,12 @@ fn one_way(params: &[(String, String)], ranks: u32) -> Result<Settings, String> 
     plain(&params.iter().filter(|p| **p != ("ways".to_owned(), "1".to_owned())).cloned().collect::<Vec<_>>(), ranks)
 }
 
-/// Nothing, or the length of a segment; without it the vector is whole.
+/// Returns the length of a segment, or no settings without a parameter, which leaves the vector whole.
 fn plain_or_segment(params: &[(String, String)], ranks: u32) -> Result<Settings, String> {
     if params.is_empty() { plain(params, ranks) } else { segment(params, ranks) }
 }
 
-/// The radix of `coll_tuned_bcast_algorithm_knomial_radix` unless the user sets another one, and perhaps a segment.
+/// The default value of `coll_tuned_bcast_algorithm_knomial_radix`, the radix of the knomial tree.
 const KNOMIAL_RADIX: u32 = 4;
 
 fn knomial(params: &[(String, String)], ranks: u32) -> Result<Settings, String> {
@@ -136,10 +137,10 @@ fn knomial(params: &[(String, String)], ranks: u32) -> Result<Settings, String> 
     }
 }
 
-/// The parameters that the library's algorithms have where Unisono's have others by default.
+/// Parameters of the library's algorithms that differ from the defaults of the algorithms here.
 pub const PARAMS: &[(&str, &str)] = &[("order", "levels")];
 
-/// A tree in the order of the library, and perhaps a segment.
+/// Accepts a binary tree in the order of the library, perhaps with segments.
 fn by_levels(params: &[(String, String)], ranks: u32) -> Result<Settings, String> {
     let (order, others) = apart("order", params);
     match order.as_deref() {
@@ -148,7 +149,7 @@ fn by_levels(params: &[(String, String)], ranks: u32) -> Result<Settings, String
     }
 }
 
-/// A tree in which the root reaches all others itself.
+/// Accepts a tree in which the root sends to all other ranks itself.
 fn flat(params: &[(String, String)], ranks: u32) -> Result<Settings, String> {
     let (radix, others) = apart("radix", params);
     if radix.and_then(|radix| radix.parse::<u32>().ok()).is_none_or(|radix| radix < ranks) {
@@ -163,17 +164,17 @@ fn apart(name: &str, params: &[(String, String)]) -> (Option<String>, Vec<(Strin
     (own.into_iter().next().map(|param| param.1), others)
 }
 
-/// Bytes of a segment of `pipelined-chain` and `binary-tree` if its parameter is not given.
+/// The bytes of a segment of `pipelined-chain` and `binary-tree` without the parameter `segment`.
 pub const DEFAULT_SEGMENT: u32 = 8192;
 
-/// The length of a segment in bytes.
+/// Returns the bytes of a segment, by default [`DEFAULT_SEGMENT`].
 fn segment(params: &[(String, String)], _: u32) -> Result<Settings, String> {
     match params {
         [(name, value)] if name == "segment" => match value.parse::<u32>() {
             Ok(bytes) if bytes > 0 => Ok(vec![("segment", bytes.to_string())]),
             _ => Err(format!("its parameter segment={value} is no number of bytes")),
         },
-        // There a segment of 0 bytes is the whole vector.
+        // The default must be stated, because 0 bytes mean the whole vector in Open MPI.
         [] => Ok(vec![("segment", DEFAULT_SEGMENT.to_string())]),
         [(name, value), ..] => Err(format!("its parameter {name}={value} cannot be expressed")),
     }
@@ -183,7 +184,7 @@ pub fn id(kind: Kind, name: &str) -> Option<u32> {
     IDS.iter().find(|(k, n, _)| *k == kind && *n == name).map(|(_, _, id)| *id)
 }
 
-/// Bytes as Open MPI counts them, for a size of the table.
+/// Returns the bytes that Open MPI compares for a size of the table.
 pub fn bytes(known: &Known, bytes: u64, ranks: u32) -> u64 {
     if known.size == Size::OfAll { of_all(bytes, ranks) } else { bytes }
 }
@@ -191,36 +192,36 @@ pub fn bytes(known: &Known, bytes: u64, ranks: u32) -> u64 {
 /// The options of `mpiexec` with which `coll/tuned` loads a file.
 pub const LOAD: &[&str] = &["--mca coll_tuned_use_dynamic_rules 1", "--mca coll_tuned_dynamic_rules_filename FILE"];
 
-/// A table under the names of `coll/tuned`.
+/// Returns a table under the names of `coll/tuned`.
 pub fn view<'a>(target: &'static str, table: &DecisionTable, tells_nodes: TellsNodes) -> View<'a> {
     View::new(target, table, NAMES, false, tells_nodes, None, COLLECTIVES.iter().map(|known| known.kind))
 }
 
-/// The regions of a collective by the size of the communicator, from `least` on. The rules of the largest size up to
-/// its own count for a communicator, so the library's own choice, which is a region without an algorithm, stands before
-/// and behind every rank count of the table.
+/// Returns the regions of a collective for each size of the communicator, from `least` on. A communicator uses the
+/// rules of the largest listed size up to its own, so a region without an algorithm, the library's own choice, precedes
+/// and follows every rank count of the table.
 pub fn by_size(view: &mut View<'_>, known: &Known, least: u32) -> Vec<(u32, Vec<Region>)> {
     let own = || vec![Region { first: 0, last: u64::MAX, algorithm: None }];
     let mut sizes = vec![(least, own())];
     let counts = view.ranks(known.kind);
     for &ranks in counts.iter().filter(|&&ranks| ranks > least) {
         let mut regions = view.regions(known.kind, ranks, any_operator(known.kind));
-        // Without a size to compare only the first rule counts.
+        // If Open MPI compares no size, only the first rule has an effect.
         regions.truncate(if known.size == Size::None { 1 } else { regions.len() });
         sizes.push((ranks, regions));
-        // More ranks than the last count that a file can name need no row.
+        // If the count is the largest that a file can state, no row follows it.
         let after = ranks.checked_add(1).filter(|after| !counts.contains(after));
         sizes.extend(after.map(|after| (after, own())));
     }
     sizes
 }
 
-/// The head of a text of rules: how to load it, its notes and the rows that are left.
+/// Returns the comments at the head of a rules file: the options that load it, its notes and the rows of `left`.
 pub fn head(title: &str, export: &Export) -> String {
     format!("# {title}. Load them with\n#   mpiexec {} ...\n{}", export.load.join(" "), export.comments())
 }
 
-/// Returns notes for users of either form.
+/// Returns notes for users of the rules file or the JSON file.
 pub fn notes(used: &[(Kind, &'static str)]) -> Vec<String> {
     let mut notes = vec![
         "on several nodes coll/han comes before coll/tuned and takes no notice of this file: add \

@@ -1,4 +1,4 @@
-//! A decision table as a target reads it: for a collective and a number of ranks, the choices of all sizes, under the
+//! A decision table as targets read it: for a collective and a number of ranks, the choice for every size, under the
 //! target's names.
 
 use std::collections::BTreeSet;
@@ -7,13 +7,13 @@ use unisono_collective::{Choice, DecisionTable, Kind, OperatorClass, Row};
 
 use crate::{Export, Unsaid};
 
-/// Settings of an algorithm by the target's names.
+/// The settings of an algorithm, as `(key, value)` with the target's keys.
 pub type Settings = Vec<(&'static str, String)>;
 
 /// A function from our parameters and a number of ranks to the target's settings, or the reason why there are none.
 pub type Translate = fn(&[(String, String)], u32) -> Result<Settings, String>;
 
-/// The target's own algorithm for one of ours, which may have several.
+/// The target's own algorithm for an algorithm here, which may have several counterparts.
 #[derive(Clone, Copy)]
 pub struct Counterpart {
     pub kind: Kind,
@@ -22,7 +22,7 @@ pub struct Counterpart {
     pub settings: Translate,
 }
 
-/// Returns an algorithm without parameters.
+/// Returns the counterpart of an algorithm without parameters.
 pub const fn same(kind: Kind, ours: &'static str, theirs: &'static str) -> Counterpart {
     with(kind, ours, theirs, plain)
 }
@@ -31,7 +31,7 @@ pub const fn with(kind: Kind, ours: &'static str, theirs: &'static str, settings
     Counterpart { kind, ours, theirs, settings }
 }
 
-/// No parameters.
+/// Accepts an algorithm without parameters, and returns no settings.
 pub fn plain(params: &[(String, String)], _: u32) -> Result<Settings, String> {
     match params.first() {
         None => Ok(Settings::new()),
@@ -39,7 +39,8 @@ pub fn plain(params: &[(String, String)], _: u32) -> Result<Settings, String> {
     }
 }
 
-/// Sizes `first ..= last` in bytes as the table counts them, with the target's algorithm, or the library's own choice.
+/// Sizes `first ..= last` in bytes as the table counts them, with the target's algorithm; `None` is the library's own
+/// choice.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Region {
     pub first: u64,
@@ -54,24 +55,24 @@ pub struct View<'a> {
     has: Option<&'a BTreeSet<String>>,
     table: DecisionTable,
     names: &'static [Counterpart],
-    /// True if rows of the target may depend on whether operators commute.
+    /// True if rules of the target can depend on whether operators commute.
     tells_operators: bool,
     served: BTreeSet<usize>,
     pub left: Vec<String>,
     notes: Vec<String>,
 }
 
-/// True if a target can express `(ranks, ranks per node)`.
+/// A function that returns whether a target can express `(ranks, ranks per node)`.
 pub type TellsNodes = fn(u32, u32) -> bool;
 
-/// For targets that cannot express nodes.
+/// The function for targets that cannot express ranks per node.
 pub fn no_nodes(_: u32, _: u32) -> bool {
     false
 }
 
 impl<'a> View<'a> {
-    /// `has` are the algorithms of the user's own library; without it the library is taken to have all of `names`.
-    /// `kinds` are the collectives that the library has rules for.
+    /// Makes the view of a table. `has` are the algorithms of the user's own library; `None` assumes all of `names`.
+    /// `kinds` are the collectives with rules in the library.
     pub fn new(
         target: &'static str,
         table: &DecisionTable,
@@ -101,8 +102,8 @@ impl<'a> View<'a> {
         view
     }
 
-    /// Turns rows for ranks per node that the target cannot express into rows for any placement: the rows with the most
-    /// ranks per node, unless the table has rows for any placement itself.
+    /// Drops rows for ranks per node that the target cannot express, except that rows with the most ranks per node
+    /// become rows for any placement, unless the table has such rows.
     fn place(&mut self, tells_nodes: TellsNodes) {
         let rows = self.table.rows().to_vec();
         let said = |row: &Row| row.per_node.is_none_or(|n| tells_nodes(row.ranks, n));
@@ -138,7 +139,7 @@ impl<'a> View<'a> {
         self.left.push(format!("{row}{class}, {}: {reason}", row.choice));
     }
 
-    /// True if a row for operators that commute serves some of its calls too.
+    /// Returns whether a row for operators that commute serves some calls of this row too.
     fn is_hidden(&self, row: &Row) -> bool {
         self.table.rows().iter().any(|r| {
             let same = (r.kind, r.ranks, r.per_node) == (row.kind, row.ranks, row.per_node);
@@ -147,10 +148,10 @@ impl<'a> View<'a> {
         })
     }
 
-    /// Returns the target's algorithm for a row; `None` if the row names the library's own choice.
+    /// Returns the target's algorithm for a row, `None` for the library's own choice, or the reason why there is none.
     fn counterpart(&self, row: &Row) -> Result<Option<(&'static str, Settings)>, String> {
         let Choice::Algorithm { name, params } = &row.choice else { return Ok(None) };
-        // Each of several serves its own parameters and numbers of ranks.
+        // Each of several counterparts accepts different parameters or numbers of ranks.
         let found = self.names.iter().filter(|c| c.kind == row.kind && c.ours == name);
         let mut said = found.map(|c| match self.has {
             Some(has) if !has.contains(c.theirs) => Err(format!("this library has no algorithm {}", c.theirs)),
@@ -160,7 +161,7 @@ impl<'a> View<'a> {
         if first.is_ok() { first } else { said.find(Result::is_ok).unwrap_or(first) }
     }
 
-    /// Leaves all rows of a collective on `ranks` ranks to the library, for a reason.
+    /// Leaves all rows of a collective on `ranks` ranks to the library's own choice, and records the reason.
     pub fn leave_all(&mut self, kind: Kind, ranks: u32, reason: &str) {
         for (at, row) in
             self.table.rows().to_vec().iter().enumerate().filter(|(_, r)| r.kind == kind && r.ranks == ranks)
@@ -172,13 +173,13 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Rank counts with rows of a collective, ascending.
+    /// Returns the rank counts for which a collective has rows, in ascending order.
     pub fn ranks(&self, kind: Kind) -> Vec<u32> {
         let all: BTreeSet<u32> = self.table.rows().iter().filter(|r| r.kind == kind).map(|r| r.ranks).collect();
         all.into_iter().collect()
     }
 
-    /// Rank counts, each with its ranks per node.
+    /// Returns `(ranks, ranks per node)` of all rows of a collective, without repetition.
     pub fn placed_ranks(&self, kind: Kind) -> Vec<(u32, Option<u32>)> {
         let of = |ranks| self.placements(kind, ranks).into_iter().map(move |per_node| (ranks, per_node));
         self.ranks(kind).into_iter().flat_map(of).collect()
@@ -191,12 +192,12 @@ impl<'a> View<'a> {
         all.into_iter().rev().collect()
     }
 
-    /// All sizes `0 ..= u64::MAX` for any ranks per node, in ascending regions of one choice each.
+    /// Returns ascending regions of one choice each, which cover all sizes, for any ranks per node.
     pub fn regions(&mut self, kind: Kind, ranks: u32, class: OperatorClass) -> Vec<Region> {
         self.regions_on(kind, ranks, None, class)
     }
 
-    /// Returns these regions for `per_node` ranks per node.
+    /// Returns the regions as [`Self::regions`] does, for `per_node` ranks per node.
     pub fn regions_on(&mut self, kind: Kind, ranks: u32, per_node: Option<u32>, class: OperatorClass) -> Vec<Region> {
         let of = |r: &&Row| r.kind == kind && r.ranks == ranks;
         let mut starts: BTreeSet<u64> = [0].into();
@@ -220,10 +221,10 @@ impl<'a> View<'a> {
         regions
     }
 
-    /// The export of a file whose text is still to be written.
+    /// Returns the export without its text, which the target adds.
     ///
     /// # Errors
-    /// Nothing of the table can be expressed; why, for the first row.
+    /// Returns an error if no row of the table can be expressed, with the reason for the first row.
     pub fn export(self, load: &[&str], mut notes: Vec<String>) -> Result<Export, Unsaid> {
         if self.served.is_empty() {
             let reason = self.left.first().map_or_else(
@@ -238,12 +239,12 @@ impl<'a> View<'a> {
     }
 }
 
-/// Returns the class to look up for a target that does not distinguish operators.
+/// Returns the class of operators that a target without such a distinction looks up.
 pub fn any_operator(kind: Kind) -> OperatorClass {
     if kind.reduces() && kind != Kind::Barrier { OperatorClass::Commutative } else { OperatorClass::None }
 }
 
-/// Returns the bytes of all ranks together, from those of each rank. The largest number, no limit, stays the same.
+/// Returns the bytes of all ranks together, from those of each rank. `u64::MAX`, which means no limit, stays the same.
 pub fn of_all(bytes: u64, ranks: u32) -> u64 {
     bytes.saturating_mul(u64::from(ranks))
 }

@@ -1,10 +1,10 @@
-//! All pairs: blocks of the vector go straight to the ranks that combine or pass them on, and from there to all others.
+//! All pairs: blocks of the vector go directly to the ranks that combine or forward them, and from there to all others.
 //!
 //! In an allreduce every rank adds one of P blocks, in the order of ranks, and sends the sum to all; in a reduce it
-//! sends the sum to the root. In a broadcast every rank but the root receives one of P blocks, and sends it to the
-//! others; the root sends the block of its own place to all. T = 2 alpha + 2 (P-1)/P n beta, and (P-1)/P n gamma where
-//! sums are made, if messages overlap: a rank waits twice, not in every round, so few ranks are best served, and more
-//! ranks on networks whose links carry all pairs alike. All ranks get the same bits.
+//! sends the sum to the root. In a broadcast every rank except the root receives one of P blocks, and sends it to the
+//! other ranks; the root sends its own block to all. T = 2 alpha + 2 (P-1)/P n beta, and (P-1)/P n gamma for sums, if
+//! messages overlap. This is best for few ranks, or on networks whose links carry all pairs equally well. All ranks get
+//! the same bits.
 //! Source: Cowan and others, "MSCCLang: Microsoft Collective Communication Language", ASPLOS 2023 (allpairs); Barnett
 //! and others, "Interprocessor collective communication library", 1994 (scatter and allgather as a broadcast).
 
@@ -33,17 +33,18 @@ const INFO: Info = Info {
     ..Info::AMONG_RANKS
 };
 
-/// The most ranks of a schedule of P^2 messages that is built to be timed. Of more ranks a plan considers it on
-/// networks only, by its exchanges; elsewhere rounds are better.
+/// The most ranks for which a plan builds the schedule of P^2 messages to time it. For more ranks a plan considers the
+/// algorithm on networks only, by its exchanges; on other machines algorithms in rounds are better.
 const MOST_RANKS: u32 = 32;
 
-/// The largest stretch of a network ([`Fabric::stretch_of_pairs`]) on which a plan considers it for many ranks: above
-/// it, links between the ranks take twice as long as their own, and messages among neighbours are better.
+/// The largest stretch of a network ([`Fabric::stretch_of_pairs`]) on which a plan considers the algorithm for many
+/// ranks: with more, links between the ranks take twice as long as the ranks' own links, and messages among neighbours
+/// are better.
 ///
 /// [`Fabric::stretch_of_pairs`]: unisono_synthesis::Fabric::stretch_of_pairs
 const MOST_STRETCH: f64 = 2.0;
 
-/// Streams between all pairs of ranks, but for those to the root of a broadcast, which receives nothing.
+/// The streams between all pairs of ranks, except those to the root of a broadcast, which receives nothing.
 struct Pairs {
     streams: Vec<Vec<Option<Operand>>>,
     root: Option<u32>,
@@ -66,8 +67,8 @@ impl Pairs {
     }
 }
 
-/// Sends the block of a rank to the others, and receives theirs. The block is in the rank's output, that of the root of
-/// a broadcast in its input.
+/// Emits an allgather on one rank: sends the rank's block to all others, and receives their blocks. The block is in the
+/// rank's output, or in the input of a broadcast's root.
 fn allgather(b: &mut Builder, rank: u32, blocks: Blocks, pairs: &Pairs) {
     let (node, p, own, is_root) = (NodeId(rank), pairs.ranks(), blocks.block(rank), pairs.root == Some(rank));
     b.phase("allgather");
@@ -83,8 +84,8 @@ fn allgather(b: &mut Builder, rank: u32, blocks: Blocks, pairs: &Pairs) {
     }
 }
 
-/// Sends each block of a rank's input to the rank of its place, and adds those of its own place in the order of ranks:
-/// in `partial`, and at last in `sum`.
+/// Emits a reduce-scatter on one rank: sends block k of its input to rank k, and adds the blocks for itself in the
+/// order of ranks, in `partial` and at the end in `sum`.
 fn reduce_scatter(b: &mut Builder, rank: u32, blocks: Blocks, pairs: &Pairs, [partial, sum]: [Operand; 2]) {
     let (node, own, p) = (NodeId(rank), blocks.block(rank), pairs.ranks());
     b.phase("reduce-scatter");
@@ -120,7 +121,8 @@ fn reduce(b: &mut Builder, c: &Collective) {
     let mut sums = vec![None; p as usize];
     for r in (0..p).filter(|&r| r != c.root) {
         let sum = Operand::Stream(b.stream(NodeId(r), &[NodeId(c.root)]));
-        // A broadcast that follows has an output in place of the scratch memory, and the block at its own place there.
+        // The block has the same offset in the scratch memory as in the vector, since a broadcast may follow that has
+        // an output instead.
         let block = blocks.block(r);
         let partial = Operand::Tmp(b.scratch(NodeId(r), block.start + block.len) + block.start);
         reduce_scatter(b, r, blocks, &there, [partial, sum]);
@@ -174,7 +176,7 @@ impl RankAlgorithm for AllPairs {
         Ok(())
     }
 
-    /// Returns the exchanges of many ranks; of fewer ranks the schedule itself is timed.
+    /// Returns the exchanges of more than [`MOST_RANKS`] ranks. For fewer ranks the schedule itself is timed.
     fn exchanges(&self, case: &Case, _: &Params) -> Option<Vec<Exchange>> {
         let Collective { kind, ranks: p, root, elements, .. } = case.collective;
         if p <= MOST_RANKS {

@@ -1,10 +1,10 @@
-//! Auto-Gen reduce: the pre-order tree of least Eq. 1 time.
+//! Auto-Gen reduce: the pre-order tree of least time by Eq. 1.
 //!
 //! The least scalar energy e(P, D, C) of a tree with P PEs, depth D and contention C follows `e(P, D, C) = min over i
 //! of e(i, D, C-1) + e(P-i, D-1, C) + i`; `i` is the distance of the root's last child. This (min,+) convolution of
-//! convex functions has a closed form: slope `k` occurs `binom(D+k-1, k)` times for `1 <= k <= C`; e is the sum of the
-//! `P-1` smallest slopes; a tree exists if `P <= binom(D+C, C)`. More contention than a tree needs does not change e,
-//! so each depth is tried with its least contention only:
+//! convex functions has a closed form: as a function of P, e has the slope `k` for `binom(D+k-1, k)` PEs, for
+//! `1 <= k <= C`, so e is the sum of the `P-1` smallest slopes; a tree exists if `P <= binom(D+C, C)`. More contention
+//! than a tree needs does not change e, so each depth D is tried only with its least contention C:
 //! `T = min over D of max(B C, B e / (P-1) + P-1) + (2 T_R + 1) D`.
 //!
 //! Source: "Near-Optimal Wafer-Scale Reduce", section 5.5, whose dynamic program takes O(P^4).
@@ -25,17 +25,17 @@ const INFO: Info = Info {
     ..Info::ON_LINE
 };
 
-/// Depth and contention (messages) limits of a tree, and its scalar energy.
+/// The limits of depth and contention of a tree, in messages, and its energy for one wavelet.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Shape {
     pub depth: u32,
     pub contention: u32,
     pub energy: u64,
-    /// Eq. 1 time.
+    /// The time of the tree by Eq. 1.
     pub cycles: f64,
 }
 
-/// Returns e(pes, depth, infinity) and the least contention that reaches it, or `None` if no tree is that shallow.
+/// Returns e(pes, depth, infinity) and the least contention that attains it, or `None` if no tree has so small a depth.
 pub fn energy(pes: u32, depth: u32) -> Option<(u64, u32)> {
     if pes <= 1 {
         return Some((0, 0));
@@ -56,7 +56,7 @@ pub fn energy(pes: u32, depth: u32) -> Option<(u64, u32)> {
     }
 }
 
-/// `binom(depth + k - 1, k)` for k = 1, 2, ..., saturating far above any number of PEs.
+/// The numbers `binom(depth + k - 1, k)` for k = 1, 2, ..., which saturate far above any number of PEs.
 struct Slopes {
     depth: u64,
     k: u64,
@@ -80,13 +80,13 @@ impl Slopes {
     }
 }
 
-/// Returns the tree of least time for a root with `left` and `right` PEs beside it; both sides share the depth.
+/// Returns the tree of least time for a root with `left` and `right` PEs on its sides; both sides have the same depth.
 fn best_depth(left: u32, right: u32, wavelets: u64, depth_cycles: f64) -> Option<Shape> {
     let (links, far, b) = (f64::from(left + right), f64::from(left.max(right)), wavelets as f64);
     let mut best: Option<Shape> = None;
     for depth in 1..=left.max(right) {
         poll();
-        // Lower bound: a tree of least energy, one hop a PE, still takes the distance and the depth.
+        // The floor is a lower bound: the time of a tree with the least energy, one hop per PE, at this depth.
         let floor = b + far + depth_cycles * f64::from(depth);
         if best.is_some_and(|s| floor >= s.cycles) {
             break;
@@ -102,12 +102,12 @@ fn best_depth(left: u32, right: u32, wavelets: u64, depth_cycles: f64) -> Option
     best
 }
 
-/// Returns the best tree over `pes` PEs with the root at the end, or `None` for one PE.
+/// Returns the tree of least time on `pes` PEs with the root at the end, or `None` for one PE.
 pub fn best(pes: u32, wavelets: u64, depth_cycles: f64) -> Option<Shape> {
     best_depth(0, pes - 1, wavelets, depth_cycles)
 }
 
-/// Returns the best tree in which no PE has more than `contention` children.
+/// Returns the tree of least time in which no PE has more than `contention` children.
 pub fn within(pes: u32, wavelets: u64, depth_cycles: f64, contention: u32) -> Side {
     let time = |depth: u32| {
         poll();
@@ -120,15 +120,14 @@ pub fn within(pes: u32, wavelets: u64, depth_cycles: f64, contention: u32) -> Si
     best.map_or_else(|| tree(pes, pes - 1, 1), |(_, depth, c)| tree(pes, depth, c))
 }
 
-/// Returns the number of the `rest` smallest slopes that belong to the part without the last child. In that part slope
-/// `k >= 2` occurs `binom(D+k-2, k-1)` times; in the last child's subtree slope `k >= 1` occurs `binom(D+k-2, k)`
+/// Returns how many of the `rest` smallest slopes belong to the part without the last child's subtree. In that part
+/// slope `k >= 2` occurs `binom(D+k-2, k-1)` times; in the last child's subtree slope `k >= 1` occurs `binom(D+k-2, k)`
 /// times. Slopes are taken in ascending order, and occurrences of the largest slope may be divided freely. The part
-/// without the last child takes as many as possible: the last child's subtree is then smaller, and its vector arrives
-/// sooner. All divisions cost the same by Eq. 1, but the opposite one is up to 22 % slower on a fabric with finite
-/// queues.
+/// without the last child gets as many as possible: the last child's subtree is then smaller, and its vector arrives
+/// sooner. All divisions cost the same by Eq. 1, but the opposite is up to 22 % slower on a fabric with finite queues.
 fn split(depth: u32, contention: u32, rest: u64) -> u64 {
     let (mut own, mut left) = (0u64, rest);
-    // binom(D+k-2, k-1), the occurrences in the part without the last child (for k = 1 the child itself).
+    // binom(D+k-2, k-1), the occurrences in the part without the last child's subtree (for k = 1 the child itself).
     let mut own_k = 1u64;
     let mut child = Slopes::new(depth - 1);
     for k in 1..=u64::from(contention) {
@@ -149,10 +148,10 @@ fn split(depth: u32, contention: u32, rest: u64) -> u64 {
 /// Builds a tree of `pes` PEs of least energy within `depth` and `contention`, by backtracking through [`split`].
 pub fn tree(pes: u32, depth: u32, contention: u32) -> Side {
     let mut parents = vec![0; pes as usize];
-    // Subtrees that remain to be laid out: first PE, PEs, depth, contention.
+    // Subtrees whose parents are not yet set: first PE, number of PEs, depth, contention.
     let mut todo = vec![(0u32, pes, depth, contention)];
     while let Some((root, mut pes, depth, mut contention)) = todo.pop() {
-        // The last child comes first: it takes the far end of the remaining PEs.
+        // The last child is placed first, with the far end of the remaining PEs.
         while pes > 1 {
             let nearer = 1 + narrow::<u32>(split(depth, contention, u64::from(pes - 2)));
             let child = root + nearer;

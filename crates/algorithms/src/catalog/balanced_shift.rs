@@ -1,9 +1,9 @@
-//! Balanced shift: an alltoall or allgather of direct messages. Shift k takes every rank to the one whose distance in
-//! each dimension is the coordinate of rank k, so it moves the whole torus and loads all links of a direction equally.
-//! Ranks send in the order of [`shifts`], and wait for no receive: one lane sends, another receives.
+//! Balanced shift: an alltoall or allgather of direct messages. Shift k maps every rank to the rank at the distance, in
+//! each dimension, of rank k's coordinate, so it shifts the whole torus and loads all links of a direction equally.
+//! Ranks send in the order of [`shifts`] and wait for no receive: one lane sends, another receives.
 //!
-//! T = alpha + the bytes of the busiest link beta. In one dimension it is the shift pattern of `pairwise` without its
-//! rounds. As an allgather it saves no bytes over messages between all pairs, but no message waits for another. Source:
+//! T = alpha + the bytes of the busiest link beta. In one dimension this is the shift pattern of `pairwise` without its
+//! rounds. An allgather sends as many bytes as messages between all pairs, but no message waits for another. Source:
 //! Prisacari, Rodriguez, Minkenberg, Hoefler, "Bandwidth-optimal all-to-all exchanges in fat tree networks", 2013;
 //! "HammingMesh", section 5 (the alltoall by shifts; the extension to dimensions is ours).
 
@@ -29,12 +29,12 @@ const INFO: Info = Info {
     ..Info::AMONG_RANKS
 };
 
-/// Returns the rank whose offset from `rank` in every dimension is the coordinate of `by`.
+/// Returns the rank whose offset from `rank` in every dimension equals the coordinate of rank `by`.
 fn shifted(torus: &Extents, rank: u32, by: u32) -> u32 {
     (0..torus.dims().len()).fold(rank, |at, dim| torus.shifted(at, dim, torus.coordinate(by, dim)))
 }
 
-/// Returns the rank that is `rank` after a shift by `by`.
+/// Returns the rank that a shift by `by` maps to `rank`.
 fn origin(torus: &Extents, rank: u32, by: u32) -> u32 {
     let back = |at, dim| torus.shifted(at, dim, torus.dims()[dim] - torus.coordinate(by, dim));
     (0..torus.dims().len()).fold(rank, back)
@@ -57,7 +57,7 @@ impl RankAlgorithm for BalancedShift {
         let c = case.collective;
         let (p, len) = (c.ranks, c.elements);
         let torus = Extents::of(INFO.name, case, params)?;
-        // Stream (k-1) P + r leads from rank r by shift k.
+        // Stream (k-1) P + r goes from rank r to the rank at shift k.
         let ways = (1..p).flat_map(|k| (0..p).map(move |r| (NodeId(r), NodeId(shifted(&torus, r, k)))));
         // An allgather sends the same block to all ranks, an alltoall a block for each rank.
         let block = |to: u32| Operand::In(if c.kind == Kind::Allgather { 0 } else { to * len });

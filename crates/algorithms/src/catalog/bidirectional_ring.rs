@@ -2,8 +2,7 @@
 //! link are in use.
 //!
 //! T = 2(P-1)(alpha + n/(2P) beta) + (P-1) n/(2P) gamma, if messages in opposite directions do not disturb each other.
-//! Every element is finished on one rank and passed on from there, so all ranks get the same bits. The operator must
-//! commute.
+//! One rank completes each element, so all ranks get the same bits. The operator must commute.
 //! Source: Jain, Sabharwal, "Optimal bucket algorithms for large MPI collectives on torus interconnects", 2010, for one
 //! dimension; `ring` otherwise.
 
@@ -42,7 +41,7 @@ impl RankAlgorithm for BidirectionalRing {
     fn emit(&self, b: &mut Builder, case: &Case, _: &Params) -> Result<(), AlgorithmError> {
         let c = case.collective;
         let halves = Blocks::new(c.elements, 2);
-        // Each direction runs in a lane of its own.
+        // Each direction has its own lane.
         let ahead = Around::new(b, (0..c.ranks).map(NodeId).collect(), 0);
         let back = Around::new(b, (0..c.ranks).rev().map(NodeId).collect(), 1);
         for r in 0..c.ranks {

@@ -1,8 +1,9 @@
-//! Pipelined binary tree: segment after segment goes from each rank to at most two others, or from these to it.
+//! Pipelined binary tree: each rank sends segment after segment to at most two children, or receives segments from
+//! them.
 //!
 //! T = (2 h + 2 (S-1)) (alpha + n/S beta [+ n/S gamma]) for S segments and a tree of height h, about log2 P, on ranks
 //! that send one message at a time: half the rate of a chain, and few waits. On ranks that share memory, each of which
-//! copies what it receives, it is as fast as a chain.
+//! copies what it receives, the tree is as fast as a chain.
 //! With `order=subtrees` the ranks of a subtree follow each other, so that neighbours are near each other on most
 //! machines; if the operator of a reduce does not commute, rank 0 is the top and sends the result to the root. With
 //! `order=levels` rank v of level l has the children v + 2^l and v + 2^(l+1), as in Open MPI.
@@ -58,7 +59,7 @@ impl PipelinedTree for BinaryTree {
     }
 
     /// Returns the rounds of the first segment along the longest path, and those of the busiest rank for each further
-    /// one: an inner rank with two children, if there is one.
+    /// segment: an inner rank with two children, if there is one.
     fn rounds(&self, case: &Case, params: &Params, bytes: u64, more: u32, home: bool) -> Option<Vec<Round>> {
         let c = &case.collective;
         let tree = self.tree(c.ranks, 0, params);
@@ -66,7 +67,7 @@ impl PipelinedTree for BinaryTree {
         let [children, parents] = (0..c.ranks).map(work).max_by_key(|work| work[0] + work[1])?;
         let prices = case.ranks();
         let busy_ns = prices.issue_ns + bytes as f64 * prices.ns_per_byte;
-        // The smaller part of a reduce has arrived when the longest path ends.
+        // In a reduce, the subtrees off the longest path are complete when the longest path ends.
         let before_ns = if c.kind == Kind::Reduce { 0.0 } else { busy_ns };
         let [messages, before] = tree.longest_path(busy_ns + prices.latency_ns, before_ns);
         let path = Round::new(1, bytes).times(messages);

@@ -2,11 +2,10 @@
 //! each round.
 //!
 //! T = ceil(log2 P) (alpha + n beta [+ n gamma]) for a reduce and a broadcast, ceil(log2 P) alpha + (P-1) n beta for a
-//! gather and a scatter of n a rank.
-//! A reduce-scatter of n a rank is a reduce of all P n to rank 0 and a scatter down the same tree, for short blocks.
-//! If the operator of a reduce does not commute, rank 0 is the top of the tree and sends the result to the root.
-//! With a *radix* k a rank has k - 1 children a round, so that there are ceil(logk P) rounds: better where messages of
-//! a rank overlap and short ones mostly cost latency.
+//! gather and a scatter of blocks of n. A reduce-scatter of blocks of n is a reduce of all P n to rank 0 and a scatter
+//! down the same tree, for short blocks. If the operator of a reduce does not commute, rank 0 is the top of the tree
+//! and sends the result to the root. With a *radix* k a rank has k - 1 children in each round, so there are ceil(logk
+//! P) rounds. This is better if messages of a rank overlap and short messages mostly cost latency.
 //! Source: Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH", 2005; "knomial"
 //! of MPICH.
 
@@ -28,11 +27,11 @@ pub struct Binomial;
 
 const RADIX: &str = "radix";
 const MOST_RADIX: u32 = 1 << 16;
-/// Radices that a plan considers where messages of a rank overlap.
+/// The radices that a plan considers if messages of a rank overlap.
 const WORTH: [u32; 4] = [3, 4, 8, 16];
 /// The radix of "knomial" in Open MPI and MPICH.
 const LIBRARIES: u32 = 4;
-/// The most ranks for which other radices are considered at any length.
+/// The most ranks for which a plan considers other radices for vectors of any length.
 const FEW: u32 = 16;
 
 const INFO: Info = Info {
@@ -89,7 +88,7 @@ fn gather(b: &mut Builder, tree: &Tree, c: &Collective) {
     }
 }
 
-/// Emits a scatter of blocks that the root has where `block` says.
+/// Emits a scatter; `block(rank)` is the operand of the root with a rank's block.
 fn scatter(b: &mut Builder, tree: &Tree, c: &Collective, block: fn(u32) -> Operand) {
     let len = c.elements;
     let down = tree.edges(b, false);
@@ -100,7 +99,7 @@ fn scatter(b: &mut Builder, tree: &Tree, c: &Collective, block: fn(u32) -> Opera
                 let intervals = tree.intervals(child);
                 let mut whole = block(intervals[0].0 * len);
                 if intervals.len() > 1 {
-                    // Two intervals are packed first, because the child expects one message.
+                    // Blocks that wrap around the end are packed first, because the child expects one message.
                     let mut at = b.scratch(node, tree.size(child) * len);
                     whole = Operand::Tmp(at);
                     for (rank, ranks) in intervals {
@@ -140,8 +139,8 @@ fn reduce_scatter(b: &mut Builder, case: &Case, params: &Params) -> Result<(), A
     Ok(())
 }
 
-/// Returns the block counts of the messages along the path of a gather that carries the most blocks. That path runs
-/// through the full subtrees or through the one that is not full.
+/// Returns the number of blocks of each message along the path of a gather with the most blocks: the path through full
+/// subtrees, or the path through the subtree that is not full.
 fn longest_way(ranks: u32) -> Vec<u32> {
     let stages = ranks.ilog2();
     let (full, rest) = ((0..stages).map(|k| 1 << k).collect::<Vec<_>>(), ranks - (1 << stages));
@@ -196,7 +195,7 @@ impl RankAlgorithm for Binomial {
     }
 
     /// Returns the rounds of the first segment along the longest path, and those of the top for each further segment,
-    /// because the top has the most children. Trees of another radix have none, nor have reduce-scatters.
+    /// because the top has the most children. Returns `None` for other radices and for reduce-scatters.
     fn rounds(&self, case: &Case, params: &Params) -> Option<Vec<Round>> {
         let c = &case.collective;
         if radix(params).ok()? != BINARY || c.kind == Kind::ReduceScatter {
@@ -212,7 +211,8 @@ impl RankAlgorithm for Binomial {
         let beside = case.bytes(c.elements) * u64::from(c.ranks - 1 - way.iter().sum::<u32>());
         Some(match c.kind {
             Kind::Reduce => {
-                // The first child sends one message and receives all but one, as many in all as the top receives.
+                // For each segment the top's largest child sends one message and receives one fewer than the top, so
+                // both handle equally many.
                 let turn = Round::pipelined(1, children - 1, bytes).reducing(bytes * u64::from(children));
                 let sums = Round::new(1, bytes).reducing(bytes).times(stages);
                 [sums].into_iter().chain(home).chain([turn.times(more)]).collect()
@@ -222,7 +222,7 @@ impl RankAlgorithm for Binomial {
                 let before = Round::pipelined(children - stages, 0, bytes);
                 vec![before, Round::new(1, bytes).times(stages), Round::pipelined(children, 0, bytes).times(more)]
             }
-            // The blocks beside the longest path still occupy the top.
+            // The blocks that do not take the longest path still occupy the top.
             Kind::Gather => way.iter().map(|&count| blocks(count)).chain([Round::pipelined(0, 1, beside)]).collect(),
             _ => {
                 let first = [Round::pipelined(1, 0, beside)].into_iter();
@@ -231,13 +231,13 @@ impl RankAlgorithm for Binomial {
         })
     }
 
-    /// Returns other radices: several for short vectors on machines where messages of a rank overlap. For broadcasts
-    /// and reduces of few ranks of any length the radix of MPI libraries, and one with which the root reaches all
-    /// others: ranks that share memory or cores want few rounds.
+    /// Returns segments and other radices: several for short vectors if messages of a rank overlap; for broadcasts and
+    /// reduces of few ranks also the radix of MPI libraries and one with which the root sends to all, because ranks
+    /// that share memory or cores gain from few rounds.
     fn candidates(&self, case: &Case) -> Vec<Params> {
         let (c, prices) = (&case.collective, case.ranks());
         let occupied_ns = prices.issue_ns + case.bytes(c.elements) as f64 * prices.ns_per_byte;
-        // Beside these the least radix with two rounds. With as many as ranks, the top sends to all.
+        // The least radix with two rounds is added. With a radix equal to the number of ranks, the top sends to all.
         let two_rounds = (BINARY..).find(|radix| radix * radix >= c.ranks);
         let mut radices: Vec<u32> = Vec::new();
         if occupied_ns < prices.latency_ns {

@@ -1,8 +1,8 @@
 //! Bruck: ceil(log2 P) rounds for any number of ranks, with blocks that travel in several hops.
 //!
-//! Allgather: rank r holds the blocks of ranks r, r+1, ... and in round k sends the first 2^k of them to rank r - 2^k.
-//! Alltoall: the block for the rank at distance i moves by 2^k in round k for every bit k of i. Blocks with the same
-//! destination are packed, so a round is one message.
+//! Allgather: rank r has the blocks of ranks r, r+1, ... and in round k sends the first 2^k of them to rank r - 2^k.
+//! Alltoall: for every bit k of i, the block for the rank at distance i moves by 2^k ranks in round k. Blocks with the
+//! same destination are packed, so a round is one message.
 //! T = ceil(log2 P) alpha + (P-1) n beta to allgather blocks of n; ceil(log2 P)(alpha + P/2 n beta) for an alltoall if
 //! P is a power of two.
 //! Source: Bruck, Ho, Kipnis, Upfal, Weathersby, "Efficient algorithms for all-to-all communications in multiport
@@ -29,7 +29,7 @@ const INFO: Info = Info {
     ..Info::AMONG_RANKS
 };
 
-/// Returns the distances of the rounds.
+/// Returns the distance of each round, in ranks.
 fn distances(ranks: u32) -> impl Iterator<Item = u32> {
     (0..u32::BITS).map(|k| 1 << k).take_while(move |&distance| distance < ranks)
 }
@@ -44,7 +44,7 @@ fn allgather(b: &mut Builder, c: &Collective) {
     let rounds: Vec<_> = distances(p).map(|d| (d, streams(b, p, |r| (r + p - d) % p))).collect();
     for r in 0..p {
         let node = NodeId(r);
-        // Rank 0 holds the blocks in their order; the other ranks rotate them at the end.
+        // Rank 0 receives the blocks in the order of its output; other ranks rotate them at the end.
         let base = if r == 0 { 0 } else { b.scratch(node, p * len) };
         let at = |block: u32| if r == 0 { Operand::Out(block * len) } else { Operand::Tmp(base + block * len) };
         b.combine(node, 0, len, &[Operand::In(0)], &[at(0)]);
@@ -60,7 +60,7 @@ fn allgather(b: &mut Builder, c: &Collective) {
     }
 }
 
-/// Returns the blocks that move in the round of a distance, as intervals.
+/// Returns the blocks that move in the round of a distance, as intervals `(first, count)`.
 fn hopping(ranks: u32, distance: u32) -> impl Iterator<Item = (u32, u32)> + Clone {
     (distance..ranks).step_by(2 * distance as usize).map(move |first| (first, distance.min(ranks - first)))
 }
@@ -104,7 +104,7 @@ impl RankAlgorithm for Bruck {
     }
 
     fn check(&self, case: &Case, _: &Params) -> Result<(), AlgorithmError> {
-        // Scratch memory holds the blocks and the packed message, beside the output.
+        // The scratch memory needs room for all blocks and for packed messages.
         let c = &case.collective;
         let scratch = 2 * u64::from(c.ranks) * u64::from(c.elements);
         if c.kind == Kind::Alltoall && scratch > u64::from(u32::MAX) {

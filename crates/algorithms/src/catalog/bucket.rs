@@ -1,10 +1,10 @@
-//! Bucket: an allreduce of 2D parts of the vector at once on a D-dimensional torus of ranks. Each part starts in one of
-//! the dimensions and runs in one of the two directions. It is reduce-scattered along one dimension after another,
-//! which shortens it, and then allgathered in reverse order; at any time the parts use different links.
+//! Bucket: an allreduce of 2D parts of the vector concurrently on a D-dimensional torus of ranks. Each part starts in
+//! one of the dimensions and runs in one of the two directions. A part is reduce-scattered along one dimension after
+//! another, and then allgathered in reverse order. At any time the parts use different links.
 //!
 //! T = 2 sum over dimensions (P_d - 1) alpha + (P-1)/P n/D beta for equal extents and the price beta of a byte on one
-//! link: on a square torus 4 (sqrt P - 1) alpha + (P-1)/P n/2 beta. Unequal extents leave links idle. Every element is
-//! finished on one rank and passed on from there, so all ranks get the same bits. The operator must commute.
+//! link: on a square torus 4 (sqrt P - 1) alpha + (P-1)/P n/2 beta. Unequal extents leave links idle. One rank
+//! completes each element, so all ranks get the same bits. The operator must commute.
 //! Source: Jain, Sabharwal, "Optimal bucket algorithms for large MPI collectives on torus interconnects", 2010; Sack,
 //! Gropp, "Collective algorithms for multiported torus networks", 2015; "HammingMesh", section 4.
 
@@ -36,7 +36,7 @@ struct Part {
     up: bool,
 }
 
-/// Returns the parts; dimensions with one rank are left out.
+/// Returns the parts; dimensions with an extent of 1 are omitted.
 fn parts(torus: &Extents) -> Vec<Part> {
     let dims: Vec<usize> = (0..torus.dims().len()).filter(|&d| torus.dims()[d] > 1).collect();
     let turned = |first: usize| dims.iter().copied().cycle().skip(first).take(dims.len()).collect::<Vec<_>>();
@@ -107,7 +107,7 @@ impl RankAlgorithm for Bucket {
     }
 }
 
-/// Creates the rings along a dimension, ordered by their ranks with coordinate 0.
+/// Creates the rings along a dimension, in the order of their ranks with coordinate 0.
 fn rings(b: &mut Builder, torus: &Extents, dim: usize, up: bool, lane: u32) -> Vec<Around> {
     let extent = torus.dims()[dim];
     let firsts = (0..torus.ranks()).filter(|&r| torus.coordinate(r, dim) == 0);
@@ -118,7 +118,7 @@ fn rings(b: &mut Builder, torus: &Extents, dim: usize, up: bool, lane: u32) -> V
     firsts.map(|first| Around::new(b, order(first), lane)).collect()
 }
 
-/// Returns the index of a rank's ring along a dimension: its number among the ranks with coordinate 0.
+/// Returns the index of a rank's ring among the rings along a dimension.
 fn ring_of(torus: &Extents, rank: u32, dim: usize) -> usize {
     let (stride, extent) = (torus.stride(dim), torus.dims()[dim]);
     (rank / (stride * extent) * stride + rank % stride) as usize
@@ -126,7 +126,7 @@ fn ring_of(torus: &Extents, rank: u32, dim: usize) -> usize {
 
 fn emit_rank(b: &mut Builder, torus: &Extents, part: &Part, rings: &[Vec<Around>], rank: u32, slice: Span, lane: u32) {
     let last = part.dims.len() - 1;
-    // The span that the rank works on in each stage: the block that it keeps of the stage before.
+    // The span of each stage: the block of the stage before that the rank reduces.
     let mut whole = vec![slice];
     for (stage, &dim) in part.dims.iter().enumerate() {
         let (extent, q) = (torus.dims()[dim], place(torus, rank, dim, part.up));

@@ -1,4 +1,5 @@
-//! Chain reduce: every PE adds its vector to the one that arrives from farther out, and sends the sum on.
+//! Chain reduce: every PE adds its vector to the vector that arrives from its far neighbor, and sends the sum to its
+//! near neighbor.
 //!
 //! T = B + (2 T_R + 2)(P - 1). Source: "Near-Optimal Wafer-Scale Reduce", section 5.2, Lemma 5.2.
 

@@ -1,13 +1,13 @@
-//! Circulant graphs: as few rounds as possible for any number of ranks, each rank sending one message and receiving one
-//! in a round.
+//! Circulant graphs: the fewest rounds for any number of ranks, if each rank sends one message and receives one in a
+//! round.
 //!
-//! A broadcast sends S blocks one after the other, and every rank receives a new block in nearly every round; a reduce
-//! runs the same rounds backwards. An allgather consists of the broadcasts of all ranks at once, each of one block, so
-//! a message holds the blocks of consecutive ranks; a reduce-scatter runs it backwards, and an allreduce runs both. T =
+//! A broadcast sends S blocks in sequence, and every rank receives a new block in nearly every round; a reduce runs the
+//! same rounds in reverse. An allgather consists of concurrent broadcasts of one block from each rank, so a message has
+//! the blocks of consecutive ranks; a reduce-scatter is an allgather in reverse, and an allreduce runs both. T =
 //! (S-1+q)(alpha + n/S beta) for q = ceil(log2 P), least near S = sqrt((q-1) n beta / alpha); q alpha + (P-1) n beta to
-//! allgather or reduce-scatter blocks of n, 2 q alpha + 2 (P-1)/P n beta for an allreduce. On ports that take one
-//! message at a time, ranks that run ahead may delay others: a broadcast takes up to 1.5 T.
-//! Every element of an allreduce is finished on one rank, so all ranks get the same bits. The operator must commute.
+//! allgather or reduce-scatter blocks of n, 2 q alpha + 2 (P-1)/P n beta for an allreduce. On ports that transfer one
+//! message at a time, ranks that run ahead may delay others: a broadcast takes up to 1.5 T. One rank completes each
+//! element of an allreduce, so all ranks get the same bits. The operator must commute.
 //! Source: Träff, "Optimal Broadcast Schedules in Logarithmic Time with Applications to Broadcast, All-Broadcast,
 //! Reduction and All-Reduction", arXiv 2407.18004; Träff, "Optimal, Non-pipelined Reduce-scatter and Allreduce
 //! Algorithms", arXiv 2410.14234.
@@ -52,12 +52,13 @@ const INFO: Info = Info {
 
 const MOST_BLOCKS: u32 = 1 << 20;
 
-/// On a network, messages share links, so blocks are shorter than the prices of a message alone suggest.
+/// The factor of blocks on a network: messages share links, so blocks should be shorter than the prices of one message
+/// suggest.
 const MORE_ON_NETWORKS: u32 = 4;
-/// The most instructions of all candidates with numbers of blocks near the best one.
+/// The most instructions of all candidates whose numbers of blocks are near the best number.
 const MOST_TRIED: u64 = 1 << 18;
 
-/// Returns the best number of blocks by the prices of messages.
+/// Returns the number of blocks with the least time by the prices of messages.
 fn best_blocks(case: &Case) -> u32 {
     let (c, prices) = (&case.collective, case.ranks());
     let sums = if c.kind == Kind::Reduce { prices.reduce_ns_per_byte } else { 0.0 };
@@ -68,8 +69,8 @@ fn best_blocks(case: &Case) -> u32 {
     narrow::<u32>(rounded(best.min(f64::from(MOST_BLOCKS)))).clamp(1, c.elements.max(1))
 }
 
-/// Returns the elements of a block of a broadcast or a reduce. All blocks but the last are equal: a rank that received
-/// a shorter block would be ahead, and its next message would delay those of others.
+/// Returns the elements of a block of a broadcast or a reduce. All blocks except the last are equal: a rank that
+/// received a shorter block would run ahead, and its next message would delay other messages.
 fn length(case: &Case, params: &Params) -> Result<u32, AlgorithmError> {
     let given = params.number(INFO.name, BLOCKS, 1..=MOST_BLOCKS)?;
     Ok(case.collective.elements.div_ceil(given.unwrap_or_else(|| best_blocks(case))).max(1))
@@ -111,7 +112,8 @@ impl Rooted {
         before(self.ranks, rank, self.pipeline.skip(round))
     }
 
-    /// Creates the streams between each rank and its peers, indexed by the receiver in a broadcast and by the skip.
+    /// Creates the streams between each rank and its peers, indexed by the rank that receives in a broadcast, then by
+    /// the skip.
     fn streams(&self, b: &mut Builder, down: bool) -> Vec<Operand> {
         let q = self.pipeline.skips.rounds();
         let mut streams = Vec::with_capacity((self.ranks * q) as usize);
@@ -148,8 +150,8 @@ impl Rooted {
         }
     }
 
-    /// Emits a reduce. Each rank adds the messages of a block, and sends the sum in the round in which a broadcast
-    /// would bring the block.
+    /// Emits a reduce. Each rank adds the messages of a block, and sends the sum in the round, in reverse, in which the
+    /// rank receives the block in a broadcast.
     fn reduce(&self, b: &mut Builder) {
         let streams = self.streams(b, false);
         // The offset of each rank's sums in scratch memory, and the blocks whose sum has begun.
@@ -181,7 +183,7 @@ impl Rooted {
         }
     }
 
-    /// Returns the exchanges. Rounds in which every rank takes part are one exchange for each distance.
+    /// Returns the exchanges. Rounds with messages of every rank are merged to one exchange for each distance.
     fn exchanges(&self, case: &Case) -> Vec<Exchange> {
         let (down, bytes) = (case.collective.kind == Kind::Broadcast, { case.bytes(self.length.min(self.elements)) });
         let exchange = |round: u32, repeat: u32| {
@@ -296,8 +298,8 @@ impl RankAlgorithm for Circulant {
         let mut numbers: Vec<u32> = if case.fabric().is_some() {
             vec![best, (MORE_ON_NETWORKS * best).min(most)]
         } else {
-            // Ranks that wait for no message in a round run ahead. Whether they delay others depends on the number of
-            // blocks modulo q.
+            // Ranks that wait for no message in a round run ahead, and the number of blocks modulo q decides whether
+            // they delay others.
             let tried = narrow::<u32>(MOST_TRIED / self.instructions(case, &named(best)).max(1));
             let near = if best < 3 { 0 } else { (Skips::new(case.collective.ranks).rounds() / 2).min(tried / 2) };
             (best.saturating_sub(near).max(1)..=(best + near).min(most)).collect()

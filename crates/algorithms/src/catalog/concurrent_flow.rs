@@ -1,12 +1,12 @@
 //! Concurrent flow: an all-to-all, a scatter or a gather along trees that load the links of the network evenly.
 //!
-//! The block of every pair of ranks is cut into `chunks`; for each chunk, every rank has a tree to all others
-//! ([`unisono_synthesis::Scatter`]). A message along a link of the tree carries the blocks of ranks at and below its
-//! end, at most `batch` of them; the receiver keeps its own block and passes the others on. Senders pack blocks that
-//! are not contiguous. A scatter has the trees of its root only, and a gather runs them backwards: a rank collects the
+//! The block of every pair of ranks is cut into `chunks`; for each chunk, every rank has a tree to all other ranks
+//! ([`unisono_synthesis::Scatter`]). A message along a hop of the tree carries at most `batch` blocks, for ranks at and
+//! below the end of the hop; the receiver keeps its own block and forwards the others. Senders pack blocks that are not
+//! contiguous. A scatter has only the trees of its root, and a gather uses these trees in reverse: a rank collects the
 //! blocks of the ranks below it.
 //!
-//! T = end of the timetable of all messages; the bound `flow` is the least time of such a flow. Source: Shahrokhi and
+//! T = end of the timetable of all messages; the bound `flow` is the least time of any flow. Source: Shahrokhi and
 //! Matula, "The maximum concurrent flow problem", JACM 1990; Basu et al., "Efficient all-to-all collective
 //! communication schedules for direct-connect topologies", HPDC 2024. Messages take the routes of the network, which
 //! have the fewest links.
@@ -45,7 +45,7 @@ const INFO: Info = Info {
 };
 
 const MOST_CHUNKS: u32 = 1024;
-/// Numbers of chunks, and of blocks in a message, that a plan considers.
+/// The numbers of chunks that a plan considers; `BATCHES` are its numbers of blocks in a message.
 const CHUNKS: [u32; 4] = [1, 4, 16, 64];
 const FEW_CHUNKS: [u32; 2] = [1, 4];
 const BATCHES: [u32; 2] = [4, 16];
@@ -61,7 +61,7 @@ fn unsupported(reason: String) -> AlgorithmError {
     AlgorithmError::Unsupported { algorithm: INFO.name, reason }
 }
 
-/// Returns the trees and the batch that the parameters name.
+/// Returns the trees for the parameters, and the most blocks of a message.
 fn scatter(case: &Case, params: &Params) -> Result<(Arc<Scatter>, u32), AlgorithmError> {
     let chunks = params.number(INFO.name, "chunks", 1..=MOST_CHUNKS)?.unwrap_or(1);
     let batch = params.number(INFO.name, "batch", 1..=u32::MAX)?.unwrap_or(case.collective.ranks - 1);
@@ -69,7 +69,7 @@ fn scatter(case: &Case, params: &Params) -> Result<(Arc<Scatter>, u32), Algorith
     Ok((found, batch.min(case.collective.ranks - 1)))
 }
 
-/// Returns the ranks that have, or receive, the blocks of all others.
+/// Returns the ranks that have, or receive, the blocks of all other ranks.
 fn roots(case: &Case) -> Roots {
     if case.collective.kind.has_root() { Roots::One(case.collective.root) } else { Roots::All }
 }
@@ -83,27 +83,27 @@ fn chunk_bytes(case: &Case, chunks: u32) -> u64 {
     case.bytes(case.collective.elements.div_ceil(chunks))
 }
 
-/// Messages of all trees as instructions, in the order of the timetable.
+/// Emits the messages of all trees as instructions, in the order of the timetable.
 struct Messages<'a> {
     case: &'a Case<'a>,
-    /// Hops by root and chunk.
+    /// The hops of each tree; trees are ordered by root, then by chunk.
     hops: Vec<Vec<Passed>>,
     roots: Roots,
-    /// Offset in the receiver's scratch memory of the blocks of ranks below it, by tree and hop. In a gather, the own
-    /// block of the rank is before them.
+    /// By tree and hop, the offset in the receiver's scratch memory of the blocks for the ranks below it. In a gather,
+    /// the rank's own block is the first.
     held: Vec<Vec<Option<u32>>>,
-    /// The instruction that received a batch, by tree, hop and number of the batch in the tree.
+    /// The instruction that received a batch, by tree, hop and index of the batch in the tree.
     received: FxHashMap<(usize, u32, u32), InstrId>,
     /// The instructions of a gather that completed a batch, by the same keys.
     collected: FxHashMap<(usize, u32, u32), Vec<InstrId>>,
-    /// The hop that reaches each rank, by tree.
+    /// By tree, the hop whose receiver is each rank.
     by: Vec<Vec<u32>>,
     chunks: u32,
     batch: u32,
     lanes: Lanes,
 }
 
-/// The entry of `by` for a root, which no hop reaches.
+/// The entry of `by` for a root, to which no hop leads.
 const ROOT: u32 = u32::MAX;
 
 impl<'a> Messages<'a> {
@@ -174,8 +174,7 @@ impl<'a> Messages<'a> {
         let Passed { from, to, link, blocks } = self.hops[tree][m.hop as usize];
         let sends = self.lanes.sends(from, link);
         let above = self.by[tree][from as usize];
-        // A rank holds the blocks of the ranks below it in the order of hops, beginning with the hop after the one that
-        // reaches the rank.
+        // A rank stores the blocks for the ranks below it in the order of their hops, which follow the rank's own hop.
         let (source, earlier) = if above == ROOT {
             (self.packed(b, m, tree, sends), None)
         } else {
@@ -255,7 +254,7 @@ impl RankAlgorithm for ConcurrentFlow {
         &INFO
     }
 
-    /// Finds the trees. Scratch memory holds the blocks that a rank passes on or packs.
+    /// Checks that trees exist, and that forwarded and packed blocks fit into scratch memory.
     fn check(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
         if case.collective.ranks < 2 {
             return fabric(case).map(|_| ());
@@ -271,8 +270,8 @@ impl RankAlgorithm for ConcurrentFlow {
         Ok(())
     }
 
-    /// Counts a send and a receive for each rank and tree, and the copy of the rank's own block. A collective with a
-    /// root has few trees, which are made here to count all of their messages.
+    /// Counts a send and a receive for each rank and tree, and the copy of the rank's own block. For a collective with
+    /// a root, the few trees are built to count their messages.
     fn instructions(&self, case: &Case, params: &Params) -> u64 {
         let c = &case.collective;
         if c.kind.has_root() && c.ranks > 1 {
@@ -314,7 +313,7 @@ impl RankAlgorithm for ConcurrentFlow {
         let chunk_bytes = chunk_bytes(case, scatter.chunks);
         let work = fabric.host_work(chunk_bytes);
         let (end, messages) = scatter.end(fabric.graph(), batch, fabric.hop(chunk_bytes), runs(case), work);
-        // `most_messages` counts hops; it is scaled to batches, which are more messages.
+        // `most_messages` counts one message per hop, so it is scaled to the number of batches.
         let uncut = u64::from(scatter.chunks) * u64::from(case.collective.ranks - 1);
         Some(Trees {
             end_ns: end * chunk_bytes as f64 / fabric.graph().bytes_per_ns(),

@@ -1,13 +1,13 @@
 //! N-way dissemination: in every round each rank sends to `ways` ranks after it and receives from as many before it, so
-//! ceil(log_{ways+1} P) rounds reach all.
+//! data reaches all ranks in ceil(log_{ways+1} P) rounds.
 //!
-//! In a barrier a rank with news of l ranks, itself included, receives next from the ranks l, 2l, ... before; the same
-//! news twice does no harm. An allreduce must take each operand once, for any P: the number l of operands that a
-//! rank has beside its own grows by the digits d of P-1 in base ways+1, l -> (ways+1) l + d. In such a round d of the
-//! senders include their own operand and the others do not. If P is a power of ways+1 all senders include it, which is
-//! the classic pattern.
-//! T = ceil(log_{ways+1} P)(alpha + ways n beta + ways n gamma).
-//! Each rank adds in an order of its own, so ranks may differ in the last bits, unless there is one round.
+//! In a barrier a rank that has heard of l ranks, itself included, receives next from the ranks at distances l, 2l, ...
+//! before it; it may hear of a rank twice. An allreduce must add each operand once, for any P: the number l of operands
+//! that a rank has besides its own grows with each digit d of P-1 in base ways+1, l -> (ways+1) l + d. In such a round
+//! d of the senders include their own operand and the others do not. If P is a power of ways+1, all senders include it,
+//! which is the classic pattern.
+//! T = ceil(log_{ways+1} P)(alpha + ways n beta + ways n gamma). Each rank adds in its own order, so results of ranks
+//! may differ in the last bits, unless there is one round.
 //! Source: Hensgen, Finkel, Manber, "Two algorithms for barrier synchronization", 1988; Hoefler et al., "Fast barrier
 //! synchronization for InfiniBand", 2006 (n ways); Bruck, Ho, "Efficient global combine operations in multi-port
 //! message-passing systems", 1993 (any P).
@@ -31,8 +31,8 @@ const INFO: Info = Info {
     ..Info::AMONG_RANKS
 };
 
-/// A message that each rank sends in a round to the rank `ahead` after it, and whether it includes the sender's
-/// operand.
+/// A message of each rank in a round, to the rank `ahead` ranks after it; `with_own` is true if it includes the
+/// sender's operand.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Message {
     ahead: u32,
@@ -80,7 +80,7 @@ impl RankAlgorithm for Dissemination {
     }
 
     fn instructions(&self, case: &Case, params: &Params) -> u64 {
-        // Streams count too, and there is one a message.
+        // The count includes one stream for each message.
         let rounds = ways(params).map_or_else(|_| Vec::new(), |ways| rounds(&case.collective, ways));
         u64::from(case.collective.ranks) * rounds.iter().map(|round| round.len() as u64 + 2).sum::<u64>()
     }

@@ -1,8 +1,8 @@
 //! Dual rings: two bidirectional rings on edge-disjoint Hamiltonian cycles of a torus of ranks. Each direction of each
 //! ring carries a quarter of the vector, so all four links of every rank are in use in both directions.
 //!
-//! T = 2(P-1) alpha + (P-1)/P n/2 beta for the price beta of a byte on one link. Every element is finished on one rank
-//! and passed on from there, so all ranks get the same bits. The operator must commute.
+//! T = 2(P-1) alpha + (P-1)/P n/2 beta for the price beta of a byte on one link. One rank completes each element, so
+//! all ranks get the same bits. The operator must commute.
 //! Source: "HammingMesh", section 4 (allreduce); the cycles: [`crate::ranks::hamilton`].
 
 use unisono_base::{NodeId, Span};
@@ -27,7 +27,7 @@ const INFO: Info = Info {
     ..Info::AMONG_RANKS
 };
 
-/// The rings: one in each direction on each of two cycles.
+/// The number of rings: one in each direction on each of two cycles.
 const RINGS: u32 = 4;
 
 /// Returns the ranks in the order of each ring.
@@ -60,7 +60,8 @@ impl RankAlgorithm for DualRings {
         for (lane, ring) in (0..).zip(rings(case, params)?) {
             let quarter = quarters.block(lane);
             let around = Around::new(b, ring.iter().map(|&r| NodeId(r)).collect(), lane);
-            // An allreduce has a block of the quarter at every place; the others have the quarter of its rank's block.
+            // In an allreduce each rank has one block of the quarter; other collectives have a quarter of each rank's
+            // block.
             let blocks = Blocks::new(quarter.len, c.ranks);
             let part = |q: u32| Span::new(quarter.start + blocks.block(q).start, blocks.block(q).len);
             let of_rank = |q: u32| Span::new(ring[q as usize] * c.elements + quarter.start, quarter.len);

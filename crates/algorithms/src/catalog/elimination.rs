@@ -1,18 +1,18 @@
-//! Elimination: recursive doubling for any number of ranks in which three ranks become two, or two become one, beside
-//! the exchanges of the others.
+//! Elimination: recursive doubling for any number of ranks. While other ranks exchange, three ranks reduce to two, or
+//! two to one.
 //!
 //! 3-2: x and y exchange; then x sends its sum to z, and z its operand to y. y and z continue with the sum of all
 //! three, and x leaves. 2-1: x sends to y and leaves. Ranks that have left get the result at the end.
 //! * `overlapping`: in each stage groups of ranks pair up; if their number is odd, the last three make a 3-2 step. Only
-//!   the last group runs late, and it is the z of the next three, so one round is lost in all.
+//!   the last group is late, and it is the z of the next three, so the algorithm takes one additional round in all.
 //! * `non-overlapping`: first, groups of two, three (3-2) or four (2-1 twice, then an exchange) reduce the number of
 //!   ranks to a power of two; then all exchange.
 //!
-//! * `halving`, for long vectors: the groups of `overlapping`, but ranks that meet each keep half of their elements,
-//!   and the vector is gathered in reverse order; see [`halving`].
+//! * `halving`, for long vectors: the groups of `overlapping`, but each of the ranks that exchange keeps half of their
+//!   elements, and the vector is gathered in reverse order; see [`halving`].
 //!
-//! T = (ceil(log2 P) + 1)(alpha + n beta + n gamma) of the first two; log2 P rounds if P is a power of two. Groups are
-//! intervals of ranks, so operands keep their order, and all ranks end with the same bits.
+//! `overlapping` and `non-overlapping` take T = (ceil(log2 P) + 1)(alpha + n beta + n gamma); log2 P rounds if P is a
+//! power of two. Groups are intervals of ranks, so operands keep their order, and all ranks end with the same bits.
 //! Source: Rabenseifner, Traeff, "More efficient reduction algorithms for non-power-of-two number of processors in
 //! message-passing parallel systems", EuroPVM/MPI 2004 (its ring for three groups is not implemented); "Recursive
 //! multiplying", section 6.4 and figure 23.
@@ -49,7 +49,7 @@ fn protocol(params: &Params) -> Result<&'static str, AlgorithmError> {
 struct Emitter<'a> {
     b: &'a mut Builder,
     len: u32,
-    /// The place of each rank's partial result.
+    /// The operand with each rank's partial result.
     have: Vec<Operand>,
     out: Vec<NodeId>,
 }
@@ -76,7 +76,7 @@ impl Emitter<'_> {
 
     fn three_two(&mut self, x: NodeId, y: NodeId, z: NodeId) {
         let (from_x, from_y, from_z) = (self.send(x, y), self.send(y, x), self.send(z, y));
-        // x sends its sum to z directly and keeps nothing.
+        // x sends its sum directly to z and does not store it.
         let sum = Operand::Stream(self.b.stream(x, &[z]));
         self.b.combine(x, 0, self.len, &[self.have[x.index()], from_y], &[sum]);
         self.out.push(x);
@@ -92,7 +92,7 @@ impl Emitter<'_> {
     }
 }
 
-/// Reduces the ranks to a power of two, and returns groups of two ranks that hold the same sum, in order.
+/// Reduces the number of active ranks to a power of two, and returns groups of two ranks with equal sums, in order.
 fn power_of_two(e: &mut Emitter<'_>, ranks: u32) -> Vec<Vec<NodeId>> {
     let whole = 1 << ranks.ilog2();
     let (groups, rest) = (whole / 2, ranks - whole);
@@ -158,7 +158,7 @@ fn whole_vectors(case: &Case) -> Vec<Round> {
     vec![exchange.times(c.ranks.ilog2() + 1), Round::new(1, bytes)]
 }
 
-/// Returns the time of rounds at the prices of the machine.
+/// Returns the ns of rounds at the prices of the machine.
 fn time(case: &Case, rounds: &[Round]) -> f64 {
     let prices = case.ranks();
     let one = |round: &Round| {
@@ -194,7 +194,7 @@ impl RankAlgorithm for Elimination {
             _ => power_of_two(&mut e, c.ranks),
         };
         let stay = merge(&mut e, groups);
-        // More ranks stay than left, so each that left gets the result from another rank.
+        // More ranks stay than left, so each rank that left gets the result from a different rank.
         let Emitter { b, mut out, .. } = e;
         out.sort_unstable();
         for (&from, to) in stay.iter().zip(out) {

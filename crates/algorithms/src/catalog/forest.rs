@@ -1,13 +1,13 @@
-//! Forest: every root's block travels along trees that are built for the links of the network.
+//! Forest: the block of every root travels along trees that are built for the links of the network.
 //!
-//! Together the trees have the best throughput that the network allows, or nearly so ([`unisono_synthesis`]). An
-//! allgather spreads the block of every rank, a broadcast that of one; reduce-scatter and reduce run the trees
-//! backwards. An allreduce runs both, either one after the other for each block, or at once with chunks of the whole
-//! vector through one rank, which is best if few links limit both directions. A block is cut into `chunks`, each on a
-//! tree of its own; a rank passes a chunk on when it has received all of it.
+//! Together the trees have the best throughput that the network allows, or nearly so ([`unisono_synthesis`]). In an
+//! allgather every rank is a root, in a broadcast one rank; reduce-scatter and reduce use the trees in reverse. An
+//! allreduce runs both, either in sequence for each block, or concurrently with chunks of the whole vector through one
+//! rank, which is best if few links limit both directions. A block is cut into `chunks`, each with its own tree; a rank
+//! forwards whole chunks.
 //!
-//! Sums are added when they arrive, so each tree has an order of its own. In trees of depth 1 a root receives all
-//! inputs, and can add them in one order, which is then the order of every element.
+//! Sums are added when they arrive, so each tree has its own order of additions. In trees of depth 1 a root receives
+//! all inputs, and can add all elements in one order.
 //!
 //! T = end of the timetable of all messages ([`unisono_synthesis::Fabric::messages`]). Source: packings of
 //! arborescences, Edmonds (1973); ForestColl, Zhao et al., arXiv 2402.06787. Messages take the routes of the network,
@@ -94,8 +94,8 @@ struct Chosen<'a> {
 }
 
 impl<'a> Chosen<'a> {
-    /// Returns the forest of the parameters. Parameters that are not given are chosen so that the forest is predicted
-    /// to end first. A block has no more chunks than elements.
+    /// Returns the forest for the parameters. Of the values of other parameters, those with the least predicted time
+    /// are chosen. A block has no more chunks than elements.
     fn new(case: &Case<'a>, params: &Params) -> Result<Self, AlgorithmError> {
         let fabric = fabric(case)?;
         let refused = |reason: NoForest| unsupported(reason.to_string());
@@ -133,7 +133,7 @@ impl<'a> Chosen<'a> {
     }
 }
 
-/// Adds the parameters of a shape to others.
+/// Adds the parameters that describe a shape to `params`.
 fn named(Shape { roots, depth, chunks, pairs }: Shape, mut params: Params) -> Params {
     if let Roots::Through(root) = roots {
         params = params.with("through", root);
@@ -144,24 +144,24 @@ fn named(Shape { roots, depth, chunks, pairs }: Shape, mut params: Params) -> Pa
     params.with("depth", depth).with("chunks", chunks)
 }
 
-/// Returns whether roots that have a part of the vector each receive the inputs of all ranks.
+/// Returns whether each root directly receives the inputs of all ranks, so that it can add them in any order.
 fn has_orders(shape: Shape) -> bool {
     shape.depth == 1 && !matches!(shape.roots, Roots::Through(_))
 }
 
-/// Returns whether an allreduce may end sooner if ranks send down after all that goes up: the two ways share links
-/// unequally where ranks see different networks and pass on what others send.
+/// Returns whether an allreduce may end sooner if each rank sends all messages up before it sends down: if ranks see
+/// different networks and forward messages, the two directions share links unequally.
 fn gains_from_turns(case: &Case, fabric: &Fabric, shape: Shape) -> bool {
     let passes_on = shape.roots == Roots::All && shape.depth > 1 && shape.chunks > 1;
     case.collective.kind == Kind::Allreduce && passes_on && fabric.sends_by_link() && !fabric.is_alike(shape.roots)
 }
 
-/// Returns the order of additions that the parameters name.
+/// Returns the order of additions that the parameters state.
 fn order(params: &Params) -> Result<&'static str, AlgorithmError> {
     params.choice(INFO.name, "order", &["arrival", "ranks", "tree"])
 }
 
-/// Returns whether ranks of an allreduce send down after all that goes up.
+/// Returns whether each rank of an allreduce sends all messages up before it sends down.
 fn has_turns(case: &Case, params: &Params) -> Result<bool, AlgorithmError> {
     let named = params.choice(INFO.name, "turns", &["no", "yes"])? == "yes";
     if named && case.collective.kind != Kind::Allreduce {
@@ -170,7 +170,7 @@ fn has_turns(case: &Case, params: &Params) -> Result<bool, AlgorithmError> {
     Ok(named)
 }
 
-/// Returns the pairs that the parameters name, or `None` if they leave the pairs open.
+/// Returns the pairs that the parameters state, or `None` if they do not determine the pairs.
 fn known_pairs(params: &Params) -> Result<Option<Pairs>, AlgorithmError> {
     if params.choice(INFO.name, "pairs", &["all", "near"])? == "near" {
         return Ok(Some(Pairs::Near));
@@ -179,7 +179,7 @@ fn known_pairs(params: &Params) -> Result<Option<Pairs>, AlgorithmError> {
     Ok(is_known.then_some(Pairs::All))
 }
 
-/// Returns the roots that the parameters name, or `None` if they leave the roots open.
+/// Returns the roots that the parameters state, or `None` if they do not determine the roots.
 fn known_roots(case: &Case, params: &Params) -> Result<Option<Roots>, AlgorithmError> {
     let c = &case.collective;
     if params.get("through").is_none_or(|value| value == "none") {
@@ -198,8 +198,7 @@ impl RankAlgorithm for Forest {
         &INFO
     }
 
-    /// Checks that the network allows the forest. If the network does not look alike from all ranks, the check has to
-    /// find the forest.
+    /// Checks that the network allows the forest. If ranks see different networks, the check must build the forest.
     fn check(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
         if case.collective.ranks < 2 { fabric(case).map(|_| ()) } else { Chosen::new(case, params).map(|_| ()) }
     }
@@ -256,10 +255,10 @@ impl RankAlgorithm for Forest {
             return Ok(());
         }
         if reduces {
-            // Messages upward run in the reverse order of the timetable.
+            // Messages up the trees have the reverse order of the timetable.
             let mut up: Vec<Message> = table(Runs::Up)?.iter().rev().copied().collect();
             if messages.sums.is_some() {
-                // A chunk is then added while the next one travels.
+                // By chunks, a root adds one chunk while the next chunk travels.
                 up.sort_by_key(|m| m.chunk);
             }
             up.iter().for_each(|m| messages.up(b, m, &mut at));

@@ -1,10 +1,10 @@
 //! Two levels: one algorithm inside each node, another among nodes.
 //!
-//! `leaders`: each node reduces to its first rank, these ranks run the collective, and each distributes the result in
-//! its node. `lanes`: each node reduce-scatters, the ranks k of all nodes run an allreduce of block k, and each node
-//! allgathers. In lanes every rank uses the network, which pays if each rank of a node has an interface, or if one rank
-//! cannot saturate the interface. Source: Traeff, Hunold, "Decomposing MPI collectives for exploiting multi-lane
-//! communication", 2020 (lanes); MVAPICH2 and Open MPI's HAN (leaders).
+//! `leaders`: each node reduces to its first rank, these leaders run the collective, and each distributes the result in
+//! its node. `lanes`: each node reduce-scatters, rank k of every node takes part in an allreduce of block k, and each
+//! node allgathers. With lanes every rank uses the network, which is faster if each rank of a node has an interface, or
+//! if one rank cannot saturate the interface. Source: Traeff, Hunold, "Decomposing MPI collectives for exploiting
+//! multi-lane communication", 2020 (lanes); MVAPICH2 and Open MPI's HAN (leaders).
 
 use unisono_base::{NodeId, narrow};
 use unisono_collective::{Collective, Kind};
@@ -37,9 +37,9 @@ const MODES: [&str; 2] = ["leaders", "lanes"];
 struct Levels<'a> {
     case: &'a Case<'a>,
     params: &'a Params,
-    /// Ranks of a node; the last node may have fewer.
+    /// The number of ranks of a node; the last node may have fewer.
     node: u32,
-    /// True if ranks are dealt out to nodes in turn, false if a node's ranks are consecutive.
+    /// True if ranks are assigned to nodes round-robin, false if a node's ranks are consecutive.
     dealt: bool,
     lanes: bool,
 }
@@ -85,7 +85,7 @@ impl<'a> Levels<'a> {
         }
     }
 
-    /// Returns the algorithm that parameter `param` names for a part of the work, with the part's case and parameters.
+    /// Returns the algorithm that parameter `param` names for one step, with the case and the parameters of the step.
     fn part(
         &self,
         param: &'static str,
@@ -122,7 +122,7 @@ impl<'a> Levels<'a> {
         Ok(algorithm.build(&case, &params)?.schedule)
     }
 
-    /// Checks that each part of this case is supported.
+    /// Checks that the algorithm of each step supports its case.
     fn check(&self) -> Result<(), AlgorithmError> {
         let c = self.case.collective;
         let nodes = c.ranks.div_ceil(self.node);
@@ -138,7 +138,8 @@ impl<'a> Levels<'a> {
             [("reduce", Kind::Reduce, Kind::Broadcast), ("broadcast", Kind::Broadcast, Kind::Reduce)]
         {
             if c.kind != other {
-                // The last node may be smaller and hold the root; an algorithm supports any number of ranks or none.
+                // A check with `node` ranks covers a smaller last node: an algorithm supports either all numbers of
+                // ranks or none.
                 self.part(param, "binomial", kind, self.node, c.elements, 0)?;
                 self.part(param, "binomial", kind, self.node, c.elements, lead)?;
             }
@@ -170,7 +171,7 @@ impl<'a> Levels<'a> {
         Ok(())
     }
 
-    /// Emits an allreduce in which rank k of each node carries block k; the leaders carry the remainder.
+    /// Emits an allreduce in which rank k of each node reduces block k among nodes; the leaders reduce the remainder.
     fn allreduce_lanes(&self, b: &mut Builder) -> Result<(), AlgorithmError> {
         let (nodes, block) = (self.nodes(), self.case.collective.elements / self.node);
         if block > 0 {
@@ -178,7 +179,7 @@ impl<'a> Levels<'a> {
             let gather = self.schedule("gather", "ring", Kind::Allgather, self.node, block, 0)?;
             let lane =
                 self.schedule("among", among(Kind::Allreduce), Kind::Allreduce, narrow::<u32>(nodes.len()), block, 0)?;
-            // Two blocks per rank: the sum within the node, and the sum over all nodes.
+            // Each rank has scratch memory for two blocks: the sum of its node, and the sum of all nodes.
             let all = self.case.collective.ranks;
             let kept: Vec<[u32; 2]> = (0..all).map(|r| [0; 2].map(|_| b.scratch(NodeId(r), block))).collect();
             for ranks in &nodes {
@@ -200,7 +201,7 @@ impl<'a> Levels<'a> {
         if left > 0 { self.allreduce_leaders(b, done, left) } else { Ok(()) }
     }
 
-    /// Emits a reduce to the root or a broadcast from it; the root leads its node.
+    /// Emits a reduce to the root or a broadcast from the root, which is the leader of its node.
     fn rooted(&self, b: &mut Builder, kind: Kind) -> Result<(), AlgorithmError> {
         let c = self.case.collective;
         let nodes = self.nodes();
@@ -241,7 +242,7 @@ impl RankAlgorithm for Hierarchical {
     }
 
     fn keeps_order(&self, _: &Collective) -> bool {
-        // Nodes are consecutive ranks, or the case is refused; the check of the parts covers their order.
+        // The check refuses nodes whose ranks are not consecutive, and checks the order of each step's algorithm.
         true
     }
 
@@ -258,7 +259,7 @@ impl RankAlgorithm for Hierarchical {
         }
     }
 
-    /// Returns no candidates if the machine has no levels.
+    /// Returns candidates on machines with several nodes only.
     fn candidates(&self, case: &Case) -> Vec<Params> {
         let of = |pairs: &[(&str, &str)]| pairs.iter().fold(Params::new(), |params, (k, v)| params.with(k, v));
         match (case.ranks().node_ranks.or(case.ranks().dealt_node_ranks), case.collective.kind) {

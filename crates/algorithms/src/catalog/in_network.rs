@@ -1,8 +1,8 @@
-//! Collectives in the switches: one tree, or several for parts of the vector; a chain for a scan.
+//! Collectives in switches that reduce: by one tree, or several trees for parts of the vector; a scan uses a chain.
 //!
-//! On a machine of kind `in-network`, T(m) = alpha + beta m for the latency alpha of the longest path up and down, and
-//! beta by Eq. 2. On a network whose switches reduce, the schedule is timed message by message, and its vector is cut
-//! into chunks; scans and barriers are not supported there.
+//! On a machine of kind `in-network`, m elements take T(m) = alpha + beta m, with the latency alpha of the longest path
+//! up and down, and beta by Eq. 2. On a network whose switches reduce, the schedule is timed message by message, and
+//! the vector is cut into chunks; scans and barriers are not supported there.
 //! Source: "Accelerating Allreduce with in-network reduction on Intel PIUMA", sections "Allreduce Embedding" and
 //! "Analysis".
 
@@ -46,15 +46,16 @@ const CHUNKS: Param = Param {
 };
 const MOST_EMBEDDINGS: u32 = 64;
 const MOST_CHUNKS: u32 = 4096;
-/// Numbers of chunks that a plan considers on a network, and the least bytes of a chunk if there are several.
+/// The numbers of chunks that a plan considers on a network; each of several chunks has at least `LEAST_BYTES`.
 const CHUNKS_TRIED: [u32; 7] = [1, 2, 4, 16, 64, 128, 256];
 const LEAST_BYTES: u64 = 4096;
 const USUAL_BYTES: u64 = 1 << 16;
 const USUAL_CHUNKS: u64 = 64;
-/// The most instructions of a schedule that a plan considers; timing such a schedule takes part of a second.
+/// The most instructions of a schedule that a plan considers; the time of such a schedule is computed in less than a
+/// second.
 const MOST_INSTRUCTIONS: u64 = 5 << 17;
 
-/// Returns whether collectives that share a switch follow each other there.
+/// Returns whether a switch serves collectives in sequence, not concurrently.
 fn in_turn(case: &Case) -> bool {
     matches!(&case.place, Place::Switches(site) if site.machine.exclusive_switches)
 }
@@ -145,7 +146,7 @@ impl Algorithm for InNetwork {
     }
 }
 
-/// Returns the links of a network and the cuts of the vector that the parameters name; `None` on other machines.
+/// Returns the links of a network and the division of the vector for the parameters; `None` on other machines.
 fn cuts<'a>(case: &Case<'a>, params: &Params) -> Option<(&'a Fabric, Cuts)> {
     let Place::Network { fabric, .. } = case.place else { return None };
     let c = &case.collective;

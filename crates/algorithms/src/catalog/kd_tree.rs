@@ -1,10 +1,11 @@
-//! k-d trees: two or four balanced binary trees over all PEs of a grid, each with its share of the vector.
+//! k-d trees: two or four balanced binary trees over all PEs of a grid, each for an equal part of the vector.
 //!
 //! The root of a tree over a rectangle is the PE in its middle, and its children are the roots of trees over the two
-//! halves: the layout of an H-tree, whose edges hardly share links. The farthest PE loses no hop by this, because the
-//! middle is on its path. PEs that receive in one tree have an even row plus column, in the next an odd one, so that
-//! every PE receives at most the whole vector once: C = B, D = ceil(log2 P) + 1, and the datapath does 1.5 B. The third
-//! and fourth tree cut squares the other way. T is about 1.5 B + M + N + 5 D with the largest link load near B.
+//! halves: the layout of an H-tree, whose edges hardly share links. The farthest PE has no longer path, because the
+//! middle is on its path to the root. PEs that receive have an even sum of row and column in one tree, an odd sum in
+//! the next, so that every PE receives at most the whole vector once: C = B, D = ceil(log2 P) + 1, and the datapath
+//! does 1.5 B operations. The third and fourth tree cut squares in the other direction. T is about 1.5 B + M + N + 5 D
+//! with the largest link load near B.
 //!
 //! Source: this project; the paper leaves 2D open (section 7.5: "room for improvement").
 
@@ -42,8 +43,8 @@ impl Rect {
         (self.row..self.row + self.rows).flat_map(move |r| (self.col..self.col + self.cols).map(move |c| grid.pe(r, c)))
     }
 
-    /// Returns two halves across the longer side; a square is cut between rows if `rows_first`, otherwise between
-    /// columns.
+    /// Returns the halves of a cut across the longer side; a square is cut between rows if `rows_first`, otherwise
+    /// between columns.
     fn halves(self, rows_first: bool) -> [Rect; 2] {
         if self.rows > self.cols || (self.rows == self.cols && rows_first) {
             let upper = self.rows / 2;
@@ -55,7 +56,8 @@ impl Rect {
     }
 }
 
-/// Returns the tree whose receiving PEs have `(row + column) % 2 == parity`, with its top below `root`.
+/// Returns the tree whose receiving PEs have `(row + column) % 2 == parity`; the PE in the middle is the child of
+/// `root`.
 fn tree(grid: Grid, root: u32, parity: u32, rows_first: bool) -> Tree {
     let mut parents: Vec<u32> = vec![u32::MAX; narrow(grid.count())];
     parents[root as usize] = root;
@@ -76,13 +78,14 @@ fn tree(grid: Grid, root: u32, parity: u32, rows_first: bool) -> Tree {
     Tree(parents)
 }
 
-/// Returns the free PE nearest to the middle of a rectangle, of the right parity if there is one; the first of equals.
+/// Returns the free PE nearest to the middle of a rectangle, of the right parity if there is one; of equally near PEs
+/// the first.
 fn nearest(grid: Grid, rect: Rect, parity: u32, parents: &[u32]) -> u32 {
     let wrong = |pe: u32| {
         let (r, c) = grid.row_col(pe);
         (r + c) % 2 != parity
     };
-    // The search goes outward, diagonal by diagonal: few PEs in the middle are taken.
+    // The search goes outward, diagonal by diagonal, because few PEs in the middle are in the tree already.
     let (nr, nc) = (rect.row + rect.rows / 2, rect.col + rect.cols / 2);
     let mut fallback = None;
     for distance in 0..rect.rows + rect.cols {

@@ -1,9 +1,9 @@
 //! Linear: every rank sends directly to the ranks that need its data (alltoall, gather, reduce-scatter, scatter), or
 //! rank after rank (scan).
 //!
-//! T = alpha + (P-1) n beta at the busiest rank if messages overlap; for a scan (P-1)(alpha + n beta + n gamma). A rank
-//! sends to the ranks after it first, so that not all ranks send to the same rank at once. In a reduce-scatter a rank
-//! adds the blocks in the order of ranks, which costs (P-1) n gamma more.
+//! The busiest rank takes T = alpha + (P-1) n beta if messages overlap; for a scan (P-1)(alpha + n beta + n gamma). A
+//! rank sends to the ranks after it first, so that not all ranks send to the same rank at once. In a reduce-scatter a
+//! rank adds the blocks in the order of ranks, which costs (P-1) n gamma more.
 //! Source: "basic linear" of Open MPI's coll_base_{alltoall,gather,scatter,scan}.c.
 
 use unisono_base::NodeId;
@@ -27,7 +27,7 @@ const INFO: Info = Info {
     ..Info::AMONG_RANKS
 };
 
-/// The most ranks of a reduce-scatter that a plan considers: it has P^2 messages, and wins among few ranks only.
+/// The most ranks of a reduce-scatter that a plan considers: P^2 messages are fastest among few ranks only.
 const MOST_REDUCED: u32 = 32;
 
 fn scan(b: &mut Builder, c: &Collective) {
@@ -41,7 +41,8 @@ fn scan(b: &mut Builder, c: &Collective) {
     }
 }
 
-/// Copies the root's own block, and sends all others between the root and their ranks, beginning after the root.
+/// Copies the root's own block, and sends each other block between the root and its rank, beginning with the rank after
+/// the root.
 fn rooted(b: &mut Builder, c: &Collective) {
     let (root, len, gathers) = (NodeId(c.root), c.elements, c.kind == Kind::Gather);
     let block = c.root * len;
@@ -61,10 +62,10 @@ fn rooted(b: &mut Builder, c: &Collective) {
     }
 }
 
-/// Sends the block of each rank to it. A rank collects the blocks, or adds them.
+/// Sends to each rank its block of every input. A rank collects the blocks, or adds them in a reduce-scatter.
 fn exchange(b: &mut Builder, c: &Collective) {
     let (p, len) = (c.ranks, c.elements);
-    // Stream r (P-1) + k-1 leads from rank r to rank r + k.
+    // Stream r (P-1) + k-1 goes from rank r to rank r + k.
     let ways = (0..p).flat_map(|r| (1..p).map(move |k| (NodeId(r), NodeId((r + k) % p))));
     let streams: Vec<Operand> = ways.map(|(from, to)| Operand::Stream(b.stream(from, &[to]))).collect();
     let stream = |r: u32, k: u32| streams[(r * (p - 1) + k - 1) as usize];
@@ -122,7 +123,7 @@ impl RankAlgorithm for Linear {
             Kind::ReduceScatter => None,
             Kind::Alltoall => Some(vec![Round::new(c.ranks - 1, bytes)]),
             Kind::Scan => Some(vec![Round::new(1, bytes).reducing(bytes).times(c.ranks - 1)]),
-            // The root handles the messages of all others, and the last message travels alone.
+            // The root sends or receives all messages in sequence, and the last message has its full latency.
             Kind::Gather => Some(vec![Round::pipelined(0, c.ranks - 2, bytes), Round::new(1, bytes)]),
             _ => Some(vec![Round::pipelined(c.ranks - 2, 0, bytes), Round::new(1, bytes)]),
         }

@@ -1,8 +1,8 @@
-//! A message: one stream from one PE to another, and so a broadcast between two.
+//! A message: one stream from one PE to another, which is also a broadcast on two PEs.
 //!
-//! T = B + P + 2 T_R over P - 1 hops, which is optimal. Source: "Near-Optimal Wafer-Scale Reduce", section 4.1.
+//! For P - 1 hops T = B + P + 2 T_R, which is optimal. Source: "Near-Optimal Wafer-Scale Reduce", section 4.1.
 //!
-//! Every broadcast is compared with a message, so it is a collective that can be planned and proved.
+//! A message is a collective, which can be planned and proved, because every broadcast is compared with it.
 
 use unisono_base::NodeId;
 use unisono_collective::Kind;

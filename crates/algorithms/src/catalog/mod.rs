@@ -1,4 +1,4 @@
-//! The registry: each algorithm has a file, its `mod` line and its entry in [`ALGORITHMS`], both sorted by name.
+//! The registry of algorithms: each has a file, a `mod` line and an entry in [`ALGORITHMS`], both sorted by name.
 
 mod all_pairs;
 pub(crate) mod auto_gen;

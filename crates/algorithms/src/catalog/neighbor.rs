@@ -1,8 +1,8 @@
 //! Neighbor exchange: an allgather in P/2 rounds among an even number of ranks, each of which exchanges messages with
 //! its two neighbors only.
 //!
-//! Pairs exchange their blocks. Then every rank exchanges two blocks a round, with its two neighbors by turns, and
-//! sends the blocks that it received in the round before.
+//! Pairs exchange their blocks. Then every rank exchanges two blocks in each round, alternately with its two neighbors,
+//! and sends the blocks that it received in the round before.
 //! T = P/2 alpha + (P-1) n beta for blocks of n.
 //! Source: Chen, Zhang, Zhang, Yuan, "Performance evaluation of allgather algorithms on terascale Linux cluster with
 //! fast Ethernet", HPC Asia 2005; Open MPI, coll_base_allgather.c.
@@ -46,14 +46,14 @@ impl RankAlgorithm for Neighbor {
     fn emit(&self, b: &mut Builder, case: &Case, _: &Params) -> Result<(), AlgorithmError> {
         let c = case.collective;
         let (p, len, rounds) = (c.ranks, c.elements, c.ranks / 2);
-        // In even rounds a rank exchanges with its partner in the pair, in odd rounds to its other neighbor.
+        // In even rounds a rank exchanges with its partner in the pair, in odd rounds with its other neighbor.
         let peer = |r: u32, round: u32| if (r + round).is_multiple_of(2) { (r + 1) % p } else { (r + p - 1) % p };
         let streams: Vec<Operand> = (0..2)
             .flat_map(|round| (0..p).map(move |r| (r, round)))
             .map(|(r, round)| Operand::Stream(b.stream(NodeId(r), &[NodeId(peer(r, round))])))
             .collect();
         let stream = |r: u32, round: u32| streams[(round % 2 * p + r) as usize];
-        // The pair whose blocks rank r receives in a round: its own, then one farther away on each side by turns.
+        // The pair whose blocks rank r receives in a round: its own, then alternately the next pair on each side.
         let pair = |r: u32, round: u32| {
             let away = round.div_ceil(2) * 2;
             let ahead = peer(r, round) == (r + 1) % p;

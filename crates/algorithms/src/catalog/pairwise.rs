@@ -1,7 +1,7 @@
 //! Pairwise exchange: in round k every rank sends to the rank k after it and receives from the rank k before it.
 //!
-//! T = (P-1)(alpha + n beta [+ n gamma]) for blocks of n. Every block is sent directly to the rank that keeps it. A
-//! reduce-scatter adds the own block first, then those of the ranks before it, so the operator must commute.
+//! T = (P-1)(alpha + n beta [+ n gamma]) for blocks of n. Every block is sent directly to the rank that keeps it. In a
+//! reduce-scatter a rank adds its own block first, then those of the ranks before it, so the operator must commute.
 //! Source: Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH", 2005.
 
 use unisono_base::NodeId;
@@ -37,7 +37,7 @@ impl RankAlgorithm for Pairwise {
     fn emit(&self, b: &mut Builder, case: &Case, _: &Params) -> Result<(), AlgorithmError> {
         let c = case.collective;
         let (p, len) = (c.ranks, c.elements);
-        // Stream (k-1) P + r leads from rank r to rank r + k.
+        // Stream (k-1) P + r goes from rank r to rank r + k.
         let ways = (1..p).flat_map(|k| (0..p).map(move |r| (NodeId(r), NodeId((r + k) % p))));
         let streams: Vec<Operand> = ways.map(|(from, to)| Operand::Stream(b.stream(from, &[to]))).collect();
         for r in 0..p {

@@ -1,4 +1,4 @@
-//! Pipelined chain: rank after rank, segment after segment, so that all links of the chain are busy at once.
+//! Pipelined chain: the vector goes from rank to rank in segments, so that all links of the chain are busy at once.
 //!
 //! T = (P-2+S)(alpha + n/S beta [+ n/S gamma]) for S segments; the best S grows with sqrt(P n beta / alpha).
 //! If the operator of a reduce does not commute, the chain ends at rank 0, which sends the result to the root.
@@ -38,7 +38,8 @@ impl PipelinedTree for PipelinedChain {
         ranks + 1
     }
 
-    /// Returns the rounds: the first segment goes through all ranks; then each rank passes one segment after the other.
+    /// Returns the rounds: the first segment goes through all ranks; then each rank forwards one segment after the
+    /// other.
     fn rounds(&self, case: &Case, _: &Params, bytes: u64, more: u32, home: bool) -> Option<Vec<Round>> {
         let c = &case.collective;
         let reduced = if c.kind == Kind::Reduce { bytes } else { 0 };

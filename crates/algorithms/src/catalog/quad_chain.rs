@@ -1,7 +1,7 @@
-//! Quad chain: four chains over a grid, each with a quarter of the vector, that merge in four different lines
-//! ([`crate::forest`] has the layout).
+//! Quad chain: four trees of chains over a grid, each for a quarter of the vector. The chains of each tree merge in a
+//! different line ([`crate::forest`] has the layout).
 //!
-//! Every PE adds at most 1.25 B elements: T is about 1.25 B + 13 n on n x n.
+//! Every PE does at most 1.25 B additions: T is about 1.25 B + 13 n on n x n.
 //! Source: this project; the paper leaves 2D open (section 7.5).
 
 use unisono_collective::Kind;

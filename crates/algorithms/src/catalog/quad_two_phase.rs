@@ -1,7 +1,7 @@
-//! Quad two-phase: the four lines of quad-chain. Each line is a chain of groups of S PEs, and then a chain over the
-//! groups' ends. The ends are shifted from line to line, from tree to tree, and in the lines that merge the others, so
-//! that a PE ends few groups: on a wafer each of its children takes one of 8 input queues, and so does the flood after
-//! an allreduce.
+//! Quad two-phase: the layout of quad-chain with two phases on each line, a chain in each group of S PEs, then a chain
+//! over the groups' ends. The ends are shifted from line to line, from tree to tree, and in the lines that merge other
+//! lines, so that a PE is the end of few groups: on a wafer each child, and the flood of an allreduce, needs one of a
+//! PE's 8 input queues.
 //!
 //! T is about 1.5 B + 3 n + 20 sqrt(n) on n x n with S = sqrt(n).
 //! Source: this project; the paper leaves 2D open (section 7.5).
@@ -32,12 +32,13 @@ const INPUT_QUEUES: u16 = 8;
 
 struct Groups {
     size: u32,
-    /// The shift of the ends on the lines that merge.
+    /// The shift of the ends on the lines that merge other lines.
     merge: u32,
 }
 
 impl Groups {
-    /// Returns whether a place ends a group: every S-th place, shifted by the line and the tree, and place 0.
+    /// Returns whether a position of a line is the end of a group: every S-th position, shifted by the line and the
+    /// tree, and position 0.
     fn ends(&self, tree: u32, line: u32, place: u32) -> bool {
         let line = if line == MERGE { self.merge } else { line };
         let shift = line.wrapping_add(tree * self.size / 4);

@@ -1,8 +1,8 @@
 //! Rabenseifner: a reduce-scatter by halving the vector and doubling the distance, then an allgather in reverse order.
 //!
 //! T = 2 log2 P alpha + 2 (P-1)/P n beta + (P-1)/P n gamma if P is a power of two. Otherwise the first ranks fold in
-//! pairs before, and get the result afterwards. Ranks that have met are intervals, so operands keep their order, and
-//! every element is reduced in the order of recursive doubling: all ranks get the same bits as there.
+//! pairs before, and get the result afterwards. Partial sums are of intervals of ranks, so operands keep their order,
+//! and every element is reduced in the order of recursive doubling, with the same bits.
 //! Source: Rabenseifner, "Optimization of collective reduction operations", ICCS 2004; Thakur, Rabenseifner, Gropp,
 //! "Optimization of Collective Communication Operations in MPICH", 2005, section 5.1.
 

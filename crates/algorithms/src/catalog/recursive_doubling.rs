@@ -1,8 +1,8 @@
 //! Recursive doubling: in stage k every rank exchanges its partial result with the rank 2^k away.
 //!
-//! If P is not a power of two, the first 2r ranks collapse in pairs to r (P = 2^m + r), and expand at the end. Every
-//! rank adds the same operands in the same order, so all ranks end with the same bits. In a scan, a rank sends to the
-//! rank 2^k after it only, for any P: ceil(log2 P)(alpha + n beta + n gamma).
+//! If P = 2^m + r is not a power of two, the first 2r ranks reduce in pairs to r before, and the others get the result
+//! at the end. Every rank adds the same operands in the same order, so all ranks end with the same bits. In a scan, a
+//! rank sends only to the rank 2^k after it, for any P: ceil(log2 P)(alpha + n beta + n gamma).
 //! Source: Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH", 2005; MPICH.
 //! Scan: Kogge, Stone, "A parallel algorithm for the efficient solution of a general class of recurrence equations",
 //! 1973.
@@ -90,13 +90,13 @@ fn allgather(b: &mut Builder, c: &Collective) {
 fn scan(b: &mut Builder, c: &Collective) {
     let (p, len) = (c.ranks, c.elements);
     let stages = p.next_power_of_two().ilog2();
-    // Stream [k][r] leads from rank r to rank r + 2^k.
+    // Stream [k][r] goes from rank r to rank r + 2^k.
     let streams: Vec<Vec<Operand>> = (0..stages)
         .map(|k| (0..p - (1 << k)).map(|r| Operand::Stream(b.stream(NodeId(r), &[NodeId(r + (1 << k))]))).collect())
         .collect();
     for r in 0..p {
-        // Rank r receives in every stage k with 2^k <= r; its result is then final, and it sends it to all later ranks
-        // at once.
+        // Rank r receives in every stage k with 2^k <= r. Then its result is final, and the rank sends it at once to
+        // all ranks of the later stages.
         let hears = (r + 1).next_power_of_two().ilog2();
         let send = |k: u32| streams[k as usize].get(r as usize).copied();
         let mut have = Operand::In(0);

@@ -1,14 +1,15 @@
 //! Recursive exchange: an allgather in which groups of k ranks exchange their blocks, at distances 1, k, k^2, ...
 //!
 //! The number of ranks that exchange is p = k^n, the largest power of k up to P. The first ranks form sets of k
-//! consecutive ones: all but the last rank of a set are set apart, send their blocks to the last one first, and get the
-//! whole vector at the end. Fewer than k - 1 further ranks may be set apart; they send to the rank after them. A rank
-//! that exchanges stands for an interval of ranks, so all blocks travel in intervals of the vector.
+//! consecutive ranks: all except the last rank of a set are *set apart*, send their blocks to the last rank before the
+//! exchanges, and get the whole vector at the end. Fewer than k - 1 further ranks may be set apart; they send to the
+//! rank after them. A rank that exchanges represents an interval of ranks, so all blocks travel as intervals of the
+//! vector.
 //!
-//! Doubling: n stages at distances 1, k, ...; a stage sends the blocks so far to the k - 1 others of its group. T = sum
-//! over s of alpha_p + (k - 1)(alpha_r + k^s m beta) for blocks of m if P is a power of k. Halving: ranks first swap
-//! their blocks by reversed digits in base k, and then exchange at distances p/k, ..., k, 1, so the long messages go to
-//! near ranks.
+//! Doubling: n stages at distances 1, k, ...; in a stage a rank sends all its blocks to the k - 1 other ranks of its
+//! group. T = sum over stages s of alpha_p + (k - 1)(alpha_r + k^s m beta) for blocks of m if P is a power of k.
+//! Halving: ranks first swap their blocks by reversed digits in base k, and then exchange at distances p/k, ..., k, 1,
+//! so the long messages go to near ranks.
 //!
 //! Source: MPICH, `MPIR_Allgather_intra_recexch`; Sack, Gropp, "Faster topology-aware collective algorithms through
 //! non-minimal communication", 2012 (distance halving).
@@ -37,17 +38,17 @@ const INFO: Info = Info {
 const ORDERS: [&str; 2] = ["doubling", "halving"];
 const MOST_RADIX: u32 = 1 << 16;
 
-/// The virtual ranks, which exchange, and the ranks that are set apart.
+/// The division of the ranks into virtual ranks, which exchange, and ranks that are set apart.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Sets {
     pub radix: u32,
-    /// n: stages.
+    /// n, the number of stages.
     stages: u32,
-    /// p = k^n: virtual ranks.
+    /// p = k^n, the number of virtual ranks.
     pub virtual_ranks: u32,
-    /// P - p: ranks that are set apart.
+    /// P - p, the number of ranks that are set apart.
     apart: u32,
-    /// Sets whose k - 1 first ranks are set apart.
+    /// The number of sets whose first k - 1 ranks are set apart.
     full: u32,
 }
 
@@ -61,17 +62,17 @@ impl Sets {
         Self { radix, stages, virtual_ranks, apart, full: apart / (radix - 1) }
     }
 
-    /// Returns the real rank of virtual rank `v`: the last rank for which it stands.
+    /// Returns the real rank of virtual rank `v`: the last rank of the interval that it represents.
     pub fn real(&self, v: u32) -> u32 {
         if v < self.full { v * self.radix + self.radix - 1 } else { v + self.apart }
     }
 
-    /// Returns the first rank for which virtual rank `v` stands; for v = p, the number of ranks.
+    /// Returns the first rank of the interval that virtual rank `v` represents; for v = p, the number of ranks.
     pub fn first(&self, v: u32) -> u32 {
         if v <= self.full { v * self.radix } else { v + self.apart }
     }
 
-    /// Returns the virtual ranks whose blocks `v` has before the exchange at distance k^stage.
+    /// Returns the virtual ranks whose blocks virtual rank `v` has before the exchange at distance k^stage.
     fn group(&self, v: u32, stage: u32) -> std::ops::Range<u32> {
         let size = self.radix.pow(stage);
         let start = v / size * size;
@@ -100,7 +101,7 @@ struct Exchange<'a> {
 }
 
 impl Exchange<'_> {
-    /// Returns the place and the length of the blocks of virtual ranks.
+    /// Returns the operand and the elements of the blocks that virtual ranks represent.
     fn blocks(&self, of: &std::ops::Range<u32>) -> (Operand, u32) {
         let (start, end) = (self.sets.first(of.start), self.sets.first(of.end));
         (Operand::Out(start * self.len), (end - start) * self.len)
@@ -110,7 +111,7 @@ impl Exchange<'_> {
         NodeId(self.sets.real(v))
     }
 
-    /// Receives the blocks of the ranks that are set apart, and copies each rank's own block to its place.
+    /// Receives the blocks of the ranks that are set apart, and copies each rank's own block to the output.
     fn collect(&mut self) {
         for v in 0..self.sets.virtual_ranks {
             let (node, last) = (self.node(v), self.sets.real(v));
@@ -123,7 +124,7 @@ impl Exchange<'_> {
         }
     }
 
-    /// Sends the blocks of `held(v)` from every virtual rank `v` to each of `peers(v)`.
+    /// Sends, from every virtual rank `v`, the blocks of the virtual ranks `held(v)` to each of `peers(v)`.
     fn stage(&mut self, held: impl Fn(u32) -> std::ops::Range<u32>, peers: impl Fn(u32) -> Vec<u32>) {
         let mut arrivals: Vec<(u32, u32, Operand)> = Vec::new();
         for v in 0..self.sets.virtual_ranks {
@@ -213,7 +214,8 @@ impl RankAlgorithm for RecursiveExchange {
         (sets.apart == 0 && !halves).then(|| (0..sets.stages).map(stage).collect())
     }
 
-    /// Groups of two are left to recursive doubling. Networks rank closed forms, and this algorithm has none there.
+    /// Returns radices above 2, since recursive doubling has groups of two; none on networks, where the algorithm has
+    /// no closed form.
     fn candidates(&self, case: &Case) -> Vec<Params> {
         if case.ranks().extents.is_some() {
             return Vec::new();

@@ -2,8 +2,8 @@
 //! away.
 //!
 //! T = log2 P alpha + (P-1) n (beta + gamma) for blocks of n if P is a power of two. Otherwise the first ranks fold in
-//! pairs before, and get their blocks afterwards. Operands meet across half of the ranks first, so the operator must
-//! commute.
+//! pairs before, and get their blocks afterwards. The first stage combines operands of ranks P/2 apart, so the operator
+//! must commute.
 //! Source: Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH", 2005
 //! (reduce-scatter).
 
@@ -41,8 +41,8 @@ impl RankAlgorithm for RecursiveHalving {
         let fold = Fold::new(c.ranks);
         let nodes = fold.nodes();
         let start = |block: u32| fold.first(block) * len;
-        // The first element that a virtual rank keeps, and their number: after a fold the whole vector, otherwise the
-        // half that the first stage leaves.
+        // The span of elements of which a virtual rank stores sums: after a fold the whole vector, otherwise the half
+        // that it keeps in the first stage.
         let middle = start(fold.whole / 2);
         let keeps = |v: u32| match v {
             _ if v < fold.pairs => (0, all),
@@ -77,7 +77,7 @@ impl RankAlgorithm for RecursiveHalving {
         let c = case.collective;
         let (fold, block) = (Fold::new(c.ranks), case.bytes(c.elements));
         let of = |blocks: u32| Round::new(1, block * u64::from(blocks)).reducing(block * u64::from(blocks));
-        // If ranks fold, a virtual rank stands for up to two blocks.
+        // If ranks fold, a virtual rank represents up to two blocks.
         let most = |virtual_ranks: u32| virtual_ranks + virtual_ranks.min(fold.pairs);
         let halving = (1..=fold.stages()).map(|k| of(most(fold.whole >> k)));
         Some(fold.rounds(of(c.ranks), halving, [Round::new(1, block)]))

@@ -1,9 +1,9 @@
 //! Recursive multiplying: in each stage every rank sends its partial result to several others at once.
 //!
-//! It suits short vectors, for which a further message costs little beside the latency. Over stages of b + 1 ranks it
-//! takes T = sum of alpha_p + b (alpha_r + n beta + n gamma) (Eq. 3). The stages are a parameter, by default the best
-//! for the machine. A stage is one instruction that sends and one that reduces, in ascending order of ranks, so all
-//! ranks end with the same bits.
+//! It suits short vectors, whose messages cost little compared with the latency. With stages of b + 1 ranks T = sum
+//! over stages of alpha_p + b (alpha_r + n beta + n gamma) (Eq. 3). The stages are a parameter, by default the fastest.
+//! A stage is one instruction that sends and one that reduces, in ascending order of ranks, so all ranks end with the
+//! same bits.
 //!
 //! Source: Ruefenacht, Bull, Booth: "Generalisation of recursive doubling for AllReduce: Now with simulation", 2017.
 
@@ -47,7 +47,8 @@ impl RankAlgorithm for RecursiveMultiplying {
         &INFO
     }
 
-    /// All schedules keep the order except merges of several ranks, which [`RankAlgorithm::check`] refuses.
+    /// Returns true: all schedules keep the order of operands except merges of several ranks, which
+    /// [`RankAlgorithm::check`] refuses.
     fn keeps_order(&self, _: &Collective) -> bool {
         true
     }
@@ -93,7 +94,7 @@ impl RankAlgorithm for RecursiveMultiplying {
                     b.combine(NodeId(rank), 0, len, &[have[rank as usize]], &operands);
                 }
             }
-            // Sorted by receiver, then by sender, which is the order of the reduction.
+            // Messages are sorted by receiver, then by sender, which is the order of the reduction.
             arrivals.sort_unstable();
             for of_one in arrivals.chunk_by(|a, b| a.0 == b.0) {
                 let rank = of_one[0].0;
@@ -115,7 +116,7 @@ impl RankAlgorithm for RecursiveMultiplying {
         Ok(())
     }
 
-    /// Returns rounds for factored schedules only: around a split or a merge some ranks run ahead of others.
+    /// Returns rounds for factored schedules only: at a split or a merge some ranks run ahead of others.
     fn rounds(&self, case: &Case, params: &Params) -> Option<Vec<Round>> {
         let stages = stages(case, params).ok().filter(|stages| stages.wrap() == Wrap::Plain)?;
         let bytes = case.bytes(case.collective.elements);
@@ -123,8 +124,8 @@ impl RankAlgorithm for RecursiveMultiplying {
         Some(stages.factors().iter().map(|&factor| round(factor)).collect())
     }
 
-    /// Returns the best schedules of each kind and, if nodes divide the ranks, the best inside a node before the best
-    /// among nodes.
+    /// Returns the best schedules with and without a wrap and, if the nodes divide the ranks, the best schedule inside
+    /// a node followed by the best among nodes.
     fn candidates(&self, case: &Case) -> Vec<Params> {
         let (ranks, search) = (case.collective.ranks, search(case));
         if ranks == 1 {
@@ -139,8 +140,8 @@ impl RankAlgorithm for RecursiveMultiplying {
             factors.extend(best_factored(ranks / node, &prices).stages.factors());
             found.extend(Stages::new(ranks, Wrap::Plain, factors));
         }
-        // The model gives all orders of the plain factors the same cost. If ranks differ, by their node or by the head
-        // start of a wrap, the orders are listed, and the caller times them.
+        // By the model, all orders of the plain factors have the same cost. If ranks differ, by their node or by the
+        // head start of a wrap, the orders are candidates of their own, which the caller times.
         let node = case.ranks().node_ranks.or(case.ranks().dealt_node_ranks);
         let differ = |stages: &Stages| node.is_some() || stages.wrap() != Wrap::Plain;
         let ordered = found.iter().filter(|stages| differ(stages)).flat_map(|stages| orders(stages).take(MOST_ORDERS));
@@ -165,7 +166,7 @@ impl RankAlgorithm for RecursiveMultiplying {
 /// The most merges of equal cost that are listed.
 const MOST_MERGES: usize = 8;
 
-/// The most orders of one schedule that are listed: all those of four different factors.
+/// The most orders of one schedule that are listed: all orders of four different factors.
 const MOST_ORDERS: usize = 24;
 
 fn search(case: &Case) -> Search {
@@ -180,13 +181,13 @@ fn near(case: &Case, best: Best) -> Stages {
     }
 }
 
-/// Parses the schedule that the parameters name.
+/// Parses the schedule that the parameters state, if they do.
 fn given(case: &Case, params: &Params) -> Result<Option<Stages>, AlgorithmError> {
     let parsed = params.get("schedule").map(|text| Stages::parse(text, case.collective.ranks));
     parsed.transpose().map_err(|error| AlgorithmError::Stages { algorithm: INFO.name, error })
 }
 
-/// Returns the schedule that the parameters name, or else the best.
+/// Returns the schedule that the parameters state, or else the best.
 fn stages(case: &Case, params: &Params) -> Result<Stages, AlgorithmError> {
     Ok(given(case, params)?.unwrap_or_else(|| near(case, search(case).best())))
 }

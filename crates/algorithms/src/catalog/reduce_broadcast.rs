@@ -61,7 +61,7 @@ fn part<'a>(
     }
     let mut rest = params.only(|k| !["root", "reduce", "broadcast"].contains(&k));
     if !case.offers().contains(&Means::Grid) {
-        // The two parts may have different parameters.
+        // The two algorithms may have different parameters.
         let own = find(name)?.info().params;
         rest = rest.only(|k| own.iter().any(|p| p.name == k));
     }
@@ -69,7 +69,8 @@ fn part<'a>(
     Ok((algorithm, inner, rest))
 }
 
-/// Returns the algorithms for `kind` by the means of the case. Forests are left out: they are built for one collective.
+/// Returns the algorithms for `kind` that the case supports by its means. Forests are omitted, because each is built
+/// for one collective.
 fn parts(case: &Case, kind: Kind) -> impl Iterator<Item = &'static dyn Algorithm> {
     let offered: &[Means] = if case.offers().contains(&Means::Messages) { &[Means::Messages] } else { case.offers() };
     ALGORITHMS.iter().copied().filter(move |a| a.info().serves(kind, offered))
@@ -117,7 +118,7 @@ impl Algorithm for ReduceBroadcast {
     fn build(&self, case: &Case, params: &Params) -> Result<Placed, AlgorithmError> {
         let (reduce, inner, rest) = reduce_part(case, params)?;
         let Placed { schedule, placement } = reduce.build(&inner, &rest)?;
-        // The builder continues the reduce as an allreduce, so its partial results may now be in the output.
+        // The builder continues the reduce as an allreduce, in which partial results may be in the output.
         let mut b = Builder::resume(schedule, case.collective);
         let nodes = (0..case.collective.ranks).map(NodeId);
         let Some(Placement::Grid(placement)) = placement else {
@@ -126,7 +127,7 @@ impl Algorithm for ReduceBroadcast {
             b.embed(&broadcast, &nodes.collect::<Vec<_>>(), |_| Operand::Out(0), |_| Operand::Out(0));
             return Ok(Placed::among_ranks(b.finish()?));
         };
-        // The flood needs a color beside those of the reduce.
+        // The flood needs a color that the reduce does not use.
         let colors = &placement.colors;
         let color = colors.iter().copied().filter(|&c| c != ANY_COLOR).max().map_or(0, |c| c + 1);
         let mut keep = Keep::resume(&placement);
@@ -185,8 +186,9 @@ impl Algorithm for ReduceBroadcast {
             for rest in reduce.candidates(&case.with(Kind::Reduce, 0)) {
                 let rest = rest.with("reduce", reduce.name());
                 if !case.offers().contains(&Means::Grid) {
-                    // Ranks are alike, so any root will do. Parameters that suit the vector in the reduce suit the
-                    // broadcast of the same name; if no broadcast has that name, all that a plan lists are tried.
+                    // Ranks are equivalent, so any root is as good. The parameters of the reduce also suit the
+                    // broadcast of the same name; if no broadcast has that name, each broadcast that a plan lists is a
+                    // candidate.
                     let same = |b: &&dyn Algorithm| b.name() == reduce.name();
                     let alone = !parts(case, Kind::Broadcast).any(|b| same(&b));
                     let is_listed = |b: &&dyn Algorithm| !b.candidates(&case.with(Kind::Broadcast, 0)).is_empty();
@@ -194,7 +196,7 @@ impl Algorithm for ReduceBroadcast {
                     all.extend(broadcasts.map(|b| rest.clone().with("broadcast", b.name())));
                     continue;
                 }
-                // On a grid a tree on a line means x-y with that tree twice, and x-y lists all pairs itself.
+                // On a grid a tree on a line would be x-y with that tree twice, and x-y lists all pairs itself.
                 if reduce.line_tree().is_some() && !case.grid().is_line() {
                     continue;
                 }

@@ -2,7 +2,7 @@
 //! blocks are gathered to the root in reverse order.
 //!
 //! T = 2 log2 P alpha + 2 (P-1)/P n beta + (P-1)/P n gamma if P is a power of two. Otherwise the first ranks fold in
-//! pairs before, and the root stays. Operands keep their order.
+//! pairs before, and the root does not leave. Operands keep their order.
 //! Source: Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH", 2005, section
 //! 5.1.
 
@@ -83,7 +83,8 @@ impl RankAlgorithm for ReduceScatterGather {
         }
         let Collective { ranks, root, .. } = case.collective;
         let mut halves = halves(case)?;
-        // Ranks that differ from the root in a bit send it all their blocks, and are done.
+        // In each step the ranks that differ from the root in one bit send all their blocks towards the root, and are
+        // done.
         let gathered: Vec<Exchange> = (0..ranks.ilog2())
             .zip(&halves)
             .map(|(bit, half)| {

@@ -1,11 +1,11 @@
 //! Ring allreduce: a reduce-scatter around a ring, then an allgather around it, in P chunks.
 //!
-//! The ring is laid on a line of PEs in two ways (Fig. 7): `line` goes to the far end in single hops and back in one
-//! long hop; `fold` goes out over the even PEs and back over the odd ones, at most two hops each.
+//! The ring has two mappings to a line of PEs (Fig. 7): `line` goes to the far end in single hops and back in one long
+//! hop; `fold` goes out over the even PEs and back over the odd PEs, in steps of at most two hops.
 //! T = 2(P-1)B/P + 4P-6 + 2(P-1)(2 T_R + 1) if P divides B.
 //! Source: "Near-Optimal Wafer-Scale Reduce", section 6.2, Lemma 6.1. Among ranks the algorithm is [`RankRing`].
 //!
-//! A PE has two lanes: one receives into the output, one sends from it. With one lane all PEs would send before they
+//! A PE has two lanes: one receives into the output, one sends from it. In one lane all PEs would send before they
 //! receive, and would block if chunks are longer than queues.
 
 use unisono_base::{NodeId, Span, narrow};
@@ -38,7 +38,7 @@ const INFO: Info = Info {
     ..Info::ON_GRID
 };
 
-/// The most instructions of a ring: building one takes about 4 GB. A ring on P PEs has about 4 P^2 instructions, so its
+/// The most instructions of a ring, whose build takes about 4 GB. A ring on P PEs has about 4 P^2 instructions, so its
 /// schedules exhaust memory before its cost terms do.
 pub const MOST_INSTRUCTIONS: u64 = 1 << 26;
 
@@ -53,10 +53,10 @@ pub fn too_large(instructions: u64) -> Option<String> {
         .then(|| format!("it would take {instructions} instructions; at most {MOST_INSTRUCTIONS} are made"))
 }
 
-/// Returns the way in which the ring is laid on the line.
+/// Returns the mapping of the ring to the line.
 ///
 /// # Errors
-/// The parameter names no such way.
+/// Returns an error if the parameter names no mapping.
 pub fn mapping(params: &Params) -> Result<&'static str, AlgorithmError> {
     params.choice("ring", "mapping", &["line", "fold"])
 }
@@ -69,7 +69,8 @@ fn order(pes: u32, params: &Params) -> Result<Vec<u32>, AlgorithmError> {
     })
 }
 
-/// Returns the chunks of a vector. Larger ones start with chunk 2, which never takes the ring's long way back.
+/// Returns the chunks of a vector. If the sizes differ, larger chunks come from chunk 2 on, which does not cross the
+/// ring's long hop back.
 fn chunks(elements: u32, pes: u32) -> Vec<Span> {
     let (size, larger) = (elements / pes, elements % pes);
     let mut start = 0;
@@ -81,18 +82,18 @@ fn chunks(elements: u32, pes: u32) -> Vec<Span> {
     (0..pes).map(sized).collect()
 }
 
-/// The lanes of a PE.
+/// The lane of a PE that receives, and the lane that sends.
 const RECEIVES: u32 = 0;
 const SENDS: u32 = 1;
 
 /// Emits an allreduce of the vectors at `own` into the outputs of `line`.
 ///
 /// One lane of a PE receives into the output, and another sends from there. In a single lane all PEs would send before
-/// they receive, and would deadlock on a fabric if chunks are longer than the queues around the ring. Forwarding
-/// arrivals directly would deadlock too, because the queues would still have to hold the chunks.
+/// they receive, and would deadlock if chunks are longer than the queues around the ring. Forwarding arrivals directly
+/// would deadlock too.
 ///
-/// The second phase writes places that the first phase sent. The ring as a whole implies this order; the explicit
-/// dependence states it for each PE.
+/// The second phase overwrites elements that the first phase sent. The ring as a whole implies this order; explicit
+/// dependencies state it for each PE.
 pub fn emit(
     b: &mut Builder,
     line: &[NodeId],
@@ -118,7 +119,7 @@ pub fn emit(
         for (phase, name) in (0..).zip(phases) {
             b.phase(name);
             for step in 0..pes {
-                // The first phase starts with the PE's own chunk, the second with the chunk that the PE finished.
+                // A PE starts the first phase with its own chunk, and the second with the chunk whose sum it completed.
                 let at = ((q + phase + pes - step) % pes) as usize;
                 let c = chunks[at];
                 let (mine, kept) = (own(c.start), Operand::Out(c.start));
@@ -153,11 +154,11 @@ pub fn estimate(pes: u32, elements: u32, bytes: u64, phases: [&str; 2], params: 
     let around = f64::from(2 * (pes - 1));
     let hop = |edge: u32| f64::from(order[edge as usize].abs_diff(order[((edge + 1) % pes) as usize]));
     let some = f64::from(u32::from(elements > 0));
-    // A PE receives all chunks but one and sends all chunks but one; the two left out are consecutive.
+    // In a phase a PE does not receive one chunk and does not send another; the two chunks are consecutive.
     let next = |c: usize| (c + 1) % sizes.len();
     let left_out = (0..sizes.len()).map(|c| sizes[c] + sizes[next(c)]).fold(f64::INFINITY, f64::min);
     let phase = |name: &str, behind: u32| {
-        // Chunk c takes every edge except the one `behind` its start.
+        // Chunk c takes every edge of the ring except one, `behind` positions before its start.
         let ways: Vec<f64> = (0..pes).map(|c| around - hop((c + pes - behind) % pes)).collect();
         let used: Vec<usize> = (0..sizes.len()).filter(|&c| sizes[c] > 0.0).collect();
         let terms = Terms {

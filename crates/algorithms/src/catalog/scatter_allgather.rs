@@ -2,8 +2,8 @@
 //! all ranks gather them, around a ring or by recursive doubling.
 //!
 //! T = (ceil(log2 P) + P - 1) alpha + 2 (P-1)/P n beta with a ring, 2 log2 P alpha + 2 (P-1)/P n beta with doubling.
-//! Nothing is sent to the root, which has all blocks. Doubling may begin with the nearest ranks, or with the farthest
-//! ones (distance-halving), so that long messages stay near: that suits networks with few links between far ranks.
+//! The root has all blocks and receives none. Doubling may begin with the nearest ranks, or with the farthest
+//! (distance-halving), so that long messages go to near ranks, for networks with few links between far ranks.
 //! Source: Barnett, Gupta, Payne, Shuler, van de Geijn, Watts, "Interprocessor collective communication library", 1994;
 //! Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH", 2005 (broadcast).
 
@@ -42,7 +42,7 @@ const INFO: Info = Info {
 const ALLGATHER: &str = "allgather";
 const ALLGATHERS: [&str; 3] = ["ring", "recursive-doubling", "distance-halving"];
 
-/// Returns the bits of the stages of an allgather by doubling, in their order; `None` if it goes around a ring.
+/// Returns, for each stage of an allgather by doubling, the bit in which peers differ; `None` if it goes around a ring.
 fn bits(case: &Case, params: &Params) -> Result<Option<Vec<u32>>, AlgorithmError> {
     let stages = 0..case.collective.ranks.ilog2();
     Ok(match params.choice(INFO.name, ALLGATHER, &ALLGATHERS)? {
@@ -157,7 +157,7 @@ impl RankAlgorithm for ScatterAllgather {
     }
 
     fn candidates(&self, case: &Case) -> Vec<Params> {
-        // Elsewhere all distances are alike.
+        // Without a network all distances are equivalent, so distance-halving is omitted.
         let count = if case.fabric().is_some() { ALLGATHERS.len() } else { 2 };
         ALLGATHERS[..count].iter().map(|all| Params::new().with(ALLGATHER, all)).collect()
     }

@@ -1,22 +1,22 @@
 //! Slack trees: one to four trees over a grid, deep near the root and shallow far from it.
 //!
-//! The time depends on the slowest path, its hops plus 2 T_R + 1 cycles a message, and not on the depth D and the
+//! The time depends on the slowest path, its hops plus 2 T_R + 1 cycles per message, and not on the depth D and the
 //! distance L separately. A PE that is h hops nearer than the farthest may be h / (2 T_R + 1) messages deeper at no
-//! cost. Let the i-th child of a PE cost 2 T_R + i cycles beside its hops. Trees in which PE x sends at least t(x)
+//! cost. Let the i-th child of a PE cost 2 T_R + i cycles besides its hops. Trees in which PE x sends at least t(x)
 //! before the root ends exist only if the sum of e^(-r t(x)) is at most 1; r solves sum over i of e^(-r (2 T_R + i)) =
 //! 1 (Kraft's inequality for codes whose letters differ in cost). So a region R below parent v takes about ln(sum over
-//! x in R of e^(r |x - v|)) / r cycles, and regions are cut into parts that take equally long. On n x n this is a
-//! constant beside 2 n: depth no longer costs log n messages.
+//! x in R of e^(r |x - v|)) / r cycles, and regions are cut into parts that take equally long. On n x n the time is 2 n
+//! plus a constant, not plus the time of log n messages.
 //!
 //! A PE has at most K children in one of the T trees and is a leaf in the others: C = (K + T - 1) B / T. Trees choose
-//! their inner PEs and paths so that no link carries more. T = 2 n + const + C; k-d trees have 10 log2 n in place of
-//! the constant.
+//! their inner PEs and paths so that no link carries more. The time is 2 n + const + C; k-d trees have 10 log2 n
+//! instead of the constant.
 //!
-//! **Chains.** A leaf costs an operation that adds nothing, so a tree with the share f of leaves takes 1 + f operations
-//! a PE. A region becomes one chain if the chain ends at most `chains` cycles after the path of the farthest PE. PEs
-//! near the root have so much slack that f falls from 1/2 to about 0.15, and most edges are one hop long, so there are
-//! PEs and links enough for four trees. A message of a chain also waits for the lanes of other trees: [`WAIT`] cycles
-//! beyond 2 T_R + 1, by simulations.
+//! **Chains.** A leaf costs an operation without an addition, so a tree with a fraction f of leaves takes 1 + f
+//! operations per PE. A region becomes one chain if the chain ends at most `chains` cycles after the path of the
+//! farthest PE. PEs near the root have so much slack that f falls from 1/2 to about 0.15, and most edges are one hop
+//! long, so there are PEs and links enough for four trees. A message of a chain also waits for the lanes of other
+//! trees: [`WAIT`] cycles more than 2 T_R + 1, by simulations.
 //!
 //! Source: this project; the paper leaves 2D open (section 7.5: "room for improvement").
 
@@ -53,26 +53,28 @@ const INFO: Info = Info {
     ..Info::ON_GRID
 };
 
-/// Cycles that a top may lose to the best place, if links or other trees gain.
+/// The most cycles by which a top, the PE that receives from the rest of its region, may be worse than the best, if
+/// links or other trees gain.
 const TOLERANCE: f64 = 15.0;
-/// Places tried for a top along each axis.
+/// The number of rows, and of columns, that are tried for a top.
 const PLACES: usize = 8;
-/// Cycles that count against a top on the wrong diagonal: diagonals keep the inner PEs of several trees apart.
+/// The penalty, in cycles, of a top on a diagonal of another tree: diagonals keep the inner PEs of several trees apart.
 const DIAGONAL: f64 = 0.5;
 
 /// Wavelets of the longest vector for which a plan considers trees without chains, measured on grids from 16 x 16 to
-/// 128 x 128. All PEs of these trees are always busy, so with longer vectors the trees disturb each other more than
-/// those of kd-tree do; three trees of three children do so from a third of this length, four trees of two children
-/// from four times it.
+/// 128 x 128. All PEs of these trees are always busy, so with longer vectors they disturb each other more than those of
+/// kd-tree; the limit is a third of this for three trees of three children, and four times this for four trees of two
+/// children.
 const LONGEST: u64 = 96;
-/// Longer sides of grids on which four trees with chains are considered: measured from 48; planning takes long beyond.
+/// The lengths of the longer side for which a plan considers four trees with chains: measured from 48; planning is slow
+/// above 256.
 const CHAINED: std::ops::RangeInclusive<u32> = 48..=256;
-/// Their `chains`: 60 to 100 cycles take the same time within 1 %.
+/// The `chains` of these trees: 60 to 100 cycles take the same time within 1 %.
 const CHAINS: u32 = 80;
-/// Cycles that a message waits for the other lanes of a PE, if there are chains.
+/// The cycles that a message waits for other lanes of a PE, if there are chains.
 const WAIT: u32 = 2;
 
-/// Rows and columns, as half-open ranges.
+/// A rectangle of PEs: rows and columns, as half-open ranges.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Rect {
     rows: (u32, u32),
@@ -89,7 +91,7 @@ impl Rect {
     }
 }
 
-/// Returns r for trees of `children`: the zero of a falling function, by bisection.
+/// Returns r for trees of `children` children: the solution of Kraft's equation, found by bisection.
 pub fn rate(children: u32, depth_cycles: f64) -> f64 {
     let (mut low, mut high) = (0.0, 2.0);
     for _ in 0..50 {
@@ -100,9 +102,9 @@ pub fn rate(children: u32, depth_cycles: f64) -> f64 {
     high
 }
 
-/// Returns the share of r that is used. With full r so many far regions send to few PEs near the root that links carry
-/// twice the load of PEs, and more so with longer sides and more children. These values were measured on n x n for n
-/// from 16 to 256; those with chains, whose short edges leave links free, on n = 48, 64 and 112.
+/// Returns the factor by which r is reduced. With full r so many far regions send to few PEs near the root that links
+/// carry twice the load of PEs, more with longer sides and more children. Measured on n x n for n from 16 to 256; with
+/// chains, whose short edges leave links free, for n = 48, 64 and 112.
 fn late(grid: Grid, children: u32, is_chained: bool) -> f64 {
     let (most, by_side) = if is_chained { (0.65, 10.6) } else { (0.5, 12.0) };
     f64::min(most, by_side / (f64::from(children) * f64::from(longer(grid)).sqrt()))
@@ -112,9 +114,9 @@ fn longer(grid: Grid) -> u32 {
     grid.rows.max(grid.cols)
 }
 
-/// Returns the sum of e^(r |x - at|) over x of a span.
+/// Returns the sum of e^(rate |x - at|) over all x of a span.
 pub fn weight(rate: f64, (start, end): (u32, u32), at: u32) -> f64 {
-    // The sum from one distance to another.
+    // The sum over a half-open range of distances.
     let run = |from: u32, to: u32| {
         let grow = |n: u32| (rate * f64::from(n)).exp();
         (grow(to) - grow(from)) / rate.exp_m1()
@@ -134,29 +136,30 @@ struct Growth {
     trees: u32,
     children: u32,
     rate: f64,
-    /// The parents of each tree; `NONE` if a PE is not in the tree yet.
+    /// For each tree, the parent of each PE; `NONE` if the PE is not in the tree yet.
     parents: Vec<Vec<u32>>,
-    /// Operations of each PE for one element of every tree: one as a leaf, one a child.
+    /// The operations of each PE for one element of every tree: one as a leaf, otherwise one per child.
     work: Vec<u32>,
-    /// Streams on each link.
+    /// The number of streams on each link.
     loads: Vec<u32>,
-    /// For each tree, the cycles from a PE's message to the end; used for chains only.
+    /// For each tree and PE, the cycles from the PE's message to the end; used for chains only.
     ends: Vec<Vec<u32>>,
-    /// Cycles of a message beside its hops.
+    /// The cycles of a message besides its hops.
     message: u32,
-    /// Cycles within which chains must end; `None` without chains.
+    /// The cycles by which chains must end; `None` without chains.
     limit: Option<u32>,
 }
 
 const NONE: u32 = u32::MAX;
 
 impl Growth {
-    /// Returns the most operations of a PE.
+    /// Returns the most operations of a PE for one element of every tree.
     fn most(&self) -> u32 {
         self.trees + self.children - 1
     }
 
-    /// Returns places along one axis of a span for a top below `parent`, with the cycles that each loses to the best.
+    /// Returns rows, or columns, of a span for a top below `parent`, each with the cycles by which it is worse than the
+    /// best.
     fn places(&self, span: (u32, u32), parent: u32) -> Vec<(u32, f64)> {
         let time = |x: u32| f64::from(x.abs_diff(parent)) + weight(self.rate, span, x).ln() / self.rate;
         let all: Vec<(u32, f64)> = (span.0..span.1).map(|x| (x, time(x))).collect();
@@ -183,7 +186,7 @@ impl Growth {
         (rows.min(columns), columns < rows)
     }
 
-    /// Returns the best free PE of a rectangle for the top of its subtree.
+    /// Returns the free PE of a rectangle with the least cost as the top of its subtree.
     fn top(&self, tree: u32, rect: Rect, parent: u32, inner: bool) -> u32 {
         let (row, col) = self.grid.row_col(parent);
         let cost = |r: u32, c: u32, loss: f64| {
@@ -214,7 +217,7 @@ impl Growth {
         narrow(rect.pes().filter(|&(r, c)| self.is_free(tree, r, c)).take(narrow(most)).count())
     }
 
-    /// Cuts a rectangle below `top` into `parts` that take about equally long.
+    /// Cuts a rectangle below `top` into `parts` rectangles that take about equally long.
     fn cut(&self, rect: Rect, top: u32, parts: u32, into: &mut Vec<Rect>) {
         if parts <= 1 || rect.area() == 1 {
             into.push(rect);
@@ -233,7 +236,8 @@ impl Growth {
             let weigh = |cols| (Rect { cols, ..rect }, weight(self.rate, cols, col) * by_rows);
             (weigh(left), weigh(right), cols.1 - cols.0)
         });
-        // Which half gets more parts, if the numbers differ; of equal cuts the one across the longer side is chosen.
+        // If `parts` is odd, both assignments of the larger number to a half are tried. Of equal cuts the cut across
+        // the longer side is chosen.
         let (more, fewer) = (parts.div_ceil(2), parts / 2);
         let shares = |(a, b, side)| [(a, more, b, fewer, side), (a, fewer, b, more, side)];
         let worst = |a: f64, m: u32, b: f64, n: u32| (a / f64::from(m)).max(b / f64::from(n)).ln();
@@ -245,11 +249,12 @@ impl Growth {
         self.cut(b.0, top, n, into);
     }
 
-    /// Adds the free PEs of a rectangle as one chain below `parent` if it ends in time; returns whether it does.
+    /// Adds the free PEs of a rectangle as one chain below `parent` if the chain ends in time; returns whether it was
+    /// added.
     fn chain(&mut self, tree: u32, rect: Rect, parent: u32) -> bool {
         let Some(limit) = self.limit else { return false };
         let left = limit.saturating_sub(self.ends[tree as usize][parent as usize]);
-        // Each further PE takes a message and a hop; parts of the rectangle may be in the tree already.
+        // Each further PE takes a message and a hop. The factor 2 allows for PEs that are in the tree already.
         if rect.area() > 64 && rect.area() > 2 * left / (self.message + 1) {
             return false;
         }
@@ -265,7 +270,8 @@ impl Growth {
         true
     }
 
-    /// Returns the free PEs of a rectangle row by row, or column by column, back and forth from one of the corners.
+    /// Returns the free PEs of a rectangle in one of 8 orders: row by row or column by column, back and forth from a
+    /// corner.
     fn snake(&self, tree: u32, rect: Rect, turn: u32) -> Vec<u32> {
         let by_rows = turn & 4 == 0;
         let (lines, places) = if by_rows { (rect.rows, rect.cols) } else { (rect.cols, rect.rows) };
@@ -330,7 +336,7 @@ impl Growth {
     }
 }
 
-/// Returns the numbers of trees and children, and the cycles of chains.
+/// Returns the parameters `trees`, `children` and `chains`.
 fn shape(params: &Params) -> Result<(u32, u32, u32), AlgorithmError> {
     let trees = params.number(INFO.name, "trees", 1..=4)?.unwrap_or(2);
     let children = params.number(INFO.name, "children", 2..=8)?.unwrap_or(2);
@@ -377,8 +383,8 @@ impl GridTrees for SlackTree {
         trees(case, params)
     }
 
-    /// Most of the work is the search for paths around full links, which grows with the sides and falls with the
-    /// children. Measured on up to 757 x 996 PEs.
+    /// Returns measured steps, mostly of the search for paths around full links, which grows with the sides and falls
+    /// with the children (up to 757 x 996 PEs).
     fn growth_steps(&self, case: &Case, params: &Params) -> u128 {
         const A_PE: u128 = 20_000;
         const A_PE_BY_SIDE: u128 = 40;
@@ -396,11 +402,11 @@ impl GridTrees for SlackTree {
         } else if CHAINED.contains(&side) {
             all.push(params((4, 2)).with("chains", CHAINS));
         }
-        // On longer grids more trees need more colors than there are.
+        // On longer grids three or four trees need more colors than a wafer has.
         if side <= 128 && 3 * wavelets <= LONGEST {
             all.push(params((3, 3)));
         }
-        // Fewer elements of a tree wait for a chunk, where PEs take chunks.
+        // With four trees fewer elements of a tree wait for a chunk, if PEs combine in chunks.
         if side <= 128 && wavelets <= 4 * LONGEST {
             all.push(params((4, 2)));
         }

@@ -71,7 +71,7 @@ impl Algorithm for Snake {
         Some(Profile::Terms(Estimate { phases: vec![reduce_estimate("reduce", &Chain, &sides, case)] }))
     }
 
-    /// On a line the snake is `chain`, so it has no candidates there.
+    /// Returns no candidates on a line, where the snake equals `chain`.
     fn candidates(&self, case: &Case) -> Vec<Params> {
         if case.grid().is_line() { Vec::new() } else { vec![Params::new()] }
     }

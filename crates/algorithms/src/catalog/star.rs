@@ -1,6 +1,7 @@
-//! Star reduce: every PE sends its vector directly to the root, the nearest first.
+//! Star reduce: every PE sends its vector directly to the root, the nearest PE first.
 //!
-//! Eq. 1 gives max(B(P-1), PB/2 + P-1) + 2 T_R + 1; the wavelets form a perfect pipeline, so B(P-1) + 2 T_R + 1.
+//! By Eq. 1 the time is max(B(P-1), PB/2 + P-1) + 2 T_R + 1; but the wavelets form a perfect pipeline, so it is
+//! B(P-1) + 2 T_R + 1.
 //! Source: "Near-Optimal Wafer-Scale Reduce", section 5.1, Lemma 5.1 and the paragraph after it.
 
 use unisono_lower::Sharper;
@@ -32,8 +33,8 @@ impl LineTree for Star {
     }
 
     fn sharper(&self, sides: &Sides, wavelets: u64) -> Option<Sharper> {
-        // With PEs on both sides, the last link of each side carries that side only, and the root takes one wavelet a
-        // cycle.
+        // With PEs on both sides, the last link of each side carries the wavelets of that side only, and the root
+        // receives one wavelet per cycle.
         let others = u64::from(sides.count() - 1);
         (others > 0 && wavelets > 0).then(|| Sharper {
             cycles_beside_depth: (wavelets * others) as f64,

@@ -1,15 +1,16 @@
-//! Swing: an allreduce by halving and doubling whose peers are on alternating sides, at distances 1, 1, 3, 5, 11, ...,
-//! so that messages travel shorter paths on a torus than at distances 1, 2, 4, 8.
+//! Swing: an allreduce by halving and doubling with peers on alternating sides, at distances 1, 1, 3, 5, 11, ..., so
+//! that paths on a torus are shorter than at distances 1, 2, 4, 8.
 //!
 //! In step s rank r exchanges with r + rho(s) if it is even, with r - rho(s) if it is odd, rho(s) = (1 - (-2)^(s+1)) /
-//! 3, along one dimension; the dimensions take turns. 2D parts of the vector run at once, one for each first dimension
-//! and each sign of rho. The blocks of a message follow from trees: block b is reduced along the ranks that b would
-//! reach in the steps from the last to the first, and each rank sends in the step that reached it. So every operand
-//! counts once, and the blocks return along the same tree. If extents are powers of two, messages are halves, and
-//! blocks are numbered so that a half is contiguous and each step takes one message; other even extents take more
-//! messages a step.
-//! T = 2 log2 P alpha + (P-1)/P n/D beta (1 + the share of links on longer paths) for the price beta of a byte on one
-//! link. The operator must commute; all ranks get the same bits. The extra rank of an odd extent is not implemented.
+//! 3, along one dimension; the steps alternate among the D dimensions. 2D parts of the vector run concurrently, one for
+//! each first dimension and each sign of rho. The blocks of a message follow from trees: the tree of block b consists
+//! of the ranks that rank b reaches in the steps from the last to the first, and each rank sends its sum in the step in
+//! which it was reached. So every operand is added once, and blocks return along the same tree. If extents are powers
+//! of two, each message is a contiguous half of the sender's blocks; with other even extents a step takes several
+//! messages.
+//! T = 2 log2 P alpha + (P-1)/P n/D beta (1 + the fraction of links on longer paths) for the price beta of a byte on
+//! one link. The operator must commute; all ranks get the same bits. The extra rank of an odd extent is not
+//! implemented.
 //! Source: De Sensi, Bonato, Saam, Hoefler, "Swing: Short-cutting Rings for Higher Bandwidth Allreduce", NSDI 2024.
 
 use unisono_base::{NodeId, Span, narrow};
@@ -34,7 +35,7 @@ const INFO: Info = Info {
     ..Info::AMONG_RANKS
 };
 
-/// Returns the extents, all even or 1.
+/// Returns the extents of the torus, or an error unless each is even or 1.
 fn torus(case: &Case, params: &Params) -> Result<Extents, AlgorithmError> {
     let torus = Extents::of(INFO.name, case, params)?;
     match torus.dims().iter().find(|&&d| d > 1 && d % 2 == 1) {
@@ -53,19 +54,19 @@ struct Part {
     mirrored: bool,
 }
 
-/// Step number `at` along dimension `dim`.
+/// The step with index `at` along dimension `dim`.
 #[derive(Clone, Copy)]
 struct Step {
     dim: usize,
     at: u32,
 }
 
-/// (1 - (-2)^(s+1)) / 3.
+/// Returns rho(s) = (1 - (-2)^(s+1)) / 3, the signed distance of step s.
 fn rho(s: u32) -> i64 {
     (1 - (-2_i64).pow(s + 1)) / 3
 }
 
-/// Returns one part for each first dimension and each sign.
+/// Returns one part for each first dimension and each sign of rho.
 fn parts(torus: &Extents) -> Vec<Part> {
     let dims: Vec<usize> = (0..torus.dims().len()).filter(|&d| torus.dims()[d] > 1).collect();
     let needs = |dim: usize| torus.dims()[dim].next_power_of_two().ilog2();
@@ -90,14 +91,14 @@ impl Part {
         peer(&self.torus, self.mirrored, rank, step)
     }
 
-    /// Returns the ranks in the order of their blocks: sorted by the class of ranks that meet after the first step,
+    /// Returns the ranks in the order of their blocks: sorted by the class of ranks that exchange after the first step,
     /// then after the second, and so on. For powers of two a class consists of the even ranks that are equal modulo
     /// 2^(s+1), and the odd ranks at distance rho(s) from them.
     fn order(&self) -> Vec<u32> {
         let class = |rank: u32, step: Step| {
             let at = i64::from(self.torus.coordinate(rank, step.dim));
             let rho = if self.mirrored { -rho(step.at + 1) } else { rho(step.at + 1) };
-            // After the last step of a dimension no ranks meet.
+            // After the last step of a dimension no ranks exchange.
             let apart = 4 << step.at > self.torus.dims()[step.dim];
             if apart { at } else { (at - if at % 2 == 1 { rho } else { 0 }).rem_euclid(4 << step.at) }
         };
@@ -108,8 +109,8 @@ impl Part {
         order
     }
 
-    /// Returns, for each block and rank, the step in which the rank sends its sum of the block; `NEVER` for the rank at
-    /// which the block ends.
+    /// Returns, for each block and rank, the step in which the rank sends its sum of the block; `NEVER` for the rank
+    /// that computes the block's final sum.
     fn trees(&self, order: &[u32]) -> Vec<Vec<u8>> {
         let tree = |&end: &u32| {
             let mut sends = vec![NEVER; order.len()];
@@ -136,7 +137,7 @@ fn peer(torus: &Extents, mirrored: bool, rank: u32, step: Step) -> u32 {
     torus.shifted(rank, step.dim, narrow::<u32>(there.rem_euclid(extent)))
 }
 
-/// The mark of the rank at which a block ends; there are fewer steps than this.
+/// The entry for the rank that computes a block's final sum, and larger than any step.
 const NEVER: u8 = u8::MAX;
 
 impl RankAlgorithm for Swing {
@@ -204,7 +205,7 @@ fn runs<T: PartialEq + Copy>(count: u32, of: impl Fn(u32) -> Option<T>) -> Vec<(
 
 /// The blocks that a rank sends in each step.
 enum Sent {
-    /// Half of the blocks that it holds, if extents are powers of two: the position of each rank's own block.
+    /// Half of its blocks, if extents are powers of two. The vector has the position of each rank's own block.
     Halves(Vec<u32>),
     /// The tree of each block.
     Trees(Vec<Vec<u8>>),
@@ -221,11 +222,11 @@ impl Sent {
         Self::Halves(places)
     }
 
-    /// Returns the runs of blocks that `from` sends in step `s`. The flag is true if the output of `rank` holds its sum
-    /// of the run, because the rank received addends before.
+    /// Returns the runs of blocks that rank `from` sends in step `s`. The flag is true if `rank` has received addends
+    /// of the run before, so that its sum is in its output.
     fn runs(&self, part: &Part, s: usize, from: u32, rank: u32) -> Vec<(u32, u32, bool)> {
         match self {
-            // In the step before, the rank received addends of all blocks that it still holds.
+            // In the step before, the rank received addends of all its remaining blocks.
             Self::Halves(_) => self.blocks(part, s, from).into_iter().map(|(a, b)| (a, b, s > 0)).collect(),
             Self::Trees(trees) => {
                 let sends = |rank: u32, block: u32, s: usize| trees[block as usize][rank as usize] == narrow::<u8>(s);
@@ -241,7 +242,7 @@ impl Sent {
     fn blocks(&self, part: &Part, s: usize, rank: u32) -> Vec<(u32, u32)> {
         match self {
             Self::Halves(places) => {
-                // The blocks of the ranks that the peer has yet to meet.
+                // The blocks of the peer and of the ranks with which the peer exchanges later.
                 let (half, to) = (part.torus.ranks() >> (s + 1), places[part.peer(rank, part.steps[s]) as usize]);
                 vec![(to / half * half, (to / half + 1) * half)]
             }

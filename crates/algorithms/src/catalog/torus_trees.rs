@@ -1,15 +1,15 @@
-//! Torus trees: a broadcast of four parts of the vector at once over arc-disjoint trees of a torus of ranks, chunk
-//! after chunk, so that all four links of every rank are in use in both directions; a reduce goes up the same trees.
+//! Torus trees: a concurrent broadcast of four parts of the vector, in chunks, along arc-disjoint trees of a torus of
+//! ranks, so that all four links of every rank are in use in both directions; a reduce goes up the same trees.
 //!
-//! T = n/4 beta (1 + d/c) + d alpha to broadcast c chunks of a part, d messages from the root to the farthest rank, and
-//! the price beta of a byte on one link: d is about 3/4 of the longer side and half of the other on a torus, and 4 log2
-//! of a side at most where switches join the boards of rows and columns. A reduce also adds the chunks of a rank's
-//! children on each of the d ranks. The operator of a reduce must commute.
+//! A broadcast with c chunks of each part, d messages from the root to the farthest rank, and the price beta of a byte
+//! on one link takes T = n/4 beta (1 + d/c) + d alpha: d is about 3/4 of the longer side plus half of the shorter side
+//! on a torus, and at most 4 log2 of a side if switches join the boards of rows and columns. A reduce also adds the
+//! chunks of a rank's children on each of the d ranks. The operator of a reduce must commute.
 //!
-//! A reduce is the broadcast in reverse. Nothing delays the leaves of a tree, and an interface sends few messages at a
-//! time, in posting order: a rank that posts all chunks of the trees in which it is a leaf delays those of its other
-//! trees. So a leaf sends a chunk no earlier than the reversed broadcast would, by the chunks that the rank's other
-//! trees have sent.
+//! A reduce is the broadcast in reverse. Leaves of a tree wait for no message, and an interface sends few messages at a
+//! time, in posting order: all chunks of the trees in which a rank is a leaf, posted at once, would delay its other
+//! trees. So a leaf sends a chunk no earlier than in the reversed broadcast, measured by the chunks of the rank's other
+//! trees.
 //!
 //! Source: arc-disjoint spanning trees, Edmonds (1973); the trees: [`crate::ranks::torus_trees`] and, of boards that
 //! switches join, [`crate::ranks::board_trees`].
@@ -60,14 +60,14 @@ const INFO: Info = Info {
 
 const MOST_CHUNKS: u32 = 1 << 16;
 const DEFAULT: u32 = 64;
-/// Numbers of chunks that a plan considers, with the least bytes of a chunk and the most instructions of a schedule.
+/// The numbers of chunks that a plan considers; `LEAST_BYTES` and `MOST_INSTRUCTIONS` limit the chunk and the schedule.
 const WORTH: [u32; 6] = [4, 16, 64, 256, 512, 1024];
 const LEAST_BYTES: u64 = 1 << 11;
 const MOST_INSTRUCTIONS: u64 = 1 << 24;
-/// The chunks by which the leaves of a reduce are ahead of their times.
+/// The number of chunks that leaves of a reduce send earlier than in the reversed broadcast.
 const SLACK: u64 = 2;
 
-/// Returns the parent of each rank in each tree; the root is its own.
+/// Returns the parent of each rank in each tree; the root is its own parent.
 fn parents(case: &Case, params: &Params) -> Result<[Vec<u32>; TREES], AlgorithmError> {
     let (rows, columns) = Extents::of_two(INFO.name, case, params)?;
     let on_boards = params.choice(INFO.name, LINES, &[RINGS, SWITCHES])? == SWITCHES;
@@ -77,7 +77,7 @@ fn parents(case: &Case, params: &Params) -> Result<[Vec<u32>; TREES], AlgorithmE
         return Err(AlgorithmError::Unsupported { algorithm: INFO.name, reason });
     };
     let (row, column) = (case.collective.root / columns, case.collective.root % columns);
-    // Boards of two ranks a side keep their ranks together, in one of two orders.
+    // The shift is by whole boards of two ranks per side, swapped for an odd root.
     let along = |at: u32, root: u32, side: u32| {
         if on_boards { ((at + root / 2 * 2) % side) ^ (root % 2) } else { (at + root) % side }
     };
@@ -89,24 +89,25 @@ fn parents(case: &Case, params: &Params) -> Result<[Vec<u32>; TREES], AlgorithmE
     }))
 }
 
-/// Returns the chunks of a quarter of the vector, no more than its elements.
+/// Returns the number of chunks of a quarter of the vector, at most its elements.
 fn chunks(case: &Case, params: &Params) -> Result<u32, AlgorithmError> {
     let given = params.number(INFO.name, CHUNKS, 1..=MOST_CHUNKS)?;
     Ok(given.unwrap_or(DEFAULT).min(case.collective.elements.div_ceil(narrow(TREES)).max(1)))
 }
 
-/// The trees, and the times of their messages.
+/// The trees, with the times of their messages.
 struct Timed<'a> {
     parents: [Vec<u32>; TREES],
-    /// The messages from the root to each rank of each tree, and their time; for a reduce, from the rank to the root.
+    /// For each tree and rank, the number of messages on the path between the root and the rank, and their time.
     ends: [Vec<(u32, f64)>; TREES],
-    /// The time after which each tree takes the next chunk.
+    /// The time between consecutive chunks of a tree.
     period_ns: f64,
     ways: Option<Ways<'a>>,
 }
 
 impl<'a> Timed<'a> {
-    /// Prices messages by the links of a network; elsewhere each one takes the time of a chunk.
+    /// Computes the times of messages by the links of a network; without a network, each message takes 1, the period of
+    /// a chunk.
     fn new(case: &'a Case, params: &Params, chunks: u32) -> Result<Self, AlgorithmError> {
         let (c, parents) = (&case.collective, parents(case, params)?);
         let bytes = case.bytes(c.elements.div_ceil(chunks * narrow::<u32>(TREES)));
@@ -125,8 +126,8 @@ impl<'a> Timed<'a> {
         Ok(Self { parents, ends, period_ns, ways })
     }
 
-    /// Returns the first chunk of a tree in which a rank is a leaf that waits for one of another tree, and the first
-    /// one that is waited for. The difference is the chunks that pass while the trees' times to the root differ.
+    /// Returns `(a, b)`: chunk a + i of the tree `leaf`, in which the rank is a leaf, waits for chunk b + i of the tree
+    /// `other`. The difference is the number of periods by which the trees' times to the root differ.
     fn window(&self, rank: usize, leaf: usize, other: usize) -> (usize, usize) {
         let later = (self.ends[leaf][rank].1 - self.ends[other][rank].1) / self.period_ns;
         let (ahead, behind) = (SLACK + rounded(later), rounded(-later));
@@ -134,7 +135,7 @@ impl<'a> Timed<'a> {
     }
 }
 
-/// Returns the messages from the root to each rank, and their time.
+/// Returns, for each rank, the number of messages from the root to the rank, and their time.
 fn ends(parents: &[u32], root: u32, takes: impl Fn(usize) -> f64) -> Vec<(u32, f64)> {
     let mut known = vec![None; parents.len()];
     known[root as usize] = Some((0, 0.0));
@@ -170,7 +171,7 @@ impl RankAlgorithm for TorusTrees {
         let quarters = Blocks::new(c.elements, narrow(TREES));
         let down = c.kind == Kind::Broadcast;
         let parents = parents(case, params)?;
-        // The instructions of the chunks, by tree and rank.
+        // The instruction of each chunk, by tree and rank.
         let mut made: Vec<Vec<Vec<InstrId>>> = Vec::new();
         let mut leaves: Vec<Vec<bool>> = Vec::new();
         for (lane, parents) in (0..).zip(&parents) {
@@ -236,7 +237,7 @@ impl RankAlgorithm for TorusTrees {
         })
     }
 
-    /// Returns candidates on networks of two dimensions only.
+    /// Returns candidates only on networks with two dimensions.
     fn candidates(&self, case: &Case) -> Vec<Params> {
         let Some(extents) = case.ranks().extents else { return Vec::new() };
         if extents.dims().len() != 2 {

@@ -1,5 +1,6 @@
 //! Binary tree reduce: in round `k` every PE at an odd multiple of 2^k sends to the even multiple before it, for any
-//! number of PEs. A PE's subtree is the interval up to its lowest set bit, cut at the end of the line.
+//! number of PEs. The subtree of PE p is an interval from p, as long as the lowest set bit of p, cut at the end of the
+//! line.
 //!
 //! P = 2^k: T = max(B k, B P k / (2(P-1)) + P-1) + (2 T_R + 1) k. Source: "Near-Optimal Wafer-Scale Reduce",
 //! section 5.3, Lemma 5.3.

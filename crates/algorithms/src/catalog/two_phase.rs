@@ -1,5 +1,5 @@
 //! Two-phase reduce: a chain in each group of S consecutive PEs, then a chain over the groups' first PEs. Groups are
-//! cut from the far end, so the short group holds the root.
+//! counted from the far end, so a shorter group contains the root.
 //!
 //! E = B(2P - G - S) with G = ceil(P/S) > 1, L = P-1, D = S + G - 2, C = 2B (B if S = 1, G = 1 or S = P-1).
 //! Source: "Near-Optimal Wafer-Scale Reduce", section 5.4.
@@ -54,7 +54,7 @@ impl LineTree for TwoPhase {
         Ok(self.sides(0, pes - 1, wavelets, depth_cycles, params)?.right)
     }
 
-    /// `group` refers to the whole line, so a shorter side is one group.
+    /// Returns the sides for one `group` of the whole line; a side with fewer PEs is one group.
     fn sides(&self, left: u32, right: u32, _: u64, _: f64, params: &Params) -> Result<Sides, AlgorithmError> {
         let group = params.number("two-phase", "group", 1..=left + right + 1)?;
         let side = |pes: u32| grouped(pes, group.map_or(pes.isqrt(), |g| g.min(pes)));

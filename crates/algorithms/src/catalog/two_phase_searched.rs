@@ -16,7 +16,7 @@ const INFO: Info = Info {
     ..Info::ON_LINE
 };
 
-/// Returns the group size of least Eq. 1 time, the smallest of equals; 1 if P is at most 2.
+/// Returns the group size of least time by Eq. 1, the smallest if several are equal; 1 if P is at most 2.
 pub fn best_group(pes: u32, wavelets: u64, depth_cycles: f64) -> u32 {
     let (p, b) = (f64::from(pes), wavelets as f64);
     let time = |s: u32| {
@@ -43,11 +43,11 @@ impl LineTree for TwoPhaseSearched {
     }
 }
 
-/// Returns the size of a side's groups, if there was a choice.
+/// Returns the size of a side's groups, if the side has more than two PEs.
 fn group(side: &Side) -> Option<String> {
     let pes = side.len();
     // The last group is full. It starts at the last PE that is not a child of the PE before it; a line without such a
-    // PE is one group beside the root.
+    // PE is the root and one group.
     let start = (1..pes).rev().find(|&i| side.parent(i) != i - 1).unwrap_or(1);
     (pes > 2).then(|| (pes - start).to_string())
 }

@@ -1,21 +1,22 @@
-//! Blocks that travel both ways along every line of PEs: an allgather, a reduce-scatter and an alltoall on a grid.
+//! Two-way: blocks travel in both directions along every line of PEs, in an allgather, a reduce-scatter or an alltoall
+//! on a grid.
 //!
-//! Each PE passes on the blocks that it keeps or adds to, so one operation receives, keeps or adds, and sends. On a
+//! Each PE forwards the blocks that it stores or adds to, so one operation receives, stores or adds, and sends. On a
 //! line of P PEs with blocks of B elements:
 //!
-//! * **allgather**: a PE sends its own block first, then the arriving ones, nearest PE first. P-1 blocks have to enter
-//!   each PE, and its datapath works (P+1) B cycles. The PEs in the middle wait in the first half of the time and work
-//!   for both directions in the second, so long blocks take about P/2 B more.
-//! * **reduce-scatter**: the sum of the farthest PE's block starts first. With long blocks this holds upward only, and
-//!   downward the nearest PE's block starts, so that no PE works for both directions at a time.
-//! * **alltoall**: a PE sends its blocks, nearest PE first, and then relays those of the PEs behind it. The link in the
-//!   middle carries P^2/4 B each way, and its PEs take P^2/2 B operations. With long blocks the PEs of a lane send one
-//!   after the other, which takes 3/4 P^2 B.
+//! * **allgather**: a PE sends its own block first, then the arriving blocks, nearest PE first. P-1 blocks must enter
+//!   each PE, and its datapath works (P+1) B cycles. PEs in the middle wait at first and then work for both directions,
+//!   so long blocks take about P/2 B more.
+//! * **reduce-scatter**: the sum for the farthest PE starts first. With long blocks, downward, the sum for the nearest
+//!   PE starts first, so that no PE works for both directions at a time.
+//! * **alltoall**: a PE sends its blocks, nearest PE first, and then relays the blocks that arrive from farther PEs.
+//!   The link in the middle carries P^2/4 B wavelets in each direction, and its PEs take P^2/2 B operations. With long
+//!   blocks the PEs of one direction send in sequence, which takes 3/4 P^2 B.
 //!
 //! The times are derived in `two_way/model.rs`.
 //!
-//! On a grid the lines are rows and columns one after the other: rows first for allgather and alltoall, columns first
-//! for reduce-scatter.
+//! On a grid the lines are rows and columns in sequence: rows first for allgather and alltoall, columns first for
+//! reduce-scatter.
 
 mod model;
 
@@ -38,11 +39,11 @@ const INFO: Info = Info {
     ..Info::ON_GRID
 };
 
-/// The lanes of a PE: toward higher positions of a line, and toward lower ones.
+/// The lanes of a PE: toward higher positions of a line, and toward lower positions.
 const UP: u32 = 0;
 const DOWN: u32 = 1;
 
-/// Streams between neighbors of a line, indexed by the lower neighbor.
+/// The streams between neighbors of a line, indexed by the lower neighbor.
 struct Links {
     up: Vec<StreamId>,
     down: Vec<StreamId>,
@@ -55,7 +56,7 @@ impl Links {
         Self { up, down: pairs().map(|w| b.stream(w[1], &[w[0]])).collect() }
     }
 
-    /// Returns the streams of a PE: from below and to above, from above and to below.
+    /// Returns the streams of the PE at position `i`: from below, to above, from above, to below.
     fn at(&self, i: usize) -> [Option<Operand>; 4] {
         let of = |streams: &[StreamId], at: Option<usize>| Some(Operand::Stream(*streams.get(at?)?));
         let before = i.checked_sub(1);
@@ -63,8 +64,8 @@ impl Links {
     }
 }
 
-/// Sends blocks of `len` elements from each PE of a line to all others. PE i has its block at `own(i)`, and block k
-/// belongs at `at(k)`.
+/// Sends a block of `len` elements from each PE of a line to all others. PE i has its block at `own(i)`, and stores
+/// block k at `at(k)`.
 fn gather(b: &mut Builder, line: &[NodeId], len: u32, own: &dyn Fn(usize) -> Operand, at: &dyn Fn(usize) -> Operand) {
     let links = Links::new(b, line);
     for (i, &node) in line.iter().enumerate() {
@@ -90,8 +91,8 @@ fn gather(b: &mut Builder, line: &[NodeId], len: u32, own: &dyn Fn(usize) -> Ope
     }
 }
 
-/// Sums blocks of `len` elements over all PEs of a line, block j on PE j. PE i has its block j at `of(i, j)`, and its
-/// sum belongs at `into(i)`. Operands are in the order of the line.
+/// Sums blocks of `len` elements of all PEs of a line, block j on PE j. PE i has its block j at `of(i, j)`, and stores
+/// its sum at `into(i)`. Operands are in the order of the line.
 fn scatter(
     b: &mut Builder,
     line: &[NodeId],
@@ -124,8 +125,8 @@ fn scatter(
     }
 }
 
-/// Sends `pieces` pieces of `len` elements from each PE of a line to each. PE i has a piece for PE j at `of(i, j, _)`,
-/// and a piece of PE k belongs at `at(i, k, _)` on PE i.
+/// Sends `pieces` pieces of `len` elements from each PE of a line to each PE. PE i has piece n for PE j at
+/// `of(i, j, n)`, and stores piece n of PE k at `at(i, k, n)`.
 fn exchange(
     b: &mut Builder,
     line: &[NodeId],
@@ -197,7 +198,7 @@ fn reduce_scatter(b: &mut Builder, case: &Case) {
     let grid = case.grid();
     let len = b.collective().elements;
     let Grid { rows, cols } = grid;
-    // On each PE, its column's sums for the PEs of its row.
+    // The scratch memory of each PE for the sums of its column for the PEs of its row.
     let kept: Vec<u32> = if rows > 1 && cols > 1 {
         (0..b.collective().ranks).map(|pe| b.scratch(NodeId(pe), cols * len)).collect()
     } else {
@@ -231,7 +232,7 @@ fn reduce_scatter(b: &mut Builder, case: &Case) {
 fn alltoall(b: &mut Builder, grid: Grid) {
     let len = b.collective().elements;
     let Grid { rows, cols } = grid;
-    // The blocks of the PEs of a row, ordered by destination row.
+    // The scratch memory of each PE for the blocks of the PEs of its row, ordered by destination row.
     let kept: Vec<u32> = if rows > 1 && cols > 1 {
         (0..b.collective().ranks).map(|pe| b.scratch(NodeId(pe), rows * cols * len)).collect()
     } else {

@@ -1,4 +1,4 @@
-//! X-Y reduce: a reduce along every row to the root's column, then along that column to the root, each by any tree on
+//! X-Y reduce: a reduce along every row to the root's column, then along that column to the root, each with any tree on
 //! a line.
 //!
 //! T = T_x + T_y. Source: "Near-Optimal Wafer-Scale Reduce", section 7.2.
@@ -34,7 +34,7 @@ const INFO: Info = Info {
 
 const DEFAULT: &str = "auto-gen";
 
-/// Reduces over the grid of `case` to `root`, and returns the place of the result.
+/// Emits a reduce over the grid of `case` to `root`, and returns the operand with the result.
 fn emit(b: &mut Builder, case: &Case, root: u32, params: &Params, keep: &mut Keep) -> Result<Operand, AlgorithmError> {
     let grid = case.grid();
     let (root_row, root_col) = grid.row_col(root);

@@ -1,4 +1,4 @@
-//! An allreduce along every row, then along every column, each by a ring or by a reduce and a flood.
+//! X-Y allreduce: an allreduce along every row, then along every column, each with a ring or with a reduce and a flood.
 //!
 //! T = T_x + T_y. Source: "Near-Optimal Wafer-Scale Reduce", section 7.4 (first way).
 
@@ -35,7 +35,8 @@ struct Axis {
     param: &'static str,
     ring: [&'static str; 2],
     tree: [&'static str; 2],
-    /// First color of the reduce. Both floods share color 2: every router switches from one to the other.
+    /// The first color of the reduce. The floods of both dimensions have color 2: every router switches from the first
+    /// flood to the second.
     color: u8,
 }
 
@@ -53,7 +54,7 @@ fn is_ring(axis: &Axis, params: &Params) -> bool {
     params.get(axis.param) == Some(RING)
 }
 
-/// Returns the tree of an axis without a ring.
+/// Returns the tree that the parameters name for an axis without a ring.
 fn tree(axis: &Axis, params: &Params) -> Result<&'static dyn LineTree, AlgorithmError> {
     line_param(INFO.name, axis.param, "auto-gen", &[RING], params)
 }
@@ -125,7 +126,7 @@ impl Algorithm for XYAllreduce {
             emit_line(&mut b, case, &AXES[0], &row, Operand::In, &mut keep, params)?;
         }
         if AXES.iter().any(|axis| is_ring(axis, params)) {
-            // A ring has two lanes, and both dimensions write the output.
+            // The lanes are joined because a ring has two, and both dimensions write the output.
             b.join_lanes();
         }
         if grid.rows > 1 {

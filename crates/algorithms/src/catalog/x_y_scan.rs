@@ -1,9 +1,9 @@
-//! Scan over the PEs of a grid, row by row: each row adds up from its first PE to its last, the last column adds up the
-//! rows, and the sum of the rows above is flooded along each row.
+//! X-Y scan: a scan over the PEs of a grid, row by row. Each row adds up from its first PE to its last, the last column
+//! adds up the rows, and the sum of the rows above is flooded along each row.
 //!
 //! A PE of a row adds its vector to the sum that arrives, keeps the result and sends it on. The last PE of a row sends
-//! the sum of all rows so far to all PEs of the next row at once; the last of these sends its own sum on. T = 2 B + (2
-//! T_R + 2) (M + N - 2) + N about, and on a line B + (2 T_R + 2) (P-1).
+//! the sum of all rows so far to all PEs of the next row, whose last PE continues. T is about 2 B + (2 T_R + 2) (M +
+//! N - 2) + N, and on a line B + (2 T_R + 2) (P-1).
 
 use unisono_base::NodeId;
 use unisono_collective::Kind;

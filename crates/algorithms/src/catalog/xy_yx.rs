@@ -1,6 +1,6 @@
-//! XY/YX halves: half the vector goes along the rows and then column 0, the other half along the columns and then
-//! row 0. Each line uses the best tree in which a PE has at most two children, and a PE takes its children element by
-//! element.
+//! XY/YX halves: half of the vector goes along the rows and then along column 0, the other half along the columns and
+//! then along row 0. Each line uses the best tree with at most two children, from which a PE receives alternately,
+//! element by element.
 //!
 //! It suits short vectors, whose time is mostly depth. Source: this project; the paper leaves 2D open (section 7.5).
 
@@ -24,10 +24,11 @@ const INFO: Info = Info {
     ..Info::ON_GRID
 };
 
-/// Two children of a row and two of a column in each half fill the eight input queues of the root.
+/// The most children of a PE in a line: in both halves, two in a row and two in a column use the root's eight input
+/// queues.
 const CHILDREN: u32 = 2;
 
-/// Builds rows by one tree, then column 0 by another.
+/// Builds the tree of one half: one tree along all rows, then another along column 0.
 fn tree(v: View, case: &Case) -> Tree {
     let half = case.wavelets().div_ceil(2);
     let side = |pes: u32| within(pes, half, case.depth_cycles(), CHILDREN);

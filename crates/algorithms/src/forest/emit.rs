@@ -1,4 +1,4 @@
-//! Writes the instructions of a reduce over several trees.
+//! Emits the instructions of a reduce over several trees.
 
 use unisono_base::{NodeId, Span, StreamId, interrupt::poll, narrow, rounded};
 use unisono_collective::Kind;
@@ -8,19 +8,19 @@ use unisono_schedule::{Builder, Operand};
 use super::{Tree, View, Ways};
 use crate::{AlgorithmError, Case, Param, Params};
 
-/// Returns the share of each of `trees` in a vector; lengths differ by one element at most.
+/// Returns the part of a vector for each of `trees` trees; lengths differ by at most one element.
 pub fn shares(elements: u32, trees: u32) -> Vec<Span> {
     let (size, larger) = (elements / trees, elements % trees);
     let share = |t: u32| Span::new(t * size + t.min(larger), size + u32::from(t < larger));
     (0..trees).map(share).collect()
 }
 
-/// Returns the trees whose shares are not empty, with their shares.
+/// Returns the trees whose parts of the vector are not empty, each with its part.
 pub(super) fn loaded<'a>(case: &Case, trees: &'a [Tree]) -> impl Iterator<Item = (&'a Tree, Span)> {
     trees.iter().zip(shares(case.collective.elements, narrow(trees.len()))).filter(|(_, share)| !share.is_empty())
 }
 
-/// Emits a reduce of the inputs to the output of the root; streams are in the order of the trees' edges.
+/// Emits a reduce of the inputs to the output of the root; streams have the order of the trees' edges.
 fn emit(b: &mut Builder, case: &Case, trees: &[Tree]) {
     for (lane, (tree, share)) in loaded(case, trees).enumerate() {
         let mut streams = vec![None; tree.0.len()];
@@ -38,11 +38,11 @@ fn emit(b: &mut Builder, case: &Case, trees: &[Tree]) {
     }
 }
 
-/// Checks that several trees can run at once: a reduce over a grid by an operator that commutes, with the root in a
-/// corner if `corner`.
+/// Checks that trees can run concurrently: in a reduce over a grid with an operator that commutes, and with the root in
+/// a corner if `corner`.
 ///
 /// # Errors
-/// The reason for the refusal.
+/// Returns an error if the trees cannot run, with the reason.
 pub fn supports(algorithm: &'static str, case: &Case, corner: bool) -> Result<(), AlgorithmError> {
     let no = |reason: String| Err(AlgorithmError::Unsupported { algorithm, reason });
     let (c, grid) = (case.collective, case.grid());
@@ -59,24 +59,24 @@ pub fn supports(algorithm: &'static str, case: &Case, corner: bool) -> Result<()
     Ok(())
 }
 
-/// The number of elements that a PE takes from a child before the next child.
+/// The parameter with the number of elements that a PE receives from one child before it receives from the next child.
 pub const CHUNK: Param = Param {
     name: "chunk",
     values: "elements taken from one child before the next, from 1; the length or more is vector after vector (default: 1)",
 };
 
-/// Reads [`CHUNK`].
+/// Returns the value of [`CHUNK`], by default 1.
 ///
 /// # Errors
-/// A value that is not a number of elements.
+/// Returns an error if the value is not a number of elements.
 pub fn chunk(algorithm: &'static str, params: &Params) -> Result<u32, AlgorithmError> {
     Ok(params.number(algorithm, CHUNK.name, 1..=u32::MAX)?.unwrap_or(1))
 }
 
-/// Builds the reduce over `trees`, placed.
+/// Builds the reduce over `trees`, with its placement.
 ///
 /// # Errors
-/// The tables cannot hold the schedule.
+/// Returns an error if the tables cannot hold the schedule.
 pub fn build(case: &Case, trees: &[Tree], chunk: u32) -> Result<Placed, AlgorithmError> {
     let mut b = Builder::new(case.collective);
     b.phase("reduce");
@@ -91,7 +91,7 @@ pub fn build(case: &Case, trees: &[Tree], chunk: u32) -> Result<Placed, Algorith
     Ok(Placed::on_grid(schedule, placement))
 }
 
-/// Returns 2 T_R + 1 as a whole number.
+/// Returns 2 T_R + 1 as a whole number of cycles, at least 1.
 pub(crate) fn depth_cycles(case: &Case) -> u32 {
     u32::try_from(rounded(case.depth_cycles().floor())).unwrap_or(u32::MAX).max(1)
 }
@@ -101,13 +101,12 @@ pub fn most_children(trees: &[Tree]) -> u16 {
     sums(trees, |children| children)
 }
 
-/// Returns the cycles that the busiest PE needs for one element of every tree; leaves that send faster only fill
-/// queues.
+/// Returns the cycles of the busiest PE for one element of every tree; leaves that send faster only fill queues.
 pub(super) fn pace(trees: &[Tree]) -> u16 {
     sums(trees, |children| children.max(1)).max(1)
 }
 
-/// Returns the largest sum over a PE's trees of `of` of its number of children.
+/// Returns the largest value, of all PEs, of the sum over all trees of `of(number of the PE's children)`.
 fn sums(trees: &[Tree], of: impl Fn(u16) -> u16) -> u16 {
     let mut sums = vec![0u16; trees.first().map_or(0, |t| t.0.len())];
     for tree in trees {

@@ -9,37 +9,36 @@ use super::{
 };
 use crate::Case;
 
-/// Returns the elementary steps of [`estimate`] for `trees` trees: paths of edges and orders of children. Measured on
-/// up to 757 x 996 PEs.
+/// Returns the elementary steps of [`estimate`] for `trees` trees, measured on up to 757 x 996 PEs.
 pub fn estimate_steps(case: &Case, trees: u32) -> u128 {
     const A_PE: u128 = 1000;
     A_PE * u128::from(trees) * u128::from(case.grid().count())
 }
 
-/// Returns the cycles by which a chunk delays a child's parent, 1 for a chunk of one element; see [`estimate`].
+/// Returns the cycles that a chunk of a child takes at its parent, 1 for a chunk of one element; see [`estimate`].
 fn chunk_cycles(chunk: u32, trees: u32) -> u32 {
     let more = u64::from(chunk.saturating_sub(1)) * u64::from(2 * trees - 1) / u64::from(trees);
     u32::try_from(more + 1).unwrap_or(u32::MAX)
 }
 
-/// Returns the idle cycles of the busiest datapath. Two trees there take turns that repeat. Of more trees, one waits
-/// for an element that the others do not have either, in one of three rounds of all trees. In simulations a round is
-/// one cycle longer in 1 of 2.9 to 3.3 rounds for four k-d trees on 16 x 16 and 32 x 32 PEs with 1024 to 4096 elements,
-/// in 1 of 2.4 to 3.0 for quad-chain on 8 x 8 to 32 x 32 PEs, and never for two trees.
+/// Returns the idle cycles of the busiest datapath. The lanes of two trees have none. With more trees, the datapath has
+/// no element for one cycle in one of three rounds of all trees. In simulations a round is one cycle longer in 1 of 2.9
+/// to 3.3 rounds for four k-d trees on 16 x 16 and 32 x 32 PEs with 1024 to 4096 elements, in 1 of 2.4 to 3.0 for
+/// quad-chain on 8 x 8 to 32 x 32 PEs, and never for two trees.
 fn lost_turns(case: &Case, trees: &[Tree]) -> f64 {
     let rounds = loaded(case, trees).map(|(_, share)| share.len).max().unwrap_or(0);
     if trees.len() > 2 { f64::from(rounds) / 3.0 } else { 0.0 }
 }
 
-/// Returns the terms, with the time of the slowest path. Near PEs may be many messages away and far ones few, so the
-/// most hops and the most messages need not be on one path. T is the time of the root's first element, plus the time
-/// that the busiest PE needs for all others. If few links carry more than that, their streams do not all run at the
-/// same time: half of the excess counts, as in simulations up to 256 x 256.
+/// Returns the terms, with the time of the slowest path. Near PEs may be many messages away and far PEs few, so the
+/// most hops and the most messages need not be on one path. The time is that of the root's first element, plus the
+/// busiest PE's work on all others. If links carry more wavelets than this work, half of the excess counts, as in
+/// simulations up to 256 x 256.
 ///
-/// A PE that takes chunks of c elements takes c elements of each child except the last before it sends. They occupy its
-/// datapath for c cycles, which the lanes of the other trees need too. With T trees those lanes are assumed to get 1 -
-/// 1/T as many cycles, a factor fitted to two simulated trees on 64 x 64 PEs, so each level waits (c - 1) (2 - 1/T)
-/// cycles longer for such a child.
+/// A PE with chunks of c elements receives c elements of each child except the last before it sends. Each chunk
+/// occupies its datapath for c cycles, which the lanes of the other trees need too. With T trees those lanes are
+/// assumed to get 1 - 1/T as many cycles, a factor fitted to two simulated trees on 64 x 64 PEs, so each level waits
+/// (c - 1) (2 - 1/T) cycles longer for such a child.
 pub fn estimate(case: &Case, trees: &[Tree], chunk: u32) -> Estimate {
     let pes: usize = narrow(case.grid().count());
     let ways = Ways::of(case, trees);

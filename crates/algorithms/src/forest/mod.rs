@@ -1,8 +1,8 @@
-//! Reduces over several trees at once, each with a share of the vector. A PE runs every tree in a lane of its own and
-//! takes its children element by element, or in chunks of `chunk` elements.
+//! Reduces over several concurrent trees, each for a part of the vector. A PE has a lane for each tree and receives
+//! from its children alternately, element by element or in chunks of `chunk` elements.
 //!
-//! Every edge goes along the row first or along the column first, chosen so that no link carries much more than the
-//! others. Lowering gives every edge its own color along its path, so no router ever switches.
+//! Every edge goes along the row first or along the column first, chosen so that no link carries much more than other
+//! links. Lowering gives every edge its own color along its path, so no router switches.
 
 mod emit;
 mod estimate;

@@ -1,9 +1,9 @@
-//! Chooses the paths of all edges so that no link carries much more than the others.
+//! Chooses the paths of all edges so that no link carries much more than other links.
 //!
 //! First every edge goes along its row or its column first: a local search lowers the sum of the eighth powers of all
 //! link loads, which is close to the largest load and still reflects every change. A link with more streams than the
-//! busiest PE has operations would set the pace, so the edges across it are then led around it; with four trees, also
-//! if it has as many.
+//! busiest PE has operations would limit the rate, so edges are then rerouted around such links, with four trees also
+//! around links with equally many.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
@@ -20,13 +20,13 @@ use super::{
 };
 use crate::Case;
 
-/// The paths of all edges of a forest, in the order of its streams. A link is its first PE times four plus its
-/// direction.
+/// The paths of all edges of a forest, in the order of its streams. The index of a link is the PE that it leaves times
+/// four, plus its direction.
 pub struct Ways {
     grid: Grid,
     edges: Vec<Edge>,
     columns_first: Vec<bool>,
-    /// Links of edges that are led around others; empty for all other edges.
+    /// The links of each edge that was rerouted; empty for other edges.
     around: Vec<Vec<usize>>,
 }
 
@@ -50,7 +50,7 @@ impl Ways {
         }
     }
 
-    /// Returns the route of each edge that does not simply go along its row first.
+    /// Returns the route of each edge that is not [`Route::Xy`].
     pub fn routes(&self) -> impl Iterator<Item = (usize, Route)> {
         (0..self.edges.len()).filter_map(|edge| {
             let around = &self.around[edge];
@@ -59,14 +59,14 @@ impl Ways {
         })
     }
 
-    /// Leads edges around links with more than `most` streams, and around routers with more than [`ROUTER`]. Links and
-    /// routers that stay too full get more expensive from pass to pass, for all edges, until only edges without another
-    /// path use them (the negotiation of McMurchie and Ebeling, "PathFinder", FPGA 1995).
+    /// Reroutes edges around links with more than `most` streams, and around routers with more than [`ROUTER`]. Links
+    /// and routers that remain too full become more expensive with each pass, for all edges, until only edges without
+    /// another path use them (the negotiation of McMurchie and Ebeling, "PathFinder", FPGA 1995).
     fn relieve(&mut self, links: Vec<u16>, most: u16) {
         let pes = links.len() / 4;
         let (mut loads, mut dear) = (links, vec![0u32; 5 * pes]);
-        // Routers follow all links. An edge must end in its last router, so only edges that pass or start there are
-        // counted.
+        // The loads of routers follow those of all links. Only edges that cross or start at a router count, because the
+        // end of an edge cannot change.
         loads.resize(5 * pes, 0);
         for edge in 0..self.edges.len() {
             poll();
@@ -98,26 +98,27 @@ impl Ways {
     }
 }
 
-/// Returns the turns of a round of `trees` trees in which a link stays free. Streams of four trees wait for each other
-/// at links that are busy in every cycle: with a spare turn, four slack trees on 112 x 112 PEs take 1006 cycles for 512
-/// elements instead of 1069, and 488 for 128 instead of 496.
+/// Returns the cycles of each round of one element of every tree in which a link must stay free. Streams of four trees
+/// wait for each other at links that are busy in every cycle: with a free cycle, four slack trees on 112 x 112 PEs take
+/// 1006 cycles for 512 elements instead of 1069, and 488 for 128 elements instead of 496.
 pub fn spare_turns(trees: u32) -> u32 {
     u32::from(trees > 3)
 }
 
-/// Hops by which a path may leave the rectangle between its ends; more does not help.
+/// The hops by which a path may leave the rectangle between its ends; more hops do not help.
 const ROOM: u32 = 4;
 
-/// The most streams that may pass or start at a router; each needs its own color there.
+/// The most streams that may cross or start at a router; each needs its own color there.
 const ROUTER: u16 = 10;
 
-/// The most passes; most links are below their limits after a few.
+/// The most passes of rerouting; most links are below their limits after a few.
 const NEGOTIATIONS: u32 = 16;
 
 /// The most passes over all edges; loads change little after a few.
 const PASSES: u32 = 6;
 
-/// Returns for each edge whether it goes along the column first; `loads` are zero and become the streams on each link.
+/// Returns for each edge whether it goes along the column first. `loads` must be zero, and becomes the number of
+/// streams on each link.
 fn along_columns_first(grid: Grid, edges: &[Edge], loads: &mut [u16]) -> Vec<bool> {
     let mut columns = vec![false; edges.len()];
     for &edge in edges {
@@ -153,7 +154,7 @@ fn along_columns_first(grid: Grid, edges: &[Edge], loads: &mut [u16]) -> Vec<boo
     columns
 }
 
-/// Calls `visit` with every link of an edge that turns at most once.
+/// Calls `visit` with every link of an edge's path that turns at most once.
 pub fn links(grid: Grid, edge: Edge, columns_first: bool, mut visit: impl FnMut(usize)) {
     let ((r0, c0), (r1, c1)) = (grid.row_col(edge.from), grid.row_col(edge.to));
     let mut leg = |row: u32, col: u32, direction: Direction, hops: u32| {
@@ -176,7 +177,7 @@ pub fn links(grid: Grid, edge: Edge, columns_first: bool, mut visit: impl FnMut(
     }
 }
 
-/// Returns the path of least cost as links from its start (A*); `cost` is at least one a hop.
+/// Returns the links of the path of least cost, from its start (A*); each hop costs at least one.
 fn cheapest(grid: Grid, edge: Edge, cost: impl Fn(usize) -> u32) -> Vec<usize> {
     let ((r0, c0), (r1, c1)) = (grid.row_col(edge.from), grid.row_col(edge.to));
     let (top, left) = (r0.min(r1).saturating_sub(ROOM), c0.min(c1).saturating_sub(ROOM));
@@ -187,7 +188,7 @@ fn cheapest(grid: Grid, edge: Edge, cost: impl Fn(usize) -> u32) -> Vec<usize> {
         let inside = (top..=bottom).contains(&r) && (left..=right).contains(&c);
         inside.then(|| ((r - top) * (right - left + 1) + c - left) as usize)
     };
-    // The least cost of each place so far, and the link that leads to it.
+    // The least cost found for each PE of the rectangle, and the link by which the path reaches the PE.
     let mut least = vec![(u32::MAX, usize::MAX); ((bottom - top + 1) * (right - left + 1)) as usize];
     let mut todo = BinaryHeap::from([(Reverse(0), 0, edge.from)]);
     while let Some((_, spent, pe)) = todo.pop() {

@@ -1,9 +1,9 @@
-//! One tree of a forest: its edges and their times.
+//! One tree of a forest on a grid: its edges and the times of its elements.
 
 use unisono_base::interrupt::poll;
 use unisono_machine::Grid;
 
-/// The parent of each PE; the root is its own.
+/// A tree over PEs: the parent of each PE; the root is its own parent.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Tree(pub Vec<u32>);
 
@@ -37,8 +37,8 @@ impl Tree {
         order
     }
 
-    /// Returns the children of each PE in the order in which their first elements arrive, without contention. In this
-    /// order a PE adds elements that have arrived while it waits for the last.
+    /// Returns the children of each PE in the order in which their first elements would arrive without contention. In
+    /// this order a PE adds the elements of earlier children while it waits for the last.
     pub fn children_by_arrival(&self, grid: Grid, depth_cycles: u32) -> Vec<Vec<u32>> {
         let mut children = self.children();
         let mut ready = vec![0; self.0.len()];
@@ -52,9 +52,9 @@ impl Tree {
         children
     }
 
-    /// Returns the largest cycles to the end of the first element, hops, and messages of a path to the root. `children`
-    /// are in the order in which PEs take them; each takes `chunk` cycles except the last. `hops` are those of the edge
-    /// to a PE's parent.
+    /// Returns three maxima over all paths to the root: the cycles until the root has the first element, the hops, and
+    /// the messages. `children` are in the order of receipt; each except the last takes `chunk` cycles. `hops(pe)` are
+    /// those from a PE to its parent.
     pub fn latency(
         &self,
         children: &[Vec<u32>],

@@ -5,12 +5,12 @@ use unisono_lower::Placed;
 use super::{Tree, build, chunk, estimate, estimate_steps, supports};
 use crate::{Algorithm, AlgorithmError, Case, Info, Params, Profile, Size};
 
-/// Trees over a grid, each with a share of the vector.
+/// An algorithm that reduces over several trees of a grid, each for a part of the vector.
 pub trait GridTrees: Sync {
     /// Returns the facts of the algorithm, with [`super::CHUNK`] among its parameters.
     fn info(&self) -> &'static Info;
 
-    /// Returns whether the root has to be in a corner.
+    /// Returns whether the root must be in a corner.
     fn needs_corner(&self) -> bool {
         true
     }
@@ -18,27 +18,27 @@ pub trait GridTrees: Sync {
     /// Returns the number of trees.
     ///
     /// # Errors
-    /// A parameter that does not fit.
+    /// Returns an error if a parameter is not accepted.
     fn count(&self, case: &Case, params: &Params) -> Result<u32, AlgorithmError>;
 
-    /// Returns the trees of a case that is supported.
+    /// Returns the trees for a case that is supported.
     ///
     /// # Errors
-    /// A parameter that does not fit.
+    /// Returns an error if a parameter is not accepted.
     fn trees(&self, case: &Case, params: &Params) -> Result<Vec<Tree>, AlgorithmError>;
 
-    /// Returns the elementary steps of [`Self::trees`], if they are more than those of the estimate.
+    /// Returns the elementary steps of [`Self::trees`]; 0 if they are fewer than those of the estimate.
     fn growth_steps(&self, _case: &Case, _params: &Params) -> u128 {
         0
     }
 
-    /// Returns the parameters that are ranked on a grid that is no line.
+    /// Returns the parameters that a plan ranks on a grid with several rows and columns.
     fn candidates(&self, _case: &Case) -> Vec<Params> {
         vec![Params::new()]
     }
 }
 
-/// Trees over a grid as an [`Algorithm`].
+/// A wrapper that makes [`GridTrees`] an [`Algorithm`].
 pub struct Over<T>(pub T);
 
 impl<T: GridTrees> Algorithm for Over<T> {

@@ -1,4 +1,4 @@
-//! Writes the instructions of reduces and broadcasts on lines of PEs.
+//! Emits the instructions of reduces and broadcasts on lines of PEs.
 
 use unisono_base::{NodeId, StreamId, narrow};
 use unisono_lower::{ANY_COLOR, GridPlacement};
@@ -7,8 +7,8 @@ use unisono_schedule::{Builder, Operand, Schedule};
 
 use super::Sides;
 
-/// State that the phases of one algorithm share: the scratch memory of each PE for a partial result, and the colors of
-/// the streams made so far.
+/// The state that phases of one algorithm share: the scratch memory of each PE for a partial result, and the colors of
+/// the streams that exist.
 #[derive(Default)]
 pub struct Keep {
     scratch: Vec<Option<u32>>,
@@ -16,7 +16,7 @@ pub struct Keep {
 }
 
 impl Keep {
-    /// Continues after a schedule that was placed already; its scratch memory is not reused.
+    /// Returns the state after a schedule with `placement`, whose scratch memory is not reused.
     pub fn resume(placement: &GridPlacement) -> Self {
         Self { scratch: Vec::new(), colors: placement.colors.clone() }
     }
@@ -29,7 +29,7 @@ impl Keep {
         stream
     }
 
-    /// Returns the placement of the finished schedule on a grid.
+    /// Returns the placement of the complete schedule on a grid.
     pub fn placement(self, grid: Grid, schedule: &Schedule) -> GridPlacement {
         let mut colors = self.colors;
         if !colors.is_empty() {
@@ -38,8 +38,8 @@ impl Keep {
         GridPlacement::new(grid).with_colors(schedule, colors)
     }
 
-    /// Returns the memory of `node` for a vector of `elements`: its output if it has one of that size, else scratch
-    /// memory.
+    /// Returns the memory of `node` for a vector of `elements` elements: its output if that is large enough, else
+    /// scratch memory.
     fn place(&mut self, b: &mut Builder, node: NodeId, elements: u32) -> Operand {
         if b.collective().output_len(node.0) >= elements {
             return Operand::Out(0);
@@ -52,17 +52,17 @@ impl Keep {
     }
 }
 
-/// Returns the contribution of a PE that starts from its input.
+/// Returns the operand with the contribution of a PE: its input.
 pub fn own_input(_: NodeId) -> Operand {
     Operand::In(0)
 }
 
-/// Emits a reduce of the vectors `own` to the root of the line, and returns the place of the result.
+/// Emits a reduce of the vectors `own` to the root of the line, and returns the operand with the result.
 ///
-/// `line` lists the PEs, and the root is PE `sides.left.len() - 1` of it. Operands are in the order of the line, so
-/// operators need not commute: a PE holds an interval of the line at any time, and nearest children come first. Streams
-/// take the colors `color` and `color + 1` by the parity of the depth, so that incoming and outgoing streams of a PE
-/// never share a route.
+/// `line` lists the PEs; the root has the index `sides.left.len() - 1`. Operands keep the order of the line, so
+/// operators need not commute: partial results are of intervals, and nearest children come first. Streams have the
+/// colors `color` and `color + 1` by the parity of the depth, so that incoming and outgoing streams of a PE have
+/// different colors.
 pub fn reduce(
     b: &mut Builder,
     line: &[NodeId],
@@ -78,7 +78,7 @@ pub fn reduce(
     let mut incoming = Vec::new();
     for (side, nodes, mirrored) in [(&sides.left, &left[..], true), (&sides.right, right, false)] {
         let (first, table) = side.children();
-        // Each PE's stream toward its parent; the root has none.
+        // The stream of each PE toward its parent; the root has none.
         let mut odd = vec![false; nodes.len()];
         let mut up = Vec::with_capacity(nodes.len());
         for i in 1..nodes.len() {
@@ -96,7 +96,7 @@ pub fn reduce(
     accumulate(b, line[root], own(line[root]), &incoming, None, elements, keep)
 }
 
-/// Adds the arriving streams to `own` one after the other, into `last` or into memory; returns the place of the result.
+/// Adds the arriving streams to `own` in sequence, into `last` or into memory; returns the operand with the result.
 fn accumulate(
     b: &mut Builder,
     node: NodeId,
@@ -125,7 +125,7 @@ fn accumulate(
     }
 }
 
-/// Copies a result to the output, unless it is there.
+/// Copies a result to the output, unless it is in the output.
 pub fn copy_to_output(b: &mut Builder, node: NodeId, at: Operand) {
     if at != Operand::Out(0) {
         let elements = b.collective().elements;
@@ -133,7 +133,8 @@ pub fn copy_to_output(b: &mut Builder, node: NodeId, at: Operand) {
     }
 }
 
-/// Floods the vector at `from` on `root` to the outputs of all other nodes, after all lanes of the root have ended.
+/// Emits a flood of the operand `from` of `root` to the outputs of all other nodes, after all lanes of the root have
+/// ended.
 pub fn broadcast(
     b: &mut Builder,
     root: NodeId,
@@ -150,7 +151,7 @@ pub fn broadcast(
     let stream = keep.stream(b, root, &sinks, color);
     let ends = b.lane_ends(root);
     let push = b.combine(root, 0, elements, &[from], &[Operand::Stream(stream)]);
-    // The lane of the push keeps the order itself.
+    // The first end is in the lane of the push, which keeps the order.
     ends.into_iter().skip(1).for_each(|end| b.after(push, end));
     for sink in sinks {
         b.combine(sink, 0, elements, &[Operand::Stream(stream)], &[Operand::Out(0)]);

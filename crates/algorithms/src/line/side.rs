@@ -11,7 +11,7 @@ pub struct Side {
 }
 
 impl Side {
-    /// Creates a tree from each PE's parent; PE 0 is its own.
+    /// Creates a tree from each PE's parent; PE 0 is its own parent.
     pub fn new(parents: Vec<u32>) -> Self {
         debug_assert!(parents.iter().enumerate().skip(1).all(|(i, &p)| (p as usize) < i), "parents lie nearer");
         Self { parents }
@@ -33,7 +33,7 @@ impl Side {
         &self.parents
     }
 
-    /// Returns the children of each PE, nearest first, as ranges of one table.
+    /// Returns `(first, table)`: the children of PE p, nearest first, are `table[first[p]..first[p + 1]]`.
     pub fn children(&self) -> (Vec<u32>, Vec<u32>) {
         let n = self.parents.len();
         let mut first = vec![0u32; n + 1];
@@ -52,8 +52,8 @@ impl Side {
         (first, table)
     }
 
-    /// Returns the children of the root, nearest first, with the cycle in which each has sent its last wavelet and its
-    /// hops; see [`Sides::in_turn`].
+    /// Returns, for each child of the root, nearest first, the cycle in which the child has sent its last wavelet, and
+    /// its hops to the root; see [`Sides::in_turn`].
     fn ends(&self, wavelets: f64, depth_cycles: f64) -> Vec<(f64, f64)> {
         let (first, table) = self.children();
         let mut ends = vec![wavelets; self.parents.len()];
@@ -80,7 +80,7 @@ impl Side {
             children[p as usize] += 1;
             depth[i] = depth[p as usize] + 1;
             s.depth = s.depth.max(depth[i]);
-            // The message crosses the links behind PEs p, p + 1, ..., i - 1.
+            // The message crosses the links between PEs p and p + 1, ..., i - 1 and i.
             load[p as usize] += 1;
             load[i] -= 1;
         }
@@ -95,15 +95,15 @@ impl Side {
     }
 }
 
-/// Returns the cycle in which a PE has processed the last wavelet of its last child. Children are `(end, hops)`: the
-/// last wavelet of a child arrives its hops and 2 T_R + 1 cycles after it was sent, and the vectors take the ramp one
-/// after the other.
+/// Returns the cycle in which a PE has processed the last wavelet of its last child. Children are `(end, hops)`: a
+/// child's last wavelet is sent at `end` and processed its hops and 2 T_R + 1 cycles later, and vectors pass the ramp
+/// in sequence.
 fn taken_in_turn(children: impl IntoIterator<Item = (f64, f64)>, wavelets: f64, depth_cycles: f64) -> f64 {
     let take = |done: f64, (end, hops): (f64, f64)| (done + wavelets).max(end + hops + depth_cycles);
     children.into_iter().fold(0.0, take)
 }
 
-/// Terms of one side for a vector of one wavelet.
+/// The terms of one side for a vector of one wavelet.
 #[derive(Default)]
 struct Scalar {
     energy: u64,
@@ -114,7 +114,7 @@ struct Scalar {
     children: u32,
 }
 
-/// Both sides of a root on a line: `left` extends to the line's first PE, `right` to its last.
+/// The trees on both sides of a root on a line: `left` extends to the line's first PE, `right` to its last.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Sides {
     pub left: Side,
@@ -126,9 +126,9 @@ impl Sides {
         self.left.len() + self.right.len() - 1
     }
 
-    /// Returns the cycles of a reduce in which every PE takes its children one after the other, and the root those to
-    /// its left first; `docs/wafer-model.md` has the recursion for one tree. The two sides work at the same time, so
-    /// the time of a side is hidden while the other side is received.
+    /// Returns the cycles of a reduce in which every PE receives from its children in sequence, and the root from the
+    /// left side first; `docs/wafer-model.md` has the recursion for one tree. Each side proceeds while the root
+    /// receives from the other.
     pub fn in_turn(&self, wavelets: u64, depth_cycles: f64) -> Option<f64> {
         let wavelets = wavelets as f64;
         let children = [&self.left, &self.right].map(|side| side.ends(wavelets, depth_cycles));
@@ -136,8 +136,8 @@ impl Sides {
             .then(|| taken_in_turn(children.into_iter().flatten(), wavelets, depth_cycles))
     }
 
-    /// Returns the cost terms for a vector of `wavelets`. A PE that only sends also does one operation an element; a
-    /// single PE only copies its vector, which no term counts.
+    /// Returns the cost terms for a vector of `wavelets` wavelets. A PE that only sends also does one operation per
+    /// wavelet; a single PE only copies its vector, which no term counts.
     pub fn terms(&self, wavelets: u64) -> Terms {
         let pes = self.count();
         if pes == 1 || wavelets == 0 {

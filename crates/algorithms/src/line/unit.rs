@@ -12,17 +12,17 @@ use crate::{Algorithm, AlgorithmError, Case, Info, Params, Profile};
 pub trait LineTree: Sync {
     fn info(&self) -> &'static Info;
 
-    /// Returns the tree over `pes` PEs with the root as PE 0, for a vector of `wavelets`; one step of depth costs
-    /// `depth_cycles`.
+    /// Returns the tree over `pes` PEs with the root as PE 0, for a vector of `wavelets` wavelets; a message of the
+    /// depth costs `depth_cycles` cycles.
     ///
     /// # Errors
-    /// A parameter that does not fit.
+    /// Returns an error if a parameter is not accepted.
     fn side(&self, pes: u32, wavelets: u64, depth_cycles: f64, params: &Params) -> Result<Side, AlgorithmError>;
 
-    /// Returns both sides of a root that has `left` and `right` PEs beside it.
+    /// Returns both sides of a root with `left` and `right` PEs on its sides.
     ///
     /// # Errors
-    /// A parameter that does not fit.
+    /// Returns an error if a parameter is not accepted.
     fn sides(
         &self,
         left: u32,
@@ -37,18 +37,18 @@ pub trait LineTree: Sync {
         })
     }
 
-    /// Returns a proved time that is sharper than the model's, if there is one.
+    /// Returns a proved time that is more precise than the model's, if there is one.
     fn sharper(&self, _sides: &Sides, _wavelets: u64) -> Option<Sharper> {
         None
     }
 
-    /// Describes choices of the tree that its parameters do not state, in a few words.
+    /// Returns a text, for reports, about choices of the tree that its parameters do not state.
     fn note(&self, _sides: &Sides) -> Option<String> {
         None
     }
 }
 
-/// Returns the sides for a root at `root` of a line of `pes`, for the vector of `case`.
+/// Returns the sides for the root at position `root` of a line of `pes` PEs, for the vector of `case`.
 pub fn line_case(
     tree: &dyn LineTree,
     case: &Case,
@@ -71,7 +71,7 @@ pub fn reduce_estimate(name: &str, tree: &dyn LineTree, sides: &Sides, case: &Ca
 /// Builds the schedule and the placement of a reduce along a line of PEs.
 ///
 /// # Errors
-/// The tables cannot hold the schedule.
+/// Returns an error if the tables cannot hold the schedule.
 pub fn reduce_along(line: &[NodeId], sides: &Sides, case: &Case) -> Result<Placed, AlgorithmError> {
     let mut b = Builder::new(case.collective);
     b.reserve(line.len() + 1, line.len());
@@ -84,7 +84,7 @@ pub fn reduce_along(line: &[NodeId], sides: &Sides, case: &Case) -> Result<Place
     Ok(Placed::on_grid(schedule, placement))
 }
 
-/// The algorithm that reduces along a tree.
+/// The reduce along a [`LineTree`], as an [`Algorithm`].
 pub struct Line<T>(pub T);
 
 impl<T: LineTree> Algorithm for Line<T> {

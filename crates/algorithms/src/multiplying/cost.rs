@@ -2,7 +2,7 @@
 //!
 //! A stage takes alpha_p + sends (alpha_r + n beta) + reduced n gamma, for the messages of n bytes that a rank sends
 //! and reduces (Eq. 3); the stages of a schedule add up. For wrapped schedules this is an upper bound of the simulated
-//! time, because ranks that are set apart run ahead.
+//! time, because ranks that are set apart run ahead of others.
 
 use super::{Stage, Stages};
 use crate::Case;
@@ -10,16 +10,16 @@ use crate::Case;
 /// The prices of a stage, in nanoseconds.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct StagePrices {
-    /// alpha_p: once a stage.
+    /// alpha_p, once per stage.
     pub latency_ns: f64,
-    /// alpha_r + n beta: for every message that a rank sends.
+    /// alpha_r + n beta, for every message that a rank sends.
     pub send_ns: f64,
-    /// n gamma: for every message that a rank reduces.
+    /// n gamma, for every message that a rank reduces.
     pub reduce_ns: f64,
 }
 
 impl StagePrices {
-    /// Returns the prices of a whole vector in a case.
+    /// Returns the prices of messages with the whole vector of a case.
     pub fn of(case: &Case) -> Self {
         let (ranks, bytes) = (case.ranks(), case.bytes(case.collective.elements) as f64);
         Self {
@@ -29,7 +29,7 @@ impl StagePrices {
         }
     }
 
-    /// Returns the cost of a factor's stage.
+    /// Returns the cost of a stage with one factor, in ns.
     pub fn factor_ns(&self, factor: u32) -> f64 {
         self.latency_ns + f64::from(factor - 1) * (self.send_ns + self.reduce_ns)
     }
@@ -51,8 +51,8 @@ impl Stage {
             Stage::Factor { factor } => (factor - 1, factor - 1),
             Stage::Collapse { base, .. } => (1, base - 1),
             Stage::Expand { base, .. } => (base - 1, 0),
-            // A rank that is set apart sends to a whole group, whose members receive its message beside those of each
-            // other.
+            // A rank that is set apart sends to a whole group, whose members receive its message besides their own
+            // messages.
             Stage::Merge { rest, groups, factor } => (factor, factor - 1 + rest.div_ceil(groups)),
             Stage::InverseMerge { rest, groups, factor } => (factor - 1 + rest.div_ceil(groups), factor - 1),
         }

@@ -1,8 +1,8 @@
-//! Lists and counts all schedules of a number of ranks.
+//! Lists and counts all schedules for a number of ranks.
 
 use super::{Stages, Wrap};
 
-/// Numbers of schedules of each kind.
+/// The numbers of factored schedules, of splits and of merges.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Count {
     pub factored: u64,
@@ -10,10 +10,10 @@ pub struct Count {
     pub merge: u64,
 }
 
-/// Returns the numbers of schedules of `ranks`, saturating. One rank has one, without stages.
+/// Returns the numbers of schedules for `ranks` ranks; they saturate. One rank has one schedule, without stages.
 pub fn count(ranks: u32) -> Count {
     let n = ranks as usize;
-    // Ordered factorizations of each number: those of n / f, then the factor f.
+    // The number of ordered factorizations of each number n: for each factor f, those of n / f.
     let mut ways = vec![0u64; n.max(1) + 1];
     ways[1] = 1;
     for part in 1..=n / 2 {
@@ -25,12 +25,13 @@ pub fn count(ranks: u32) -> Count {
     Count {
         factored: if n == 0 { 0 } else { ways[n] },
         split: sum(&mut splits(ranks).map(|(_, inner)| ways[inner as usize])),
-        // A merge needs at least two factors, so the number itself is left out.
+        // A merge needs at least two factors, so the factorization with one factor is subtracted.
         merge: sum(&mut (4..n).map(|inner| ways[inner] - 1)),
     }
 }
 
-/// Returns every schedule of `ranks`: factored, then split, then merge. Their number grows fast; see [`count`].
+/// Returns every schedule for `ranks` ranks: factored schedules, then splits, then merges. Their number grows fast; see
+/// [`count`].
 pub fn list(ranks: u32) -> Vec<Stages> {
     let mut all = Vec::new();
     if ranks > 0 {
@@ -60,7 +61,7 @@ fn splits(ranks: u32) -> impl Iterator<Item = (Wrap, u32)> {
     })
 }
 
-/// Calls `f` with every ordered factorization of `n` into factors from 2 on; for 1 with the empty one.
+/// Calls `f` with every ordered factorization of `n` into factors of at least 2; for 1 with the empty factorization.
 fn factorizations(n: u32, f: &mut impl FnMut(&[u32])) {
     fn go(n: u32, before: &mut Vec<u32>, f: &mut impl FnMut(&[u32])) {
         if n == 1 {

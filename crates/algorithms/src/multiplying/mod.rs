@@ -1,10 +1,10 @@
 //! Recursive multiplying: the language of its schedules, their cost, and the search for the best one.
 //!
-//! In a stage with factor f every rank sends its value to the f - 1 others of its group, back to back; the factors of
-//! all stages multiply to the number of ranks. If that number factors badly, a *split* first collapses groups of ranks
-//! into one and at the end expands them, or a *merge* sets some ranks apart, which send their value to a group in the
-//! first stage and receive the result in the last. Source: Ruefenacht, Bull, Booth: "Generalisation of recursive
-//! doubling for AllReduce: Now with simulation", 2017, with the corrections in `papers/multiplying/errata.md`.
+//! In a stage with factor f every rank sends its value to the f - 1 others of its group; the product of all factors is
+//! the number of ranks. If that has only large factors, a *split* collapses groups of ranks into one rank before and
+//! expands them at the end, or a *merge* sets ranks apart, which send their value to a group in the first stage and
+//! receive the result in the last. Source: Ruefenacht, Bull, Booth: "Generalisation of recursive doubling for
+//! AllReduce: Now with simulation", 2017, with the corrections in `papers/multiplying/errata.md`.
 
 mod cost;
 mod fan_out;

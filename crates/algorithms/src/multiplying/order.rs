@@ -1,11 +1,11 @@
-//! The order of stages. The model gives every order of the plain factors the same cost, but on a machine with levels,
-//! or with ranks that run ahead, the orders differ.
+//! The order of stages. By the model every order of the plain factors has the same cost, but on a machine with levels,
+//! or if ranks run ahead, the times differ.
 
 use std::collections::BTreeMap;
 
 use super::{Stages, Wrap};
 
-/// Returns all orders of the plain factors, each once, in lexicographic order.
+/// Returns the schedules with all orders of the plain factors, each once, in lexicographic order.
 pub fn orders(stages: &Stages) -> impl Iterator<Item = Stages> + use<> {
     let (stages, mut next) = (stages.clone(), Some(stages.factors().to_vec()));
     if let Some(factors) = &mut next {
@@ -18,7 +18,7 @@ pub fn orders(stages: &Stages) -> impl Iterator<Item = Stages> + use<> {
     })
 }
 
-/// Returns the next order of a list, if there is one.
+/// Returns the next order of a list in lexicographic order, if there is one.
 fn after(factors: &[u32]) -> Option<Vec<u32>> {
     let mut factors = factors.to_vec();
     let rise = factors.windows(2).rposition(|pair| pair[0] < pair[1])?;
@@ -28,10 +28,10 @@ fn after(factors: &[u32]) -> Option<Vec<u32>> {
     Some(factors)
 }
 
-/// Returns the schedule of least `cost`, for example by a simulator, with its cost; of equals the first.
+/// Returns the schedule of least `cost`, for example the time of a simulator, with its cost; of equal costs the first.
 ///
 /// # Errors
-/// The first error of `cost`.
+/// Returns the first error of `cost`.
 pub fn best_of<E>(
     schedules: impl IntoIterator<Item = Stages>,
     mut cost: impl FnMut(&Stages) -> Result<f64, E>,
@@ -46,11 +46,11 @@ pub fn best_of<E>(
     Ok(best)
 }
 
-/// Reorders the stages so that early ones stay inside nodes of `node_ranks` consecutive ranks: the plain factors with
-/// the largest product that divides a node come first (section 8 of the paper proposes this for ARCHER). A stage
-/// exchanges inside blocks of ranks, whose size is the product of the factors up to its own, and a block whose size
-/// divides a node is inside one. This is exact for factored schedules and for splits of all ranks; other wraps shift
-/// ranks, so a few blocks straddle nodes.
+/// Reorders the stages so that early stages stay inside nodes of `node_ranks` consecutive ranks: the plain factors with
+/// the largest product that divides `node_ranks` come first (section 8 of the paper proposes this for ARCHER). A stage
+/// exchanges inside blocks of ranks, as large as the product of the factors up to its own, and a block whose size
+/// divides `node_ranks` is inside a node. This is exact for factored schedules and splits of all ranks; other wraps
+/// shift a few blocks across nodes.
 pub fn within_nodes(stages: &Stages, node_ranks: u32) -> Stages {
     let factors = stages.factors();
     let block = match stages.wrap() {
@@ -58,7 +58,7 @@ pub fn within_nodes(stages: &Stages, node_ranks: u32) -> Stages {
         Wrap::Split { base, .. } => base,
         Wrap::Merge { first, .. } => first,
     };
-    // One choice of factors, as bits, for each product that divides a node. A schedule has at most 31 factors.
+    // For each product that divides a node, one set of factors, as bits. A schedule has at most 31 factors.
     let mut chosen: BTreeMap<u32, u32> = BTreeMap::from([(block, 0)]);
     for (at, &factor) in factors.iter().enumerate() {
         let longer = chosen.iter().filter_map(|(product, bits)| Some((product.checked_mul(factor)?, bits | 1 << at)));

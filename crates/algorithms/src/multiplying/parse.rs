@@ -5,10 +5,10 @@ use super::{Stage, Stages, StagesError, Wrap};
 const ACCEPTED: &str = "aB, cTmB, eTmB, mRgGaB and nRgGaB with whole numbers, such as a8, c6m2 or m1g2a3";
 
 impl Stages {
-    /// Parses a schedule.
+    /// Parses a schedule for `ranks` ranks.
     ///
     /// # Errors
-    /// The text is not a schedule, or does not fit the ranks.
+    /// Returns an error if the text is not a schedule, or is not one of `ranks` ranks.
     pub fn parse(text: &str, ranks: u32) -> Result<Self, StagesError> {
         read(text, ranks).map_err(|why| StagesError { schedule: text.to_owned(), ranks, why })
     }
@@ -16,7 +16,7 @@ impl Stages {
 
 fn read(text: &str, ranks: u32) -> Result<Stages, String> {
     let mut stages = Vec::new();
-    // The schedule of one rank is the empty text.
+    // The text of the schedule for one rank is empty.
     for word in text.split(',').filter(|_| !text.is_empty()) {
         let stage = stage(word);
         stages.push(stage.ok_or_else(|| format!("stage {} is '{word}'; accepted are {ACCEPTED}", stages.len() + 1))?);
@@ -42,7 +42,7 @@ fn read(text: &str, ranks: u32) -> Result<Stages, String> {
         factors.push(factor);
     }
     let made = Stages::new(ranks, wrap, factors).map_err(|e| e.why)?;
-    // The two stages of a wrap repeat some numbers, such as the ranks that are set apart; all must agree.
+    // The two stages of a wrap state some numbers twice, such as the ranks that are set apart; both must be equal.
     for (at, (written, meant)) in stages.iter().zip(made.iter()).enumerate() {
         if *written != meant {
             return Err(format!("stage {} is '{written}'; accepted there is {meant}", at + 1));
@@ -51,10 +51,10 @@ fn read(text: &str, ranks: u32) -> Result<Stages, String> {
     Ok(made)
 }
 
-/// Reads a stage; `None` if the word has none of the five forms.
+/// Parses a stage; `None` if the word does not have one of the five notations.
 fn stage(word: &str) -> Option<Stage> {
     let number = |text: &str| -> Option<u32> {
-        // No signs, spaces or leading zeros, so that a parsed schedule prints as the same text.
+        // Signs, spaces and leading zeros are refused, so that a parsed schedule prints as the same text.
         let plain = text.bytes().all(|b| b.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
         if plain { text.parse().ok() } else { None }
     };

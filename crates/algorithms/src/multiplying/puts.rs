@@ -1,23 +1,23 @@
-//! Messages of each stage, and their order.
+//! The messages of each stage, and the order in which a rank sends them.
 //!
-//! Algorithms 2 to 6 of the paper, with its errors corrected (`papers/multiplying/errata.md`). Ranks in the middle of a
-//! schedule are *virtual*: the ranks that take part, numbered without gaps in the order of their real ranks. Ranks
-//! reduce in ascending order of ranks, which puts the ranks that are set apart first. So all members of a group
-//! evaluate the same expression, and operands stay in the order of ranks if groups hold consecutive ranks.
+//! Algorithms 2 to 6 of the paper, with its errors corrected (`papers/multiplying/errata.md`). In the middle of a
+//! schedule ranks are *virtual*: the ranks that take part, numbered without gaps in the order of their real ranks. A
+//! rank reduces in ascending order of senders, ranks that are set apart first. So all members of a group evaluate the
+//! same expression, and operands keep their order if groups are consecutive ranks.
 
 use super::{Stage, Stages, Wrap};
 
-/// One stage of a schedule, with its position in the schedule.
+/// One stage of a schedule, with the state of the ranks before it.
 #[derive(Clone, Copy, Debug)]
 pub struct Running {
     pub stage: Stage,
     wrap: Wrap,
-    /// Consecutive virtual ranks that hold the same value before this stage (the paper's `stage_mask`).
+    /// The number of consecutive virtual ranks with the same value before this stage (the paper's `stage_mask`).
     same: u32,
 }
 
 impl Stages {
-    /// Returns the stages with the state that the stages before have made.
+    /// Returns the stages in order, each with the state after the stages before it.
     pub fn run(&self) -> impl Iterator<Item = Running> + '_ {
         let mut same = 1;
         self.iter().map(move |stage| {
@@ -65,8 +65,8 @@ impl Running {
         }
     }
 
-    /// Returns whether arrivals replace the rank's own value instead of being reduced with it: an expand sends the
-    /// whole result, and at the end of a merge the members of a group together do so.
+    /// Returns whether arrivals replace the rank's own value instead of being reduced with it: in an expand, and for
+    /// ranks set apart at the end of a merge.
     pub fn replaces(&self, rank: u32) -> bool {
         match self.stage {
             Stage::Expand { .. } => true,
@@ -75,14 +75,14 @@ impl Running {
         }
     }
 
-    /// Appends the other members of the group of virtual rank `v`, cyclically from the next one.
+    /// Appends the other members of the group of virtual rank `v`, in cyclic order from the next member.
     fn exchange(&self, v: u32, factor: u32, to: &mut Vec<u32>) {
         let size = self.same * factor;
         let (block, own) = (v / size * size, v % size);
         to.extend((1..factor).map(|k| self.real_rank(block + (own + k * self.same) % size)));
     }
 
-    /// Returns `None` for a rank that is set apart.
+    /// Returns the virtual rank of a rank; `None` for a rank that is set apart.
     fn virtual_rank(&self, rank: u32) -> Option<u32> {
         match self.wrap {
             Wrap::Plain => Some(rank),

@@ -1,14 +1,14 @@
 //! Finds the schedule of least cost, exactly, for any number of ranks.
 //!
-//! Stage costs add up, so the best factors of n come from those of its divisors: cost(n) = min over f | n of cost(n /
-//! f) + stage(f). All splits and merges are tried. Schedules that cost more than a known one are left out; a factor,
-//! base or group of f costs at least (f - 1) (send + reduce), so few are left. No heuristic is involved.
+//! The costs of stages add up, so the best factors of n follow from those of its divisors: cost(n) = min over f | n of
+//! cost(n / f) + stage(f). All splits and merges are tried, except those that cost more than a known schedule; a
+//! factor, base or group of f costs at least (f - 1) (send + reduce), so few remain. The search is exact.
 
 use unisono_base::{limits::spend, narrow};
 
 use super::{StagePrices, Stages, Wrap};
 
-/// A schedule and its cost.
+/// A schedule and its cost in ns.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Best {
     pub stages: Stages,
@@ -21,7 +21,7 @@ impl Best {
         Self { stages, cost_ns }
     }
 
-    /// Returns the cheaper of two schedules, or the first if they are equal up to rounding.
+    /// Returns the cheaper of two schedules, or `self` if their costs are equal up to rounding.
     fn or(self, other: Option<Self>) -> Self {
         match other {
             Some(other) if other.cost_ns < self.cost_ns * (1.0 - ROUNDING) => other,
@@ -30,7 +30,7 @@ impl Best {
     }
 }
 
-/// The number of merges that are tried before the search; a better known schedule makes the search faster.
+/// The most merges that are tried before the search: a known schedule of low cost makes the search faster.
 const FEW: u32 = 32;
 
 /// The name under which the search counts its steps.
@@ -39,13 +39,13 @@ const STEPS_OF: &str = "the search for the stages of an exchange";
 /// The relative tolerance between sums of the same stage costs in different orders.
 const ROUNDING: f64 = 1e-12;
 
-/// Returns the cost below which schedules are compared with a known one.
+/// Returns the limit of costs for the search: slightly more than the cost of a known schedule.
 fn bound(known_ns: f64) -> f64 {
     known_ns * (1.0 + ROUNDING) + f64::MIN_POSITIVE
 }
 
-/// Returns the best factored schedule of `ranks`, at least one, by a dynamic program over the divisors. Larger factors
-/// come first.
+/// Returns the best factored schedule for `ranks` ranks, by a dynamic program over the divisors. Larger factors come
+/// first.
 pub fn best_factored(ranks: u32, prices: &StagePrices) -> Best {
     let ranks = ranks.max(1);
     let mut divisors: Vec<u32> =
@@ -55,7 +55,7 @@ pub fn best_factored(ranks: u32, prices: &StagePrices) -> Best {
     divisors.dedup();
     let known = divisors.len() as u64;
     spend(STEPS_OF, u64::from(ranks.isqrt()) + known * known);
-    // Least cost of each divisor, and the last factor that gives it.
+    // The least cost of each divisor, and the last factor of a schedule with this cost.
     let mut least = vec![(0.0, 1); divisors.len()];
     for (at, &n) in divisors.iter().enumerate().skip(1) {
         let tried = divisors[..at].iter().zip(&least).filter(|(d, _)| n % **d == 0);
@@ -66,18 +66,18 @@ pub fn best_factored(ranks: u32, prices: &StagePrices) -> Best {
     Best::of(Stages::fitting(ranks, Wrap::Plain, factors(ranks, last_factor)), prices)
 }
 
-/// Returns the best factors if there must be two or more; `None` for a prime number.
+/// Returns the best factors among two or more; `None` for a prime number.
 fn best_two_factors(n: u32, prices: &StagePrices) -> Option<Vec<u32>> {
     let factors = best_factored(n, prices).stages.factors().to_vec();
     if factors.len() > 1 {
         return Some(factors);
     }
-    // The factors nearest to a square.
+    // The two factors nearest to each other.
     let small = (2..n).take_while(|d| *d <= n / d).filter(|d| n.is_multiple_of(*d)).last()?;
     Some(vec![n / small, small])
 }
 
-/// Returns the factors of `n`, largest first, from the last factor of each number.
+/// Returns the factors of `n`, largest first; `last_factor` returns the last factor of each number.
 fn factors(mut n: u32, last_factor: impl Fn(u32) -> u32) -> Vec<u32> {
     let mut factors = Vec::new();
     while n > 1 {
@@ -88,7 +88,7 @@ fn factors(mut n: u32, last_factor: impl Fn(u32) -> u32) -> Vec<u32> {
     factors
 }
 
-/// The search among the schedules of one number of ranks.
+/// The search among all schedules for a number of ranks.
 #[derive(Clone, Copy, Debug)]
 pub struct Search {
     ranks: u32,
@@ -97,7 +97,7 @@ pub struct Search {
 }
 
 impl Search {
-    /// Creates a search for `ranks` ranks, at least one.
+    /// Creates a search for `ranks` ranks; 0 counts as 1.
     pub fn new(ranks: u32, prices: StagePrices) -> Self {
         Self { ranks: ranks.max(1), prices, in_order: false }
     }
@@ -108,7 +108,7 @@ impl Search {
         Self { in_order, ..self }
     }
 
-    /// Returns the best schedule of all; of equals a factored one before a merge before a split.
+    /// Returns the best schedule of all; of equal costs first a factored schedule, then a merge, then a split.
     pub fn best(&self) -> Best {
         let factored = self.factored();
         let known = factored.clone().or(self.first_split()).or(self.first_merge());
@@ -120,24 +120,24 @@ impl Search {
         best_factored(self.ranks, &self.prices)
     }
 
-    /// Returns the best split; one rank has none.
+    /// Returns the best split; `None` for one rank.
     pub fn split(&self) -> Option<Best> {
         self.split_from(&self.table(&self.first_split()?))
     }
 
-    /// Returns the best merges, which have the same cost and the fewest ranks apart. Fewer than five ranks have none,
-    /// and some numbers have none that keeps the order. Ranks run ahead in a merge, so runs of these take different
-    /// times.
+    /// Returns the merges with the least cost and, among these, the fewest ranks set apart. Fewer than five ranks have
+    /// none, and for some numbers of ranks no merge keeps the order. Their times on a machine differ, because ranks run
+    /// ahead.
     pub fn merges(&self) -> Vec<Best> {
         self.first_merge().map_or_else(Vec::new, |first| self.merges_from(&self.table(&first)))
     }
 
-    /// Returns the best merge, of equals the first.
+    /// Returns the first of [`Self::merges`].
     pub fn merge(&self) -> Option<Best> {
         self.merges().into_iter().next()
     }
 
-    /// Returns a first split: in pairs, down to a power of two, as in recursive doubling.
+    /// Returns a split to begin with: in pairs, down to a power of two, as in recursive doubling.
     fn first_split(&self) -> Option<Best> {
         let n = self.ranks;
         let whole = 1 << n.ilog2();
@@ -147,7 +147,7 @@ impl Search {
         (n > 1).then(|| Best::of(Stages::fitting(n, wrap, factors), &self.prices))
     }
 
-    /// Returns a first merge: of few ranks, or of all beyond a power of two.
+    /// Returns a merge to begin with: one that sets few ranks apart, or all ranks above a power of two.
     fn first_merge(&self) -> Option<Best> {
         let most = if self.in_order { 1 } else { FEW };
         let beyond = self.ranks.checked_sub(1)?.checked_ilog2().map(|log| self.ranks - (1 << log));
@@ -160,7 +160,7 @@ impl Search {
         merges.reduce(|a, b| a.or(Some(b)))
     }
 
-    /// Returns the inner schedules with which a wrap may be cheaper than a known schedule.
+    /// Returns the costs of the plain factors with which a wrap may be cheaper than a known schedule.
     fn table(&self, known: &Best) -> Table {
         Table::new(self.ranks, &self.prices, bound(known.cost_ns))
     }
@@ -188,7 +188,7 @@ impl Search {
         let (n, mut best, mut found) = (self.ranks, table.bound, Vec::new());
         let least = if self.in_order { n - 1 } else { 4 };
         let mut apart = u32::MAX;
-        // Lower bound of the cost of the two stages, for any number of ranks apart.
+        // A lower bound on the cost of the two stages, for any number of ranks that are set apart.
         let at_least = |first: u32, last: u32| {
             let both = f64::from(first - 1) + f64::from(last - 1);
             2.0 * self.prices.latency_ns + both * (self.prices.send_ns + self.prices.reduce_ns)
@@ -202,14 +202,14 @@ impl Search {
                 if room < 0.0 {
                     break;
                 }
-                // If no stage fits between the two, only `inner` = 1 is possible.
+                // If a further stage would exceed the bound, only `inner` = 1 is possible.
                 let most = if table.least_stage <= room { (n - 1) / outer } else { 1.min((n - 1) / outer) };
                 spend(STEPS_OF, u64::from(most));
                 for inner in (least.div_ceil(outer)..=most).rev().filter(|&inner| table.cost(inner) <= room) {
                     let rest = n - inner * outer;
                     let wrap = Wrap::Merge { rest, first, last };
                     let cost = self.around_ns(wrap) + table.cost(inner);
-                    // Of equals, the merge with the fewest ranks apart is kept.
+                    // Of merges with equal costs, those with the fewest ranks set apart are kept.
                     if cost < best || cost == best && rest < apart {
                         (best, apart) = (cost, rest);
                         found.clear();
@@ -235,13 +235,13 @@ impl Search {
     }
 }
 
-/// The least cost of the plain factors of every number that a wrap may have inside.
+/// The least cost of the plain factors of a wrap, for every product of these factors.
 struct Table {
-    /// Schedules that cost more than this with their wrap are left out.
+    /// The limit of the cost of a schedule including its wrap.
     bound: f64,
-    /// The least cost of one more stage.
+    /// The least cost of a stage.
     least_stage: f64,
-    /// The least cost for each number of ranks, and the last factor that gives it; infinite above the bound.
+    /// The least cost for each product, and the last factor with this cost; infinite above the bound.
     least: Vec<(f64, u32)>,
 }
 
@@ -250,7 +250,7 @@ impl Table {
         let n = ranks as usize;
         let mut least = vec![(f64::INFINITY, 0); n + 1];
         least[1] = (0.0, 1);
-        // Lower bound: each of the two stages of a wrap costs a latency and a message.
+        // Each of the two stages of a wrap costs at least a latency and a message.
         let room = bound - 2.0 * (prices.latency_ns + prices.send_ns);
         let cheap: Vec<f64> = (2..=ranks).map(|f| prices.factor_ns(f)).take_while(|&cost| cost <= room).collect();
         for part in 1..=n / 2 {

@@ -1,15 +1,15 @@
-//! A schedule of recursive multiplying: its stages, checked against a number of ranks, and their notation.
+//! A schedule of recursive multiplying: its stages, checked for a number of ranks, and their notation.
 
 use std::fmt;
 
 /// One stage, in the notation of the paper (section 4.2).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Stage {
-    /// `aB`: groups of B exchange all to all.
+    /// `aB`: in groups of B ranks, each rank sends to all others.
     Factor { factor: u32 },
-    /// `cTmB`: in the first T ranks, each group of B collapses into its last.
+    /// `cTmB`: among the first T ranks, each group of B collapses into its last rank.
     Collapse { threshold: u32, base: u32 },
-    /// `eTmB`: the last rank of each group of B sends the result to the others.
+    /// `eTmB`: among the first T ranks, the last rank of each group of B sends the result to the others.
     Expand { threshold: u32, base: u32 },
     /// `mRgGaB`: G groups of B exchange, and each of the first R ranks sends to all of one group.
     Merge { rest: u32, groups: u32, factor: u32 },
@@ -33,12 +33,13 @@ impl fmt::Display for Stage {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Wrap {
     Plain,
-    /// Collapse and expand of the first `threshold` ranks, `base` at a time.
+    /// A collapse and an expand of the first `threshold` ranks, in groups of `base`.
     Split {
         threshold: u32,
         base: u32,
     },
-    /// The first `rest` ranks are set apart; the others have factors `first` and `last` around the plain ones.
+    /// The first `rest` ranks are set apart; the other ranks have the factor `first` before the plain factors and
+    /// `last` after them.
     Merge {
         rest: u32,
         first: u32,
@@ -47,7 +48,7 @@ pub enum Wrap {
 }
 
 impl Wrap {
-    /// Returns the first and the last stage.
+    /// Returns the first and the last stage; `None` for [`Wrap::Plain`].
     pub(super) fn stages(self, ranks: u32) -> Option<(Stage, Stage)> {
         match self {
             Wrap::Plain => None,
@@ -55,7 +56,7 @@ impl Wrap {
                 Some((Stage::Collapse { threshold, base }, Stage::Expand { threshold, base }))
             }
             Wrap::Merge { rest, first, last } => {
-                // Numbers that do not fit are accepted, for error messages.
+                // Numbers that are not a schedule are accepted here, because error messages show the stages.
                 let groups = |factor: u32| ranks.saturating_sub(rest) / factor.max(1);
                 Some((
                     Stage::Merge { rest, groups: groups(first), factor: first },
@@ -66,7 +67,7 @@ impl Wrap {
     }
 }
 
-/// A schedule that does not fit; `why` names the stage and the accepted values.
+/// An error: a text is not a schedule for its ranks; `why` names the stage and the accepted values.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("schedule '{schedule}' does not fit {ranks} ranks: {why}")]
 pub struct StagesError {
@@ -75,7 +76,7 @@ pub struct StagesError {
     pub why: String,
 }
 
-/// A schedule of recursive multiplying that fits its number of ranks. One rank has no stages.
+/// A valid schedule of recursive multiplying for a number of ranks. One rank has no stages.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Stages {
     ranks: u32,
@@ -87,7 +88,7 @@ impl Stages {
     /// Creates a checked schedule.
     ///
     /// # Errors
-    /// The factors and the wrap are not a schedule of `ranks`.
+    /// Returns an error if the factors and the wrap are not a schedule of `ranks` ranks.
     pub fn new(ranks: u32, wrap: Wrap, factors: Vec<u32>) -> Result<Self, StagesError> {
         let stages = Self { ranks, wrap, factors };
         match stages.fault() {
@@ -96,7 +97,7 @@ impl Stages {
         }
     }
 
-    /// Creates a schedule that is known to fit.
+    /// Creates a schedule that is known to be valid.
     pub(super) fn fitting(ranks: u32, wrap: Wrap, factors: Vec<u32>) -> Self {
         let stages = Self { ranks, wrap, factors };
         debug_assert_eq!(stages.fault(), None, "{stages} on {ranks} ranks");
@@ -111,12 +112,12 @@ impl Stages {
         self.wrap
     }
 
-    /// The plain factors, in the order of their stages.
+    /// Returns the plain factors, in the order of their stages.
     pub fn factors(&self) -> &[u32] {
         &self.factors
     }
 
-    /// Returns the same schedule with other plain factors of the same product.
+    /// Returns the schedule with other plain factors of the same product.
     pub(super) fn with_factors(&self, factors: Vec<u32>) -> Self {
         Self::fitting(self.ranks, self.wrap, factors)
     }
@@ -127,8 +128,8 @@ impl Stages {
         first.into_iter().chain(self.factors.iter().map(|&factor| Stage::Factor { factor })).chain(last)
     }
 
-    /// Returns whether every group holds consecutive ranks, in their order. A rank that is set apart joins the group of
-    /// its number, so only rank 0 may be.
+    /// Returns whether every group consists of consecutive ranks. In a merge, rank r that is set apart sends to group
+    /// r, so only rank 0 may be set apart.
     pub fn keeps_order(&self) -> bool {
         !matches!(self.wrap, Wrap::Merge { rest: 2.., .. })
     }
@@ -150,7 +151,7 @@ impl Stages {
         apart + self.factors.iter().map(|&f| inner * wide(f - 1)).sum::<u64>()
     }
 
-    /// Returns the reason why this is not a schedule of its ranks.
+    /// Returns the reason why the stages are not a schedule for the ranks, if they are not.
     fn fault(&self) -> Option<String> {
         let n = self.ranks;
         let before = usize::from(self.wrap != Wrap::Plain);

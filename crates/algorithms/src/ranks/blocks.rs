@@ -2,7 +2,8 @@
 
 use unisono_base::Span;
 
-/// `elements` in `count` blocks whose lengths differ by at most one, the longer ones first.
+/// The division of `elements` elements into `count` blocks whose lengths differ by at most one; longer blocks come
+/// first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Blocks {
     elements: u32,
@@ -14,7 +15,7 @@ impl Blocks {
         Self { elements, count }
     }
 
-    /// Returns the first element of block `at`, or the end of the vector for `at` = count.
+    /// Returns the first element of block `at`, or the number of elements for `at` = count.
     pub fn start(self, at: u32) -> u32 {
         let (size, longer) = (self.elements / self.count, self.elements % self.count);
         at * size + at.min(longer)

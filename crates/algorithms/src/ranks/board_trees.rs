@@ -1,15 +1,17 @@
-//! Four arc-disjoint spanning trees from one root of a mesh of 2x2 boards whose rows and columns of ranks are switches.
+//! Four arc-disjoint spanning trees, with one root, of a mesh of 2x2 boards. A switch joins the ranks of each row, and
+//! another the ranks of each column.
 //!
-//! A rank reaches one rank of its board along each axis by a link, and every other board of its row and of its column
-//! by a port. Each of the four ways into a rank, two links and two ports, belongs to one tree, and each way out to at
-//! most one. A tree that enters a board of a line at one end goes on to the other end by the link; a second tree enters
-//! at the other end and uses the opposite link. A board that is inner to one tree of a line uses both its ports for
-//! this tree and is a leaf of the other, so that both are binary trees of boards ("two-tree", Sanders et al. 2009).
+//! Along each axis, a rank reaches one rank of its board by a link, and the other boards of its row or column by a port
+//! of the switch. Each of the four connections into a rank, two links and two ports, belongs to one tree, and each
+//! connection out of it to at most one. A tree that enters a board of a line at one end continues to the other end by
+//! the link; a second tree enters at the other end and uses the opposite link. A board that is inner to one tree of a
+//! line uses both its ports for this tree and is a leaf of the other, so that both are binary trees of boards
+//! ("two-tree", Sanders et al. 2009).
 //!
 //! The root is at row 0 and column 0. Trees 0 and 1 go along the rows, and reach the rows along the columns 2 and 1
-//! (their spines); trees 2 and 3 do the same with rows and columns exchanged. A spine takes the place of one of the
-//! trees of its column. This tree enters the ranks of the spine by ports of the rows that are free, because the tree of
-//! the spine enters its rows there.
+//! (their spines); trees 2 and 3 do the same with rows and columns exchanged. A spine replaces one of the two trees of
+//! its column, which enters the ranks of the spine by ports of the rows instead; these are free because the tree of the
+//! spine enters its rows there.
 //!
 //! The deepest rank is 1 + 2 log2(B) ports and up to as many links away, with B boards along the longer side.
 
@@ -17,24 +19,25 @@ use std::collections::BTreeSet;
 
 use super::torus_trees::TREES;
 
-/// The prices of the two kinds of ways, by which the earliest port is taken.
+/// The time of a link, and of a port, in units by which the earliest free port is chosen.
 const LINK: u32 = 1;
 const PORT: u32 = 2;
 
-/// The first two positions of a line are the board of the root, and at least two other boards have spines or are inner
-/// to each tree.
+/// The least ranks of a side: a line needs the board of its first two positions, and two more boards that have spines
+/// or are inner boards of each tree.
 const LEAST: u32 = 6;
 
 /// A port into a position of a line that a tree of the other axis uses.
 type Free = (u32, usize);
 
-/// The trees that enter a line's boards, with the positions at which they begin, and the free ports.
+/// The two trees that enter a line's boards, with the positions at which they begin, and the ports that other trees
+/// use.
 struct LineTrees {
     trees: [(usize, u32); 2],
     free: [Option<Free>; 2],
 }
 
-/// Returns the trees of line `at`, where `along` are the trees of its axis and `across` those of the other.
+/// Returns the trees of line `at`; `along` are the trees of its axis, and `across` the trees of the other axis.
 fn line_trees(at: u32, along: [usize; 2], across: [usize; 2]) -> LineTrees {
     let ([p, q], [s, t]) = (along, across);
     match at {
@@ -45,7 +48,8 @@ fn line_trees(at: u32, along: [usize; 2], across: [usize; 2]) -> LineTrees {
     }
 }
 
-/// Free ports into ranks, with their trees, and the ranks of a line whose ports out are not in use.
+/// The free ports of a line: ranks that a tree must still enter, each with the tree, and ranks whose ports out are not
+/// in use.
 struct Open {
     into: Vec<(u32, usize)>,
     out: Vec<u32>,
@@ -56,11 +60,11 @@ struct Trees {
 }
 
 impl Trees {
-    /// Enters the boards of a line by its two trees.
+    /// Adds the boards of a line to its two trees, and returns the ports that are still free.
     fn line(&mut self, at: u32, boards: u32, of: &LineTrees, rank: impl Fn(u32) -> u32) -> Open {
         let [first, second] = of.trees.map(|(_, begin)| begin / 2);
         let others: Vec<u32> = (0..boards).filter(|&board| board != first && board != second).collect();
-        // The second tree needs one more port in line 0, where the root has used one of its board.
+        // The second tree gets more inner boards, because in line 0 the root has used a port of its board.
         let (inner, rest): (Vec<_>, Vec<_>) = (0..).zip(others).partition(|(number, _)| number % 2 == 1);
         let inner = [inner, rest].map(|boards| boards.into_iter().map(|(_, board)| board).collect::<Vec<_>>());
         let mut out: BTreeSet<u32> = (0..2 * boards).collect();
@@ -71,7 +75,7 @@ impl Trees {
             let other = of.trees[1 - way].1;
             let end = |board: u32| match board {
                 _ if board == begin / 2 => begin % 2,
-                // The tree that begins in a board has its end. In line 0 the first tree only enters position 1.
+                // The tree that begins in a board keeps that end. In line 0 the first tree enters only position 1.
                 _ if board == other / 2 => 1 - other % 2,
                 _ => u32::from(way == 1),
             };
@@ -104,20 +108,20 @@ impl Trees {
         Open { into, out: out.into_iter().map(rank).collect() }
     }
 
-    /// Goes on to the other end of a board, unless that is the root.
+    /// Adds the link to the other end of a board, unless that end is the root.
     fn link(&mut self, tree: usize, entry: u32, at: u32, rank: impl Fn(u32) -> u32) {
         if at != 0 || entry != 1 {
             self.parents[tree][rank(entry ^ 1) as usize] = Some(rank(entry));
         }
     }
 
-    /// Returns the number of ranks between the root and a rank in a tree; `None` if a parent is not known yet.
+    /// Returns the number of edges between the root and a rank in a tree; `None` if a parent is not known yet.
     fn depth(&self, tree: usize, rank: u32) -> Option<usize> {
         let (mut at, mut depth) = (rank, 0);
         while at != 0 {
             at = self.parents[tree][at as usize]?;
             depth += 1;
-            // Only a cycle is longer.
+            // Only a cycle has more edges than the tree has ranks.
             if depth > self.parents[tree].len() {
                 return None;
             }
@@ -125,7 +129,7 @@ impl Trees {
         Some(depth)
     }
 
-    /// Enters one rank by a free port: of the parents that the root reaches, the nearest.
+    /// Adds one rank to its tree by the free port nearest to the root; returns whether there was one.
     fn enter(&mut self, open: &mut Open) -> bool {
         let ways = open.into.iter().enumerate().flat_map(|(which, &(_, tree))| {
             let to = open.out.iter().enumerate().map(move |(port, &from)| (which, port, tree, from));
@@ -140,15 +144,15 @@ impl Trees {
     }
 }
 
-/// Returns the parent of each rank in each tree, for root 0 and ranks numbered row-major; the root is its own. `None`
-/// if a side is odd or below 6.
+/// Returns the parent of each rank in each tree, for root 0 and ranks numbered row-major; the root is its own parent.
+/// `None` if a side is odd or below 6.
 pub fn board_trees(rows: u32, columns: u32) -> Option<[Vec<u32>; TREES]> {
     if rows.min(columns) < LEAST || rows % 2 == 1 || columns % 2 == 1 {
         return None;
     }
     let mut trees = Trees { parents: std::array::from_fn(|_| vec![None; (rows * columns) as usize]) };
     trees.parents.iter_mut().for_each(|parents| parents[0] = Some(0));
-    // The root begins each tree: by its ports the first of each axis, by its links the second.
+    // The root begins each tree: by its ports the first tree of each axis, by its links the second.
     for (tree, rank) in [(0, 2), (1, 1), (2, 2 * columns), (3, columns)] {
         trees.parents[tree][rank as usize] = Some(0);
     }

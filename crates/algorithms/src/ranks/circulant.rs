@@ -8,25 +8,26 @@
 
 use unisono_base::narrow;
 
-/// The distances among P ranks, skip(0) to skip(q).
+/// The distances of exchanges among P ranks, skip(0) to skip(q).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Skips(Vec<u32>);
 
-/// The parameters of a search for the blocks of one rank.
+/// The state of a search for the blocks that one rank receives.
 struct Search<'a> {
     skips: &'a [u32],
     /// The rank plus the number of ranks.
     rank: u32,
-    /// The next smaller and next larger remaining exponent of each exponent. Indices and values are shifted by one.
+    /// The next smaller remaining exponent of each exponent; `larger` has the next larger. Indices and values are
+    /// shifted by one.
     smaller: Vec<usize>,
     larger: Vec<usize>,
     found: Vec<usize>,
-    /// The last rank whose first block (baseblock of the paper) the search has taken.
+    /// The last rank whose baseblock, as the paper calls it, the search has taken.
     taken: u32,
 }
 
 impl Skips {
-    /// Computes the distances of `ranks` ranks, at least one.
+    /// Computes the distances for `ranks` ranks, at least one.
     pub fn new(ranks: u32) -> Self {
         let halves = std::iter::successors(Some(ranks), |&skip| (skip > 1).then(|| skip.div_ceil(2)));
         let mut skips: Vec<u32> = halves.collect();
@@ -34,7 +35,7 @@ impl Skips {
         Self(skips)
     }
 
-    /// Returns q, the rounds of one block.
+    /// Returns q, the number of rounds of one block.
     pub fn rounds(&self) -> u32 {
         narrow::<u32>(self.0.len() - 1)
     }
@@ -52,7 +53,8 @@ impl Skips {
         self.skip(k + 1) - self.skip(k)
     }
 
-    /// Returns the last exponent of the sum of distances that gives the rank, largest distance first; q for the root.
+    /// Returns the paper's baseblock: the last exponent if the rank is written as a sum of distances, largest first; q
+    /// for the root.
     pub fn baseblock(&self, rank: u32) -> u32 {
         let (mut left, mut last) = (rank, self.rounds());
         for k in (0..self.rounds()).rev() {
@@ -63,7 +65,8 @@ impl Skips {
         last
     }
 
-    /// Returns the blocks that a rank receives in q rounds. Negative blocks belong to the rounds before.
+    /// Returns the block that a rank receives in each of q rounds. Negative numbers are blocks of the preceding q
+    /// rounds.
     pub fn receives(&self, rank: u32) -> Vec<i32> {
         let (q, own) = (self.rounds(), self.baseblock(rank));
         let mut search = Search {
@@ -82,7 +85,7 @@ impl Skips {
 }
 
 impl Search<'_> {
-    /// Removes an exponent from those that remain.
+    /// Removes an exponent from the remaining exponents.
     fn take(&mut self, exponent: usize) {
         let at = exponent + 1;
         let (smaller, larger) = (self.smaller[at], self.larger[at]);
@@ -92,7 +95,7 @@ impl Search<'_> {
         self.larger[smaller] = larger;
     }
 
-    /// Takes the baseblocks of ranks after `from`, with distances up to the one before `at`.
+    /// Takes the baseblocks of ranks after `from`, by distances with exponents below `at - 1`.
     fn find(&mut self, from: u32, mut at: usize) {
         let rounds = self.skips.len() - 1;
         while at > 0 && self.found.len() < rounds {
@@ -113,23 +116,23 @@ impl Search<'_> {
     }
 }
 
-/// Blocks of one root that all ranks receive: the block that each rank receives in each round.
+/// The broadcast of blocks from one root: the block that each rank receives in each round.
 pub struct Pipeline {
     pub skips: Skips,
     pub blocks: u32,
-    /// The blocks of all ranks in q rounds.
+    /// The blocks that all ranks receive in q rounds, rank by rank.
     receives: Vec<i32>,
     /// The round in which each rank receives the last block.
     last: Vec<u32>,
 }
 
 impl Pipeline {
-    /// Computes the blocks of all rounds, for at least two ranks and one block.
+    /// Computes the blocks of all rounds, for at least two ranks and at least one block.
     pub fn new(ranks: u32, blocks: u32) -> Self {
         let skips = Skips::new(ranks);
         let receives = (0..ranks).flat_map(|rank| skips.receives(rank)).collect();
         let mut pipeline = Self { skips, blocks, receives, last: vec![u32::MAX; ranks as usize] };
-        // Block b is sent from round b on.
+        // The search for the last block starts with the first round in which it is sent.
         for round in blocks - 1..pipeline.rounds() {
             for rank in 0..ranks {
                 if pipeline.received(round, rank) == Some(blocks - 1) {
@@ -140,12 +143,12 @@ impl Pipeline {
         pipeline
     }
 
-    /// Returns n - 1 + q, for n blocks.
+    /// Returns the number of rounds: n - 1 + q for n blocks.
     pub fn rounds(&self) -> u32 {
         self.blocks - 1 + self.skips.rounds()
     }
 
-    /// Returns the number k of a round's distance, and the offset that the round adds to an entry of `receives`.
+    /// Returns the exponent k of a round's distance, and the offset that the round adds to an entry of `receives`.
     fn phase(&self, round: u32) -> (u32, i64) {
         let q = self.skips.rounds();
         let before = (q - (self.blocks - 1) % q) % q;
@@ -153,7 +156,7 @@ impl Pipeline {
         (narrow::<u32>(at % u64::from(q)), narrow::<i64>(at - at % u64::from(q)) - i64::from(before))
     }
 
-    /// Returns the number k of a round's distance.
+    /// Returns the exponent k of a round's distance skip(k).
     pub fn exponent(&self, round: u32) -> u32 {
         self.phase(round).0
     }
@@ -163,7 +166,7 @@ impl Pipeline {
     }
 
     /// Returns the block that a rank, counted from the root, receives in a round. The root receives none, and no block
-    /// comes twice, so that a reduction may run the rounds backwards.
+    /// comes twice, so that a reduction can run the rounds in reverse.
     pub fn received(&self, round: u32, rank: u32) -> Option<u32> {
         let (k, more) = self.phase(round);
         let at = rank as usize * self.skips.rounds() as usize + k as usize;
@@ -173,7 +176,7 @@ impl Pipeline {
         comes.then(|| narrow::<u32>(block.min(last)))
     }
 
-    /// Returns rounds in each of which every rank but the root receives a block.
+    /// Returns the rounds in each of which every rank except the root receives a block.
     pub fn full(&self) -> std::ops::Range<u32> {
         let end = self.blocks - 1;
         (2 * self.skips.rounds() - 1).min(end)..end

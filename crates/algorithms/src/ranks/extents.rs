@@ -1,4 +1,4 @@
-//! Ranks in rows, columns and further dimensions, and the parameter that sets them.
+//! The arrangement of ranks in rows, columns and further dimensions, and the parameter that states it.
 //!
 //! Rank k has the coordinates of k, row-major: the last dimension varies first.
 
@@ -18,7 +18,7 @@ pub struct Extents {
     count: u8,
 }
 
-/// The parameter of algorithms that follow dimensions.
+/// The parameter of algorithms that use dimensions.
 pub const DIMS: Param = Param {
     name: "dims",
     values: "RxC or more extents, whose product is the number of ranks (default: those of the network, else the two \
@@ -26,8 +26,7 @@ pub const DIMS: Param = Param {
 };
 
 impl Extents {
-    /// Creates extents; `None` without dimensions, with too many, with an extent of 0, or with more ranks than 32 bits
-    /// count.
+    /// Creates extents; `None` without dimensions, with too many, with an extent of 0, or with 2^32 ranks or more.
     pub fn new(dims: &[u32]) -> Option<Self> {
         if dims.is_empty() || dims.len() > MOST || dims.contains(&0) {
             return None;
@@ -38,7 +37,7 @@ impl Extents {
         Some(Self { dims: kept, count: narrow::<u8>(dims.len()) })
     }
 
-    /// Returns the two factors of `ranks` that are nearest to a square, the smaller one first.
+    /// Returns the two factors of `ranks` that are nearest to each other, the smaller factor first.
     pub fn nearest_to_square(ranks: u32) -> Self {
         let rows = (1..=ranks.isqrt()).rev().find(|r| ranks.is_multiple_of(*r)).unwrap_or(1);
         let mut dims = [1; MOST];
@@ -46,11 +45,11 @@ impl Extents {
         Self { dims, count: 2 }
     }
 
-    /// Returns the extents of `dims` if given, else those of the network if they have as many ranks, else nearly a
-    /// square.
+    /// Returns the extents of the parameter `dims`, else those of the network if their product is the number of ranks,
+    /// else nearly a square.
     ///
     /// # Errors
-    /// Text that is not the extents of these ranks.
+    /// Returns an error if `dims` does not state extents whose product is the number of ranks.
     pub fn of(algorithm: &'static str, case: &Case, params: &Params) -> Result<Self, AlgorithmError> {
         let ranks = case.collective.ranks;
         let Some(text) = params.get(DIMS.name) else {
@@ -69,10 +68,10 @@ impl Extents {
         })
     }
 
-    /// Returns two dimensions: those of [`Self::of`] if there are two, else nearly a square.
+    /// Returns two extents: those of [`Self::of`] if there are two, else nearly a square.
     ///
     /// # Errors
-    /// As [`Self::of`], and if `dims` has more or fewer than two extents.
+    /// Returns an error if [`Self::of`] does, or if `dims` has more or fewer than two extents.
     pub fn of_two(algorithm: &'static str, case: &Case, params: &Params) -> Result<(u32, u32), AlgorithmError> {
         let ranks = case.collective.ranks;
         match *Self::of(algorithm, case, params)?.dims() {
@@ -98,7 +97,7 @@ impl Extents {
         self.dims().iter().product()
     }
 
-    /// Returns the difference of the numbers of two neighbors along a dimension.
+    /// Returns the difference of the ranks of two neighbors along a dimension.
     pub fn stride(&self, dim: usize) -> u32 {
         self.dims()[dim + 1..].iter().product()
     }

@@ -1,6 +1,6 @@
 //! Maps any number of ranks to a power of two: P = 2^m + r, and the first 2r ranks fold in pairs to r.
 //!
-//! Neighbors fold, so virtual ranks stand for intervals of ranks in ascending order. Source: Thakur, Rabenseifner,
+//! Neighbors fold, so virtual ranks represent intervals of ranks in ascending order. Source: Thakur, Rabenseifner,
 //! Gropp, "Optimization of Collective Communication Operations in MPICH", 2005, and MPICH.
 
 use unisono_base::NodeId;
@@ -12,11 +12,11 @@ use crate::Case;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Fold {
-    /// 2^m: virtual ranks.
+    /// 2^m, the number of virtual ranks.
     pub whole: u32,
-    /// r: pairs.
+    /// r, the number of pairs.
     pub pairs: u32,
-    /// A rank that must stay; in all other pairs the odd rank stays.
+    /// A rank that must stay in its pair; in all other pairs the odd rank stays.
     stays: Option<u32>,
 }
 
@@ -30,7 +30,7 @@ impl Fold {
         Self { stays: Some(root), ..Self::new(ranks) }
     }
 
-    /// Returns m.
+    /// Returns m, the number of stages of the virtual ranks.
     pub fn stages(&self) -> u32 {
         self.whole.ilog2()
     }
@@ -46,14 +46,14 @@ impl Fold {
         })
     }
 
-    /// Returns the ranks of pair `v`: the one that stays, which is virtual rank `v`, and the other one.
+    /// Returns the ranks of pair `v`: the rank that stays, which is virtual rank `v`, and the rank that leaves.
     pub fn pair(&self, v: u32) -> (NodeId, NodeId) {
         let stays = self.real(v);
         (stays, NodeId(4 * v + 1 - stays.0))
     }
 
-    /// Emits the fold: the rank of a pair that stays has the sums of both vectors of `elements` at the operand that
-    /// `sum` returns for its virtual rank. Operands keep their order.
+    /// Emits the fold: in each pair, the rank that stays stores the sum of both vectors of `elements` elements in the
+    /// operand that `sum` returns for its virtual rank. Operands keep their order.
     pub fn up(&self, b: &mut Builder, elements: u32, sum: impl Fn(u32) -> Operand) {
         for v in 0..self.pairs {
             let (stays, goes) = self.pair(v);
@@ -63,13 +63,12 @@ impl Fold {
         }
     }
 
-    /// Returns the first rank for which virtual rank `v` stands.
+    /// Returns the first rank of the interval that virtual rank `v` represents.
     pub fn first(&self, v: u32) -> u32 {
         v + v.min(self.pairs)
     }
 
-    /// Returns the rounds of all ranks: those of the virtual ranks and, if pairs fold, `up` before and `down` after
-    /// them.
+    /// Returns the rounds of all ranks: those of the virtual ranks and, if pairs fold, `up` before and `down` after.
     pub fn rounds(
         &self,
         up: Round,
@@ -84,8 +83,8 @@ impl Fold {
         rounds
     }
 
-    /// Returns the round that folds pairs of whole vectors, and the rounds in which virtual ranks halve them to a block
-    /// each.
+    /// Returns the round that folds pairs of whole vectors, and the rounds in which virtual ranks halve their vectors
+    /// to one block each.
     pub fn halving(&self, case: &Case) -> (Round, Vec<Round>) {
         let (blocks, whole) = (Blocks::new(case.collective.elements, self.whole), case.bytes(case.collective.elements));
         let sum = |bytes: u64| Round::new(1, bytes).reducing(bytes);

@@ -1,9 +1,9 @@
-//! Exchanges between ranks whose numbers differ in one bit: the blocks of a rank halve while reducing, and double while
-//! gathering.
+//! Exchanges between ranks that differ in one bit: the blocks of a rank halve in a reduce-scatter, and double in a
+//! gather.
 //!
-//! Virtual rank v holds a range of blocks. A stage of halving exchanges with v ^ 2^bit; the rank without the bit keeps
-//! the lower half. From the lowest bit up, ranks that have met are intervals, so the operands keep their order, and the
-//! blocks end in bit-reversed order; from the highest bit down, block v ends at v.
+//! Virtual rank v has a range of blocks. In a stage of halving it exchanges with v ^ 2^bit; the rank without the bit
+//! keeps the lower half. From the lowest bit up, partial sums are of intervals of ranks, so operands keep their order,
+//! and the blocks end in bit-reversed order; from the highest bit down, block v ends on rank v.
 //! Source: Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH", 2005, section
 //! 5.1.
 
@@ -23,8 +23,8 @@ pub struct Halving<'a, F> {
     pub start: F,
 }
 
-/// The most instructions of a schedule that is built to be timed. A rank that ends a stage early begins the next, which
-/// exchanges do not describe.
+/// The most instructions of a schedule that is built to be timed. Exchanges are less exact: they ignore that ranks may
+/// begin a stage early.
 pub const MOST_BUILT: u64 = 1 << 18;
 
 /// Returns the exchanges of a reduce-scatter of equal blocks, from the lowest bit up; `None` if the ranks are not a
@@ -39,7 +39,7 @@ pub fn halves(case: &Case) -> Option<Vec<Exchange>> {
     ranks.is_power_of_two().then(|| (0..ranks.ilog2()).map(half).collect())
 }
 
-/// The blocks that each virtual rank holds.
+/// The range of blocks that each virtual rank has.
 pub type Blocks = Vec<Range<u32>>;
 
 impl<F: Fn(u32) -> u32> Halving<'_, F> {
@@ -54,8 +54,8 @@ impl<F: Fn(u32) -> u32> Halving<'_, F> {
         (0..self.nodes.len()).map(|v| Operand::Stream(b.stream(self.nodes[v], &[peer(v)]))).collect()
     }
 
-    /// Reduces to one block a rank. `have(v, stage, e)` and `keep(v, stage, e)` are the source and the destination of
-    /// element e on virtual rank v.
+    /// Emits a reduce-scatter to one block per rank. `have(v, stage, e)` and `keep(v, stage, e)` are the source and the
+    /// destination of element e on virtual rank v.
     pub fn reduce_scatter(
         &self,
         b: &mut Builder,
@@ -82,7 +82,7 @@ impl<F: Fn(u32) -> u32> Halving<'_, F> {
         held
     }
 
-    /// Scatters the input of virtual rank 0 to the outputs of the others, one block a rank.
+    /// Emits a scatter of the input of virtual rank 0 to the outputs of the others, one block per rank.
     pub fn scatter(&self, b: &mut Builder) -> Blocks {
         let mut held = vec![0..0; self.nodes.len()];
         held[0] = 0..narrow(self.nodes.len());
@@ -104,8 +104,8 @@ impl<F: Fn(u32) -> u32> Halving<'_, F> {
         held
     }
 
-    /// Gathers the blocks of all ranks in the outputs. If virtual rank v's own blocks are not in its output yet,
-    /// `own(v)` is their place, and they are copied. Rank `knows` has all blocks in its input already, and no output.
+    /// Emits an allgather into the outputs. If virtual rank v's own blocks are not in its output yet, they are copied
+    /// from the operand `own(v)`. Virtual rank `knows` has all blocks in its input, and no output.
     pub fn allgather(
         &self,
         b: &mut Builder,
@@ -136,11 +136,11 @@ impl<F: Fn(u32) -> u32> Halving<'_, F> {
         }
     }
 
-    /// Gathers the blocks of all ranks to virtual rank `root`, in the stages of [`Halving::allgather`]. `place(v, e)`
-    /// is the place of element e on virtual rank v.
+    /// Emits a gather to virtual rank `root`, in the stages of [`Halving::allgather`]. `place(v, e)` is the operand
+    /// with element e on virtual rank v.
     pub fn gather(&self, b: &mut Builder, held: &mut Blocks, root: usize, place: impl Fn(u32, u32) -> Operand) {
         for (stage, &bit) in self.bits.iter().enumerate() {
-            // Only ranks remain that differ from the root in later bits.
+            // Only ranks that equal the root in all earlier bits still take part.
             let done: usize = self.bits[..stage].iter().map(|bit| 1 << bit).sum();
             let before = held.clone();
             for v in (0..self.nodes.len()).filter(|v| (v ^ root) & done == 0 && (v ^ root) >> bit & 1 == 0) {

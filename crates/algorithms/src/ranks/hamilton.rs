@@ -1,4 +1,4 @@
-//! Two edge-disjoint Hamiltonian cycles of a torus of rows x columns, both sides at least 3; together they are all
+//! Two edge-disjoint Hamiltonian cycles of a torus of rows x columns, both sides at least 3; together they have all
 //! edges.
 //!
 //! If rows = k columns and gcd(rows, columns - 1) = 1, the cycles have the closed form of Bae, AlBdaiwi, Bose,
@@ -6,20 +6,20 @@
 //! (emberhxmesh.cc): step X = x1 columns + x0 with d = x0 + (columns - 1) x1 is at (x1 mod rows, d mod columns), and at
 //! (d mod rows, x1 mod columns).
 //!
-//! Otherwise: let one set of edges be all rows, the other all columns. Swapping a unit square gives its two edges of
-//! rows to the columns and its two edges of columns to the rows. That joins the two rows that it touches if they were
-//! apart, and likewise the columns. With rows <= columns (else transposed), one square is in each gap between columns c
-//! and c + 1, in row s(c), so all columns are joined one by one. Squares c and c + 1 share an edge only if s is the
-//! same, so swaps do not disturb each other.
-//! * s(c) = c for c < rows - 1: that joins all rows too, and is sufficient if rows = columns.
-//! * Then s(c) = 0, 1, 0, 1, ...: 0 cuts the cycle of the joined rows in two, with rows 0 and 1 apart from the others
-//!   beyond its gap, and 1 joins the two parts again.
-//! * If columns - rows is odd, one swap remains that must not cut a cycle. With an odd number of rows it is the square
-//!   of the last and the first row in gap rows - 1: the cycle passes both rows in the same direction, so the swap
-//!   reverses a part of the cycle and leaves it whole. With an odd number of columns it is the gap from the last column
-//!   to the first, and the same holds for the columns.
+//! Otherwise one set of edges begins as all rows, the other as all columns. The swap of a unit square moves its two
+//! edges of rows to the columns, and its two edges of columns to the rows. A swap joins its two rows if they were in
+//! different cycles, and likewise its two columns. With rows <= columns (else transposed), each gap between columns c
+//! and c + 1 has one square, in row s(c), so all columns are joined one by one. Squares c and c + 1 share an edge only
+//! if s is equal, so swaps do not affect each other.
+//! * s(c) = c for c < rows - 1: these squares join all rows too, and suffice if rows = columns.
+//! * Then s(c) = 0, 1, 0, 1, ...: square 0 cuts the cycle of the joined rows in two, of which one has rows 0 and 1
+//!   beyond the gap, and square 1 joins the two cycles again.
+//! * If columns - rows is odd, one further swap must not cut a cycle. With an odd number of rows this is the square of
+//!   the last and the first row in gap rows - 1: the cycle crosses both rows in the same direction, so the swap only
+//!   reverses a part of it. With an odd number of columns it is in the gap from the last column to the first, by the
+//!   same argument.
 //!
-//! The tests check the result for all sides of 3 to 32, and some long ones.
+//! The tests check the result for all sides of 3 to 32, and some long sides.
 
 use unisono_base::narrow;
 
@@ -54,7 +54,7 @@ fn closed_form(rows: u32, columns: u32) -> [Vec<u32>; 2] {
     [steps().map(|(x1, x0)| at(x1, d(x1, x0))).collect(), steps().map(|(x1, x0)| at(d(x1, x0), x1)).collect()]
 }
 
-/// Returns the row of the square that is swapped in each gap, from the first gap on. `rows` <= `columns`.
+/// Returns the row of the square that is swapped in each gap, from the first gap on; requires `rows` <= `columns`.
 fn squares(rows: u32, columns: u32) -> impl Iterator<Item = u32> {
     let odd = (columns - rows) % 2 == 1;
     let turn = (odd && rows % 2 == 1).then_some(rows - 1);
@@ -63,11 +63,11 @@ fn squares(rows: u32, columns: u32) -> impl Iterator<Item = u32> {
     (0..rows - 1).chain(turn).chain([0, 1].into_iter().cycle()).take(gaps as usize)
 }
 
-/// Returns both cycles by swapping squares. `rows` <= `columns`.
+/// Returns both cycles by swaps of squares; requires `rows` <= `columns`.
 pub fn swapped(rows: u32, columns: u32) -> [Vec<u32>; 2] {
     let torus = Extents::new(&[rows, columns]).expect("as many ranks as there are");
     let count = (rows * columns) as usize;
-    // True if the edge from a rank to the next of its row, or of its column, belongs to the second cycle.
+    // For each rank, true if the edge to the next rank of its row, or of its column, belongs to the second cycle.
     let mut second = [vec![false; count], vec![true; count]];
     let next = |rank: u32, along: usize| torus.shifted(rank, [1, 0][along], 1);
     let before = |rank: u32, along: usize| {

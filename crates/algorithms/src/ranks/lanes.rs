@@ -1,19 +1,18 @@
-//! Lanes of ranks that send by a timetable of the links of a network.
+//! The lanes of ranks that send in the order of a timetable for the links of a network.
 //!
-//! A rank sends in the order of the timetable, so that each link has its next message when it is free. All sends share
-//! one lane, or each link has a lane of its own if the links of a rank do not wait for each other. Each source of
-//! receives has a lane of its own.
+//! In this order each link has its next message when it becomes free. All sends of a rank share one lane, or each link
+//! has its own lane if the links of a rank do not wait for each other. Receives from each source have their own lane.
 
 use unisono_base::narrow;
 use unisono_synthesis::Fabric;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Lane {
-    /// Local copies, and sends if they share a lane.
+    /// The lane of local copies, and of all sends if they share a lane.
     Own,
-    /// Sends over a link.
+    /// The lane of sends over a link.
     Link(u32),
-    /// Receives from a rank.
+    /// The lane of receives from a rank.
     From(u32),
 }
 

@@ -1,4 +1,4 @@
-//! Shared parts of the algorithms among ranks, which reach each other by messages, on a cluster or a node.
+//! Units that several algorithms among ranks share, and the trait of these algorithms.
 
 mod blocks;
 pub mod board_trees;

@@ -1,4 +1,4 @@
-//! Broadcasts and reduces of segments along a tree, which differ by their tree and its rounds.
+//! Pipelined broadcasts and reduces, which send segments along a tree. Algorithms differ by the tree and its rounds.
 
 use unisono_collective::{Collective, Kind};
 use unisono_lower::Round;
@@ -10,14 +10,14 @@ use super::{
 };
 use crate::{AlgorithmError, Case, Info, Param, Params};
 
-/// The bytes of a segment by default.
+/// The default bytes of a segment.
 const DEFAULT: Option<u32> = Some(8 << 10);
 
-/// A tree along which segment after segment goes.
+/// A tree along which ranks send segment after segment.
 ///
 /// If the operator of a reduce does not commute, rank 0 is the top of the tree and sends the result to the root.
 pub trait PipelinedTree: Sync {
-    /// Returns the facts of the algorithm, most of which [`INFO`] has.
+    /// Returns the facts of the algorithm, which extend [`INFO`].
     fn info(&self) -> &'static Info;
 
     /// # Errors
@@ -32,8 +32,8 @@ pub trait PipelinedTree: Sync {
     /// Returns the most instructions of one segment.
     fn instructions(&self, ranks: u64) -> u64;
 
-    /// Returns the rounds of a first segment of `bytes` and of `more` further ones, and whether the result has to be
-    /// sent to the root.
+    /// Returns the rounds of a first segment of `bytes` bytes and of `more` further segments. If `home`, the top must
+    /// also send the result to the root.
     fn rounds(&self, case: &Case, params: &Params, bytes: u64, more: u32, home: bool) -> Option<Vec<Round>>;
 }
 

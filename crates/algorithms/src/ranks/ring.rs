@@ -1,8 +1,8 @@
-//! The ring: every rank sends to the next one only, and all ranks pass on the blocks of a vector.
+//! The ring: every rank sends only to the next rank, and all ranks forward the blocks of a vector.
 //!
-//! Block q starts at rank q + 1, gathers one operand at each rank, and is complete at rank q after P - 1 hops; from
-//! there it goes around once more. All ranks get the block that one rank finished, so they end with the same bits; a
-//! block starts in the middle of the ranks, so the operator must commute.
+//! Block q starts at rank q + 1, adds one operand at each rank, and is complete at rank q after P - 1 hops; from there
+//! it goes around once more. All ranks get the sum that one rank completed, so they end with the same bits; a block
+//! does not start at rank 0, so the operator must commute.
 //! T = (P-1)(alpha + n/P beta + n/P gamma) to reduce-scatter, (P-1)(alpha + n/P beta) to allgather.
 //! Source: Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH", 2005, section
 //! 5.3; Patarasuk, Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", 2009.
@@ -17,11 +17,11 @@ use crate::{
     ranks::{Blocks, RankAlgorithm},
 };
 
-/// A ring of nodes. Place q is node `nodes[q]`.
+/// A ring of nodes. The node at position q is `nodes[q]`.
 pub struct Around {
     nodes: Vec<NodeId>,
     lane: u32,
-    /// The stream from each place to the next.
+    /// The stream from each position to the next.
     to: Vec<Operand>,
 }
 
@@ -37,7 +37,7 @@ impl Around {
         narrow::<u32>(self.nodes.len())
     }
 
-    /// Returns the place `steps` before `q`.
+    /// Returns the position `steps` before position `q`.
     fn before(&self, q: u32, steps: u32) -> u32 {
         (q + self.places() - steps) % self.places()
     }
@@ -50,12 +50,12 @@ impl Around {
         self.to[self.before(q, 1) as usize]
     }
 
-    /// Emits the reduce-scatter of place `q` from the inputs; its finished block goes to `end`.
+    /// Emits the reduce-scatter of position `q` from the inputs; its complete block goes to `end`.
     pub fn reduce_scatter(&self, b: &mut Builder, q: u32, block: impl Fn(u32) -> Span, end: &[Operand]) {
         self.reduce_scatter_of(b, q, Operand::In, block, end);
     }
 
-    /// Emits the reduce-scatter of place `q` from the operands `own`.
+    /// Emits the reduce-scatter of position `q` from the operands `own`.
     pub fn reduce_scatter_of(
         &self,
         b: &mut Builder,
@@ -74,7 +74,8 @@ impl Around {
         }
     }
 
-    /// Emits the receives of place `q` of all other blocks, after it sent its own.
+    /// Emits the receives of all other blocks at position `q`, after its own block was sent, and their sends to the
+    /// next.
     pub fn pass_on(&self, b: &mut Builder, q: u32, block: impl Fn(u32) -> Span) {
         for step in 1..self.places() {
             let span = block(self.before(q, step));
@@ -85,7 +86,8 @@ impl Around {
         }
     }
 
-    /// Emits the same if place 0 has all blocks in its input: it receives none, and sends from its input.
+    /// Emits the allgather of position `q` if position 0 has all blocks in its input: position 0 receives none, and
+    /// sends from its input.
     pub fn pass_on_from_first(&self, b: &mut Builder, q: u32, block: impl Fn(u32) -> Span) {
         let (node, last) = (self.nodes[q as usize], self.places() - 1);
         if q == 0 {
@@ -108,7 +110,7 @@ impl Around {
     }
 }
 
-/// Returns the exchanges of rings with these flows: each reduces its blocks, passes on complete ones, or both.
+/// Returns the exchanges of rings with the given flows: a reduce-scatter, an allgather, or both in sequence.
 pub fn exchanges_around(kind: Kind, flows: Vec<Flow>) -> Vec<Exchange> {
     let brings = flows.iter().map(|flow| flow.bytes * u64::from(flow.repeat)).sum();
     let [reduces, gathers] = [brings, 0].map(|reduced| Exchange { flows: flows.clone(), reduced });
@@ -122,7 +124,7 @@ pub fn exchanges_around(kind: Kind, flows: Vec<Flow>) -> Vec<Exchange> {
 /// The algorithm `ring` among ranks.
 pub struct RankRing;
 
-/// The collectives of a ring of ranks.
+/// The collectives that a ring of ranks implements.
 pub const RING_COLLECTIVES: &[Kind] = &[Kind::Allgather, Kind::Allreduce, Kind::ReduceScatter];
 
 const INFO: Info = Info {

@@ -1,4 +1,4 @@
-//! Segments of long messages, so that a rank passes one on while the next arrives.
+//! The division of long messages into segments, so that a rank forwards one segment while the next arrives.
 
 use unisono_base::{Span, narrow};
 
@@ -7,17 +7,17 @@ use crate::{AlgorithmError, Case, Param, Params};
 /// The name of the parameter.
 pub const NAME: &str = "segment";
 
-/// The parameter of algorithms that send the whole vector as one segment by default.
+/// The parameter for algorithms that send the whole vector as one segment by default.
 pub const WHOLE: Param = Param { name: NAME, values: "bytes of a segment, from 1 (default: the whole vector)" };
 
-/// Sizes that a plan considers, in bytes.
+/// The sizes of segments that a plan considers, in bytes.
 const SIZES: [u32; 4] = [1 << 10, 8 << 10, 64 << 10, 512 << 10];
 
 /// Returns the segments of the vector, by default of `default` bytes or the whole vector. A segment holds at least one
 /// element.
 ///
 /// # Errors
-/// The parameter is not a size.
+/// Returns an error if the parameter is not a size.
 pub fn segments(
     algorithm: &'static str,
     default: Option<u32>,
@@ -34,7 +34,7 @@ pub fn segments(
 /// Returns the elements of the first segment, which is the longest, and the number of further segments.
 ///
 /// # Errors
-/// As [`segments`].
+/// Returns the errors of [`segments`].
 pub fn first_and_more(
     algorithm: &'static str,
     default: Option<u32>,
@@ -51,7 +51,7 @@ pub fn count(algorithm: &'static str, default: Option<u32>, case: &Case, params:
     segments(algorithm, default, case, params).map_or(1, |all| all.count() as u64)
 }
 
-/// Returns the default, other sizes that cut the vector, and the whole vector.
+/// Returns as candidates the default, other sizes that cut the vector, and the whole vector.
 pub fn candidates(default: Option<u32>, case: &Case) -> Vec<Params> {
     let whole = case.bytes(case.collective.elements);
     let cuts = SIZES.into_iter().filter(|&size| u64::from(size) < whole && Some(size) != default);

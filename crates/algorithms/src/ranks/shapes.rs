@@ -1,4 +1,4 @@
-//! Depths and numbers of chunks of forests that a plan considers, and their times.
+//! The shapes of forests that a plan considers, which are depths and numbers of chunks, and their predicted times.
 
 use unisono_base::{narrow, parallel};
 use unisono_collective::Kind;
@@ -7,31 +7,36 @@ use unisono_synthesis::{Fabric, NoForest, Roots, Runs};
 
 use crate::{Case, ranks::Blocks};
 
-/// Numbers of chunks that a plan considers. If all ranks see the same network, few chunks keep all links busy.
-/// Otherwise more come nearer to the best shares of trees, and the block of one root must be in many places at once.
+/// The numbers of chunks that a plan considers. If all ranks see the same network (`ALIKE`), few chunks keep all links
+/// busy. Otherwise more chunks divide better among trees, and the block of a single root (`OF_ONE`) must be on many
+/// links at once.
 const CHUNKS: [u32; 5] = [1, 4, 16, 64, 256];
 const CHUNKS_ALIKE: [u32; 4] = [1, 2, 4, 8];
 const CHUNKS_OF_ONE: [u32; 6] = [1, 4, 16, 64, 256, 1024];
-/// The smallest numbers of [`CHUNKS_OF_ONE`], which are too few for sums to go up while others go down.
+/// The number of first entries of [`CHUNKS_OF_ONE`] that are too few for an allreduce through one rank, in which sums
+/// go up while results go down.
 const FEWEST_AT_ONCE: usize = 2;
-/// Shorter vectors are mostly latencies. Beside one slow host, vectors of this length gain.
+/// The least bytes of a vector for an allreduce through one rank. Shorter vectors are mostly latency; with one slow
+/// host, vectors of this length gain.
 const LEAST_BYTES_AT_ONCE: u64 = 1 << 16;
-/// The least bytes of a chunk if a block has more than [`FEW`]: only long messages gain from many chunks.
+/// The least bytes of a chunk if a block has more than [`FEW`] chunks, for all roots or one: only long messages gain
+/// from many chunks.
 const LEAST_BYTES: u64 = 1 << 15;
 const LEAST_BYTES_OF_ONE: u64 = 1 << 12;
-/// A schedule of more than [`MOST_MESSAGES`] is not built to be timed, and the timetable alone does not include the
-/// costs of short messages.
+/// The least bytes of a chunk if a schedule has more than [`MOST_MESSAGES`] messages: such a schedule is not built to
+/// be timed, and the timetable alone ignores costs of short messages.
 const LEAST_BYTES_OF_LARGE: u64 = 1 << 13;
 const FEW: u32 = 64;
-/// If ranks see different networks, the most messages of forests that a plan considers: of unlike roots, which it
-/// times, and of all roots.
+/// If ranks see different networks, the most messages of a forest that a plan considers, of the timed roots;
+/// `MOST_SENT` is for all roots, `MOST_MESSAGES_OF_ONE` for one root.
 const MOST_MESSAGES: u64 = 1 << 17;
 const MOST_SENT: u64 = 1 << 20;
 const MOST_MESSAGES_OF_ONE: u64 = 1 << 19;
-/// A depth is considered if its busiest link takes at most this multiple of the time of the deepest forest.
+/// The largest ratio of the time of a depth's busiest link to the time of the deepest forest for which a plan considers
+/// the depth.
 const WORTH: f64 = 1.25;
 
-/// The shape of a forest: `depth` is the most messages from a root to a rank, `chunks` those of a block.
+/// The shape of a forest: `depth` is the most messages from a root to a rank, `chunks` the number of chunks of a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Shape {
     pub roots: Roots,
@@ -43,9 +48,9 @@ pub struct Shape {
 /// The pairs of ranks that exchange messages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Pairs {
-    /// All pairs that the network joins without passing another rank.
+    /// All pairs that a path without other ranks joins.
     All,
-    /// The near pairs among them ([`Fabric::near`]).
+    /// Only near pairs ([`Fabric::near`]).
     Near,
 }
 
@@ -59,7 +64,7 @@ impl Pairs {
     }
 }
 
-/// The given parts of a shape.
+/// The properties of a shape that are given; a plan chooses the others.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Given {
     pub roots: Option<Roots>,
@@ -68,11 +73,11 @@ pub struct Given {
     pub pairs: Option<Pairs>,
 }
 
-/// Returns the shapes that a plan considers with the given parts: those of all pairs of ranks, and of near pairs if
+/// Returns the shapes with the given properties that a plan considers: with all pairs of ranks, and with near pairs if
 /// these may end sooner.
 ///
 /// # Errors
-/// The network has no forest, or none of the given depth.
+/// Returns an error if the network has no forest, or none of the given depth.
 pub fn shapes(case: &Case, fabric: &Fabric, given: Given) -> Result<Vec<Shape>, NoForest> {
     let all_roots = |pairs| {
         let on = Pairs::of(pairs, fabric).ok_or(NoForest::Unreachable)?;
@@ -94,8 +99,8 @@ pub fn shapes(case: &Case, fabric: &Fabric, given: Given) -> Result<Vec<Shape>, 
     }
 }
 
-/// Returns whether forests of near pairs may end sooner than those of all pairs: their busiest link takes hardly
-/// longer. Timetables cannot decide it, because they ignore the delay of messages that meet at switches.
+/// Returns whether forests of near pairs may end sooner than those of all pairs: their busiest link takes at most 1.1
+/// times as long. Timetables cannot decide it, because they ignore the delay of messages that meet at switches.
 fn near_is_worth(case: &Case, fabric: &Fabric, given: Given) -> bool {
     const HARDLY: f64 = 1.1;
     let roots = given.roots.unwrap_or_else(|| roots(case));
@@ -104,14 +109,14 @@ fn near_is_worth(case: &Case, fabric: &Fabric, given: Given) -> bool {
         let depth = given.depth.unwrap_or_else(|| on.usual_depth(roots, least));
         on.fluid_ns(roots, depth, case.bytes(1)).ok()
     };
-    // For more ranks, trees are grown: on boxes of GPUs those of near pairs took as long, and plans three times as
-    // long.
+    // For more ranks, trees are grown instead of packed: on boxes of GPUs, trees of near pairs were no faster, and
+    // planning took three times as long.
     let is_small = fabric.is_cheap(roots) && fabric.is_cheap(Roots::Through(0));
     let near = if is_small { fabric.near() } else { None };
     near.and_then(time).is_some_and(|near| time(fabric).is_none_or(|all| near <= HARDLY * all))
 }
 
-/// Returns the shapes of forests with these roots and pairs.
+/// Returns the shapes that a plan considers with the given roots and pairs.
 fn shapes_of(
     case: &Case,
     (whole, pairs): (&Fabric, Pairs),
@@ -124,7 +129,7 @@ fn shapes_of(
         Some(depth) => vec![depth],
         None => {
             let least = fabric.least_depth(roots)?;
-            // Each depth takes a packing and timetables of its own.
+            // Each depth needs its own packing and timetables, so all depths are tried only where that is cheap.
             if fabric.is_cheap(roots) { fabric.depths(roots, least) } else { vec![fabric.usual_depth(roots, least)] }
         }
     };
@@ -135,7 +140,7 @@ fn shapes_of(
         let time = |&chunks: &u32| time_ns(case, whole, shape(deepest, chunks));
         least = parallel::map(&counts, time).flatten().fold(least, f64::min);
     }
-    // Forests limited to few messages put too much of long blocks on some links.
+    // For long blocks, forests with a small depth may load some links too much.
     let bytes = message_bytes(case, roots, 1);
     let is_worth = |&depth: &u32| {
         depth == deepest || fabric.fluid_ns(roots, depth, bytes).is_ok_and(|fluid| fluid <= WORTH * least)
@@ -145,7 +150,7 @@ fn shapes_of(
 }
 
 /// Returns the rank through which the vector of an allreduce ends sooner than if every rank sums up a block, by the
-/// busiest links alone; `None` if there is none, or if the search takes long.
+/// busiest links alone; `None` if there is no such rank, or if the search takes long.
 fn through(case: &Case, fabric: &Fabric) -> Option<Roots> {
     const SOONER: f64 = 0.98;
     let c = &case.collective;
@@ -154,7 +159,7 @@ fn through(case: &Case, fabric: &Fabric) -> Option<Roots> {
     if c.kind != Kind::Allreduce || c.ranks < 3 || !is_long || !fabric.is_cheap(Roots::Through(0)) {
         return None;
     }
-    // All roots have the same trees, with different depths.
+    // All roots have the same trees, so the least depth is best.
     let middle = ends.min_by_key(|&roots| fabric.least_depth(roots).unwrap_or(u32::MAX))?;
     let fluid_ns = |roots, block: u32| {
         let least = fabric.least_depth(roots).ok()?;
@@ -164,10 +169,10 @@ fn through(case: &Case, fabric: &Fabric) -> Option<Roots> {
     fluid_ns(middle, c.elements).filter(|&at_once| at_once < SOONER * apart).map(|_| middle)
 }
 
-/// Returns the shape whose forest is predicted to end first; of nearly equal times the first one.
+/// Returns the shape whose forest is predicted to end first; of nearly equal times the first shape.
 ///
 /// # Errors
-/// A forest is not found.
+/// Returns an error if a forest is not found.
 pub fn quickest(case: &Case, fabric: &Fabric, shapes: &[Shape]) -> Result<Shape, NoForest> {
     const EQUAL: f64 = 1e-3;
     let [first, others @ ..] = shapes else { return Err(NoForest::Unreachable) };
@@ -184,7 +189,7 @@ pub fn quickest(case: &Case, fabric: &Fabric, shapes: &[Shape]) -> Result<Shape,
     Ok(best)
 }
 
-/// Returns the predicted time of a forest, with the work and the reductions of hosts.
+/// Returns the predicted ns of a forest, with the work and the reductions of hosts.
 fn time_ns(case: &Case, fabric: &Fabric, shape: Shape) -> Result<f64, NoForest> {
     let ranks = case.ranks();
     Ok(trees(case, fabric, shape)?.time_ns(ranks.issue_ns, ranks.signal_ns, ranks.reduce_ns_per_byte))
@@ -193,7 +198,7 @@ fn time_ns(case: &Case, fabric: &Fabric, shape: Shape) -> Result<f64, NoForest> 
 /// Returns the data from which the time of a forest is computed.
 ///
 /// # Errors
-/// The forest is not found.
+/// Returns an error if the forest is not found.
 pub fn trees(case: &Case, fabric: &Fabric, shape: Shape) -> Result<Trees, NoForest> {
     let Shape { roots, depth, chunks, pairs } = shape;
     let fabric = pairs.of(fabric).ok_or(NoForest::Unreachable)?;
@@ -218,7 +223,7 @@ pub fn trees(case: &Case, fabric: &Fabric, shape: Shape) -> Result<Trees, NoFore
     })
 }
 
-/// Returns the directions in which a collective runs its trees, one after the other.
+/// Returns the directions in which a collective uses its trees, in sequence.
 fn runs(kind: Kind) -> &'static [Runs] {
     match kind {
         Kind::Allreduce => &[Runs::Up, Runs::Down],
@@ -227,18 +232,18 @@ fn runs(kind: Kind) -> &'static [Runs] {
     }
 }
 
-/// Returns the numbers of chunks that a plan considers, ascending; none if a forest takes long to find.
+/// Returns the numbers of chunks that a plan considers, ascending; empty if the search for a forest takes long.
 pub fn chunk_counts(case: &Case) -> Vec<u32> {
     let Some(fabric) = case.fabric() else { return Vec::new() };
     let roots = roots(case);
     if fabric.is_cheap(roots) || fabric.is_affordable(roots) { counts(case, fabric, roots) } else { Vec::new() }
 }
 
-/// Returns the numbers of chunks that a plan considers.
+/// Returns the numbers of chunks that a plan considers for the given roots.
 fn counts(case: &Case, fabric: &Fabric, roots: Roots) -> Vec<u32> {
     let is_one = roots != Roots::All;
     if !is_one && !fabric.is_cheap(roots) {
-        // More chunks take long, and are used only if the user gives their number.
+        // A forest with more chunks takes long to find, so only a user's parameter chooses more.
         return vec![1];
     }
     let counts: &[u32] = match (is_one, fabric.is_alike(roots)) {
@@ -271,7 +276,8 @@ pub fn message_bytes(case: &Case, roots: Roots, chunks: u32) -> u64 {
     case.bytes(blocks(case, roots).block(0).len.div_ceil(chunks))
 }
 
-/// Returns the vector of each root's tree: a rank's block or, in an allreduce with all roots, one block of the vector.
+/// Returns the blocks of the vector that roots own: one block per rank in an allreduce with all roots, otherwise one
+/// block.
 pub fn blocks(case: &Case, roots: Roots) -> Blocks {
     let c = &case.collective;
     match c.kind {

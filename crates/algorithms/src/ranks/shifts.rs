@@ -1,19 +1,19 @@
 //! The order of shifts in which ranks send messages to all others: at each step, rank r sends to rank r + k.
 //!
-//! If k grows by one from step to step, the ranks of a group send to one other group for as long as it has ranks, over
-//! the few links between the two, while links to other groups idle. So successive shifts lie far apart, as successive
-//! multiples of the golden ratio do (Weyl, "Ueber die Gleichverteilung von Zahlen mod. Eins", 1916): any few of them
-//! lead to all groups, and to both directions of a ring.
+//! If k grew by one from step to step, the ranks of a group would send to one other group for many steps, while links
+//! to other groups idle. So successive shifts are far apart, like successive multiples of the golden ratio modulo 1
+//! (Weyl, "Ueber die Gleichverteilung von Zahlen mod. Eins", 1916): a few successive shifts lead to all groups, and to
+//! both directions of a ring.
 
 use unisono_base::narrow;
 
 use super::hamilton::gcd;
 
-/// The golden section of 2^32.
+/// 2^32 divided by the golden ratio.
 const GOLDEN_SECTION: u64 = 2_654_435_769;
 
-/// Returns the shifts 1 .. `ranks` - 1, each once: multiples of the number that is prime to `ranks` and nearest to
-/// their golden section.
+/// Returns the shifts 1 .. `ranks` - 1, each once: the multiples, modulo `ranks`, of the number coprime to `ranks` that
+/// is nearest to `ranks` divided by the golden ratio.
 pub fn shifts(ranks: u32) -> impl Iterator<Item = u32> + Clone {
     let all = u64::from(ranks);
     let near = narrow::<u32>((all * GOLDEN_SECTION) >> 32);

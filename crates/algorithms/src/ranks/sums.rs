@@ -1,17 +1,17 @@
-//! Sums of the inputs of all ranks by a rank that holds them, in one order of additions.
+//! The order in which a rank that has the inputs of all ranks adds them.
 
 use unisono_schedule::verify::Expression;
 
 /// The sums of the inputs of all ranks in an order that is the same at all roots.
 pub struct Sums {
-    /// The operands of each sum: ranks, or `ranks` plus the number of an earlier sum.
+    /// The operands of each sum: ranks, or `ranks` plus the index of an earlier sum.
     pub operands: Vec<(u32, u32)>,
-    /// For each operand, the sum that it is in; none for the last sum.
+    /// For each operand, the sum that adds it; `None` for the last sum.
     pub sum_of: Vec<Option<u32>>,
-    /// For each sum the place in scratch memory, in units of a chunk. Sums with the input of rank 0 are made in the
-    /// output, one after the other.
+    /// For each sum, its offset in scratch memory, in chunks; `None` for sums that include the input of rank 0, which
+    /// use the output in sequence.
     pub slots: Vec<Option<u32>>,
-    /// The number of places.
+    /// The number of chunks of scratch memory.
     pub used: u32,
 }
 
@@ -28,13 +28,13 @@ impl Sums {
         Self { operands, sum_of, slots, used }
     }
 
-    /// Returns the sums from the first rank to the last.
+    /// Returns the sums that add the inputs from the first rank to the last.
     pub fn in_ranks(ranks: u32) -> Self {
         let from_left = (1..ranks).map(|rank| (if rank == 1 { 0 } else { ranks + rank - 2 }, rank));
         Self::new(from_left.collect(), ranks)
     }
 
-    /// Returns the sums in the tree of contributors.
+    /// Returns the sums in the order of the bits `ranks-count`, a binary tree of contributors.
     pub fn in_tree(ranks: u32) -> Self {
         Self::new(Expression::combinations_of(ranks), ranks)
     }

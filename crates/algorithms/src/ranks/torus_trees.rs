@@ -1,23 +1,23 @@
 //! Four arc-disjoint spanning trees of a torus of rows x columns from one root, both sides at least 3. Each of the four
-//! links of a rank enters it in one of the trees, so they use all links in both directions except those toward the
-//! root.
+//! links into a rank belongs to one tree, so the trees use all links in both directions except those into the root.
 //!
 //! The root is at row 0 and column 0. Trees 0 and 1 go along row 0 in opposite directions, all around. Each has a spine
 //! that goes from row 0 along a column in both directions: tree 0 at column a = columns / 4, tree 1 at -a. From its
 //! spine a tree goes along each row in both directions, tree 0 forwards to column -a and backwards to the column after
-//! it, and tree 1 the other way round, so the two use different links of a rank. Trees 2 and 3 do the same with rows
-//! and columns exchanged. If a spine uses a link that another tree would use, that tree enters the rank by the
-//! remaining link. The deepest rank is about 3/4 of the longer side and half of the shorter one away from the root.
-//! that is left. The deepest rank is about 3/4 of the longer side and half of the shorter one away from the root.
+//! -a, and tree 1 with the directions exchanged, so the two trees use different links of a rank. Trees 2 and 3 do the
+//! same with rows and columns exchanged. If a spine uses a link that another tree would use, the other tree enters the
+//! rank by the remaining link. The deepest rank is about 3/4 of the longer side and half of the shorter side away from
+//! the root.
 
-/// The links that enter a rank: from the column before, the column after, the row before, the row after.
+/// The links into a rank from the column (0) and the row (2) before; `BACKWARDS` has those from the column (1) and the
+/// row (3) after.
 const FORWARDS: [u32; 2] = [0, 2];
 const BACKWARDS: [u32; 2] = [1, 3];
 
 pub const TREES: usize = 4;
 
-/// Returns the parent of each rank in each tree, for root 0 and ranks numbered row-major; the root is its own. `None`
-/// if a side is below 3.
+/// Returns the parent of each rank in each tree, for root 0 and ranks numbered row-major; the root is its own parent.
+/// `None` if a side is below 3.
 pub fn torus_trees(rows: u32, columns: u32) -> Option<[Vec<u32>; TREES]> {
     if rows < 3 || columns < 3 {
         return None;
@@ -40,7 +40,7 @@ pub fn torus_trees(rows: u32, columns: u32) -> Option<[Vec<u32>; TREES]> {
     Some(parents)
 }
 
-/// Returns the link by which each tree enters a rank.
+/// Returns the link (0 to 3) by which each tree enters a rank.
 fn links(at: [u32; 2], extents: [u32; 2]) -> [u32; TREES] {
     let mut links = [None; TREES];
     let mut others = [(0, 0); TREES];

@@ -1,9 +1,9 @@
 //! Trees of ranks, and the reduce and the broadcast along them. In all but the tree by levels each subtree is an
 //! interval of virtual ranks.
 //!
-//! In the k-nomial tree the parent of virtual rank v is v without its lowest digit above 0 to base k; the binomial tree
-//! has base 2. In the binary tree a rank has at most two children, which halve the rest of its interval, and in the
-//! chain one.
+//! In the k-nomial tree the parent of virtual rank v is v with its lowest nonzero digit in base k set to 0; the
+//! binomial tree has base 2. In the binary tree a rank has at most two children, which halve the rest of its interval,
+//! and in the chain one child.
 //!
 //! Source: Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH", 2005.
 
@@ -14,7 +14,7 @@ use unisono_schedule::{Builder, Operand};
 /// The base of the binomial tree.
 pub const BINARY: u32 = 2;
 
-/// Returns the value of the lowest digit above 0 of `v` > 0.
+/// Returns the place value of the lowest nonzero digit of `v` > 0 in base `radix`.
 fn unit(v: u32, radix: u32) -> u32 {
     let mut unit = 1;
     while u64::from(v).is_multiple_of(u64::from(unit) * u64::from(radix)) {
@@ -23,18 +23,18 @@ fn unit(v: u32, radix: u32) -> u32 {
     unit
 }
 
-/// Returns the parent of `v` > 0.
+/// Returns the parent of virtual rank `v` > 0 in the k-nomial tree.
 pub fn parent(v: u32, radix: u32) -> u32 {
     let unit = unit(v, radix);
     v - v / unit % radix * unit
 }
 
-/// Returns the number of ranks in the subtree of `v`, among `ranks`.
+/// Returns the number of ranks in the subtree of `v` in the k-nomial tree of `ranks` ranks.
 pub fn size(v: u32, ranks: u32, radix: u32) -> u32 {
     if v == 0 { ranks } else { unit(v, radix).min(ranks - v) }
 }
 
-/// Returns the children of `v`, smallest subtrees first.
+/// Returns the children of `v` in the k-nomial tree, smallest subtrees first.
 pub fn children(v: u32, ranks: u32, radix: u32) -> impl DoubleEndedIterator<Item = u32> + Clone {
     let size = u64::from(size(v, ranks, radix));
     let units = std::iter::successors(Some(1), |unit| Some(unit * u64::from(radix))).take_while(|&unit| unit < size);
@@ -48,13 +48,13 @@ pub fn top(c: &Collective) -> u32 {
     if c.operator.commutative() { c.root } else { 0 }
 }
 
-/// A tree whose virtual ranks count from its top.
+/// A tree of ranks; virtual ranks count from its top.
 pub struct Tree {
     pub ranks: u32,
     pub top: u32,
     parents: Vec<u32>,
     sizes: Vec<u32>,
-    /// The children of all ranks, smaller subtrees first: those of `v` are `children[first[v]..first[v + 1]]`.
+    /// The children of all virtual ranks, smaller subtrees first; `v` has `children[first[v]..first[v + 1]]`.
     children: Vec<u32>,
     first: Vec<u32>,
 }
@@ -77,8 +77,7 @@ impl Tree {
         Self::of_children(ranks, top, halves)
     }
 
-    /// Makes the binary tree whose level l consists of the 2^l virtual ranks from 2^l - 1: its children are not
-    /// neighbours, so no subtree is an interval.
+    /// Makes the binary tree whose level l consists of the 2^l virtual ranks from 2^l - 1. Subtrees are no intervals.
     pub fn levels(ranks: u32, top: u32) -> Self {
         let mut tree = Self {
             ranks,
@@ -104,8 +103,8 @@ impl Tree {
         tree
     }
 
-    /// Makes the tree in which `children` returns those of a virtual rank whose subtree has a given size, in ascending
-    /// order.
+    /// Makes a tree: `children(v, size)` returns, in ascending order, the children of virtual rank `v`, whose subtree
+    /// has `size` ranks.
     fn of_children(ranks: u32, top: u32, children: impl Fn(u32, u32) -> Vec<u32>) -> Self {
         let mut tree = Self {
             ranks,
@@ -137,8 +136,8 @@ impl Tree {
         self.sizes[v as usize]
     }
 
-    /// Returns the path of a broadcast from the top that takes longest: its messages, and those that its ranks send
-    /// before them, for the times of both.
+    /// Returns, for the slowest path of a broadcast, the number of its messages, `message_ns` each, and of those that
+    /// its ranks send before, `before_ns` each.
     pub fn longest_path(&self, message_ns: f64, before_ns: f64) -> [u32; 2] {
         let mut path = vec![[0, 0]; self.ranks as usize];
         for v in 0..self.ranks {
@@ -161,8 +160,8 @@ impl Tree {
         (0..ranks).map(move |r| (NodeId(r), if r >= top { r - top } else { r + ranks - top }))
     }
 
-    /// Creates the stream between each virtual rank and its parent, upward or downward. The entry of the top is never
-    /// used.
+    /// Creates the stream between each virtual rank and its parent, to the parent if `upward`. The entry of the top is
+    /// not used.
     pub fn edges(&self, b: &mut Builder, upward: bool) -> Vec<Operand> {
         let edge = |v: u32| {
             let (below, above) = (self.real(v), self.real(self.parents[v as usize]));
@@ -173,8 +172,8 @@ impl Tree {
         std::iter::once(Operand::In(0)).chain((1..self.ranks).map(edge)).collect()
     }
 
-    /// Returns the ranks of the subtree of `v`, an interval of virtual ranks, as intervals: two if the subtree wraps
-    /// past the last rank, otherwise one.
+    /// Returns the ranks of the subtree of `v`, if it is an interval of virtual ranks, as intervals `(first, count)`: two
+    /// if the subtree wraps past the last rank, otherwise one.
     pub fn intervals(&self, v: u32) -> Vec<(u32, u32)> {
         let (start, count) = (self.real(v).0, self.size(v));
         let first = count.min(self.ranks - start);
@@ -182,8 +181,8 @@ impl Tree {
     }
 }
 
-/// Emits a reduce of segments up a tree, whose root has its sums at the operand that `sum` returns. A top that is not
-/// the root sends it the sums.
+/// Emits a reduce of segments up a tree. The root stores the sums in the operand that `sum` returns; a top that is not
+/// the root sends the sums to the root.
 pub fn reduce(
     b: &mut Builder,
     c: &Collective,

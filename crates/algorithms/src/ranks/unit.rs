@@ -1,4 +1,4 @@
-//! Algorithms among ranks, as registered algorithms.
+//! The trait of algorithms among ranks, and the wrapper that makes them an [`Algorithm`].
 
 use unisono_base::{NodeId, narrow};
 use unisono_collective::{Collective, Kind};
@@ -7,7 +7,8 @@ use unisono_schedule::{Builder, Operand};
 
 use crate::{Algorithm, AlgorithmError, Case, Info, Means, Params, Profile, Size, catalog::too_large, compose::lacks};
 
-/// An algorithm among ranks. A new one is a file in `catalog/` that implements this trait, and a line there.
+/// An algorithm among ranks. A new algorithm needs a file in `catalog/` that implements this trait, and an entry in the
+/// registry.
 pub trait RankAlgorithm: Sync {
     fn info(&self) -> &'static Info;
 
@@ -16,47 +17,48 @@ pub trait RankAlgorithm: Sync {
         false
     }
 
-    /// Checks a case. The kind of collective and the order of the operator are checked before.
+    /// Checks the parameters and the case. The caller has checked the kind of collective and the order of the operator.
     ///
     /// # Errors
-    /// A parameter that does not fit, or the reason why the case is not supported.
+    /// Returns an error if a parameter is not accepted, or if the case is not supported.
     fn check(&self, _case: &Case, _params: &Params) -> Result<(), AlgorithmError> {
         Ok(())
     }
 
     /// Returns an upper bound of the instructions that [`RankAlgorithm::emit`] makes, so that schedules that exhaust
-    /// memory are refused. The default is four a rank in each of log2 P rounds.
+    /// memory are refused. The default is four per rank in each of log2 P rounds.
     fn instructions(&self, case: &Case, _params: &Params) -> u64 {
         let ranks = u64::from(case.collective.ranks);
         ranks * (4 * u64::from(ranks.ilog2()) + 4)
     }
 
-    /// Adds the instructions of all ranks. Node `k` is rank `k`; there are at least two, as one rank only copies its
-    /// input. The vector may have no elements.
+    /// Adds the instructions of all ranks. Node `k` is rank `k`; there are at least two ranks, because the caller
+    /// handles one rank. The vector may have no elements.
     ///
     /// # Errors
-    /// As [`RankAlgorithm::check`].
+    /// Returns the errors of [`RankAlgorithm::check`].
     fn emit(&self, b: &mut Builder, case: &Case, params: &Params) -> Result<(), AlgorithmError>;
 
-    /// Returns the rounds of all ranks, or of the slowest, so that large cases can be timed without the schedule. There
-    /// are at least two ranks. The default derives them from the exchanges, if every flow of an exchange takes as many
-    /// turns.
+    /// Returns the rounds of all ranks, or of the slowest rank, so that large cases can be timed without the schedule.
+    /// There are at least two ranks. The default derives rounds from the exchanges, if all flows of an exchange have
+    /// equally many messages.
     fn rounds(&self, case: &Case, params: &Params) -> Option<Vec<Round>> {
         rounds_of(&self.exchanges(case, params)?)
     }
 
-    /// Returns the messages of all ranks if all ranks do alike, so that networks can be timed without the schedule.
-    /// There are at least two ranks.
+    /// Returns the messages of all ranks if all ranks do the same, so that cases on networks can be timed without the
+    /// schedule. There are at least two ranks.
     fn exchanges(&self, _case: &Case, _params: &Params) -> Option<Vec<Exchange>> {
         None
     }
 
-    /// Returns the data of the time of messages that follow trees over known links. There are at least two ranks.
+    /// Returns the properties that give the time of messages along trees over known links. There are at least two
+    /// ranks.
     fn trees(&self, _case: &Case, _params: &Params) -> Option<Trees> {
         None
     }
 
-    /// Returns the parameters that are ranked for a case.
+    /// Returns the parameters that a plan ranks for a case.
     fn candidates(&self, _case: &Case) -> Vec<Params> {
         vec![Params::new()]
     }
@@ -67,7 +69,7 @@ pub trait RankAlgorithm: Sync {
     }
 }
 
-/// Converts exchanges to rounds: each turn sends a message of every flow in a lane of its own.
+/// Converts exchanges to rounds with one lane for each flow.
 fn rounds_of(exchanges: &[Exchange]) -> Option<Vec<Round>> {
     let round = |exchange: &Exchange| {
         let first = exchange.flows.first()?;
@@ -79,7 +81,7 @@ fn rounds_of(exchanges: &[Exchange]) -> Option<Vec<Round>> {
     exchanges.iter().map(round).collect()
 }
 
-/// An algorithm among ranks as an [`Algorithm`].
+/// A wrapper that makes a [`RankAlgorithm`] an [`Algorithm`].
 pub struct Among<T>(pub T);
 
 impl<T: RankAlgorithm> Algorithm for Among<T> {
@@ -112,7 +114,7 @@ impl<T: RankAlgorithm> Algorithm for Among<T> {
     }
 }
 
-/// Checks that `unit` supports `case`.
+/// Checks that the algorithm `unit` supports `case`.
 pub fn supports(unit: &dyn RankAlgorithm, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
     let c = &case.collective;
     let info = unit.info();
@@ -128,7 +130,7 @@ pub fn supports(unit: &dyn RankAlgorithm, case: &Case, params: &Params) -> Resul
         return no(format!("it reorders operands, and operator {} does not commute", c.operator));
     }
     unit.check(case, params)?;
-    // A case that is too large to build can still be timed by its closed form.
+    // A case with a closed form is supported even if its schedule is too large to build.
     if profile(unit, case, params).is_some() { Ok(()) } else { check_size(unit, case, params) }
 }
 
@@ -141,7 +143,7 @@ fn check_size(unit: &dyn RankAlgorithm, case: &Case, params: &Params) -> Result<
     }
 }
 
-/// Builds the schedule of `unit` in `case`.
+/// Builds the schedule of the algorithm `unit` for `case`.
 pub fn build(unit: &dyn RankAlgorithm, case: &Case, params: &Params) -> Result<Placed, AlgorithmError> {
     check_size(unit, case, params)?;
     let mut b = Builder::new(case.collective);
@@ -154,7 +156,8 @@ pub fn build(unit: &dyn RankAlgorithm, case: &Case, params: &Params) -> Result<P
     Ok(Placed::among_ranks(b.finish()?))
 }
 
-/// Returns the closed form of `unit` in `case`: exchanges or trees on a network, rounds elsewhere.
+/// Returns the closed form of the algorithm `unit` for `case`: exchanges or trees on a network, rounds on other
+/// machines.
 pub fn profile(unit: &dyn RankAlgorithm, case: &Case, params: &Params) -> Option<Profile> {
     let alone = case.collective.ranks == 1;
     if case.ranks().extents.is_some() {

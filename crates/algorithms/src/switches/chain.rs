@@ -1,20 +1,23 @@
-//! A chain through every switch, for a scan: a switch reduces the vector from the switch before with its own, and sends
-//! the result both to its memory and on. Ranks are numbered along the chain, which is the scan's own placement.
+//! A chain through every switch, for a scan: a switch reduces the vector from the switch before with that of its own
+//! core, and sends the result to its memory and to the next switch. Ranks are numbered along the chain, so a scan
+//! chooses its own placement.
 //!
-//! Each socket is passed once, over all of its cores, and each node over all of its sockets; both paths are found by
-//! search. On a mesh of 2 x 4 cores, the colors of a checkerboard decide for which ports there is one:
+//! The chain passes through each socket once, over all of its cores, and through each node once, over all of its
+//! sockets; a search finds both paths. On a mesh of 2 x 4 cores, the colors of a checkerboard decide for which ports a
+//! path exists:
 //!
 //! * A path over all cores of a socket ends at cores of both colors. So the links by which a chain enters and leaves a
 //!   socket start at cores of different colors.
 //! * Let c(t) be the color of the cores with links to socket t. A chain through sockets s0 to s15 of a node enters
-//!   socket k by a core of color c(k-1), and leaves it by one of color c(k+1): the two differ. So c alternates over the
-//!   even sockets of the chain, and over the odd ones. If both links to other nodes are at cores of color n, then
-//!   c(s1) and c(s14) differ from n, so that c(s0) = c(s15) = n, and eight of the 16 sockets have color n.
+//!   socket k by a core of color c(k-1), and leaves it by a core of color c(k+1): the two colors differ. So c
+//!   alternates over the even sockets of the chain, and over the odd sockets. If both links to other nodes are at cores
+//!   of color n, then c(s1) and c(s14) differ from n, so that c(s0) = c(s15) = n, and eight of the 16 sockets have
+//!   color n.
 //! * The link to the node at coordinate y of the first dimension is at socket y. So a line has a chain if c(y) = n for
-//!   all its coordinates, of which eight at most can have it. Each end of the chain makes one exception.
+//!   all its coordinates, which holds for at most eight. Each end of the chain allows one exception.
 //!
-//! The presets, whose c alternates from socket to socket, have a chain on one node and on two; those with c = n for the
-//! first eight sockets have one on all HyperXs whose dimensions have at most eight coordinates together.
+//! The presets whose c alternates from socket to socket have a chain on one node and on two; those with c = n for the
+//! first eight sockets have a chain on all HyperXs whose dimensions have at most eight coordinates together.
 
 use std::sync::Arc;
 
@@ -26,16 +29,16 @@ use unisono_machine::in_network::{Layout, LevelOf, MEMORY, Port};
 use super::{Site, grow::TreeSlice};
 use crate::{AlgorithmError, ranks::hamilton::gcd};
 
-/// Steps of a search before it gives up.
+/// The steps of a search after which it gives up.
 const MOST_STEPS: u32 = 10_000;
 
-/// Sizes of steps between nodes that are tried.
+/// The exclusive limit of the sizes of steps between nodes that are tried.
 const MOST_STEP_SIZES: u32 = 5;
 
-/// Returns the registers of a chain.
+/// Returns the registers of a chain over all switches of the machine.
 ///
 /// # Errors
-/// Ranks are not on all cores, or no chain was found.
+/// Returns an error if some core has no rank, or if no chain was found.
 pub fn chain(site: &Site, c: &Collective, part: TreeSlice) -> Result<Configured, AlgorithmError> {
     let no = |reason: String| AlgorithmError::Unsupported { algorithm: "in-network", reason };
     let layout = &*site.layout;
@@ -72,7 +75,7 @@ pub fn chain(site: &Site, c: &Collective, part: TreeSlice) -> Result<Configured,
     Ok(Configured { collective: *c, ranks: Arc::new(order), embeddings: vec![embedding] })
 }
 
-/// Returns the port of a switch that leads to its neighbor on the chain.
+/// Returns the port of switch `from` that leads to its neighbor `to` on the chain.
 fn link(layout: &Layout, from: u32, to: u32) -> Port {
     layout.port_to(from, to).unwrap_or(MEMORY)
 }
@@ -84,11 +87,11 @@ struct Search<'a> {
     layout: &'a Layout,
     cores: u32,
     sockets: u32,
-    /// Neighbors of each core on the mesh.
+    /// The neighbors of each core on the mesh of its socket.
     mesh: Vec<Vec<u32>>,
     /// The core of socket `a` with the link to socket `b`, and the core at the other end.
     joins: FxHashMap<(u32, u32), (u32, u32)>,
-    /// The path over all cores of a socket from one core to another.
+    /// The searched paths over all cores of a socket, from one core to another.
     over_socket: FxHashMap<(u32, u32), Option<Vec<u32>>>,
     over_node: FxHashMap<SocketEnds, Option<Vec<u32>>>,
     steps: u32,
@@ -120,9 +123,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Returns the switches of the whole machine in the order of the chain. Coordinates of a dimension are passed back
-    /// and forth in steps of one size; sizes are tried until every node can be passed from the link that enters it to
-    /// the link that leaves it.
+    /// Returns the switches of the whole machine in the order of the chain. It goes through the coordinates of a
+    /// dimension back and forth, in steps of one size; sizes are tried until every node has a path.
     fn machine(&mut self) -> Option<Vec<u32>> {
         let most = self.layout.dims().iter().copied().max().unwrap_or(1).clamp(2, MOST_STEP_SIZES);
         (1..most).find_map(|step| self.in_steps(step))
@@ -169,7 +171,7 @@ impl<'a> Search<'a> {
         found
     }
 
-    /// Extends a path from the switch that enters a socket over all sockets not seen.
+    /// Extends a path from the switch `start` of a socket over all sockets not in `seen`; returns whether it succeeded.
     fn sockets_from(&mut self, start: u32, left: Option<u32>, seen: &mut Vec<bool>, way: &mut Vec<u32>) -> bool {
         self.steps += 1;
         if self.steps > MOST_STEPS {
@@ -190,7 +192,7 @@ impl<'a> Search<'a> {
             }
         }
         for &next in &ahead {
-            // The socket that leaves the node comes last.
+            // The socket with the link to the next node comes last.
             if last_socket == Some(next) && ahead.len() > 1 {
                 continue;
             }
@@ -233,7 +235,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Returns all places of a grid, each beside the one before.
+/// Returns all coordinates of a grid in an order in which successive ones are neighbors.
 fn there_and_back(dims: &[u32]) -> Vec<Vec<u32>> {
     let Some((&size, rest)) = dims.split_first() else { return vec![Vec::new()] };
     let inner = there_and_back(rest);

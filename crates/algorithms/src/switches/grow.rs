@@ -1,4 +1,4 @@
-//! One tree over all ranks: paths from each rank's core to the root, which merge when they meet.
+//! Grows one tree over all ranks: paths from each rank's core to the root, which merge where they meet.
 
 use unisono_base::narrow;
 use unisono_collective::{Collective, Kind};
@@ -7,10 +7,10 @@ use unisono_machine::in_network::{LevelOf, MEMORY, Port};
 
 use super::{Site, ways::Ways};
 
-/// The shape of a tree between nodes and inside them.
+/// The shape of a tree: its paths between nodes and inside nodes.
 pub trait Plan {
-    /// Returns the dimension in which a node's path to the root continues, and the new coordinate; `None` at the root's
-    /// node.
+    /// Returns the dimension in which a node's path to the root continues, and the next coordinate; `None` at the
+    /// root's node.
     fn leave(&self, node: u32) -> Option<(usize, u32)>;
 
     /// Returns the paths inside a node to one of its switches.
@@ -58,7 +58,7 @@ pub fn grow(site: &Site, c: &Collective, part: TreeSlice, plan: &mut dyn Plan) -
             below[end.switch as usize] |= 1 << end.port;
             latest = latest.max(end.ready_ns + ways.latency_ns[end.switch as usize]);
             let mut at = end.switch;
-            // The rest of the path was walked before.
+            // The path ends at a switch that is in the tree already.
             while !std::mem::replace(&mut here[at as usize], true) {
                 let Some((port, next)) = ways.next[at as usize] else { break };
                 let back = layout.peer(at, port).map_or(MEMORY, |peer| peer.port);
@@ -87,7 +87,8 @@ pub fn grow(site: &Site, c: &Collective, part: TreeSlice, plan: &mut dyn Plan) -
     Embedding { identifier: part.identifier, first: part.first, elements: part.elements, registers }
 }
 
-/// Returns the nodes on the paths, each after those whose paths lead to it.
+/// Returns the nodes on the paths, each after the nodes whose paths lead through it, with its dimension and next
+/// coordinate.
 fn walk(site: &Site, plan: &dyn Plan) -> Vec<(u32, Option<(usize, u32)>)> {
     let layout = &*site.layout;
     let mut seen = vec![false; layout.nodes() as usize];
@@ -103,7 +104,7 @@ fn walk(site: &Site, plan: &dyn Plan) -> Vec<(u32, Option<(usize, u32)>)> {
                 None => break,
             }
         }
-        // `at` was known before, or it is the root, at depth 0 and the last of this path.
+        // `at` has a depth from an earlier path, or is the root, at depth 0 and the last of this path.
         for &node in way.iter().rev() {
             depth[node as usize] =
                 plan.leave(node).map_or(0, |(dim, coordinate)| depth[layout.moved(node, dim, coordinate) as usize] + 1);
@@ -124,7 +125,7 @@ struct End {
 
 struct Arrivals {
     from_nodes: Vec<Vec<End>>,
-    /// The first rank of each node, and the end of the last.
+    /// The first rank of each node, then the number of ranks.
     first: Vec<u32>,
 }
 
@@ -167,8 +168,8 @@ fn best_root(locals: u32, ends: &[End], plan: &mut dyn Plan) -> u32 {
     best.1
 }
 
-/// Returns the registers of a switch of the tree: `below` are the ports that lead away from the root, its memory among
-/// them.
+/// Returns the registers of a switch of the tree: `below` is the set of ports that lead away from the root, which may
+/// include the memory.
 fn made(c: &Collective, identifier: u8, below: u64, up: Port) -> Registers {
     let idle = Registers::idle(identifier);
     let top = up == NONE;

@@ -1,4 +1,4 @@
-//! Several collectives at once: each gets the first identifier whose registers are free at all of its switches.
+//! Concurrent collectives: each gets the first identifier whose registers are free at all of its switches.
 
 use unisono_base::narrow;
 use unisono_collective::Collective;
@@ -7,16 +7,16 @@ use unisono_lower::switches::Configured;
 use super::{Site, grow::TreeSlice, tree::shortest};
 use crate::AlgorithmError;
 
-/// A collective, and the place of its ranks.
+/// A collective, and the cores of its ranks.
 pub struct Wanted<'a> {
     pub collective: Collective,
     pub site: &'a Site,
 }
 
-/// Embeds one tree for each collective. Collectives that share no switch share an identifier; others get further ones.
+/// Embeds one tree for each collective. Collectives without common switches may share an identifier.
 ///
 /// # Errors
-/// The identifiers of the machine are used up.
+/// Returns an error if the machine has no further identifier.
 pub fn embed_together(wanted: &[Wanted]) -> Result<Vec<Configured>, AlgorithmError> {
     let switches = wanted.first().map_or(0, |w| w.site.layout.switches());
     let mut used = vec![0_u64; switches as usize];

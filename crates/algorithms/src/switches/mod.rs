@@ -1,5 +1,5 @@
-//! Shared parts of algorithms on switches that reduce: trees inside nodes and between them, grown toward a root, and
-//! their registers.
+//! Units of algorithms on switches that reduce: trees inside nodes and between nodes, grown toward a root, and their
+//! registers.
 //!
 //! Source: "Accelerating Allreduce with in-network reduction on Intel PIUMA", "Allreduce Embedding".
 

@@ -1,13 +1,12 @@
 //! Trees over the switches of a network: the schedule of an allreduce, a reduce or a broadcast.
 //!
-//! The vector is cut into parts, one a tree ([`unisono_synthesis::SpanningTrees`]), and each part into chunks that
-//! follow each other. A chunk goes up its tree: a rank combines its own elements with those from below, a switch
-//! combines those from below. At the root it turns round and goes down, in a reduce to one rank only. An instruction
-//! takes whole chunks, so a chunk takes the time of its bytes at every level, and many chunks come near the rate of the
-//! links.
+//! The vector is cut into parts, one for each tree ([`unisono_synthesis::SpanningTrees`]), and each part into chunks
+//! that follow each other. A chunk goes up its tree: a node combines the elements of its children and, if it is a rank,
+//! its own. From the root the result goes down, in a reduce to one rank only. An instruction processes whole chunks, so
+//! a chunk takes the time of its bytes at every level, and many chunks approach the rate of the links.
 //!
-//! A leaf waits for the result of an earlier chunk before it posts the next one. A leaf that posted all chunks at once
-//! would hold up the messages of other trees that it passes on: 2.6 times the time on a HammingMesh, simulated.
+//! A leaf waits for the result of an earlier chunk before it posts the next chunk. A leaf that posted all chunks at
+//! once would delay the messages of other trees that it forwards: 2.6 times the time on a HammingMesh, by simulation.
 
 use std::sync::Arc;
 
@@ -19,15 +18,15 @@ use unisono_synthesis::{Fabric, Role, SpanningTree, SpanningTrees};
 
 use crate::{AlgorithmError, Case, ranks::Blocks};
 
-/// The number of trees, and of chunks of each tree's part.
+/// The division of the vector: the number of trees, and of chunks of each tree's part.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Cuts {
     pub trees: u32,
     pub chunks: u32,
 }
 
-/// Returns the roles of the nodes of a network in trees of a collective. Switches that copy or reduce messages, as the
-/// collective requires, join links.
+/// Returns the roles of the nodes of a network in trees of a collective. A switch can be a node of a tree if it copies
+/// or reduces messages as the collective requires.
 fn roles(c: &Collective, fabric: &Fabric) -> Vec<Role> {
     let (graph, computing) = (fabric.graph(), fabric.switches());
     let role = |node: u32| {
@@ -47,10 +46,10 @@ fn roles(c: &Collective, fabric: &Fabric) -> Vec<Role> {
     (0..graph.nodes()).map(role).collect()
 }
 
-/// Returns the trees of a collective.
+/// Returns `count` spanning trees for a collective.
 ///
 /// # Errors
-/// No switch has the functions that the collective requires, or some rank cannot be reached.
+/// Returns an error if no switch has the functions that the collective requires, or if some rank cannot be reached.
 pub(crate) fn trees(c: &Collective, fabric: &Fabric, count: u32) -> Result<Arc<SpanningTrees>, String> {
     let roles = roles(c, fabric);
     if !roles.contains(&Role::Joins) {
@@ -65,16 +64,16 @@ pub(crate) fn trees(c: &Collective, fabric: &Fabric, count: u32) -> Result<Arc<S
     fabric.spanning(&roles, root, count).ok_or_else(|| "no tree of such switches over all ranks was found".to_owned())
 }
 
-/// Returns an upper bound of the instructions of a schedule over such trees.
+/// Returns an upper bound of the instructions of the schedule that [`build`] makes.
 pub(crate) fn instructions(c: &Collective, fabric: &Fabric, cuts: Cuts) -> u64 {
     let ways = if c.kind == Kind::Broadcast { 1 } else { 2 };
     u64::from(cuts.trees) * u64::from(cuts.chunks) * u64::from(fabric.graph().nodes()) * ways
 }
 
-/// Builds the schedule, with its placement.
+/// Builds the schedule of a collective over spanning trees, with its placement.
 ///
 /// # Errors
-/// As [`trees`], and if the tables cannot hold the schedule.
+/// Returns an error if [`trees`] does, or if the tables cannot hold the schedule.
 pub(crate) fn build(name: &'static str, case: &Case, fabric: &Fabric, cuts: Cuts) -> Result<Placed, AlgorithmError> {
     let c = &case.collective;
     let found =
@@ -95,7 +94,7 @@ pub(crate) fn build(name: &'static str, case: &Case, fabric: &Fabric, cuts: Cuts
     let chunk_bytes = u64::from(parts.block(0).len.div_ceil(cuts.chunks)) * c.element_bytes();
     let windows: Vec<usize> =
         found.trees.iter().map(|tree| window(c.kind, tree, fabric, chunk_bytes, case.ranks().signal_ns)).collect();
-    // Trees take turns, so that all links of a rank have messages to send.
+    // The chunks of the trees alternate, so that all links of a rank have messages to send.
     for chunk in 0..cuts.chunks {
         for ((tree, &window), at) in trees.iter_mut().zip(&windows).zip(0..) {
             let part = parts.block(at);
@@ -107,9 +106,9 @@ pub(crate) fn build(name: &'static str, case: &Case, fabric: &Fabric, cuts: Cuts
     Ok(Placed { schedule: b.finish()?, placement: Some(Placement::Nodes(nodes)) })
 }
 
-/// Returns the chunks of a tree that are under way at a time: those that its links hold on the way up and down, those
-/// that arrive until a rank notices the first, and two more. A rank that sent more at once would delay the messages of
-/// other trees that it passes on. A sum that a rank requests and stores goes to that rank and back, too.
+/// Returns the number of chunks of a tree that are under way at once: those on its links up and down, those that arrive
+/// until a rank notices the first, and two more. A rank that sent more would delay the messages of other trees that it
+/// forwards. A sum that a rank requests and stores also goes to that rank and back.
 fn window(kind: Kind, tree: &SpanningTree, fabric: &Fabric, chunk_bytes: u64, signal_ns: f64) -> usize {
     let is_stored = |&node: &u32| fabric.switches().is_stored(fabric.graph().place(node), 2, 2);
     let is_stored = kind == Kind::Allreduce && tree.nodes.iter().any(is_stored);
@@ -122,7 +121,7 @@ fn window(kind: Kind, tree: &SpanningTree, fabric: &Fabric, chunk_bytes: u64, si
     narrow(chunks)
 }
 
-/// The lane of ranks that only send, for all trees, in the order of the chunks.
+/// The lane of sends of ranks that are leaves, for all trees, in the order of the chunks.
 const LEAVES: u32 = 0;
 
 struct Emitter<'a> {
@@ -130,14 +129,14 @@ struct Emitter<'a> {
     tree: &'a SpanningTree,
     /// The node of the schedule for each node of the tree.
     nodes: Vec<NodeId>,
-    /// Indices of the children of each node.
+    /// The indices in `nodes` of the children of each node.
     children: Vec<Vec<u32>>,
-    /// The streams to and from the parent of each node, if chunks go that way.
+    /// The stream from each node to its parent, if chunks go up; `down` has the reverse.
     up: Vec<Option<Operand>>,
     down: Vec<Option<Operand>>,
-    /// The lane of instructions that go up at a node with children; those that go down have the next lane.
+    /// The lane of instructions for chunks that go up at a node with children; `lane + 1` is for chunks that go down.
     lane: u32,
-    /// For each chunk so far, the instructions at the leaves that receive its result.
+    /// For each emitted chunk, the instructions at the leaves that receive its result.
     received: Vec<Vec<(usize, InstrId)>>,
 }
 
@@ -151,7 +150,7 @@ impl<'a> Emitter<'a> {
             up[at] = goes_up.then(|| Operand::Stream(b.stream(node, &[above])));
             down[at] = (c.kind != Kind::Reduce).then(|| Operand::Stream(b.stream(above, &[node])));
         }
-        // The result of a reduce goes down to its root only.
+        // The result of a reduce goes down only along the path to its root.
         let mut at = tree.nodes.iter().position(|&node| node == c.root).filter(|_| c.kind == Kind::Reduce).unwrap_or(0);
         while at > 0 {
             let above = tree.parents[at] as usize;
@@ -174,7 +173,7 @@ impl<'a> Emitter<'a> {
         self.tree.nodes[at] < self.c.ranks
     }
 
-    /// Emits a chunk, which goes up, turns round at the root and goes down.
+    /// Emits the instructions of a chunk up the tree, at its root and down the tree.
     fn chunk(&mut self, b: &mut Builder, span: Span, window: usize) {
         let mut sent = vec![None; self.nodes.len()];
         for at in (1..self.nodes.len()).rev() {
@@ -191,7 +190,7 @@ impl<'a> Emitter<'a> {
         }
         let mut sinks = self.spread(0, span);
         if self.c.kind == Kind::Broadcast {
-            // The root's input is the result already.
+            // The root of a broadcast has the result in its input.
             sinks.retain(|sink| matches!(sink, Operand::Stream(_)));
         }
         if !sinks.is_empty() {
@@ -209,13 +208,13 @@ impl<'a> Emitter<'a> {
         self.received.push(received);
     }
 
-    /// Returns the elements of a node, if it is a rank, and the streams from below.
+    /// Returns the operands of a node: its input, if it is a rank, and the streams from its children.
     fn gathered(&self, at: usize, span: Span) -> Vec<Operand> {
         let own = self.is_rank(at).then_some(Operand::In(span.start));
         own.into_iter().chain(self.children[at].iter().filter_map(|&child| self.up[child as usize])).collect()
     }
 
-    /// Returns the output of a node, if it is a rank that gets the result, and the streams to its children.
+    /// Returns the sinks of a node: its output, if it is a rank that gets the result, and the streams to its children.
     fn spread(&self, at: usize, span: Span) -> Vec<Operand> {
         let gets = self.is_rank(at) && (self.c.kind != Kind::Reduce || self.tree.nodes[at] == self.c.root);
         let own = gets.then_some(Operand::Out(span.start));
@@ -223,7 +222,7 @@ impl<'a> Emitter<'a> {
     }
 }
 
-/// Returns the numbers of trees that a plan considers: one, and each larger one that shortens the time of the busiest
+/// Returns the numbers of trees that a plan considers: 1, and each larger number that shortens the time of the busiest
 /// link.
 pub(crate) fn worthwhile(c: &Collective, fabric: &Fabric) -> Vec<u32> {
     const SHORTER: f64 = 0.98;

@@ -1,14 +1,14 @@
-//! Spanning trees that share as few edges as possible: the partition of a graph's edges into forests.
+//! Spanning trees that share edges as little as possible, from a partition of copies of a graph's edges into forests.
 //!
-//! `k` spanning trees that use no edge more than `load` times exist if `load` copies of the graph have `k` that share
-//! no edge (Nash-Williams and Tutte, 1961). They are found by augmenting paths of the matroid union: Roskind and
-//! Tarjan, "A note on finding minimum-cost edge-disjoint spanning trees", 1985.
+//! `k` spanning trees that use no edge more than `load` times exist if `load` copies of the graph together have `k`
+//! spanning trees that share no edge (Nash-Williams and Tutte, 1961). They are found by augmenting paths of the matroid
+//! union: Roskind and Tarjan, "A note on finding minimum-cost edge-disjoint spanning trees", 1985.
 
 use std::collections::VecDeque;
 
 use unisono_base::narrow;
 
-/// Trees over the edges of a graph.
+/// Spanning trees of a graph, and how often they share an edge.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Packed {
     /// The most trees that use one edge.
@@ -17,13 +17,13 @@ pub struct Packed {
     pub trees: Vec<Vec<usize>>,
 }
 
-/// Returns one spanning tree for each of `roots`, with the least load. Trees are shallow from their roots if the others
-/// leave room. Returns `None` for a graph that is not connected.
+/// Returns one spanning tree for each of `roots`, with the least load. Trees are shallow from their roots as far as
+/// other trees leave edges. Returns `None` for a graph that is not connected.
 pub fn pack(vertices: usize, edges: &[(u32, u32)], roots: &[u32]) -> Option<Packed> {
     let trees = roots.len();
     let needed = trees * vertices.saturating_sub(1);
     let least = narrow::<u32>(needed.div_ceil(edges.len().max(1)).max(1));
-    // If all trees are the same, the load is their number.
+    // The largest load is the number of trees, if all trees are equal.
     (least..=narrow::<u32>(trees).max(1)).find_map(|load| {
         let mut forests = Forests::new(vertices, edges, trees, load as usize);
         for (tree, &root) in roots.iter().enumerate() {
@@ -36,11 +36,11 @@ pub fn pack(vertices: usize, edges: &[(u32, u32)], roots: &[u32]) -> Option<Pack
 struct Forests<'a> {
     edges: &'a [(u32, u32)],
     load: usize,
-    /// The forest of each copy of an edge; copy `c` is of edge `c / load`.
+    /// The forest that uses each copy of an edge; copy `c` belongs to edge `c / load`.
     owner: Vec<Option<usize>>,
-    /// The copies at each vertex of each forest.
+    /// By forest and vertex, the copies that the forest uses at the vertex.
     at: Vec<Vec<Vec<usize>>>,
-    /// Edges of the graph at each vertex.
+    /// The edges of the graph at each vertex.
     of_vertex: Vec<Vec<usize>>,
 }
 
@@ -71,7 +71,7 @@ impl<'a> Forests<'a> {
         }
     }
 
-    /// Grows a forest from its root, breadth first, over the edges that the others have left.
+    /// Grows a forest from its root, breadth first, over copies that no forest uses.
     fn spread(&mut self, forest: usize, root: u32) {
         let mut seen = vec![false; self.of_vertex.len()];
         let mut waiting = VecDeque::from([root]);
@@ -92,7 +92,7 @@ impl<'a> Forests<'a> {
         }
     }
 
-    /// Adds every further edge for which the others can make room, and returns the number of edges used.
+    /// Adds every further copy for which other forests can exchange copies, and returns the number of copies used.
     fn complete(&mut self) -> usize {
         for copy in 0..self.owner.len() {
             if self.owner[copy].is_none() {
@@ -124,7 +124,8 @@ impl<'a> Forests<'a> {
         }
     }
 
-    /// Moves `copy` to the forest, the edge that replaces it to the forest before, and so on back to the new edge.
+    /// Moves `copy` to the forest, the copy that replaces it to the forest that `copy` left, and so on back to the new
+    /// copy.
     fn shift(&mut self, mut copy: usize, mut forest: usize, from: &[usize], new: usize) {
         loop {
             let old = self.owner[copy];

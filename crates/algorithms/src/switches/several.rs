@@ -1,8 +1,8 @@
-//! Several trees at once, each for a part of the vector, that share as few links as possible.
+//! Concurrent trees, each for a part of the vector, that share as few links as possible.
 //!
-//! A node's switches and the nodes of one dimension are packed with spanning trees (`packing.rs`); a tree of the whole
-//! machine takes one of each, and is dimension-ordered between nodes. The paper names this as the next step
-//! ("Discussion").
+//! Spanning trees are packed (`packing.rs`) over the switches of a node, and over the nodes of one dimension; a tree of
+//! the whole machine combines one tree of each, and is dimension-ordered between nodes. The paper names several trees
+//! as future work ("Discussion").
 
 use unisono_base::narrow;
 use unisono_collective::{Collective, Kind};
@@ -17,7 +17,7 @@ use super::{
     ways::{Ways, inside, ways},
 };
 
-/// Links of the first node, each once.
+/// The links between switches of the first node, each once.
 struct Links {
     ends: Vec<(u32, u32)>,
     ports: Vec<(Port, Port)>,
@@ -35,7 +35,7 @@ fn links(layout: &Layout) -> Links {
 struct Tree<'a> {
     site: &'a Site,
     root: Root,
-    /// For each dimension and coordinate, the next one on the path to the root; `None` at the root's.
+    /// For each dimension and coordinate, the next coordinate on the path to the root; `None` at the root's coordinate.
     lines: Vec<Vec<Option<u32>>>,
     /// For each switch of a node, a mask of the ports whose links belong to this tree.
     own: Vec<u64>,
@@ -59,7 +59,7 @@ impl Plan for Tree<'_> {
     }
 }
 
-/// Returns one embedding for each part.
+/// Returns one embedding for each part of the vector.
 pub fn several(site: &Site, c: &Collective, parts: &[TreeSlice]) -> Vec<Embedding> {
     let layout = &*site.layout;
     let count = narrow::<u32>(parts.len());

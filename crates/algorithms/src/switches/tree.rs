@@ -1,5 +1,5 @@
 //! The tree of the paper: the root at the node of least eccentricity, dimension-ordered shortest paths between nodes,
-//! shortest paths inside.
+//! and shortest paths inside nodes.
 
 use unisono_collective::{Collective, Kind};
 use unisono_lower::switches::Embedding;
@@ -15,7 +15,7 @@ struct Shortest<'a> {
     site: &'a Site,
     root_node: u32,
     root: Root,
-    /// Paths to each switch of a node at which some node's path ends.
+    /// The paths inside a node to each of its switches, computed when they are first needed.
     known: Vec<Option<Ways>>,
 }
 
@@ -51,10 +51,11 @@ pub fn root_of(site: &Site, c: &Collective) -> (u32, Root) {
     (middle(site, &site.nodes()), Root::Best)
 }
 
-/// For larger subsets of nodes the one nearest to the middle is taken: nearly all have the same eccentricity.
+/// The most nodes whose eccentricities are compared. Of more nodes, nearly all have the same, so the node nearest to
+/// the middle is taken.
 const MOST_COMPARED: usize = 4096;
 
-/// Returns the participating node of least eccentricity; among equals the one nearest to the middle of every dimension.
+/// Returns the participating node of least eccentricity; of equals the node nearest to the middle of every dimension.
 fn middle(site: &Site, nodes: &[u32]) -> u32 {
     let layout = &*site.layout;
     let dims = layout.dims();
@@ -68,7 +69,8 @@ fn middle(site: &Site, nodes: &[u32]) -> u32 {
         links.map(|distance| site.machine.latency_ns(LevelOf::Node { distance })).sum()
     };
     let eccentricity = |node: u32| nodes.iter().map(|&other| latency(node, other)).fold(0.0, f64::max);
-    // On all nodes of a HyperX, the node in the middle has the least, whether latency grows with distance or not.
+    // If all nodes of a HyperX take part, the node in the middle has the least eccentricity, even if latency grows with
+    // distance.
     if nodes.len() == layout.nodes() as usize || nodes.len() > MOST_COMPARED {
         return nodes.iter().copied().min_by_key(|&node| (off(node), node)).unwrap_or(0);
     }

@@ -1,4 +1,5 @@
-//! Paths inside a node: the port of every switch toward one of them, along shortest paths or along a given tree.
+//! Paths inside a node: the port of every switch on its path to one destination, along shortest paths or along a given
+//! tree.
 
 use unisono_base::narrow;
 use unisono_machine::{
@@ -6,15 +7,15 @@ use unisono_machine::{
     in_network::{Layout, LevelOf, Port},
 };
 
-/// Paths to one switch of a node, by the number of each switch in the node.
+/// The paths from all switches of a node to one of them, indexed by the switch within the node.
 #[derive(Clone, Debug)]
 pub struct Ways {
-    /// The port to take at each switch, and the switch behind it; `None` at the destination itself.
+    /// The port of each switch on the path, and the switch at the other end of its link; `None` at the destination.
     pub next: Vec<Option<(Port, u32)>>,
     pub latency_ns: Vec<f64>,
 }
 
-/// Returns the links inside the first node: `(switch, port, switch behind it, level)`.
+/// Returns the links inside the first node: `(switch, port, switch at the other end, level)`.
 pub fn inside(layout: &Layout) -> impl Iterator<Item = (u32, Port, u32, LevelOf)> + '_ {
     (0..layout.locals()).flat_map(move |local| {
         let links = layout.peers(local).filter(|(_, peer)| !matches!(peer.level, LevelOf::Node { .. }));
@@ -22,8 +23,8 @@ pub fn inside(layout: &Layout) -> impl Iterator<Item = (u32, Port, u32, LevelOf)
     })
 }
 
-/// Returns shortest paths over links that `usable` accepts; among equals the one with fewer links, then over the lower
-/// port.
+/// Returns shortest paths to `to` over links that `usable` accepts; of equal latencies the path with fewer links, then
+/// over the lower port.
 pub fn ways(machine: &InNetwork, layout: &Layout, to: u32, usable: impl Fn(u32, Port) -> bool) -> Ways {
     let count = layout.locals() as usize;
     let mut arriving = vec![Vec::new(); count];
@@ -34,7 +35,7 @@ pub fn ways(machine: &InNetwork, layout: &Layout, to: u32, usable: impl Fn(u32, 
     let mut next = vec![None; count];
     let mut done = vec![false; count];
     best[to as usize] = (0.0, 0);
-    // A node has some hundred switches: no queue is needed.
+    // A node has a few hundred switches, so a linear search suffices.
     while let Some(at) =
         (0..count).filter(|&s| !done[s] && best[s].0.is_finite()).min_by(|&a, &b| order(best[a], best[b]))
     {

@@ -1,5 +1,5 @@
-//! Registers make a schedule. Its proof and the check of the placement refuse all registers that do not implement the
-//! collective: every field of random configurations is flipped.
+//! Tests that registers which do not implement a collective are refused by the proof of their schedule or by the check
+//! of its placement: fields of random configurations are flipped.
 
 use proptest::prelude::*;
 use unisono_algorithms::{
@@ -45,7 +45,7 @@ fn fault(site: &Site, made: &Configured) -> Option<String> {
 
 const KINDS: [Kind; 5] = [Kind::Allreduce, Kind::Barrier, Kind::Broadcast, Kind::Reduce, Kind::Scan];
 
-/// Draws a configuration: a collective, a part of a machine, one embedding or several.
+/// Draws a configuration: a collective, ranks on a machine, and one embedding or several.
 fn configurations() -> impl Strategy<Value = (Site, Configured)> {
     (0..KINDS.len(), 1_u32..20, 0_u32..4, any::<u64>(), 1_u32..4).prop_map(|(kind, nodes, which, root, count)| {
         let kind = KINDS[kind];
@@ -104,7 +104,8 @@ proptest! {
         }
     }
 
-    /// A node at another switch or a stream on another channel is refused, or the placement is another valid one.
+    /// A node at another switch or a stream on another channel is refused, unless the placement is another valid
+    /// placement.
     #[test]
     fn damaged_placements_are_refused(
         (site, made) in configurations(),
@@ -130,7 +131,7 @@ proptest! {
         prop_assert!(lower(&site.machine, &site.layout, &proven, &damaged[3]).is_err());
     }
 
-    /// Every single port of a switch's registers, not only drawn ones.
+    /// Flips every single port of a switch's registers.
     #[test]
     fn every_port_is_refused((site, made) in configurations(), at in any::<u64>()) {
         let places = made.embeddings[0].registers.len() as u64;
@@ -232,8 +233,8 @@ fn a_node_has_a_chain_through_all_cores() {
     }
 }
 
-/// Three nodes of a line of eight are all one link apart, so the root is at that nearest to the middle of the line.
-/// A latency that grows with distance puts it at the one in the middle of the three.
+/// Each two of three nodes on a line of eight are one link apart, so the root is the node nearest to the middle of the
+/// line. If latency grows with distance, the root is the middle node of the three.
 #[test]
 fn the_root_is_at_the_node_of_least_eccentricity() {
     for (node_step_ns, root) in [(0.0, 3), (10.0, 2)] {

@@ -1,4 +1,4 @@
-//! Structs of files are objects of keys, at any depth and from any source; and the nearest key.
+//! Tests of `keyed`: structs are read only from objects, at any depth and from any source; errors name the nearest key.
 
 use serde::Deserialize;
 use unisono_base::keyed::{self, with_nearest};

@@ -1,4 +1,4 @@
-//! Tests of `parallel`: the same as a loop, on any number of cores.
+//! Tests of `parallel`: values, order and limits are those of a loop, on any number of cores.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -16,7 +16,7 @@ use unisono_base::{
     parallel::{both, map, map_long},
 };
 
-/// Long enough that other threads start.
+/// Work that takes long enough for other threads to start.
 fn work() {
     sleep(Duration::from_millis(1));
 }
@@ -126,7 +126,7 @@ fn items_that_do_not_fit_beside_each_other_run_one_after_the_other() {
         }
         is_admitted
     };
-    // Those that fit beside others do not wait for the large ones.
+    // Small items do not wait for large items.
     let items = [[3 * GB; 8], [5 * GB; 8], [1; 8]].concat();
     let found: Vec<bool> = counted(|| map_long(&items, |bytes| map(&[*bytes; 3], item).all(|is_ok| is_ok)).collect());
     limits::set(u64::MAX, DEFAULT_STEPS);

@@ -88,7 +88,7 @@ fn bandwidths_are_those_of_nccl_tests() {
     let printed = |kind: Kind, bytes, us: f64| kind.bandwidths(8, bytes, us * 1e-6).unwrap();
     let allreduce = printed(Kind::Allreduce, 1 << 30, 4000.0);
     assert!((allreduce.algbw - 268.435).abs() < 1e-3 && (allreduce.busbw - 469.762).abs() < 1e-3, "{allreduce:?}");
-    // The test's size is that of the gathered vector.
+    // The size in nccl-tests is that of the gathered vector.
     let allgather = printed(Kind::Allgather, 1 << 27, 4000.0);
     assert!((allgather.algbw - 268.435).abs() < 1e-3 && (allgather.busbw - 234.881).abs() < 1e-3, "{allgather:?}");
     assert_eq!(printed(Kind::Reduce, 1 << 30, 4000.0).busbw, allreduce.algbw);
@@ -96,7 +96,7 @@ fn bandwidths_are_those_of_nccl_tests() {
     assert_eq!(Kind::Allreduce.bandwidths(8, 0, 0.0), None);
 }
 
-/// A byte over every link of a ring in both phases: the bus bandwidth of an allreduce is that of its two halves.
+/// The bus bandwidth of an allreduce is that of a reduce-scatter and an allgather in sequence.
 #[test]
 fn an_allreduce_has_the_bus_bandwidth_of_its_halves() {
     for ranks in 2..40 {

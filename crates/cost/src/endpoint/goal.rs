@@ -1,11 +1,11 @@
 //! LogGOPS in integers, as LogGOPSim prices GOAL files: one tick is one nanosecond, or one picosecond if a parameter
 //! has a fraction of a nanosecond.
 //!
-//! The bytes after the first cost O or G each, in unsigned arithmetic modulo 2^64. A message of 0 bytes therefore has
-//! 2^64 - 1 bytes after its first: it is sent O earlier than one of 1 byte. The receiver's CPU is priced by the greater
-//! of the two *unsigned* products, so it is held o - min(O, G) if both are positive, otherwise o minus the one that is.
-//! [`ZeroBytes::Sane`] prices such a message as one of 1 byte instead. Source: LogGOPSim ("LogGOPSim", Hoefler,
-//! Schneider, Lumsdaine, 2010), its public code of 2023.
+//! Each byte after the first costs O or G, in unsigned arithmetic modulo 2^64. A message of 0 bytes therefore has
+//! 2^64 - 1 bytes after its first, and is sent O earlier than a message of 1 byte. The receiver's CPU is priced by the
+//! greater of the two *unsigned* products, so it is busy for o - min(O, G) if both are positive, otherwise for o -
+//! max(O, G). With [`ZeroBytes::Sane`] a message of 0 bytes has the price of a message of 1 byte. Source: LogGOPSim
+//! ("LogGOPSim", Hoefler, Schneider, Lumsdaine, 2010), its public code of 2023.
 
 use super::{Prices, Receive, Send};
 
@@ -19,7 +19,7 @@ pub enum ZeroBytes {
     Sane,
 }
 
-/// Parameters in ticks; S in bytes. The defaults are those of LogGOPSim, in nanoseconds.
+/// Parameters in ticks, G and O per byte, S in bytes. The defaults are LogGOPSim's, in nanoseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(non_snake_case, reason = "the field's own names")]
 pub struct Goal {
@@ -30,7 +30,7 @@ pub struct Goal {
     pub O: u64,
     pub S: u64,
     pub zero_bytes: ZeroBytes,
-    /// The ticks of a nanosecond, the unit of a program's calcs.
+    /// The number of ticks in a nanosecond, which is the unit of a program's calcs.
     pub ticks_per_ns: u64,
 }
 
@@ -41,7 +41,7 @@ impl Default for Goal {
 }
 
 impl Goal {
-    /// Returns the number of bytes after the first.
+    /// Returns the number of bytes of a message after the first.
     fn rest(&self, bytes: u64) -> u64 {
         match self.zero_bytes {
             ZeroBytes::Wrapped => bytes.wrapping_sub(1),
@@ -73,12 +73,12 @@ impl Prices for Goal {
         Receive { cpu: self.o.wrapping_add(per_o.max(per_g)), nic: self.g.wrapping_add(per_g) }
     }
 
-    /// GOAL states the time of computation as calcs, so reductions are free.
+    /// Returns 0: GOAL states the time of computation as calcs, so reductions cost nothing.
     fn reduce(&self, _rank: u32, _bytes: u64) -> u64 {
         0
     }
 
-    /// A time beyond the largest tick saturates, and the simulator refuses it.
+    /// Returns the ticks of a calc; they saturate, which the simulator refuses.
     fn calc(&self, amount: u64) -> u64 {
         amount.saturating_mul(self.ticks_per_ns)
     }

@@ -1,4 +1,5 @@
-//! Prices of messages and reductions at endpoints: one linear form for all models, its closed forms, and lower bounds.
+//! Prices of messages and reductions at endpoints: one linear form for all models, closed forms of times, and lower
+//! bounds.
 
 pub mod bounds;
 mod goal;

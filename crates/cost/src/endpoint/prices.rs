@@ -1,7 +1,7 @@
 //! Every endpoint model as one linear form in the length of a message.
 //!
-//! A send holds its sender's CPU and network interface, each for a time of its own. The message reaches the receiver
-//! after a flight, and holds the receiver's CPU and interface. The models differ only in these five times:
+//! A send occupies its sender's CPU and network interface, each for its own time. The message reaches the receiver
+//! after a flight, and occupies the receiver's CPU and interface. The models differ only in these five times:
 //!
 //! | model | send, CPU | send, interface | flight | receive, CPU | receive, interface |
 //! |---|---|---|---|---|---|
@@ -12,27 +12,27 @@
 //! | loggp | o | g + (n-1) G | o + L | o + (n-1) G | g + (n-1) G |
 //! | loggops | o + (n-1) O | g + (n-1) G | o + L | o + (n-1) max(O, G) | g + (n-1) G |
 //!
-//! The LogP family is that of LogGOPSim, which prices a message's bytes at the receiver ("LogGOPSim", Hoefler,
-//! Schneider, Lumsdaine, 2010); the postal models are those of "Recursive multiplying", sections 2 and 3 (Eq. 1 and 3).
-//! Hockney's ports take one message at a time in each direction: a message holds both ports for its whole time. LogfP
-//! lets f messages leave without a gap, and one more every g ("LogfP", Hoefler et al., 2006).
+//! The prices of the LogP family are those of LogGOPSim, which also charges a message's bytes at the receiver
+//! ("LogGOPSim", Hoefler, Schneider, Lumsdaine, 2010); the postal models are those of "Recursive multiplying", sections
+//! 2 and 3 (Eq. 1 and 3). Hockney's ports transfer one message at a time in each direction: a message occupies both for
+//! its whole time. In LogfP, f messages leave without a gap, then one every g ("LogfP", Hoefler et al., 2006).
 
 use unisono_base::rounded;
 use unisono_machine::{Endpoint, EndpointModel, MachineError, Parameters};
 
-/// The ticks of a nanosecond. Clocks count picoseconds, so that parameters such as 0.4 ns a byte are whole.
+/// The number of ticks in a nanosecond. Clocks count picoseconds, so that parameters such as 0.4 ns a byte are whole.
 pub const TICKS_PER_NS: f64 = 1000.0;
 
 pub fn seconds(ticks: u64) -> f64 {
     ticks as f64 / (TICKS_PER_NS * 1e9)
 }
 
-/// The times of a send, in ticks from its start.
+/// The times of a send, in ticks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Send {
     pub cpu: u64,
     pub nic: u64,
-    /// The time until the message is at the receiver.
+    /// The time from the start of the send until the message is at the receiver.
     pub flight: u64,
 }
 
@@ -47,14 +47,15 @@ pub struct Receive {
 pub trait Prices {
     fn send(&self, from: u32, to: u32, bytes: u64) -> Send;
     fn receive(&self, from: u32, to: u32, bytes: u64) -> Receive;
-    /// Returns the ticks to reduce `bytes` of operands on a rank.
+    /// Returns the ticks in which a rank reduces `bytes` bytes of operands.
     fn reduce(&self, rank: u32, bytes: u64) -> u64;
     fn calc(&self, amount: u64) -> u64 {
         amount
     }
-    /// Returns the largest eager message: a longer one is complete at its sender only when it is received.
+    /// Returns the bytes of the largest eager message. The send of a longer message ends only when the message is
+    /// received.
     fn eager_bytes(&self) -> u64;
-    /// Returns whether prices of messages of `bytes` may be below 0, in arithmetic modulo 2^64.
+    /// Returns whether a price of a message of `bytes` bytes may be negative, as a number modulo 2^64.
     fn may_wrap(&self, _bytes: u64) -> bool {
         false
     }
@@ -66,7 +67,8 @@ pub trait Prices {
     fn is_noisy(&self, _rank: u32) -> bool {
         true
     }
-    /// Returns whether a task starts no earlier than the end of a task for which it waits on another CPU of its rank.
+    /// Returns whether a task that waits for a task on another CPU of its rank starts no earlier than the end of that
+    /// task.
     fn ties_cpus(&self) -> bool {
         true
     }
@@ -110,8 +112,8 @@ impl<P: Prices + ?Sized> Prices for &P {
     }
 }
 
-/// A time that is linear in the length of a message: `base + bytes * per_byte` ticks, rounded up, so that bounds in
-/// real numbers hold.
+/// A time that is linear in the length of a message: `base + bytes * per_byte` ticks. It is rounded up, so that bounds
+/// in real numbers hold.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 struct Line {
     base: f64,
@@ -125,8 +127,8 @@ impl Line {
 
     fn at(self, bytes: u64) -> u64 {
         let exact = self.exact(bytes);
-        // A value that differs from a whole tick only by rounding error is that tick. Casts saturate; parameters are
-        // finite and not negative, but `base` may be, if it excludes the first byte.
+        // A value that differs from a whole tick only by rounding error becomes that tick. Casts saturate; `base` may
+        // be negative, because it excludes the first byte.
         let whole = exact.round();
         rounded(if (exact - whole).abs() <= whole.abs() * 1e-12 { whole } else { exact.ceil() })
     }
@@ -150,7 +152,7 @@ impl Linear {
     pub fn new(model: EndpointModel, p: &Parameters) -> Self {
         let ticks = |ns: Option<f64>| ns.unwrap_or(0.0) * TICKS_PER_NS;
         let line = |base: f64, per_byte: f64| Line { base, per_byte };
-        // The price per byte applies after the first byte.
+        // The first byte is included in `base`.
         let rest = |base: f64, per_byte: f64| Line { base: base - per_byte, per_byte };
         let (alpha, beta) = (ticks(p.alpha_ns), ticks(p.beta_ns_per_byte));
         let (latency, o, g) = (ticks(p.L_ns), ticks(p.o_ns), ticks(p.g_ns));
@@ -205,12 +207,12 @@ impl Linear {
         self.reduce.per_byte
     }
 
-    /// Returns the ticks from the start of a send until its message has held its receiver's CPU, before rounding.
+    /// Returns the ticks, before rounding, from the start of a send until the receiver's CPU has processed the message.
     pub fn ticks_until_received(&self, bytes: u64) -> f64 {
         self.flight.exact(bytes).max(0.0) + self.receive_cpu.exact(bytes).max(0.0)
     }
 
-    /// Returns the least ticks per sent byte, and per received byte, in long messages or alone.
+    /// Returns the least ticks per sent byte, and per received byte, of long messages and of messages of 1 byte.
     pub fn ticks_per_byte(&self) -> (f64, f64) {
         let least = |cpu: Line, nic: Line| {
             let of = |line: Line| line.per_byte.min(line.base + line.per_byte);
@@ -240,9 +242,9 @@ impl Linear {
 /// The prices of a machine, whose levels may have prices of their own.
 #[derive(Clone, PartialEq, Debug)]
 pub struct LevelPrices {
-    /// The prices of each level, innermost first; the last are those between members of the outermost level.
+    /// The prices of each level, innermost first; the last entry has the prices between members of the outermost level.
     levels: Vec<Linear>,
-    /// The number of places in one member of each level.
+    /// The number of places, one for each rank, in one member of each level.
     sizes: Vec<u32>,
     /// The place of each rank; empty if rank k has place k.
     places: Vec<u32>,
@@ -250,7 +252,7 @@ pub struct LevelPrices {
 
 impl LevelPrices {
     /// # Errors
-    /// The machine lacks a parameter of the model.
+    /// Returns an error if the machine lacks a parameter of the model.
     pub fn new(machine: &Endpoint, model: EndpointModel, ranks: u32) -> Result<Self, MachineError> {
         if let Some(&key) = machine.missing(model).first() {
             return Err(MachineError::Value {
@@ -273,7 +275,7 @@ impl LevelPrices {
         &self.levels[same.unwrap_or(self.sizes.len())]
     }
 
-    /// Returns the cheapest of each price over all levels.
+    /// Returns prices each of which is the least of all levels.
     pub fn cheapest(&self) -> Linear {
         self.levels.iter().copied().reduce(Linear::least).unwrap_or_default()
     }

@@ -7,13 +7,12 @@ use unisono_base::{Diagnostic, Diagnostics, InstrId};
 use unisono_lower::Terms;
 use unisono_schedule::{Flow, Schedule, topological};
 
-/// Returns the terms of the whole schedule. Energy is the number of bytes sent, distance and depth the number of
-/// messages in the longest chain of dependent ones, contention the most bytes that a rank sends or receives, links the
-/// number of ordered pairs of ranks with messages, `max_link_load` the most bytes of such a pair, and datapath the most
-/// bytes that a rank reduces.
+/// Returns the terms of the whole schedule. Energy is the bytes sent, distance and depth the messages in the longest
+/// chain of dependent messages, contention the most bytes that a rank sends or receives, links the ordered pairs of
+/// ranks with messages, `max_link_load` the most bytes of a pair, and datapath the most bytes that a rank reduces.
 ///
 /// # Errors
-/// The faults of a schedule that is not well-formed, or that cannot run.
+/// Returns the faults of a schedule that is not well-formed, or that cannot run.
 pub fn schedule_terms(schedule: &Schedule) -> Result<Terms, Vec<Diagnostic>> {
     let mut found = Diagnostics::default();
     let flow = Flow::new(schedule, &mut found);
@@ -51,8 +50,8 @@ pub fn schedule_terms(schedule: &Schedule) -> Result<Terms, Vec<Diagnostic>> {
     })
 }
 
-/// Returns for each instruction the weight of the heaviest chain of dependent messages that ends at or before it.
-/// `weight` is that of a message between two instructions; `order` is topological.
+/// Returns, for each instruction, the weight of the heaviest chain of messages that ends at or before it. `weight` is
+/// that of a message between two instructions; `order` is topological.
 pub(crate) fn chains<T: Copy + Default + PartialOrd + Add<Output = T>>(
     schedule: &Schedule,
     flow: &Flow,

@@ -1,8 +1,8 @@
-//! Alpha and beta of registers, and the paper's closed forms for them.
+//! The times alpha and beta of an embedding from its registers, and the paper's closed forms (Eq. 1 and 2).
 //!
-//! If buffers do not cover the time of a packet to the next switch and of its credit back, a full buffer takes that
-//! time: of all cycles in the simulation's equations (`crates/sim/src/collective_engine/sweep.rs`), that of two
-//! neighbors takes longest per packet.
+//! If a buffer fills before the credit of its first packet returns from the next switch, each full buffer takes the
+//! time until that credit. Of all cycles in the simulation's equations (`crates/sim/src/collective_engine/sweep.rs`),
+//! the cycle between two neighbors takes the longest per packet.
 
 use unisono_lower::switches::{Configured, ENGINE, Embedding, LinkLoads, NONE, Registers, loads, ports};
 use unisono_machine::{
@@ -10,13 +10,13 @@ use unisono_machine::{
     in_network::{Layout, LevelOf, MEMORY},
 };
 
-/// T(m) = alpha + beta m, or longer if a credit returns only after the buffers are full.
+/// The time T(m) = alpha + beta m of m elements, or longer if a buffer is full before its first credit returns.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Hockney {
     pub alpha_ns: f64,
     pub beta_ns_per_element: f64,
-    /// The elements that a buffer holds, and the time from the departure of the first of them to the return of its
-    /// credit.
+    /// The elements that a buffer stores; `credit_ns` is the time from the departure of the first element to the return
+    /// of its credit.
     pub buffer_elements: u32,
     pub credit_ns: f64,
 }
@@ -30,8 +30,8 @@ impl Hockney {
     }
 }
 
-/// Returns Eq. 1: no way from a core to another, in an allreduce, takes longer. Where latency grows with distance, the
-/// links between nodes count as long as those from the middle of each dimension to its farther end.
+/// Returns Eq. 1, the largest latency of an allreduce, in ns: from a core to the root and back. If latency grows with
+/// distance, the link in each dimension of nodes counts as long as from the middle to the farther end.
 pub fn eq1_ns(machine: &InNetwork) -> f64 {
     let sizes = machine.node_dims.iter().filter(|&&d| d > 1);
     let nodes: f64 = sizes.clone().map(|&d| machine.latency_ns(LevelOf::Node { distance: d / 2 })).sum();
@@ -40,7 +40,8 @@ pub fn eq1_ns(machine: &InNetwork) -> f64 {
     2.0 * (nodes + machine.socket_latency_ns * (dims + 1.0) + mesh * (2.0 * dims + 1.0))
 }
 
-/// Returns Eq. 2: the time of an element of `bytes` of an allreduce by one embedding. BW_link counts both directions.
+/// Returns Eq. 2: the ns of an element of `bytes` bytes in an allreduce by one embedding. BW_link counts both
+/// directions.
 pub fn eq2_ns(machine: &InNetwork, bytes: u64) -> f64 {
     let bits = 8.0 * bytes as f64;
     let mut link = machine.core_gbps.min(machine.memory_port_gbps);
@@ -53,13 +54,13 @@ pub fn eq2_ns(machine: &InNetwork, bytes: u64) -> f64 {
     (2.0 * bits / (2.0 * link)).max(2.0 * bits / machine.memory_gbps)
 }
 
-/// Returns the time of registers that passed their check.
+/// Returns the ns of the slowest embedding of registers that passed the checks.
 pub fn embedded_ns(machine: &InNetwork, layout: &Layout, configured: &Configured) -> f64 {
     let parts = configured.embeddings.iter().zip(embedded(machine, layout, configured));
     parts.filter(|(e, _)| e.elements > 0).map(|(e, h)| h.ns(e.elements)).fold(0.0, f64::max)
 }
 
-/// Returns alpha and beta of each embedding, all running concurrently.
+/// Returns alpha and beta of each embedding, if all run concurrently.
 pub fn embedded(machine: &InNetwork, layout: &Layout, configured: &Configured) -> Vec<Hockney> {
     let mut shares = vec![Shares::default(); layout.switches() as usize];
     for (switch, r) in configured.embeddings.iter().flat_map(|e| &e.registers) {
@@ -85,7 +86,7 @@ pub fn embedded(machine: &InNetwork, layout: &Layout, configured: &Configured) -
     configured.embeddings.iter().map(of).collect()
 }
 
-/// The number of embeddings that read and write the memory of a core, and that use its switch.
+/// The numbers of embeddings that read the memory of a core, write it, and use its switch.
 #[derive(Clone, Copy, Default)]
 struct Shares {
     reads: u8,
@@ -93,7 +94,7 @@ struct Shares {
     uses: u8,
 }
 
-/// The time of a bit in ns, if embeddings share links, memories and engines.
+/// The machine with its shared links, memories and engines. Methods return ns per bit of an embedding.
 struct Rates<'a> {
     machine: &'a InNetwork,
     layout: &'a Layout,
@@ -109,7 +110,7 @@ impl Rates<'_> {
         f64::from(reads * u8::from(r.sends())).max(f64::from(writes * u8::from(r.receives()))) / rate
     }
 
-    /// Returns the time of a bit at the slowest output of a switch's engine, or of its copying of responses.
+    /// Returns the ns per bit at the slowest output of a switch's engine, or, if `copies`, of its copies of responses.
     fn unit(&self, (switch, r): &(u32, Registers), copies: bool) -> f64 {
         let shares = self.shares[*switch as usize];
         let link = |port| match self.layout.level(*switch, port) {
@@ -123,8 +124,8 @@ impl Rates<'_> {
         up.into_iter().chain(ports(down)).map(link).fold(engine, f64::max)
     }
 
-    /// Returns the time from the departure of a packet from a unit to the return of its credit, after the next unit has
-    /// forwarded the packet.
+    /// Returns the longest time from the departure of a packet to the return of its credit, which the next switch sends
+    /// after forwarding.
     fn credit_ns(&self, e: &Embedding, packet_bits: f64) -> f64 {
         let places = e.places(self.layout.switches());
         let engine_ns = |r: &Registers| levels(r) * self.machine.engine_level_ns;
@@ -147,7 +148,7 @@ impl Rates<'_> {
     }
 }
 
-/// Returns the levels of the tree that reduces.
+/// Returns the levels of the binary tree in which a switch reduces requests.
 fn levels(r: &Registers) -> f64 {
     f64::from(r.request_inputs.count_ones().max(1).next_power_of_two().trailing_zeros())
 }
@@ -160,7 +161,7 @@ fn gbps(machine: &InNetwork, level: LevelOf) -> f64 {
     }
 }
 
-/// Returns the longest way from a memory up to the root and down to a memory.
+/// Returns the longest latency, in ns, from a memory to the root and from the root to a memory.
 fn alpha(machine: &InNetwork, layout: &Layout, configured: &Configured, e: &Embedding) -> f64 {
     let places = e.places(layout.switches());
     let reduces = configured.collective.kind.reduces();
@@ -170,7 +171,7 @@ fn alpha(machine: &InNetwork, layout: &Layout, configured: &Configured, e: &Embe
         },
     );
     let (mut up, mut down) = (0.0_f64, 0.0_f64);
-    // The index, the way to the root by links and engines, and the way from it by links.
+    // The index of a switch, its latency to the root over links and engines, and the latency from the root over links.
     let mut waiting: Vec<(usize, f64, f64)> = root.map(|at| (at, 0.0, 0.0)).into_iter().collect();
     while let Some((at, to_root, from_root)) = waiting.pop() {
         let (switch, r) = e.registers[at];
@@ -178,7 +179,7 @@ fn alpha(machine: &InNetwork, layout: &Layout, configured: &Configured, e: &Embe
         if r.sends() {
             up = up.max(to_root);
         }
-        // A result that a scan's engine keeps has arrived by the chain already.
+        // In a scan, the chain has delivered a result that a switch's own engine computes.
         if r.receives() && !(r.response_input == ENGINE && r.request_output != NONE) {
             down = down.max(from_root);
         }

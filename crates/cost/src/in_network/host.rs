@@ -1,9 +1,9 @@
 //! Algorithms on the cores, by messages between their memories: the paper's baselines.
 //!
-//! A round costs `machine.host.round_ns` of software and `machine.host.traversals` times the way to the partner, both
-//! calibrated and not in the paper; the way is its bound, half of Eq. 1 at the level in question. The data of a round
-//! goes through the memory port: a sent element is read, an arriving one is written, and a reduction in software reads
-//! two and writes one. Congestion is ignored, as in the paper.
+//! A round costs `machine.host.round_ns` of software and `machine.host.traversals` times the latency to the partner;
+//! both parameters are calibrated and not in the paper. The latency is its bound, half of Eq. 1 for the partner's
+//! level. The data of a round goes through the memory port: a sent element is read, an arriving one written, and a
+//! reduction in software reads two and writes one. Congestion is ignored, as in the paper.
 
 use unisono_machine::{InNetwork, in_network::LevelOf};
 
@@ -17,7 +17,7 @@ impl Host {
     pub const ALL: &[Host] = &[Host::RecursiveDoubling, Host::Rabenseifner];
     pub const NAMES: &[&str] = &[Host::RecursiveDoubling.name(), Host::Rabenseifner.name()];
 
-    /// The name in the registry of algorithms.
+    /// Returns the name in the registry of algorithms.
     pub const fn name(self) -> &'static str {
         match self {
             Host::RecursiveDoubling => "recursive-doubling",
@@ -26,29 +26,30 @@ impl Host {
     }
 }
 
-/// Returns the time of an allreduce of `elements` of `bytes` each on the first `ranks` cores.
+/// Returns the ns of an allreduce of `elements` elements of `bytes` bytes on the first `ranks` cores.
 pub fn host_ns(machine: &InNetwork, ranks: u32, elements: u64, bytes: u64, host: Host) -> f64 {
     let whole = ranks.max(1).ilog2();
     let mut ways: Vec<f64> = (0..whole).map(|round| way_ns(machine, 1 << round)).collect();
     if !ranks.is_power_of_two() {
-        // Ranks beyond a power of two send their vector first, and receive the result at the end.
+        // Ranks above a power of two send their vector first, and receive the result at the end.
         ways.extend([way_ns(machine, 1 << whole); 2]);
     }
     let round = |way: f64| machine.host.round_ns + machine.host.traversals * way;
     let rounds: f64 = ways.iter().copied().map(round).sum();
-    // A port passes reads and writes at the same time, and there are fewer writes.
+    // A port transfers reads and writes concurrently, and there are fewer writes, so reads limit it.
     let vector_ns = |accesses: f64, reads: f64| {
         8.0 * bytes as f64 * (accesses / machine.memory_gbps).max(reads / machine.memory_port_gbps) * elements as f64
     };
     match host {
         // Read, write, and reduce: 2 + 3 accesses of every element in every round, of which 1 + 2 read.
         Host::RecursiveDoubling => rounds + ways.len() as f64 * vector_ns(5.0, 3.0),
-        // Halving and doubling: 4 accesses of (n - 1)/n of the vector for messages, 3 for reductions; 2 + 2 read.
+        // Halving and doubling: (n - 1)/n of the vector has 4 accesses for messages and 3 for reductions, of which 2 +
+        // 2 read.
         Host::Rabenseifner => 2.0 * rounds + vector_ns(7.0, 4.0) * f64::from(ranks - 1) / f64::from(ranks),
     }
 }
 
-/// Returns the time of one way to a partner whose number differs by `distance`, a power of two.
+/// Returns the latency in ns to a partner whose rank differs by `distance`, a power of two.
 fn way_ns(machine: &InNetwork, distance: u32) -> f64 {
     let mesh = machine.core_latency_ns * f64::from(machine.mesh_diameter());
     let columns = machine.mesh[1];
@@ -61,7 +62,8 @@ fn way_ns(machine: &InNetwork, distance: u32) -> f64 {
     }
 }
 
-/// Returns the latency of the link to a node whose number differs by `nodes`, in the dimension that this changes.
+/// Returns the latency in ns of the link to a node whose number differs by `nodes`, in the dimension in which the two
+/// differ.
 fn link_ns(machine: &InNetwork, nodes: u32) -> f64 {
     let mut distance = nodes;
     for &size in machine.node_dims.iter().rev().take_while(|&&size| size > 0) {

@@ -1,6 +1,6 @@
-//! Time on switches that reduce: T(m) = alpha + beta m of given registers, algorithms on the cores, and bounds.
+//! Times on machines whose switches reduce: alpha + beta m by given registers, algorithms on the cores, and bounds.
 //!
-//! "Accelerating Allreduce with in-network reduction on Intel PIUMA", "Analysis".
+//! Source: "Accelerating Allreduce with in-network reduction on Intel PIUMA", section "Analysis".
 
 pub mod bounds;
 mod embedded;

@@ -1,7 +1,7 @@
-//! The boxes of GPUs of a job, as libraries of collectives see them: their ranks, and the links of one box.
+//! The boxes of GPUs of a job, as NCCL and RCCL see them: the ranks and the links of one box.
 //!
-//! All GPUs of a job and all boxes are assumed to be equal; the box of the first rank is read. Rates are those of the
-//! machine file.
+//! All GPUs of a job and all boxes are assumed to be equal, so only the box of the first rank is read. Rates are those
+//! of the machine file.
 
 use std::collections::VecDeque;
 
@@ -14,41 +14,41 @@ const SLACK: f64 = 1e-9;
 pub struct GpuBoxes {
     pub gpu: Gpu,
     pub boxes: u32,
-    /// The ranks of one box, and all GPUs of one box.
+    /// The number of ranks in one box; `in_box` is the number of all GPUs in one box.
     pub ranks: u32,
     pub in_box: u32,
     pub links: BoxLinks,
-    /// The least latency of a message from a GPU of one box to one of another box; 0 for one box.
+    /// The least latency of a message from a GPU of one box to a GPU of another box; 0 with one box.
     pub network_ns: f64,
 }
 
-/// The links of one box, GB/s.
+/// The links of one box, with rates in GB/s.
 pub struct BoxLinks {
-    /// The rate of all direct links of the GPU with the most of them.
+    /// The largest rate of all direct links of one GPU together.
     pub most: f64,
-    /// The rate of the direct links to the GPUs of the job or to NVSwitches, of the GPU with the fewest: all GPUs pass
-    /// equal amounts.
+    /// The least rate that one GPU has on its direct links to GPUs of the job and to NVSwitches. The least counts,
+    /// because all GPUs transfer equal amounts.
     pub used: f64,
     /// True if every GPU of the job has a cable to NVSwitches.
     pub has_nvswitch: bool,
     /// True if all GPUs of the job have the same rate of direct links.
     pub are_alike: bool,
-    /// Between each two GPUs of the job that links join directly, row by row.
+    /// The rate of direct links between each two GPUs of the job, as a matrix row by row.
     pub pairs: Vec<f64>,
-    /// Between a GPU and PCIe; infinite without a cable to PCIe.
+    /// The rate between a GPU and PCIe; infinite without a cable to PCIe.
     pub pcie: f64,
-    /// The least link on the ways between the GPUs of the job over PCIe and CPUs; 0 if they do not join all of them.
+    /// The rate of the slowest link of a tree over PCIe and CPUs that joins the GPUs of the job; 0 without such a tree.
     pub between: f64,
     pub nics: u32,
     pub nic: f64,
 }
 
 impl GpuBoxes {
-    /// Reads the part of a machine that a job on `nodes` uses. `library` is named in errors.
+    /// Reads the boxes of a machine that a job on the accelerators `nodes` uses. Errors name `library`.
     ///
     /// # Errors
-    /// The machine does not state its GPUs, states failures or is not made of boxes; the boxes have different numbers
-    /// of ranks.
+    /// Returns an error if the machine does not state its GPUs, states failures, or does not consist of boxes with
+    /// equal numbers of ranks.
     pub fn new(library: &str, network: &Network, topology: &dyn Topology, nodes: &[u32]) -> Result<Self, String> {
         let Some(gpu) = network.gpu else {
             return Err(format!(
@@ -109,8 +109,8 @@ impl BoxLinks {
     ) -> Self {
         let accelerators = plane.accelerators();
         let leaving = |node: u32| plane.leaving(node).map(|id| (plane.link(id).to, gbytes(network, plane, id)));
-        // NVSwitches have cables to accelerators only; a switch of PCIe leads to a CPU or to an interface. Where GPUs
-        // have direct NVLinks or none, such a node is the only CPU of the box.
+        // NVSwitches have cables only to accelerators; a switch of PCIe has a cable to a CPU or an interface. If GPUs
+        // have direct NVLinks or no NVLinks, a node with cables only to accelerators is the only CPU of the box.
         let is_direct = (0..accelerators)
             .filter(|&gpu| is_inside(gpu))
             .any(|gpu| leaving(gpu).any(|(to, _)| to < accelerators && is_inside(to)));
@@ -178,8 +178,8 @@ impl BoxLinks {
     }
 }
 
-/// Returns the rate of the least cable of the best ways that join all `used` nodes, or 0 without such ways: a ring over
-/// a tree passes each of its cables once in each direction.
+/// Returns the rate of the slowest cable of the best tree that joins all `used` nodes, or 0 without a tree: a ring over
+/// a tree crosses each cable once in each direction.
 fn least_between(used: &[u32], nodes: u32, mut cables: Vec<(f64, u32, u32)>) -> f64 {
     cables.sort_by(|a, b| b.0.total_cmp(&a.0));
     let mut set: Vec<u32> = (0..nodes).collect();
@@ -199,7 +199,7 @@ fn least_between(used: &[u32], nodes: u32, mut cables: Vec<(f64, u32, u32)>) -> 
     0.0
 }
 
-/// Returns the latency of the fastest way from one of some nodes to a node that `is_end`, 0 without such a way.
+/// Returns the ns of the fastest way from nodes of `from` to a node that `is_end`; 0 without a way.
 fn least_latency_ns(network: &Network, plane: &Plane, from: &[u32], is_end: &dyn Fn(u32) -> bool) -> f64 {
     let switch_ns = network.input_latency_ns + network.output_latency_ns;
     let mut least = vec![f64::INFINITY; plane.nodes() as usize];

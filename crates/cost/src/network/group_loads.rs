@@ -1,4 +1,4 @@
-//! The time of exchanges in several groups concurrently, and the load of each group on links.
+//! The times of several groups of ranks that run exchanges concurrently, and the load of each group on links.
 
 use rustc_hash::FxHashMap;
 use unisono_lower::{Exchange, Flow};
@@ -7,15 +7,15 @@ use super::{NetworkModel, loads::Sent, model::are_alike, routed::add};
 
 #[derive(Clone, PartialEq, Debug)]
 pub struct GroupLoad {
-    /// The time if no other group uses its links.
+    /// The time of the group if no other group uses its links.
     pub ns: f64,
-    /// The nanoseconds for which each link is busy, by its number.
+    /// Pairs `(link, nanoseconds)`: the time for which the group keeps the link busy.
     pub links: Vec<(u32, f64)>,
 }
 
 impl NetworkModel {
-    /// Routes the exchanges of all groups together, and sums the load of each group alone. `exchanges` are those of all
-    /// ranks; if they have more than `most` messages, a sample is routed.
+    /// Routes the exchanges of all groups together, and sums the load of each group separately. `exchanges` are the
+    /// exchanges of all ranks; if they have more than `most` messages, a sample is routed.
     pub fn group_loads(&self, exchanges: &[Exchange], groups: &[&[u32]], most: u64) -> Vec<GroupLoad> {
         let (outer, inner) = self.sampling(exchanges, most);
         let mut loads = self.loads();

@@ -1,26 +1,25 @@
 //! The load of concurrent messages on each link of a plane, in bytes at the machine's own rate.
 //!
-//! A message is cut into equal parts, and each part takes one of the hops that the routing allows, step by step.
-//! Packets that follow credits change to other equal hops only when one is busy. So messages are routed in two ways,
-//! and the one with the less busy links counts. In the first, each part takes the hop with the least loaded link. In
-//! the second, each part takes the first hop whose link still has room: a load up to the longest message, whose time is
-//! needed in any case. If the source chooses among ways (Valiant), the parts are spread over them evenly. Messages are
-//! routed in their order, so the same messages give the same loads.
+//! A message is cut into equal parts, and each part takes, node by node, one of the hops that the routing allows. Real
+//! packets, which follow credits, change to another hop only when their link is busy. So messages are routed twice, and
+//! the result with the smaller largest load counts. First, each part takes the hop with the least loaded link. Then,
+//! each part takes the first hop whose link has room: a load up to the longest message. If the source chooses among
+//! ways (Valiant), it distributes the parts evenly. Messages are routed in their order, so the same messages give the
+//! same loads.
 
 use unisono_base::{interrupt::poll, narrow};
 use unisono_machine::network::{Header, Hop, Plane, Routing};
 
 use super::Speeds;
 
-/// The number of parts of a message with a choice; more parts balance loads better and take longer.
+/// The number of parts of a message that can take several ways; more parts balance loads better and take longer.
 const PARTS: u32 = 8;
-/// The least number of parts of a sender's messages together, and of each message, in an exchange. They are fewer
-/// because many messages balance each other. An alltoall of 1,024 accelerators differs by at most 0.4 % from one of
-/// 8 parts.
+/// The parts of all messages of a sender together, and the least parts of one message. Few suffice because many
+/// messages balance each other: an alltoall of 1,024 accelerators differs by at most 0.4 % from one with 8 parts.
 const PARTS_OF_SENDER: u32 = 256;
 const LEAST_PARTS: u32 = 2;
 
-/// A limit above the length of any way; a longer way is a fault of a routing.
+/// A number of links above the length of any way; a longer way is a fault of a routing.
 const LONGEST: u32 = 1 << 16;
 
 /// Bytes from one accelerator to another.
@@ -35,12 +34,12 @@ pub struct Loads<'a> {
     plane: &'a Plane,
     routing: &'a dyn Routing,
     speeds: &'a Speeds,
-    /// The load of each link, times the weight of its rate.
+    /// The load of each link in bytes, times the weight of its rate.
     bytes: Vec<f64>,
     touched: Vec<u32>,
     hops: Vec<Hop>,
     way: Vec<u32>,
-    /// The parts of a message.
+    /// The number of parts of each message.
     parts: u32,
 }
 
@@ -69,7 +68,7 @@ impl<'a> Loads<'a> {
         even.min(self.take())
     }
 
-    /// Returns a load that the busiest link has in any case, because the links of a sender carry all that it sends.
+    /// Returns a lower bound on the load of the busiest link: the links of a sender carry all bytes that it sends.
     fn least(&self, messages: &[Sent]) -> f64 {
         let mut sent = vec![0.0; self.plane.accelerators() as usize];
         messages.iter().filter(|m| m.from != m.to).for_each(|m| sent[m.from as usize] += m.bytes);
@@ -79,7 +78,7 @@ impl<'a> Loads<'a> {
         (0..).zip(&sent).map(load).fold(0.0, f64::max)
     }
 
-    /// Returns the latency of the longest of the ways that a message may take.
+    /// Returns the largest latency of the ways that a message may take, one for each choice of its source.
     pub fn latency_ns(&mut self, from: u32, to: u32) -> f64 {
         let choices = if from == to { Vec::new() } else { self.routing.choices(from, to) };
         let of = |way| {
@@ -89,12 +88,13 @@ impl<'a> Loads<'a> {
         choices.into_iter().map(of).fold(0.0, f64::max)
     }
 
-    /// Adds a message, and returns whether it had a choice.
+    /// Adds the load of a message, and returns whether the message could take several ways.
     fn add(&mut self, message: &Sent, room: f64) -> bool {
         self.route(message, room, |_, _| ())
     }
 
-    /// Adds a message, calls `on` with each link and its added load, and returns whether there was a choice.
+    /// Adds the load of a message, calls `on` with each link and its added load, and returns whether the message could
+    /// take several ways.
     pub fn route(&mut self, message: &Sent, room: f64, mut on: impl FnMut(u32, f64)) -> bool {
         let &Sent { from, to, bytes } = message;
         if from == to {
@@ -102,13 +102,13 @@ impl<'a> Loads<'a> {
         }
         let choices = self.routing.choices(from, to);
         let mut any = choices.len() > 1;
-        // The source chooses among its ways by parts.
+        // The source chooses a way for each part.
         let parts = if choices.len() > 1 { PARTS } else { self.parts };
         for part in 0..parts {
             let choice = choices[part as usize * choices.len() / parts as usize];
             let share = bytes / f64::from(parts);
             any |= self.walk(from, to, choice, share, room);
-            // If there is no choice, all parts take the same way.
+            // Without a choice all parts take the same way, so they are routed as one.
             let share = if any { share } else { bytes };
             for &link in &self.way {
                 if self.bytes[link as usize] == 0.0 {
@@ -130,7 +130,7 @@ impl<'a> Loads<'a> {
         if self.speeds.is_even() { 1.0 } else { self.speeds.weight(self.plane.link(link).speed) }
     }
 
-    /// Stores one way for a part of a message in `self.way`, and returns whether there was another one.
+    /// Stores the links of a way for a part of a message in `self.way`, and returns whether some node had several hops.
     fn walk(&mut self, from: u32, to: u32, way: u32, share: f64, room: f64) -> bool {
         self.way.clear();
         let (mut at, mut header, mut chose) = (from, Header { to, vc: 0, way }, false);
@@ -147,11 +147,11 @@ impl<'a> Loads<'a> {
         chose
     }
 
-    /// Returns the first listed hop whose link has room for a part of a message, or else the one with the least loaded
+    /// Returns the first listed hop whose link has room for a part of a message, or else the hop with the least loaded
     /// link.
     #[inline]
     fn best(&self, share: f64, room: f64) -> Option<&Hop> {
-        // The load includes the part itself if links differ.
+        // If links have different rates, the load includes the part.
         let is_even = self.speeds.is_even();
         let on = |hop: &Hop| {
             let more = if is_even { 0.0 } else { share * self.weight(hop.link) };
@@ -175,7 +175,7 @@ impl<'a> Loads<'a> {
         Some(best.0)
     }
 
-    /// Returns the load of the busiest link, and clears all loads.
+    /// Returns the load of the busiest link in weighted bytes, and clears all loads.
     pub fn take(&mut self) -> f64 {
         let busiest = self.touched.iter().map(|&l| self.bytes[l as usize]).fold(0.0, f64::max);
         self.touched.drain(..).for_each(|l| self.bytes[l as usize] = 0.0);

@@ -1,5 +1,5 @@
-//! Times of collectives on a network with shared links: closed forms and schedules, routed over its plane, and lower
-//! bounds.
+//! Times of collectives on a network with shared links: of closed forms and of schedules, routed over a plane, and
+//! lower bounds.
 
 pub mod bounds;
 mod gpu_boxes;
@@ -39,7 +39,7 @@ pub struct NetworkPart {
     /// The links between the ranks.
     pub fabric: Fabric,
     extents: Vec<u32>,
-    /// The same part with the rates of the data sheet, if the network has measured ones.
+    /// The same part with the rates of the data sheet, if the network's own rates are measured.
     sheet: OnceLock<Box<NetworkPart>>,
 }
 
@@ -47,7 +47,8 @@ impl NetworkPart {
     /// Places rank k on accelerator `nodes[k]`; ranks are numbered row-major over `extents`.
     ///
     /// # Errors
-    /// An accelerator that does not exist or has two ranks; a topology that does not close or is too large.
+    /// Returns an error if an accelerator does not exist or has two ranks, or if the topology does not close or is too
+    /// large.
     pub fn new(network: &Network, nodes: Vec<u32>, extents: &[u32]) -> Result<Self, MachineError> {
         let topology = network.topology(&network.name)?;
         network.check_nodes(&*topology, &nodes)?;

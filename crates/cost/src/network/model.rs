@@ -1,19 +1,21 @@
 //! The time of a collective on a network, from the senders, receivers and bytes of its exchanges.
 //!
-//! T = latency of the slowest part + sum over exchanges of the time of the bytes on the busiest link, by these rules:
+//! T = latency of the slowest part + the sum, over exchanges, of the time of the bytes on the busiest link, by these
+//! rules:
 //! * a message over h links has the latency h alpha + 2 o: alpha is the output, link and input latency of one link
 //!   (virtual cut-through: only the head waits at each), o the host's overhead at either end. If links differ, each has
-//!   its own alpha. If the machine states a signal, each message has it too, and the start of a kernel is added once.
-//!   Copies are counted for the messages of a schedule, and not in closed form;
-//! * a repeated flow is a chain: a message of a rank waits for the one that the rank received before, so its latency is
-//!   the longest sum along `repeat` consecutive messages; the latency of a part is the sum over its flows, flow k of
-//!   each exchange;
+//!   its own alpha. If the machine states a signal, its latency is added to each message, and the start of a kernel is
+//!   added once. Copies count in the timetable of a schedule, and not in closed form;
+//! * a repeated flow is a chain: a message of a rank waits for the message that the rank received before, so its
+//!   latency is the longest sum along `repeat` consecutive messages; the latency of a part is the sum over its flows,
+//!   flow k of each exchange;
 //! * all flows of an exchange are under way at once, over all ports and directions, and share links ([`super::loads`]);
 //! * reductions and the work of hosts on messages overlap with transfers, so an exchange takes the longest of the
-//!   three; planes are equal, and each carries and reduces its share of every vector.
+//!   three; planes are equal, and each transfers an equal share of every vector.
 //!
-//! On rings without longer ways these are the formulas of "HammingMesh", section 4: 2 p alpha + 2 S beta for the ring,
-//! 2 p alpha + S/2 beta for dual rings, 4 sqrt p alpha + S/2 beta for bucket, each with its exact (p-1)/p.
+//! On rings in which each message crosses one link, these rules give the formulas of "HammingMesh", section 4: 2 p
+//! alpha + 2 S beta for the ring, 2 p alpha + S/2 beta for dual rings, 4 sqrt p alpha + S/2 beta for bucket, each with
+//! its exact (p-1)/p.
 
 use std::cell::RefCell;
 
@@ -34,10 +36,11 @@ use super::{
     timetable::{self, Prices},
 };
 
-/// The most messages that are routed for one time; beyond it, only every n-th flow or exchange is routed.
+/// The most messages that are routed to compute one time; of more messages, only every n-th flow or exchange is routed.
 const MOST_ROUTED: u64 = 1 << 21;
 
-/// The most instructions of a schedule that gets a timetable; longer ones are timed by the rounds of their messages.
+/// The most instructions of a schedule that gets a timetable; longer schedules are timed by the rounds of their
+/// messages.
 const MOST_TIMETABLED: usize = 1 << 20;
 
 pub struct NetworkModel {
@@ -50,12 +53,13 @@ pub struct NetworkModel {
     pub signal_ns: f64,
     pub launch_ns: f64,
     copy_ns_per_byte: f64,
-    /// The time of a byte of the whole vector on links of the machine's own speed: planes share the vector.
+    /// The time of a byte of the vector on links of the machine's own rate, divided by the planes, which share the
+    /// vector.
     pub ns_per_byte: f64,
     pub reduce_ns_per_byte: f64,
-    /// The bytes of the whole vector in one packet of every plane.
+    /// The bytes of the vector that one packet on every plane carries together.
     packet_bytes: u64,
-    /// The packets that fit into the buffer of a virtual channel at the end of a link.
+    /// The number of packets that fit into the buffer of a virtual channel at the end of a link.
     places_of_buffer: u64,
     send_machines: u32,
     send_machines_per: MachinesPer,
@@ -66,7 +70,7 @@ pub struct NetworkModel {
 
 impl NetworkModel {
     /// # Errors
-    /// The topology does not close, or is too large.
+    /// Returns an error if the topology does not close, or is too large.
     pub fn new(network: &Network, places: Vec<u32>) -> Result<Self, MachineError> {
         let topology = network.topology(&network.name)?;
         let plane = topology.plane()?;
@@ -120,7 +124,7 @@ impl NetworkModel {
         Loads::new(&self.plane, &*self.routing, &self.speeds)
     }
 
-    /// Returns the nanoseconds of a single message from a rank to another one.
+    /// Returns the nanoseconds of a single message between two ranks while no other message is under way.
     pub fn lone_message_ns(&self, from: u32, to: u32, bytes: u64) -> f64 {
         let places = [from, to].map(|rank| self.places[rank as usize]);
         let mut loads = self.loads();
@@ -130,8 +134,8 @@ impl NetworkModel {
         self.message_ns(from, to, way_ns) + transfer_ns
     }
 
-    /// Returns the first links of messages between two ranks, and the last ones, each with its busy time relative to
-    /// the busiest link on their way.
+    /// Returns the first and the last links of messages between two ranks, each as
+    /// `(link, busy time relative to the busiest link of the way)`.
     pub fn ports_of_pair(&self, from: u32, to: u32) -> [Vec<(u32, f64)>; 2] {
         let [from, to] = [from, to].map(|rank| self.places[rank as usize]);
         let mut on_links = FxHashMap::<u32, f64>::default();
@@ -154,7 +158,8 @@ impl NetworkModel {
         self.exchanges_within_ns(exchanges, MOST_ROUTED)
     }
 
-    /// Returns the time as [`Self::exchanges_ns`] does, but routes only a sample of more than `most` messages.
+    /// Returns the time as [`Self::exchanges_ns`] does, but routes only a sample if there are more than `most`
+    /// messages.
     pub fn exchanges_within_ns(&self, exchanges: &[Exchange], most: u64) -> f64 {
         let (outer, inner) = self.sampling(exchanges, most);
         let (mut latency, mut transfers) = (Vec::<f64>::new(), 0.0);
@@ -172,16 +177,16 @@ impl NetworkModel {
         self.launch_ns + latency.into_iter().fold(0.0, f64::max) + transfers
     }
 
-    /// Returns the step sizes of a sample of the exchanges, and of the flows of an exchange, so that about `most`
-    /// messages are routed.
+    /// Returns `(m, n)`: every m-th exchange, and every n-th flow of an exchange, is routed, about `most` messages
+    /// together.
     pub(super) fn sampling(&self, exchanges: &[Exchange], most: u64) -> (usize, usize) {
         let messages = exchanges.iter().map(|e| e.flows.len() as u64).sum::<u64>() * u64::from(self.ranks());
         let every = narrow::<usize>(messages.div_ceil(most.max(1)).max(1));
-        // Many short exchanges of the same bytes are sampled, otherwise the many flows of one exchange.
+        // If there are enough exchanges, exchanges are sampled, otherwise the flows of each exchange.
         if exchanges.len() >= every { (every, 1) } else { (1, every) }
     }
 
-    /// Returns the time of hosts for an exchange: that of their reductions, or that of their messages.
+    /// Returns the ns of a host for an exchange: for reductions or for messages, whichever is longer.
     pub(super) fn host_ns(&self, exchange: &Exchange) -> f64 {
         let messages: f64 = exchange.flows.iter().map(|flow| f64::from(flow.repeat)).sum();
         (exchange.reduced as f64 * self.reduce_ns_per_byte).max(messages * self.overhead_ns)
@@ -192,17 +197,17 @@ impl NetworkModel {
         self.launch_ns + trees.time_ns(self.overhead_ns / 2.0, self.signal_ns, self.reduce_ns_per_byte)
     }
 
-    /// Returns the time of a message without its bytes, for the latency of its way; 0 for a message from a rank to
+    /// Returns the latency in ns of a message whose way has the latency `way_ns`; 0 for a message from a rank to
     /// itself.
     pub(super) fn message_ns(&self, from: u32, to: u32, way_ns: f64) -> f64 {
         if from == to { 0.0 } else { way_ns + self.overhead_ns + self.signal_ns }
     }
 
-    /// Returns the nanoseconds of a schedule by a timetable of its messages or, if it is huge, by their rounds.
-    /// `places` are those of the ranks and of the switches after them.
+    /// Returns the nanoseconds of a schedule by a timetable of its messages or, above a number of instructions, by
+    /// their rounds. `places` has the nodes of the network for the ranks, then for the switches of the schedule.
     ///
     /// # Errors
-    /// The faults of a schedule that is not well-formed, or that cannot run.
+    /// Returns the faults of a schedule that is not well-formed, or that cannot run.
     pub fn schedule_ns(&self, schedule: &Schedule, places: &[u32]) -> Result<f64, Vec<Diagnostic>> {
         self.schedule_within_ns(schedule, places, f64::INFINITY).map(|ns| ns.expect("no time is longer"))
     }
@@ -211,7 +216,7 @@ impl NetworkModel {
     /// longer than `most_ns`.
     ///
     /// # Errors
-    /// As [`Self::schedule_ns`].
+    /// Returns the errors of [`Self::schedule_ns`].
     pub fn schedule_within_ns(
         &self,
         schedule: &Schedule,
@@ -244,11 +249,11 @@ impl NetworkModel {
         }
     }
 
-    /// Returns the nanoseconds of a schedule whose messages are sent in rounds: the latency of its longest chain of
-    /// messages, plus the bytes of the busiest link for each set of messages with equally many predecessors.
+    /// Returns the nanoseconds of a schedule in rounds, sets of messages with equally many predecessors: the latency of
+    /// its longest chain, plus the time of the bytes on the busiest link of each round.
     ///
     /// # Errors
-    /// The faults of a schedule that is not well-formed.
+    /// Returns the faults of a schedule that is not well-formed.
     pub fn rounds_ns(&self, schedule: &Schedule) -> Result<f64, Vec<Diagnostic>> {
         let place = |rank: u32| self.places[rank as usize];
         let mut loads = self.loads();

@@ -11,12 +11,12 @@ use unisono_lower::{Exchange, Flow};
 
 use super::{NetworkModel, loads::Sent};
 
-/// A cache of loads and latencies.
+/// A cache of the loads and latencies of patterns.
 #[derive(Default)]
 pub struct Patterns {
-    /// For each exchange, the bytes of the busiest link over those of the longest flow.
+    /// For each exchange, the bytes of the busiest link divided by the bytes of the longest flow.
     busiest: Mutex<FxHashMap<[u64; 2], f64>>,
-    /// For each flow, the latency of the longest chain of its messages.
+    /// For each flow, the latency in ns of the longest chain of its messages.
     chains_ns: Mutex<FxHashMap<[u64; 2], f64>>,
 }
 
@@ -40,14 +40,13 @@ impl Key {
 }
 
 impl NetworkModel {
-    /// Returns the time of the bytes of an exchange, and the latency of each of its flows. Only each `every`-th flow is
-    /// routed.
+    /// Returns the ns of the bytes of an exchange, and the latency in ns of each routed flow: every `every`-th one.
     pub(super) fn routed_ns(&self, exchange: &Exchange, every: usize) -> (f64, Vec<f64>) {
         let flows = || exchange.flows.iter().step_by(every);
         let bytes = |flow: &Flow| flow.bytes as f64 * f64::from(flow.repeat);
         let longest = flows().map(bytes).fold(0.0, f64::max);
         let (mut messages, mut latency, mut pattern) = (Vec::new(), Vec::new(), Key([1, 2]));
-        // Most patterns are known, and the loads of all links take memory.
+        // Made on demand, because most patterns are in the cache, and the loads of all links take memory.
         let mut loads = None;
         for flow in flows() {
             let share = if longest > 0.0 { bytes(flow) / longest } else { 0.0 };
@@ -76,13 +75,13 @@ impl NetworkModel {
     }
 }
 
-/// Adds the latencies of flows to those of the same parts.
+/// Adds the latencies `more`, times `scale`, to those of the same flows in `latency`.
 pub(super) fn add(latency: &mut Vec<f64>, more: Vec<f64>, scale: f64) {
     latency.resize(latency.len().max(more.len()), 0.0);
     latency.iter_mut().zip(more).for_each(|(all, ns)| *all += ns * scale);
 }
 
-/// Returns the longest sum of latencies along `repeat` consecutive messages, by doubling their number.
+/// Returns the longest sum of latencies along `repeat` consecutive messages, computed by repeated doubling of chains.
 fn chain_ns(model: &NetworkModel, flow: &Flow, ways: &[f64]) -> f64 {
     let message = |(r, &way): (u32, &f64)| (flow.to(r), model.message_ns(r, flow.to(r), way));
     let mut step: Vec<(u32, f64)> = (0..).zip(ways).map(message).collect();

@@ -1,4 +1,4 @@
-//! The messages of any schedule among ranks: in rounds, and along its longest chain.
+//! The messages of a schedule among ranks, divided into rounds, and its longest chain of messages.
 
 use rustc_hash::FxHashMap;
 use unisono_base::{Diagnostic, Diagnostics};
@@ -12,7 +12,7 @@ pub struct Message {
     pub bytes: u64,
 }
 
-/// Messages with equally many predecessors.
+/// The messages whose longest chains of earlier messages have equal lengths.
 #[derive(Default)]
 pub struct MessageRound {
     pub messages: Vec<Message>,
@@ -28,11 +28,11 @@ impl MessageRound {
     }
 }
 
-/// Returns the messages in rounds by the longest chain of messages before each, and the longest chain of all, in which
-/// a message takes `nanoseconds(from, to)`.
+/// Returns the messages in rounds, by the length of the longest chain before each, and the ns of the longest chain of
+/// all, in which a message takes `nanoseconds(from, to)`.
 ///
 /// # Errors
-/// The faults of a schedule that is not well-formed, or that cannot run.
+/// Returns the faults of a schedule that is not well-formed, or that cannot run.
 pub fn message_rounds(
     schedule: &Schedule,
     nanoseconds: impl Fn(u32, u32) -> f64,
@@ -64,7 +64,8 @@ pub fn message_rounds(
         }
     }
     for (&(depth, _), &bytes) in &work {
-        // A reduction belongs to the round of the messages before it; one before any message to the first round.
+        // A reduction belongs to the round of the messages before it; a reduction before all messages belongs to the
+        // first round.
         let round = (depth as usize).saturating_sub(1);
         rounds.resize_with(rounds.len().max(round + 1), MessageRound::default);
         rounds[round].reduced = rounds[round].reduced.max(bytes);

@@ -2,17 +2,17 @@
 
 use unisono_machine::network::{Network, Plane};
 
-/// Indices are those of [`unisono_machine::network::Link::speed`].
+/// The latency and rate of each speed. Indices are those of [`unisono_machine::network::Link::speed`].
 pub struct Speeds {
     /// The output, link and input latency of a link.
     alphas_ns: Vec<f64>,
-    /// The latency of a link alone, which a credit takes on its way back.
+    /// The latency of a link without its input and output, which a returning credit takes.
     links_ns: Vec<f64>,
-    /// The time of a byte on a link over the time at the machine's own rate.
+    /// The machine's own rate divided by the rate of a link.
     weights: Vec<f64>,
-    /// The latency of every link, if it is the same.
+    /// The latency of every link, if all are equal.
     same_ns: Option<f64>,
-    /// The mean over all links.
+    /// The mean latency of all links.
     mean_ns: f64,
 }
 
@@ -33,8 +33,8 @@ impl Speeds {
         }
     }
 
-    /// Returns the latency of a way over links of these speeds. It does not depend on their order if all latencies are
-    /// the same.
+    /// Returns the latency of a way over links of these speeds. If all latencies are equal, rounding does not depend on
+    /// their order.
     pub fn way_ns(&self, speeds: impl ExactSizeIterator<Item = u8>) -> f64 {
         match self.same_ns {
             Some(alpha) => speeds.len() as f64 * alpha,
@@ -47,13 +47,13 @@ impl Speeds {
         self.alphas_ns[usize::from(speed)]
     }
 
-    /// Returns the time from the start of a packet on a link until the node before the link can know that the packet
-    /// has left its end, if the packet has no length and does not wait.
+    /// Returns the ns from the start of a packet of length 0 on a link until the node before the link has the credit
+    /// for it, if the packet does not wait at the end of the link.
     pub fn round_trip_ns(&self, speed: u8) -> f64 {
         self.alpha_ns(speed) + self.links_ns[usize::from(speed)]
     }
 
-    /// Returns the latency of all links, if it is the same.
+    /// Returns the latency of every link in ns, if all are equal.
     pub fn same_ns(&self) -> Option<f64> {
         self.same_ns
     }
@@ -67,7 +67,7 @@ impl Speeds {
         self.weights[usize::from(speed)]
     }
 
-    /// Returns the rate of all links of a node over the machine's own rate of one link.
+    /// Returns the rate of all links of a node together, divided by the machine's own rate of one link.
     pub fn injection(&self, plane: &Plane, node: u32) -> f64 {
         if self.is_even() {
             return plane.leaving(node).len() as f64;
@@ -80,7 +80,7 @@ impl Speeds {
         self.weights.len() == 1
     }
 
-    /// Returns the weight of the fastest link.
+    /// Returns the weight of the fastest speed.
     pub fn least_weight(&self) -> f64 {
         self.weights.iter().copied().fold(f64::INFINITY, f64::min)
     }

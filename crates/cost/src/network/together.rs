@@ -1,10 +1,10 @@
 //! The bounds [`Cut`] and [`Partition`] for several groups that run a collective concurrently, and for messages between
 //! pairs.
 //!
-//! Alone, one group may use links that all groups need: each of eight groups with a GPU in every box could send over
-//! all eight interfaces of a box, but not all at once. Together, the bytes that all groups must move across the border
-//! of a part take at least these bytes over the rate of the links there. The parts are joined by fast links: boxes, and
-//! single ranks ([`unisono_synthesis::partition`]).
+//! The bound of one group alone is weak if all groups need the same links: each of eight groups with a GPU in every box
+//! could send over all eight interfaces of a box, but not all at once. The bytes that all groups must move across the
+//! border of a part take at least these bytes divided by the rate of the links there. Parts are boxes, or single ranks
+//! ([`unisono_synthesis::partition`]).
 
 use rustc_hash::FxHashMap;
 use unisono_base::interrupt::poll;
@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{Bound, Time};
 
-/// Returns the larger bound of groups of ranks that run a collective concurrently; `None` for a kind without one.
+/// Returns the larger bound for groups that run a collective concurrently; `None` for a scan, a message and a barrier.
 pub fn groups_together<'a>(
     part: &NetworkPart,
     collective: &Collective,
@@ -28,7 +28,7 @@ pub fn groups_together<'a>(
     let (mut cut, mut partition) = (0.0_f64, 0.0_f64);
     for parts in part.fabric.parts() {
         let mut borders = Borders::new(parts);
-        // The blocks of all groups between the parts.
+        // The number of vectors of all groups that must cross borders of parts.
         let mut between = 0_u64;
         for group in groups.clone() {
             poll();
@@ -51,7 +51,7 @@ pub fn groups_together<'a>(
     Some(if cut < partition { (&Partition, ns(partition)) } else { (&Cut, ns(cut)) })
 }
 
-/// Returns the bound of concurrent messages of equal length.
+/// Returns the bound for concurrent messages of `bytes` bytes between pairs of ranks.
 pub fn messages_together(
     part: &NetworkPart,
     bytes: u64,
@@ -74,7 +74,7 @@ pub fn messages_together(
 }
 
 /// Returns the blocks that leave and enter a part for a group with ranks inside and outside of it; `None` for a kind
-/// without such a bound. Every block outside must enter at least once, or for sums the partial sum of each block.
+/// without such a bound. Every block from outside must enter at least once; for sums, a partial sum of each block.
 fn crossing(kind: Kind, inside: u64, outside: u64, has_root: bool) -> Option<[u64; 2]> {
     let turned = |[out, back]: [u64; 2]| if has_root { [out, back] } else { [back, out] };
     let blocks = match kind {
@@ -93,7 +93,7 @@ fn crossing(kind: Kind, inside: u64, outside: u64, has_root: bool) -> Option<[u6
     Some(if outside == 0 { [0, 0] } else { blocks })
 }
 
-/// The blocks that cross the borders of parts.
+/// The numbers of blocks that leave and enter each part.
 struct Borders<'a> {
     parts: &'a Parts,
     leaving: Vec<u64>,

@@ -13,12 +13,12 @@ use super::NetworkModel;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct UsedLinks {
     pub links: FxHashSet<u32>,
-    /// A hash of the ways: the speeds of their links, and the links and nodes that they share. The same messages take
-    /// equally long on places of one shape.
+    /// A hash of the ways: the speeds of their links, and the links and nodes that ways share. The same messages take
+    /// equally long on any accelerators with equal shapes.
     pub shape: u64,
 }
 
-/// Returns the nodes between which a schedule sends messages, as sorted pairs.
+/// Returns the sorted pairs `(from, to)` of nodes of a schedule between which it has streams.
 pub fn message_pairs(schedule: &Schedule) -> Vec<(u32, u32)> {
     let mut pairs = FxHashSet::default();
     for id in (0..schedule.stream_count()).map(unisono_base::StreamId::new) {
@@ -30,7 +30,7 @@ pub fn message_pairs(schedule: &Schedule) -> Vec<(u32, u32)> {
     pairs
 }
 
-/// Numbers links by their first use.
+/// Numbers links and nodes by first use, for the hash.
 #[derive(Default)]
 struct Numbered {
     links: FxHashMap<u32, usize>,
@@ -51,8 +51,8 @@ impl Numbered {
 }
 
 impl NetworkModel {
-    /// Returns the links of messages between [`message_pairs`]. `places` are those of the ranks of the schedule and of
-    /// the switches after them.
+    /// Returns the links that messages between [`message_pairs`] may use. `places` has the nodes of the network for the
+    /// ranks, then for the switches of the schedule.
     pub fn used_links(&self, pairs: &[(u32, u32)], places: &[u32]) -> UsedLinks {
         let mut used = Numbered::default();
         for (from, to) in pairs.iter().map(|&(from, to)| (places[from as usize], places[to as usize])) {

@@ -1,8 +1,8 @@
 //! Computes the cost terms of any placed schedule on its grid.
 //!
-//! A message belongs to the phase of the instruction that reads it, whatever the phase of its sender. A chain of
-//! dependent messages may pass through several phases, and each counts its own messages. So the distances and the
-//! depths of all phases together are never less than those of the longest chain.
+//! A message belongs to the phase of the instruction that reads it, not to the phase of its sender. A chain of
+//! dependent messages may pass through several phases, which each count their own. So the sums of distances and depths
+//! of all phases are never less than those of the longest chain.
 //!
 //! A phase may run on many lines at once (all rows of an X-Y reduce). A line is a set of PEs connected by used links,
 //! and each line has terms of its own. Source of the terms: "Near-Optimal Wafer-Scale Reduce", section 3.
@@ -14,7 +14,7 @@ use unisono_lower::{Distances, OnGrid, Segment, Terms};
 use unisono_machine::{Direction, Grid};
 use unisono_schedule::{Flow, topological};
 
-/// The terms of one phase: those of each distinct line once, in order of appearance.
+/// The terms of one phase: one entry for each set of lines with equal terms, in order of appearance.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PhaseLines {
     pub name: String,
@@ -24,7 +24,7 @@ pub struct PhaseLines {
 /// Returns the terms of all phases with messages.
 ///
 /// # Errors
-/// The faults of a schedule that is not well-formed, or that cannot run.
+/// Returns the faults of a schedule that is not well-formed, or that cannot run.
 pub fn measure(placed: OnGrid) -> Result<Vec<PhaseLines>, Vec<Diagnostic>> {
     let mut found = Diagnostics::default();
     let flow = Flow::new(placed.schedule, &mut found);
@@ -45,7 +45,7 @@ pub fn measure(placed: OnGrid) -> Result<Vec<PhaseLines>, Vec<Diagnostic>> {
         .collect())
 }
 
-/// The wavelets of one push for the phase that reads them.
+/// The wavelets of one push that one phase reads.
 struct Message {
     stream: StreamId,
     wavelets: u64,
@@ -88,7 +88,7 @@ impl<'a> Parts<'a> {
         parts
     }
 
-    /// Assigns the message of one push to the phase that reads it, or its parts to several phases.
+    /// Assigns the message of one push to the phase that reads it, or parts of the message to several phases.
     fn charge(&mut self, stream: StreamId, span: Span) {
         let schedule = self.placed.schedule;
         let wavelets = |elements| Wavelets::of(elements, schedule.collective().element_bytes()).0;
@@ -100,7 +100,7 @@ impl<'a> Parts<'a> {
             self.messages[first.index()].push(Message { stream, wavelets });
             return;
         }
-        // The copies for several sinks share one way, so a phase counts the sink at which it reads most.
+        // The copies for several sinks share one route, so a phase counts the most that it reads at one sink.
         let mut most: BTreeMap<PhaseId, u64> = BTreeMap::new();
         for pieces in sinks() {
             let mut here: BTreeMap<PhaseId, u64> = BTreeMap::new();
@@ -120,8 +120,8 @@ impl<'a> Parts<'a> {
         }
     }
 
-    /// Computes for each instruction of a phase the hops and messages of that phase along the longest chain that ends
-    /// with it. `longest` has an entry for every instruction.
+    /// Computes, for each instruction of a phase, the most hops and the most messages of that phase on a chain that
+    /// ends at the instruction. `longest` has an entry for every instruction.
     fn chains(&self, phase: PhaseId, longest: &mut [(u32, u32)]) {
         let schedule = self.placed.schedule;
         let [Some(first), Some(last)] = [self.instrs[phase.index()].first(), self.instrs[phase.index()].last()] else {
@@ -134,7 +134,7 @@ impl<'a> Parts<'a> {
             let reads_here = schedule.phase(id) == phase;
             let mut most = (0, 0);
             let mut reach = |from: InstrId, hops: u32, messages: u32| {
-                // An instruction before the first one of the phase follows none of its messages.
+                // No message of the phase comes before the first instruction of the phase.
                 let (h, m) = if self.rank[from.index()] < first { (0, 0) } else { longest[from.index()] };
                 most = (most.0.max(h + hops), most.1.max(m + messages));
             };
@@ -189,20 +189,22 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// The sums of one phase over the grid.
+/// The loads of all PEs and links in one phase.
 struct Loads {
-    /// For each PE, the wavelets sent and received, and element operations.
+    /// For each PE, the wavelets that it sends; `received` counts those that it receives, and `work` its operations on
+    /// wavelets.
     sent: Vec<u64>,
     received: Vec<u64>,
     work: Vec<u64>,
     /// The wavelets on the link that leaves each PE in each direction.
     links: [Vec<i64>; 4],
-    /// Union-find over PEs.
+    /// A union-find forest of PEs that loaded links connect.
     parent: Vec<u32>,
 }
 
 impl Loads {
-    /// Adds a stream's wavelets at the two ends of each straight segment; [`Loads::spread`] fills the links in between.
+    /// Adds a stream's wavelets as differences at the two ends of each straight segment; [`Loads::spread`] sums them
+    /// along the links.
     fn route(&mut self, grid: Grid, segments: &[Segment], wavelets: u64) {
         for s in segments {
             let end = grid.step(s.from, s.direction, s.hops);
@@ -221,7 +223,8 @@ impl Loads {
         pe
     }
 
-    /// Converts the differences at segment ends into loads of links, and joins the PEs at the ends of loaded links.
+    /// Converts the differences at segment ends into loads of links, and unites the sets of the two PEs of each loaded
+    /// link.
     fn spread(&mut self, grid: Grid) {
         for direction in Direction::ALL {
             let mut along = |start: u32, hops: u32| {
@@ -246,7 +249,7 @@ impl Loads {
         }
     }
 
-    /// Collects the terms of each line, and keeps each distinct one once.
+    /// Returns the terms of all lines, without repetition.
     fn terms(&mut self, farthest: &[u32], deepest: &[u32]) -> Vec<Terms> {
         let pes = self.parent.len();
         let roots: Vec<u32> = (0..narrow::<u32>(pes)).map(|pe| self.find(pe)).collect();

@@ -1,8 +1,8 @@
 //! Wafers: cost terms of any placed schedule, models that compute times from them, and lower bounds.
 //!
-//! Terms are gathered for each set of PEs that are connected by links in use, and a model takes the slowest set,
-//! because a phase of an X-Y reduce runs on all rows at once. A message belongs to the phase that reads it. So no
-//! assignment of names to phases can make a time smaller than the machine allows.
+//! Terms are computed for each set of PEs that are connected by links in use, and a model uses the slowest set, because
+//! a phase of an X-Y reduce runs on all rows at once. A message belongs to the phase that reads it. So no division of a
+//! schedule into phases makes its time shorter than the machine allows.
 
 pub mod bounds;
 mod measure;
@@ -17,7 +17,7 @@ pub use models::{MODELS, Model, find_model};
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct WaferPart {
     pub grid: Grid,
-    /// Cycles of one step of the depth, 2 T_R + 1: [`unisono_machine::Wafer::depth_cycles`].
+    /// The cycles of each message of the depth, 2 T_R + 1: [`unisono_machine::Wafer::depth_cycles`].
     pub depth_cycles: f64,
     pub clock_mhz: f64,
 }

@@ -1,4 +1,4 @@
-//! Lower bounds compared with brute force, with each other and with the values of the reference.
+//! Lower bounds compared with brute force, with each other and with values from the papers.
 
 use unisono_collective::{Collective, Dtype, Kind, Operator};
 use unisono_cost::{
@@ -98,7 +98,7 @@ fn the_paper_s_bound_is_its_recursion() {
 
 #[test]
 fn a_middle_root_has_a_bound_of_its_own() {
-    // Both sides of 3 PEs at depth 3 need one hop per PE: B + 3 + 15; depth 2 needs one more per side.
+    // Both sides of 3 PEs at depth 3 need one hop per PE: B + 3 + 15; at depth 2 each side needs one more hop.
     let case = line(7, 3, 1000);
     assert_eq!(cycles("tight-1d", &case), Some(1000.0 + 3.0 + 15.0));
     assert_eq!(cycles("paper-1d", &case), None);

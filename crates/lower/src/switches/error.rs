@@ -3,7 +3,7 @@
 use unisono_base::{Span, StreamId};
 use unisono_collective::Kind;
 
-/// The first part of a message names the instruction, so some of these texts begin in the middle of a sentence.
+/// The reason for a refusal. Callers print the instruction before it, so some texts are the end of a sentence.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum RegisterError {
     #[error("a core gives a part of its input to a stream, or takes a part of its output from one")]

@@ -1,4 +1,4 @@
-//! The shares of links that embeddings have: those of one collective, and of several at once.
+//! The number of embeddings that share each link, of one collective and of several at once.
 
 use unisono_base::{Diagnostic, Diagnostics, NodeId, narrow};
 use unisono_machine::in_network::{Layout, MEMORY, Port};
@@ -8,10 +8,10 @@ use super::{
     registers::{NONE, ports},
 };
 
-/// Logical edges on each direction of each link.
+/// The number of edges of embeddings on each directed link.
 #[derive(Clone, Debug)]
 pub struct LinkLoads {
-    /// First link of each switch of a node.
+    /// The index, within a node, of the first link of each switch.
     first: Vec<u32>,
     links: u32,
     locals: u32,
@@ -34,7 +34,7 @@ impl LinkLoads {
         (node as usize) * self.links as usize + self.first[local as usize] as usize + usize::from(port)
     }
 
-    /// Returns the edges on the link behind a port of a switch.
+    /// Returns the number of edges that leave a switch by the link at a port.
     pub fn leaving(&self, switch: u32, port: Port) -> u8 {
         self.loads[self.row(switch, port)]
     }
@@ -53,7 +53,7 @@ impl LinkLoads {
     }
 }
 
-/// Returns the loads of checked registers. Each edge counts at the switch that it leaves.
+/// Returns the loads of valid registers. Each edge counts at the switch that it leaves.
 pub fn loads<'a>(layout: &Layout, all: impl IntoIterator<Item = &'a Configured>) -> LinkLoads {
     let mut of = LinkLoads::new(layout);
     for embedding in all.into_iter().flat_map(|c| &c.embeddings) {

@@ -1,18 +1,19 @@
 //! Lowers a schedule with its placement to the registers of switches.
 //!
-//! For a proved schedule, this is the check of the placement. It refuses, in one sentence, a schedule that registers
-//! cannot express:
+//! For a proved schedule, lowering is also the check of the placement. It refuses a schedule that registers cannot
+//! express. Registers require:
 //! 1. each node has a core or switch of its own, and both ends of each stream share a link or a core;
 //! 2. a core only sends a part of its input to its switch, and receives a part of its output from it;
 //! 3. for each identifier a switch has at most one instruction that reduces requests, in the order of its ports, and at
 //!    most one that copies a response;
-//! 4. a response goes back the way that the requests came, or from a switch to its own core; collectives without a
-//!    reduction have responses alone;
-//! 5. all instructions of an identifier have one part of the vector, and the parts do not overlap;
+//! 4. a response takes the path of the requests in reverse, or goes from a switch to its own core; collectives without
+//!    a reduction have only responses;
+//! 5. all instructions of an identifier carry the same part of the vector, and the parts of two identifiers do not
+//!    overlap;
 //! 6. the machine has the identifiers and the operator.
 //!
-//! The proof of the schedule covers the rest: streams have equal lengths at both ends, no wait is circular, and outputs
-//! are correct.
+//! The proof of the schedule covers all other properties: streams have equal lengths at both ends, no wait is circular,
+//! and outputs are correct.
 
 use std::sync::Arc;
 
@@ -33,10 +34,10 @@ pub(crate) fn refused(code: &'static str, node: Option<NodeId>, instr: Option<In
     Diagnostic { code, rank: node.map(|n| n.0), instruction: instr.map(|i| i.0), message }
 }
 
-/// Lowers a proved schedule.
+/// Lowers a proved schedule to the registers of the machine's switches.
 ///
 /// # Errors
-/// The machine's switches cannot run the schedule with this placement.
+/// Returns an error if the machine's switches cannot run the schedule with this placement.
 pub fn lower(
     machine: &InNetwork,
     layout: &Layout,
@@ -46,10 +47,10 @@ pub fn lower(
     draft(machine, layout, proven.schedule(), placement)
 }
 
-/// Lowers an unproved schedule, in order to check its placement.
+/// Lowers a schedule without a proof, in order to check its placement.
 ///
 /// # Errors
-/// As [`lower`].
+/// Returns the errors of [`lower`].
 pub(crate) fn draft(
     machine: &InNetwork,
     layout: &Layout,
@@ -227,7 +228,7 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    /// Returns the port of a switch through which a stream comes from or goes to another node.
+    /// Returns the port of a switch through which a stream from or to the node `other` passes.
     fn port(&self, switch: u32, stream: StreamId, other: NodeId) -> Result<Port, RegisterError> {
         let there = self.placement.nodes[other.index()];
         match self.is_core(other) {
@@ -275,8 +276,9 @@ impl Lowering<'_> {
     }
 }
 
-/// Returns whether the registers have no response, or one that goes from an engine to its own core, or one that takes
-/// the way of the requests in reverse. Without a reduction a response may take any way, and there must be no requests.
+/// Returns whether the registers have no response, a response from an engine to its own core, or a response that takes
+/// the path of the requests in reverse. Without a reduction a response may take any path, and there must be no
+/// requests.
 fn responds(reduces: bool, r: &Registers) -> bool {
     let back = if r.request_output == NONE { ENGINE } else { r.request_output };
     match (r.response_input, r.response_outputs) {

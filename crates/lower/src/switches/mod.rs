@@ -1,8 +1,8 @@
 //! Switches that reduce: the placement of schedules on them, and the registers to which schedules are lowered.
 //!
-//! "Accelerating Allreduce with in-network reduction on Intel PIUMA", "Configuration Registers" and "Request-response
-//! Mechanism". Requests carry inputs and partial results towards the root of a tree. Responses carry results away from
-//! it.
+//! Requests carry inputs and partial results towards the root of a tree. Responses carry results away from the root.
+//! Source: "Accelerating Allreduce with in-network reduction on Intel PIUMA", sections "Configuration Registers" and
+//! "Request-response Mechanism".
 
 mod error;
 mod load;

@@ -1,7 +1,7 @@
 //! Binds a schedule to switches that reduce: nodes to cores and switches, streams to virtual channels.
 //!
-//! Two switches share at most one link, so the nodes at the ends of a stream determine the ports on its way.
-//! [`super::lower`] checks whether the machine can run the placed schedule.
+//! Two switches share at most one link, so the nodes at the ends of a stream determine its ports. [`super::lower`]
+//! checks whether the machine can run the placed schedule.
 
 use unisono_base::{Diagnostic, Diagnostics};
 use unisono_machine::{InNetwork, Machine};
@@ -10,10 +10,10 @@ use unisono_schedule::Schedule;
 use super::lower::{draft, refused};
 use crate::{PlacementError, placement::refuse_kind};
 
-/// The channel of a stream on the links of its way.
+/// The virtual channel of a stream on its link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct VirtualChannel {
-    /// The replica of registers that the switches on the way use.
+    /// The index of the replica of registers that the switches use for the stream.
     pub identifier: u8,
     /// [`super::REQUEST`] towards the root, [`super::RESPONSE`] away from it.
     pub channel: u8,
@@ -21,8 +21,7 @@ pub struct VirtualChannel {
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SwitchPlacement {
-    /// The core of each rank, then the switch of each other node of the schedule; cores and switches have the same
-    /// numbers.
+    /// The core of each rank, then the switch of each other node of the schedule. A core has the number of its switch.
     pub nodes: Vec<u32>,
     pub channels: Vec<VirtualChannel>,
 }
@@ -36,7 +35,7 @@ impl SwitchPlacement {
     /// Checks that the placement has the size of the schedule.
     ///
     /// # Errors
-    /// It places another number of nodes or streams.
+    /// Returns an error if the placement has another number of nodes or streams.
     pub fn check_size(&self, schedule: &Schedule) -> Result<(), Diagnostic> {
         let counts = [
             ("nodes", self.nodes.len(), schedule.node_count()),
@@ -51,7 +50,7 @@ impl SwitchPlacement {
         }
     }
 
-    /// Reports the errors of the placement: of its size, and against the machine.
+    /// Reports the errors of the placement: a wrong size, and contradictions to the machine.
     pub(crate) fn check_on(&self, schedule: &Schedule, machine: Option<&Machine>, found: &mut Diagnostics) {
         let checked = match machine.map(|machine| machine.get::<InNetwork>().ok_or(machine)) {
             None => self.check_size(schedule),
@@ -61,16 +60,16 @@ impl SwitchPlacement {
         checked.err().into_iter().for_each(|finding| found.add(finding));
     }
 
-    /// Returns the channels as `(channel, count)` of consecutive streams, the form in which files hold them.
+    /// Returns runs of consecutive streams with equal channels as `(channel, count)`, as files store channels.
     pub(crate) fn channel_runs(&self) -> impl Iterator<Item = (VirtualChannel, usize)> {
         self.channels.chunk_by(|a, b| a == b).map(|run| (run[0], run.len()))
     }
 }
 
-/// Reads the channels of streams from such runs.
+/// Returns the channel of each stream from runs `(channel, count)` of a file.
 ///
 /// # Errors
-/// The runs have more or fewer streams than the schedule.
+/// Returns an error if the runs have more or fewer streams than the schedule.
 pub(crate) fn channels(
     runs: impl IntoIterator<Item = (VirtualChannel, u64)>,
     streams: usize,

@@ -1,7 +1,7 @@
 //! Raises registers to the schedule that they carry out, with its placement. [`super::lower`] is the inverse.
 //!
 //! Ranks send and receive their vectors, and a switch is a node whose instructions have streams on both sides. The
-//! schedule is unproved. The registers at both ends of every link must agree, since a stream has both ends.
+//! schedule is not proved. The registers at both ends of every link must agree, since one stream represents both.
 
 use unisono_base::{Diagnostic, NodeId, StreamId, narrow};
 use unisono_machine::in_network::{Layout, MEMORY, Port};
@@ -21,12 +21,13 @@ pub enum RaiseError {
     Build(#[from] BuildError),
 }
 
-/// Builds the schedule. Nodes are the ranks, then the switches in use in ascending order. Each embedding has two lanes
-/// at each node, one for requests and one for responses. Embeddings over no elements have no instructions.
+/// Builds the schedule of registers. Its nodes are the ranks, then the switches in use in ascending order. Each
+/// embedding has two lanes at each node, for requests and for responses. An embedding of 0 elements has no
+/// instructions.
 ///
 /// # Errors
-/// The registers of two switches do not agree, or contradict the machine or the collective; or the tables cannot hold
-/// the switches and instructions.
+/// Returns an error if the registers of two switches do not agree, or contradict the machine or the collective, or if
+/// the tables cannot hold the switches and instructions.
 pub fn raise(layout: &Layout, configured: &Configured) -> Result<(Schedule, SwitchPlacement), RaiseError> {
     let c = configured.collective;
     let rank_of = rank_of(layout, configured)?;
@@ -64,8 +65,8 @@ fn wrong(switch: u32, what: String) -> RaiseError {
     RaiseError::Registers(refused("registers", Some(NodeId(switch)), None, format!("switch {switch}: {what}")))
 }
 
-/// Returns the rank at each switch, as a node; [`NO_NODE`] if the switch has none. [`super::lower`] checks that each
-/// rank has its own core.
+/// Returns the node of the rank on the core of each switch; [`NO_NODE`] if the core has no rank. [`super::lower`]
+/// checks that each rank has its own core.
 fn rank_of(layout: &Layout, configured: &Configured) -> Result<Vec<NodeId>, RaiseError> {
     let (places, ranks) = (configured.ranks.len(), configured.collective.ranks);
     if places != ranks as usize {
@@ -143,8 +144,8 @@ impl Tree<'_> {
         Ok(())
     }
 
-    /// Adds streams and instructions for registers that [`Tree::check`] accepts. Streams of requests come before those
-    /// of responses, so that their channels are two runs.
+    /// Adds streams and instructions for registers that [`Tree::check`] accepts. All streams of requests come before
+    /// the streams of responses, so that the channels form two runs.
     fn build(&self, b: &mut Builder, number: u32, channels: &mut Vec<VirtualChannel>) {
         let (requests, responses) = (2 * number, 2 * number + 1);
         let mut add = |b: &mut Builder, channel, from: NodeId, to: &[NodeId]| {
@@ -211,12 +212,12 @@ impl Tree<'_> {
     }
 }
 
-/// Returns whether the core of a switch sends its vector. In a broadcast without receivers it does not.
+/// Returns whether the core of a switch sends its vector. The root of a broadcast without receivers does not.
 fn gives(r: &Registers) -> bool {
     r.sends() && (r.request_inputs | r.response_outputs) != 0
 }
 
-/// The streams of each place of an embedding: from its core, towards the root, and away from it.
+/// The streams of each switch of an embedding: from its core, towards the root, and away from the root.
 #[derive(Default)]
 struct Streams {
     memory: Vec<StreamId>,

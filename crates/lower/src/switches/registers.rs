@@ -10,12 +10,12 @@ use unisono_machine::in_network::{MEMORY, Port};
 pub const NONE: Port = 255;
 /// Marks that responses come from this switch's own engine instead of a port.
 pub const ENGINE: Port = 254;
-/// Virtual channels of collective packets.
+/// The virtual channels of collective packets, for requests and for responses.
 pub const REQUEST: u8 = 0;
 pub const RESPONSE: u8 = 1;
 
-/// The contents of one replica of a switch's registers. Ports, including that of the memory, are sets of bits. Requests
-/// are reduced in the order of ports once all have arrived. Responses go to all their ports at once.
+/// The contents of one replica of a switch's registers. Sets of ports, including that of the memory, are bit masks.
+/// Requests are reduced in the order of ports once all have arrived. Responses leave through all their ports at once.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Registers {
     pub request_inputs: u64,
@@ -27,7 +27,7 @@ pub struct Registers {
     pub request_channel: u8,
     pub response_channel: u8,
     pub identifier: u8,
-    /// The operator that reduces requests; None without requests.
+    /// The operator that reduces requests; None if the registers have no request inputs.
     pub operator: Option<Operator>,
 }
 
@@ -46,7 +46,7 @@ impl Registers {
         }
     }
 
-    /// Returns whether several requests meet here, which needs the engine.
+    /// Returns whether the switch combines several requests, which occupies its engine.
     pub fn reduces(&self) -> bool {
         self.request_inputs.count_ones() > 1
     }
@@ -60,7 +60,7 @@ impl Registers {
     }
 }
 
-/// Returns the ports of a set in ascending order, in which an engine reduces.
+/// Returns the ports of a set in ascending order, the order in which an engine reduces.
 pub fn ports(set: u64) -> impl Iterator<Item = Port> {
     (0..64).filter(move |&port| set & 1 << port != 0)
 }
@@ -69,7 +69,7 @@ pub fn ports(set: u64) -> impl Iterator<Item = Port> {
 #[derive(Clone, PartialEq, Debug)]
 pub struct Embedding {
     pub identifier: u8,
-    /// The first element and the number of elements.
+    /// The first element of the part; `elements` is the number of its elements.
     pub first: u32,
     pub elements: u32,
     /// The switches of the tree with their registers, in ascending order.
@@ -85,7 +85,7 @@ pub struct Configured {
 }
 
 impl Embedding {
-    /// Returns the place of each switch in `registers`; `u32::MAX` if it is not in the tree.
+    /// Returns the index of each switch in `registers`; `u32::MAX` if the switch is not in the tree.
     pub fn places(&self, switches: u32) -> Vec<u32> {
         let mut places = vec![u32::MAX; switches as usize];
         for (at, &(switch, _)) in self.registers.iter().enumerate() {

@@ -1,13 +1,14 @@
-//! The tasks of an instruction that a thread block runs.
+//! Lowers the instructions of thread blocks of GPUs to tasks.
 //!
-//! A message is cut into slices. For each slice a thread block receives, then loads and stores (a *pass* for each
-//! stream, one for local work), then sends. The next pass but one waits until the slice has left. So a full link delays
-//! the block, and one slice travels while the next is prepared. The next instruction waits until the last slice has
+//! A message is cut into slices. For each slice a thread block receives, then loads and stores (one *pass* for each
+//! stream, or one for local work), then sends. The passes of slice n + 2 wait until slice n has left. So a full link
+//! delays the block, and a slice travels during the next pass. The next instruction waits until the last slice has
 //! left. Passes take the block's own CPU; a sum takes no additional time. Messages are on CPU 0, which all blocks
-//! share, since their arrival does not occupy a block. A switch receives the slices of the GPUs, and reduces each on
-//! its engine. The block that asks for that loads and stores each slice: two passes.
+//! share, since arrivals do not occupy a block. A switch receives the slices of the GPUs, and reduces each slice on its
+//! engine. The block that requests the reduction loads and stores each slice: two passes.
 //!
-//! Both ends cut a message alike, since the number of slices depends only on its bytes and the plan.
+//! Sender and receiver cut a message into the same slices, since the number of slices depends only on its bytes and the
+//! plan.
 
 use unisono_base::{InstrId, NodeId, TaskId, narrow, rounded};
 use unisono_machine::network::Protocol;
@@ -19,14 +20,14 @@ use super::{
 };
 use crate::ThreadBlocks;
 
-/// The smallest slice in `Simple`, in bytes: a signal covers many bytes, up to 1 MiB in NCCL.
+/// The smallest slice under the protocol `Simple`, in bytes: one signal covers many bytes, up to 1 MiB in NCCL.
 const SLICE_BYTES: u64 = 128 << 10;
-/// The smallest slice in protocols that flag each word or line, in bytes.
+/// The smallest slice under protocols with a flag in each word or line (LL, LL128), in bytes.
 const FLAGGED_BYTES: u64 = 4 << 10;
-/// The most slices of a message. The last slice leaves after the last pass, which adds its share to the time.
+/// The most slices of a message. The last slice leaves only after the last pass, so fewer slices mean a longer time.
 const MOST_SLICES: u64 = 16;
 
-/// The thread blocks of a schedule, and the ticks in which they send or receive a byte, by protocol.
+/// The thread blocks of a schedule, and the ticks that one pass takes for each byte, by protocol.
 #[derive(Clone, Copy, Debug)]
 pub struct Passes<'a> {
     blocks: &'a ThreadBlocks,
@@ -35,13 +36,13 @@ pub struct Passes<'a> {
 }
 
 impl<'a> Passes<'a> {
-    /// Makes passes. `ticks_per_byte` is by [`Protocol`]; None if the block does not limit the rate.
+    /// Makes passes with the ticks per byte of each [`Protocol`]; None if the block does not limit the rate.
     pub fn new(blocks: &'a ThreadBlocks, ticks_per_byte: [Option<f64>; 3]) -> Self {
         let is_plain = blocks.protocols().iter().all(|&protocol| protocol == Protocol::Simple);
         Self { blocks, ticks_per_byte, slice_bytes: if is_plain { SLICE_BYTES } else { FLAGGED_BYTES } }
     }
 
-    /// The most tasks of an instruction or a stream.
+    /// The most tasks to which an instruction or a stream is lowered.
     pub(super) const MOST_TASKS: u128 = 2 * MOST_SLICES as u128;
 
     pub(super) fn leader(&self, id: InstrId) -> Option<NodeId> {
@@ -57,7 +58,7 @@ fn slices(bytes: u64, slice_bytes: u64) -> impl ExactSizeIterator<Item = u64> + 
 
 impl Lower<'_> {
     /// Adds the tasks of an instruction after `before`, and returns its first and last tasks. `receives` and `sends`
-    /// are its messages.
+    /// are the messages of the instruction.
     pub(super) fn of_block(
         &mut self,
         passes: &Passes<'_>,
@@ -90,7 +91,7 @@ impl Lower<'_> {
         for &receive in arrived.iter().flatten() {
             self.builder.requires(receive, TaskId(first.first));
         }
-        // A switch may put more bytes on its links than its part of the vector, and so more slices.
+        // A switch may put more bytes on its links than the instruction has, and then cuts them into more slices.
         let leaving: Vec<Vec<u64>> =
             sends.iter().map(|send| slices(send.amount, passes.slice_bytes).collect()).collect();
         let own = slices(bytes, passes.slice_bytes);

@@ -1,4 +1,4 @@
-//! Builds a task graph rank by rank, so that besides the tables only the edges of one rank are in memory.
+//! Builds a task graph rank by rank. Unsorted edges are in memory for the current rank only.
 
 use unisono_base::{TaskId, interrupt::poll, narrow};
 
@@ -16,7 +16,7 @@ const MOST_EDGES: u64 = (1 << 30) - 256;
 #[derive(Default)]
 pub struct Builder {
     graph: TaskGraph,
-    /// `(task waited for, edge)` of the current rank, in the order in which they were added.
+    /// `(task waited for, edge)` of the current rank, in the order of the calls that added the edges.
     edges: Vec<(u32, Edge)>,
     greatest_peer: Option<(Kind, u32)>,
     error: Option<TaskError>,
@@ -42,7 +42,7 @@ impl Builder {
     }
 
     /// Adds a task to the current rank. Tasks that become free at one time start in this order: sends, receives,
-    /// others; and within each kind in the order in which they were added.
+    /// others; and within each kind in the order in which the tasks were added.
     pub fn task(&mut self, task: Task) -> TaskId {
         poll();
         let count = self.graph.rows.len() as u64;
@@ -95,7 +95,7 @@ impl Builder {
             self.fail(TaskError::TooMany { what: "edges", found: edges, most: MOST_EDGES });
             self.edges.clear();
         }
-        // The sort is stable, so edges of one kind keep their order.
+        // The sort is stable, so edges to the same task and of the same kind keep their order.
         let key = |&(earlier, edge): &(u32, Edge)| (earlier, !edge.started());
         if !self.edges.is_sorted_by_key(key) {
             self.edges.sort_by_key(key);
@@ -112,7 +112,7 @@ impl Builder {
     }
 
     /// # Errors
-    /// The first value that the tables cannot hold, or a rank that does not exist.
+    /// Returns the first error: a value that the tables cannot hold, or a rank that does not exist.
     pub fn finish(mut self) -> Result<TaskGraph, TaskError> {
         self.end_rank();
         self.graph.rank_rows.push(narrow(self.graph.rows.len()));

@@ -1,11 +1,11 @@
-//! The tables of a task graph. A task takes 16.25 bytes, including its edge if it has only one, to a task that follows
-//! closely. Other edges take 4 bytes each, plus 4 for each task that has them.
+//! The tables of a task graph. A task takes 16.25 bytes, which include its only edge to a later task less than 127
+//! tasks ahead. Other edges take 4 bytes each, plus 4 bytes for each task that has such edges.
 
 use std::ops::Range;
 
 use unisono_base::{TaskId, narrow};
 
-/// Any source, or any tag.
+/// Matches any source as a peer, and any tag as a tag.
 pub const ANY: u32 = u32::MAX;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -15,7 +15,7 @@ pub enum Kind {
     Receive,
     /// Computes for a number of ticks of the simulator's clock.
     Calc,
-    /// Reduces a number of bytes, at the machine's price.
+    /// Reduces a number of bytes, at the machine's time per byte.
     Reduce,
 }
 
@@ -38,7 +38,7 @@ pub struct Task {
     pub peer: u32,
     /// Messages match receives of the same tag; [`ANY`] matches all.
     pub tag: u32,
-    /// Bytes, or ticks of a calc.
+    /// Bytes, or ticks of the simulator's clock for [`Kind::Calc`].
     pub amount: u64,
     pub cpu: u8,
     pub nic: u8,
@@ -67,22 +67,23 @@ impl Task {
     }
 }
 
-/// A packed task. An amount of 32 bits or more is in the table of wide amounts, at index `amount`.
+/// A packed task. If the amount does not fit 32 bits, `amount` is its index in the table of wide amounts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Row {
     peer: u32,
     tag: u32,
     amount: u32,
     kind: Kind,
-    /// [`WIDE`], and the edges: none, in the tables ([`FAR`]), or the distance to the only later task that waits.
+    /// The bit [`WIDE`], and in the other bits 0 without edges, [`FAR`] if they are in the tables, else the distance to
+    /// the only task that waits.
     flags: u8,
     cpu: u8,
     nic: u8,
 }
 
-/// The amount is in the table of wide amounts.
+/// The flag of a task whose amount is in the table of wide amounts.
 const WIDE: u8 = 1 << 7;
-/// The edges are in the tables.
+/// The value for a task whose edges are in the tables.
 const FAR: u8 = WIDE - 1;
 
 impl Row {
@@ -91,14 +92,15 @@ impl Row {
     }
 }
 
-/// A bit for each of 64 tasks that has edges in the tables, and the number of such tasks before them.
+/// A block of 64 tasks: one bit for each task that has edges in the tables, and the number of such tasks before the
+/// block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 struct FarTasks {
     tasks: u64,
     before: u32,
 }
 
-/// An edge in the table: the task that waits, and in the top bit whether it waits for the start only.
+/// An edge in the table: the task that waits; the top bit is set if it waits for a start only.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct Edge(u32);
 
@@ -114,17 +116,18 @@ impl Edge {
     }
 }
 
-/// Tasks in the order of their ranks, with their edges. [`super::Builder`] builds it.
+/// A task graph: tasks in the order of their ranks, with their edges. [`super::Builder`] builds it.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct TaskGraph {
     pub(super) rows: Vec<Row>,
     pub(super) wide: Vec<u64>,
-    /// The first task of each rank, and the end of the last rank.
+    /// The index of the first task of each rank, then the number of all tasks.
     pub(super) rank_rows: Vec<u32>,
     far: Vec<FarTasks>,
-    /// The first edge of each task that has edges in the tables; those of the last one end with the table.
+    /// The index in `edges` of the first edge of each task that has edges there. Its last edge precedes the next task's
+    /// first.
     edge_rows: Vec<u32>,
-    /// The edges by the task waited for: edges to its start first, each kind in the order in which they were added.
+    /// The edges, sorted by the task that is waited for; for each task, edges that wait for its start come first.
     edges: Vec<Edge>,
     near_edges: usize,
     pub(super) cpus: u32,
@@ -149,7 +152,7 @@ impl TaskGraph {
         self.far.reserve(tasks.div_ceil(64));
     }
 
-    /// Adds all edges of a task, in order. Tasks must come in ascending order.
+    /// Adds all edges of a task, in order. Calls must have ascending tasks.
     pub(super) fn add_edges(&mut self, task: u32, edges: impl ExactSizeIterator<Item = Edge> + Clone) {
         let only = edges.clone().next().filter(|edge| edges.len() == 1 && !edge.started());
         let ahead = only.and_then(|edge| edge.0.checked_sub(task)).filter(|ahead| (1..u32::from(FAR)).contains(ahead));
@@ -192,12 +195,12 @@ impl TaskGraph {
         self.edges.len() + self.near_edges
     }
 
-    /// The number of CPUs of each rank: one more than the greatest number in use.
+    /// Returns the number of CPUs of each rank: one more than the greatest index in use.
     pub fn cpus(&self) -> u32 {
         self.cpus
     }
 
-    /// The number of network interfaces of each rank: one more than the greatest number in use.
+    /// Returns the number of network interfaces of each rank: one more than the greatest index in use.
     pub fn nics(&self) -> u32 {
         self.nics
     }
@@ -220,8 +223,8 @@ impl TaskGraph {
         self.rank_rows[rank as usize]..self.rank_rows[rank as usize + 1]
     }
 
-    /// Returns the tasks that wait for the start of `id` (`true`) or for its end, in the order in which they are
-    /// released.
+    /// Returns the tasks that wait for `id`, in the order in which `id` releases them, with `true` for those that wait
+    /// for its start only.
     #[inline]
     pub fn waiting(&self, id: TaskId) -> impl Iterator<Item = (TaskId, bool)> + '_ {
         let edges = self.rows[id.index()].edges();

@@ -1,19 +1,19 @@
 //! Lowers a schedule to a task graph: the sends, receives and reductions of its instructions.
 //!
 //! An instruction becomes its receives, one reduce if it has two or more sources (a calc if it copies and copies take
-//! time), then its sends in the order of its sinks, one for each node that a stream leads to. A message is the data
-//! that one instruction pushes. A node that pops it in other pieces receives it with the first piece that needs some of
-//! it. The next instruction of the lane waits until receives and the reduce are done and sends have started, because a
-//! send no longer needs its operand once it is issued. All lanes of a rank share one CPU and one network interface.
-//! Message i of stream s is the i-th of tag s.
+//! time), then its sends in the order of its sinks, one for each sink of a stream. A message is the data that one
+//! instruction pushes. If a node pops the message in several pieces, the instruction that pops the first piece has the
+//! receive. The next instruction of the lane waits until receives and the reduce are done and sends have started,
+//! because started sends do not need their operands. All lanes of a rank share one CPU and one network interface. All
+//! messages of stream s have tag s.
 //!
 //! A switch is an additional rank of the graph. Its messages are on CPU 0, and its reduces on the CPUs of its engines,
-//! over which its lanes are distributed in turn. A reduce there counts the bytes of its result, because the operands
-//! arrive in parallel.
+//! to which its lanes are assigned round-robin. A reduce of a switch counts the bytes of its result, because the
+//! operands arrive in parallel.
 //!
-//! A send ends its instruction once it has started under a rendezvous too: the streams of a schedule buffer, so an
+//! An instruction ends when its sends have started, under a rendezvous protocol too: streams buffer their data, so an
 //! exchange of long messages is not a deadlock. `draft` and `draft_with_switches` lower a schedule without a proof,
-//! only for the planner's times, because a proof of every candidate would cost more than its time.
+//! only for the planner's times, because proofs of all candidates would take too long.
 
 use unisono_base::{Diagnostics, InstrId, LaneId, NodeId, StreamId, TaskId, limits, narrow, rounded, rounded_up};
 use unisono_machine::network::Switches;
@@ -21,14 +21,15 @@ use unisono_schedule::{Flow, Schedule, verify::Verified};
 
 use super::{Builder, Kind, Passes, Task, TaskError, TaskGraph, crossings};
 
-/// Memory and steps for each instruction or stream, including the flow of the schedule.
+/// Bytes of memory and steps of computation for each instruction or stream, including the flow of the schedule.
 const BYTES_EACH: u128 = 96;
 const STEPS_EACH: u128 = 128;
 
 /// Returns the task graph of a proved schedule without switches.
 ///
 /// # Errors
-/// The schedule is too large, has dependencies between nodes, which no message carries, or has nodes that are switches.
+/// Returns an error if the schedule is too large, has dependencies between nodes, which no message carries, or has
+/// nodes that are switches.
 pub fn from_schedule(proven: &Verified) -> Result<TaskGraph, TaskError> {
     draft(proven.schedule())
 }
@@ -37,25 +38,25 @@ pub fn from_schedule(proven: &Verified) -> Result<TaskGraph, TaskError> {
 /// written.
 ///
 /// # Errors
-/// As [`from_schedule`]; the schedule is not well-formed, or has nodes that are not ranks.
+/// Returns an error if [`from_schedule`] does, or if the schedule is not well-formed.
 pub fn draft(schedule: &Schedule) -> Result<TaskGraph, TaskError> {
     schedule.check_ranks_only().map_err(TaskError::Switches)?;
     draft_with_switches(schedule, (&Switches::default(), &[]), Charges::default())
 }
 
-/// Returns the task graph of a schedule with switches. `on` has the computing switches of a network and the place of
-/// each node there; without places, node k is on place k.
+/// Returns the task graph of a schedule with switches. `on` has the computing switches of a network, and the node of
+/// its plane for each node of the schedule (if empty, k for k).
 ///
 /// # Errors
-/// As [`from_schedule`], which refuses switches.
+/// Returns the errors of [`from_schedule`], except for switches.
 pub fn with_switches(proven: &Verified, on: (&Switches, &[u32]), charges: Charges) -> Result<TaskGraph, TaskError> {
     draft_with_switches(proven.schedule(), on, charges)
 }
 
-/// Returns the task graph of a [`draft`] with switches.
+/// Returns the task graph of a candidate with switches, as [`draft`] does without switches.
 ///
 /// # Errors
-/// As [`draft`], which refuses switches.
+/// Returns the errors of [`draft`], except for switches.
 pub fn draft_with_switches(
     schedule: &Schedule,
     on: (&Switches, &[u32]),
@@ -67,7 +68,7 @@ pub fn draft_with_switches(
 /// Returns the task graph of a plan that thread blocks execute.
 ///
 /// # Errors
-/// As [`with_switches`].
+/// Returns the errors of [`with_switches`].
 pub fn with_thread_blocks(
     proven: &Verified,
     on: (&Switches, &[u32]),
@@ -101,44 +102,44 @@ fn whole(
     builder.finish()
 }
 
-/// A schedule as a part of a larger task graph, in which its nodes are some of the ranks.
+/// A schedule that becomes part of a larger task graph: its nodes are some of the ranks of that graph.
 pub struct Subgraph<'a> {
     schedule: &'a Schedule,
     flow: Flow,
-    /// Instructions for which others wait by an explicit dependency, sorted.
+    /// Instructions for which other instructions wait by an explicit dependency, sorted.
     awaited: Vec<InstrId>,
     charges: Charges,
     passes: Option<Passes<'a>>,
-    /// Bytes on a link for each byte of a stream; empty: one for each stream.
+    /// The result of [`crossings`] for each stream; empty: 1 for all streams.
     crossings: Vec<f64>,
 }
 
 /// Costs of ranks besides messages and reductions, in ticks of the simulator's clock.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Charges {
-    /// Added before a rank begins the schedule.
+    /// Ticks before a rank begins the schedule.
     pub launch: u64,
-    /// For each byte that an instruction copies ([`Schedule::is_copy`]).
+    /// Ticks for each byte that an instruction copies ([`Schedule::is_copy`]).
     pub copy_per_byte: f64,
 }
 
-/// The ranks, tags, CPUs and interfaces of a part in the larger graph.
+/// The ranks, tags, CPUs and interfaces that a [`Subgraph`] has in the larger graph.
 #[derive(Clone, Copy, Default)]
 pub struct Among<'a> {
     /// The rank of each node; `None`: node k is rank k.
     pub ranks: Option<&'a [u32]>,
-    /// Added to the tags, which are below [`Subgraph::tags`].
+    /// The tag of stream 0; stream s has tag `tag + s`, and the subgraph has [`Subgraph::tags`] tags.
     pub tag: u32,
-    /// The CPU and the network interface that run it.
+    /// The CPU that runs the tasks; `nic` is their network interface.
     pub cpu: u8,
     pub nic: u8,
-    /// Additional CPUs, over which the reduces of the lanes are distributed; 0 for a rank.
+    /// The number of additional CPUs, to which the reduces of the lanes are assigned round-robin; 0 for a rank.
     pub engines: u8,
 }
 
 impl<'a> Subgraph<'a> {
     /// # Errors
-    /// As [`from_schedule`].
+    /// Returns the errors of [`from_schedule`].
     pub fn new(proven: &'a Verified, charges: Charges) -> Result<Self, TaskError> {
         Self::drafted(proven.schedule(), charges)
     }
@@ -161,7 +162,7 @@ impl<'a> Subgraph<'a> {
         Ok(Self { schedule, flow, awaited, charges, crossings: Vec::new(), passes: None })
     }
 
-    /// Sets the bytes that messages of switches put on links. Node k is on `places[k]`.
+    /// Sets the bytes that messages of switches put on links. Node k runs on node `places[k]` of the plane.
     #[must_use]
     pub fn in_switches(self, switches: &Switches, places: &[u32]) -> Self {
         let leader = |id| self.passes.and_then(|passes| passes.leader(id));
@@ -173,8 +174,8 @@ impl<'a> Subgraph<'a> {
         narrow(self.schedule.stream_count())
     }
 
-    /// Adds the tasks of `node` to the current rank, all of them after `after`. Returns a task that is done when all of
-    /// them are.
+    /// Adds the tasks of `node` to the current rank, all of which wait for `after`. Returns a task that is done when
+    /// all added tasks are done.
     pub fn append(&self, builder: &mut Builder, node: NodeId, among: &Among<'_>, after: TaskId) -> TaskId {
         let ends = self.lower(builder, node, among, Some(after));
         let joint = builder.task(Task::calc(0).on(among.cpu, among.nic));
@@ -187,7 +188,7 @@ impl<'a> Subgraph<'a> {
         joint
     }
 
-    /// Returns the last tasks of each lane.
+    /// Adds the tasks of `node`, and returns the last tasks of each lane.
     fn lower(&self, builder: &mut Builder, node: NodeId, among: &Among<'_>, after: Option<TaskId>) -> Vec<Tasks> {
         let mut first = after.map_or(Tasks::NONE, |task| Tasks::one(Kind::Calc, task));
         if self.charges.launch > 0 && node.0 < self.schedule.collective().ranks {
@@ -234,7 +235,7 @@ impl Tasks {
     }
 }
 
-/// An instruction that has or is an explicit dependency, with its first and last tasks.
+/// An instruction at either end of an explicit dependency, with its first and last tasks.
 struct Tied {
     id: InstrId,
     first: Tasks,
@@ -252,7 +253,7 @@ pub(super) struct Lower<'a> {
     /// The receives of the current instruction.
     receives: Vec<Task>,
     sends: Vec<Task>,
-    /// The number of the additional CPU that reduces for the current lane; 0 if there is none.
+    /// The index, from 1, of the additional CPU that reduces for the current lane; 0 without additional CPUs.
     pub(super) engine: u8,
     passes: Option<Passes<'a>>,
     /// The CPU of the thread block of the current lane.
@@ -270,7 +271,7 @@ impl Lower<'_> {
         for lane in self.schedule.lanes(node).map(LaneId::new) {
             let mut before = first;
             self.engine = dealt.next().unwrap_or(0);
-            // Beyond 255 thread blocks of a GPU, several share a CPU.
+            // If a GPU has more than 255 thread blocks, several of them share a CPU.
             self.block = self.block.checked_add(1).unwrap_or(1);
             for id in self.schedule.lane_instrs(lane).map(InstrId::new) {
                 before = self.instr(id, before, &mut tied);
@@ -309,11 +310,11 @@ impl Lower<'_> {
         let copied = if copies { rounded(bytes as f64 * self.charges.copy_per_byte) } else { 0 };
         let work = [if copies { Task::calc(copied) } else { Task::reduce(reduced) }];
         let work = if operands > 1 || copies { &work[..] } else { &[] };
-        // Data that is copied and sent need not be copied before it is sent.
+        // An instruction that copies and sends starts its sends first: they do not need the copy.
         let stages = if copies { [&[], &sends[..], work] } else { [&receives[..], work, &sends[..]] };
         let heads = stages.iter().find(|s| !s.is_empty()).map_or(0, |s| s.len());
-        // An empty task represents an instruction that has no task but is waited for. It also replaces the edges
-        // between all pairs of two sets of tasks.
+        // An empty task represents an instruction that has no task, but has an explicit dependency. It also saves the
+        // edges between all pairs of two sets of tasks.
         let joint = (heads == 0 && ties) || (heads > 1 && (before.count > 1 || waits));
         let nothing = [Task::calc(0)];
         let joint = if joint { &nothing[..] } else { &[] };
@@ -352,7 +353,7 @@ impl Lower<'_> {
         self.receives.clear();
         for (stream, span) in flow.pops(schedule, id) {
             let from = rank(schedule.stream(stream).source.0);
-            // A message that begins before this piece was received with an earlier piece.
+            // A message that begins before this span was received with an earlier piece.
             let new = Flow::touching(flow.writers(stream), span).iter().filter(|p| p.start >= span.start);
             self.receives.extend(
                 new.map(|p| Task::receive(from, bytes(stream, schedule.instr(p.instr).len), among.tag + stream.0)),
@@ -365,7 +366,7 @@ impl Lower<'_> {
         }
     }
 
-    /// Adds tasks that each wait for all of `before`.
+    /// Adds the tasks of `stage`, each of which waits for all of `before`.
     fn follow(&mut self, stage: &[Task], before: Tasks) -> Tasks {
         let mut added = Tasks { kind: stage[0].kind, first: 0, count: narrow(stage.len()) };
         for (n, &task) in stage.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Task graphs: the sends, receives and computations of each rank, and their dependencies. They contain no data.
+//! Task graphs: the sends, receives and computations of each rank, and their dependencies. Task graphs contain no data.
 //! Schedules are lowered to task graphs for the simulators of messages; GOAL files and traffic patterns are task
 //! graphs.
 //!

@@ -1,6 +1,6 @@
-//! Traffic patterns of collectives, as the generator of LogGOPSim (Schedgen) writes them. All tags are 0.
+//! Traffic patterns of collectives, as Schedgen, the generator of LogGOPSim, writes them. All tags are 0.
 //!
-//! They have neither proof nor data. They serve for comparison with that simulator, and to load a machine.
+//! Patterns have neither proof nor data. They serve to compare simulators with LogGOPSim, and to load a machine.
 
 use unisono_base::{limits, mix, narrow};
 
@@ -10,7 +10,7 @@ use super::{Builder, MOST_TASKS, Task, TaskError, TaskGraph};
 /// behind. The next round waits for the receive (barrier, allreduce of short vectors: Hensgen, Finkel, Manber, 1988).
 ///
 /// # Errors
-/// The pattern is too large.
+/// Returns an error if the pattern is too large.
 pub fn dissemination(ranks: u32, bytes: u64) -> Result<TaskGraph, TaskError> {
     exchanges(ranks, |rank| {
         let step = |k: u32| 1 << k;
@@ -18,10 +18,11 @@ pub fn dissemination(ranks: u32, bytes: u64) -> Result<TaskGraph, TaskError> {
     })
 }
 
-/// A binomial tree to rank 0: rank r sends to r less its highest bit, once all its children have sent to it.
+/// A binomial tree to rank 0: rank r sends to the rank r without its highest bit, once all children of r have sent to
+/// r.
 ///
 /// # Errors
-/// The pattern is too large.
+/// Returns an error if the pattern is too large.
 pub fn binomial_reduce(ranks: u32, bytes: u64) -> Result<TaskGraph, TaskError> {
     let mut b = begin(ranks, 2, 1)?;
     for rank in 0..ranks {
@@ -36,10 +37,10 @@ pub fn binomial_reduce(ranks: u32, bytes: u64) -> Result<TaskGraph, TaskError> {
     b.finish()
 }
 
-/// An all-to-all in which each rank sends to all others, beginning with the next rank. Nothing waits.
+/// An all-to-all in which each rank sends to all other ranks, beginning with the next rank. No task waits for another.
 ///
 /// # Errors
-/// The pattern is too large.
+/// Returns an error if the pattern is too large.
 pub fn linear_alltoall(ranks: u32, bytes: u64) -> Result<TaskGraph, TaskError> {
     let mut b = begin(ranks, 2 * u64::from(ranks), 0)?;
     for rank in 0..ranks {
@@ -52,11 +53,11 @@ pub fn linear_alltoall(ranks: u32, bytes: u64) -> Result<TaskGraph, TaskError> {
     b.finish()
 }
 
-/// Each rank sends `count` messages to one rank and receives as many from one, by a random permutation, drawn by
-/// `seed`, that maps no rank to itself. Nothing waits. A single rank sends nothing.
+/// `count` messages from each rank to its image under a random permutation, drawn by `seed`, that maps no rank to
+/// itself. No task waits for another. A single rank sends nothing.
 ///
 /// # Errors
-/// The pattern is too large.
+/// Returns an error if the pattern is too large.
 pub fn permutation(ranks: u32, bytes: u64, count: u32, seed: u64) -> Result<TaskGraph, TaskError> {
     let mut b = begin(ranks, 2 * u64::from(count), 0)?;
     let to = cycle(ranks, seed);
@@ -74,10 +75,10 @@ pub fn permutation(ranks: u32, bytes: u64, count: u32, seed: u64) -> Result<Task
     b.finish()
 }
 
-/// Messages `(from, to, bytes)`, all posted at once. Nothing waits.
+/// Messages `(from, to, bytes)`, all posted at once. No task waits for another.
 ///
 /// # Errors
-/// The pattern is too large.
+/// Returns an error if the pattern is too large.
 pub fn messages(ranks: u32, messages: &[(u32, u32, u64)]) -> Result<TaskGraph, TaskError> {
     let mut of_ranks: Vec<Vec<Task>> = vec![Vec::new(); ranks as usize];
     for &(from, to, bytes) in messages {
@@ -94,7 +95,7 @@ pub fn messages(ranks: u32, messages: &[(u32, u32, u64)]) -> Result<TaskGraph, T
     b.finish()
 }
 
-/// Draws a random permutation of one cycle, so that no rank is mapped to itself (Sattolo, 1986).
+/// Draws a random permutation that is a single cycle, so that no rank is mapped to itself (Sattolo, 1986).
 pub fn cycle(ranks: u32, seed: u64) -> Vec<u32> {
     let mut to: Vec<u32> = (0..ranks).collect();
     for at in (1..to.len()).rev() {
@@ -107,7 +108,7 @@ pub fn cycle(ranks: u32, seed: u64) -> Vec<u32> {
 /// A gather in which all ranks send to rank 0.
 ///
 /// # Errors
-/// The pattern is too large.
+/// Returns an error if the pattern is too large.
 pub fn linear_gather(ranks: u32, bytes: u64) -> Result<TaskGraph, TaskError> {
     let mut b = begin(ranks, 2, 0)?;
     for rank in 0..ranks {
@@ -126,7 +127,7 @@ pub fn linear_gather(ranks: u32, bytes: u64) -> Result<TaskGraph, TaskError> {
 /// An allreduce around a ring: 2 (P - 1) rounds of chunks of `bytes` / P.
 ///
 /// # Errors
-/// The pattern is too large.
+/// Returns an error if the pattern is too large.
 pub fn ring(ranks: u32, bytes: u64) -> Result<TaskGraph, TaskError> {
     let chunk = bytes / u64::from(ranks.max(1));
     let rounds = 2 * ranks.saturating_sub(1);
@@ -138,7 +139,7 @@ pub fn ring(ranks: u32, bytes: u64) -> Result<TaskGraph, TaskError> {
 /// An allreduce of 2^k ranks: halving with the ranks at distance 1, 2, 4, ..., then doubling in reverse.
 ///
 /// # Errors
-/// The pattern is too large.
+/// Returns an error if the pattern is too large.
 pub fn halving_doubling(ranks: u32, bytes: u64) -> Result<TaskGraph, TaskError> {
     let rounds = ranks.max(1).ilog2();
     exchanges(ranks, |rank| {
@@ -147,7 +148,7 @@ pub fn halving_doubling(ranks: u32, bytes: u64) -> Result<TaskGraph, TaskError> 
     })
 }
 
-/// Builds rounds of one send and one receive, `(to, from, bytes)`. The next round waits for the receive.
+/// Builds rounds of one send and one receive, `(to, from, bytes)`. Each send waits for the receive before it.
 fn exchanges<I: Iterator<Item = (u32, u32, u64)>>(
     ranks: u32,
     rounds: impl Fn(u32) -> I,
@@ -177,15 +178,15 @@ fn log2_up(n: u32) -> u32 {
     u32::BITS - n.saturating_sub(1).leading_zeros()
 }
 
-/// Makes a builder with room for `tasks_each` tasks and `edges_each` edges of each rank. If they cannot fit, it is
-/// refused before any loop begins.
+/// Makes a builder with room for `tasks_each` tasks and `edges_each` edges of each rank. A graph that cannot fit is
+/// refused here, before any loop begins.
 fn begin(ranks: u32, tasks_each: u64, edges_each: u64) -> Result<Builder, TaskError> {
     let found = u64::from(ranks).saturating_mul(tasks_each);
     if found > MOST_TASKS {
         return Err(TaskError::TooMany { what: "tasks", found, most: MOST_TASKS });
     }
     let edges = u64::from(ranks) * edges_each;
-    // A simulator needs as much memory again.
+    // The bytes include a simulator, which needs as much memory.
     limits::admit("the traffic", 64 * u128::from(found) + 4 * u128::from(edges), 16 * u128::from(found))?;
     let mut b = Builder::new();
     b.reserve(ranks as usize, narrow(found));

@@ -1,5 +1,5 @@
 //! Assigns colors to streams. A stream keeps the color of its placement. Every other stream gets a color that is free
-//! along its whole route, so that two streams that share a router differ and routers never switch between them.
+//! along its whole route, so that no router switches between streams.
 
 use unisono_base::{StreamId, narrow};
 use unisono_machine::Wafer;
@@ -19,8 +19,8 @@ impl Colors {
     }
 }
 
-/// Gives each stream without a color of the placement the least color that is free at all its routers, long routes
-/// first.
+/// Gives each stream to which the placement assigns no color the least color that is free at all its routers, long
+/// routes first.
 pub fn allocate(placed: OnGrid, wafer: &Wafer) -> Result<Colors, LowerError> {
     let schedule = placed.schedule;
     let usable: Vec<Color> =

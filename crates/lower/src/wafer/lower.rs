@@ -1,14 +1,13 @@
 //! Lowers a placed schedule to the program of a wafer.
 //!
-//! Streams of one color that meet at a router pass it one after the other, in the order of their readers in the
-//! schedule. If two consecutive streams take different ways there, the router must change its position in between. The
-//! operation that sends the first stream causes this: either its own router advances after the last wavelet
-//! (`advance`), or a control wavelet follows and advances every router of the route (`control`). A control wavelet is
-//! correct only if no other router of the route still needs its position. This is checked, and also that waits for
-//! colors do not form a cycle.
+//! Streams of one color that meet at a router pass it in the order of their readers in the schedule. If two consecutive
+//! streams use different ports there, the router must change its position between them. The operation that sends the
+//! first stream does this: either its own router advances after the last wavelet (`advance`), or a control wavelet
+//! advances every router of the route (`control`). A control wavelet is correct only if no other router of the route
+//! still needs its position. Lowering checks this rule, and that waits for colors do not form a cycle.
 //!
-//! For trees in pre-order, colored by the parity of the depth, this gives the routes of the paper's own code: only the
-//! last child of a PE sends a control wavelet. Source: "Near-Optimal Wafer-Scale Reduce", sections 5 and 8.2.
+//! For trees in pre-order, colored by the parity of the depth, the result has the routes of the paper's own code: only
+//! the last child of a PE sends a control wavelet. Source: "Near-Optimal Wafer-Scale Reduce", sections 5 and 8.2.
 
 use rustc_hash::FxHashSet;
 use unisono_base::{Diagnostics, InstrId, LaneId, NodeId, StreamId, interrupt::check, limits, narrow};
@@ -45,7 +44,7 @@ pub enum LowerError {
 /// Proves a schedule on a grid, and lowers it.
 ///
 /// # Errors
-/// As [`lower`]; a schedule that cannot be proved or that is not on a grid.
+/// Returns an error if [`lower`] does, or if the schedule cannot be proved or is not on a grid.
 pub fn prove_and_lower(placed: &Placed, wafer: &Wafer) -> Result<WaferProgram, LowerError> {
     let wrong =
         |proof: Box<Proof>| LowerError::Wrong(proof.diagnostics.first().map_or_else(String::new, ToString::to_string));
@@ -55,7 +54,8 @@ pub fn prove_and_lower(placed: &Placed, wafer: &Wafer) -> Result<WaferProgram, L
 }
 
 /// # Errors
-/// An invalid placement, or a schedule that the wafer's colors, positions, queues or threads cannot hold.
+/// Returns an error if the placement is invalid, or if the schedule needs more colors, positions, queues or threads
+/// than the wafer has.
 pub fn lower(proven: &Verified, placement: &GridPlacement, wafer: &Wafer) -> Result<WaferProgram, LowerError> {
     let schedule = proven.schedule();
     let placed = OnGrid { schedule, placement };
@@ -92,7 +92,7 @@ pub fn lower(proven: &Verified, placement: &GridPlacement, wafer: &Wafer) -> Res
 struct Visit {
     pe: u32,
     color: Color,
-    /// The turn of the stream: the place of its first reader in the topological order.
+    /// The position of the stream's first reader in the topological order; streams pass the router in this order.
     rank: u32,
     stream: StreamId,
     position: Position,
@@ -115,16 +115,17 @@ fn visits(placed: OnGrid, flow: &Flow, rank: &[u32], colors: &Colors) -> Vec<Vis
 /// The effect of each stream's end on the routers of its route.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 struct Switch {
-    /// Routers that must advance after the stream, and whether the source's own router is one of them.
+    /// The number of routers that must advance after the stream; `own` is true if the source's router is one of them.
     needed: u32,
     own: bool,
-    /// Routers that must not advance after it, because a stream of the same position follows before the next change.
+    /// The number of routers that must not advance after the stream, because a stream of the same position follows.
     harmed: u32,
 }
 
 fn switching(schedule: &Schedule, flow: &Flow, visits: &[Visit], wafer: &Wafer) -> Result<Vec<Switch>, LowerError> {
     let mut switches = vec![Switch::default(); schedule.stream_count()];
-    // Pops of the earlier stream precede the last push of the later one, or the colors form a cycle of waits.
+    // Pairs `(last push of the later stream, last pop of the earlier stream)`: the pop must come first, or the colors
+    // form a cycle of waits.
     let mut turns: FxHashSet<(InstrId, InstrId)> = FxHashSet::default();
     for at in visits.chunk_by(|a, b| (a.pe, a.color) == (b.pe, b.color)) {
         let positions = 1 + at.windows(2).filter(|w| w[0].position != w[1].position).count();
@@ -136,7 +137,7 @@ fn switching(schedule: &Schedule, flow: &Flow, visits: &[Visit], wafer: &Wafer) 
                 most: wafer.switch_positions as usize,
             });
         }
-        // True for the visits that a change follows.
+        // The index of the last visit after which the position changes.
         let last_change = at.windows(2).rposition(|w| w[0].position != w[1].position);
         for (n, visit) in at.iter().enumerate() {
             let switch = &mut switches[visit.stream.index()];
@@ -268,7 +269,7 @@ fn step(placed: OnGrid, flow: &Flow, colors: &Colors, switches: &[Switch], id: I
     Ok((op, schedule.sources(id).iter().map(end).collect(), schedule.sinks(id).iter().map(end).collect()))
 }
 
-/// Adds explicit dependencies, as operations of the PE numbered over its threads.
+/// Adds explicit dependencies as pairs of operations, which are numbered from 0 over all threads of the PE.
 fn waits(schedule: &Schedule, flow: &Flow, node: NodeId, pe: &mut PeProgram) -> Result<(), LowerError> {
     let first = narrow::<u32>(schedule.node_instrs(node).start);
     for id in schedule.node_instrs(node).map(InstrId::new) {
@@ -288,7 +289,7 @@ fn check_limits(pe: &PeProgram, node: NodeId, wafer: &Wafer) -> Result<(), Lower
         let fabric = ends.filter_map(|e| if let End::Fabric(c) = e { Some(*c) } else { None });
         fabric.collect::<FxHashSet<_>>().len()
     };
-    // A PE waits on one queue for each color; each microthread belongs to a queue.
+    // A PE has one queue for each color that it receives or sends, and each microthread uses one input queue.
     for (what, found, most) in [
         ("input queues", used(true), wafer.input_queues),
         ("output queues", used(false), wafer.output_queues),

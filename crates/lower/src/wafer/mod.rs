@@ -1,4 +1,4 @@
-//! The program of a wafer: the form of a placed schedule that is simulated or printed as code.
+//! The program of a wafer, to which a placed schedule is lowered before it is simulated or printed as code.
 
 mod color;
 mod lower;

@@ -1,18 +1,18 @@
-//! Adapts a placement to a target of emitted code: the schedule stays the same, on routes and in an order that the
-//! target supports.
+//! Adapts the chunk, pace and colors of a placement to the restrictions of a target of emitted code. The schedule stays
+//! the same.
 //!
-//! * An instruction with several fabric sources or several sinks takes them in chunks, as no vector operation has three
-//!   sources or two sinks.
+//! * An instruction with several fabric sources or several sinks processes them in turn, in chunks, as no vector
+//!   operation has three sources or two sinks.
 //! * Leaves are not paced, as a vector operation runs at the speed of the datapath.
 //! * No control wavelet is sent: routers switch only after their own PE has sent its last wavelet (`advance`). On some
 //!   targets a switch changes the inputs or the outputs of wavelets, but not both.
 //!
-//! Colors meet the last need. The streams of one color that one PE receives from one side are a *group*. Two groups
-//! conflict if a router on both would have to switch between them in another way. Each color of the placement is split
-//! by a greedy coloring of its groups, in the order of their turns. Groups of different colors without a common router
-//! may also share a color. Of three greedy colorings (each color separately, and all groups in the order of turns or of
-//! lengths) the one with the fewest colors is chosen. A stream without a color of the placement keeps a color that is
-//! free along its route.
+//! Additional colors remove the control wavelets. The streams of one color that one PE receives from one port are a
+//! *group*. Two groups conflict if a router on both would have to switch between them without an `advance`. A greedy
+//! coloring of the groups, in the order in which they pass routers, splits each color of the placement. Groups of
+//! different colors without a common router may also share a color. Of three greedy colorings (each color separately;
+//! all groups in that order; all groups by descending length) the one with the fewest colors is chosen. Lowering
+//! allocates the colors of other streams.
 
 use std::collections::BTreeSet;
 
@@ -30,11 +30,11 @@ use crate::{ANY_COLOR, GridPlacement, OnGrid};
 /// The restrictions of a target.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Needs {
-    /// The chunk of elements from one of several fabric sources, if the placement takes single elements.
+    /// Elements read from one of several fabric sources before the next, if the placement has a chunk of 1.
     pub chunk: u32,
     /// The number of fabric sources, 1 or 2, that a vector operation with two sources may have.
     pub fabric_sources: usize,
-    /// True if a switch may change inputs and outputs of wavelets at once.
+    /// True if one switch of a router may change both the input and the output ports of wavelets.
     pub switches_both_sides: bool,
 }
 
@@ -50,10 +50,10 @@ struct Visit {
 }
 
 impl Needs {
-    /// Returns a placement that meets the needs: the given one, if it does.
+    /// Returns the placement with the pace, chunk and colors that the needs require.
     ///
     /// # Errors
-    /// An invalid schedule or placement; more colors than a placement can number.
+    /// Returns an error if the schedule or placement is invalid, or needs more colors than a placement can number.
     pub fn adapt(&self, placed: OnGrid) -> Result<GridPlacement, LowerError> {
         let mut placement = placed.placement.clone();
         placement.pace = 1;
@@ -77,7 +77,7 @@ impl Needs {
     }
 }
 
-/// Returns colors for a placement without control wavelets, by the coloring with the fewest colors.
+/// Returns the color of each stream without control wavelets, by the coloring with the fewest colors.
 fn split(placed: OnGrid, both_sides: bool) -> Result<Vec<u8>, LowerError> {
     let schedule = placed.schedule;
     let groups = Groups::new(placed)?;
@@ -89,7 +89,7 @@ fn split(placed: OnGrid, both_sides: bool) -> Result<Vec<u8>, LowerError> {
     groups.visits.iter().for_each(|v| routers[v.group as usize] += 1);
     by_turn.sort_by_key(|&g| std::cmp::Reverse(routers[g as usize]));
     let longest_first = coloring(&groups, &together, &by_turn);
-    // A split color is the placement's color with an index among its parts.
+    // A new color is the placement's color, or 0 in merged colorings, and a number of the coloring.
     let colorings = [merged, longest_first].map(|share| share.into_iter().map(|n| (0, n)).collect::<Vec<_>>());
     let apart: Vec<(u8, u32)> = groups.color.iter().copied().zip(apart).collect();
     let count = |c: &[(u8, u32)]| c.iter().collect::<BTreeSet<_>>().len();
@@ -108,7 +108,7 @@ fn split(placed: OnGrid, both_sides: bool) -> Result<Vec<u8>, LowerError> {
     Ok(schedule.all_streams().map(|stream| number(stream).map_or(ANY_COLOR, |&n| narrow(n))).collect())
 }
 
-/// Numbers groups from 0, in the given order. Each gets the least number that none of its conflicts has.
+/// Numbers groups from 0, in the given order. Each group gets the least number that no conflicting group has.
 fn coloring(groups: &Groups, conflicts: &[BTreeSet<u32>], order: &[u32]) -> Vec<u32> {
     let mut numbers = vec![u32::MAX; groups.count];
     for &group in order {
@@ -119,7 +119,8 @@ fn coloring(groups: &Groups, conflicts: &[BTreeSet<u32>], order: &[u32]) -> Vec<
 }
 
 /// Returns whether a router may pass `later` after `earlier` on one color: in the same position, or in the next one, to
-/// which the sender of `earlier` advances it. A position that changes both sides requires a target with such switches.
+/// which the sender of `earlier` advances it. If both input and output ports change, the target must support such a
+/// switch.
 fn may_follow(earlier: &Visit, later: &Visit, both_sides: bool) -> bool {
     let (a, b) = (earlier.position, later.position);
     match (a.rx == b.rx, a.tx == b.tx) {
@@ -130,7 +131,7 @@ fn may_follow(earlier: &Visit, later: &Visit, both_sides: bool) -> bool {
 }
 
 struct Groups {
-    /// The group of each stream with a color of the placement.
+    /// The group of each stream; None if the placement assigns no color to the stream.
     of: Vec<Option<u32>>,
     count: usize,
     /// The placement's color of each group.
@@ -140,14 +141,14 @@ struct Groups {
 }
 
 impl Groups {
-    /// Returns, for each group, the groups that need different colors: groups of one color of the placement between
-    /// which a router would have to switch other than by the advance of the first; and, if colors may be merged, groups
-    /// of two colors at one router, whose turns have no order.
+    /// Returns, for each group, the groups that need different colors: groups of one color, if a router would have to
+    /// switch between them other than by an advance; and, if `across`, groups of different colors at one router, whose
+    /// order is not known.
     fn conflicts(&self, across: bool, both_sides: bool) -> Vec<BTreeSet<u32>> {
         let mut conflicts = vec![BTreeSet::new(); self.count];
         for at in self.visits.chunk_by(|a, b| a.pe == b.pe) {
             check();
-            // The last stream of each run of streams with one group and position.
+            // The last visit of each run of visits with equal color, group and position.
             let same = |a: &Visit, b: &Visit| (a.color, a.group, a.position) == (b.color, b.group, b.position);
             let runs: Vec<&Visit> = at.chunk_by(same).filter_map(<[Visit]>::last).collect();
             for (n, later) in runs.iter().enumerate() {
@@ -186,7 +187,7 @@ impl Groups {
         let mut streams: Vec<StreamId> =
             schedule.all_streams().filter(|&s| placed.placement.color(s).is_some()).collect();
         streams.sort_unstable_by_key(|&s| (turn(s), s));
-        // By color, receiving PE and the port there.
+        // The group by color, receiving PE and port of that PE.
         let mut numbers: FxHashMap<(u8, u32, Option<Port>), u32> = FxHashMap::default();
         let mut all = Self { of: vec![None; schedule.stream_count()], count: 0, color: Vec::new(), visits: Vec::new() };
         let mut way: Vec<Way> = Vec::new();

@@ -3,7 +3,7 @@
 //! A *color* names a route through the routers. At each router a color has up to four *positions*. The current position
 //! defines from which ports wavelets are accepted and to which ports they go. A position advances to the next after the
 //! last wavelet of an operation of the PE ([`Op::advance`]), or when a control wavelet passes ([`Op::control`]). The
-//! last position stays. Source: "Near-Optimal Wafer-Scale Reduce", section 2.2.
+//! last position does not advance. Source: "Near-Optimal Wafer-Scale Reduce", section 2.2.
 //!
 //! A PE runs *threads* (microthreads). Each is a sequence of operations over vectors. All threads share one datapath
 //! with one element operation per cycle.
@@ -14,7 +14,7 @@ use unisono_base::{InstrId, narrow};
 use unisono_collective::Collective;
 use unisono_machine::{Direction, Grid};
 
-/// A color: 0 to one less than the machine's number of colors.
+/// A color, from 0 to one less than the machine's number of colors.
 pub type Color = u8;
 
 /// One of the five links of a router.
@@ -35,7 +35,7 @@ impl Port {
         self as usize
     }
 
-    /// Returns the port of a hop in this direction.
+    /// Returns the port through which a hop in this direction leaves.
     pub fn toward(direction: Direction) -> Self {
         [Port::North, Port::South, Port::West, Port::East][direction.index()]
     }
@@ -45,7 +45,7 @@ impl Port {
         Direction::ALL.get(self.index()).copied()
     }
 
-    /// Returns the neighbor's port at the other end of the link. The ramp's is the ramp.
+    /// Returns the neighbor's port at the other end of the link. For the ramp, this is the ramp.
     pub fn opposite(self) -> Self {
         [Port::South, Port::North, Port::East, Port::West, Port::Ramp][self.index()]
     }
@@ -107,7 +107,7 @@ pub struct ColorRoute {
 
 impl ColorRoute {
     /// # Panics
-    /// Without positions or with more than four; lowering checks the machine's limit first.
+    /// Panics without positions or with more than four; lowering checks the machine's limit first.
     pub fn new(color: Color, positions: &[Position]) -> Self {
         assert!((1..=4).contains(&positions.len()), "a color has one to four positions");
         let mut all = [Position::default(); 4];
@@ -120,7 +120,7 @@ impl ColorRoute {
     }
 }
 
-/// An operand of a vector operation: a place in the PE's memory, in elements, or the fabric on a color.
+/// An operand of a vector operation: its first element in a buffer of the PE, or the fabric on a color.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum End {
     In(u32),
@@ -129,7 +129,8 @@ pub enum End {
     Fabric(Color),
 }
 
-/// Element `k` of every sink becomes the reduction, in the order written, of element `k` of every source.
+/// A vector operation: element `k` of every sink becomes the reduction, in the order of the sources, of element `k` of
+/// every source.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Op {
     /// The number of elements, each one wavelet.
@@ -137,16 +138,17 @@ pub struct Op {
     pub(crate) first_end: u32,
     pub(crate) sources: u8,
     pub(crate) sinks: u8,
-    /// The color that the PE's own router advances after the last wavelet on it has entered that router.
+    /// The color whose position the PE's own router advances after the operation's last wavelet of that color has
+    /// entered the router.
     pub advance: Option<Color>,
-    /// A control wavelet follows the last wavelet sent on this color. Every router on its way forwards it by the
-    /// current position and then advances the color. No PE receives it.
+    /// The color on which a control wavelet follows the operation's last wavelet. Every router on the route forwards it
+    /// by the current position, then advances the color. No PE receives it.
     pub control: Option<Color>,
-    /// Elements taken from one of several fabric sources before the next, and elements that one sink receives before
-    /// the next, if sinks take turns. At most `len`.
+    /// Elements read from one of several fabric sources before the next source, and, if `sinks_in_turn`, elements
+    /// written to one sink before the next sink. At most `len`.
     pub chunk: u32,
-    /// Sinks in memory receive a chunk first, and separate operations then send it from there to those on the fabric.
-    /// Otherwise one operation writes an element to all sinks.
+    /// True if sinks in memory receive a chunk first, and separate operations then send it to sinks on the fabric. If
+    /// false, one operation writes an element to all sinks.
     pub sinks_in_turn: bool,
     /// The smallest number of cycles between two elements; 1 is the speed of the datapath.
     pub pace: u16,
@@ -156,8 +158,8 @@ pub struct Op {
 }
 
 impl Op {
-    /// Returns the datapath operations for one element: an n-source combine costs max(1, n - 1), and one more if sinks
-    /// take turns.
+    /// Returns the datapath operations for one element: an n-source combine costs max(1, n - 1), and one more if
+    /// `sinks_in_turn`.
     pub fn work(&self) -> u32 {
         u32::from(self.sources).saturating_sub(1).max(1) + u32::from(self.sinks_in_turn)
     }
@@ -175,7 +177,7 @@ pub struct WaferProgram {
     pub(crate) thread_ops: Vec<u32>,
     pub(crate) ops: Vec<Op>,
     pub(crate) ends: Vec<End>,
-    /// `(op, op of the same PE that must have completed before it starts)`, sorted.
+    /// Pairs of operations `(later, earlier)` of one PE, sorted: `earlier` must be complete before `later` starts.
     pub(crate) waits: Vec<(u32, u32)>,
     pub(crate) scratch: Vec<u32>,
 }
@@ -183,18 +185,19 @@ pub struct WaferProgram {
 /// An operation with its sources and sinks.
 pub type Step = (Op, Vec<End>, Vec<End>);
 
-/// The program of one PE. [`WaferProgram::assemble`] builds the tables from these.
+/// The program of one PE. [`WaferProgram::assemble`] builds the tables from the programs of all PEs.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct PeProgram {
     pub routes: Vec<ColorRoute>,
-    /// Threads of operations with their sources and sinks. `waits` numbers the operations of this PE over its threads.
+    /// Threads of operations with their sources and sinks. The pairs of `waits` number the operations from 0 over all
+    /// threads.
     pub threads: Vec<Vec<Step>>,
     pub waits: Vec<(u32, u32)>,
     pub scratch: u32,
 }
 
 impl Op {
-    /// Makes an operation of `len` elements at full speed that switches nothing.
+    /// Makes an operation of `len` elements at full speed that advances no router.
     pub fn plain(len: u32) -> Self {
         Self {
             len,
@@ -267,12 +270,12 @@ impl WaferProgram {
         &self.routes[self.pe_routes[pe] as usize..self.pe_routes[pe + 1] as usize]
     }
 
-    /// Returns the numbers of a PE's threads in the whole program.
+    /// Returns the indices of a PE's threads among the threads of all PEs.
     pub fn threads(&self, pe: usize) -> Range<usize> {
         self.pe_threads[pe] as usize..self.pe_threads[pe + 1] as usize
     }
 
-    /// Returns the numbers of a thread's operations in the whole program, in execution order.
+    /// Returns the indices of a thread's operations among the operations of all PEs, in execution order.
     pub fn thread_ops(&self, thread: usize) -> Range<usize> {
         self.thread_ops[thread] as usize..self.thread_ops[thread + 1] as usize
     }
@@ -295,7 +298,7 @@ impl WaferProgram {
         &self.ends[o.first_end as usize + usize::from(o.sources)..][..usize::from(o.sinks)]
     }
 
-    /// Returns the operations that must be complete before `op` starts, besides the earlier ones of its thread.
+    /// Returns the operations that must be complete before `op` starts, besides the earlier operations of its thread.
     pub fn waits(&self, op: usize) -> impl Iterator<Item = usize> + '_ {
         let start = self.waits.partition_point(|w| (w.0 as usize) < op);
         self.waits[start..].iter().take_while(move |w| w.0 as usize == op).map(|w| w.1 as usize)

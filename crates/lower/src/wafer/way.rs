@@ -1,18 +1,18 @@
-//! The inputs and outputs of a stream's route at each router.
+//! The input and output ports of a stream's route at each router.
 
 use unisono_base::StreamId;
 
 use super::program::{Port, Ports, Position};
 use crate::{OnGrid, Segment};
 
-/// One router of a route.
+/// One router of a route, with its position.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Way {
     pub pe: u32,
     pub position: Position,
 }
 
-/// Replaces `into` by the routers of a stream, in ascending order.
+/// Replaces `into` by the routers of a stream's route, in ascending order of PEs.
 pub fn ways(placed: OnGrid, stream: StreamId, into: &mut Vec<Way>) {
     let (schedule, grid) = (placed.schedule, placed.placement.grid);
     let mut segments: Vec<Segment> = Vec::new();

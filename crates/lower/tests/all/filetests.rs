@@ -1,10 +1,10 @@
-//! The files of `tests/filetests`. Line 1 has the command and the expected facts; expected errors are comments on their
-//! lines.
+//! Checks the files of `tests/filetests`. Line 1 has the command and the expected facts; expected errors are comments
+//! on the lines at which they occur.
 //!
 //! `; verify` proves the schedule and checks its placement. `; error: CODE` on an instruction's line expects a finding
-//! with that code at that instruction; on any other line it expects one without an instruction. There must be no other
-//! findings. Facts follow the command: `; verify repeatable=false`. A file without errors must print and read back to
-//! itself. `; parse` expects that the file is refused with the message after `; message:`.
+//! with that code at that instruction; on any other line it expects a finding without an instruction. There must be no
+//! other findings. Facts follow the command: `; verify repeatable=false`. A file without errors must be equal after it
+//! is printed and read again. `; parse` expects that the parser refuses the file with the message after `; message:`.
 
 use std::{collections::BTreeSet, fs, path::Path};
 

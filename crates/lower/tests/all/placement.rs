@@ -1,4 +1,4 @@
-//! Placements of unusual size, and of a schedule on a machine.
+//! Tests of placements with very long routes, and of placements on a machine.
 
 use unisono_base::NodeId;
 use unisono_collective::{Collective, Dtype, Kind, Operator};
@@ -30,6 +30,6 @@ fn a_path_of_very_many_segments() {
             assert_eq!(distances.hops(&placed.schedule, stream, NodeId(0)), pes - 1);
         })
     });
-    // A search along the path for each of its segments would take 400 times as long.
+    // If each segment searched the whole path, the long path would take 400 times as long.
     assert!(long < 100 * short, "{short} ns for a short path, {long} ns for one of twenty times its length");
 }

@@ -1,4 +1,4 @@
-//! Task graphs of schedules, written out.
+//! Tests of the task graphs of schedules, compared with written lists of tasks.
 
 use unisono_base::{InstrId, NodeId, StreamId, TaskId};
 use unisono_collective::{Collective, Dtype, Kind as CollectiveKind, Operator};
@@ -12,7 +12,7 @@ fn stream(s: StreamId) -> Operand {
     Operand::Stream(s)
 }
 
-/// Ranks with 8 elements of 4 bytes.
+/// Returns an empty schedule of an allreduce of 8 elements of 4 bytes.
 fn among(ranks: u32) -> Schedule {
     Schedule::new(Collective::new(CollectiveKind::Allreduce, ranks, 8, 0, Operator::Sum, Dtype::F32).unwrap())
 }
@@ -52,7 +52,7 @@ fn an_exchange() {
     assert_eq!(shown(&graph, 1), ["send 32 to 0 tag 1", "recv 32 from 0 tag 0; ~0", "reduce 32; 1"]);
 }
 
-/// Messages have the sizes of pushes. The instruction that pops the first element of a message receives it.
+/// Messages have the sizes of pushes. The instruction that pops a message's first element receives the message.
 #[test]
 fn pieces() {
     let mut b = among(2);
@@ -106,7 +106,7 @@ fn streams_to_several_nodes_and_several_operands() {
     assert_eq!(shown(&graph, 2), ["recv 32 from 0 tag 0", "send 32 to 0 tag 2; 0", "recv 32 from 0 tag 3"]);
 }
 
-/// An instruction waits for others of its node, in any order of lanes. A copy inside a node has no task.
+/// An instruction waits for instructions of its node, in any order of lanes. A copy inside a node has no task.
 #[test]
 fn dependencies() {
     let mut b = among(2);

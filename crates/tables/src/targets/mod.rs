@@ -1,4 +1,4 @@
-//! The registry: one file a target, its `mod` line and its entry in [`TUNINGS`], both sorted by name.
+//! The registry of targets: each has one file, a `mod` line and an entry in [`TUNINGS`], both sorted by name.
 
 mod mpich_json;
 mod nccl_tuner_csv;

@@ -1,9 +1,9 @@
-//! MPICH's selection table with our rows in it.
+//! MPICH's complete selection table, with the rows of a decision table added.
 //!
-//! Each row becomes conditions in front of the library's own choice for the collective inside one group:
+//! Each row becomes conditions before the library's own choice for the collective on an intracommunicator:
 //! `comm_size<=P-1`, `comm_size<=P`, sizes, and operators that commute, if the library distinguishes them. If an
 //! algorithm of the library has a condition of its own (a built-in operator, a count of at least P), the row repeats
-//! it, so that no choice falls back in silence. `comm_size<N` is avoided: some releases take it as `<=`.
+//! it, so that no choice falls back without a message. `comm_size<N` is avoided, because some releases read it as `<=`.
 //!
 //! Source: MPICH, `src/mpi/coll/src/csel.c`, `src/mpi/coll/coll_algorithms.txt`, `coll_csel.h` for the meaning of
 //! sizes; the names were compared with those inside libmpi.so of MPICH 5.0.2.
@@ -20,18 +20,18 @@ pub struct MpichJson;
 
 const NAME: &str = "mpich-json";
 
-/// The sizes that a condition compares.
+/// The size that a condition of the library compares.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Size {
     /// `avg_msg_size`: bytes of one rank.
     OfOne,
     /// `total_msg_size`: bytes of all ranks.
     OfAll,
-    /// The library has no size of this collective, or one without the width of an element.
+    /// The library compares no size for this collective, or a number that ignores the bytes of an element.
     None,
 }
 
-/// Sorted by name.
+/// The library's collectives, sorted by name.
 const COLLECTIVES: &[(Kind, &str, Size)] = &[
     (Kind::Allgather, "allgather", Size::OfAll),
     (Kind::Allreduce, "allreduce", Size::OfOne),
@@ -71,7 +71,8 @@ const NAMES: &[Counterpart] = &[
     same(Kind::Scatter, "binomial", "MPIR_Scatter_intra_binomial"),
 ];
 
-/// Algorithms that the library runs for built-in operators and counts of at least the power of two below P only.
+/// Algorithms that the library runs only for built-in operators and counts of at least the largest power of two up to
+/// P.
 const NEED_COUNT: &[&str] =
     &["MPIR_Allreduce_intra_reduce_scatter_allgather", "MPIR_Reduce_intra_reduce_scatter_gather"];
 
@@ -82,7 +83,8 @@ fn power_of_two(params: &[(String, String)], ranks: u32) -> Result<Settings, Str
     plain(params, ranks)
 }
 
-/// Recursive doubling of pairs on other numbers than powers of two is the library's exchange with k=2.
+/// Returns the settings of recursive doubling on a number of ranks that is no power of two: the library's exchange with
+/// k=2.
 fn pairs(params: &[(String, String)], ranks: u32) -> Result<Settings, String> {
     plain(params, ranks).map(|_| exchange(2))
 }
@@ -95,7 +97,7 @@ fn halving(params: &[(String, String)], _: u32) -> Result<Settings, String> {
     radix(params, "halving")
 }
 
-/// `radix=K` is the library's `k=K`; `order=` names one of its two algorithms.
+/// Translates `radix=K` to the library's `k=K`, if `order=` names the library's algorithm for `order`.
 fn radix(params: &[(String, String)], order: &str) -> Result<Settings, String> {
     let mut k = Some(2);
     let mut given = "doubling";
@@ -112,12 +114,13 @@ fn radix(params: &[(String, String)], order: &str) -> Result<Settings, String> {
     }
 }
 
-/// Both settings, for the library has no defaults of them in a table.
+/// Returns both settings of a recursive exchange, because a table must state them.
 fn exchange(k: u32) -> Settings {
     vec![("k", k.to_string()), ("single_phase_recv", "0".to_owned())]
 }
 
-/// `schedule=aK,aK,...` with one factor K, whose power is the number of ranks, is the library's `k=K`.
+/// Translates `schedule=aK,aK,...`, in which all factors are K and their product is the number of ranks, to the
+/// library's `k=K`.
 fn factor(params: &[(String, String)], ranks: u32) -> Result<Settings, String> {
     let [(name, value)] = params else { return Err("its schedule= is not stated".to_owned()) };
     if name != "schedule" {
@@ -133,7 +136,7 @@ fn factor(params: &[(String, String)], ranks: u32) -> Result<Settings, String> {
     }
 }
 
-/// `ways` messages a round are the library's `k = ways + 1`.
+/// Translates `ways`, the messages of a rank in one round, to the library's `k = ways + 1`.
 fn ways(params: &[(String, String)], _: u32) -> Result<Settings, String> {
     let ways = match params {
         [] => Some(1),
@@ -144,7 +147,7 @@ fn ways(params: &[(String, String)], _: u32) -> Result<Settings, String> {
     ways.map(|w| vec![("k", (w + 1).to_string())]).ok_or_else(say)
 }
 
-/// Thresholds are read as a C `int`.
+/// The largest threshold, because the library reads thresholds as a C `int`.
 const MOST: u64 = i32::MAX as u64;
 
 impl Tuning for MpichJson {
@@ -261,7 +264,7 @@ fn by_size(regions: &[Region], size: Size, ranks: u32, own: &Tree) -> Option<Tre
     };
     regions.iter().find(|r| r.algorithm.is_some())?;
     if size == Size::None {
-        // A barrier has 0 bytes; elsewhere one region is all there is.
+        // A barrier has 0 bytes, and the caller makes sure that other collectives have one region.
         return regions.first().filter(|r| r.algorithm.is_some()).map(leaf);
     }
     let key = if size == Size::OfAll { "total_msg_size" } else { "avg_msg_size" };
@@ -270,7 +273,7 @@ fn by_size(regions: &[Region], size: Size, ranks: u32, own: &Tree) -> Option<Tre
         let last = if size == Size::OfAll { of_all(region.last, ranks) } else { region.last };
         let is_last = n + 1 == regions.len();
         let condition = if is_last { format!("{key}=any") } else { format!("{key}<={}", last.min(MOST)) };
-        // Regions above the largest size that the library reads become one; the last region holds there.
+        // Of the regions that begin above the largest size that the library reads, the first is written.
         if conditions.last().is_some_and(|(k, _)| *k == condition) {
             continue;
         }
@@ -279,7 +282,7 @@ fn by_size(regions: &[Region], size: Size, ranks: u32, own: &Tree) -> Option<Tre
     Some(Tree(conditions))
 }
 
-/// Every algorithm is one of the library's, every branch ends in one, and no library collective is missing.
+/// Checks that the library has every algorithm, every branch ends in one, and no collective is missing.
 fn check(tree: &Tree, library: &LibraryTable) -> Result<(), String> {
     let mut named = std::collections::BTreeSet::new();
     tree.names(&mut named);

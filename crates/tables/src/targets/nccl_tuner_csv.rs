@@ -4,12 +4,12 @@
 //! coll,min_bytes,max_bytes,algo,proto,channels,nNodes,nRanks[,numPipeOps[,regBuff]]      first match wins, -1: any
 //! ```
 //!
-//! The plugin takes a name that it does not know for `allreduce` or `ring`, so names are checked here. NCCL counts the
-//! bytes of all ranks for an allgather and a reduce-scatter (`ncclFuncMaxSendRecvCount`). A row may choose protocol and
-//! channels by parameters `protocol=` and `channels=`, and narrow the calls by `pipe-ops=` and `registered=`.
+//! The plugin reads an unknown name as `allreduce` or `ring`, so names are checked here. NCCL counts the bytes of all
+//! ranks for an allgather and a reduce-scatter (`ncclFuncMaxSendRecvCount`). A row may choose protocol and channels by
+//! parameters `protocol=` and `channels=`, and restrict the calls by `pipe-ops=` and `registered=`.
 //!
-//! The plugin starts from one channel, which -1 keeps; NCCL chooses the number itself if the plugin returns 0. So lines
-//! without a number of channels say 0.
+//! With -1 channels the plugin keeps its default of one channel; with 0, NCCL chooses the number itself. So a row
+//! without `channels=` is written with 0.
 //! Source: NCCL 2.30, `plugins/tuner/example/plugin.c`, `ncclGetAlgoInfo` in `src/enqueue.cc`, and
 //! `src/graph/tuning.cc`.
 
@@ -25,12 +25,12 @@ pub struct NcclTunerCsv;
 const NAME: &str = "nccl-tuner-csv";
 pub(super) const PROTOCOLS: &[&str] = &["ll", "ll128", "simple"];
 pub(super) const MOST_CHANNELS: u32 = 64;
-/// Calls of one group; the plugin reads an `int`.
+/// The most calls of one group (`numPipeOps`), which the plugin reads as an `int`.
 const MOST_PIPE_OPS: u32 = i32::MAX as u32;
-/// The plugin reads lines into 256 bytes.
+/// The most bytes of a line, for the plugin's buffer of 256.
 const LONGEST: usize = 254;
 
-/// `(kind, NCCL's name, whether sizes are those of all ranks)`, sorted by name.
+/// `(kind, NCCL's name, true if NCCL compares the bytes of all ranks)`, sorted by name.
 pub(super) const COLLECTIVES: &[(Kind, &str, bool)] = &[
     (Kind::Allgather, "allgather", true),
     (Kind::Allreduce, "allreduce", false),
@@ -39,11 +39,11 @@ pub(super) const COLLECTIVES: &[(Kind, &str, bool)] = &[
     (Kind::ReduceScatter, "reducescatter", true),
 ];
 
-/// The names of the collectives and algorithms of NCCL, of which a target states settings of its own.
+/// Returns the counterparts in NCCL, with the settings that a target translates by `settings`, or by `in_switches` for
+/// NVLS.
 ///
-/// NCCL's ring broadcast and reduce are chains around the ring, in pipeline. `nccl-ring` and its like are NCCL's own
-/// algorithms, for tables of the library's own model: its ring is one a channel. All but rings and trees have protocol
-/// simple only.
+/// NCCL's ring broadcast and reduce are pipelined chains around the ring. The names `nccl-*` are NCCL's own algorithms,
+/// for tables that NCCL's own cost model fills. All algorithms except rings and trees have only the protocol simple.
 pub(super) const fn names(settings: Translate, in_switches: Translate) -> [Counterpart; NAMED.len()] {
     let mut all = [Counterpart { kind: Kind::Allreduce, ours: "", theirs: "", settings }; NAMED.len()];
     let mut at = 0;
@@ -55,7 +55,8 @@ pub(super) const fn names(settings: Translate, in_switches: Translate) -> [Count
     all
 }
 
-/// `(collective, our name, NCCL's name, whether it has all protocols)`, the algorithms here before NCCL's own.
+/// `(collective, our name, NCCL's name, true if it has all protocols)`: first the algorithms of this catalog, then
+/// NCCL's own.
 const NAMED: [(Kind, &str, &str, bool); 21] = [
     (Kind::Allgather, "ring", "ring", true),
     (Kind::Allreduce, "in-network", "nvls", false),
@@ -82,7 +83,7 @@ const NAMED: [(Kind, &str, &str, bool); 21] = [
 
 const NAMES: &[Counterpart] = &names(settings, in_switches);
 
-/// Returns the note of rows without a protocol; `None` if every row states one.
+/// Returns the note about rows without `protocol=`; `None` if every row states a protocol.
 pub(super) fn without_protocol(table: &DecisionTable) -> Option<String> {
     let is_silent = |row: &Row| match &row.choice {
         Choice::Algorithm { params, .. } => params.iter().all(|(name, _)| name != "protocol"),
@@ -102,7 +103,7 @@ fn settings(params: &[(String, String)], _: u32) -> Result<Settings, String> {
             "channels" if within(MOST_CHANNELS) => found[1].1.clone_from(value),
             "pipe-ops" if within(MOST_PIPE_OPS) => found.push(("pipe-ops", value.clone())),
             "registered" if matches!(number, Some(0 | 1)) => found.push(("registered", value.clone())),
-            // NCCL cuts its messages by itself.
+            // NCCL chooses the segments of its messages itself.
             "segment" => {}
             _ => return Err(format!("its parameter {name}={value} cannot be expressed")),
         }
@@ -114,7 +115,8 @@ fn in_switches(params: &[(String, String)], ranks: u32) -> Result<Settings, Stri
     by_switches(params, |own| settings(own, ranks))
 }
 
-/// Switches of NVLink sum with one protocol only; NCCL chooses trees and chunks by itself.
+/// Translates the parameters of NVLS: sums in NVSwitches have only the protocol simple, and NCCL chooses trees and
+/// chunks itself.
 pub(super) fn by_switches(
     params: &[(String, String)],
     settings: impl FnOnce(&[(String, String)]) -> Result<Settings, String>,
@@ -127,8 +129,8 @@ pub(super) fn by_switches(
     }
 }
 
-/// Returns the reason why NCCL skips its algorithm. NCCL disables NVLS on more than one node without CollNet, which
-/// sums in the network (`ncclTopoTuneModel` in `src/graph/tuning.cc`).
+/// Returns the reason why NCCL skips its algorithm, if it does. NCCL disables NVLS on more than one node without
+/// CollNet, which sums in the network (`ncclTopoTuneModel` in `src/graph/tuning.cc`).
 pub(super) fn skipped(kind: Kind, algorithm: &str, spread: Spread) -> Option<String> {
     let is_nvls = NAMES.iter().any(|n| (n.kind, n.ours, n.theirs) == (kind, algorithm, "nvls"));
     (is_nvls && spread.boxes > 1 && !spread.network_reduces).then(|| {
@@ -140,7 +142,8 @@ pub(super) fn skipped(kind: Kind, algorithm: &str, spread: Spread) -> Option<Str
     })
 }
 
-/// Returns a table under the names of NCCL. A line names the number of nodes, so all nodes have equal numbers of ranks.
+/// Returns a table under the names of NCCL. A line states the number of nodes, so all nodes must have equal numbers of
+/// ranks.
 pub(super) fn view<'a>(target: &'static str, table: &DecisionTable, names: &'static [Counterpart]) -> View<'a> {
     let whole_nodes = |ranks: u32, per_node| ranks.is_multiple_of(per_node);
     View::new(target, table, names, false, whole_nodes, None, COLLECTIVES.iter().map(|c| c.0))
@@ -203,7 +206,7 @@ impl Tuning for NcclTunerCsv {
         let comment = std::iter::once("Lines for NCCL's example tuner plugin (plugins/tuner/example).")
             .chain(export.notes.iter().chain(&export.left).map(String::as_str));
         for line in comment {
-            // A longer line would be read as two, of which the second is no comment.
+            // The plugin would read a longer line as two lines, and the second would not be a comment.
             let line: String = line.chars().take(LONGEST - 8).collect();
             text.push_str(&format!("# {line}\n"));
         }

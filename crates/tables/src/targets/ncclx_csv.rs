@@ -5,12 +5,12 @@
 //! ```
 //!
 //! `bytesPerRank`, `nNodes` and `nLocalRanks` are a number, an interval such as `[0,4)` or `[8,)`, or `*`. NCCLX
-//! compares the bytes of a call divided by its ranks, rounded down. For an allgather and a reduce-scatter these are the
-//! bytes that a row counts; for the others a rule begins and ends at multiples of the ranks.
+//! compares the bytes of a call divided by its ranks, rounded down. For an allgather and a reduce-scatter this is the
+//! size of a row; for other collectives a rule begins and ends at multiples of the number of ranks.
 //!
 //! The first release had ten fields, with `numPipeOps` and `regBuff` before `chunkSize`; since July 2026 there are
-//! eight. Both read seven fields alike, so the eighth is written for rows with `chunk-size=` only. A file with one
-//! wrong line, such as a line of names, keeps the communicator from starting.
+//! eight. Both releases read seven fields alike, so the eighth is written for rows with `chunk-size=` only. A file with
+//! one wrong line, such as a line of names, keeps the communicator from starting.
 //!
 //! Source: meta-pytorch/torchcomms, `comms/ncclx/meta/tuner` (`ConfigParse.h`, `CsvConfigParse.h`, `Int64Range.cc`,
 //! `MetaTuner.cc`) at commit 59426ba4, and pull requests 2911, 3044 and 3045.
@@ -28,7 +28,7 @@ use crate::{
 pub struct NcclxCsv;
 
 const NAME: &str = "ncclx-csv";
-/// Sizes are numbers of 64 bits with a sign there.
+/// The largest size: NCCLX reads sizes as signed numbers of 64 bits.
 const LARGEST: u64 = i64::MAX as u64;
 
 const NAMES: &[Counterpart] = &names(settings, in_switches);
@@ -42,7 +42,7 @@ fn settings(params: &[(String, String)], _: u32) -> Result<Settings, String> {
             "protocol" if PROTOCOLS.contains(&value.as_str()) => found[0].1.clone_from(value),
             "channels" if within(MOST_CHANNELS.into()) => found[1].1.clone_from(value),
             "chunk-size" if within(LARGEST) => found.push(("chunk-size", value.clone())),
-            // NCCL cuts its messages by itself.
+            // NCCL chooses the segments of its messages itself.
             "segment" => {}
             _ => return Err(format!("its parameter {name}={value} cannot be expressed")),
         }
@@ -54,7 +54,7 @@ fn in_switches(params: &[(String, String)], ranks: u32) -> Result<Settings, Stri
     by_switches(params, |own| settings(own, ranks))
 }
 
-/// The numbers of ranks that fill whole nodes, largest first.
+/// Returns the numbers of ranks per node that divide `ranks`, largest first.
 fn divisors(ranks: u32) -> Vec<u32> {
     let small = (1..=ranks.isqrt()).filter(|&n| ranks.is_multiple_of(n));
     let mut all: Vec<u32> = small.flat_map(|n| [n, ranks / n]).collect();
@@ -63,7 +63,8 @@ fn divisors(ranks: u32) -> Vec<u32> {
     all
 }
 
-/// The bytes of a rank for which a rule holds; `None` if no call has them.
+/// Returns the interval of bytes per rank for the sizes `first ..= last` divided by `divisor`; `None` if it has no
+/// whole number.
 fn interval(first: u64, last: u64, divisor: u64) -> Option<String> {
     let (from, to) = (first.div_ceil(divisor), if last == u64::MAX { u64::MAX } else { last / divisor });
     match (from, to) {
@@ -98,7 +99,8 @@ impl Tuning for NcclxCsv {
             for ranks in view.ranks(kind) {
                 let placements = view.placements(kind, ranks);
                 for &per_node in &placements {
-                    // A rule for any number of nodes cannot name the ranks, so there is one for each number.
+                    // A rule states nodes and ranks per node, so any placement takes a rule for each divisor of the
+                    // ranks.
                     let others = || divisors(ranks).into_iter().filter(|&n| !placements.contains(&Some(n)));
                     let all: Vec<u32> = per_node.map_or_else(|| others().collect(), |n| vec![n]);
                     for region in view.regions_on(kind, ranks, per_node, any_operator(kind)) {
@@ -131,7 +133,7 @@ impl Tuning for NcclxCsv {
                 .to_owned(),
         ];
         notes.extend(without_protocol(table));
-        // The eighth field.
+        // The chunk size is the eighth field.
         let has_chunk = |line: &String| fields(line).len() > 7;
         notes.extend(
             lines
@@ -151,7 +153,7 @@ impl Tuning for NcclxCsv {
     }
 }
 
-/// The fields of a line: commas inside brackets separate none.
+/// Returns the fields of a line. Commas inside brackets do not separate fields.
 fn fields(line: &str) -> Vec<&str> {
     let mut depth = 0_u32;
     line.split(move |character| {
@@ -177,7 +179,7 @@ fn is_range(field: &str) -> bool {
     is_bound(low) && is_bound(high) && (is_open || number(low) <= number(high))
 }
 
-/// Reads a line as the tuner does.
+/// Reads a line as the tuner does, and refuses unknown names.
 fn check(line: &str) -> Result<(), String> {
     let fields = fields(line);
     let wrong = |what: &str| Err(format!("the line '{line}' has a wrong {what}"));

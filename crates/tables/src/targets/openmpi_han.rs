@@ -1,15 +1,17 @@
 //! The rules file of Open MPI's `coll/han`, which leaves the calls of a table's rows to `coll/tuned`.
 //!
-//! `coll/han` comes before `coll/tuned` on communicators of several nodes with several ranks each, so that rules of
-//! [`super::openmpi_rules`] have no effect there. This file, beside those rules, leaves to `coll/han` all other calls.
+//! Open MPI prefers `coll/han` to `coll/tuned` on communicators of several nodes with several ranks each, so that rules
+//! of [`super::openmpi_rules`] have no effect there. This file makes those rules effective, and leaves all other calls
+//! to `coll/han`.
 //!
 //! ```text
 //! file := NCOL coll{NCOL}      coll := COLL_ID NLEVEL level{NLEVEL}      level := LEVEL NCOMM comm{NCOMM}
 //! comm := COMM_SIZE NMSG msg{NMSG}      msg := MSG_BYTES COMPONENT      # LEVEL 2: the program's communicator
 //! ```
 //!
-//! The rules of the largest COMM_SIZE and MSG_BYTES up to those of a call count; the first of each has to be 1 and 0.
-//! COMPONENT is a name; the head of `coll_han_dynamic_file.h` describes a number, which 5.0.11 refuses (seen).
+//! A call uses the rule of the largest COMM_SIZE and MSG_BYTES that do not exceed its own; the first COMM_SIZE must be
+//! 1 and the first MSG_BYTES 0. COMPONENT is a name; the head of `coll_han_dynamic_file.h` describes a number, which
+//! 5.0.11 refused in a run.
 //! Source: `ompi/mca/coll/han/coll_han_dynamic_file.c`, `coll_han_dynamic.c`; 5.0.11 was run.
 
 use std::fmt::Write;
@@ -25,9 +27,9 @@ use crate::{
 pub struct OpenmpiHan;
 
 const NAME: &str = "openmpi-han";
-/// The collectives that `coll/han` takes. It compares the bytes of one rank.
+/// The collectives that `coll/han` implements.
 const TAKEN: &[Kind] = &[Kind::Allgather, Kind::Allreduce, Kind::Barrier, Kind::Broadcast, Kind::Gather, Kind::Reduce];
-/// The level of the program's communicator.
+/// The value of LEVEL for the program's communicator.
 const LEVEL: u32 = 2;
 
 impl Tuning for OpenmpiHan {
@@ -68,12 +70,12 @@ impl Tuning for OpenmpiHan {
         ];
         let export = view.export(load, notes)?;
         let head = head("Rules for coll/han of Open MPI 5", &export);
-        // The library reads no comment before a name.
+        // Rules have no comments, which the library refuses before a name.
         Ok(Export { text: format!("{head}{}\n{}", rules.len(), rules.concat()), ..export })
     }
 }
 
-/// Returns the rules of a collective; `None` if no row serves it.
+/// Returns the rules of a collective; `None` if the table has no algorithm for it.
 fn of_collective(view: &mut View<'_>, known: &Known) -> Option<String> {
     let sizes = by_size(view, known, 1);
     if !sizes.iter().flat_map(|(_, regions)| regions).any(|region| region.algorithm.is_some()) {

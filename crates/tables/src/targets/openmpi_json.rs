@@ -1,8 +1,7 @@
 //! The JSON rules file of Open MPI 6's `coll/tuned`, `rule_file_version` 3.
 //!
-//! The first rule that matches is taken, of communicators and then of messages, both with inclusive ends; without one
-//! the library chooses. Keys as in `docs/tuning-apps/tuned_dynamic_file_schema.json`, which allows no others and no
-//! comments.
+//! The first matching rule applies, of communicators and then of messages, both with inclusive ends; if none matches,
+//! the library chooses. `docs/tuning-apps/tuned_dynamic_file_schema.json` states the keys, and allows no comments.
 //! Source: `ompi/mca/coll/tuned/coll_tuned_dynamic_file.c` of the main branch; no release that reads this form was run.
 
 use std::fmt::Write;
@@ -19,7 +18,7 @@ pub struct OpenmpiJson;
 
 const NAME: &str = "openmpi-json";
 
-/// `comm_rank_distribution` knows one rank a node, and one node.
+/// Returns whether `comm_rank_distribution` can express the placement: one rank per node, or one node.
 fn can_say(ranks: u32, per_node: u32) -> bool {
     ranks > 1 && (per_node == 1 || per_node == ranks)
 }

@@ -5,10 +5,10 @@
 //! comm := COMM_SIZE NMSG msg{NMSG}      msg := MSG_BYTES ALG FANINOUT SEGSIZE      # ALG 0: fixed rules
 //! ```
 //!
-//! A communicator takes the rules of the largest COMM_SIZE up to its own, and a smaller one than all takes the first
-//! rules (5.0.11, seen). So rules of the library's own stand at 0 and behind every rank count of the table. A version
-//! line is needed for the number of requests only, which no algorithm here sets, and releases before 5.0.7 do not know
-//! it.
+//! A communicator uses the rules of the largest COMM_SIZE up to its own; if all are larger, the first (seen with
+//! 5.0.11). So rules with the library's own choice (ALG 0) stand at 0 and after every rank count of the table. A
+//! version line would only allow a maximum of requests, which no algorithm here sets, and releases before 5.0.7 do not
+//! accept the line.
 //! Source: `ompi/mca/coll/tuned/coll_tuned_dynamic_file.c`; names and sizes in `openmpi`.
 
 use std::fmt::Write;
@@ -65,7 +65,7 @@ impl Tuning for OpenmpiRules {
     }
 }
 
-/// The rules of a collective by communicator size.
+/// Returns the rules of a collective for all communicator sizes.
 fn of_collective(known: &Known, sizes: &[(u32, Vec<Region>)]) -> String {
     let mut text = format!("{} # {}\n{} # communicator sizes\n", known.id, known.key, sizes.len());
     for (ranks, regions) in sizes {
@@ -81,7 +81,7 @@ fn of_collective(known: &Known, sizes: &[(u32, Vec<Region>)]) -> String {
     text
 }
 
-/// Reads the text as the library does: every count is met, sizes ascend, the first size of all is 0, ids exist.
+/// Reads the text as the library does, and checks that counts are right, sizes ascend from 0, and ids exist.
 fn check(text: &str) -> Result<(), String> {
     let plain = text.lines().map(|l| l.split('#').next().unwrap_or_default());
     let mut numbers = plain.flat_map(str::split_whitespace).map(str::parse::<u64>);

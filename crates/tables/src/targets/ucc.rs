@@ -4,10 +4,11 @@
 //! UCC_TL_UCP_TUNE=allreduce:0-4096:host:[4]:@knomial#...   coll : first-last bytes : memory : team sizes : algorithm
 //! ```
 //!
-//! A range ends at the start of the next one; which of the two has that size changed between releases (`src/coll_score/
-//! ucc_coll_score_map.c`: once the second, now the first), so the last size of a region is written, as now. Names stand
-//! for ids, which move. Sizes of an allgather and an alltoall are those of all ranks (`ucc_coll_args_msgsize`).
-//! Source: UCC, `src/coll_score/ucc_coll_score.c` and the tables `ucc_tl_ucp_*_algs`; not run, there was no UCC.
+//! A range ends at the start of the next range. That size belongs to the first range in current releases, for which
+//! ranges are written, and to the second in earlier ones (`src/coll_score/ucc_coll_score_map.c`). Algorithms are named,
+//! because their ids change between releases. Sizes of an allgather and an alltoall are those of all ranks
+//! (`ucc_coll_args_msgsize`).
+//! Source: UCC, `src/coll_score/ucc_coll_score.c` and the tables `ucc_tl_ucp_*_algs`; UCC itself was not run.
 
 use unisono_collective::{DecisionTable, Kind};
 
@@ -20,7 +21,7 @@ pub struct Ucc;
 
 const NAME: &str = "ucc";
 
-/// `(kind, UCC's name, whether sizes are those of all ranks)`, sorted by name.
+/// `(kind, UCC's name, true if UCC compares the bytes of all ranks)`, sorted by name.
 const COLLECTIVES: &[(Kind, &str, bool)] = &[
     (Kind::Allgather, "allgather", true),
     (Kind::Allreduce, "allreduce", false),
@@ -30,7 +31,7 @@ const COLLECTIVES: &[(Kind, &str, bool)] = &[
     (Kind::ReduceScatter, "reduce_scatter", false),
 ];
 
-/// Returns an algorithm with radix 2, which the variables of [`RADIX`] set.
+/// Returns the counterpart of an algorithm with radix 2, which a variable of [`RADIX`] sets.
 const fn binary(kind: Kind, ours: &'static str, theirs: &'static str) -> Counterpart {
     with(kind, ours, theirs, radix_two)
 }
@@ -49,7 +50,7 @@ const NAMES: &[Counterpart] = &[
     same(Kind::ReduceScatter, "ring", "ring"),
 ];
 
-/// The variable with the radix of an algorithm.
+/// The environment variable that sets the radix of each algorithm.
 const RADIX: &[(Kind, &str, &str)] = &[
     (Kind::Allreduce, "knomial", "UCC_TL_UCP_ALLREDUCE_KN_RADIX"),
     (Kind::Allreduce, "sra_knomial", "UCC_TL_UCP_ALLREDUCE_SRA_KN_RADIX"),

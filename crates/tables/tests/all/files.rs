@@ -40,7 +40,7 @@ fn write(target: &str, table: &DecisionTable) -> Result<Export, String> {
     TUNINGS.iter().find(|t| t.name() == target).unwrap().write(table, Some(&library)).map_err(|e| e.to_string())
 }
 
-/// Returns a library's name of one of our algorithms; an empty name is the library's own choice.
+/// Returns the library's name of an algorithm; an empty name is the library's own choice.
 fn theirs(target: &str, kind: Kind, ranks: u32, ours: &str) -> &'static str {
     match (target, kind, ours) {
         ("openmpi-rules", Kind::Allreduce, "ring") => "4",
@@ -72,12 +72,13 @@ fn theirs(target: &str, kind: Kind, ranks: u32, ours: &str) -> &'static str {
     }
 }
 
-/// Returns the choice of a library for `bytes` of one rank, by the library's own look-up rules.
+/// Returns the choice of a library for `bytes` bytes of one rank, by the library's own look-up rules.
 fn look_up(target: &str, text: &str, kind: Kind, ranks: u32, bytes: u64) -> String {
     let all = bytes * u64::from(ranks);
     let of_all = kind == Kind::Allgather;
     match target {
-        // The largest size up to the communicator's, or the first; then the largest message up to the call's.
+        // The rules are those of the largest size up to the communicator's, or else the first; then of the largest
+        // message up to the call's.
         "openmpi-rules" => {
             let clean: String = text.lines().map(|l| l.split('#').next().unwrap().to_owned() + " ").collect();
             let mut numbers = clean.split_whitespace().map(|n| n.parse::<u64>().unwrap());
@@ -99,7 +100,7 @@ fn look_up(target: &str, text: &str, kind: Kind, ranks: u32, bytes: u64) -> Stri
             }
             if found == 0 { String::new() } else { found.to_string() }
         }
-        // The same rules, of one level, with the bytes of one rank.
+        // The rules are as in `openmpi-rules`, of one level, with the bytes of one rank.
         "openmpi-han" => {
             let lines = text.lines().filter(|l| !l.starts_with('#'));
             let mut words = lines.flat_map(str::split_whitespace);
@@ -169,13 +170,14 @@ fn look_up(target: &str, text: &str, kind: Kind, ranks: u32, bytes: u64) -> Stri
                 let (a, b) = p[1].split_once('-').unwrap();
                 let first: u64 = a.parse().unwrap();
                 let last = if b == "inf" { u64::MAX } else { b.parse().unwrap() };
-                // A size at which two ranges meet belongs to the earlier one, which the list may not have.
+                // A size at which two ranges meet belongs to the earlier range, even if the file does not have that
+                // range.
                 let after = if first == 0 { size >= first } else { size > first };
                 p[0] == kind.name() && p[3] == format!("[{ranks}]") && after && size <= last
             });
             token.map_or(String::new(), |t| t.split('@').nth(1).unwrap().to_owned())
         }
-        // Bytes of all ranks, divided by the ranks.
+        // NCCLX compares the bytes of all ranks divided by the number of ranks.
         "ncclx-csv" => {
             let size = (if of_all { all } else { bytes }) / u64::from(ranks);
             let within = |range: &str, n: u64| {
@@ -184,7 +186,7 @@ fn look_up(target: &str, text: &str, kind: Kind, ranks: u32, bytes: u64) -> Stri
                 low.parse::<u64>().unwrap() <= n && (high.is_empty() || n <= high.parse::<u64>().unwrap())
             };
             let rules = text.lines().filter(|l| !l.starts_with('#')).map(|l| {
-                // No range of nodes is written, so the brackets are those of the sizes.
+                // Files have no ranges of nodes, so brackets belong to sizes.
                 let (name, rest) = l.split_once(',').unwrap();
                 let end = rest.find([']', ')']).map_or_else(|| rest.find(',').unwrap(), |end| end + 1);
                 (name, &rest[..end], rest[end + 1..].split(',').collect::<Vec<_>>())
@@ -354,7 +356,7 @@ fn mpich_asks_what_its_algorithms_ask() {
     assert!(!some.text.contains("brucks"));
 }
 
-/// One algorithm of ours is several of the library's, by its parameters and by the number of ranks.
+/// One algorithm here has several counterparts in the library, by its parameters and by the number of ranks.
 #[test]
 fn exchanges_of_mpich_have_a_radix_and_an_order() {
     let said = |ranks: u32, algorithm: &str| {
@@ -495,7 +497,7 @@ fn rules_for_ncclx_name_nodes_and_ranks() {
     assert!(export.left[0].contains("its parameter pipe-ops=2 cannot be expressed"), "{:?}", export.left);
 }
 
-/// Both tuners of NCCL know its own algorithms, and their comments are about the lines that the file has.
+/// Both tuners accept NCCL's own algorithms, and comments describe only lines that the file has.
 #[test]
 fn own_algorithms_of_nccl_are_written_for_both_tuners() {
     let of_own = |per_node: Option<u32>| {
@@ -564,7 +566,7 @@ fn ranks_per_node_are_said_where_the_file_can() {
     let nodes: Vec<&str> = lines.iter().map(|l| l.split(',').nth(6).unwrap()).collect();
     assert_eq!(nodes, ["1", "2", "8"], "{lines:?}");
 
-    // In other files, the rows with most ranks a node serve all placements.
+    // In other files, the rows with the most ranks per node serve all placements.
     for target in ["openmpi-rules", "mpich-json", "ucc"] {
         let export = write(target, &table(rows.clone())).unwrap();
         assert_eq!((export.rows, export.left.len()), (1, 2), "{target}: {:?}", export.left);

@@ -1,4 +1,4 @@
-//! Circulant schedules without a root: all broadcasts of one block at once, and the same backwards.
+//! Circulant schedules without a root: concurrent broadcasts of one block from each rank, and the same in reverse.
 
 use unisono_base::{NodeId, Span};
 use unisono_collective::Kind;
@@ -11,7 +11,7 @@ use crate::{
     ranks::{Blocks, circulant::Skips},
 };
 
-/// The blocks of all ranks: equal parts of the vector in an allreduce, otherwise one block a rank.
+/// The blocks of all ranks: equal parts of the vector in an allreduce, otherwise one block of each rank.
 pub(super) struct OfRanks {
     skips: Skips,
     ranks: u32,
@@ -59,7 +59,8 @@ impl OfRanks {
         b.combine(node, 0, span.len, &[have(span.start)], &[to]);
     }
 
-    /// Creates the streams of each round, from each rank to the rank one skip after it (`on`) or before it.
+    /// Creates the streams of each round, from each rank to the rank one skip after it if `on`, otherwise one skip
+    /// before it.
     fn streams(&self, b: &mut Builder, on: bool) -> Vec<Vec<Operand>> {
         let to = |rank: u32, skip: u32| {
             if on { around(self.ranks, rank, skip) } else { before(self.ranks, rank, skip) }
@@ -69,8 +70,8 @@ impl OfRanks {
         rounds.map(|k| (0..self.ranks).map(|rank| Operand::Stream(stream(rank, k))).collect()).collect()
     }
 
-    /// Reduces to one block a rank. An allreduce keeps sums at the places of their elements in the output, a
-    /// reduce-scatter in scratch memory.
+    /// Emits a reduce-scatter to one block per rank. An allreduce stores sums at the offsets of their elements in the
+    /// output, a reduce-scatter in scratch memory.
     pub(super) fn reduce_scatter(&self, b: &mut Builder) {
         let (streams, last) = (self.streams(b, false), self.skips.rounds() - 1);
         for rank in 0..self.ranks {
@@ -88,8 +89,8 @@ impl OfRanks {
                     let is_end = k == 0 && !self.of_vector;
                     b.combine(node, 0, len, &[own(start), from], &[if is_end { Operand::Out(0) } else { sum(start) }]);
                 }
-                // If the number of ranks is odd, the block halfway around is sent later, and nothing has been added to
-                // it yet.
+                // If the number of ranks is odd, the block halfway around the ring is sent in a later round, and has no
+                // sum yet.
                 if k == last && self.ranks % 2 == 1 {
                     for Span { start, len } in self.up_to(before(self.ranks, rank, self.ranks / 2), 1) {
                         b.combine(node, 0, len, &[Operand::In(start)], &[sum(start)]);
@@ -99,7 +100,7 @@ impl OfRanks {
         }
     }
 
-    /// Gathers the blocks that the ranks hold in their outputs.
+    /// Emits an allgather of the blocks that the ranks have in their outputs.
     pub(super) fn allgather(&self, b: &mut Builder) {
         let streams = self.streams(b, true);
         for rank in 0..self.ranks {

@@ -1,16 +1,16 @@
-//! Elimination for long vectors: a reduce-scatter in which groups of ranks meet, and an allgather in reverse order.
+//! Elimination for long vectors: a reduce-scatter in which groups of ranks merge, and an allgather in reverse order.
 //!
-//! A group of 2^k ranks holds the sum of all its ranks once: each holds a piece of n / 2^k. When two groups meet, ranks
-//! of the same piece exchange halves of it, and each keeps the sum of one half. Three groups make one group of twice
-//! the size (3-2), as ranks x, y and z of the same piece: x and y exchange halves; then x sends its sum of the lower
-//! half to z and leaves, and z sends its upper half to y. In the allgather z sends the lower half to x, and y the upper
-//! half to z; then x and y exchange.
+//! A group of 2^k ranks stores the sum of all its ranks once: each rank has a piece of n / 2^k elements. When two
+//! groups meet, ranks with the same piece exchange halves of the piece, and each keeps the sum of one half. Three
+//! groups make one group of twice the size (3-2), by ranks x, y and z with the same piece: x and y exchange halves;
+//! then x sends its sum of the lower half to z and leaves, and z sends its upper half to y. In the allgather z sends
+//! the lower half to x, and y the upper half to z; then x and y exchange.
 //!
-//! If the number of groups is odd, the last three meet. This takes one round more; the group that they make is z of the
-//! next three, where it may come a round later. So the rounds are those of halving, with one of the first odd level
+//! If the number of groups is odd, the last three meet. This takes one more round; the merged group is z of the next
+//! three, which may start a round later. So the rounds are those of halving, with the round of the first odd level
 //! twice:
-//! T = 2 (floor(log2 P) + 1) alpha + (2 (1 - 2^-m) + 2^-k) n beta + .. for m = floor(log2 P) and P = odd 2^k. A fold
-//! takes 2 n beta more than a power of two, this algorithm 2^-k n beta.
+//! T = 2 (floor(log2 P) + 1) alpha + (2 (1 - 2^-m) + 2^-k) n beta + .. for m = floor(log2 P) and P = odd 2^k. For P
+//! that is not a power of two, a fold adds 2 n beta, and this algorithm 2^-k n beta.
 
 use unisono_base::NodeId;
 use unisono_collective::Collective;
@@ -19,7 +19,7 @@ use unisono_schedule::{Builder, Operand};
 
 use crate::{Case, ranks::Blocks};
 
-/// Ranks of different groups that hold the same piece, and the halves of that piece.
+/// A meeting: ranks of different groups with the same piece, and the halves of that piece.
 pub struct Meeting {
     pub x: NodeId,
     y: NodeId,
@@ -28,7 +28,7 @@ pub struct Meeting {
     upper: Piece,
 }
 
-/// Elements of the vector.
+/// A piece: consecutive elements of the vector.
 #[derive(Clone, Copy)]
 struct Piece {
     start: u32,
@@ -47,7 +47,7 @@ pub fn meetings(c: &Collective) -> Vec<Meeting> {
     let blocks = Blocks::new(c.elements, whole);
     let mut groups: Vec<Vec<NodeId>> = (0..c.ranks).map(|r| vec![NodeId(r)]).collect();
     let mut all = Vec::new();
-    // The blocks that each rank of a group holds. All groups hold theirs in the same order.
+    // The blocks of each rank of a group; all groups have them in the same order.
     let mut held: Vec<(u32, u32)> = vec![(0, whole)];
     while groups.len() > 1 {
         let pairs = groups.len() - if groups.len().is_multiple_of(2) { 0 } else { 3 };
@@ -92,7 +92,7 @@ pub fn emit(b: &mut Builder, c: Collective) {
     }
 }
 
-/// Sends the elements of `piece`, which are at `at`.
+/// Sends the elements of `piece`, which are in the operand `at`.
 fn send(b: &mut Builder, from: NodeId, to: NodeId, piece: Piece, at: Operand) -> Operand {
     let stream = Operand::Stream(b.stream(from, &[to]));
     b.combine(from, 0, piece.len, &[at], &[stream]);

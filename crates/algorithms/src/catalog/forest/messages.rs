@@ -1,4 +1,4 @@
-//! The messages of a forest as instructions of ranks.
+//! The instructions of ranks that send and receive the messages of a forest.
 
 use std::collections::{BTreeMap, btree_map::Entry};
 
@@ -17,20 +17,20 @@ use crate::{
 pub(super) struct Messages<'a> {
     pub case: &'a Case<'a>,
     pub roots: Roots,
-    /// The sums of roots to which all ranks send; `None` in the order of arrival.
+    /// The order of the sums at roots that receive from all ranks; `None` adds in the order of arrival.
     pub sums: Option<Sums>,
-    /// By rank the scratch memory of its sums, and the elements of a place in it.
+    /// By rank, the offset of its sums in scratch memory; `longest` is the number of elements of each sum there.
     pub scratch: Vec<u32>,
     pub longest: u32,
     pub forest: &'a synthesis::Forest,
     pub lanes: Lanes,
-    /// If ranks send down after all that goes up: by rank and lane the last instruction that sends up, or `None` for a
-    /// lane that has begun to send down.
+    /// Present if each rank sends all messages up before it sends down: by rank and lane, the last instruction that
+    /// sends up, or `None` for a lane that has begun to send down.
     pub turns: Option<FxHashMap<u32, BTreeMap<u32, Option<InstrId>>>>,
 }
 
 impl Messages<'_> {
-    /// Returns the elements of a chunk in the vector that its root owns, and their start in the vector of all blocks.
+    /// Returns the span of a chunk in the vector of its root, and its first element in the vector of all blocks.
     fn span(&self, root: u32, chunk: u32) -> (Span, u32) {
         let c = &self.case.collective;
         let blocks = blocks(self.case, self.roots);
@@ -51,7 +51,7 @@ impl Messages<'_> {
         (turn * self.forest.chunks + chunk) as usize * self.case.collective.ranks as usize + rank as usize
     }
 
-    /// Returns a table of a value for each chunk on each rank.
+    /// Returns a table with `empty` for each chunk on each rank.
     fn table<T: Clone>(&self, empty: T) -> Vec<T> {
         let ranks = self.case.collective.ranks as usize;
         vec![empty; self.roots.list(self.case.collective.ranks).len() * self.forest.chunks as usize * ranks]
@@ -83,7 +83,7 @@ impl Messages<'_> {
             b.after(sent, earlier);
         }
         if let Some(lanes) = self.turns.as_mut().and_then(|turns| turns.get_mut(&edge.from)) {
-            // A lane that sends both ways keeps its order.
+            // The lane's own order suffices between its instructions.
             if let Entry::Vacant(begun) = lanes.entry(lane) {
                 begun.insert(None);
                 lanes.values().flatten().for_each(|&last| b.after(sent, last));
@@ -94,7 +94,7 @@ impl Messages<'_> {
         at.received[index] = Some(b.combine(to, lane, len, &[stream], &[Operand::Out(all)]));
     }
 
-    /// Sends a chunk up an edge of its tree: a rank combines its own part with the sums from below, and sends the
+    /// Sends a chunk up an edge of its tree: a rank adds its own chunk to the sums of its children, and sends the
     /// result.
     pub fn up(&mut self, b: &mut Builder, m: &Message, at: &mut Progress) {
         let (Span { start: own, len }, all) = self.span(m.root, m.chunk);
@@ -126,7 +126,7 @@ impl Messages<'_> {
         at.made[index] = Some(b.combine(above, lane, len, &[so_far, up], &[Operand::Out(own)]));
     }
 
-    /// Makes the sums of a chunk at its root whose operands are there, once the input of a rank has arrived.
+    /// Adds, after the input of a rank has arrived at the root, all sums of a chunk that have both operands.
     fn add_in_order(&mut self, b: &mut Builder, m: &Message, arrived: (u32, Operand), at: &mut Progress) {
         let lane = self.lanes.receives(m.root, m.root);
         let Some(sums) = &self.sums else { return };
@@ -143,7 +143,7 @@ impl Messages<'_> {
             let (left, right) = sums.operands[sum as usize];
             let [left, right] = [left, right].map(|one| at.operands[index][one as usize]);
             let (Some(left), Some(right)) = (left, right) else { continue };
-            // All sums of a root are made in one lane, those of a chunk before those of the next.
+            // One lane of the root makes all its sums, chunk after chunk.
             let to = match sums.slots[sum as usize] {
                 None => Operand::Out(own),
                 Some(slot) => Operand::Tmp(self.scratch[m.root as usize] + slot * self.longest),
@@ -158,10 +158,10 @@ impl Messages<'_> {
 pub(super) struct Progress {
     /// The instruction that received a chunk.
     received: Vec<Option<InstrId>>,
-    /// The sums that arrived from below.
+    /// The sums that arrived from children.
     arrived: Vec<Vec<Operand>>,
     /// The last instruction that added to a chunk at its root.
     made: Vec<Option<InstrId>>,
-    /// The operands of the sums of a chunk at its root, as far as they are there.
+    /// The operands of the sums of a chunk at its root; `None` for operands that have not arrived.
     operands: Vec<Vec<Option<Operand>>>,
 }

@@ -1,19 +1,19 @@
-//! The links of a network that the messages of trees take.
+//! The paths of the messages of trees over the links of a network, for their times.
 
 use unisono_base::narrow;
 use unisono_synthesis::{Fabric, Graph};
 
-/// The links that the messages of the trees take on a network.
+/// The links that the messages of each tree cross on a network.
 pub struct Ways<'a> {
     fabric: &'a Fabric,
-    /// The links from the parent of each rank in each tree, and the least rate of one of them.
+    /// For each tree and rank, the number of links from the rank's parent, and the least rate of these links.
     of: Vec<Vec<(u32, u64)>>,
-    /// Messages of a chunk on the busiest link, divided by its rate.
+    /// On the busiest link, the number of messages of one chunk of each tree, divided by the link's rate.
     busiest: f64,
 }
 
 impl<'a> Ways<'a> {
-    /// Finds the paths; `None` if a rank cannot be reached.
+    /// Finds the paths; `None` if some rank cannot be reached from its parent.
     pub fn new(fabric: &'a Fabric, parents: &[Vec<u32>]) -> Option<Self> {
         let graph = fabric.graph();
         let mut on_arcs = vec![0_u32; graph.arcs().len()];
@@ -32,12 +32,12 @@ impl<'a> Ways<'a> {
         Some(Self { fabric, of, busiest: loads.fold(0.0, f64::max) })
     }
 
-    /// Returns the time for which one chunk of each tree occupies the busiest link.
+    /// Returns the ns for which one chunk of each tree occupies the busiest link.
     pub fn busiest_ns(&self, bytes: u64) -> f64 {
         self.busiest * bytes as f64 / self.fabric.graph().bytes_per_ns()
     }
 
-    /// Returns the time of a message to a rank from its parent, without the work of hosts.
+    /// Returns the ns of a message from a rank's parent to the rank, without the work of hosts.
     pub fn message_ns(&self, tree: usize, rank: usize, bytes: u64) -> f64 {
         let per_unit = self.fabric.graph().bytes_per_ns();
         let (links, rate) = self.of[tree][rank];
@@ -45,7 +45,7 @@ impl<'a> Ways<'a> {
     }
 }
 
-/// Returns the arcs of a shortest path between two ranks over relays.
+/// Returns the arcs of a shortest path between two ranks over nodes that are not ranks.
 fn way(graph: &Graph, from: u32, to: u32) -> Option<Vec<u32>> {
     let mut reached: Vec<(u32, Vec<u32>)> = vec![(from, Vec::new())];
     let mut met = std::collections::BTreeSet::from([from]);

@@ -1,49 +1,48 @@
 //! The time of `two-way` on a line of n PEs with blocks of b wavelets. On a grid the phases of rows and columns add up,
 //! because every PE ends the first phase before the second.
 //!
-//! A hop with an operation takes h = 2 T_R + 2 cycles. A PE runs two lanes, up and down, on one datapath.
+//! A hop with an operation takes h = 2 T_R + 2 cycles. A PE runs two lanes, for upward and downward blocks, on one
+//! datapath.
 //!
-//! **Allgather.** The time is the largest of three.
+//! **Allgather.** The time is the largest of three times:
 //!
-//! * *Way*: the block of the first PE makes n-1 hops, behind the block that each lane sends first: h (n-1) + 2b.
+//! * *Way*: the block of the first PE makes n-1 hops, after the block that each lane sends first: h (n-1) + 2b.
 //! * *Work*: a PE in the middle handles n+1 blocks (its own up and down, and n-1 that arrive), half of them in each
 //!   lane. Both lanes end together, and the last block then moves to the end of the line: (n+1) b + h floor((n-1)/2).
-//! * *Wait*: a PE sends its own block into the queues up to the next PE: q at its own router, q at the next one, q +
-//! * *Wait*: a PE sends its own block into the queues up to the next PE: q at its own router, q at the next one, q +
+//! * *Wait*: a PE sends its own block into the queues up to the next PE: q at its own router, q at the next router, q +
 //!   T_R at the ramp there, and one wavelet in the operation, r = 3q + T_R + 1 in all. The rest waits until the next PE
-//!   has sent its own block, which waits in the same way. So the lanes fill one PE after the other, from both ends to
-//!   the middle, and each PE on the path delays them by max(0, b - r). The last PE copies its own block before it
-//!   receives, which delays its side once more: floor((n-2)/2) waits in all, or floor((n-3)/2) if the blocks are
-//!   already in place, as in the columns of a grid.
+//!   has sent its own block, which waits likewise. So queues fill from both ends to the middle, and each PE on the path
+//!   adds a wait of max(0, b - r). The last PE copies its own block before it receives, which adds one wait:
+//!   floor((n-2)/2) waits in all, or floor((n-3)/2) if the blocks are already in place, as in the columns of a grid.
 //!
-//! **Reduce-scatter of short blocks** is an allgather backwards in time, with the same way and work. A PE adds its own
-//! block from above after the sum from below; h/2 is counted for this wait, halfway between none and a hop. Sums wait
-//! when they arrive and when they leave, except at one end: 2 floor(n/2) - 1 waits, as in simulations.
+//! **Reduce-scatter of short blocks** is an allgather reversed in time, with the same way and work. A PE adds its own
+//! block from above after the sum from below; this wait counts as h/2, the mean of 0 and a hop. Sums wait when they
+//! arrive and when they leave, except at one end: 2 floor(n/2) - 1 waits, as in simulations.
 //!
-//! **Reduce-scatter of long blocks.** The sum for PE i ends upward after h i + (n-i) b, because n-i blocks pass one
-//! after the other. Downward, PE i+1 takes its own block first and then sends that for PE i, which so begins b + h
-//! after it. From PE n-2, which begins at h (n-2) + 2b, that makes h (n-2) + 2b + (n-2)(b + h) at PE 0, and b more to
-//! its end: (n+1) b + 2h (n-2), and no less than the way h (n-1) + b.
+//! **Reduce-scatter of long blocks.** The upward sum for PE i ends after h i + (n-i) b, because n-i blocks pass in
+//! sequence. Downward, PE i+1 adds its own block first and then sends the sum for PE i, so PE i begins b + h after PE
+//! i+1. From PE n-2, which begins at h (n-2) + 2b, that makes h (n-2) + 2b + (n-2)(b + h) at PE 0, and b more to its
+//! end: (n+1) b + 2h (n-2), and no less than the way h (n-1) + b.
 //!
-//! Of the two orders the shorter time is chosen. Simulated for n = 2..64 and b = 1..256, and on grids of 4 x 6, 5 x 7
-//! and 16 x 16, allgathers are within 2 cycles or 2.5 % (b = 16 and 17: their blocks just fill the queues),
-//! reduce-scatters of long blocks within 6 cycles, and of short ones within 9 cycles or 8 %, except b = 3 and odd n
-//! with b = 2 to 4: there the lanes meet at the same PE in the same cycle, and the simulated time is up to 20 % longer.
+//! The order with the shorter time is chosen. Simulated for n = 2..64 and b = 1..256, and on grids of 4 x 6, 5 x 7 and
+//! 16 x 16, allgathers are within 2 cycles or 2.5 % (b = 16 and 17: their blocks just fill the queues), reduce-scatters
+//! of long blocks within 6 cycles, and of short blocks within 9 cycles or 8 %, except b = 3 and odd n with b = 2 to 4:
+//! there the lanes meet at the same PE in the same cycle, and the simulated time is up to 20 % longer.
 //!
-//! **Alltoall.** PE i sends n-1-i blocks of its own upward and relays as many of each PE below it; with both directions
-//! and the blocks for itself it does W_i = 2 i (n-1-i) + 2 (n-1) + 1 block operations. If blocks fit into queues, that
-//! takes W b + h floor((n-1)/2) with the largest W. Otherwise PE i sends its own block only while PE i+1 receives, and
-//! PE i+1 first sends its own. So the PEs of a lane send one after the other, from the far end on, and PE k takes n-1-k
-//! blocks for that. Upward PE k and downward PE n-1-k do so at the same time. Block d of each travels d hops, so the
-//! two streams meet at block (n-1-2k)/2 if k is in the lower half, and from then on share a PE: such a pair takes 3/2
-//! (n-1) - k blocks. With the blocks for itself that makes R blocks in all, about 3/4 n^2, while W is n^2/2. The first
-//! q wavelets of a block are sent before, because its queue holds them: R - W further blocks cost b - q each.
+//! **Alltoall.** PE i sends n-1-i of its own blocks upward and relays as many from each PE below it; with both
+//! directions and its copy of its own block it does W_i = 2 i (n-1-i) + 2 (n-1) + 1 operations on blocks. If blocks fit
+//! into queues, that takes W b + h floor((n-1)/2) with the largest W. Otherwise PE i sends its own block only while PE
+//! i+1 receives, and PE i+1 first sends its own. So the PEs of a lane send in sequence, from the far end, and PE k
+//! takes n-1-k blocks. Upward PE k and downward PE n-1-k send concurrently. Block d of each travels d hops, so the two
+//! streams meet at block (n-1-2k)/2 if k is in the lower half, and then share a PE: such a pair takes 3/2 (n-1) - k
+//! blocks. All together take R blocks, about 3/4 n^2, while W is n^2/2. The first q wavelets of a block are sent
+//! before, into its queue, so the R - W additional blocks cost b - q each.
 //!
-//! Simulated on lines of 2 to 64 PEs with blocks of 1 to 256 wavelets, the time is 0.95 to 1.02 of the simulated one,
-//! except on odd numbers of PEs (0.89 on 33, 0.91 on 5 and 9). On grids it is 0.88 to 1.02: rows, whose blocks are in
-//! pieces, take longer.
+//! Simulated on lines of 2 to 64 PEs with blocks of 1 to 256 wavelets, the time is 0.95 to 1.02 of the simulated time,
+//! except on odd numbers of PEs (0.89 on 33, 0.91 on 5 and 9). On grids it is 0.88 to 1.02 of it: rows, whose blocks
+//! are in pieces, take longer.
 //!
-//! Limits: q is that of the presets, because a case does not know the machine's.
+//! Limits: q is the queue depth of the presets, because a case does not have that of the machine.
 
 use unisono_base::Wavelets;
 use unisono_collective::Kind;
@@ -51,7 +50,7 @@ use unisono_lower::{Estimate, Phase, Sharper, Terms};
 
 use crate::Case;
 
-/// Wavelets that wait at a router, for each color and input: `queue_depth` of the presets.
+/// q, the wavelets that a router queues for each color and input: `queue_depth` of the presets.
 const QUEUE: f64 = 4.0;
 
 const WHY: &str =
@@ -61,7 +60,7 @@ const WHY: &str =
 #[derive(Clone, Copy)]
 struct Line {
     pes: u32,
-    /// Wavelets of a block.
+    /// The number of wavelets of a block.
     block: f64,
     /// 2 T_R + 1.
     depth_cycles: f64,
@@ -72,7 +71,8 @@ impl Line {
         self.depth_cycles + 1.0
     }
 
-    /// Returns the longer of the way and the work, with `waits` waits for full queues and `more` cycles.
+    /// Returns the longest of way, work and wait in cycles, with `waits` waits for full queues and `more` cycles on the
+    /// way.
     fn filled(&self, waits: u32, more: f64) -> f64 {
         let (n, b, h) = (f64::from(self.pes), self.block, self.hop());
         let room = 3.0 * QUEUE + (self.depth_cycles - 1.0) / 2.0 + 1.0;
@@ -129,7 +129,7 @@ impl Line {
 
     fn terms(&self, is_long: bool) -> Terms {
         let (n, b) = (f64::from(self.pes), self.block);
-        // PEs between the ends handle all blocks, and their own twice.
+        // PEs between the ends handle each block once, and their own block twice.
         let most = if self.pes > 2 { n + 1.0 } else { 1.0 };
         let way = if is_long { (n - 1.0).max(2.0 * (n - 2.0)) } else { n - 1.0 };
         Terms {
@@ -155,11 +155,11 @@ fn line(case: &Case, pes: u32, elements: u32) -> Line {
     Line { pes, block: block as f64, depth_cycles: case.depth_cycles() }
 }
 
-/// Returns the phases with their times, or `None` for collectives that `two-way` does not support.
+/// Returns the phases with their times; `None` for collectives that `two-way` does not support.
 pub fn estimate(case: &Case) -> Option<Estimate> {
     let (kind, grid, len) = (case.collective.kind, case.grid(), case.collective.elements);
     let rows = (grid.cols, len, "row", false);
-    // Rows of an allgather come first, so their blocks are in place; those of columns are the blocks of a row.
+    // In an allgather, columns follow rows: their blocks are the blocks of a whole row, and are in the output already.
     let columns = (grid.rows, grid.cols.checked_mul(len)?, "column", grid.cols > 1);
     let order = match kind {
         Kind::Allgather => [rows, columns],

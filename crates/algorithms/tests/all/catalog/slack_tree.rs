@@ -21,7 +21,7 @@ fn first(grid: Grid, tree: &Tree) -> u32 {
 
 #[test]
 fn the_rate_is_the_golden_one_where_it_is_known() {
-    // Letters of cost 1 and 2 are Fibonacci's: e^r is the golden ratio.
+    // With children of cost 1 and 2, e^r is the golden ratio.
     assert!((rate(2, 1.0).exp() - f64::midpoint(1.0, 5f64.sqrt())).abs() < 1e-9);
 }
 
@@ -56,7 +56,7 @@ fn no_pe_does_more_than_it_should() {
     }
 }
 
-/// A path takes a time beside the farthest hop that hardly grows with the grid.
+/// The time of a path besides the hops of the farthest PE hardly grows with the grid.
 #[test]
 fn depth_costs_a_constant() {
     for side in [32, 64, 128, 256] {
@@ -68,7 +68,7 @@ fn depth_costs_a_constant() {
     }
 }
 
-/// Chains make most PEs pass on one stream, and still end in time.
+/// With chains most PEs have one child, and the chains still end in time.
 #[test]
 fn chains_leave_few_leaves() {
     for side in [48, 96] {

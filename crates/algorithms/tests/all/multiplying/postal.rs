@@ -1,4 +1,4 @@
-//! Finish times under the pipelining postal model, by a simulation that shares nothing with the library's.
+//! Finish times under the pipelining postal model, by a simulation that shares no code with the library.
 //!
 //! A put occupies its sender for alpha_r and is delivered alpha_p later. An instruction waits for its sources, and
 //! takes the compute time if it reduces. Section 6.2: latency 500 ns, pipeline 100 ns, compute 10 ns, no bytes.
@@ -48,8 +48,8 @@ fn run(ranks: u32, text: &str) -> Vec<u64> {
     finish(&built(&case(ranks, 1, Operator::Sum), text))
 }
 
-/// Figs. 18 to 22 by the settled rules. The text gives about 700 ns for the skew of Fig. 20, which another split of
-/// seven ranks has.
+/// The times of Figs. 18 to 22 by the corrected rules. The text states about 700 ns for the skew of Fig. 20, which is
+/// that of another split of seven ranks.
 #[test]
 fn finish_times_of_the_figures() {
     assert_eq!(run(8, "a2,a2,a2"), [1830; 8]);
@@ -60,7 +60,7 @@ fn finish_times_of_the_figures() {
     assert_eq!(run(7, "a7"), [1110; 7]);
 }
 
-/// A factored schedule takes exactly the sum of its stages, a wrapped one no more than that.
+/// A factored schedule takes exactly the sum of its stages, a wrapped schedule at most that.
 #[test]
 fn the_sum_of_stage_costs_bounds_the_time() {
     let prices = StagePrices { latency_ns: LATENCY as f64, send_ns: ISSUE as f64, reduce_ns: 0.0 };

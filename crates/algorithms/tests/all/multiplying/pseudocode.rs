@@ -147,7 +147,7 @@ fn read_back(schedule: &Schedule, rank: usize, stages: usize) -> Vec<Act> {
     acts
 }
 
-/// Compares every schedule of few ranks, and a sample of those of more.
+/// Compares every schedule of few ranks, and a sample of the schedules of more ranks.
 #[test]
 fn messages_are_those_of_the_pseudocode() {
     let mut compared = 0;

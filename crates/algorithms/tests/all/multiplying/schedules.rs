@@ -18,7 +18,7 @@ fn proves(stages: &Stages) -> Proof {
     proof
 }
 
-/// All 40,275 schedules of 2 to 64 ranks; outside of the long run, a fifth of them.
+/// Proves all 40,275 schedules of 2 to 64 ranks; outside the long run, a fifth of them.
 #[test]
 fn every_schedule_up_to_64_ranks_proves() {
     let mut listed = 0;
@@ -60,7 +60,7 @@ fn every_schedule_up_to_20_ranks_computes() {
     }
 }
 
-/// Schedules that claim to keep the order do, and others are refused with the reason.
+/// Schedules that claim to keep the order keep it, and other schedules are refused with the reason.
 #[test]
 fn order_is_kept_or_refused() {
     for ranks in 2..=16 {

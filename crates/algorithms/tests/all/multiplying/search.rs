@@ -12,7 +12,7 @@ fn cost(text: &str, ranks: u32) -> f64 {
     RATIO_4.total_ns(&Stages::parse(text, ranks).unwrap())
 }
 
-/// Optimal costs at ratio 4, from an enumeration by another program.
+/// Compares costs with the optimal costs at ratio 4 that another program enumerated.
 #[test]
 fn optimal_costs_at_ratio_4() {
     let known = [
@@ -116,7 +116,7 @@ fn the_best_fan_out_is_the_minimum_of_eq_4() {
     assert!(best_fan_out(-1.0).is_nan() && best_fan_out(f64::NAN).is_nan());
 }
 
-/// A simulator may prefer one order; this one avoids a large last stage.
+/// The caller's times choose the order; here they penalize a large last stage.
 #[test]
 fn orders_are_chosen_by_whoever_can_time_them() {
     let stages = Stages::parse("a5,a3,a2", 30).unwrap();

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use unisono_algorithms::ranks::board_trees::board_trees;
 
-/// A way out of or into a rank: the axis of the link or the port, and whether it stays on the board.
+/// Returns the axis of the connection between two ranks, and whether it is a link of a board.
 fn way(from: u32, to: u32, columns: u32) -> (bool, bool) {
     let [[row, column], [other_row, other_column]] = [from, to].map(|rank| [rank / columns, rank % columns]);
     let along = row == other_row;
@@ -12,7 +12,7 @@ fn way(from: u32, to: u32, columns: u32) -> (bool, bool) {
     (along, if along { column / 2 == other_column / 2 } else { row / 2 == other_row / 2 })
 }
 
-/// Each tree reaches all ranks in few messages; no two enter or leave a rank by the same link or port.
+/// Each tree reaches all ranks in few messages; no two trees enter or leave a rank by the same link or port.
 #[test]
 fn arc_disjoint_and_shallow_on_every_mesh_of_boards() {
     for rows in (6..=40).step_by(2) {

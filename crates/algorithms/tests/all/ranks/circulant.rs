@@ -23,8 +23,8 @@ fn the_table_of_17_ranks() {
     }
 }
 
-/// A rank receives q different blocks: its baseblock replaces the one that it lacks. It has or received before each
-/// block that it sends, and the receiver expects that block.
+/// A rank receives q different blocks: its baseblock replaces the block that it lacks. A rank has or received before
+/// each block that it sends, and the receiver expects that block.
 fn meets_the_conditions(ranks: u32) {
     let skips = Skips::new(ranks);
     let q = skips.rounds().cast_signed();
@@ -56,7 +56,8 @@ fn meets_the_conditions_for_each_number_of_ranks() {
     }
 }
 
-/// In n - 1 + q rounds every rank but the root receives each block once, and in the rounds of `full` each receives one.
+/// In n - 1 + q rounds every rank except the root receives each block once, and in each round of `full` it receives one
+/// block.
 #[test]
 fn each_block_comes_once() {
     for ranks in 2..=70 {

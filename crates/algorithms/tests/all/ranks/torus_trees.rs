@@ -2,8 +2,8 @@
 
 use unisono_algorithms::ranks::torus_trees::torus_trees;
 
-/// Returns the messages from the root to the farthest rank; checks that each tree reaches all ranks, and that no two
-/// use one arc.
+/// Returns the number of messages from the root to the farthest rank; checks that each tree reaches all ranks, and that
+/// no two trees use the same arc.
 fn depth(rows: u32, columns: u32) -> u32 {
     let trees = torus_trees(rows, columns).unwrap();
     let name = format!("{rows}x{columns}");

@@ -47,7 +47,7 @@ fn complete_graphs_hold_half_as_many_trees_as_vertices() {
 
 #[test]
 fn a_mesh_of_eight_holds_ten_trees_at_load_seven() {
-    // 10 edges, 7 of them a tree: no more than 10/7 trees a unit of load.
+    // There are 10 edges and a tree has 7, so at most 10/7 trees fit for each unit of load.
     let edges = grid(2, 4);
     for trees in 1..=10 {
         let packed = pack(8, &edges, &vec![1; trees]).unwrap();

@@ -1,7 +1,7 @@
-//! Bytes through one interface: the bytes that some rank must send, or receive, at the price of a byte.
+//! Bandwidth: the bytes that some rank must send, or receive, through its one interface, at the price of a byte.
 //!
-//! An allreduce needs P-1 transfers to combine each byte and P-1 to distribute it, so some rank sends at least 2(P-1)/P
-//! n of the 2(P-1) n bytes. Sources: Chan, Heimlich, Purkayastha, van de Geijn, "Collective communication: theory,
+//! An allreduce needs P-1 transfers to combine each byte and P-1 to distribute it, so of the 2(P-1) n bytes some rank
+//! sends at least 2(P-1)/P n. Sources: Chan, Heimlich, Purkayastha, van de Geijn, "Collective communication: theory,
 //! practice, and experience", 2007, section 2; Patarasuk, Yuan, "Bandwidth optimal all-reduce algorithms", 2009,
 //! Theorem 1.
 
@@ -15,7 +15,8 @@ pub struct Bandwidth;
 /// Returns the bytes that some rank must send, and that some rank must receive; `None` for a barrier.
 pub(crate) fn least_bytes(c: &Collective) -> Option<(u64, u64)> {
     let (others, n) = (u64::from(c.ranks - 1), u64::from(c.elements));
-    // The bytes that all ranks must send, in transfers of `n` elements, are spread over all ranks in whole elements.
+    // If all ranks send equal shares of the elements in `transfers` vectors, some rank sends at least this many whole
+    // elements.
     let share = |transfers: u64| (n * transfers).div_ceil(others + 1);
     let (sent, received) = match c.kind {
         Kind::Broadcast | Kind::Message => (n, n),
@@ -58,7 +59,7 @@ impl Bandwidth {
         // A byte costs at least the smaller of its prices in long messages and in single bytes.
         let (send_byte, receive_byte) = cheapest.ticks_per_byte();
         // The last message leaves after all other bytes. Its time is linear in its length, so the shortest or the
-        // longest last message is best. Its interface may be busy for longer than the message takes.
+        // longest last message is best. An interface may be busy for longer.
         let last = (whole(1) + (sent - 1) as f64 * send_byte).min(whole(sent));
         let ticks = last.max(whole(1) + (received - 1) as f64 * receive_byte);
         Some(sure_ns(ticks))

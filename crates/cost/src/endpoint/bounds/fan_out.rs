@@ -1,10 +1,9 @@
-//! The fewest rounds: one rank's share must reach all others, and each rank that has it can forward it.
+//! Fan-out: the data of one rank must reach all other ranks, and each rank that has the data can forward it.
 //!
-//! With N(t) ranks informed at time t, each sends one message after the other; T is the first t with N(t) >= P. If
-//! there are reductions, the share passes at least one. If one rank needs all shares, as in a reduce, the same holds
-//! backwards, with messages as far apart as a receiver accepts them. Sources: Bar-Noy, Kipnis, "Designing broadcasting
-//! algorithms in the postal model", 1992; Karp, Sahay, Santos, Schauser, "Optimal broadcast and summation in the LogP
-//! model", 1993.
+//! Each of the N(t) ranks that have the data at time t sends one message after the other; the bound is the first t with
+//! N(t) >= P. Data of a collective with reductions passes at least one. A reduce is a broadcast in reverse, with the
+//! interval at which a receiver accepts messages. Sources: Bar-Noy, Kipnis, "Designing broadcasting algorithms in the
+//! postal model", 1992; Karp, Sahay, Santos, Schauser, "Optimal broadcast and summation in the LogP model", 1993.
 
 use std::collections::BTreeMap;
 
@@ -48,7 +47,8 @@ impl FanOut {
         let ranks = u64::from(case.collective.ranks);
         let flight = send.flight + receive.cpu;
         let message = broadcast_ticks(2, issue, flight);
-        // Either one rank's share reaches all ranks, or one rank needs all shares, which is a broadcast backwards.
+        // Either one rank's data reaches all ranks, or one rank needs the data of all ranks, which is a broadcast in
+        // reverse.
         let out = if matches!(kind, Kind::Reduce | Kind::Gather | Kind::Message) {
             message
         } else {
@@ -65,8 +65,8 @@ impl FanOut {
     }
 }
 
-/// Returns the ticks until `ranks` are informed. A sender issues a message every `issue` ticks, and each message
-/// informs its receiver `flight` ticks after its issue began.
+/// Returns the ticks until `ranks` ranks have the data. A sender issues a message every `issue` ticks, and its receiver
+/// has the data `flight` ticks after the issue began.
 pub fn broadcast_ticks(ranks: u64, issue: u64, flight: u64) -> u64 {
     if ranks <= 1 {
         return 0;
@@ -74,7 +74,7 @@ pub fn broadcast_ticks(ranks: u64, issue: u64, flight: u64) -> u64 {
     if issue == 0 || flight == 0 {
         return flight;
     }
-    // The number of future arrivals by time. A sender's next message arrives one issue later.
+    // The number of future arrivals at each time. Each sender's next message arrives `issue` ticks after its last.
     let mut arrivals = BTreeMap::from([(flight, 1u64)]);
     let mut informed = 1u64;
     while let Some((now, count)) = arrivals.pop_first() {

@@ -1,4 +1,4 @@
-//! Lower bounds among ranks at the prices of a machine.
+//! Lower bounds on collectives among ranks, at the prices of a machine.
 
 pub(crate) mod bandwidth;
 pub(crate) mod fan_out;
@@ -13,10 +13,10 @@ pub use work::Work;
 use super::{LevelPrices, TICKS_PER_NS};
 use crate::{Bound, CostProblem};
 
-/// Sorted by file.
+/// The bounds, by file.
 pub(crate) const BOUNDS: &[&dyn Bound] = &[&bandwidth::Bandwidth, &fan_out::FanOut, &work::Work];
 
-/// A collective at the prices of a machine; if levels differ, bounds use the cheapest of each price.
+/// A collective at the prices of a machine; if its levels have different prices, bounds use the least of each price.
 pub struct EndpointCase<'a> {
     pub collective: Collective,
     pub prices: &'a LevelPrices,
@@ -28,14 +28,14 @@ impl<'a> EndpointCase<'a> {
         Some(Self { collective: problem.collective, prices: problem.on()? })
     }
 
-    /// Returns the bytes of the vector or block that the collective counts.
+    /// Returns the bytes of `elements`: of the vector, or of one block.
     fn bytes(&self) -> f64 {
         (u64::from(self.collective.elements) * self.collective.element_bytes()) as f64
     }
 }
 
-/// Returns the nanoseconds of ticks. Fractions are reduced by the rounding error, so that the result is never above an
-/// exact price.
+/// Converts ticks to nanoseconds. Fractional ticks are reduced by a possible rounding error, so that a bound never
+/// exceeds an exact time.
 fn sure_ns(ticks: f64) -> f64 {
     (if ticks.fract() == 0.0 { ticks } else { ticks * (1.0 - 1e-12) }) / TICKS_PER_NS
 }

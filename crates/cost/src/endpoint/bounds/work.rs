@@ -1,4 +1,4 @@
-//! Reduction work: P-1 operands of every element must be combined, on P ranks at once at best.
+//! Work: each element takes P-1 reductions of one operand, and at best the P ranks share them evenly.
 //!
 //! Source: Chan, Heimlich, Purkayastha, van de Geijn, 2007, section 2.
 
@@ -33,7 +33,7 @@ impl Work {
         let bytes = match case.collective.kind {
             Kind::Reduce | Kind::Allreduce => n * (ranks - 1.0) / ranks,
             Kind::ReduceScatter => n * (ranks - 1.0),
-            // The last rank alone needs as many operands as a reduce.
+            // The result of the last rank alone takes as many reductions as a reduce.
             Kind::Scan => n * (ranks - 1.0) / ranks,
             _ => return None,
         };

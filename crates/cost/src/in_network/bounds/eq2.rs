@@ -1,4 +1,4 @@
-//! Eq. 2: beta m with beta = max(2 s / BW_link, 2 s / BW_mem).
+//! Eq. 2 of the paper: beta m for m elements of s bits, with beta = max(2 s / BW_link, 2 s / BW_mem).
 
 use unisono_collective::Kind;
 

@@ -1,5 +1,5 @@
-//! Every core that contributes reads its vector, and every core that receives a result writes one: the memory's term of
-//! Eq. 2.
+//! Memory: every core that contributes reads a vector, and every core that receives a result writes one: the term of
+//! Eq. 2 for the memory.
 
 use unisono_collective::Kind;
 

@@ -16,7 +16,7 @@ pub use path::Path;
 
 use crate::{Bound, CostProblem};
 
-/// Sorted by file.
+/// The bounds, by file.
 pub(crate) const BOUNDS: &[&dyn Bound] = &[&eq2::Eq2, &memory::Memory, &path::Path];
 
 pub struct InNetworkCase<'a> {

@@ -1,4 +1,4 @@
-//! The shortest path: one rank's contribution must reach the rank that is farthest from it.
+//! Path: one rank's contribution must reach the rank that is farthest from it, over the shortest path.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
@@ -38,7 +38,7 @@ impl Path {
         if case.collective.is_local() {
             return None;
         }
-        // A scan chooses the places of its ranks, so no distance is known.
+        // A scan chooses the cores of its ranks, so no distance is known.
         let picoseconds =
             if case.collective.kind == Kind::Scan { 0 } else { farthest(case, case.cores[from as usize]) };
         Some(picoseconds as f64 / 1000.0)

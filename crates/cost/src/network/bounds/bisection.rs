@@ -1,8 +1,7 @@
 //! Bisection: half of an alltoall's blocks cross a cut into halves, in each direction.
 //!
-//! From a part of h of P accelerators, h (P - h) blocks leave over the links at its border. The cut is the one that the
-//! family of the network states, which need not be the least. Source: "HammingMesh", section 3.1 (relative bisection
-//! bandwidth).
+//! From a set of h of P accelerators, h (P - h) blocks leave over the links at its border. The topology states the cut,
+//! which need not be the least. Source: "HammingMesh", section 3.1 (relative bisection bandwidth).
 
 use unisono_collective::Kind;
 use unisono_machine::network::cut::Cut;

@@ -1,10 +1,10 @@
-//! Cut: every block on one side of a cut crosses its links at least once.
+//! Cut: every block on one side of a cut crosses the cut at least once.
 //!
-//! An allgather of blocks of n bytes takes (blocks inside) n / (rate of the links that leave), for the cut with the
-//! largest ratio; a reduce-scatter the same with reversed links. A broadcast or a reduce of S bytes takes S over the
-//! smallest cut between the root and another rank. In an allreduce S bytes cross any cut between two ranks, in each
-//! direction. The ratio is exact for few ranks ([`unisono_synthesis::cut`]). Source: Edmonds, 1973; ForestColl, Zhao et
-//! al., arXiv 2402.06787.
+//! An allgather of blocks of n bytes takes n times the blocks on one side, divided by the rate of the links that leave
+//! it, for the cut with the largest ratio; a reduce-scatter the same with reversed links. A broadcast or a reduce takes
+//! S bytes divided by the rate of the smallest cut between the root and another rank. In an allreduce S bytes cross any
+//! cut between two ranks, in each direction. The ratio is exact for few ranks ([`unisono_synthesis::cut`]). Source:
+//! Edmonds, 1973; ForestColl, Zhao et al., arXiv 2402.06787.
 
 use unisono_collective::{Collective, Kind};
 use unisono_synthesis::Roots;
@@ -32,12 +32,12 @@ impl Bound for Cut {
     }
 }
 
-/// Returns the ranks whose blocks must reach all others, or arrive from all others; `None` if the bound does not apply.
+/// Returns the ranks whose blocks must reach all other ranks, or come from them; `None` if the bound does not apply.
 pub fn cut_roots(collective: &Collective) -> Option<Roots> {
     match collective.kind {
         Kind::Allgather | Kind::ReduceScatter => Some(Roots::All),
         Kind::Broadcast | Kind::Reduce => Some(Roots::One(collective.root)),
-        // The contribution of rank 0 must cross a cut between it and any rank.
+        // The contribution of rank 0 must cross every cut between rank 0 and another rank.
         Kind::Allreduce => Some(Roots::One(0)),
         _ => None,
     }

@@ -1,8 +1,9 @@
 //! Flow: the least time in which the links can carry the blocks of an all-to-all, along any paths.
 //!
-//! With a price p for every link, blocks of n bytes take at least n (sum over pairs of ranks of their distance at these
-//! prices) / (sum over links of p x rate). The prices come from the dual program of the maximum concurrent flow, so the
-//! bound is its least time, or near it if the links of a large network differ ([`unisono_synthesis::ConcurrentFlow`]).
+//! With a price p for every link, blocks of n bytes take at least n (sum of the distances at these prices of all pairs
+//! of ranks) / (sum of p x rate of all links). The prices solve the dual program of the maximum concurrent flow, so the
+//! bound is the time of that flow, or near it if the links of a large network differ
+//! ([`unisono_synthesis::ConcurrentFlow`]).
 //! Source: Shahrokhi and Matula, "The maximum concurrent flow problem", JACM 1990.
 
 use unisono_collective::Kind;

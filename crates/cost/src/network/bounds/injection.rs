@@ -1,12 +1,12 @@
-//! Injection: the bytes that some accelerator must send, or receive, over all of its links.
+//! Injection: the bytes that some accelerator must send, or receive, at the rate of all its links together.
 //!
 //! An allreduce of S over k links of price beta: 2 S beta / k x (P-1)/P. Sources: "HammingMesh", section 4; the least
 //! bytes of each collective as in the bound `bandwidth` among endpoints (Patarasuk, Yuan, 2009, Theorem 1).
 //!
-//! If the accelerators of the ranks have different rates, each rank has a bound of its own: the bytes that it must
-//! send, or receive, in any schedule, at its own rate. In an allreduce each rank sends and receives at least its vector
-//! once, and all ranks together send 2(P-1) S over the sum of their rates. On networks whose switches copy or reduce,
-//! only the bound of each rank holds for an allreduce.
+//! If the ranks' accelerators have different rates, each rank has its own bound: the bytes that it must send, or
+//! receive, in any schedule, at its rate. In an allreduce each rank sends and receives at least its vector once, and
+//! all ranks together send 2(P-1) S bytes at the sum of their rates. On networks whose switches copy or reduce, only
+//! the bound of each rank holds for an allreduce.
 
 use unisono_collective::{Collective, Kind};
 
@@ -60,7 +60,7 @@ impl Injection {
     }
 }
 
-/// Returns the bytes that a rank must at least send, or receive, whichever is more.
+/// Returns the larger of the least bytes that a rank must send and the least that it must receive.
 fn own_bytes(c: &Collective, rank: u32) -> u64 {
     let (others, n) = (u64::from(c.ranks - 1), u64::from(c.elements));
     let elements = match c.kind {

@@ -1,11 +1,11 @@
 //! Latency: the data of a rank must reach the rank that is farthest from it, over at least as many links as the
-//! shortest way. Each link adds its output, link and input latency. If latencies differ, the shortest way is that of
-//! the least latency. In a collective with a root, data goes from the root or to it. In all others any rank has data
-//! for all others (in a scan for those after it), and the largest distance counts.
+//! shortest way. Each link adds its output, link and input latency. If latencies differ, the shortest way is the way of
+//! the least latency. With a root, data goes from or to the root. In other collectives every rank has data for all
+//! others (in a scan for those after it), and the largest distance counts.
 //!
-//! If there are few ranks, the search starts from each of them. Among many, each search starts from the rank that was
-//! farthest in the one before, so that the distance is at least that of rank 0. If all accelerators see the same
-//! network, the first search finds the largest distance.
+//! On small networks, a search starts from each rank. On others, the first search starts from rank 0, and each further
+//! search from the farthest rank of the search before, so the result is at least the largest distance from rank 0. If
+//! all accelerators see the same network, the first search finds the largest distance.
 //!
 //! Source: the diameter bound of "HammingMesh", section 3, for the ranks in use.
 
@@ -55,7 +55,7 @@ impl Latency {
 
 /// The largest product of ranks and links for which all distances are found.
 const MOST_STEPS: usize = 1 << 20;
-/// The number of searches on larger networks.
+/// The most searches on larger networks.
 const SEARCHES: usize = 4;
 
 /// Returns the largest distance from any searched rank to any rank that receives its data.
@@ -80,7 +80,7 @@ fn far(distances: &[f64], places: &[u32]) -> (f64, usize) {
     of.fold((0.0, 0), |most, (at, ns)| if ns > most.0 { (ns, at) } else { most })
 }
 
-/// Returns the nanoseconds from a node to every other.
+/// Returns the latency in ns of the links from a node to each node.
 pub(super) fn distances(model: &NetworkModel, first: u32) -> Vec<f64> {
     match model.speeds().same_ns() {
         Some(alpha) => links_from(model.plane(), first).into_iter().map(|links| f64::from(links) * alpha).collect(),
@@ -107,12 +107,12 @@ fn links_from(plane: &Plane, first: u32) -> Vec<u32> {
     links
 }
 
-/// Returns the least latency from a node to every other (Dijkstra, 1959).
+/// Returns the least latency in ns from a node to each node (Dijkstra, 1959).
 fn latencies_from(model: &NetworkModel, first: u32) -> Vec<f64> {
     let plane = model.plane();
     let mut least = vec![f64::INFINITY; plane.nodes() as usize];
     least[first as usize] = 0.0;
-    // Costs are not negative, so the order of their bits is their order.
+    // Non-negative floating-point numbers have the same order as their bits, which the heap compares.
     let mut open = BinaryHeap::from([Reverse((0_u64, first))]);
     while let Some(Reverse((bits, at))) = open.pop() {
         poll();

@@ -26,7 +26,7 @@ use unisono_synthesis::Fabric;
 use super::{NetworkModel, NetworkPart};
 use crate::{Bound, CostProblem};
 
-/// Sorted by file.
+/// The bounds, by file.
 pub(crate) const BOUNDS: &[&dyn Bound] = &[
     &bisection::Bisection,
     &board_edges::BoardEdges,
@@ -55,7 +55,7 @@ impl<'a> NetworkCase<'a> {
         Some(Self { collective: problem.collective, network, topology: &**topology, model, fabric })
     }
 
-    /// Returns the bytes that each rank can send in a nanosecond on all links of all planes.
+    /// Returns the bytes per nanosecond that each rank can send on all links of all planes together.
     fn rank_injections(&self) -> Vec<f64> {
         let (network, model) = (self.network, self.model);
         let links = |place: &u32| model.speeds().injection(model.plane(), *place);

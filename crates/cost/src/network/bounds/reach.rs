@@ -1,10 +1,11 @@
-//! Reach: the bytes that leave the root last still have to travel.
+//! Reach: the last bytes that leave the root must still travel to a rank.
 //!
-//! The root of a broadcast of S bytes needs S over the rate of its links to send each byte once, and the last of these
-//! bytes must reach the farthest rank. A scatter may send to the farthest ranks first: of blocks of n bytes, k go to
-//! the k farthest ranks, and none of these is nearer than the k-th. So the time is the largest sum of k n over the rate
-//! and the latency to the k-th rank. A reduce and a gather are the same in reverse: data from a rank does not arrive
-//! before its latency, and occupies the root's links. The bound holds also if switches copy or reduce.
+//! The root of a broadcast of S bytes sends each byte once, in S divided by the rate of its links, and the last byte
+//! must reach the farthest rank. A scatter of blocks of n bytes may send to the farthest ranks first: the last of the k
+//! blocks for the k farthest ranks travels at least to the k-th farthest. So the time is the largest sum of k n divided
+//! by the rate and the latency to the k-th farthest rank. A reduce and a gather are the same in reverse: data from a
+//! rank does not arrive before its latency, and occupies the root's links. The bound holds also if switches copy or
+//! reduce.
 //!
 //! Source: the sum of both terms for a broadcast, Bar-Noy, Kipnis, "Designing broadcasting algorithms in the postal
 //! model", 1994, for ranks with equal latencies.

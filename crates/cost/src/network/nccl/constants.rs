@@ -8,7 +8,7 @@ use unisono_machine::network::{Architecture, Cpu};
 
 use super::{Algorithm, Protocol};
 
-/// The version whose constants these are, for reports.
+/// The version of NCCL that has these constants, for reports.
 pub const VERSION: &str = "NVIDIA/nccl 5067397c (June 2026)";
 
 /// The generations of NVIDIA's GPUs, in the order of the rows of the tables.
@@ -21,7 +21,7 @@ pub enum Generation {
 }
 
 impl Generation {
-    /// Returns the generation of an architecture; `None` for another maker's.
+    /// Returns the generation of an architecture; `None` for GPUs of other makers.
     pub fn of(architecture: Architecture) -> Option<Self> {
         match architecture {
             Architecture::Volta => Some(Self::Volta),
@@ -41,7 +41,7 @@ pub enum Medium {
     Net,
 }
 
-/// Returns the time from the call to the first step.
+/// Returns the microseconds from the call to the first step.
 pub fn base_us(algorithm: Algorithm, protocol: Protocol) -> f64 {
     let by_protocol = match algorithm {
         Algorithm::Tree => [6.8, 14.0, 8.4],
@@ -52,7 +52,7 @@ pub fn base_us(algorithm: Algorithm, protocol: Protocol) -> f64 {
     by_protocol[protocol as usize]
 }
 
-/// Returns the time of one step.
+/// Returns the microseconds of one step.
 pub fn hop_us(medium: Medium, algorithm: Algorithm, protocol: Protocol) -> f64 {
     use Algorithm::{CollnetChain, CollnetDirect, Nvls, NvlsTree, Pat, Ring, Tree};
     let by_protocol = match (medium, algorithm) {
@@ -76,15 +76,15 @@ pub fn hop_us(medium: Medium, algorithm: Algorithm, protocol: Protocol) -> f64 {
     by_protocol[protocol as usize]
 }
 
-/// The latency of a message over the network for which the times of steps between boxes hold. Assumed: that of
+/// The latency, in microseconds, of the network for which NCCL's times of steps between boxes hold. Assumed: that of
 /// InfiniBand, as TE-CCL states it (github.com/microsoft/TE-CCL, teccl/topologies/dgx2.py).
 pub const NETWORK_US: f64 = 2.6;
 
-/// The time in which a process starts the kernel of one GPU: calls of a DGX A100 from one process for 2 to 8 GPUs take
-/// 4.2 us for each of the GPUs (github.com/NVIDIA/nccl-tests/issues/123).
+/// The microseconds in which a process starts the kernel of one GPU: on a DGX A100, calls of one process for 2 to 8
+/// GPUs take 4.2 us for each GPU (github.com/NVIDIA/nccl-tests/issues/123).
 pub const KERNEL_US: f64 = 4.2;
 
-/// Returns the time to post one message to a network interface.
+/// Returns the microseconds in which a CPU posts one message to a network interface.
 pub fn post_us(cpu: Cpu) -> f64 {
     match cpu {
         Cpu::Amd => 2.0,
@@ -92,14 +92,14 @@ pub fn post_us(cpu: Cpu) -> f64 {
     }
 }
 
-/// Returns the most bus bandwidth of LL. On several boxes the row depends on the maker of the CPU.
+/// Returns the largest bus bandwidth of LL in GB/s. On several boxes it depends on the maker of the CPU.
 pub fn most_ll(architecture: Generation, cpu: Cpu, boxes: u32) -> f64 {
     const ROWS: [[f64; 3]; 4] = [[39.0, 39.0, 20.4], [87.7, 22.5, 19.0], [141.0, 45.0, 35.0], [282.0, 90.0, 70.0]];
     let row = if boxes == 1 { architecture as usize } else { usize::from(cpu == Cpu::Amd) };
     ROWS[row][column(boxes)]
 }
 
-/// Returns the most bus bandwidth of one channel, if the model limits it.
+/// Returns the largest bus bandwidth of one channel in GB/s, if the model limits it.
 pub fn most_a_channel(algorithm: Algorithm, protocol: Protocol, architecture: Generation, boxes: u32) -> Option<f64> {
     let rows = match (algorithm, protocol) {
         (Algorithm::Ring, Protocol::Ll128) => [[20.0; 3], [20.0; 3], [36.7; 3], [40.0; 3]],
@@ -111,12 +111,11 @@ pub fn most_a_channel(algorithm: Algorithm, protocol: Protocol, architecture: Ge
     Some(rows[architecture as usize][column(boxes)])
 }
 
-/// The limits of trees before that of LL128.
+/// The limits of a channel of a tree in GB/s, by generation and [`column`]; LL128 has a further limit.
 pub const TREE: [[f64; 3]; 4] = [[26.5, 18.5, 10.0], [24.0, 23.6, 17.8], [38.7, 41.4, 36.0], [70.0, 42.8, 24.0]];
 
-/// Returns the rate at which one block passes on what arrives with flags, without waiting for a whole message; `None`
-/// for protocol Simple, whose steps contain this time. LL has half the data of LL128 on the wire, where 15 of 16 bytes
-/// are data.
+/// Returns the GB/s at which a thread block forwards data with flags as it arrives; `None` for protocol Simple, whose
+/// steps include this. LL has half the data of LL128 on the wire, where 15 of 16 bytes are data.
 pub fn passing(protocol: Protocol, architecture: Generation, boxes: u32) -> Option<f64> {
     let ll128 = most_a_channel(Algorithm::Tree, Protocol::Ll128, architecture, boxes);
     match protocol {
@@ -126,7 +125,7 @@ pub fn passing(protocol: Protocol, architecture: Generation, boxes: u32) -> Opti
     }
 }
 
-/// Returns the column of one, two and more boxes.
+/// Returns the column of the tables for one, two, or more boxes.
 pub fn column(boxes: u32) -> usize {
     match boxes {
         0..=1 => 0,
@@ -135,7 +134,7 @@ pub fn column(boxes: u32) -> usize {
     }
 }
 
-/// Returns the fraction of a GPU's NVLinks that NVLS reaches.
+/// Returns the fraction of the rate of a GPU's NVLinks that NVLS reaches.
 pub fn nvls_efficiency(architecture: Generation) -> f64 {
     match architecture {
         Generation::Volta | Generation::Ampere => 0.0,
@@ -144,7 +143,7 @@ pub fn nvls_efficiency(architecture: Generation) -> f64 {
     }
 }
 
-/// Returns the factor on the bandwidth of a tree allreduce of `bytes`.
+/// Returns the factor on the bandwidth of a tree allreduce of `bytes` bytes.
 pub fn tree_correction(protocol: Protocol, bytes: u64) -> f64 {
     const ROWS: [[f64; 24]; 3] = [
         [
@@ -166,7 +165,7 @@ pub fn tree_correction(protocol: Protocol, bytes: u64) -> f64 {
     }
 }
 
-/// Returns the speeds of a channel that the search tries, fastest first.
+/// Returns the rates of a channel, in GB/s, that the search tries, fastest first.
 pub fn ladder(architecture: Generation, across_boxes: bool) -> &'static [f64] {
     match (architecture, across_boxes) {
         (Generation::Volta | Generation::Ampere, false) => {
@@ -187,7 +186,7 @@ pub fn ladder(architecture: Generation, across_boxes: bool) -> &'static [f64] {
     }
 }
 
-/// Returns the rate of one NVLink that NCCL assumes, and that of the data sheet.
+/// Returns the GB/s of one NVLink that NCCL assumes, and those of the data sheet.
 pub fn nvlink(architecture: Generation) -> [f64; 2] {
     match architecture {
         Generation::Volta | Generation::Ampere => [20.0, 25.0],

@@ -1,6 +1,6 @@
 //! The facts of a machine that NCCL's search reads: the links of a GPU, and the network interfaces of a box.
 //!
-//! Rates are those that NCCL assumes for a link, not those of the machine file, because NCCL decides by them.
+//! NVLinks have the rates that NCCL assumes, not those of the machine file, because NCCL's choice depends on its own.
 
 use unisono_base::narrow;
 use unisono_machine::network::{Cpu, Network, Topology};
@@ -8,31 +8,31 @@ use unisono_machine::network::{Cpu, Network, Topology};
 use super::constants::{self, Generation, nvlink};
 use crate::network::gpu_boxes::GpuBoxes;
 
-/// The part of a machine that a job uses, from NCCL's view.
+/// The facts that NCCL reads about the GPUs and boxes of a job.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Facts {
     pub architecture: Generation,
     pub cpu: Cpu,
     pub boxes: u32,
-    /// GPUs of one box.
+    /// The number of GPUs of the job in one box.
     pub gpus: u32,
-    /// GB/s of all NVLinks of the GPU with the fewest; 0 if PCIe joins it or all GPUs to the others.
+    /// GB/s of all NVLinks of one GPU, the least of all GPUs; 0 if some GPU has only PCIe.
     pub nvlink: f64,
     /// True if NVSwitches join the GPUs.
     pub has_nvswitch: bool,
-    /// True if all GPUs have as many NVLinks, which sums in NVSwitches need.
+    /// True if all GPUs have equally many NVLinks, which sums in NVSwitches require.
     pub has_equal_nvlinks: bool,
-    /// GB/s between each two GPUs that NVLinks join directly, row by row.
+    /// GB/s of the direct NVLinks between each two GPUs, as a matrix row by row.
     pub pairs: Vec<f64>,
-    /// GB/s between a GPU and PCIe, and of a ring of the GPUs over PCIe and CPUs.
+    /// GB/s between a GPU and PCIe; `pcie_ring` is that of a ring of the GPUs over PCIe and CPUs.
     pub pcie: f64,
     pub pcie_ring: f64,
-    /// Network interfaces of one box, and GB/s of each.
+    /// The number of network interfaces of one box; `nic` is the GB/s of each.
     pub nics: u32,
     pub nic: f64,
-    /// Microseconds that a message between boxes takes more than NCCL assumes; NCCL does not know them.
+    /// Microseconds by which a message between boxes takes longer than NCCL assumes. NCCL's own choice ignores them.
     pub late_us: f64,
-    /// The GPUs of one process.
+    /// The number of GPUs of one process.
     pub process_gpus: u32,
     /// True if the switches between boxes reduce (CollNet).
     pub network_reduces: bool,
@@ -40,13 +40,13 @@ pub struct Facts {
 
 /// GB/s of PCIe of the fourth generation with 16 lanes, for machines without a PCIe cable.
 const ASSUMED_PCIE: f64 = 24.0;
-/// The share of PCIe that messages between GPUs reach through an Intel CPU, which cuts them into packets of 64 bytes
-/// (`INTEL_P2P_OVERHEAD` of src/graph/topo.h).
+/// The fraction of the rate of PCIe that messages between GPUs reach through an Intel CPU, which cuts them into packets
+/// of 64 bytes (`INTEL_P2P_OVERHEAD` of src/graph/topo.h).
 const INTEL_SHARE: f64 = 5.0 / 6.0;
 
 impl Facts {
     /// # Errors
-    /// Those of [`GpuBoxes::new`]; the GPUs are of another maker than NVIDIA.
+    /// Returns an error if [`GpuBoxes::new`] does, or if the GPUs are not NVIDIA's.
     pub fn new(
         network: &Network,
         topology: &dyn Topology,
@@ -68,8 +68,8 @@ impl Facts {
             most if most > 0.0 => (most / nominal).round().max(1.0) as u32,
             _ => 0,
         });
-        // The machine file may have measured or nominal rates. NCCL's rate is a number of links times its own rate of
-        // one link.
+        // The machine file may have measured or nominal rates. NCCL counts links and multiplies by its own rate of a
+        // link.
         let scale = if links.most > 0.0 { f64::from(all) * rate / links.most } else { 0.0 };
         let pcie = if links.pcie > 0.0 { links.pcie } else { ASSUMED_PCIE };
         let own = if gpu.cpu == Cpu::Intel { INTEL_SHARE * pcie } else { pcie };
@@ -92,7 +92,8 @@ impl Facts {
         })
     }
 
-    /// Returns the facts with the ways over PCIe of a machine with measured rates, which are those that NCCL counts.
+    /// Returns the facts with the rates over PCIe of `measured`, a machine with measured rates, because NCCL assumes
+    /// measured rates of PCIe.
     #[must_use]
     pub fn with_pcie_of(self, measured: &Self) -> Self {
         let nic = if self.nics > 0 { self.nic.min(measured.pcie) } else { self.nic };

@@ -6,10 +6,10 @@
 //!
 //! [`Facts`] are read from a machine, [`Graphs`] are the channels that the search finds, [`times`] has the formulas and
 //! [`constants`] the numbers. [`Time::seconds`] is the prediction: the cost, corrected by [`steps`] for the channels
-//! that a call opens, or the prices that `unisono calibrate --from` fitted to logs.
+//! that a call opens, or a time by the prices that `unisono calibrate --from` fitted to logs.
 //!
-//! Source: NVIDIA/nccl 5067397c, `src/graph/tuning.cc`, `search.cc` and `topo.cc`, `src/enqueue.cc`. Bytes are those of
-//! NCCL: of the vector, and of all ranks for an allgather and a reduce-scatter.
+//! Source: NVIDIA/nccl 5067397c, `src/graph/tuning.cc`, `search.cc` and `topo.cc`, `src/enqueue.cc`. Bytes count as in
+//! NCCL: those of the vector, or of the blocks of all ranks for an allgather and a reduce-scatter.
 
 pub mod constants;
 mod facts;
@@ -44,7 +44,7 @@ impl Algorithm {
     pub const ALL: [Self; 7] =
         [Self::Tree, Self::Ring, Self::CollnetDirect, Self::CollnetChain, Self::Nvls, Self::NvlsTree, Self::Pat];
 
-    /// Returns the name in files of the example tuner.
+    /// Returns the name in the files of NCCL's example tuner.
     pub fn name(self) -> &'static str {
         match self {
             Self::Tree => "tree",
@@ -77,7 +77,7 @@ impl Protocol {
     }
 }
 
-/// A collective as NCCL distinguishes them.
+/// The properties of a call on which NCCL's choice depends, besides its bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Call {
     pub kind: Kind,
@@ -86,7 +86,8 @@ pub struct Call {
 }
 
 impl Call {
-    /// Returns whether NVSwitches reduce it (`ncclNvlsSupported`); for an allgather, whether they copy it.
+    /// Returns whether NVSwitches can reduce this datatype with this operator (`ncclNvlsSupported`); true for an
+    /// allgather, which they copy.
     fn has_nvls(self) -> bool {
         let has_least = !matches!(self.dtype, Dtype::F32 | Dtype::F64);
         match self.operator {
@@ -103,10 +104,11 @@ impl Call {
 pub struct Time {
     pub algorithm: Algorithm,
     pub protocol: Protocol,
-    /// The channels of the graph, and GB/s of one; NCCL starts up to twice as many thread blocks.
+    /// The number of channels of the graph; `channel` is the GB/s of one. NCCL starts up to twice as many thread
+    /// blocks.
     pub channels: u32,
     pub channel: f64,
-    /// NCCL's own values: microseconds, and GB/s of the bytes.
+    /// NCCL's own latency, and in `bandwidth` the rate of the call's bytes in GB/s.
     pub latency_us: f64,
     pub bandwidth: f64,
     /// NCCL's own estimate, by which it chooses.
@@ -115,7 +117,7 @@ pub struct Time {
     pub seconds: f64,
     /// True if the prediction uses prices fitted to measurements.
     pub is_fitted: bool,
-    /// The work for which prices are fitted, and NCCL's own prices for it.
+    /// The amounts of work that fitted prices multiply; `prices` are NCCL's own prices for them.
     pub steps: Steps,
     pub prices: Prices,
 }
@@ -125,7 +127,7 @@ pub struct Prices {
     pub start_us: f64,
     pub hop_us: f64,
     pub network_hop_us: f64,
-    /// The price of a byte that a block sends or works on.
+    /// The price of a byte that a thread block sends or works on.
     pub ns_per_byte: f64,
 }
 
@@ -138,7 +140,7 @@ pub struct Nccl {
 
 impl Nccl {
     /// # Errors
-    /// There is one rank.
+    /// Returns an error if there is only one rank.
     pub fn new(facts: Facts, fitted: Option<NcclTimes>) -> Result<Self, String> {
         if facts.ranks() < 2 {
             return Err("NCCL runs no algorithm on one rank; choose at least 2".to_owned());
@@ -147,10 +149,10 @@ impl Nccl {
         Ok(Self { facts, graphs, fitted })
     }
 
-    /// Returns every algorithm and protocol that NCCL enables for a call over `bytes`, least cost first.
+    /// Returns every algorithm and protocol that NCCL enables for a call of `bytes` bytes, least cost first.
     ///
     /// # Errors
-    /// NCCL has no algorithms for the collective.
+    /// Returns an error if NCCL has no algorithms for the collective.
     pub fn times(&self, call: Call, bytes: u64) -> Result<Vec<Time>, String> {
         if !matches!(
             call.kind,
@@ -173,8 +175,8 @@ impl Nccl {
         Ok(found)
     }
 
-    /// Returns the time in which a process starts the kernels of its GPUs. Calls follow each other, so it limits their
-    /// rate; the start of one kernel is in the latency of a call.
+    /// Returns the microseconds in which a process with several GPUs starts their kernels, which limits the rate of
+    /// calls; 0 for one GPU, whose start is in the latency.
     fn kernels_us(&self) -> f64 {
         if self.facts.process_gpus > 1 { f64::from(self.facts.process_gpus) * constants::KERNEL_US } else { 0.0 }
     }

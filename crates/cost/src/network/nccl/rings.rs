@@ -1,17 +1,17 @@
-//! Rings of GPUs over direct NVLinks: the number of channels of one speed that fit.
+//! Rings of GPUs over direct NVLinks: the number of channels of one speed that the links can carry.
 //!
-//! NCCL searches Hamiltonian cycles in the graph of the links. Each cycle takes the speed of a channel from every link
-//! on it. NCCL first repeats one cycle (same channels), then combines different ones. The search here is exact up to 8
-//! GPUs within its limit of steps; with more GPUs the first cycles in lexicographic order are tried.
+//! NCCL searches Hamiltonian cycles in the graph of the links. Each cycle uses the speed of one channel on each of its
+//! links. NCCL first repeats one cycle (same channels), then combines different cycles. The search here is exact up to
+//! 8 GPUs within its limit of steps; with more GPUs the first cycles in lexicographic order are tried.
 
 /// The most cycles that the search combines.
 const MOST_CYCLES: usize = 5040;
-/// The limit of steps, for the search for cycles and for the search for a combination.
+/// The most steps of the search for cycles, and of each search for a combination.
 const MOST_STEPS: u32 = 200_000;
 /// The tolerance in comparisons of rates, which are sums of floating-point numbers.
 const SLACK: f64 = 1e-6;
 
-/// The most channels of one speed, and whether all of them are one ring.
+/// The most channels of one speed; `same` is true if all channels use one ring.
 pub struct Packing {
     pub channels: u32,
     pub same: bool,
@@ -25,7 +25,7 @@ pub struct Rings {
 }
 
 impl Rings {
-    /// Finds the cycles; `pairs` are the capacities between each two of `count` nodes, row by row.
+    /// Finds the cycles; `pairs` are the capacities in GB/s between each two of `count` nodes, row by row.
     pub fn new(count: usize, pairs: &[f64]) -> Self {
         let mut found = Self { count, pairs: pairs.to_vec(), cycles: Vec::new() };
         let (mut path, mut left) = (vec![0], MOST_STEPS);
@@ -60,7 +60,7 @@ impl Rings {
         }
     }
 
-    /// Returns the most channels of a speed, up to `most`.
+    /// Returns the most channels of `speed` GB/s that fit, up to `most`.
     pub fn pack(&self, speed: f64, most: u32) -> Packing {
         let fits = |capacity: f64| ((capacity + SLACK) / speed).floor();
         let links: Vec<Vec<usize>> = self.cycles.iter().map(|cycle| self.links(cycle)).collect();
@@ -81,7 +81,8 @@ impl Rings {
     }
 }
 
-/// Tries cycles from `first` on, each as often as it fits, and stores the most channels found.
+/// Tries all combinations of the cycles from index `first` on, each as often as it fits, and stores the most channels
+/// found.
 fn combine(
     links: &[Vec<usize>],
     first: usize,
@@ -99,7 +100,7 @@ fn combine(
         *left -= 1;
         if links[at].iter().all(|&link| room[link] > 0) {
             links[at].iter().for_each(|&link| room[link] -= 1);
-            // Different cycles first, because they spread the load.
+            // Combinations of different cycles come first, because they distribute the load.
             combine(links, at + 1, taken + 1, room, bound, best, left);
             combine(links, at, taken + 1, room, bound, best, left);
             links[at].iter().for_each(|&link| room[link] += 1);

@@ -1,12 +1,12 @@
 //! The graphs of NCCL: the number of channels and their rates, as its search finds them.
 //!
-//! A channel takes one speed of a ladder on every link that it passes. The search keeps the speed with the largest
-//! product of speed and channels, and stops when the next speed is below half of the best one. Then channels of at
+//! A channel uses one speed of a list on every link that it crosses. The search chooses the speed with the largest
+//! product of speed and channels, and stops when the next speed is below half of the best speed. Then channels of at
 //! least 25 GB/s are split in two, and faster speeds are tried for this number of channels.
 //!
-//! Exact: GPUs behind NVSwitches, and up to 8 GPUs with direct NVLinks, on one box. Approximate: a ring across boxes
-//! may use any interface of the box (NCCL also checks the PCIe way of each GPU to each interface); trees over direct
-//! NVLinks have the rate of the rings; a ring over PCIe passes each CPU once.
+//! Exact for GPUs on NVSwitches, and up to 8 GPUs with direct NVLinks, on one box; approximate otherwise: a ring across
+//! boxes may use any interface (NCCL also checks the PCIe ways from GPUs to interfaces); trees over direct NVLinks have
+//! the rate of the rings; a ring over PCIe passes through each CPU once.
 //!
 //! Source: `ncclTopoCompute`, `ncclTopoDupChannels` and `ncclTopoSearchTryNvls` of NVIDIA/nccl, src/graph/search.cc.
 
@@ -18,18 +18,18 @@ use super::{
 
 /// Half of NCCL's largest number of channels, which it doubles after the search.
 const MOST_CHANNELS: u32 = 32;
-/// The most heads of NVLS.
+/// The most heads of NVLS, GPUs that each reduce a part.
 const MOST_HEADS: u32 = 32;
 /// The tolerance in comparisons of rates, which are sums of floating-point numbers.
 const SLACK: f64 = 1e-6;
 
-/// One graph: channels, and GB/s of one inside a box and between boxes.
+/// One graph: the number of channels, and the GB/s of a channel inside a box (`intra`) and between boxes.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Graph {
     pub channels: u32,
     pub intra: f64,
     pub inter: f64,
-    /// True if all channels are one ring.
+    /// True if all channels use one ring.
     pub same: bool,
 }
 
@@ -52,13 +52,13 @@ impl Graphs {
         Self { ring, tree: room.tree(speeds, ring), nvls: room.nvls(speeds), over_nvlink }
     }
 
-    /// Returns the medium of steps inside a box. With one GPU per box NCCL uses the latencies of PCIe.
+    /// Returns the kind of link that steps inside a box use. With one GPU per box NCCL counts the latencies of PCIe.
     pub fn medium(&self, facts: &Facts) -> Medium {
         if self.over_nvlink && facts.gpus > 1 { Medium::Nvlink } else { Medium::Pcie }
     }
 }
 
-/// The links that channels share.
+/// The capacities of the links that channels share.
 struct Room<'a> {
     facts: &'a Facts,
     rings: Rings,
@@ -70,12 +70,12 @@ fn times(capacity: f64, speed: f64) -> u32 {
 }
 
 impl Room<'_> {
-    /// Returns the GB/s of a GPU inside a box.
+    /// Returns the GB/s at which one GPU can send inside a box.
     fn inside(&self) -> f64 {
         if self.over_nvlink { self.facts.nvlink } else { self.facts.pcie_ring }
     }
 
-    /// Returns the number of channels of a speed that fit, and whether they are one ring.
+    /// Returns the number of channels of a speed that fit, and whether all use one ring.
     fn fit(&self, speed: f64) -> (u32, bool) {
         let f = self.facts;
         let within = if self.over_nvlink && !f.has_nvswitch && f.boxes == 1 {
@@ -104,7 +104,7 @@ impl Room<'_> {
                 best = Some(found);
             }
         }
-        // NCCL's fallback is the simple order.
+        // NCCL falls back to the order of ranks, slowly.
         let mut ring = best.unwrap_or(Graph { channels: 1, intra: 0.1, inter: 0.1, same: true });
         let is_fast = ring.intra >= 25.0;
         let is_enough = self.facts.architecture > Generation::Ampere && ring.intra < 50.0 && ring.channels > 4;
@@ -133,7 +133,7 @@ impl Room<'_> {
         let a_channel = f64::from(f.nics) * f.nic / f64::from(ring.channels);
         let fits = |speed: f64| speed <= inside + SLACK && (f.boxes == 1 || speed <= a_channel + SLACK);
         let inter = speeds.iter().copied().find(|&speed| fits(speed)).unwrap_or(ring.inter).max(ring.inter);
-        // The rate inside a box may be up to twice that between boxes.
+        // The rate inside a box may be up to twice the rate between boxes.
         let mut intra = inter;
         for &speed in speeds.iter().rev().filter(|&&speed| speed > inter) {
             if intra < 2.0 * inter && speed <= inside + SLACK {
@@ -143,7 +143,8 @@ impl Room<'_> {
         Graph { channels: ring.channels, intra, inter, same: ring.same }
     }
 
-    /// Returns the graph of NVLS. Its heads read from all GPUs: a GPU sends a share for each head, and its own twice.
+    /// Returns the graph of NVLS. Its heads read from all GPUs: a GPU sends one share of its rate to each head, and two
+    /// to itself as a head.
     fn nvls(&self, speeds: &[f64]) -> Option<Graph> {
         let f = self.facts;
         if !f.has_nvswitch || !f.has_equal_nvlinks || f.architecture < Generation::Hopper || f.gpus < 2 {

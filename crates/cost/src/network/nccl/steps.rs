@@ -1,20 +1,21 @@
-//! The work of a call, channel by channel, for which prices are fitted.
+//! The work of a call on one of its channels. `unisono calibrate --from` fits the prices of this work.
 //!
 //! NCCL opens a channel for each portion of bytes that keeps its threads busy. So a short call runs on few channels,
-//! and its time grows with the bytes of one of them until all channels are open:
+//! and its time is that of the bytes on one channel:
 //!
 //! ```text
 //! blocks = bytes / (threads x bytes of a thread), from 1 to twice the channels of the graph; a real number here
 //! time   = start + hops x hop + (bytes sent x price + bytes worked on x price) / blocks
 //! ```
 //!
-//! A ring sends 2(n-1)/n of the bytes (allreduce), (n-1)/n (allgather, reduce-scatter) or all (broadcast, reduce), and
-//! works on (2n-1)/n or all of them. A broadcast in chunks of 512 KiB fills a pipeline: a chunk reaches the last GPU by
-//! n-2 further sends. The copies of the GPUs on the way to their own outputs do not delay it.
+//! A ring of n GPUs sends 2(n-1)/n of the bytes (allreduce), (n-1)/n (allgather, reduce-scatter) or all (broadcast,
+//! reduce), and works on (2n-1)/n of the bytes (allreduce) or on all. A broadcast in chunks of 512 KiB fills a
+//! pipeline: a chunk reaches the last GPU by n-2 further sends. Copies to the outputs of the GPUs between do not delay
+//! the chunk.
 //!
-//! NCCL's own estimate is of a long call over InfiniBand. Beside it, a step between boxes takes the latency of a slower
-//! network, and the longer post of a CPU; and in a tree with flags each GPU on the way passes on what it gets in one
-//! turn of its threads, which no other step hides.
+//! NCCL's own estimate holds for long calls over InfiniBand. Added are, for a step between boxes, the higher latency of
+//! a slower network and an AMD CPU's longer post of a message; and, in a tree with flags, the time in which each GPU
+//! forwards the data of one iteration of its threads.
 //!
 //! Source: `topoGetAlgoInfo` of NVIDIA/nccl, src/enqueue.cc; `threadThresholds` of src/graph/tuning.cc; chunks of
 //! src/include/collectives.h.
@@ -30,23 +31,23 @@ use super::{
 
 /// NCCL's largest number of channels.
 const MOST_BLOCKS: u32 = 64;
-/// The chunk of a broadcast and a reduce with protocol Simple.
+/// The bytes of a chunk of a broadcast and a reduce with protocol Simple.
 const CHUNK: f64 = 524_288.0;
 
-/// The work of a call, from which prices give a time.
+/// The amounts of work of a call. Prices of each amount give a time.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Steps {
-    /// The thread blocks that the call opens.
+    /// The number of thread blocks of the call.
     pub blocks: f64,
-    /// The steps to a GPU of the same box, and of another box.
+    /// The number of steps to a GPU of the same box; `network_hops` counts those to another box.
     pub hops: f64,
     pub network_hops: f64,
-    /// The bytes that one block sends, and the bytes on which it works.
+    /// The bytes that one thread block sends; `worked` are the bytes that it reduces or copies.
     pub sent: f64,
     pub worked: f64,
-    /// The factor by which few blocks or an unfilled pipeline are slower than NCCL's own estimate for the bytes.
+    /// The factor of NCCL's own time of the bytes, at least 1: few blocks and an unfilled pipeline are slower.
     pub stretch: f64,
-    /// Microseconds beside NCCL's own estimate.
+    /// Microseconds to add to NCCL's own estimate.
     pub late_us: f64,
 }
 
@@ -65,7 +66,7 @@ impl Steps {
         let threads = if protocol == Protocol::Ll128 { 640.0 } else { 512.0 };
         let counts = matches!(algorithm, Algorithm::Ring | Algorithm::Tree);
         let most = f64::from(all);
-        // With whole numbers of blocks some longer calls would be faster, which no measurement shows.
+        // The number is real, because with whole numbers some longer calls would be faster, which no measurement shows.
         let open = if counts { (bytes as f64 / (threads * of_thread)).clamp(1.0, most) } else { most };
         let (n, s) = (f64::from(f.ranks()), bytes as f64 / open);
         let (hops, network_hops) = if is_ring { times::hops(kind, f) } else { path(algorithm, f.boxes, f.gpus) };
@@ -78,7 +79,7 @@ impl Steps {
         };
         let is_chain = is_ring && matches!(kind, Kind::Broadcast | Kind::Reduce);
         let fill = if is_chain && protocol == Protocol::Simple { (n - 2.0) * s.min(CHUNK) } else { 0.0 };
-        // The limits of LL on several boxes, and the corrections of trees, cover all sizes already.
+        // NCCL's limits of LL on several boxes, and corrections of trees, include this factor.
         let idle = if is_ring && f.boxes == 1 { most / open } else { 1.0 };
         let is_filled = is_ring && f.boxes == 1 && s > 0.0;
         let filled = if is_filled { 1.0 + fill / ((sent + worked) * s) } else { 1.0 };
@@ -105,12 +106,12 @@ impl Steps {
     }
 }
 
-/// Returns the time of a step between boxes beside NCCL's own.
+/// Returns the microseconds to add to NCCL's own time of a step between boxes.
 pub(super) fn network_late_us(f: &Facts) -> f64 {
     f.late_us + constants::post_us(f.cpu) - constants::post_us(Cpu::Intel)
 }
 
-/// Returns the steps of the longest way inside boxes, and between them, for algorithms other than rings.
+/// Returns the numbers of steps of the longest way inside boxes and between boxes, for algorithms other than rings.
 fn path(algorithm: Algorithm, boxes: u32, gpus: u32) -> (f64, f64) {
     let (rounds, local) = (f64::from(boxes.ilog2()), f64::from(gpus - 1));
     match algorithm {

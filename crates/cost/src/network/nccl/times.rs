@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Source: `ncclTopoTuneModel` and `ncclTopoGetAlgoTime` of NVIDIA/nccl, src/graph/tuning.cc. The latency of network
-//! interfaces, which their plugins state, is assumed to be 0. Interfaces are assumed to be as near to their GPUs as
-//! LL128 requires.
+//! interfaces, which their plugins state, is assumed to be 0. GPUs and their network interfaces are assumed to be as
+//! close in PCIe as LL128 requires.
 
 use super::{
     Algorithm, Call, Facts, Graph, Nccl, Protocol,
@@ -19,12 +19,12 @@ use unisono_collective::Kind;
 /// The most GPUs of a box for which NVLS runs an allgather and a reduce-scatter.
 const MOST_NVLS_RANKS: u32 = 32;
 
-/// An algorithm with a protocol, for any number of bytes.
+/// The latency and bandwidth of an algorithm with a protocol, for any number of bytes.
 pub struct Rates {
     pub graph: Graph,
     /// GB/s of one channel, before the limits of protocols.
     pub channel: f64,
-    /// GB/s of the bytes.
+    /// The rate of a call's bytes, in GB/s.
     pub bandwidth: f64,
     pub latency_us: f64,
 }
@@ -41,7 +41,7 @@ fn is_spread(kind: Kind) -> bool {
     matches!(kind, Kind::Allgather | Kind::ReduceScatter)
 }
 
-/// Returns the rates of an algorithm; `None` if NCCL does not enable it.
+/// Returns the rates of an algorithm with a protocol; `None` if NCCL does not enable them for the call.
 pub fn rates(nccl: &Nccl, call: Call, algorithm: Algorithm, protocol: Protocol) -> Option<Rates> {
     let (f, kind) = (&nccl.facts, call.kind);
     let graph = graph(nccl, algorithm)?;
@@ -53,7 +53,7 @@ pub fn rates(nccl: &Nccl, call: Call, algorithm: Algorithm, protocol: Protocol) 
     };
     let is_enabled = match algorithm {
         Algorithm::Ring | Algorithm::Tree => true,
-        // In-network sums require that the communicator enables CollNet; NVLS requires this on several boxes.
+        // On several boxes NVLS requires CollNet, sums in the network, as the CollNet algorithms do.
         Algorithm::Nvls => {
             (f.boxes == 1 || f.network_reduces && f.gpus <= graph.channels)
                 && call.has_nvls()
@@ -68,7 +68,7 @@ pub fn rates(nccl: &Nccl, call: Call, algorithm: Algorithm, protocol: Protocol) 
     };
     let has_protocol = match (algorithm, protocol) {
         (_, Protocol::Simple) | (Algorithm::Ring | Algorithm::Tree, Protocol::Ll) => true,
-        // All ways inside a box are NVLinks.
+        // LL128 requires that all ways inside a box use NVLinks.
         (Algorithm::Ring | Algorithm::Tree, Protocol::Ll128) => nccl.graphs.over_nvlink || f.gpus == 1,
         _ => false,
     };
@@ -104,7 +104,7 @@ fn channel(f: &Facts, kind: Kind, algorithm: Algorithm, graph: Graph) -> f64 {
     }
     let (channels, gpus) = (f64::from(graph.channels), f64::from(f.gpus));
     let pulled = graph.intra * constants::nvls_efficiency(f.architecture) * (channels - 1.0) / channels;
-    // An allreduce overlaps its two halves.
+    // An allreduce overlaps its reduce-scatter and its allgather.
     let intra = if kind == Kind::Allreduce { 2.0 * pulled } else { pulled * (gpus - 1.0) / gpus };
     let is_tree = algorithm == Algorithm::NvlsTree;
     let inter = graph.inter * if is_tree && f.boxes <= 2 { 2.0 } else { 1.0 };
@@ -132,13 +132,13 @@ fn bus(nccl: &Nccl, kind: Kind, algorithm: Algorithm, protocol: Protocol, graph:
                 Protocol::Ll128 => (bus * if f.boxes == 1 { 7.0 / 9.0 } else { 0.9375 }).min(most(protocol)),
                 Protocol::Simple => bus,
             };
-            // With one GPU per box, both children of a tree are at one GPU.
+            // With one GPU per box, both children of a node of the tree connect to the same GPU.
             if f.gpus == 1 { 0.85 * bus } else { bus }
         }
         (Algorithm::Pat, _) => 0.75 * bus,
         (Algorithm::CollnetDirect, _) if is_spread(kind) => f64::from(f.gpus) * graph.intra.min(0.9 * graph.inter),
         (Algorithm::CollnetDirect, _) => {
-            // The mean of 1 and the number of GPUs that share an interface.
+            // The divisor is the mean of 1 and the number of GPUs that share an interface.
             let shared = f64::from(f.gpus) / channels;
             let bus = bus / (shared - (shared - 1.0) / 2.0);
             if f.architecture >= Generation::Hopper { 0.85 * bus } else { bus }
@@ -181,7 +181,7 @@ fn latency_us(nccl: &Nccl, kind: Kind, algorithm: Algorithm, protocol: Protocol)
     }
 }
 
-/// Returns the steps of a ring inside boxes, and between them.
+/// Returns the numbers of steps of a ring inside boxes and between boxes.
 pub fn hops(kind: Kind, f: &Facts) -> (f64, f64) {
     let all = match kind {
         Kind::Broadcast | Kind::Reduce => f.ranks() - 1,

@@ -6,32 +6,32 @@
 
 use unisono_machine::network::Architecture;
 
-/// The version whose constants these are, for reports.
+/// The version of RCCL that has these constants, for reports.
 pub const VERSION: &str = "ROCm/rccl 0cbce2a7 (October 2024)";
 
-/// Powers of two from 64 B on, for each of which rates have a factor.
+/// The number of sizes, powers of two from 64 B on, for each of which rates have a factor.
 pub const SIZES: usize = 27;
 
-/// The values of LL, LL128 and Simple, where LL128 is 0 if it is not enabled.
+/// The values of LL, LL128 and Simple; that of LL128 is 0 if it is not enabled.
 pub type ByProtocol<T> = [T; 3];
 
-/// The time from the call to the first step.
+/// The microseconds from the call to the first step.
 pub const BASE_US: ByProtocol<f64> = [12.0, 12.0, 17.0];
 
-/// The constants of one kind of box.
+/// The constants of one type of box.
 pub struct Constants {
     pub architecture: Architecture,
     pub gpus: u32,
-    /// The GPUs to which each one has a link, if the box is recognised by them.
+    /// The number of GPUs to which each GPU has a link, if RCCL recognises the box by it.
     pub joined: Option<usize>,
-    /// The bus bandwidth inside a box.
+    /// The bus bandwidth inside a box, in GB/s.
     pub bus: f64,
-    /// The rings of one box, if a box without interfaces has a fixed number.
+    /// The number of rings of one box, if a box without interfaces has a fixed number.
     pub rings: Option<u32>,
     pub has_ll128: bool,
-    /// Files of MSCCL for allreduces on one box.
+    /// True if RCCL has files of MSCCL for allreduces on one box.
     pub has_files: bool,
-    /// Trees with protocol Simple on one box.
+    /// True if RCCL enables trees with protocol Simple on one box.
     pub has_simple_tree: bool,
     /// The factor of LL for broadcasts and reduces on one box.
     pub rooted_ll: f64,
@@ -39,14 +39,14 @@ pub struct Constants {
     pub ring: Steps,
 }
 
-/// The steps of an algorithm.
+/// The times of steps and the rates of an algorithm.
 pub struct Steps {
-    /// To a GPU of the same box, and of another box.
+    /// Microseconds of a step to a GPU of the same box; `network_us` is for a GPU of another box.
     pub inside_us: ByProtocol<f64>,
     pub network_us: ByProtocol<f64>,
-    /// The shares of the bus bandwidth: up to two boxes, and more.
+    /// The fractions of the bus bandwidth: on up to two boxes, and on more.
     pub share: [ByProtocol<f64>; 2],
-    /// The factors of the rate, from 64 B on; those of rings are for several boxes.
+    /// The factors of the rate by size, from 64 B on; those of rings apply to several boxes only.
     pub by_size: ByProtocol<[f64; SIZES]>,
 }
 
@@ -104,7 +104,7 @@ pub static BOXES: [Constants; 2] = [
         architecture: Architecture::Cdna3,
         gpus: 8,
         joined: Some(7),
-        // Seven links of 48 GB/s.
+        // The rate of seven links of 48 GB/s.
         bus: 336.0,
         rings: Some(28),
         has_ll128: false,

@@ -1,16 +1,16 @@
-//! The files of MSCCL by which RCCL runs allreduces of some sizes on 8 MI300X, in place of its own choice.
+//! The files of MSCCL with which RCCL runs allreduces of some sizes on 8 MI300X, instead of its own choice.
 //!
-//! Each GPU sends an eighth of the vector to each of the others, adds what it gets, and sends the sum to all, in two
-//! steps. Each file has a thread block for each other GPU and channel, by whose rate (`[thread_block]` of the machine)
-//! data move:
+//! Each GPU sends an eighth of the vector to each other GPU, adds the eighths that it receives, and sends the sum to
+//! all, in two steps. Each file has a thread block for each other GPU and channel, whose rate (`[thread_block]` of the
+//! machine) limits its data:
 //!
 //! ```text
 //! time = start + 2 steps + 2 x max(part / blocks, part on the wire / link) + 7 operands of its share a block
 //! ```
 //!
-//! Start and steps are RCCL's own (`baseLat`, the ring of its tuning model). RCCL takes a file if its size is between
-//! `minBytes` and `maxBytes`, and the elements divide into `nchunksperloop`; it compares no times. The limits are those
-//! of calls out of place.
+//! Start and steps are RCCL's own (`baseLat`, the ring of its tuning model). RCCL uses a file if the bytes of a call
+//! are between its `minBytes` and `maxBytes`, and the elements divide into `nchunksperloop`; it compares no times. The
+//! limits here are those of calls that are not in place.
 //!
 //! Source: tools/msccl-algorithms (allreduce-allpairs-8n-*-op.xml) and `mscclInternalSchedulerSelectAlgo` of
 //! src/misc/msccl/msccl_lifecycle.cc, ROCm/rccl 0cbce2a7.
@@ -21,18 +21,18 @@ use unisono_machine::network::Protocol as BlockProtocol;
 use super::{Rccl, constants::BASE_US};
 use crate::network::nccl::Protocol;
 
-/// The GPUs of the files.
+/// The number of GPUs for which the files are written.
 const GPUS: u32 = 8;
 
 struct File {
     protocol: Protocol,
     channels: u32,
-    /// The elements of a call are a multiple.
+    /// The elements of a call must be a multiple of this number.
     chunks: u64,
     most_bytes: u64,
 }
 
-/// The files by size; the first one that a call fits is taken.
+/// The files in ascending order of sizes; the first file that accepts a call runs it.
 const FILES: [File; 3] = [
     File { protocol: Protocol::Ll, channels: 4, chunks: 256, most_bytes: 65_536 },
     File { protocol: Protocol::Ll, channels: 8, chunks: 512, most_bytes: 524_287 },
@@ -42,18 +42,18 @@ const FILES: [File; 3] = [
 /// A file of MSCCL that runs a call.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct FileTime {
-    /// The name in the file.
+    /// The name that the file states.
     pub name: &'static str,
     pub protocol: Protocol,
     pub channels: u32,
     pub latency_us: f64,
-    /// GB/s of the bytes.
+    /// GB/s of the bytes, without the latency.
     pub bandwidth: f64,
     pub seconds: f64,
 }
 
 impl Rccl {
-    /// Returns the file by which RCCL runs a call; `None` if its own choice runs.
+    /// Returns the file with which RCCL runs a call; `None` if RCCL makes its own choice.
     pub fn file(&self, kind: Kind, operator: Operator, elements: u64, bytes: u64) -> Option<FileTime> {
         let is_served = kind == Kind::Allreduce
             && matches!(operator, Operator::Sum | Operator::Prod | Operator::Min | Operator::Max)
@@ -85,7 +85,7 @@ impl Rccl {
         let pass_ns = self.blocks.of(block).pass_ns_per_byte().unwrap_or(0.0);
         let (part, channels) = (bytes / u64::from(GPUS), f64::from(file.channels));
         let on_wire = block.wire_bytes(part) as f64 / self.pair;
-        // A block sends its bytes and receives as many; then it adds an eighth of them, of all other GPUs.
+        // A block sends its bytes and receives as many; then it adds an eighth of the received bytes of all other GPUs.
         let of_blocks = 2.0 * part as f64 * pass_ns / channels;
         let added = f64::from(GPUS - 1) * part as f64 / f64::from(GPUS) * pass_ns / channels;
         2.0 * of_blocks.max(on_wire) + added

@@ -4,9 +4,10 @@
 //! cost(bytes) = latency + bytes / (bus bandwidth x share x factor of the size x ranks / steps)     of a ring
 //! ```
 //!
-//! and half of the bus bandwidth for a tree. RCCL recognises a box by its links and takes constants that were measured
-//! on it; boxes that it does not recognise are not modelled. Rings between boxes have factors by size, those in one box
-//! do not. [`Rccl::file`] is the file of MSCCL that replaces RCCL's choice. Variables such as `NCCL_ALGO` are not read.
+//! and half of the bus bandwidth for a tree. RCCL recognises a box by its links and uses constants that were measured
+//! on it; boxes that it does not recognise are not modelled. Rings between boxes have factors by size; rings in one box
+//! do not. [`Rccl::file`] returns the file of MSCCL that replaces RCCL's choice. Variables such as `NCCL_ALGO` are not
+//! read.
 //!
 //! Source: `ncclTopoTuneModel` and `ncclTopoGetAlgoTime` of ROCm/rccl 0cbce2a7, src/graph/tuning.cc.
 
@@ -24,13 +25,13 @@ use super::{
 
 pub use self::{constants::VERSION, files::FileTime};
 
-/// A box of GPUs that RCCL recognises, and the number of boxes.
+/// A number of equal boxes of GPUs that RCCL recognises.
 pub struct Rccl {
     constants: &'static Constants,
     cpu: Cpu,
     boxes: u32,
     blocks: ThreadBlock,
-    /// GB/s between two GPUs with a link.
+    /// The GB/s between two GPUs with a link.
     pair: f64,
 }
 
@@ -39,19 +40,21 @@ pub struct Rccl {
 pub struct Time {
     pub algorithm: Algorithm,
     pub protocol: Protocol,
-    /// The rings of a box and GB/s of one, where they are known.
+    /// The number of rings of a box, if it is known; `channel` is the GB/s of one.
     pub channels: Option<u32>,
     pub channel: Option<f64>,
     pub latency_us: f64,
-    /// GB/s of the bytes.
+    /// The rate of a call's bytes, in GB/s.
     pub bandwidth: f64,
-    /// RCCL's estimate, which on several boxes only orders the algorithms: some rates are a tenth of the measured ones.
+    /// RCCL's estimate, which on several boxes only orders the algorithms: some rates are a tenth of the measured
+    /// rates.
     pub seconds: f64,
 }
 
 impl Rccl {
     /// # Errors
-    /// The machine does not state its GPUs or is not made of boxes of them; RCCL has no constants for the box.
+    /// Returns an error if the machine does not state its GPUs or does not consist of boxes of them, or if RCCL has no
+    /// constants for the box.
     pub fn new(network: &Network, topology: &dyn Topology, nodes: &[u32]) -> Result<Self, String> {
         let found = GpuBoxes::new("RCCL", network, topology, nodes)?;
         let count = found.ranks as usize;
@@ -84,11 +87,11 @@ impl Rccl {
         self.boxes * self.constants.gpus
     }
 
-    /// Returns every algorithm and protocol that RCCL enables for a collective, least time first. `bytes` are those of
-    /// RCCL: of the vector, and of all ranks for an allgather and a reduce-scatter.
+    /// Returns every algorithm and protocol that RCCL enables for a collective, least time first. `bytes` count as in
+    /// RCCL: those of the vector, or of the blocks of all ranks for an allgather and a reduce-scatter.
     ///
     /// # Errors
-    /// RCCL has no algorithms for the collective.
+    /// Returns an error if RCCL has no algorithms for the collective.
     pub fn times(&self, kind: Kind, bytes: u64) -> Result<Vec<Time>, String> {
         let algorithms: &[Algorithm] = match kind {
             Kind::Allreduce => &[Algorithm::Tree, Algorithm::Ring],
@@ -158,7 +161,7 @@ impl Rccl {
         }
         let steps = f64::from(self.steps(kind));
         if matches!(kind, Kind::Broadcast | Kind::Reduce) {
-            // The rings are unlike, so every step counts, with Simple as those of a tree.
+            // The rings differ from each other, so every step counts; with Simple, steps take the times of a tree.
             let of = if protocol == Protocol::Simple { &self.constants.tree } else { of };
             return steps * if self.boxes == 1 { of.inside_us[at] } else { of.network_us[at] };
         }

@@ -8,7 +8,7 @@ use unisono_base::narrow;
 pub(super) enum Event {
     /// An instruction can begin.
     Begin(u32),
-    /// A message is passed to its interface.
+    /// The host passes a message to its interface.
     Posted(u32),
     /// A message can start its next part.
     Part(u32),
@@ -18,16 +18,16 @@ pub(super) enum Event {
     There(u32),
 }
 
-/// Events by time, and by order of insertion.
+/// A queue of events by time, then by order of insertion.
 #[derive(Default)]
 pub(super) struct Events {
-    /// The events. The bits of one, from the highest: 64 for the time, 32 for its number, 3 for its kind, 29 for its
-    /// instruction, message or part.
+    /// The events, packed. From the highest bit: 64 bits for the time in ps, 32 for the number of the insertion, 3 for
+    /// the kind, 29 for the instruction, message or part.
     queue: BinaryHeap<Reverse<u128>>,
     made: u32,
 }
 
-/// The limit of the numbers of instructions, messages and parts.
+/// The exclusive limit of the indices of instructions, messages and parts.
 pub(super) const MOST_NUMBERED: u64 = 1 << 29;
 
 impl Events {

@@ -1,4 +1,4 @@
-//! Messages of a timetable on links: interfaces start their parts, and parts go from link to link.
+//! The transfer of messages in a timetable: interfaces start the parts of messages, and parts go from link to link.
 
 use std::collections::VecDeque;
 
@@ -7,41 +7,41 @@ use unisono_machine::network::{Header, Hop, MachinesPer};
 
 use super::{super::Speeds, NONE, PS_PER_NS, Run, events::Event};
 
-/// A message of an instruction, over a stream, to one of its sinks.
+/// A message: the data that one instruction pushes to one sink of a stream.
 pub(super) struct Message {
-    /// Accelerators.
+    /// The node of the plane that sends; `to` is the node that receives.
     pub(super) from: u32,
     pub(super) to: u32,
-    /// The instruction that needs it first, if any.
+    /// The first instruction that reads the message.
     pub(super) reader: u32,
     /// The time of a part on a link of the machine's own rate.
     pub(super) part_ps: f64,
-    /// The packets of a part, rounded up, and their mean number.
+    /// The number of packets of a part, rounded up; `mean_packets` is not rounded.
     pub(super) packets: u32,
     pub(super) mean_packets: f64,
-    /// The time of a part, or of a packet if that is less: the distance by which a faster link stays behind a slower
-    /// one.
+    /// The time of a part, or of a packet if shorter. Multiplied by the difference of weights, it delays a part that
+    /// goes from a slower link to a faster one.
     pub(super) gap_ps: f64,
     pub(super) unmade: u32,
     pub(super) missing: u32,
     pub(super) latest: u64,
 }
 
-/// A part of a message on its way.
+/// A part of a message that is under way.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Part {
     pub(super) message: u32,
     pub(super) vc: u8,
     pub(super) way: u32,
-    /// The link on which it arrives.
+    /// The link that the part crosses last, at whose end it arrives.
     pub(super) link: u32,
-    /// The time at which its tail arrives.
+    /// The time in ps at which the tail of the part arrives there.
     pub(super) tail: u64,
 }
 
 pub(super) struct LinkPrice {
     latency_ps: u64,
-    /// The time of a byte, relative to a link of the machine's own rate.
+    /// The machine's own rate divided by the rate of the link.
     weight: f64,
 }
 
@@ -64,12 +64,12 @@ pub(super) struct Interface {
 }
 
 impl Run<'_> {
-    /// Returns whether a message goes over one link, because a switch sends or receives it.
+    /// Returns whether a switch that computes sends or receives the message, which then crosses only one link.
     fn is_direct(&self, from: u32, to: u32) -> bool {
         from.max(to) >= self.prices.plane.accelerators()
     }
 
-    /// Returns the way of a routed message, chosen by random bits.
+    /// Returns the way of a message, which the routing chooses by random bits.
     fn way(&self, from: u32, to: u32, random: u64) -> u32 {
         if self.is_direct(from, to) { 0 } else { self.prices.routing.choose(from, to, mix(random)) }
     }
@@ -83,7 +83,7 @@ impl Run<'_> {
         }
     }
 
-    /// Returns the interface of a message: that of its accelerator, or of the first link that it may take.
+    /// Returns the index of the interface of a message: that of its accelerator, or of the first link that it may take.
     fn interface(&mut self, at: u32) -> usize {
         let Message { from, to, .. } = self.messages[at as usize];
         let accelerators = self.prices.plane.accelerators();
@@ -114,7 +114,8 @@ impl Run<'_> {
         }
     }
 
-    /// Starts parts until one has to wait. A machine that has started all parts of a message takes the next message.
+    /// Starts parts of message `at` until a part must wait. A send machine that has started all parts of a message
+    /// takes the next.
     pub(super) fn make(&mut self, now: u64, mut at: u32) {
         loop {
             let message = &mut self.messages[at as usize];
@@ -133,7 +134,7 @@ impl Run<'_> {
             let random = u64::from(at) << 32 | u64::from(message.unmade);
             let way = self.way(from, to, random);
             let (start, held) = self.go(now, from, Part { message: at, vc: 0, way, link: NONE, tail: now }, None);
-            // The machine is free for the next message at the last packet of the last part.
+            // The send machine can take the next message when the last packet of the last part starts.
             let made = if self.messages[at as usize].unmade == 0 { start.saturating_add(held) } else { start };
             if made > now {
                 self.events.add(made, Event::Part(at));
@@ -142,8 +143,8 @@ impl Run<'_> {
         }
     }
 
-    /// Sends a part over a link. Returns the time at which it starts there, and the time from then to the start of its
-    /// last packet.
+    /// Sends a part over its next link. Returns the time at which the part starts on the link, and the ps from then to
+    /// the start of its last packet.
     fn go(&mut self, now: u64, node: u32, part: Part, place: Option<u32>) -> (u64, u64) {
         let plane = self.prices.plane;
         let Message { from, to, part_ps, gap_ps, packets, mean_packets, .. } = self.messages[part.message as usize];
@@ -170,15 +171,15 @@ impl Run<'_> {
         let start = self.free[hop.link as usize].max(earliest);
         let busy = rounded_up(part_ps * weight(hop.link));
         let ends = start.saturating_add(busy);
-        // While a channel waits for places, other channels use the link.
+        // While a channel waits for places, other channels can use the link.
         self.free[hop.link as usize] = ends;
         let until_last = rounded_up((part_ps - gap_ps) * weight(hop.link));
         let (start, ends, held) = match &mut self.windows {
             Some(windows) => {
                 let (start, ends) = windows.send(hop, start, busy, mean_packets);
                 if part.link != NONE {
-                    // The mean wait of the first packet, which could start at once, and of the last, which could start
-                    // with the tail.
+                    // The mean of the waits of the first packet, which could start at once, and of the last, which
+                    // could start when the tail arrives.
                     let waited = (start - earliest).saturating_add(ends.saturating_sub(part.tail)) / 2;
                     windows.hold(Hop { link: part.link, vc: part.vc }, waited, mean_packets);
                 }
@@ -213,7 +214,7 @@ impl Run<'_> {
         (start, held)
     }
 
-    /// Records the arrival of a part, whose time is known in advance.
+    /// Records the arrival of a part, whose time `tail` is known when it starts on its last link.
     fn arrive(&mut self, at: u32, tail: u64) {
         let message = &mut self.messages[at as usize];
         message.latest = message.latest.max(tail);
@@ -226,7 +227,7 @@ impl Run<'_> {
         }
     }
 
-    /// Sends a part over its next link, when its head is at the end of a link before its destination.
+    /// Sends a part over its next link, when its head is at an intermediate node.
     pub(super) fn go_on(&mut self, now: u64, at: u32) {
         let part = self.parts[at as usize];
         let node = self.prices.plane.link(part.link).to;

@@ -1,4 +1,4 @@
-//! A timetable of a schedule on a network: the begin of each instruction, and the arrival of each message.
+//! A timetable of a schedule on a network: the start of each instruction, and the arrival of each message.
 //!
 //! * An instruction begins when its predecessors in its lane and by dependency are done, and the messages that it reads
 //!   are received. A rank has one host. The host receives each message on arrival, also before an instruction reads it,
@@ -6,15 +6,16 @@
 //! * A message is cut into parts of equal length. An accelerator, or each of its links, works on as many messages at a
 //!   time as it has send machines. A machine starts the next part of its message when the part before starts on its
 //!   first link. It takes the next message when the last packet of the last part starts there.
-//! * A part holds each link of its way for its bytes, in the order in which parts reach the link. Its head continues
-//!   after the latency of the link, while its tail still arrives. Among the hops that the routing allows, it takes the
-//!   one whose link is free first, as far as the node knows: a part counts as on the link until an answer could be
-//!   back. If links differ, the packets before it decide, as in the simulator.
-//!
+//! * A part occupies each link of its path for the time of its bytes, in the order in which parts reach the link. The
+//!   head of the part continues after the latency of the link, while its tail still arrives. Among the hops that the
+//!   routing allows, the part takes the hop whose link is free first, as far as the node knows: a part counts as on the
+//!   link until an answer could be back. If links differ, the packets queued before the part decide, as in the
+//!   simulator.
 //! * A switch that computes is an additional node. It has no host overhead; its lanes are distributed to its engines,
-//!   and its results can leave after its latency; a sum that an accelerator requests and stores ([`Switches::is_stored`])
-//!   after a signal and the way to that accelerator and back, too. A message that a switch sends or receives crosses a link between the
-//!   two nodes, with the number of bytes that the switch makes of them ([`Switches::crossings`]).
+//!   and its results can leave after its latency. If an accelerator requests and stores a sum
+//!   ([`Switches::is_stored`]), the sum also waits for a signal and the way to that accelerator and back. A message that
+//!   a switch sends or receives crosses a link between the two nodes, with the number of bytes that the switch makes of
+//!   the message ([`Switches::crossings`]).
 //!
 //! So consecutive segments overlap, messages that share a link share its rate, and a round does not wait for the
 //! slowest message of the round before. A channel of a link sends no more packets than its buffer has places for in the
@@ -38,19 +39,20 @@ use self::{
 };
 use super::Speeds;
 
-/// The number of parts of all messages together, with at least one per message; and the most parts of one message.
+/// The most parts of all messages together, except that each message has at least one; `MOST_PARTS` limits one message.
 const PARTS: u64 = 1 << 19;
 const MOST_PARTS: u64 = 16;
 
-/// These two numbers for messages that choose among different links. Packets choose a few at
-/// a time, and all packets of a part make one choice, so a long message has more parts.
+/// The same limits for messages that choose among links of different speeds. Real packets choose a few at a time, and
+/// all packets of a part make one choice, so long messages have more parts.
 const PARTS_UNLIKE: u64 = 1 << 16;
 const MOST_PARTS_UNLIKE: u64 = 1 << 10;
 
-/// The memory of a message, with its parts and events.
+/// The bytes of memory of a message with its parts and events.
 const MESSAGE_BYTES: u128 = 160;
 
-/// The parameters of a machine for a timetable. Times of bytes are those of a vector's bytes, which planes share.
+/// The parameters of a machine for a timetable. Times per byte count bytes of the vector, which all planes transfer
+/// together.
 pub(super) struct Prices<'a> {
     pub plane: &'a Plane,
     pub routing: &'a dyn Routing,
@@ -59,26 +61,26 @@ pub(super) struct Prices<'a> {
     pub places: &'a [u32],
     pub computing: &'a Switches,
     pub planes: u32,
-    /// The overhead of a message at either end.
+    /// The time in which a host sends or receives a message.
     pub host_ns: f64,
-    /// The time after the arrival of a message at a rank.
+    /// The time from the arrival of a message at a rank until the rank notices it.
     pub signal_ns: f64,
-    /// The time before a rank begins.
+    /// The time before a rank begins the schedule.
     pub launch_ns: f64,
     pub copy_ns_per_byte: f64,
     /// The time of a byte on a link of the machine's own rate.
     pub ns_per_byte: f64,
     pub reduce_ns_per_byte: f64,
-    /// The bytes of a vector in one packet of every plane.
+    /// The bytes of the vector that one packet on every plane carries together.
     pub packet_bytes: u64,
-    /// The packets that fit into the buffer of a virtual channel at the end of a link.
+    /// The number of packets that fit into the buffer of a virtual channel at the end of a link.
     pub places_of_buffer: u64,
     pub send_machines: u32,
     pub send_machines_per: MachinesPer,
 }
 
 impl Prices<'_> {
-    /// Returns the packets of a message; a message without bytes has one packet.
+    /// Returns the number of packets of a message; a message without bytes has one packet.
     fn packets(&self, bytes: u64) -> u64 {
         bytes.div_ceil(self.packet_bytes.max(1)).max(1)
     }
@@ -88,7 +90,7 @@ impl Prices<'_> {
 /// they exceed `most_ns`.
 ///
 /// # Errors
-/// The faults of a schedule that is not well-formed, or that cannot run.
+/// Returns the faults of a schedule that is not well-formed, or that cannot run.
 pub(super) fn end_ns(schedule: &Schedule, prices: &Prices, most_ns: f64) -> Result<Option<f64>, Vec<Diagnostic>> {
     let mut found = Diagnostics::default();
     let flow = Flow::new(schedule, &mut found);
@@ -114,10 +116,11 @@ struct Run<'a> {
     schedule: &'a Schedule,
     flow: &'a Flow,
     prices: &'a Prices<'a>,
-    /// For each instruction: the number of its open predecessors, and its first message.
+    /// For each instruction, the number of predecessors and messages that are not done. `first_message` has its first
+    /// message.
     missing: Vec<u32>,
     first_message: Vec<u32>,
-    /// The latest time of the predecessors of each instruction so far.
+    /// For each instruction, the latest end of its predecessors that are done.
     ready: Vec<u64>,
     /// Dependencies as (earlier, later), sorted.
     later: Vec<(InstrId, InstrId)>,
@@ -126,14 +129,14 @@ struct Run<'a> {
     unused: Vec<u32>,
     /// The time at which each host, or each engine of a switch, becomes free.
     hosts: Vec<u64>,
-    /// The first host of each node.
+    /// The index in `hosts` of the first host of each node.
     first_host: Vec<u32>,
     interfaces: Vec<Interface>,
     free: Vec<u64>,
     links: Vec<LinkPrice>,
-    /// Set if messages choose among different links.
+    /// Present if messages choose among links of different speeds.
     ahead: Option<Ahead>,
-    /// Set if buffers hold fewer packets than links send until their places are free.
+    /// Present if a buffer has fewer places than its link sends packets until a place is free again.
     windows: Option<Windows>,
     events: Events,
     hops: Vec<Hop>,
@@ -158,7 +161,7 @@ impl<'a> Run<'a> {
         let most = (PARTS / all.max(1)).clamp(1, MOST_PARTS);
         let most_unlike = (PARTS_UNLIKE / all.max(1)).clamp(most, MOST_PARTS_UNLIKE);
         let windows = Windows::new(prices, shortest_bytes * prices.ns_per_byte * PS_PER_NS);
-        // Packets that wait for places alternate with others.
+        // Messages have more parts if packets wait for places, and so alternate with others.
         let most = if windows.is_some() { most_unlike } else { most };
         let (mut unlike, mut chooses) = (Unlike::new(prices), false);
         let ps_per_byte = prices.ns_per_byte * PS_PER_NS;
@@ -248,8 +251,7 @@ impl<'a> Run<'a> {
         run
     }
 
-    /// Returns the picoseconds for which the links of some accelerator are busy with its messages, if all links are
-    /// equal.
+    /// Returns a lower bound: the most ps for which an accelerator's links are busy; 0 if links differ.
     fn least_ps(&self) -> f64 {
         let Prices { speeds, plane, .. } = *self.prices;
         let mut sent = vec![0.0; plane.accelerators() as usize];
@@ -262,7 +264,7 @@ impl<'a> Run<'a> {
         (0..).zip(&sent).map(busy).fold(0.0, f64::max)
     }
 
-    /// Handles all events; returns false if one is after `most_ps`.
+    /// Handles all events; returns false if an event comes after `most_ps`.
     fn all(&mut self, most_ps: f64) -> bool {
         while let Some((now, event)) = self.events.next() {
             poll();
@@ -281,7 +283,7 @@ impl<'a> Run<'a> {
         true
     }
 
-    /// Removes a predecessor of an instruction, which ended at `time`; the instruction begins after the last one.
+    /// Marks a predecessor of instruction `id` as done at `time`; the instruction begins when all are done.
     fn needed_less(&mut self, time: u64, id: u32) {
         let at = id as usize;
         self.missing[at] -= 1;
@@ -304,7 +306,7 @@ impl<'a> Run<'a> {
         self.needed_less(received, id);
     }
 
-    /// Returns the host's time for a message; 0 for a switch.
+    /// Returns the time in which the host of a node sends or receives a message; 0 for a switch.
     fn host_ps(&self, node: NodeId) -> u64 {
         if self.is_switch(node) { 0 } else { rounded_up(self.prices.host_ns * PS_PER_NS) }
     }
@@ -322,7 +324,7 @@ impl<'a> Run<'a> {
         let host_ps = self.host_ps(node);
         let operands = schedule.sources(id).len() as u64;
         let bytes = u64::from(schedule.instr(id).len) * schedule.collective().element_bytes();
-        // Engines of a switch are for its reductions only.
+        // Only reductions of a switch occupy an engine.
         let is_engine = is_switch && operands > 1;
         let reduce_ns = match (is_switch, is_engine) {
             (true, true) => bytes as f64 * prices.computing.reduce_ns_per_byte(place) / f64::from(prices.planes.max(1)),
@@ -345,7 +347,7 @@ impl<'a> Run<'a> {
             }
         }
         if !is_switch && schedule.is_copy(id) {
-            // Sending data that is also copied does not wait for the copy.
+            // An instruction's sends do not wait for its copy.
             time = time.saturating_add(rounded_up(bytes as f64 * prices.copy_ns_per_byte * PS_PER_NS));
         }
         if !is_switch || is_engine {
@@ -367,13 +369,13 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Returns the time in which an accelerator receives a sum of a switch and sends it back.
+    /// Returns the ps in which an accelerator receives a sum of a switch and sends it back to the switch.
     fn stored_ps(&self, switch: u32) -> u64 {
         let links = self.prices.plane.leaving(switch).map(|link| self.links[link as usize].latency_ps());
         rounded_up(self.prices.signal_ns * PS_PER_NS).saturating_add(2 * links.max().unwrap_or(0))
     }
 
-    /// Returns the host of a rank, or the engine of a switch that executes the lane of an instruction.
+    /// Returns the index of the host of a rank, or of the engine of a switch that executes the lane of an instruction.
     fn host(&self, node: NodeId, id: InstrId) -> usize {
         let (first, end) = (self.first_host[node.index()], self.first_host[node.index() + 1]);
         if end - first < 2 {

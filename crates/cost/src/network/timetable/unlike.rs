@@ -1,4 +1,4 @@
-//! Messages that may take links of different rates or latencies.
+//! Messages that may choose among links of different rates or latencies.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
@@ -7,10 +7,10 @@ use unisono_machine::network::{Header, Hop};
 
 use super::Prices;
 
-/// Checks whether messages between two accelerators may choose among different links.
+/// Checks whether messages between two accelerators may choose among links of different speeds.
 pub(super) struct Unlike<'a> {
     prices: &'a Prices<'a>,
-    /// The results, by both ends.
+    /// The results by `(from, to)`.
     known: FxHashMap<(u32, u32), bool>,
 }
 
@@ -33,7 +33,7 @@ impl<'a> Unlike<'a> {
         found
     }
 
-    /// Visits every node at which a message may choose.
+    /// Returns whether a node on the ways has hops of different speeds.
     fn search(&self, from: u32, to: u32) -> bool {
         let Prices { routing, plane, .. } = *self.prices;
         let way = routing.choose(from, to, 0);
@@ -57,13 +57,13 @@ impl<'a> Unlike<'a> {
     }
 }
 
-/// The packets that a link delays, as far as the node before it knows: those that wait for it, are on it, or wait
-/// behind it.
+/// The packets before a new packet on each link, as far as the node before the link knows: those that wait for it, are
+/// on it, or wait at its end.
 #[derive(Default)]
 pub struct Ahead {
-    /// The packets of each link.
+    /// The number of packets of each link.
     packets: Vec<u32>,
-    /// Packets that have continued, as will be known: time, link, and number.
+    /// Packets that left a link: the time at which this is known, the link, and their number.
     gone: BinaryHeap<Reverse<(u64, u32, u32)>>,
 }
 
@@ -76,12 +76,12 @@ impl Ahead {
         self.packets[link as usize] += packets;
     }
 
-    /// Records that packets continue after a link, which the node before it knows at `time`.
+    /// Records that packets leave the end of a link, which the node before the link knows at `time`.
     pub fn go_on(&mut self, time: u64, link: u32, packets: u32) {
         self.gone.push(Reverse((time, link, packets)));
     }
 
-    /// Removes packets that are known to have continued.
+    /// Removes packets that are known at time `now` to have left their links.
     pub fn settle(&mut self, now: u64) {
         while let Some(&Reverse((time, link, packets))) = self.gone.peek()
             && time <= now
@@ -91,7 +91,7 @@ impl Ahead {
         }
     }
 
-    /// Returns the packets before the next one, plus one.
+    /// Returns the number of packets of a link including the next packet.
     pub fn with_next(&self, link: u32) -> f64 {
         f64::from(self.packets[link as usize]) + 1.0
     }

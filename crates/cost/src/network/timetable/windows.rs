@@ -2,9 +2,10 @@
 //!
 //! A channel is a link with a virtual channel. A packet takes a place in the buffer of its channel when it starts on
 //! the link. If it continues at once, the node before the link learns that the place is free after a round trip and the
-//! packet's own time on the link: D = alpha + latency + s. A packet that waits behind the link for w holds its place
-//! for D + w. So with B places a packet takes (D + w) / B of the channel's time, and a channel sends no more than B
-//! packets in D, for any rate of the link. A channel that was idle first sends B packets at the rate of the link.
+//! packet's own time on the link: D = alpha + latency + s. A packet that waits at the end of the link for w occupies
+//! its place for D + w. So with B places a packet takes (D + w) / B of the channel's time, and a channel sends no more
+//! than B packets in D, for any rate of the link. A channel that was idle first sends B packets at the rate of the
+//! link.
 
 use unisono_base::rounded;
 use unisono_machine::network::Hop;
@@ -14,17 +15,17 @@ use super::{PS_PER_NS, Prices};
 pub(super) struct Windows {
     places: f64,
     channels_of_link: usize,
-    /// For each link: alpha and latency.
+    /// For each link, alpha plus the latency of the link alone, in ps.
     round_trip_ps: Vec<f64>,
-    /// For each channel: the time at which all places are free, if they become free one after the other.
+    /// For each channel, the time at which all its places are free, if they become free in sequence.
     empty: Vec<f64>,
-    /// The time at which the first place is free.
+    /// For each channel, the time at which its first place is free.
     free: Vec<u64>,
 }
 
 impl Windows {
-    /// Returns `None` if no link waits for places. The shortest packet takes `shortest_ps` on a link of the machine's
-    /// own rate.
+    /// Makes windows; `None` if no link waits for places. The shortest packet takes `shortest_ps` on a link of the
+    /// machine's own rate.
     pub(super) fn new(prices: &Prices, shortest_ps: f64) -> Option<Self> {
         let Prices { plane, speeds, .. } = *prices;
         let places = prices.places_of_buffer as f64;
@@ -48,13 +49,13 @@ impl Windows {
         hop.link as usize * self.channels_of_link + usize::from(hop.vc)
     }
 
-    /// Returns the time at which a channel has a place after all packets that were sent over it.
+    /// Returns the time at which a channel has a free place for a packet after all that were sent.
     pub(super) fn free(&self, hop: Hop) -> u64 {
         self.free[self.channel(hop)]
     }
 
-    /// Sends packets that take a link for `busy` picoseconds together, from `start` at the earliest. Returns the start
-    /// of the first, and the end of the last.
+    /// Sends `packets` packets that together occupy a link for `busy` ps, from `start` at the earliest. Returns the
+    /// start of the first packet and the end of the last.
     pub(super) fn send(&mut self, hop: Hop, start: u64, busy: u64, packets: f64) -> (u64, u64) {
         let channel = self.channel(hop);
         let packet = busy as f64 / packets;
@@ -67,7 +68,7 @@ impl Windows {
         (start, start.saturating_add(busy).max(rounded(empty - delay + packet)))
     }
 
-    /// Records that packets waited after a channel.
+    /// Records that `packets` packets each waited `waited` ps after a channel.
     pub(super) fn hold(&mut self, hop: Hop, waited: u64, packets: f64) {
         let channel = self.channel(hop);
         let more = waited as f64 * packets / self.places;

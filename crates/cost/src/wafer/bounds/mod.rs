@@ -20,7 +20,7 @@ pub use paper_1d::{Paper1d, PaperTable};
 pub use physical::{PHYSICAL_1D, PHYSICAL_2D};
 pub use tight_1d::{Tight1d, tree_energy};
 
-/// Sorted by file.
+/// The bounds, by file.
 pub(crate) const BOUNDS: &[&dyn Bound] = &[
     &blocks::Blocks,
     &lemma_7_2::Corrected,
@@ -32,7 +32,7 @@ pub(crate) const BOUNDS: &[&dyn Bound] = &[
     &tight_1d::Tight1d,
 ];
 
-/// A collective of `wavelets` on a part of a wafer.
+/// A collective with vectors or blocks of `wavelets` wavelets on a part of a wafer.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct BoundCase {
     pub kind: Kind,
@@ -50,7 +50,7 @@ impl BoundCase {
         Some(Time::from_cycles(cycles(&Self { kind: c.kind, root: c.root, wavelets, bytes, part })?, part.clock_mhz))
     }
 
-    /// Returns the fewest wavelets that hold several blocks: 16-bit elements of two blocks may share one.
+    /// Returns the fewest wavelets that carry `blocks` blocks, if 16-bit elements of two blocks may share a wavelet.
     fn wavelets_of(&self, blocks: u64) -> f64 {
         (u128::from(blocks) * u128::from(self.bytes)).div_ceil(4) as f64
     }
@@ -60,13 +60,12 @@ impl BoundCase {
         self.part.grid.count() == 1 || self.wavelets == 0
     }
 
-    /// Returns whether it is a reduce or allreduce. An allreduce includes a reduce to every PE, so bounds of a reduce
-    /// hold.
+    /// Returns whether bounds of a reduce apply: to a reduce, and to an allreduce, which contains a reduce to every PE.
     fn reduces(&self) -> bool {
         matches!(self.kind, Kind::Reduce | Kind::Allreduce)
     }
 
-    /// Returns the PEs on the two sides of the root of a line.
+    /// Returns the numbers of PEs on the two sides of the root of a line.
     fn sides(&self) -> (u32, u32) {
         let pes: u32 = narrow(self.part.grid.count());
         (self.root, pes - 1 - self.root)

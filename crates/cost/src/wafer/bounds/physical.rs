@@ -1,17 +1,18 @@
-//! A bound on any network: B wavelets with the farthest PE's contribution must enter the root's ramp one per cycle,
-//! after they travelled; down and up a ramp and one operation cost 2 T_R + 1.
+//! The bound for any algorithm: B wavelets with the farthest PE's contribution travel to the root and enter its ramp
+//! one per cycle; a ramp down, a ramp up and one operation cost 2 T_R + 1.
 //!
-//! The improved form for star, B(P-1) + 2 T_R + 1, omits the first hop: if B = 1 or P = 2 it is one cycle lower.
+//! The paper's improved form for star, B(P-1) + 2 T_R + 1, omits the first hop: if B = 1 or P = 2, it is one cycle
+//! below this bound.
 //!
-//! On a line the bound is B + P + 2 T_R, which is a message's time; on a grid B + M+N-2 + 2 T_R + 1. In both, the last
-//! wavelet enters B - 1 cycles after the first one, and the operation on it takes one more.
+//! On a line the bound is B + P + 2 T_R, which is the time of a message; on a grid it is B + M+N-2 + 2 T_R + 1. In
+//! both, the last wavelet enters B - 1 cycles after the first, and its operation takes one more.
 
 use unisono_base::Cycles;
 
 use super::BoundCase;
 use crate::{Bound, CostProblem, Time};
 
-/// The bound on lines, or on grids that are no line.
+/// The bound for lines, or for grids with several rows and columns.
 pub struct Physical {
     name: &'static str,
     of_lines: bool,

@@ -1,15 +1,16 @@
 //! The least time of Eq. 1 on a line without its contention. The fabric may be faster, because it overlaps terms that
 //! Eq. 1 adds.
 //!
-//! If the contention of a tree takes no longer, the tree attains this time and is the optimum of Eq. 1. Some lines with
-//! the root at an end have no such tree (7 wavelets on 4 PEs), an inner root receives the wavelets of both sides, and
-//! an allreduce continues after its reduce. The paper's improved form for star is not Eq. 1 and may be lower.
+//! If the contention of a tree takes no longer, the tree attains this time and is optimal by Eq. 1. Some lines with the
+//! root at an end have no such tree (7 wavelets on 4 PEs), an inner root receives the wavelets of both sides, and an
+//! allreduce continues after its reduce. The paper's improved form for star is not Eq. 1 and may be lower.
 //!
 //! T* >= min over D of B e(P, D) / (P-1) + P-1 + (2 T_R + 1) D, with e(P, D) the least energy of any tree of depth D
 //! whose messages go toward the root.
 //!
-//! Slope `k` occurs `binom(D+k-1, k)` times and e is the sum of the P-1 smallest: the energy of Auto-Gen without its
-//! contention, because trees in pre-order lose nothing. With PEs on both sides of the root both sides share the depth.
+//! As a function of P, e has the slope k for `binom(D+k-1, k)` PEs, so e is the sum of the P-1 smallest slopes. This is
+//! the energy of Auto-Gen without its contention, because trees in pre-order attain it. If the root has PEs on both
+//! sides, both sides have the depth D.
 
 use unisono_base::Cycles;
 
@@ -18,7 +19,7 @@ use crate::{Bound, CostProblem, Standing, Time};
 
 pub struct Tight1d;
 
-/// Returns e(pes, depth, infinity) for a root at the end; `None` if no tree is that shallow.
+/// Returns e(pes, depth), in hops, for a root at the end of the line; `None` if no tree has so small a depth.
 pub fn tree_energy(pes: u32, depth: u32) -> Option<u64> {
     let (mut left, mut energy) = (u64::from(pes.saturating_sub(1)), 0u64);
     if left > 0 && depth == 0 {
@@ -27,7 +28,7 @@ pub fn tree_energy(pes: u32, depth: u32) -> Option<u64> {
     let (mut slope, mut count) = (0u64, 1u64);
     while left > 0 {
         slope += 1;
-        // Counts beyond any number of PEs need not be exact.
+        // A count that exceeds any number of PEs need not be exact.
         if count < 1 << 40 {
             count = count * (u64::from(depth) + slope - 1) / slope;
         }
@@ -78,7 +79,7 @@ impl Tight1d {
         let mut best = f64::INFINITY;
         for depth in 1..=far {
             let rest = f64::from(far) + case.part.depth_cycles * f64::from(depth);
-            // Energy is at least one hop per PE, so deeper trees cannot be better.
+            // The energy is at least one hop per PE, so no greater depth gives a smaller time.
             if b + rest >= best {
                 break;
             }

@@ -1,10 +1,10 @@
-//! T = max(c, l) + L + (2 T_R + 1) D, with l the largest load of a directed link and c the most element operations of a
-//! PE (an n-source combine costs max(1, n - 1) an element; a PE that only sends works too).
+//! T = max(c, l) + L + (2 T_R + 1) D, with l the most wavelets on a directed link and c the most operations on wavelets
+//! of a PE (an n-source combine costs max(1, n - 1) for each; a send costs 1).
 //!
-//! If an algorithm states the path of its vectors through PEs that receive from their children one after the other,
-//! that time replaces the formula, or the largest link load if that is more.
+//! If an algorithm states its cycles for PEs that receive from their children in sequence ([`Phase::in_turn`]), these
+//! replace the formula, or l + 2 T_R + 1 does if that is more.
 //!
-//! The model replaces the averages of Eq. 1 by the slowest places, and adds the distance to both.
+//! The model replaces the average load of Eq. 1 by the busiest link and PE, and adds the distance to both.
 
 use unisono_base::Cycles;
 use unisono_lower::{Phase, Terms};
@@ -27,7 +27,7 @@ impl Model for Links {
     }
 
     fn beside_depth(&self, t: &Terms) -> f64 {
-        // Work without a message is a copy in memory, which the paper's terms do not count either.
+        // Work without a message is a copy in memory, which the paper's terms ignore too.
         if t.depth == 0.0 { 0.0 } else { t.datapath.max(t.max_link_load) + t.distance }
     }
 

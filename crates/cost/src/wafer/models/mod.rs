@@ -1,4 +1,4 @@
-//! Models: from cost terms to cycles. One file each, registered in [`MODELS`], sorted by name.
+//! Models, which compute cycles from cost terms. Each has one file and an entry in [`MODELS`], sorted by name.
 
 mod links;
 mod paper;
@@ -10,12 +10,12 @@ use super::PhaseLines;
 
 pub const MODELS: &[&dyn Model] = &[&links::Links, &paper::Paper];
 
-/// A closed form over the terms of one phase.
+/// A model: a closed form for the cycles of one phase from its terms.
 pub trait Model: Sync {
     fn name(&self) -> &'static str;
     fn summary(&self) -> &'static str;
     fn reference(&self) -> &'static str;
-    /// Returns the cycles without the depth's share, unless an algorithm states a sharper value.
+    /// Returns the cycles of a phase without those of its depth. A value of [`Phase::sharper`] replaces them.
     fn beside_depth(&self, terms: &Terms) -> f64;
 
     /// Returns the cycles of one phase; `depth_cycles` is 2 T_R + 1.
@@ -24,12 +24,12 @@ pub trait Model: Sync {
         Cycles(beside + depth_cycles * phase.terms.depth)
     }
 
-    /// Returns the cycles of all phases, one after the other.
+    /// Returns the sum of the cycles of all phases, which run in sequence.
     fn cycles(&self, estimate: &Estimate, depth_cycles: f64) -> Cycles {
         estimate.phases.iter().map(|p| self.phase(p, depth_cycles)).sum()
     }
 
-    /// Selects the slowest of the parallel lines of each phase.
+    /// Returns the estimate that has, for each phase, the terms of its slowest line.
     fn slowest(&self, phases: Vec<PhaseLines>, depth_cycles: f64) -> Estimate {
         let slowest = |p: PhaseLines| {
             let lines = p.lines.into_iter().map(|terms| Phase::new(&p.name, terms));

@@ -2,7 +2,7 @@
 
 use unisono_cost::internals::ahead::Ahead;
 
-/// Packets that are known to continue at some instant delay no packet that chooses a link at that instant.
+/// Packets that are known to leave a link at some instant do not delay a packet that chooses a link at that instant.
 #[test]
 fn packets_that_leave_now_delay_no_others() {
     let mut ahead = Ahead::new(2);

@@ -1,4 +1,4 @@
-//! NCCL's cost model compared with values computed by hand, and its laws on random machines.
+//! NCCL's cost model compared with values computed by hand, and properties of its times on random machines.
 //!
 //! Latencies, rates and limits are those of `ncclTunerConstantsDefaults` in NVIDIA/nccl, src/graph/tuning.cc.
 
@@ -15,7 +15,7 @@ fn call(kind: Kind) -> Call {
     Call { kind, operator: Operator::Sum, dtype: Dtype::F32 }
 }
 
-/// Returns boxes of GPUs behind NVSwitches, with one interface per GPU.
+/// Returns boxes of GPUs that NVSwitches join, with one network interface per GPU.
 fn switched(architecture: Generation, boxes: u32, gpus: u32, nvlink: f64, nic: f64) -> Facts {
     Facts {
         architecture,
@@ -36,7 +36,7 @@ fn switched(architecture: Generation, boxes: u32, gpus: u32, nvlink: f64, nic: f
     }
 }
 
-/// Returns A100 GPUs with four NVLinks between each two of them.
+/// Returns A100 GPUs with four NVLinks between each two GPUs.
 fn mesh(gpus: u32) -> Facts {
     let count = gpus as usize;
     let pairs = (0..count * count).map(|at| if at / count == at % count { 0.0 } else { 80.0 }).collect();
@@ -63,7 +63,7 @@ fn near(found: f64, expected: f64) {
 #[test]
 fn six_rings_of_a_mesh_of_four_are_split_into_twelve_channels() {
     let nccl = Nccl::new(mesh(4), None).unwrap();
-    // Each of the 6 directed cycles has 40 GB/s: every link of 80 GB/s is in two of them.
+    // Each of the 6 directed cycles has 40 GB/s, because every link of 80 GB/s is in two cycles.
     assert_eq!((nccl.graphs.ring.channels, nccl.graphs.ring.intra, nccl.graphs.ring.same), (12, 20.0, false));
     let two = Nccl::new(mesh(2), None).unwrap();
     assert_eq!((two.graphs.ring.channels, two.graphs.ring.intra, two.graphs.ring.same), (4, 20.0, true));
@@ -112,7 +112,7 @@ fn protocols_of_four_a100_change_at_the_sizes_at_which_measured_times_jump() {
 fn eight_hoppers_reduce_in_their_switches_at_the_rate_that_is_measured() {
     let one = Nccl::new(switched(Generation::Hopper, 1, 8, 370.8, 0.0), None).unwrap();
     assert_eq!((one.graphs.ring.channels, one.graphs.ring.intra), (12, 30.0));
-    // 370.8 / 9 = 41.2, so 40 a head: 40 x 0.85 x 7/8 x 2 = 59.5. Posted busbw: 478 (NVIDIA/nccl-tests#290).
+    // 370.8 / 9 = 41.2, so 40 GB/s per head: 40 x 0.85 x 7/8 x 2 = 59.5. Posted busbw: 478 (NVIDIA/nccl-tests#290).
     let nvls = of(&one, Kind::Allreduce, 1 << 33, Algorithm::Nvls, Protocol::Simple);
     near(nvls.channel, 59.5);
     near(nvls.latency_us, 25.0);
@@ -148,18 +148,18 @@ fn a_slower_network_an_amd_and_one_process_are_in_predictions_and_not_in_the_cho
         (time.seconds * 1e6, time.cost_seconds * 1e6)
     };
     let (plain, cost) = predicted(&facts, 8);
-    // Each of the 14 steps inside the boxes and the 2 between them passes on 8 bytes at half of LL128's 36.7 GB/s.
+    // Each of the 14 steps inside the boxes and the 2 between boxes forwards 8 bytes at half of LL128's 36.7 GB/s.
     near(plain, cost + 16.0 * 8.0 / (36.7 * 16.0 / 15.0 / 2.0 * 1000.0));
     let slower = Facts { late_us: 10.0, cpu: Cpu::Amd, ..facts.clone() };
     let (late, same) = predicted(&slower, 8);
     // NCCL counts a slower tree between boxes of AMD CPUs, by less than a nanosecond for 8 bytes.
     assert!((0.0..1e-3).contains(&(same - cost)));
     near(late - plain, 2.0 * (10.0 + 1.0) + (same - cost));
-    // A turn of 512 threads passes on 4 KiB; more bytes open more blocks.
+    // An iteration of 512 threads forwards 4 KiB; more bytes open more thread blocks.
     let passing = |bytes| predicted(&facts, bytes).0 - predicted(&facts, bytes).1;
     near(passing(1 << 13), passing(1 << 12));
     assert!(passing(1 << 12) > 500.0 * passing(8));
-    // The process of 8 GPUs starts kernels for 33.6 us; long calls do not wait for that.
+    // A process of 8 GPUs takes 33.6 us to start kernels; long calls do not wait for that.
     let one = Facts { process_gpus: 8, ..facts.clone() };
     near(predicted(&one, 8).0, 8.0 * 4.2);
     near(predicted(&one, 1 << 22).0, predicted(&facts, 1 << 22).0);
@@ -226,7 +226,7 @@ fn the_choice_is_the_least_and_times_grow_with_bytes() {
                 assert!(times.iter().all(|t| t.cost_seconds >= times[0].cost_seconds && t.seconds > 0.0));
                 for time in &times {
                     let last = before.iter().find(|t| (t.algorithm, t.protocol) == (time.algorithm, time.protocol));
-                    // Corrections of trees are factors of single sizes.
+                    // The times of trees need not grow, because their corrections are factors of single sizes.
                     let is_corrected = matches!(time.algorithm, Algorithm::Tree | Algorithm::NvlsTree);
                     let grows = last.is_none_or(|last| {
                         time.cost_seconds > last.cost_seconds && time.seconds >= 0.999 * last.seconds
@@ -297,7 +297,7 @@ fn facts_are_read_from_presets_by_links_and_interfaces() {
         near(pairs.pcie, 31.5);
         let counted = Facts { pcie: 24.0, ..pairs.clone() };
         let nccl = Nccl::new(pairs.with_pcie_of(&counted), None).unwrap();
-        // A ring of all GPUs takes PCIe, unless the pair is all there is.
+        // A ring of all GPUs uses PCIe, unless there are only the two GPUs with NVLinks.
         assert_eq!((nccl.graphs.over_nvlink, nccl.facts.pcie), (gpus == 2, 24.0));
     }
     let refused = read(Machine::preset("mi300x").unwrap()).unwrap_err();
@@ -327,14 +327,14 @@ fn rings_over_pcie_take_the_least_link_between_the_cpus() {
         Facts::new(network, &*topology, &(0..gpus).collect::<Vec<_>>(), false).unwrap()
     };
     for gpus in 2..=8 {
-        // One CPU has cables to GPUs only, and is no NVSwitch of GPUs without NVLinks.
+        // A single CPU has cables to GPUs only, and is not read as an NVSwitch if GPUs have no NVLinks.
         let one = facts("amd", gpus, 0.0);
         assert!(!one.has_nvswitch);
         near(one.pcie, 48.0);
         near(one.pcie_ring, 48.0);
         for between in [10.0, 22.0, 64.0] {
             near(facts("amd", gpus, between).pcie_ring, 48.0_f64.min(between));
-            // Through an Intel CPU messages between GPUs take 6/5 of the way to PCIe.
+            // Through an Intel CPU messages between GPUs have 5/6 of the rate of PCIe.
             let intel = facts("intel", gpus, between);
             near(intel.pcie_ring, 40.0_f64.min(between));
             let ring = Nccl::new(intel, None).unwrap().graphs.ring;
@@ -343,7 +343,7 @@ fn rings_over_pcie_take_the_least_link_between_the_cpus() {
     }
 }
 
-/// Sums in NVSwitches need all GPUs at the same width; rings take the rate of the GPU with the fewest NVLinks.
+/// Sums in NVSwitches require equally many NVLinks of all GPUs; rings have the rate of the GPU with the fewest.
 #[test]
 fn the_gpu_with_the_fewest_nvlinks_decides() {
     for boxes in [1, 2] {

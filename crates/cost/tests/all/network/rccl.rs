@@ -1,4 +1,4 @@
-//! RCCL's cost model compared with values computed by hand, and its laws.
+//! RCCL's cost model compared with values computed by hand, and properties of its times.
 //!
 //! Latencies and shares are those of `baseLat`, `tuning_model_4` and `tuning_model_5` of RCCL's src/graph/tuning.cc.
 

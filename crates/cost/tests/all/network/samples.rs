@@ -1,10 +1,10 @@
-//! Times of exchanges of which a sample is routed, beside those of the whole.
+//! Times of exchanges of which only a sample is routed, compared with the times of all.
 
 use unisono_cost::network::NetworkModel;
 use unisono_lower::{Exchange, Flow};
 use unisono_machine::{Machine, network::Network};
 
-/// An all-to-all is alike from flow to flow on these networks, so every n-th flow loads links like all of them.
+/// On these networks all flows of an all-to-all load links alike, so every n-th flow represents all.
 #[test]
 fn a_sample_takes_the_time_of_the_whole() {
     for (name, ranks) in [("torus2d-small", 256_u32), ("fattree-small", 256), ("hx2mesh-small", 256)] {
