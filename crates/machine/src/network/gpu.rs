@@ -103,7 +103,7 @@ pub struct NcclFit {
     pub algorithm: String,
     /// The name of the protocol as NCCL writes it, such as `ll128`.
     pub protocol: String,
-    /// Whether the times are those of jobs on several boxes.
+    /// True if the times are those of jobs on several boxes.
     #[serde(default)]
     pub across_boxes: bool,
     /// The time from the call until the first step, plus the time of the return.
