@@ -1,4 +1,4 @@
-//! Internal units for the tests of this crate; they are not a public interface.
+//! Units that only the tests of this crate use. They are not part of the interface and may change at any time.
 
 pub mod devices {
     pub use crate::devices::HOST;
