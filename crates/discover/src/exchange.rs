@@ -1,5 +1,5 @@
-//! The data that a read needs from other ranks, in terms of sides ([`crate::side`]): the pieces of the present
-//! contents, and the operations that move them.
+//! The data that a read needs from other ranks, in terms of `Side`s: the pieces of the present contents, and the
+//! operations that move them.
 
 use unisono_base::{interrupt::poll, limits::spend};
 
@@ -65,7 +65,7 @@ pub struct Operation {
     pub root: Option<u32>,
 }
 
-/// The largest number of bytes of one MPI call, which counts them with 32 bits.
+/// The most bytes of one MPI call, which counts them with 32 bits.
 pub const MOST_COUNTED: u64 = 1 << 30;
 
 /// The cost of comparing two ranks in steps.

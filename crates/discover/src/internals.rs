@@ -1,4 +1,4 @@
-//! Units that only the tests of this crate use. They are not part of the interface and may change at any time.
+//! Internal units for the tests of this crate; they are not a public interface.
 
 pub mod devices {
     pub use crate::devices::HOST;

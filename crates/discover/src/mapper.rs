@@ -30,7 +30,7 @@ pub struct UserMapper {
     pub number: u64,
     pub name: Arc<str>,
     pub function: Arc<MapFunction>,
-    /// The dependences on the chunk that are known without evaluating the function for a chunk.
+    /// The dependences on the chunk that are known without a chunk.
     pub traced: Arc<Traced>,
 }
 

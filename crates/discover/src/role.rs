@@ -13,7 +13,7 @@ use crate::{
     traced::Dependence,
 };
 
-/// The index of a role in [`Roles`].
+/// The index of a role in `Roles`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct RoleId(pub u32);
 

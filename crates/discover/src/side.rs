@@ -14,7 +14,7 @@ use crate::{
     split::{Axis, Geometry},
 };
 
-/// The index of a side in [`Sides`].
+/// The index of a side in `Sides`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct SideId(pub u32);
 

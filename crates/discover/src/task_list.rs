@@ -1,4 +1,4 @@
-//! A list of a program's buffers and tasks, from which the discovery of each rank can be repeated.
+//! A program's buffers and tasks, from which each rank's discovery can be repeated.
 
 use unisono_base::{BufferId, TaskId};
 

@@ -4,7 +4,7 @@
 //! written file is read back and checked before it is returned. Begin with [`GpuFormat`], then read the head of
 //! [`mscclpp`] or [`msccl`] and the `check.rs` of that folder.
 
-// `unisono_base::narrow` describes the rule: numbers from input that do not fit are refused when they are read.
+// Numbers that do not fit are refused when they are read; see `unisono_base::narrow`.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_sign_loss))]
 
 mod bits;

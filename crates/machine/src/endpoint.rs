@@ -11,7 +11,7 @@ use unisono_base::{excerpt, keyed::with_nearest};
 
 use crate::{Description, MachineError, MachineText, Shape};
 
-/// A model of the time of a message. [`EndpointModel::needs`] lists its parameters.
+/// A model of the time of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EndpointModel {
@@ -102,7 +102,7 @@ pub struct Parameters {
     pub G_ns_per_byte: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub O_ns_per_byte: Option<f64>,
-    /// The length of the longest eager message (LogGOPS): the sender of a longer message waits for the receiver.
+    /// The longest message that does not wait for its receiver (LogGOPS).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub S_bytes: Option<u64>,
     /// LogfP: the number of messages that can be sent back to back without the gap.
@@ -111,7 +111,7 @@ pub struct Parameters {
 }
 
 impl Parameters {
-    /// Returns the key of each parameter in machine files, which names its unit, and its value.
+    /// Returns each key, which names the unit, with its value.
     fn all(&self) -> [(&'static str, Option<f64>); 13] {
         [
             ("alpha_ns", self.alpha_ns),
@@ -161,7 +161,7 @@ pub struct Level {
     pub parameters: Parameters,
 }
 
-/// The assignment of consecutive ranks to nodes, which are the groups of the innermost level.
+/// The assignment of consecutive ranks to nodes, the innermost groups.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RankOrder {
@@ -200,7 +200,7 @@ const MACHINE_KEYS: &[&str] = &["name", "kind", "summary", "model", "ranks", "pl
 const LEVEL_KEYS: &[&str] = &["name", "size"];
 /// Parameters of a rank that apply to all its messages. Levels cannot change them.
 const OF_RANKS: &[&str] = &["gamma_ns_per_byte", "compute_ns", "S_bytes", "f_messages"];
-/// The longest vector, in bytes, for which [`FREE_BYTES`] is not reported.
+/// The longest vector, in bytes, for which `FREE_BYTES` is not reported.
 const FEW_BYTES: u64 = 1024;
 const FREE_BYTES: &str = "a byte costs nothing on this machine (no beta, no G), so the length of the vector has no \
     part in these times; for long vectors use a machine file that states the cost of a byte";
@@ -305,7 +305,7 @@ impl Endpoint {
         model.needs().iter().copied().filter(|need| !said.iter().any(|(k, v)| k == need && v.is_some())).collect()
     }
 
-    /// Returns the number of ranks to plan for: `asked`, or else the number in the machine file.
+    /// Returns the number of ranks to plan for: `asked`, or that of the file.
     ///
     /// # Errors
     /// Returns an error if both numbers are missing, or if the number is 0.
@@ -326,8 +326,7 @@ impl Endpoint {
         self.levels.iter().scan(1, members).collect()
     }
 
-    /// Returns the position of a rank in an order in which the ranks of each node are adjacent. `ranks` is the number
-    /// of ranks.
+    /// Returns the position of one of `ranks` ranks, in an order in which ranks of a node are adjacent.
     pub fn place(&self, rank: u32, ranks: u32) -> u32 {
         match (self.placement, self.levels.first()) {
             (RankOrder::Cyclic, Some(node)) => {

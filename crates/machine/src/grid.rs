@@ -11,7 +11,7 @@ pub struct Grid {
     pub cols: u32,
 }
 
-/// A grid as a user wrote it. A single number such as `512` is a row, and is printed as one number.
+/// A grid as a user wrote it. A single number is a row, and is printed as one number.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Shape {
     pub grid: Grid,
@@ -73,7 +73,7 @@ impl Grid {
         r.max(self.rows - 1 - r) + c.max(self.cols - 1 - c)
     }
 
-    /// Returns the number of PEs between `pe` and the edge of the grid in one direction.
+    /// Returns the number of PEs beyond `pe` in one direction.
     pub fn room(self, pe: u32, direction: Direction) -> u32 {
         let (r, c) = self.row_col(pe);
         match direction {
@@ -84,7 +84,7 @@ impl Grid {
         }
     }
 
-    /// Returns the PE that is `hops` hops away. The caller must ensure that `hops` is at most [`Grid::room`].
+    /// Returns the PE `hops` away. The caller must ensure that `hops` is at most [`Grid::room`].
     pub fn step(self, pe: u32, direction: Direction, hops: u32) -> u32 {
         match direction {
             Direction::North => pe - hops * self.cols,

@@ -23,8 +23,7 @@ pub trait Description: Clone + PartialEq + fmt::Debug + Serialize + Send + Sync 
 
     fn summary(&self) -> &str;
 
-    /// Returns the shape of the part in use: the requested shape, or that of the whole machine if machines of this kind
-    /// have a shape.
+    /// Returns the shape of the part in use: the requested shape, or that of the whole machine if it has one.
     ///
     /// # Errors
     /// Returns an error if the machine has no such part.
@@ -46,7 +45,7 @@ pub trait Description: Clone + PartialEq + fmt::Debug + Serialize + Send + Sync 
     /// Returns the same machine with another number of nodes.
     ///
     /// # Errors
-    /// Returns an error if this kind of machine has no nodes, or if there are too many.
+    /// Returns an error if this kind of machine has no nodes, or too many.
     fn with_nodes(&self, _nodes: u32) -> Result<Self, MachineError> {
         Err(MachineError::NoNodes { machine: self.name().to_owned(), kind: Self::KIND })
     }
@@ -54,7 +53,7 @@ pub trait Description: Clone + PartialEq + fmt::Debug + Serialize + Send + Sync 
     /// Returns the same machine without the links and nodes in `failed`. Earlier failures remain.
     ///
     /// # Errors
-    /// Returns an error if this kind of machine has no links or nodes that can fail, or if `failed` names others.
+    /// Returns an error if this kind of machine has no parts that can fail, or if `failed` names others.
     fn with_failures(&self, _failed: &[String]) -> Result<Self, MachineError> {
         Err(MachineError::NoFailures { machine: self.name().to_owned(), kind: Self::KIND })
     }
@@ -135,7 +134,7 @@ impl MachineText<'_> {
     }
 }
 
-/// Rewrites the reader's message about a line in plain words. A message that is not about a value stays as it is.
+/// Rewrites the reader's message about a line in plain words, if it is about a value.
 fn in_words(message: &str, line: &str) -> String {
     let (key, value) = line.split_once('=').map_or(("", ""), |(key, value)| (key.trim(), value.trim()));
     if message.starts_with("string values must be quoted") {
@@ -176,7 +175,7 @@ impl MachineKind {
     }
 }
 
-/// Scales `measured_gbps` with the rate of a link that changes, so that the ratio of the two rates stays the same.
+/// Scales `measured_gbps` by the ratio of a link's rates `after` and `before` a change.
 fn keep_share(table: &mut toml::Table, before: Option<&toml::Value>, after: &toml::Value) {
     let number = |value: &toml::Value| value.as_float().or_else(|| value.as_integer().map(|n| n as f64));
     let measured = table.get("measured_gbps").and_then(number);
@@ -329,7 +328,7 @@ impl Machine {
     /// Reads a machine. `files` returns the text of a file that the description names.
     ///
     /// # Errors
-    /// Returns the errors of [`Machine::from_toml`], and an error if `files` returns no text for a named file.
+    /// Returns the errors of [`Machine::from_toml`], and an error if a file has no text.
     pub fn from_toml_with(
         text: &str,
         origin: &str,
@@ -396,7 +395,7 @@ impl Machine {
     /// See [`Description::with_nodes`].
     ///
     /// # Errors
-    /// Returns an error if the machine has no nodes, or if there are too many.
+    /// Returns an error if the machine has no nodes, or too many.
     pub fn with_nodes(&self, nodes: u32) -> Result<Self, MachineError> {
         self.0.with_nodes(nodes)
     }
@@ -404,7 +403,7 @@ impl Machine {
     /// See [`Description::with_failures`].
     ///
     /// # Errors
-    /// Returns an error if the machine has no links or nodes that can fail, or if `failed` names others.
+    /// Returns an error if the machine has no parts that can fail, or if `failed` names others.
     pub fn with_failures(&self, failed: &[String]) -> Result<Self, MachineError> {
         self.0.with_failures(failed)
     }
@@ -412,7 +411,7 @@ impl Machine {
     /// See [`Description::shape_of`].
     ///
     /// # Errors
-    /// Returns an error if a node does not exist, or if the machine has no nodes.
+    /// Returns an error if a node does not exist.
     pub fn shape_of(&self, nodes: &[u32]) -> Result<Shape, MachineError> {
         self.0.shape_of(nodes)
     }

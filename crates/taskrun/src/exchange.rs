@@ -26,7 +26,7 @@ pub struct Exchange<L: MessageLayer> {
     pub call: Option<Arc<LibraryCall>>,
     /// A reduction by messages.
     pub sums: Option<Arc<PairSums>>,
-    /// The contributions to that reduction: this rank's, and those that it receives.
+    /// The contributions of this rank and those received.
     pub contributions: Vec<Room>,
 }
 
@@ -75,7 +75,7 @@ impl<L: MessageLayer> Exchange<L> {
 impl<L: MessageLayer> Drop for Exchange<L> {
     fn drop(&mut self) {
         if !self.begun.is_empty() {
-            // The message layer may still use the memory, which is therefore never freed.
+            // The message layer may still use the memory.
             mem::forget((self.array.clone(), self.call.take(), mem::take(&mut self.apart)));
             mem::forget((mem::take(&mut self.kept), mem::take(&mut self.contributions)));
         }

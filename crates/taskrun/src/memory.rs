@@ -12,7 +12,7 @@ use unisono_mpi::{Corners, Layout, Outcome, Parts};
 
 use crate::{error::RunError, layer::MessageLayer, lock};
 
-/// The largest number of regions whose byte ranges are cached. A full cache is emptied.
+/// The most regions whose byte ranges are cached. A full cache is emptied.
 const MOST_KEPT: usize = 1 << 16;
 
 /// An array in memory, with all its elements.

@@ -37,7 +37,7 @@ pub struct DeviceReport {
     pub count: u32,
     pub rank: u32,
     pub operations: Vec<DeviceOperation>,
-    /// The number of copies of all operations in all occurrences. The following fields are sums likewise.
+    /// The sums of all operations in all occurrences, from `copies` to `bytes`.
     pub copies: u64,
     pub updates: u64,
     pub broadcasts: u64,

@@ -26,7 +26,7 @@ use crate::{
     space::Region,
 };
 
-/// The largest number of messages that each rank lists and proves as a whole, which takes a few tenths of a second.
+/// The most messages that each rank lists and proves as a whole, which takes a few tenths of a second.
 pub const MOST_MESSAGES: u64 = 1 << 16;
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -78,7 +78,7 @@ impl Direct {
         format!("messages-{digest:016x}")
     }
 
-    /// Returns the number of elements that each rank sends to each other rank, in ascending order of the pairs.
+    /// Returns the number of elements that each rank sends to each other rank, ascending.
     pub fn messages(&self) -> Vec<Message> {
         let cells = match self {
             Self::Messages(messages) => return messages.clone(),
@@ -139,7 +139,7 @@ impl DirectExchange {
         Self::of_rows(rows, only.is_none())
     }
 
-    /// Returns the messages of a read: all of them, or those of `rank` if the whole is too large to list.
+    /// Returns the messages of a read, like [`Self::of_operation`].
     pub fn of_pushed(pushed: &Pushed, sides: &Sides, rank: Option<u32>) -> Self {
         let Pushed { reader, parts, readers, .. } = pushed;
         let only = rank.filter(|_| pairs(sides, readers, *reader, parts) > MOST_MESSAGES);

@@ -7,8 +7,7 @@
 //! **Why the rate does not fall with the number of ranks.** The decision about a read depends on the role of the reader
 //! and on the pieces that it reads: their regions, writers' roles, and the ranks with copies. Task numbers matter only
 //! by their order. So a plan is stored under a key of exactly these facts, and a loop has few distinct keys. A new key
-//! costs arithmetic on sides ([`crate::side`]); single ranks are visited only if each has a different result, such as
-//! its own message.
+//! costs arithmetic on `Side`s; single ranks are visited only if each has a different result, such as its own message.
 //!
 //! **Order.** Tasks are handled in the order of submission, buffers and producers by id. No result depends on the order
 //! of a hash map.

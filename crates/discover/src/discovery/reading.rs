@@ -23,7 +23,7 @@ use crate::{
     space::Box3,
 };
 
-/// The largest number of stored plans. Beyond it, all are dropped and computed again on demand, with the same results.
+/// The most stored plans. Beyond that, all are dropped and computed again on demand, with the same results.
 const MOST_PLANS: usize = 1 << 16;
 
 /// Allocations that are reused for every read.

@@ -431,7 +431,7 @@ pub fn is_halo(sides: &Sides, reader: SideId, part: &OwnedRegion) -> bool {
     for rank in probes(sides, reader, part) {
         let need = need(sides, rank, reader, part);
         let from = sides[part.owner].touching(&need);
-        // A rank has at most eight neighbors, and `from` may include the rank itself.
+        // At most eight neighbors and the rank itself are sources.
         if from.len() > 9 || !from.iter().all(|k| next(rank, k)) {
             return false;
         }

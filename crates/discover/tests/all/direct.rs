@@ -166,7 +166,7 @@ fn agree(parts: &[RankPart]) -> usize {
 
 #[test]
 fn a_rank_does_the_same_whether_it_lists_all_messages_or_its_own() {
-    // The number of ranks is large enough that the pairs are too many to list, and small enough to list them in a test.
+    // The ranks are so many that all pairs are too many to list, and few enough to list them in a test.
     let few = 300;
     assert!(u64::from(few) * u64::from(few - 1) > MOST_MESSAGES);
     let halo = Mapper::Neighborhood([2, 0, 0]);

@@ -27,7 +27,7 @@ pub struct Maker<'a> {
 /// The thread blocks of a GPU.
 #[derive(Default)]
 struct Blocks {
-    /// The connection on which each thread block sends, and the one from which it receives.
+    /// The connections of each thread block: to send, and to receive.
     ends: Vec<(Option<usize>, Option<usize>)>,
     /// The thread block that sends on each connection.
     sending: BTreeMap<usize, usize>,

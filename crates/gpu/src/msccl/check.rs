@@ -206,5 +206,5 @@ fn describe(p: &Program, hang: &Hang, range: Range) -> String {
     format!("{}, {}{more}", at.join(" and "), circle.join("; "))
 }
 
-/// The largest number of thread blocks of a cycle that a message names.
+/// The most thread blocks of a cycle that a message names.
 const SHOWN: usize = 4;

@@ -30,11 +30,11 @@ pub struct Transmission {
     pub destination: Place,
     /// The length in chunks.
     pub count: u32,
-    /// The thread blocks of the same GPU, each with the index of a transmission that must be complete before.
+    /// The transmissions of the same GPU that must be complete before, each as thread block and index.
     pub after: Vec<(u32, u32)>,
 }
 
-/// A wait as the file states it, for step `goal` of thread block `block`.
+/// A wait for step `goal` of thread block `block`.
 struct Wait {
     block: u32,
     goal: u32,

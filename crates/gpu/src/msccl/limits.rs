@@ -8,33 +8,33 @@ use super::{
 };
 use crate::too_many_blocks;
 
-/// The largest number of steps of a thread block.
+/// The most steps of a thread block.
 pub const STEPS: usize = 64;
-/// The largest number of thread blocks of a GPU: a step names the block that it waits for in 8 signed bits.
+/// The most thread blocks of a GPU: a step names the block that it waits for in 8 signed bits.
 pub const BLOCKS: usize = 127;
-/// The largest number of thread blocks of a GPU in every executor: RCCL refuses files with more.
+/// The most thread blocks of a GPU in every executor: RCCL refuses files with more.
 ///
 /// Source: ROCm/rccl (2.21), `src/include/msccl/msccl_struct.h`, `MSCCL_MAX_NUM_THREAD_BLOCKS`.
 pub const BLOCKS_OF_ALL: usize = 64;
-/// The largest number of channels of a GPU.
+/// The most channels of a GPU.
 pub const CHANNELS: usize = 32;
-/// The largest number of thread blocks of a channel that send, and of those that receive.
+/// The most thread blocks of a channel that send, and the most that receive.
 pub const BLOCKS_OF_A_CHANNEL: usize = 32;
-/// The largest number of chunks that a step moves.
+/// The most chunks that a step moves.
 pub const COUNT: u32 = 71;
-/// The largest number of chunks of a buffer: offsets have 16 signed bits.
+/// The most chunks of a buffer: offsets have 16 signed bits.
 pub const CHUNKS: u32 = 32_767;
-/// The largest number of GPUs, which are children of one node of the XML file.
+/// The most GPUs: they are children of one node of the XML file.
 pub const GPUS: u32 = 1024;
-/// The largest number of XML nodes that a GPU stores: the root, all GPUs, its own thread blocks and steps. The parser
-/// has room for one more, and fails on the next tag.
+/// The most XML nodes that a GPU stores: the root, all GPUs, its own thread blocks and steps. The parser has room for
+/// one more, and fails on the next tag.
 pub const NODES: usize = 4095;
-/// The largest number of reductions into one destination that the parser fuses into one step.
+/// The most reductions into one destination that the parser fuses into one step.
 pub const FUSED: usize = 15;
 /// The number of chunks that a connection can always buffer: a chunk takes half of the steps of its buffer.
 pub const IN_FLIGHT: u32 = 2;
 
-/// Returns sentences on limits of some executors that the program exceeds, and on misnumbered steps.
+/// Returns sentences on limits of some executors, and on misnumbered steps.
 pub fn notes(p: &Program) -> Vec<String> {
     let most = p.gpus.iter().enumerate().map(|(g, gpu)| (gpu.blocks.len(), std::cmp::Reverse(g))).max();
     let over = most.filter(|&(blocks, _)| blocks > BLOCKS_OF_ALL);

@@ -9,14 +9,14 @@ use unisono_schedule::{Flow, Schedule};
 use super::limits;
 use crate::ordered::chunk_elements;
 
-/// The largest number of cuts of a schedule.
+/// The most cuts of a schedule.
 const MOST_CUTS: usize = 1 << 20;
 
 /// The division of a schedule into chunks and pieces.
 pub struct Pieces {
     /// The number of elements of a chunk.
     pub unit: u32,
-    /// The largest number of elements of a piece.
+    /// The most elements of a piece.
     longest: u32,
     /// For each stream, the index of the first element of each piece.
     starts: Vec<BTreeSet<u32>>,

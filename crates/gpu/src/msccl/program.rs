@@ -48,12 +48,12 @@ impl Type {
         matches!(self, Send | ReceiveCopySend | ReceiveReduceSend | ReceiveReduceCopySend)
     }
 
-    /// Returns whether the executor's parser checks the range of the source.
+    /// Returns whether the executor's parser checks the source.
     pub fn checks_source(self) -> bool {
         matches!(self, Self::Send | Self::ReceiveReduceSend | Self::ReceiveReduceCopySend | Self::Copy | Self::Reduce)
     }
 
-    /// Returns whether the executor's parser checks the range of the destination.
+    /// Returns whether the executor's parser checks the destination.
     pub fn checks_destination(self) -> bool {
         use Type::{Copy, Receive, ReceiveCopySend, ReceiveReduceCopySend, Reduce};
         matches!(self, Receive | ReceiveCopySend | ReceiveReduceCopySend | Copy | Reduce)
@@ -72,7 +72,7 @@ impl Type {
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Step {
-    /// The line in the file, for errors; 0 for a step that was not read from a file.
+    /// The line in the file, for errors; 0 without a file.
     pub line: u32,
     /// The number `s` in the file. The executor ignores it and runs steps in the order of the file.
     pub number: u32,

@@ -5,9 +5,9 @@
 //! piece takes a slot. So piece n is sent after piece n - slots was received, and the result depends on the size only
 //! by ceil(c / m): it is computed for each m that the sizes of a file allow.
 //!
-//! Thread blocks run their steps in order, and each connection has one thread block at either end, so no step takes a
-//! slot or piece that another step waits for: if one run ends, every run ends. A size of several loops ends if one loop
-//! does, since all slots are free after a loop.
+//! Thread blocks run their steps in order, and each connection has one thread block at either end, so no step takes
+//! what another step waits for: if one run ends, every run ends. A size of several loops ends if one loop does, since
+//! all slots are free after a loop.
 //!
 //! Source: `msccl_setup.cc` (`mscclSetupCount`) and the primitives of msccl-executor-nccl and RCCL. They differ in the
 //! bytes of a slot: the smaller number is used here, since shorter pieces hang wherever longer pieces do.

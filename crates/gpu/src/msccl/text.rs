@@ -9,7 +9,7 @@ use unisono_base::xml::{self, short};
 
 /// The largest length of a name or a value in characters.
 const LENGTH: usize = 254;
-/// The largest number of attributes of a tag; each additional blank between two of them counts as one.
+/// The most attributes of a tag; each additional blank between two of them counts as one.
 const ATTRIBUTES: usize = 16;
 /// The attributes that the parser reads as numbers.
 const NUMBERS: &[&str] = &[

@@ -17,9 +17,9 @@ const BUFFER: u64 = u32::MAX as u64;
 const SCRATCH: u64 = 64 << 20;
 /// The unit of GPU allocations in bytes.
 const ALLOCATED: u64 = 2 << 20;
-/// The largest number of allocation units that the search for a size tries.
+/// The most allocation units that the search for a size tries.
 const PIECES: u64 = 4096;
-/// The largest number of iterations of a pipeline that the kernels count.
+/// The most iterations of a pipeline that the kernels count.
 const TURNS: u64 = u16::MAX as u64;
 
 /// Returns the faults of a plan at the requested size: operations and sizes that the runtime does not support. Without

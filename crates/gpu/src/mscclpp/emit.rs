@@ -32,9 +32,9 @@ pub(super) const PACKETS_BYTES: u64 = 1 << 17;
 /// The bytes of a chunk for each thread block that shares it. A block has 1024 threads that move 16 bytes each at a
 /// time, so it moves at least twice that.
 const SHARE_BYTES: u64 = 2 * 1024 * 16;
-/// The largest number of thread blocks that share work, unless the user states a number.
+/// The most thread blocks that share work, unless the user states a number.
 const SHARES: u32 = 16;
-/// The largest number of instructions of a schedule; longer plans exceed the thread blocks of GPUs.
+/// The most instructions of a schedule; longer plans exceed the thread blocks of GPUs.
 const INSTRUCTIONS: usize = 1 << 14;
 
 /// Function that makes a file or a draft of a plan, or returns the plan's first fault, or an error of the exporter.

@@ -61,26 +61,26 @@ pub struct Exporter<'a> {
     pub(super) switches: BehindSwitches,
     /// The offset in scratch memory, in chunks or packets, of each stream at each sink.
     pub(super) landing: BTreeMap<(StreamId, NodeId), u32>,
-    /// For each GPU, the number of chunks of scratch memory for streams.
+    /// For each GPU, the chunks of scratch memory for streams.
     pub(super) landed: Vec<u32>,
-    /// For each GPU, the number of chunks of the schedule's own scratch memory.
+    /// For each GPU, the chunks of the schedule's own scratch memory.
     pub(super) own: Vec<u32>,
-    /// For each GPU, the number of chunks of the copy of its input.
+    /// For each GPU, the chunks of the input's copy.
     pub(super) copied: Vec<u32>,
-    /// For each GPU, the number of chunks of temporaries.
+    /// For each GPU, the chunks of temporaries.
     pub(super) temporary: Vec<u32>,
     /// For each instruction, whether it reads its inputs from their copy.
     endangered: Vec<bool>,
     /// The thread blocks of each instruction, without their other shares.
     blocks: Vec<Vec<At>>,
-    /// The index of the last thread block of each GPU, without its other shares.
+    /// The last thread block of each GPU, without its other shares.
     pub(super) last: Vec<usize>,
     pub(super) made: BTreeMap<At, Vec<Step>>,
     /// The channels between two thread blocks of different GPUs.
     pub(super) channels: BTreeSet<(At, At)>,
-    /// The number of messages sent on each channel so far.
+    /// The number of messages sent on each channel.
     pub(super) sent: BTreeMap<(At, At), u32>,
-    /// The number of messages waited for on each channel so far.
+    /// The number of messages awaited on each channel.
     pub(super) waited: BTreeMap<(At, At), u32>,
     /// For each instruction that writes a stream, with the writing and the reading thread block, the number of its
     /// message between these two.

@@ -28,7 +28,7 @@ use super::{
 
 /// The id of the barrier of all thread blocks of a GPU between two launches, which plans do not use.
 const BOUNDARY: u32 = u32::MAX;
-/// The largest number of faults that are kept.
+/// The most faults that are kept.
 const KEPT: usize = 64;
 
 /// Returns the faults of repeated launches of a plan that is correct once.
@@ -126,7 +126,7 @@ fn unshifted(program: &Program) -> Vec<Fault> {
     faults
 }
 
-/// Returns faults for packets that are written while those of an earlier launch at the same offset may still be read.
+/// Returns faults for packets written while an earlier launch's may still be read there.
 fn overwritten(program: &Program, layout: &Layout, gap: u32, trust_relaxed: bool) -> Result<Vec<Fault>, ImportError> {
     let again = repeated(program, layout, gap + 1);
     let run = run(&again);

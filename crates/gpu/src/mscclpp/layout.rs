@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{collectives::Collectives, ordered::gcd};
 
-/// The largest number of grains in a chunk (equal spans, as small as needed) if the file does not fix the size.
+/// The most grains in a chunk (equal spans, as small as needed) if the file does not fix the size.
 const GRAINS: u32 = 1 << 10;
 
 pub const COLLECTIVES: Collectives = Collectives { lacks: &[Kind::Gather, Kind::Scatter] };
@@ -229,7 +229,7 @@ pub fn unit_bytes(plan: &Plan) -> u64 {
     plan.ops().filter_map(|op| op.iter_context).map(|i| i.unit_size).fold(0, gcd).max(1)
 }
 
-/// Returns the least common multiple of the sizes of all groups, up to [`GRAINS`].
+/// Returns the least common multiple of the sizes of all groups, up to `GRAINS`.
 pub fn group_size(plan: &Plan) -> u32 {
     let sizes = plan.ops().filter_map(|op| op.tbg_info).map(|group| u64::from(group.tbg_size.clamp(1, GRAINS)));
     let all = sizes.fold(1, |all, size| (all / gcd(all, size) * size).min(GRAINS.into()));

@@ -9,19 +9,19 @@ use super::{
 };
 use crate::too_many_blocks;
 
-/// The largest number of channels, and of remote buffers, of a thread block and a type.
+/// The most channels, and the most remote buffers, of a thread block and a type.
 pub const CHANNELS: usize = 16;
-/// The largest number of channels of an operation.
+/// The most channels of an operation.
 pub const OP_CHANNELS: usize = 8;
-/// The largest number of sources, and of destinations, of an operation: two local ones and one for each channel.
+/// The most sources, and the most destinations, of an operation: two local ones and one for each channel.
 pub const OP_BUFFERS: usize = 10;
-/// The largest number of operations of a thread block, including those inside pipelines.
+/// The most operations of a thread block, including those inside pipelines.
 pub const OPS: usize = 64;
-/// The largest number of barriers of a GPU.
+/// The most barriers of a GPU.
 pub const BARRIERS: u32 = 16;
-/// The largest number of semaphores of an operation.
+/// The most semaphores of an operation.
 pub const OP_SEMAPHORES: usize = 16;
-/// The largest number of threads of a thread block.
+/// The most threads of a thread block.
 const THREADS: u32 = 1024;
 
 /// Returns a fault for each part of the plan that exceeds a limit of the runtime, or that the runtime executes

@@ -264,14 +264,14 @@ impl Name {
 }
 
 impl Plan {
-    /// Returns all operations of the plan, including those inside pipelines.
+    /// Returns all operations, including those inside pipelines.
     pub fn ops(&self) -> impl Iterator<Item = &Op> {
         self.gpus.iter().flat_map(Gpu::ops)
     }
 }
 
 impl Gpu {
-    /// Returns all operations of the GPU, including those inside pipelines.
+    /// Returns all operations, including those inside pipelines.
     pub fn ops(&self) -> impl Iterator<Item = &Op> {
         let outer = self.threadblocks.iter().flat_map(|block| &block.ops);
         outer.flat_map(|op| std::iter::once(op).chain(&op.ops))

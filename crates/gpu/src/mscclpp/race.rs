@@ -17,7 +17,7 @@ use super::{
     run::{At, Run},
 };
 
-/// The largest number of faults that are kept.
+/// The most faults that are kept.
 const KEPT: usize = 64;
 
 struct Access {
@@ -36,7 +36,7 @@ pub struct Races<'a> {
     told: BTreeSet<(At, Option<At>)>,
 }
 
-/// Returns all races, up to [`KEPT`].
+/// Returns all races, up to `KEPT`.
 pub fn races(program: &Program, layout: &Layout, run: &Run, history: &History) -> Vec<Fault> {
     let mut races = Races { program, layout, run, history, faults: Vec::new(), told: BTreeSet::new() };
     races.check();
@@ -138,7 +138,7 @@ impl Races<'_> {
         }
     }
 
-    /// Reports a remote access that does not follow the start of the kernel of its GPU.
+    /// Reports a remote access that does not follow the start of its GPU's kernel.
     fn entry(&mut self, a: &Access, gpu: u32) {
         let event = self.event(a);
         let at = event.at;

@@ -16,7 +16,7 @@ use super::{
     stuck::fault,
 };
 
-/// A step: the indices of its thread block and of the step in it.
+/// A step: the indices of thread block and step.
 pub type At = (usize, usize);
 
 /// The steps of a run, and their order.
@@ -26,8 +26,8 @@ pub struct Run {
     /// For each step, the steps of other thread blocks that must complete before it, because of signals, semaphores,
     /// barriers and packets.
     pub after: FxHashMap<At, Vec<At>>,
-    /// The signal that each wait takes. A wait is given by its step and its index among the effects, and so is a
-    /// signal. The same for semaphores, whose initial values have no step.
+    /// The signal that each wait takes, both as a step and the index among its effects; likewise for semaphores, whose
+    /// initial values have no step.
     pub taken: FxHashMap<(At, usize), (At, usize)>,
     /// True if all thread blocks end, in every run; `None` if runs may differ in their order.
     pub ends: Option<bool>,

@@ -80,7 +80,7 @@ impl Sized {
         imported.map(Some).map_err(|e| ImportError::new(0, e.to_string()))
     }
 
-    /// Returns the schedule of a plan that has an order of accesses, with its thread blocks.
+    /// Returns the schedule and thread blocks of a plan that ran in order.
     pub fn file(&self, plan: &Plan) -> Result<File, ImportError> {
         let imported = self.imported(plan, false)?.ok_or_else(|| {
             let collective: String = plan.collective.chars().take(40).collect();
@@ -177,7 +177,7 @@ fn contents(sized: &Sized, imported: &Imported, proof: &Proof) -> Vec<Fault> {
     proof.diagnostics.iter().map(of).collect()
 }
 
-/// Returns the instructions of a node with the node, in the order of their ids.
+/// Returns the instructions of a node, in the order of their ids.
 fn of_node(schedule: &Schedule, node: NodeId) -> impl Iterator<Item = (NodeId, InstrId)> + '_ {
     let lanes = schedule.lanes(node).map(LaneId::new);
     lanes.flat_map(move |lane| schedule.lane_instrs(lane).map(move |id| (node, InstrId::new(id))))

@@ -20,13 +20,13 @@ use super::{
     plan::Plan,
 };
 
-/// The largest number of sizes that are tried.
+/// The most sizes that are tried.
 const MOST: u32 = 160;
 /// The number of grains of a unit, so that chunks of halves and quarters of a unit can be tried.
 const UNIT: u32 = 4;
-/// The largest number of iterations of a pipeline, if units differ.
+/// The most iterations of a pipeline, if units differ.
 const TURNS: u64 = 256;
-/// The largest number of grains of a chunk, if units differ.
+/// The most grains of a chunk, if units differ.
 const GRAINS: u64 = 1 << 16;
 
 /// The sizes for which the result of a check holds.

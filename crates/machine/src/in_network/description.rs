@@ -41,17 +41,17 @@ pub struct InNetwork {
     pub sockets_per_node: u32,
     /// The number of nodes in each dimension of the HyperX; empty for a single node.
     pub node_dims: Vec<u32>,
-    /// The latency of a link between neighboring cores of a socket.
+    /// The latency of a link between cores.
     pub core_latency_ns: f64,
-    /// The latency of a link between sockets of a node.
+    /// The latency of a link between sockets.
     pub socket_latency_ns: f64,
-    /// The latency of a link between nodes whose coordinates differ by 1.
+    /// The latency of a link between adjacent nodes.
     pub node_latency_ns: f64,
     /// The additional latency of a link between nodes for each further step between their coordinates; 0 if latency
     /// does not depend on distance.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub node_step_ns: f64,
-    /// The rate of a link between neighboring cores, in one direction.
+    /// The rate of a link between cores, in one direction.
     pub core_gbps: f64,
     /// The rate of a link between sockets, in one direction.
     pub socket_gbps: f64,
@@ -62,9 +62,9 @@ pub struct InNetwork {
     /// The rate of the link between a switch and its core's memory, in one direction.
     pub memory_port_gbps: f64,
     pub packet_bytes: u32,
-    /// The number of packets that an input buffer of a switch stores for each channel, which is its number of credits.
+    /// The number of packets, and of credits, of a switch's input buffer for each channel.
     pub buffer_packets: u32,
-    /// The latency of one stage of the pipelined tree of operators in a switch.
+    /// The latency of one stage of a switch's pipelined tree of operators.
     #[serde(default)]
     pub engine_level_ns: f64,
     /// The rate at which one switch reduces or forwards packets. `None` stands for the rate of its links.
@@ -78,19 +78,19 @@ pub struct InNetwork {
     pub exclusive_switches: bool,
     /// The operators with which switches reduce.
     pub operators: Vec<String>,
-    /// The cores of a socket that have its links to other sockets. The link to socket `t` is at the core in entry `t`
-    /// modulo the number of entries.
+    /// Cores with a socket's links to other sockets. The link to socket `t` is at the core in entry `t` modulo the
+    /// number of entries.
     pub socket_ports: Vec<u32>,
-    /// The cores of a socket that have its node's links to other nodes. Links are numbered by the coordinates of the
-    /// first dimension, then of the next. Link `k` is at socket `k` modulo the sockets, at the core in entry `k /
-    /// sockets` modulo the number of entries.
+    /// Cores with a node's links to other nodes. Links are numbered by the coordinates of the first dimension, then of
+    /// the next. Link `k` is at socket `k` modulo the sockets, at the core in entry `k / sockets` modulo the number of
+    /// entries.
     pub node_ports: Vec<u32>,
     pub host: Host,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<Device>,
 }
 
-/// The largest number of cores of a machine, which is also the largest number of ranks of a collective.
+/// The largest number of cores of a machine, and of ranks of a collective.
 const MOST_CORES: u64 = 1 << 22;
 
 impl Description for InNetwork {
@@ -152,10 +152,10 @@ impl InNetwork {
         self.mesh[0] + self.mesh[1] - 2
     }
 
-    /// Returns the same machine with `nodes` nodes, on the HyperX whose dimensions are [`balanced`].
+    /// Returns the same machine with `nodes` nodes, on the HyperX of [`balanced`].
     ///
     /// # Errors
-    /// Returns an error if `nodes` is 0, or if the machine would have more than [`MOST_CORES`] cores.
+    /// Returns an error if `nodes` is 0, or too large.
     pub fn with_nodes(&self, nodes: u32) -> Result<Self, MachineError> {
         let most = u32::try_from(MOST_CORES).unwrap_or(u32::MAX) / self.cores_per_node();
         if nodes == 0 || nodes > most {
@@ -261,5 +261,5 @@ const OPERATORS_LISTED: &str = "sum, prod, min, max, and, or, xor, ordered";
 const NOR_REFUSED: &str =
     "associative operators: sum, prod, min, max, and, or, xor, ordered; take 'or' and invert its result";
 
-/// The largest number of links of a switch, without the link to its memory.
+/// The most links of a switch, without the link to its memory.
 const MEMORY_BELOW: u8 = 60;

@@ -127,8 +127,7 @@ impl Layout {
         node / self.strides[dim] % self.dims[dim]
     }
 
-    /// Returns the node whose coordinate in dimension `dim` is `coordinate`, and whose other coordinates are those of
-    /// `node`.
+    /// Returns the node that differs from `node` only by `coordinate` in dimension `dim`.
     pub fn moved(&self, node: u32, dim: usize, coordinate: u32) -> u32 {
         node - self.coordinate(node, dim) * self.strides[dim] + coordinate * self.strides[dim]
     }
@@ -142,7 +141,7 @@ impl Layout {
         self.homes[dim][coordinate as usize]
     }
 
-    /// Returns the number of ports of a switch, without the port to the memory. Some of these ports may have no link.
+    /// Returns the number of ports of a switch without that to the memory. Some may have no link.
     pub fn ports(&self, switch: u32) -> Port {
         port(&self.ends[self.local_of(switch) as usize])
     }
@@ -189,8 +188,8 @@ impl Layout {
     }
 }
 
-/// Returns the number of the next port of a switch. Numbers saturate at 255; [`InNetwork::check`] refuses a machine
-/// with more than 60 links at a switch.
+/// Returns the number of the next port of a switch. Numbers saturate at 255; `InNetwork::check` refuses a machine with
+/// more than 60 links at a switch.
 fn port(ends: &[End]) -> Port {
     Port::try_from(ends.len()).unwrap_or(Port::MAX)
 }

@@ -22,7 +22,7 @@ fn divisors(n: u32) -> impl Iterator<Item = u32> {
     (1..=n.isqrt()).filter(move |&d| n.is_multiple_of(d))
 }
 
-/// Returns the two factors of `n` with the smallest difference, the larger one first.
+/// Returns the two factors of `n` with the smallest difference, the larger first.
 fn pair(n: u32) -> [u32; 2] {
     let small = divisors(n).last().expect("1 divides every number");
     [n / small, small]

@@ -43,7 +43,7 @@ impl Site {
     /// Selects all cores of some nodes.
     ///
     /// # Errors
-    /// Returns an error if `nodes` is empty or contains a node that does not exist.
+    /// Returns an error if `nodes` is empty, or if a node does not exist.
     pub fn on_nodes(machine: &InNetwork, nodes: &[u32]) -> Result<Self, MachineError> {
         let most = machine.nodes();
         let mut nodes = nodes.to_vec();

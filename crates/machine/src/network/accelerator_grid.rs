@@ -8,9 +8,9 @@ use crate::{Grid, MachineError, Shape};
 /// The grid of a network before some of its accelerators failed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct GridBefore {
-    /// The extents of the grid in which all accelerators, failed ones included, were numbered row-major.
+    /// The extents of the grid in which all accelerators were numbered, row-major.
     pub extents: Vec<u32>,
-    /// Rows and columns of accelerators on a board. A part of the network begins at a corner of a board.
+    /// Rows and columns of accelerators on a board. Parts of the network begin at boards.
     pub board: [u32; 2],
 }
 
@@ -139,8 +139,7 @@ pub fn note_on_lost_rows(topology: &dyn Topology, extents: &[u32]) -> Option<Str
     })
 }
 
-/// Returns the extents of the first `ranks` accelerators: the network's dimensions if they fill whole rows, else a
-/// line.
+/// Returns the network's dimensions if the first `ranks` accelerators fill whole rows, else a line.
 fn whole_rows(ranks: u32, extents: &[u32]) -> Vec<u32> {
     let row: u32 = extents[1..].iter().product();
     if ranks.is_multiple_of(row) { [&[ranks / row], &extents[1..]].concat() } else { vec![ranks] }

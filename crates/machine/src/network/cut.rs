@@ -31,8 +31,8 @@ impl Cut {
     }
 }
 
-/// Returns the least number of cables between `inside` accelerators and the others, below leaves with `down`
-/// accelerators (the last leaf fewer) and `up` cables: whole leaves, and a part of one more leaf.
+/// Returns the fewest cables between `inside` and all other accelerators, below leaves with `down` accelerators (the
+/// last leaf fewer) and `up` cables: whole leaves, and a part of one more.
 pub(super) fn below_leaves(inside: u32, all: u32, down: u32, up: u32) -> u32 {
     let (whole, rest) = (inside / down, inside % down);
     let others = down.min(all - whole * down) - rest;
@@ -49,7 +49,7 @@ pub fn bisection_share(topology: &dyn Topology, own: Speed) -> Option<f64> {
     Some(rate / (injection * f64::from(inside)))
 }
 
-/// The largest number of accelerators for which all halves are tried. Two more quadruple the halves; 16 have 6,435.
+/// The most accelerators for which all halves are tried. Two more quadruple the halves; 16 have 6,435.
 pub const MOST_ACCELERATORS: u32 = 16;
 
 /// Returns the least rate between `inside` accelerators and the others over all choices, relative to the machine's

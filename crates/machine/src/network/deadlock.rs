@@ -47,14 +47,14 @@ pub struct Free {
     pub dependencies: usize,
 }
 
-/// Checks that [`check`] of a plane stays within the limits.
+/// Estimates the work of [`check`].
 ///
 /// # Errors
 /// Returns an error if the check would exceed a limit.
 pub fn admit(topology: &dyn Topology, plane: &Plane, routing: &dyn Routing) -> Result<(), OverLimit> {
     /// The bytes of a channel, measured on a torus of 16,384 accelerators.
     const EACH: u128 = 64;
-    /// The steps of a channel in one search, measured likewise.
+    /// The steps of a channel in one search.
     const STEPS: u128 = 8;
     let channels = plane.links().len() as u128 * u128::from(routing.virtual_channels());
     // If every switch has many channels, paths to one destination use only few of them.
@@ -83,7 +83,7 @@ pub fn check(plane: &Plane, routing: &dyn Routing) -> Result<Free, Fault> {
     }
 }
 
-/// The length up to which a list is searched for duplicates; longer lists are sorted.
+/// The longest list that is searched for duplicates; longer lists are sorted.
 const MOST_SEARCHED: usize = 16;
 
 fn distinct(list: &mut Vec<u32>) {

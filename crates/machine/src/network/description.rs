@@ -39,8 +39,7 @@ impl Default for Prices {
     }
 }
 
-/// Returns the default of `send_machines`: an interface has 4 send machines in "HammingMesh" (artifact,
-/// defaultParams.py).
+/// Returns 4 send machines, as in "HammingMesh" (artifact, defaultParams.py).
 fn four() -> u32 {
     4
 }
@@ -53,7 +52,7 @@ fn is_zero(value: &f64) -> bool {
 /// The longest launch, signal or copy of a byte in nanoseconds: 17 minutes.
 const MOST_NS: f64 = 1e12;
 
-/// The unit that has [`Network::send_machines`] send machines.
+/// The owner of `send_machines` send machines.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum MachinesPer {

@@ -61,7 +61,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// The largest number of accelerators that a message lists.
+/// The most accelerators that a message lists.
 const MOST_LISTED: usize = 16;
 
 /// Returns a topology without its failed parts as a graph.
@@ -154,7 +154,7 @@ impl<'a> Left<'a> {
     /// Returns for each node whether an accelerator reaches it.
     ///
     /// # Errors
-    /// Returns an error if the remaining accelerators form several islands; it lists those outside the largest island.
+    /// Returns an error if accelerators are not connected with the largest island.
     fn connected(&self, failures: &[Failure]) -> Result<Vec<bool>, String> {
         let plane = self.plane;
         let mut island = vec![None; plane.nodes() as usize];

@@ -4,9 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::MachineError;
 
-/// The largest number of NVLinks of a GPU.
+/// The most NVLinks of a GPU.
 const MOST_NVLINKS: u32 = 1024;
-/// The largest number of GPUs of one process.
+/// The most GPUs of one process.
 const MOST_OF_PROCESS: u32 = 1024;
 /// The longest time in microseconds: 17 minutes.
 const MOST_US: f64 = 1e9;
@@ -37,8 +37,7 @@ impl Architecture {
         }
     }
 
-    /// Returns the architecture of an AMD GPU, whose name in files is `gfx90a` or 910, for instance; `None` for other
-    /// GPUs.
+    /// Returns the architecture of an AMD GPU, which files name as `gfx90a` or 910; `None` for other GPUs.
     pub fn of_gcn(gcn: &str) -> Option<Self> {
         match gcn.trim().trim_start_matches("gfx") {
             "90a" | "910" => Some(Self::Cdna2),
@@ -99,9 +98,9 @@ pub struct NcclTimes {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NcclFit {
-    /// The name of the algorithm as NCCL writes it, such as `ring`.
+    /// The name of the algorithm in NCCL, such as `ring`.
     pub algorithm: String,
-    /// The name of the protocol as NCCL writes it, such as `ll128`.
+    /// The name of the protocol in NCCL, such as `ll128`.
     pub protocol: String,
     /// True if the times are those of jobs on several boxes.
     #[serde(default)]

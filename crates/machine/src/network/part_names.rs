@@ -14,9 +14,9 @@ use unisono_base::{interrupt::poll, narrow};
 
 use super::{Cable, Failure, Plane, Topology, failures::leaves_all};
 
-/// The name that stands for the failure of one cable of every class.
+/// The name for the failure of one cable of every class.
 const ONE_LINK: &str = "one-link";
-/// The largest number of cables of a class that are tried.
+/// The most cables of a class that are tried.
 const MOST_TRIED: usize = 64;
 
 /// The names that refer to a node.

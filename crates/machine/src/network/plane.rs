@@ -55,7 +55,7 @@ pub struct Plane {
     /// The index of each node's first link, and of the end of the last node's links.
     first: Vec<u32>,
     links: Vec<Link>,
-    /// The distinct speeds of links. The first is `None`, the machine's own.
+    /// The distinct speeds; the first is `None`, the machine's own.
     speeds: Vec<Option<Speed>>,
 }
 
@@ -136,14 +136,14 @@ pub struct PlaneBuilder {
     /// The number of ports of each node in the cables added so far.
     ports: Vec<u32>,
     cables: Vec<([End; 2], Cable, u8)>,
-    /// The distinct speeds of links. The first is `None`, the machine's own.
+    /// The distinct speeds; the first is `None`, the machine's own.
     speeds: Vec<Option<Speed>>,
 }
 
 /// A node and one of its ports.
 type End = (u32, u32);
 
-/// The largest number of cables, because simulators number links in 30 bits.
+/// The most cables, because simulators number links in 30 bits.
 const MOST_CABLES: u64 = 1 << 29;
 /// The bytes of a cable: while a plane is built, in the plane, and in a routing that stores the plane.
 const CABLE_BYTES: u128 = 100;

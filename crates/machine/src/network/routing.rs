@@ -1,6 +1,6 @@
 //! The rules that determine the next hops of a packet.
 
-/// The largest number of virtual channels of a link in simulations of packets.
+/// The most virtual channels of a link in simulations of packets.
 pub const MOST_SIMULATED_CHANNELS: u8 = 64;
 
 /// A link that a packet may take, and its virtual channel on that link.

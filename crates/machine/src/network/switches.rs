@@ -15,7 +15,7 @@ const OPERATORS: [&str; 7] = ["sum", "prod", "min", "max", "and", "or", "xor"];
 /// The accepted datatypes.
 const DTYPES: [&str; 6] = ["f32", "f64", "f16", "bf16", "i32", "i64"];
 
-/// The largest number of entries `[[switches]]` of a machine file.
+/// The most entries `[[switches]]` of a machine file.
 const MOST_CLASSES: usize = 255;
 
 /// The largest latency, 17 minutes, so that times of simulations stay in range.
@@ -160,8 +160,7 @@ impl Switches {
         operands > 1 && sinks > 1 && self.class(node).is_some_and(|class| class.pulls)
     }
 
-    /// Returns the time of one engine of a switch for each byte of a result, in one plane; 0 if the links limit the
-    /// rate.
+    /// Returns the time of one engine of a switch for each byte of a result in its plane.
     pub fn reduce_ns_per_byte(&self, node: u32) -> f64 {
         self.class(node).and_then(|class| class.reduce_gbps).map_or(0.0, |gbps| 8.0 / gbps)
     }

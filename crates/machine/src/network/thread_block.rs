@@ -94,7 +94,7 @@ pub struct ThreadBlock {
 }
 
 impl ThreadBlock {
-    /// Returns the rate and the times of a protocol, which are neutral if the file does not state them.
+    /// Returns the rate and the times of a protocol.
     pub fn of(&self, protocol: Protocol) -> BlockRate {
         let stated = match protocol {
             Protocol::Simple => self.simple,

@@ -21,7 +21,7 @@ use crate::lock;
 /// The time between two checks for signals.
 pub const SIGNALS: Duration = Duration::from_millis(50);
 
-/// A plan, or a call of the library, with at most one call under way.
+/// A plan or library request with at most one call under way.
 pub trait Polled: Send {
     /// Advances the call and returns whether it is complete.
     ///
@@ -55,7 +55,7 @@ pub enum Phase {
     Idle,
     /// A call by the plan with this index is under way.
     Running(usize),
-    /// A call by the plan with this index is under way, but the program no longer waits for it.
+    /// The call by this plan is under way, but the program has stopped waiting.
     Interrupted(usize),
     /// An interrupted call is complete.
     Broken,
@@ -110,7 +110,7 @@ impl<P> Slot<P> {
 }
 
 impl<P: Polled> State<P> {
-    /// Polls the call under way, and returns whether there is no call under way any more.
+    /// Polls the call under way, and returns whether it has ended.
     ///
     /// # Errors
     /// Returns the errors of the message layer, after which the phase is `Failed`.
@@ -205,7 +205,7 @@ impl<P: Polled> CallList<P> {
             match work.state().poll() {
                 Ok(true) if work.state().phase != Phase::Failed => self.end(work),
                 Ok(false) => remain = true,
-                // The call continues or has failed; the list still owns its memory.
+                // The list still owns the call's memory.
                 _ => {}
             }
         }

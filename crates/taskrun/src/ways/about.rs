@@ -32,7 +32,7 @@ pub struct About<'a> {
     pub rank: u32,
     pub ranks: u32,
     pub layout: Layout,
-    /// The largest number of bytes of one call.
+    /// The most bytes of one call.
     pub largest: usize,
     pub participants: Vec<u32>,
     pub reducing: Option<&'a Reducing>,

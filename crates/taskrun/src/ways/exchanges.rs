@@ -12,7 +12,7 @@ use super::{
 };
 use crate::error::RunError;
 
-/// The largest number of ranks for which the elements of every pair of ranks are counted.
+/// The most ranks for which the elements of every pair of ranks are counted.
 const MOST_RANKS: usize = 512;
 /// The number of zero bytes with which unused packed memory, such as a rank's part for itself, is filled.
 const ZEROS: usize = 1 << 12;

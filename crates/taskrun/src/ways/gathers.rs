@@ -24,7 +24,7 @@ struct Parts {
     regions: Vec<Region>,
     /// The number of elements of each part.
     counts: Vec<usize>,
-    /// The offset of each part in packed memory, and the end, in elements.
+    /// The offset of each part, and the end, in packed elements.
     starts: Vec<usize>,
     mine: Region,
     wanted: Vec<(u32, Region)>,

@@ -26,7 +26,7 @@ pub struct Packed {
 }
 
 impl Packed {
-    /// Describes packed memory of `bytes` bytes. `counts` and `places` are the lengths and offsets of ranks' parts.
+    /// Describes packed memory of `bytes` bytes, with the lengths and offsets of ranks' parts.
     ///
     /// # Errors
     /// Returns an error if parts are not in the array or not in packed memory, or if numbers exceed MPI's integers.
@@ -183,8 +183,8 @@ impl LibraryCall {
         Ok(made)
     }
 
-    /// Compares the memory of input and result with the memory that the message layer will read and write. `unit` is
-    /// the number of bytes of an element of the call.
+    /// Compares the memory of input and result with what the message layer will access. `unit` is the number of bytes
+    /// of an element of the call.
     ///
     /// # Errors
     /// Returns an error if input or result is missing or does not fit.

@@ -18,7 +18,7 @@ use crate::{
     memory::{Memory, Rows, parts_of},
 };
 
-/// The largest number of stored routes.
+/// The most stored routes.
 const MOST_KEPT: usize = 1 << 14;
 
 /// The address of an operation, the array, and the reduction, if there is one.

@@ -45,7 +45,7 @@ pub fn place((n, all): (u32, u32), sizes: &[u32], aligned: bool, heuristic: Heur
     Some(Placed { positions: vec![taken] })
 }
 
-/// Divides blocks into smaller blocks of `size` boards; the last block of each may be smaller.
+/// Divides blocks into smaller blocks of `size` boards.
 fn parts(blocks: &[Range<u32>], size: u32) -> impl Iterator<Item = Range<u32>> {
     blocks.iter().flat_map(move |block| {
         (block.start..block.end).step_by(size as usize).map(move |first| first..(first + size).min(block.end))
@@ -59,8 +59,7 @@ fn best_fit(blocks: &[Range<u32>], size: u32, n: u32, free: &Free) -> Option<Ran
     counted.filter(|&(found, _)| found >= n).min_by_key(|&(found, _)| found).map(|(_, block)| block)
 }
 
-/// Returns `n` free boards of `blocks`, which together have at least `n`. `sizes` are the smaller block sizes,
-/// ascending.
+/// Returns `n` free boards of `blocks`, which together have at least `n`.
 fn nearest(blocks: &[Range<u32>], sizes: &[u32], n: u32, free: &Free) -> Vec<u32> {
     for (level, &size) in sizes.iter().enumerate() {
         if let Some(block) = best_fit(blocks, size, n, free) {

@@ -5,8 +5,7 @@
 //! columns. Rows and columns need not be adjacent. Source: "HammingMesh", section 4.2; simulate_allocation.py of its
 //! artifact.
 //!
-//! With `locality`, all shapes are scanned from the first row of each leaf, and the result with the least traffic above
-//! the leaves is chosen.
+//! With `locality`, scans start at each leaf for all shapes, and the result with the least upper traffic is chosen.
 
 use unisono_base::interrupt::poll;
 

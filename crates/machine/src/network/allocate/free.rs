@@ -1,4 +1,4 @@
-//! The set of free boards of a network, as one bit a board, row by row.
+//! The free boards of a network, one bit each, row by row.
 
 use std::ops::Range;
 
@@ -75,7 +75,7 @@ impl Free {
         &self.bits[row as usize * self.words..][..self.words]
     }
 
-    /// Starts a new intersection of rows, in which all columns are free.
+    /// Starts a new, empty intersection of rows.
     pub(super) fn meet_none(&mut self) {
         self.meet.fill(u64::MAX);
     }

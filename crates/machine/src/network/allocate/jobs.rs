@@ -1,4 +1,4 @@
-//! The jobs to place, which are listed in a file or drawn from the distribution of sizes in a trace.
+//! The jobs to place: listed in a file, or drawn from a distribution of sizes.
 
 use unisono_base::rounded;
 
@@ -21,8 +21,8 @@ pub enum Jobs {
     List(Vec<Job>),
 }
 
-/// The cumulative distribution of job sizes: a fraction of all jobs, and the largest number of boards of these jobs.
-/// Both numbers ascend, and the last fraction is 1.
+/// The cumulative distribution of job sizes: each fraction of jobs has at most this number of boards. Both ascend, and
+/// the last fraction is 1.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Sizes(Vec<(f64, u32)>);
 

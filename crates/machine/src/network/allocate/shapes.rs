@@ -2,7 +2,7 @@
 
 use super::{Heuristic, Job};
 
-/// The largest ratio of two sides of a shape that [`Heuristic::Aspect`] tries.
+/// The largest ratio of two sides of a shape that `Heuristic::Aspect` tries.
 const MOST_UNEQUAL: u32 = 8;
 
 /// Returns the shapes of a job on `count` boards along each dimension, without duplicates.

@@ -19,7 +19,7 @@ pub enum Rule {
     Blocks { sizes: Vec<u32>, aligned: bool },
 }
 
-/// The number of boards along each dimension. Boards are numbered row-major.
+/// The number of boards along each dimension, numbered row-major.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct JobSpace {
     pub count: Vec<u32>,
@@ -38,8 +38,8 @@ impl JobSpace {
         Self { count: vec![accelerators], board: vec![1], leaf: vec![leaf], rule }
     }
 
-    /// Returns the space with boards of `accelerators` adjacent accelerators, such as those of a server. Sizes of
-    /// blocks that do not consist of whole boards are omitted.
+    /// Returns the space with boards of adjacent accelerators, such as those of a server. Blocks that do not consist of
+    /// whole boards are omitted.
     ///
     /// # Errors
     /// Returns an error if the network has boards of its own, or if its accelerators or leaves cannot be divided into

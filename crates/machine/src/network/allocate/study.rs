@@ -8,7 +8,7 @@ use unisono_base::{limits, mix, narrow, parallel};
 use super::{Free, Heuristic, Job, JobSpace, Jobs, Placed, Rule, Sizes, UpperShare, shapes::shapes};
 use crate::MachineError;
 
-/// The largest number of samples that are evaluated at the same time and whose jobs are in memory.
+/// The most samples that are evaluated at the same time.
 const AT_ONCE: usize = 64;
 
 #[derive(Clone, PartialEq, Debug)]
@@ -17,7 +17,7 @@ pub struct Study {
     pub heuristic: Heuristic,
     /// Boards that failed in every sample, row-major, without duplicates.
     pub failed: Vec<u32>,
-    /// The number of additional boards that fail in each sample. They are drawn at random.
+    /// The number of further boards that fail, drawn for each sample.
     pub failures: u64,
     pub samples: u32,
     pub seed: u64,
@@ -35,13 +35,13 @@ pub struct Sample {
 pub struct Outcome {
     /// The boards requested by placed jobs, divided by the healthy boards: the mean over the samples.
     pub utilization_mean: f64,
-    /// The first percentile of the same quotient over the samples.
+    /// The first percentile of the same quotient.
     pub utilization_p1: f64,
     /// The average number of placed jobs in a sample.
     pub placed: f64,
     /// The average number of refused jobs in a sample.
     pub refused: f64,
-    /// The fraction of traffic that uses the upper level of switches, averaged over all boards in use.
+    /// The fraction of traffic on the upper level of switches, averaged over all boards in use.
     pub upper_level: UpperShare,
     pub samples: u32,
     #[serde(skip)]
@@ -152,7 +152,7 @@ pub fn study(space: &JobSpace, machine: &str, study: &Study) -> Result<Outcome, 
     }
     shares.sort_by(f64::total_cmp);
     let samples = f64::from(study.samples);
-    // The index of the first percentile in sorted order: the tenth of 1000 samples.
+    // The first percentile of 1000 sorted samples is the tenth.
     let low = (study.samples.div_ceil(100) - 1) as usize;
     Ok(Outcome {
         utilization_mean: shares.iter().sum::<f64>() / samples,

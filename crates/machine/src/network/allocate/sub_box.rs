@@ -8,8 +8,7 @@ use unisono_base::interrupt::poll;
 
 use super::{Free, Heuristic, Job, JobSpace, Placed, shapes::shapes};
 
-/// The largest number of dimensions of a network with boxes for jobs. It is limited because each order of sides is
-/// tried.
+/// The largest number of dimensions of a network with boxes for jobs, because each order of sides is tried.
 pub const MOST_DIMENSIONS: usize = 6;
 
 pub fn place(space: &JobSpace, free: &mut Free, job: &Job, heuristic: Heuristic, wraps: bool) -> Option<Placed> {

@@ -1,16 +1,16 @@
 //! The fraction of a job's traffic that uses the upper level of switches.
 //!
-//! Boards of one leaf communicate below the upper level. A leaf consists of the boards below one leaf switch of a fat
-//! tree or of a HammingMesh's tree, of one group of a dragonfly, or of one box. In an alltoall along a line of boards,
-//! every board sends equally to every other board; in an allreduce, each board sends to the next one around the line.
-//! For a job on all 64 boards of a line with leaves of 16, 48/63 = 76.19 % and 4/64 = 6.25 % of the traffic leave their
-//! leaf. These are the constants of the artifact (plot_paper.py) for the large Hx4Mesh and for rings.
+//! Boards of one leaf communicate below the upper level. A leaf is the boards below one leaf switch of a fat tree or of
+//! a HammingMesh's tree, one group of a dragonfly, or one box. In an alltoall along a line of boards, every board sends
+//! equally to every other; in an allreduce, each sends to the next around the line. For a job on all 64 boards of a
+//! line with leaves of 16, 48/63 = 76.19 % and 4/64 = 6.25 % of the traffic leave their leaf, the constants of the
+//! artifact (plot_paper.py) for the large Hx4Mesh and for rings.
 
 use serde::Serialize;
 
 use super::Placed;
 
-/// The fractions of an alltoall's and an allreduce's traffic that use the upper level, from 0 to 1.
+/// The fractions of traffic that use the upper level, from 0 to 1.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
 pub struct UpperShare {
     pub alltoall: f64,
@@ -40,7 +40,7 @@ impl UpperShare {
     }
 }
 
-/// Returns the number of ordered pairs of boards of a sorted line that are on different leaves.
+/// Returns the number of ordered pairs of boards of a sorted line on different leaves.
 fn crossing_pairs(line: &[u32], leaf: u32) -> f64 {
     let same: usize = line.chunk_by(|a, b| a / leaf == b / leaf).map(|run| run.len() * run.len()).sum();
     (line.len() * line.len() - same) as f64

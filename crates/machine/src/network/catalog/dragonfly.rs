@@ -101,7 +101,7 @@ impl Dragonfly {
         (SWITCH_PORTS / (self.first_global() + self.h)).clamp(1, self.a)
     }
 
-    /// Returns the routers at the other ends of a router's global cables, each as its group and its index there.
+    /// Returns the routers at the other ends of a router's global cables, by group and index.
     fn far(self, group: u32, at: u32) -> impl Iterator<Item = (u32, u32)> {
         let global = self.global();
         (at..global.sources * global.each).step_by(self.a as usize).map(move |u| {

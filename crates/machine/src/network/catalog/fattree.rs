@@ -57,7 +57,7 @@ enum Climb {
     /// The cable with the fewest waiting packets.
     #[default]
     Adaptive,
-    /// The cable whose index is the destination's number modulo the number of cables.
+    /// The cable that the destination's number selects.
     Destination,
 }
 

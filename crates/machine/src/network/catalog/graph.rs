@@ -84,7 +84,7 @@ pub struct Graph {
     /// The speed of links that state no speed of their own.
     own: Speed,
     way: Way,
-    /// The largest number of cables between two accelerators.
+    /// The most cables between two accelerators.
     diameter: u32,
     name: &'static str,
     bill: Bill,
@@ -99,7 +99,7 @@ pub struct Graph {
     boxes: Option<BoxNumbers>,
 }
 
-/// The largest number of entries of a routing table, which has one for each node and destination.
+/// The most entries of a routing table, which has one for each node and destination.
 const MOST_ENTRIES: u64 = 1 << 26;
 
 fn read(table: &toml::Table, origin: &str, own: Speed) -> Result<Box<dyn Topology>, MachineError> {

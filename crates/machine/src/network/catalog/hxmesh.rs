@@ -33,7 +33,7 @@ pub const FAMILY: Family = Family {
 
 /// The number of down-ports of a leaf, and of its up-ports without taper: half of a switch.
 const DOWN: u32 = SWITCH_PORTS / 2;
-/// The largest number of boards of a line: every leaf must reach every switch above.
+/// The most boards of a line: every leaf must reach every switch above.
 const MOST_BOARDS: u32 = DOWN * SWITCH_PORTS / 2;
 
 #[derive(Deserialize)]
@@ -89,15 +89,14 @@ impl Dimension {
         if self.tree().targets == 0 { self.boards } else { DOWN / 2 }
     }
 
-    /// Returns the largest number of links between two accelerators of a line: to the nearest edge, across, and from
-    /// the other edge. A single board is a ring through its line.
+    /// Returns the diameter of a line: to the nearest edge, across, and from the other edge. A single board is a ring
+    /// through its line.
     fn diameter(self) -> u32 {
         if self.boards == 1 { self.board.div_ceil(2) } else { 2 * ((self.board - 1) / 2) + self.across() }
     }
 
-    /// Returns the number of links that a cut of one line into halves crosses. The cut crosses all ports of half of the
-    /// boards, or all cables above the leaves of these boards. With an odd number of boards, it also cuts the middle
-    /// board, if possible, at one more port and trace.
+    /// Returns the number of links that a cut of one line into halves crosses: all ports of half of the boards, or all
+    /// cables above their leaves. An odd number of boards adds a port and a trace of the middle board, if possible.
     fn cut(self) -> u32 {
         let middle = u32::from(self.boards % 2 == 1 && self.board > 1);
         let inside = self.boards / 2 * 2 + middle;

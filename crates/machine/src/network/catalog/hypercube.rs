@@ -20,14 +20,14 @@ pub const FAMILY: Family = Family {
     read,
 };
 
-/// The largest number of dimensions, because no topology may have more than 2^24 accelerators.
+/// The largest number of dimensions: no topology may have more than 2^24 accelerators.
 const MOST_DIMENSIONS: u32 = 24;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Hypercube {
     dimensions: u32,
-    /// The number of dimensions on a board, which are those of the lowest bits.
+    /// The number of dimensions, of the lowest bits, on a board.
     #[serde(default)]
     board_dimensions: u32,
 }
@@ -78,7 +78,7 @@ impl Topology for Hypercube {
         vec![2; self.dimensions as usize]
     }
 
-    /// Port b leads to the accelerator whose number differs in bit b.
+    /// Port b leads across bit b.
     fn plane(&self) -> Result<Plane, MachineError> {
         let cables = u64::from(self.dimensions) * u64::from(self.accelerators() / 2);
         let mut plane = PlaneBuilder::new(self.accelerators(), 0, cables)?;

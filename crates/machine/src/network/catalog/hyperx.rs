@@ -95,8 +95,8 @@ impl HyperX {
         self.speeds[0].gbps / self.speeds[1].gbps
     }
 
-    /// Returns the first port of switch `at` to switch `other` of a line. Ports are in the order of switches, and those
-    /// of parallel cables are adjacent.
+    /// Returns the first port to another switch of a line. Ports are in the order of switches, with parallel cables
+    /// adjacent.
     fn port(&self, dim: usize, at: u32, other: u32) -> u32 {
         let rank = if other < at { other } else { other - 1 };
         self.base(dim) + rank * self.cables[dim]

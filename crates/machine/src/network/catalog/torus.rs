@@ -54,7 +54,7 @@ impl Topology for Torus {
         self.0.dims.iter().map(|d| d / 2).sum()
     }
 
-    /// A cut crosses each ring at two links, unlike the lines of a mesh, which it crosses at one.
+    /// A cut crosses each ring at two links.
     fn halves(&self) -> Option<Cut> {
         Cut::best(self.accelerators(), [self.0.halves(2)])
     }

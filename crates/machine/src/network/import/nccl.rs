@@ -43,7 +43,7 @@ pub const FORMAT: Format = Format {
     read,
 };
 
-/// The largest number of CPUs, which have cables from each to all others; NCCL itself accepts 256 nodes.
+/// The largest number of CPUs, which are fully connected; NCCL itself accepts 256 nodes.
 const MOST_CPUS: usize = 1024;
 const MOST_LINKS: i64 = 1 << 16;
 
@@ -258,10 +258,10 @@ impl Reader {
         Ok(node)
     }
 
-    /// Adds NVLinks, xGMI and C2C links after all GPUs are known. Several entries of one end are summed. Both ends of a
-    /// link between two GPUs list it, and it counts once.
+    /// Adds NVLinks, xGMI and C2C links after all GPUs are known. Several entries of one end add up. A link between two
+    /// GPUs is listed at both, and counts once.
     fn links(&mut self, linked: &[Linked]) -> Result<(), Refusal> {
-        // The rates that the lower and the higher GPU of each pair state; 0 if one states nothing.
+        // The rates that both GPUs of each pair state; 0 if one states nothing.
         let mut between: BTreeMap<(usize, usize), [Rate; 2]> = BTreeMap::new();
         for &Linked { element, gpu, gpu_element, cpu, host } in linked {
             let each = match element.name.as_str() {

@@ -32,15 +32,15 @@ impl Rate {
         Self { measured: self.measured + other.measured, sheet: self.sheet + other.sheet }
     }
 
-    /// Returns the rates as words of a line that describes a cable, in Gb/s.
+    /// Returns the rates in Gb/s, as words of a cable's line.
     pub fn words(self) -> String {
         let [measured, sheet] = [self.measured, self.sheet].map(|rate| 8.0 * rate);
         if measured < sheet { format!("gbps={sheet} measured={measured}") } else { format!("gbps={measured}") }
     }
 }
 
-/// Returns the rate of a PCIe link, lanes times the rate of a lane, and whether its generation is known. By default
-/// NCCL assumes the third generation and 16 lanes.
+/// Returns the rate of a PCIe link, and whether its generation is known. By default NCCL assumes the third generation
+/// and 16 lanes.
 ///
 /// # Errors
 /// Returns an error if the number of lanes is not a number.
@@ -88,7 +88,7 @@ pub fn nvls_share(sm: u32) -> f64 {
     if sm >= 100 { 0.74 } else { 0.85 }
 }
 
-/// Returns the rate of one xGMI link. Files name the architecture as `gfx90a` or as 910, for instance.
+/// Returns the rate of one xGMI link. Files name the architecture as `gfx90a` or as 910.
 pub fn xgmi(gpu: &Element) -> Rate {
     let gcn = gpu.find("gcn").unwrap_or("").trim_start_matches("gfx");
     let (measured, sheet) = match gcn {

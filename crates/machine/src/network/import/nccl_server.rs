@@ -125,8 +125,8 @@ impl Server {
         found
     }
 
-    /// Returns the new number of each node: GPUs first, by rank if all ranks differ, else by device number if all
-    /// differ, else in the order of the file; then all other nodes.
+    /// Returns the number of each node: GPUs first, by rank or else device if all differ, else in the order of the
+    /// file; then all others.
     fn numbers(&self) -> Vec<usize> {
         let mut gpus: Vec<usize> = Vec::new();
         let (mut ranks, mut devices) = (Vec::new(), Vec::new());

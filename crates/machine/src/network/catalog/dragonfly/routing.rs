@@ -22,7 +22,7 @@ pub struct ByGroups {
     place: Vec<(u32, u32)>,
     /// The global ports to each other group, by its distance around the ring, of each router of the group.
     own: Vec<Vec<Range<u32>>>,
-    /// The routers with ports to each other group, by its distance around the ring.
+    /// The routers with ports to each other group, by the same distance.
     doors: Vec<Vec<u32>>,
 }
 
@@ -46,8 +46,8 @@ impl ByGroups {
         self.place[self.home[accelerator as usize] as usize].0
     }
 
-    /// Returns the two groups of the ends, in order, and the number of other groups, through which Valiant's routing
-    /// leads; `None` if there is no detour.
+    /// Returns the two groups of the ends, in order, and the number of other groups for Valiant's routing; `None`
+    /// without a detour.
     fn between(&self, from: u32, to: u32) -> Option<(u32, u32, u32)> {
         let (from, to) = (self.group(from), self.group(to));
         let others = self.fly.g.saturating_sub(2);
@@ -123,11 +123,11 @@ impl Routing for ByGroups {
     }
 }
 
-/// The virtual channel of adaptive routing for a minimal path in the first group.
+/// The virtual channel of an adaptive minimal path in the first group.
 const FIRST_DIRECT: u8 = 1;
-/// The virtual channel of adaptive routing for a minimal path in the last group.
+/// The virtual channel of an adaptive minimal path in the last group.
 const LAST_DIRECT: u8 = 2;
-/// The virtual channels of adaptive routing in the three groups of a path through another group.
+/// The virtual channels of an adaptive path through another group.
 const BY_ANOTHER: [u8; 3] = [3, 4, 5];
 
 impl ByGroups {

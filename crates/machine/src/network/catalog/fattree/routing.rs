@@ -19,9 +19,9 @@ struct Last {
     pod: u32,
     /// The top switch of the pod's first cable. The reached top switches are consecutive, with wraparound.
     first: u32,
-    /// The number of reached top switches.
+    /// The number of these top switches.
     tops: u32,
-    /// For each middle switch, whether it has a cable to one of these top switches.
+    /// For each middle switch, whether it reaches one of these top switches.
     meets: Vec<bool>,
 }
 

@@ -20,7 +20,7 @@ pub struct Edge {
     pub count: u32,
 }
 
-/// The largest number of nodes of a graph that can be routed.
+/// The most nodes of a graph that can be routed.
 const MOST_NODES: u32 = 1 << 26;
 
 impl Edge {

@@ -21,7 +21,7 @@ use crate::network::{Plane, Speed};
 const CABLE: u64 = 1 << 12;
 /// The length of an accelerator on a path, which exceeds that of all cables of any path.
 const ACCELERATOR: u64 = 1 << 44;
-/// The ratio of rates between two successive counts: a cable slower by this factor counts this many times as much.
+/// A cable that is slower by this factor counts this many times as much.
 const ALIKE: u64 = 4;
 /// The largest count of a cable.
 const MOST: u64 = 1 << 16;

@@ -13,9 +13,9 @@ pub struct Table {
     name: &'static str,
     virtual_channels: u8,
     pub nodes: usize,
-    /// The index of the list of hops for each destination and node. A packet reads the row of its destination.
+    /// The list of hops for each destination and node. A packet reads its destination's row.
     lists: Vec<u32>,
-    /// The index in `hops` of each list's first hop, and of the end of the last list.
+    /// The begin of each list in `hops`, and the end of the last list.
     first: Vec<u32>,
     hops: Vec<Hop>,
 }

@@ -1,8 +1,8 @@
 //! Minimal adaptive routing of a HammingMesh.
 //!
 //! Source: "HammingMesh", section 3.2: shortest paths; North-last on a board; the virtual channel rises on entering a
-//! tree. A packet between accelerators of a board may use a tree if that path is not longer. A path uses the tree of
-//! each dimension at most once, so three virtual channels suffice.
+//! tree. A packet goes around through a tree if that is not longer. A path uses the tree of each dimension at most
+//! once, so three virtual channels suffice.
 //!
 //! There is no cycle: the virtual channel never falls. On one virtual channel, links of trees come first, up before
 //! down, then links of boards, on which North-last allows no cycle of turns: a packet goes North only when it has no
