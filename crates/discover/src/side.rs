@@ -33,7 +33,7 @@ pub enum Rule {
     },
 }
 
-/// A product of rules over the dimensions of the buffer.
+/// A box with one rule for each dimension of the buffer.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Term {
     pub rules: [Rule; 3],
@@ -427,7 +427,7 @@ impl Side {
     }
 }
 
-/// Returns two ranks whose regions overlap. It sweeps over dimension 0, so that regions far apart are not compared.
+/// Returns two ranks whose regions overlap. A sweep along dimension 0 avoids comparing regions that are far apart.
 fn first_overlap(rows: Vec<(u32, Region)>) -> Option<(u32, u32, Region)> {
     let mut boxes: Vec<(Box3, u32)> = rows.iter().flat_map(|(k, r)| r.boxes().iter().map(move |b| (*b, *k))).collect();
     boxes.sort_unstable();

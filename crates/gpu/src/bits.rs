@@ -16,8 +16,8 @@ pub struct FileBits {
 }
 
 impl FileBits {
-    /// Returns the properties that a proof found. Without a known expression, and hence without `place`, are elements
-    /// that an executor adds in an order of its own; `own_order` describes it.
+    /// Returns the properties that a proof found, without `place` if an executor adds some elements in an order of its
+    /// own, which `own_order` describes.
     pub fn new(proof: &Proof, roundings: &Roundings, own_order: &str) -> Self {
         let mut found = Self {
             bits: proof.bits.clone(),

@@ -26,7 +26,7 @@ pub struct Exchange<L: MessageLayer> {
     pub call: Option<Arc<LibraryCall>>,
     /// A reduction by messages.
     pub sums: Option<Arc<PairSums>>,
-    /// The contributions of this rank and those received.
+    /// The contributions to `sums`: the one of this rank, and the received ones.
     pub contributions: Vec<Room>,
 }
 

@@ -16,7 +16,7 @@ pub trait MessageLayer: Send + Sync {
     /// The permission of a thread to call the layer.
     type Inside;
 
-    /// Returns the permission for this thread.
+    /// Returns the permission for this thread to call the layer.
     ///
     /// # Errors
     /// Returns an error if the layer has ended, or if it does not permit calls of this thread now.

@@ -57,7 +57,7 @@ pub struct InNetwork {
     pub socket_gbps: f64,
     /// The rate of a link between nodes, in one direction.
     pub node_gbps: f64,
-    /// The rate of a core's memory, reading plus writing. A core that reads and writes has half of it for each.
+    /// The rate of a core's memory, reading plus writing. A core that does both has half of the rate for each.
     pub memory_gbps: f64,
     /// The rate of the link between a switch and its core's memory, in one direction.
     pub memory_port_gbps: f64,

@@ -147,7 +147,7 @@ type End = (u32, u32);
 const MOST_CABLES: u64 = 1 << 29;
 /// The bytes of a cable: while a plane is built, in the plane, and in a routing that stores the plane.
 const CABLE_BYTES: u128 = 100;
-/// The bytes of a node in the same tables.
+/// The bytes of a node while a plane is built, and in the plane.
 const NODE_BYTES: u128 = 32;
 
 impl PlaneBuilder {

@@ -42,8 +42,8 @@ pub trait Routing: Send + Sync {
         false
     }
 
-    /// Returns the length of the path over a hop, divided by that of the shortest path that its packet may take there.
-    /// The choice of a hop multiplies the number of packets that wait for it by this factor.
+    /// Returns the length of the path through a hop, divided by that of the shortest path that its packet may take
+    /// there. The choice of a hop multiplies the number of packets that wait for it by this factor.
     fn detour(&self, _header: Header, _hop: Hop) -> u32 {
         1
     }

@@ -20,7 +20,7 @@ const WORDS: usize = 8;
 pub const MOST_EVENTS: usize = 64 * WORDS;
 type Set = [u64; WORDS];
 
-/// The number of the first event of each type.
+/// The index of the first event of each type.
 struct Events {
     posted: usize,
     completed: usize,

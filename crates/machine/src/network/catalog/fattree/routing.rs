@@ -19,7 +19,7 @@ struct Last {
     pod: u32,
     /// The top switch of the pod's first cable. The reached top switches are consecutive, with wraparound.
     first: u32,
-    /// The number of these top switches.
+    /// The number of top switches that the pod reaches.
     tops: u32,
     /// For each middle switch, whether it reaches one of these top switches.
     meets: Vec<bool>,

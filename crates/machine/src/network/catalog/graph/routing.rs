@@ -48,7 +48,7 @@ impl Table {
         for to in 0..plane.accelerators() {
             let down = only_down(plane, to, order);
             let mut left = down.clone();
-            // Nodes are visited from the root down, so that the nodes above each node are done.
+            // Nodes are visited from the root down, so that the distances of all nodes above a node are known.
             for &node in &downwards {
                 if left[node as usize] == u32::MAX {
                     let above = plane.leaving(node).map(|l| plane.link(l).to).filter(|&next| order(next) < order(node));

@@ -41,7 +41,7 @@ fn shapes_in_their_order() {
 fn shapes_of_three_dimensions() {
     let cube = |boards, heuristic| shapes(&of(boards), &[4, 4, 8], heuristic);
     assert_eq!(cube(8, Heuristic::Greedy), [[2, 2, 2]]);
-    // Half of the sides are 2, 2 and 4.
+    // Halves of the sides are 2, 2 and 4.
     assert_eq!(cube(16, Heuristic::Greedy), [[2, 2, 4]]);
     assert_eq!(cube(16, Heuristic::Transpose), [[2, 2, 4], [2, 4, 2], [4, 2, 2]]);
     // The sum 2 + 2 + 4 is smaller than 1 + 4 + 4, and this smaller than 1 + 2 + 8.
