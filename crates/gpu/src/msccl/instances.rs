@@ -4,7 +4,6 @@
 //! A group is the data of one rank, or the whole vector. The parts of a group are stored consecutively, so that
 //! consecutive chunks of a group stay consecutive in each part. Source: `instances` of msccl-tools, which groups parts
 //! by chunk.
-//! which groups parts by chunk.
 
 use unisono_base::narrow;
 

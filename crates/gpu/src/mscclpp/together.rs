@@ -3,7 +3,6 @@
 //! A thread block runs its operations in order. `put a, signal a, put b, signal b` becomes `put a b, signal a b`: a put
 //! does not wait, so both start as early, and no wait in between can delay a later signal. Each share of such an
 //! operation begins with a different destination.
-//! such an operation begins with another destination.
 
 use super::{
     export::At,

@@ -20,7 +20,6 @@ impl LibraryRequest {
     ///
     /// # Errors
     /// Returns an error if MPI is not loaded, or fails.
-    /// MPI is not loaded, or fails.
     pub fn new(handle: usize, held: Box<dyn Any + Send>) -> Result<Self, RunError> {
         let library = loaded()?;
         let (level, slot) = (library.thread_level()?, Slot::new());
