@@ -15,15 +15,15 @@ use crate::{
 pub struct ForwardReport {
     pub after_task: String,
     pub before_task: String,
-    /// The index of the producer in the program, from 0.
+    /// The producer's index in the program, from 0.
     pub after_index: u32,
-    /// The index of the reader in the program, from 0.
+    /// The reader's index, from 0.
     pub before_index: u32,
     pub buffer: String,
     /// The region as a list of boxes `[min, max)`.
     pub region: Vec<Vec<Vec<i64>>>,
     pub collective: Option<Pattern>,
-    /// The number of the operation that implements the forward; several forwards may share it.
+    /// The number of the forward's operation, which several forwards may share.
     pub group: Option<u32>,
 }
 

@@ -308,7 +308,7 @@ impl Endpoint {
     /// Returns the number of ranks to plan for: `asked`, or that of the file.
     ///
     /// # Errors
-    /// Returns an error if both numbers are missing, or if the number is 0.
+    /// Returns an error if both numbers are missing, or the number is 0.
     pub fn choose(&self, asked: Option<u32>) -> Result<u32, MachineError> {
         match asked.or(self.ranks) {
             Some(0) => Err(MachineError::NoRanks { machine: self.name.clone(), found: "0".to_owned() }),

@@ -53,7 +53,7 @@ pub trait Description: Clone + PartialEq + fmt::Debug + Serialize + Send + Sync 
     /// Returns the same machine without the links and nodes in `failed`. Earlier failures remain.
     ///
     /// # Errors
-    /// Returns an error if this kind of machine has no parts that can fail, or if `failed` names others.
+    /// Returns an error if this kind of machine has no parts that can fail, or `failed` names others.
     fn with_failures(&self, _failed: &[String]) -> Result<Self, MachineError> {
         Err(MachineError::NoFailures { machine: self.name().to_owned(), kind: Self::KIND })
     }
@@ -61,7 +61,7 @@ pub trait Description: Clone + PartialEq + fmt::Debug + Serialize + Send + Sync 
     /// Returns the shape of all ranks of some nodes.
     ///
     /// # Errors
-    /// Returns an error if a node does not exist, or if this kind of machine has no nodes with several ranks.
+    /// Returns an error if a node does not exist, or this kind of machine has no nodes with several ranks.
     fn shape_of(&self, _nodes: &[u32]) -> Result<Shape, MachineError> {
         Err(MachineError::NoNodes { machine: self.name().to_owned(), kind: Self::KIND })
     }
@@ -290,7 +290,7 @@ impl Machine {
     /// Returns the same machine with `value`, in TOML, for one key of its file. Dots select keys of tables.
     ///
     /// # Errors
-    /// Returns an error if the file cannot have the key, or if the value is out of range.
+    /// Returns an error if the file cannot have the key, or the value is out of range.
     pub fn with_value(&self, key: &str, value: &str) -> Result<Self, MachineError> {
         let origin = format!("{} with {}={}", self.name(), excerpt(key), excerpt(value));
         if ["name", "kind", "summary"].contains(&key) {
@@ -403,7 +403,7 @@ impl Machine {
     /// See [`Description::with_failures`].
     ///
     /// # Errors
-    /// Returns an error if the machine has no parts that can fail, or if `failed` names others.
+    /// Returns an error if the machine has no parts that can fail, or `failed` names others.
     pub fn with_failures(&self, failed: &[String]) -> Result<Self, MachineError> {
         self.0.with_failures(failed)
     }

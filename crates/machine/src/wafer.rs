@@ -154,7 +154,7 @@ impl Wafer {
     /// Returns the shape to plan for: `asked`, or else the shape in the file.
     ///
     /// # Errors
-    /// Returns an error if both are missing, or if the shape is larger than the fabric in both orientations.
+    /// Returns an error if both are missing, or the shape is larger than the fabric in both orientations.
     pub fn choose(&self, asked: Option<Shape>) -> Result<Shape, MachineError> {
         let max = self.fabric();
         let Some(shape) = asked.or(self.whole()) else {

@@ -12,7 +12,7 @@ use unisono_mpi::{Library, ThreadLevel};
 
 use crate::{error::RunError, lock};
 
-/// True once the program is ending; threads may then no longer call MPI.
+/// True once the program is ending; threads must not call MPI then.
 pub static ENDING: AtomicBool = AtomicBool::new(false);
 /// The number of threads in a call of this crate.
 pub static INSIDE: AtomicUsize = AtomicUsize::new(0);
@@ -39,7 +39,7 @@ pub const NOT_RUNNING: &str = "MPI was finalized or never initialised; no call c
 /// Returns the permission for this thread to call MPI.
 ///
 /// # Errors
-/// Returns an error if MPI has ended, or if it does not permit calls of this thread now.
+/// Returns an error if MPI has ended or does not permit calls of this thread now.
 pub fn enter(library: &Library, level: ThreadLevel) -> Result<Inside, RunError> {
     // The count is incremented before the flag is read; the end of the program sets the flag before it reads the count.
     INSIDE.fetch_add(1, Ordering::SeqCst);

@@ -128,7 +128,7 @@ impl<L: MessageLayer> Drop for Departure<L> {
 /// Sends a packed copy of some parts, so that the array may be overwritten immediately.
 pub fn push<L: MessageLayer>(memory: &Memory<L>, array: &Array, to: u32, parts: &Parts) -> Outcome<Departure<L>> {
     let mut sent = Departure::of(packed(array, parts));
-    // SAFETY: the departure keeps the room until all pieces are over, and nothing writes to it.
+    // SAFETY: `sent` keeps the memory until all pieces are sent, and nothing writes to it.
     unsafe { memory.send(sent.address(), parts.packed_bytes(), to, PUSH, sent.begun()) }?;
     Ok(sent)
 }
@@ -161,8 +161,8 @@ fn receive<L: MessageLayer>(memory: &Memory<L>, made: &mut Exchange<L>, rows: &R
                 (at, parts.packed_bytes())
             }
         };
-        // SAFETY: a room of this size, or a part of the array, which the exchange keeps until it is over. Commands that
-        // touch the region wait for it.
+        // SAFETY: `at` is a room of this size or a part of the array, kept until the exchange is complete. Commands
+        // that touch the region wait for the exchange.
         unsafe { memory.receive(at, bytes, *from, tag, &mut made.begun) }?;
     }
     Ok(())
@@ -187,8 +187,8 @@ pub fn exchange<L: MessageLayer>(
                 (at, parts.packed_bytes())
             }
         };
-        // SAFETY: a room of this size, or a part of the array, which the exchange keeps until it is over. Commands that
-        // write the region wait for it.
+        // SAFETY: `at` is a room of this size or a part of the array, kept until the exchange is complete. Commands
+        // that write the region wait for the exchange.
         unsafe { memory.send(at, bytes, *to, EXCHANGE, &mut made.begun) }?;
     }
     receive(memory, &mut made, receives, EXCHANGE)?;

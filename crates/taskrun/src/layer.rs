@@ -19,7 +19,7 @@ pub trait MessageLayer: Send + Sync {
     /// Returns the permission for this thread to call the layer.
     ///
     /// # Errors
-    /// Returns an error if the layer has ended, or if it does not permit calls of this thread now.
+    /// Returns an error if the layer has ended or does not permit calls of this thread now.
     fn enter(&self) -> Result<Self::Inside, RunError>;
 
     /// # Safety

@@ -57,7 +57,7 @@ impl Moment {
 pub struct DeviceMoved {
     pub moment: Moment,
     pub moved: Moved,
-    /// The number of copies of one occurrence if the data of each message from another process are copied separately.
+    /// The number of copies of one occurrence if each received message is copied separately.
     pub updates: u64,
 }
 

@@ -28,7 +28,7 @@ pub struct DeviceOperation {
     pub messages: Vec<Vec<u64>>,
     /// The number of copies of one occurrence; a broadcast counts as one.
     pub copies: u64,
-    /// The number of copies of one occurrence if the data of each message from another process are copied separately.
+    /// The number of copies of one occurrence if each received message is copied separately.
     pub updates: u64,
 }
 
@@ -83,7 +83,7 @@ impl Devices {
 /// Reports the copies of process `rank` of `nodes` processes, with `devices` devices each, in a program.
 ///
 /// # Errors
-/// Returns an error if the discovery refuses a task, or if two devices would write the same element.
+/// Returns an error if the discovery refuses a task, or two devices would write the same element.
 pub fn device_report(
     list: &TaskList,
     nodes: u32,

@@ -34,7 +34,7 @@ impl ProvedReads {
     /// commands execute that part.
     ///
     /// # Errors
-    /// Returns an error if the proof fails, or if the commands differ from the part.
+    /// Returns an error if the proof fails, or the commands differ from the part.
     pub fn name(
         &mut self,
         discovery: &Discovery,

@@ -205,7 +205,7 @@ impl Proofs {
     /// Proves an exchange among `ranks` ranks and returns the part of `rank`: its sends, receives and combinations.
     ///
     /// # Errors
-    /// Returns an error if the proof fails, or if the exchange is too large for a schedule.
+    /// Returns an error if the proof fails, or the exchange is too large for a schedule.
     pub fn part(
         &mut self,
         exchange: &DirectExchange,

@@ -20,7 +20,7 @@ pub struct Forward {
     pub region: Arc<Region>,
     /// The collective that implements the forward; `None` for messages between pairs of ranks, or no communication.
     pub pattern: Option<Pattern>,
-    /// The number of the operation that implements the forward; several forwards may share it.
+    /// The number of the forward's operation, which several forwards may share.
     pub group: Option<u32>,
 }
 

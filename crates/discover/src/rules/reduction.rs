@@ -21,8 +21,8 @@ pub fn decide(tables: &mut Tables<'_>, read: &Read, pieces: &mut Vec<Piece>) -> 
     decision
 }
 
-/// Combines the partial results that `reader` reads, which may be a later reader. Its data are not limited to
-/// `read.wanted`.
+/// Combines all partial results that `reader` reads, inside and outside of `read.wanted`. `reader` may be a later
+/// reader than `read.reader`.
 pub fn combine(tables: &mut Tables<'_>, read: &Read, reader: RoleId, pieces: &mut Vec<Piece>, decision: &mut Decision) {
     let side = tables.side(reader);
     let image = tables.roles[reader].image.clone();

@@ -26,7 +26,7 @@ use super::{
 /// those of the file, with the defaults of one element a chunk, f32, sum and root 0.
 ///
 /// # Errors
-/// Returns an error if the chunks do not divide the size, or if buffers would be too large.
+/// Returns an error if the chunks do not divide the size, or buffers would be too large.
 pub fn collective(p: &Program, facts: &Facts) -> Result<(Collective, u32), ImportError> {
     let ranks = narrow(p.gpus.len());
     let parts = if counts_all_ranks(p.kind) { ranks } else { 1 };

@@ -52,7 +52,7 @@ pub fn ends(plan: &Plan) -> Result<(Vec<End>, Firsts), ImportError> {
     Ok((ends, firsts))
 }
 
-/// For each GPU, its switch channels, each with the GPUs of the group and the buffer that each GPU has bound to it.
+/// For each GPU, its switch channels, each with the group's GPUs and their buffers bound to the channel.
 pub type Switches = Vec<Vec<Vec<(u32, Buffer)>>>;
 
 /// A switch channel in the list of one GPU.

@@ -99,7 +99,7 @@ struct Making<'a> {
     program: &'a Program,
     layout: &'a Layout,
     b: Builder,
-    /// The operand at the begin of each memory of each GPU.
+    /// The operand at the start of each memory of each GPU.
     bases: Vec<[Operand; 4]>,
     accesses: BTreeMap<(u32, Space), Accesses>,
     /// The node of each group of GPUs behind a switch.

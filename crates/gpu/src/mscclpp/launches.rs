@@ -126,7 +126,7 @@ fn unshifted(program: &Program) -> Vec<Fault> {
     faults
 }
 
-/// Returns faults for packets written while an earlier launch's may still be read there.
+/// Returns a fault for each write of packets over packets of an earlier launch that may still be read.
 fn overwritten(program: &Program, layout: &Layout, gap: u32, trust_relaxed: bool) -> Result<Vec<Fault>, ImportError> {
     let again = repeated(program, layout, gap + 1);
     let run = run(&again);

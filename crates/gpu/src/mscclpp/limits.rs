@@ -177,8 +177,7 @@ fn in_place(plan: &Plan, gpu: &Gpu, faults: &mut Vec<Fault>) {
     }
 }
 
-/// Returns a fault if an operation has more channels, semaphores or destinations than threads, one of which serves
-/// each.
+/// Returns a fault if an operation has more channels, semaphores or destinations than threads: each needs a thread.
 fn threads(op: &Op, threads: u32) -> Option<String> {
     let each = op.channel_ids.len().max(op.semaphores().len()).max(op.dst_buff.len());
     (each > threads as usize)

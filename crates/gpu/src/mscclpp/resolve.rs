@@ -26,7 +26,7 @@ pub struct Resolver<'a> {
     first_semaphore: u32,
     /// The grains of each operation's slices that this iteration covers: first and length.
     window: Option<(u32, u32)>,
-    /// For each GPU, its switch channels, each with the GPUs of the group and the buffer that each GPU has bound to it.
+    /// For each GPU, its switch channels, each with the group's GPUs and their buffers bound to the channel.
     switches: &'a Switches,
     /// The faults of slices outside of their buffers.
     outside: std::cell::RefCell<Vec<(&'static str, String)>>,

@@ -26,8 +26,8 @@ pub struct Run {
     /// For each step, the steps of other thread blocks that must complete before it, because of signals, semaphores,
     /// barriers and packets.
     pub after: FxHashMap<At, Vec<At>>,
-    /// The signal that each wait takes, both as a step and the index among its effects; likewise for semaphores, whose
-    /// initial values have no step.
+    /// The signal that each wait consumes, both as a step and an index among the step's effects. Semaphores likewise,
+    /// but their initial values have no step.
     pub taken: FxHashMap<(At, usize), (At, usize)>,
     /// True if all thread blocks end, in every run; `None` if runs may differ in their order.
     pub ends: Option<bool>,

@@ -51,15 +51,15 @@ pub struct InNetwork {
     /// does not depend on distance.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub node_step_ns: f64,
-    /// The rate of a link between cores, in one direction.
+    /// The rate of a link between cores, one direction.
     pub core_gbps: f64,
-    /// The rate of a link between sockets, in one direction.
+    /// The rate of a link between sockets, one direction.
     pub socket_gbps: f64,
-    /// The rate of a link between nodes, in one direction.
+    /// The rate of a link between nodes, one direction.
     pub node_gbps: f64,
     /// The rate of a core's memory, reading plus writing. A core that does both has half of the rate for each.
     pub memory_gbps: f64,
-    /// The rate of the link between a switch and its core's memory, in one direction.
+    /// The rate of the link between a switch and its core's memory, one direction.
     pub memory_port_gbps: f64,
     pub packet_bytes: u32,
     /// The number of packets, and of credits, of a switch's input buffer for each channel.
@@ -72,8 +72,7 @@ pub struct InNetwork {
     pub engine_gbps: Option<f64>,
     /// The number of replicas of the registers in each switch.
     pub identifiers: u32,
-    /// True if a switch completes each collective before it starts another; otherwise packets of several collectives
-    /// alternate.
+    /// True if a switch completes each collective before it starts another; otherwise their packets alternate.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub exclusive_switches: bool,
     /// The operators with which switches reduce.

@@ -31,7 +31,7 @@ impl Site {
     /// Selects the first `cores` cores of the machine.
     ///
     /// # Errors
-    /// Returns an error if `cores` is 0, or if the machine has fewer cores.
+    /// Returns an error if `cores` is 0, or the machine has fewer cores.
     pub fn first(machine: &InNetwork, cores: u32) -> Result<Self, MachineError> {
         if cores == 0 || cores > machine.cores() {
             let most = machine.cores();
@@ -43,7 +43,7 @@ impl Site {
     /// Selects all cores of some nodes.
     ///
     /// # Errors
-    /// Returns an error if `nodes` is empty, or if a node does not exist.
+    /// Returns an error if `nodes` is empty, or a node does not exist.
     pub fn on_nodes(machine: &InNetwork, nodes: &[u32]) -> Result<Self, MachineError> {
         let most = machine.nodes();
         let mut nodes = nodes.to_vec();

@@ -103,7 +103,7 @@ impl Dependencies {
         let virtual_channels = u32::from(routing.virtual_channels());
         let channels = plane.links().len() * virtual_channels as usize;
         let mut graph = Self { virtual_channels, used: vec![false; channels], next: vec![Vec::new(); channels] };
-        // All packets to one destination with one way form one search. A channel is stamped with the number of the
+        // All packets to one destination with one `way` form one search. A channel is stamped with the number of the
         // latest search that reached it.
         let (mut stamp, mut search) = (vec![0_u32; channels], 0);
         let (mut hops, mut open) = (Vec::new(), Vec::new());

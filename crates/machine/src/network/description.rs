@@ -221,7 +221,7 @@ impl Network {
     }
 
     /// # Errors
-    /// Returns an error if a value is out of range, or if the topology cannot be built.
+    /// Returns an error if a value is out of range, or the topology cannot be built.
     pub fn check(&self, origin: &str) -> Result<(), MachineError> {
         let wrong =
             |key, found: String, accepted| Err(MachineError::Value { origin: origin.to_owned(), key, found, accepted });
@@ -366,7 +366,7 @@ impl Network {
     /// Returns the topology of one plane as if nothing had failed.
     ///
     /// # Errors
-    /// Returns an error if the family is unknown, or if sizes do not fit together.
+    /// Returns an error if the family is unknown, or sizes do not fit together.
     pub fn whole_topology(&self, origin: &str) -> Result<Box<dyn Topology>, MachineError> {
         let mut table = self.topology.clone();
         let name = table.remove("name").and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default();

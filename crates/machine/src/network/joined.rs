@@ -23,7 +23,7 @@ struct Parts {
 }
 
 impl Network {
-    /// Returns a network of `boxes` boxes: boxes like this one, or like those of which the network already consists.
+    /// Returns a network of `boxes` boxes, each equal to a box of this network, which may be a single box.
     ///
     /// # Errors
     /// Returns an error if the machine does not state how boxes are joined, or if it states failures, because nodes

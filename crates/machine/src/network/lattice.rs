@@ -35,7 +35,7 @@ pub fn listed(numbers: &[u32]) -> String {
 
 impl Lattice {
     /// # Errors
-    /// Returns an error if an extent is below `least`, or if a board does not divide its extent.
+    /// Returns an error if an extent is below `least`, or a board does not divide its extent.
     pub fn read(table: &toml::Table, origin: &str, least: u32) -> Result<Self, MachineError> {
         let lattice: Self = topology::parse(table, origin)?;
         let Self { dims, board } = &lattice;

@@ -63,8 +63,7 @@ impl Protocol {
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct BlockRate {
-    /// The rate of sending while a block receives as much, in 10^9 bytes per second; `None` if blocks do not limit the
-    /// rate.
+    /// The rate at which a block sends while it receives equally fast, in 10^9 bytes per second; `None` if unlimited.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gb_per_second: Option<f64>,
     /// The time from the call until the thread blocks begin, in addition to `launch_ns`.

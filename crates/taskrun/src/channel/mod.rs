@@ -111,7 +111,7 @@ pub struct CallArguments<'a> {
     pub op: Option<usize>,
 }
 
-/// The row of a plan that serves a call, or the reason why the plan has none.
+/// The row of a plan that executes a call, or the reason why the plan has none.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Found {
     Row(usize),
@@ -184,7 +184,7 @@ impl Channel {
     /// rows that were measured under other conditions; it must be equal on all ranks.
     ///
     /// # Errors
-    /// Returns an error if the plan cannot be read, or if the channel accepts no plan now.
+    /// Returns an error if the plan cannot be read, or the channel accepts no plan now.
     pub fn add<P: Program>(&self, program: &P, plan: &[u8], anywhere: bool) -> Result<usize, P::Error> {
         let plan = program.guarded(|| PlanFile::read(plan.to_vec()))?;
         let plan = Arc::new(plan.map_err(RunError::input)?);
@@ -203,7 +203,7 @@ impl Channel {
         Ok(state.plans.len() - 1)
     }
 
-    /// Returns the row of a plan that serves a call, or the reason why the plan has none.
+    /// Returns the row of a plan that executes a call, or the reason why the plan has none.
     ///
     /// # Errors
     /// Returns an error if the arguments are not valid for the collective.
@@ -306,7 +306,7 @@ impl Channel {
     /// Frees the communicator. All ranks must call this together, and no call can be made afterwards.
     ///
     /// # Errors
-    /// Returns an error if a call is under way, or if MPI fails.
+    /// Returns an error if a call is under way, or MPI fails.
     pub fn close<P: Program>(&self, program: &P) -> Result<(), P::Error> {
         let library = self.library;
         if admission::ENDING.load(Ordering::SeqCst) || !library.is_running() {

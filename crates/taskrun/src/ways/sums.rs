@@ -116,7 +116,7 @@ impl PairSums {
         let mut departures = Vec::new();
         for region in &self.sends {
             let mut sent = Departure::of(self.packed(region, &array, codes));
-            // SAFETY: the departure keeps the room until all pieces are over, and nothing writes to it.
+            // SAFETY: `sent` keeps the memory until all pieces are sent, and nothing writes to it.
             unsafe { memory.send(sent.address(), self.bytes(region), region.rank, EXCHANGE, sent.begun()) }?;
             departures.push(sent);
         }
@@ -128,7 +128,7 @@ impl PairSums {
             let (mut room, bytes) = (Room::new(self.bytes(region)), self.bytes(region));
             let into = room.address();
             made.contributions.push(room);
-            // SAFETY: the exchange keeps the room until it is over, and nothing else uses it.
+            // SAFETY: the exchange keeps the room until it is complete, and nothing else uses the room.
             unsafe { memory.receive(into, bytes, region.rank, EXCHANGE, &mut made.begun) }?;
         }
         Ok((made, departures))

@@ -78,7 +78,7 @@ pub enum Request {
 
 fn read(address: usize, bytes: usize) -> Vec<u8> {
     let mut copy = vec![0; bytes];
-    // SAFETY: the run under test keeps the memory of an exchange until it is over.
+    // SAFETY: the run under test keeps the memory of an exchange until the exchange is complete.
     unsafe { std::ptr::copy_nonoverlapping(std::ptr::with_exposed_provenance(address), copy.as_mut_ptr(), bytes) };
     copy
 }

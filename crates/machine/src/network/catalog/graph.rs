@@ -141,7 +141,7 @@ pub fn check_size(nodes: u64, accelerators: u32) -> Result<(), String> {
 
 impl Graph {
     /// # Errors
-    /// Returns an error if the routing table would be too large, or if a node cannot be reached.
+    /// Returns an error if the routing table would be too large, or a node cannot be reached.
     pub fn new(plane: Plane, own: Speed, way: Way) -> Result<Self, String> {
         check_size(u64::from(plane.nodes()), plane.accelerators())?;
         let diameter = measure(&plane)?;

@@ -51,7 +51,7 @@ impl Format {
     /// Returns the network that a text describes; `origin` opens the message of an error.
     ///
     /// # Errors
-    /// Returns an error if the text has another format, or if the described network is invalid.
+    /// Returns an error if the text has another format, or the described network is invalid.
     pub fn read(&self, text: &str, origin: &str, options: &ImportOptions) -> Result<Network, MachineError> {
         let network = (self.read)(text, options).map_err(|refusal| {
             let place = refusal.line.map_or(String::new(), |line| format!(", line {line}"));
