@@ -1,6 +1,5 @@
-//! Measures the tasks per second that one core reads for rank 0, independent of the kernels: the programs of Table 3
-//! and listing 1. Each number is the best of seven runs over fresh discoveries, which is close to CPU time on a busy
-//! machine.
+//! Measures the tasks per second that one core reads for rank 0, without the kernels: the programs of Table 3 and
+//! listing 1. Each figure is the best of seven runs with new discoveries, which is close to CPU time on a busy machine.
 #![allow(clippy::print_stdout)]
 
 use std::time::Instant;

@@ -1,13 +1,13 @@
-//! The hash chain over submissions. Chains of ranks whose programs differ have different ends. Their links differ from
-//! the first submission on that differs.
+//! The hash chain of submissions. Its links differ between ranks from the first submission in which their programs
+//! differ.
 
 use unisono_base::mix;
 
-/// One hash for each submission, over that and all earlier submissions.
+/// One hash for each submission, computed from all submissions so far.
 #[derive(Clone, Default, Debug)]
 pub struct Chain {
     links: Vec<u64>,
-    /// The number of submissions before the first link that is kept.
+    /// The number of links that were dropped from `links`.
     forgotten: u64,
     end: u64,
 }
@@ -18,7 +18,7 @@ impl Chain {
         self.links.push(self.end);
     }
 
-    /// Returns the hash over all submissions, which is equal on ranks that submitted the same program.
+    /// Returns the hash of all submissions, which is equal on ranks that submitted the same program.
     pub fn end(&self) -> u64 {
         self.end
     }
@@ -31,12 +31,12 @@ impl Chain {
         self.len() == 0
     }
 
-    /// Returns the number of forgotten links, and those that are kept.
+    /// Returns the number of dropped links, and the stored links.
     pub fn links(&self) -> (u64, &[u64]) {
         (self.forgotten, &self.links)
     }
 
-    /// Forgets the links, after all ranks have found them equal.
+    /// Drops the stored links, after all ranks have found them equal.
     pub fn agreed(&mut self) {
         self.forgotten = self.len();
         self.links.clear();

@@ -1,4 +1,4 @@
-//! The programs of Table 3 and of listing 1, used to measure how fast programs are read.
+//! The programs of Table 3 and of listing 1, for measurements of how fast programs are read.
 
 use std::fmt;
 
@@ -37,7 +37,7 @@ impl Example {
         }
     }
 
-    /// Submits `tasks` tasks of the loop over buffers of `n` or `n x n` points, two steps at a time, and drops the
+    /// Submits `tasks` tasks of the program's loop, two a step, on buffers of `n` or `n x n` points, and drops the
     /// output after every hundred tasks.
     pub fn submit(self, to: &mut Discovery, n: i64, tasks: usize) -> Result<(), DiscoverError> {
         let flat = !matches!(self, Self::AllToAll | Self::Stencil);

@@ -1,4 +1,4 @@
-//! The data that a read needs from other ranks, in terms of sides: the pieces of the present contents, and the
+//! The data that a read needs from other ranks, in terms of `Side`s: the pieces of the present contents, and the
 //! operations that move them.
 
 use unisono_base::{interrupt::poll, limits::spend};
@@ -10,35 +10,35 @@ use crate::{
     space::Region,
 };
 
-/// The group of forwards that one operation serves.
+/// A reference to the group of forwards that one operation implements.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Group {
-    /// An index among the groups of the read that is decided.
+    /// An index among the groups of the current read.
     New(usize),
-    /// An index among the groups of earlier, look-ahead operations that the read meets.
+    /// An index among the groups of earlier look-ahead operations whose contents the read uses.
     Earlier(usize),
 }
 
-/// Points of a buffer with one writer and one history.
+/// A set of points of a buffer with the same writer and the same history.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Piece {
     pub region: Region,
-    /// The task that wrote it, as its index among the writers that a read meets, in ascending order.
+    /// The task that wrote the piece, as its index among the writers of a read's contents, in ascending order.
     pub producer: usize,
     pub owner: RoleId,
     pub owner_side: SideId,
     /// True if every rank of the owner holds a partial result of its part, and no rank holds the result.
     pub partial: bool,
-    /// Other sides whose ranks also hold a copy.
+    /// Other sides whose ranks have copies.
     pub holders: Vec<SideId>,
-    /// Rules of the paper: whether the last writer is a forward task.
+    /// True if the latest writer is a forward task, which only the rules of the paper use.
     pub forwarded: bool,
-    /// The look-ahead operation that has already served this piece to later readers of the side.
+    /// The look-ahead operation that has already delivered this piece to later readers of the side.
     pub promised: Option<(SideId, Pattern, Group)>,
 }
 
 impl Piece {
-    /// Returns whether the two pieces differ in nothing but their regions.
+    /// Returns whether the two pieces are equal except for their regions.
     pub fn is_like(&self, other: &Piece) -> bool {
         let key = |p: &Piece| (p.producer, p.owner, p.owner_side, p.partial, p.forwarded, p.promised);
         key(self) == key(other) && self.holders == other.holders
@@ -53,8 +53,8 @@ pub struct OwnedRegion {
     pub holders: Vec<SideId>,
 }
 
-/// A collective among some ranks. Each rank receives the points of the parts that its side of `reader` covers and that
-/// it does not hold.
+/// A collective among some ranks. Each rank receives the points of the parts that its region of `reader` contains and
+/// that it does not have.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Operation {
     pub pattern: Pattern,
@@ -68,17 +68,18 @@ pub struct Operation {
 /// The most bytes of one MPI call, which counts them with 32 bits.
 pub const MOST_COUNTED: u64 = 1 << 30;
 
-/// The cost of comparing two ranks in steps, and the name of such work in errors.
+/// The cost of comparing two ranks in steps.
 pub const STEPS: u64 = 128;
+/// The name of such work in errors.
 pub const PAIRS: &str = "the list of messages between all pairs of nodes";
 
-/// Counts the comparison of two ranks, of which there may be as many as pairs.
+/// Counts the comparison of two ranks, of which there may be as many as pairs of ranks.
 fn step() {
     poll();
     spend(PAIRS, STEPS);
 }
 
-/// Returns the region of a part that `rank` must receive to hold all that its side of `reader` covers.
+/// Returns the region of a part that `rank` must receive to have everything that its region of `reader` contains.
 pub fn need(sides: &Sides, rank: u32, reader: SideId, part: &OwnedRegion) -> Region {
     step();
     let mut rest = sides[reader].at(rank).intersect(&part.region);
@@ -91,7 +92,7 @@ pub fn need(sides: &Sides, rank: u32, reader: SideId, part: &OwnedRegion) -> Reg
     rest
 }
 
-/// Returns the ranks that send `need` to `rank`, each with its region.
+/// Returns the ranks that send parts of `need` to `rank`, each with the region that it sends.
 pub fn sources(sides: &Sides, rank: u32, owner: SideId, need: &Region) -> Vec<(u32, Region)> {
     let owner = &sides[owner];
     let from = owner.touching(need);
@@ -103,7 +104,7 @@ pub fn sources(sides: &Sides, rank: u32, owner: SideId, need: &Region) -> Vec<(u
         .collect()
 }
 
-/// Returns the ranks to which `rank` sends data of a part, each with its region.
+/// Returns the ranks to which `rank` sends data of a part, each with the region that it receives.
 pub fn targets(sides: &Sides, rank: u32, reader: SideId, part: &OwnedRegion) -> Vec<(u32, Region)> {
     let mine = sides[part.owner].at(rank).intersect(&part.region);
     if mine.is_empty() || reader == part.owner || part.holders.contains(&reader) {
@@ -117,12 +118,12 @@ pub fn targets(sides: &Sides, rank: u32, reader: SideId, part: &OwnedRegion) -> 
         .collect()
 }
 
-/// Returns the ranks from which `rank` receives data of a part, each with its region.
+/// Returns the ranks from which `rank` receives data of a part, each with the region that it sends.
 pub fn received(sides: &Sides, rank: u32, reader: SideId, part: &OwnedRegion) -> Vec<(u32, Region)> {
     sources(sides, rank, part.owner, &need(sides, rank, reader, part))
 }
 
-/// Merges the regions of each rank; ascending by rank.
+/// Merges the regions of each rank, and sorts the result by rank.
 pub fn by_rank(rows: impl IntoIterator<Item = (u32, Region)>) -> Vec<(u32, Region)> {
     let mut rows: Vec<(u32, Region)> = rows.into_iter().collect();
     rows.sort_by_key(|row| row.0);
@@ -146,7 +147,7 @@ impl Operation {
         own.fold(Region::empty(), |all, r| all.union(&r))
     }
 
-    /// Returns the region that a rank has only after the operation.
+    /// Returns the region that a rank gets by the operation.
     pub fn received(&self, sides: &Sides, rank: u32) -> Region {
         let all = Region::empty();
         if !self.participants.has(rank) {
@@ -161,8 +162,8 @@ impl Operation {
         })
     }
 
-    /// Returns the ranks to which a rank sends data, without itself. In a reduction these are the ranks whose results
-    /// include its partial result.
+    /// Returns the other ranks to which a rank sends data. In a reduction these are the ranks whose results include its
+    /// partial result.
     pub fn sends(&self, sides: &Sides, rank: u32) -> Vec<(u32, Region)> {
         if self.pattern.reduces() {
             let given = self.given(sides, rank);
@@ -173,7 +174,7 @@ impl Operation {
         by_rank(self.parts.iter().flat_map(|part| targets(sides, rank, self.reader, part)))
     }
 
-    /// Returns the ranks from which a rank receives data, without itself.
+    /// Returns the other ranks from which a rank receives data.
     pub fn receives(&self, sides: &Sides, rank: u32) -> Vec<(u32, Region)> {
         if self.pattern.reduces() {
             let received = self.received(sides, rank);
@@ -185,7 +186,7 @@ impl Operation {
     }
 
     /// Returns the number of elements that ranks receive from others. A reduction is counted with the fewest possible
-    /// messages: each partial result moves once, except for one at the place of the result, and an allreduce's result
+    /// messages: each partial result moves once, except for one on the rank of the result, and an allreduce's result
     /// then moves to all other ranks.
     pub fn elements(&self, sides: &Sides) -> u64 {
         if self.pattern.reduces() {
@@ -205,8 +206,8 @@ impl Operation {
         self.participants.iter().flat_map(of).sum()
     }
 
-    /// Returns whether messages between pairs serve the operation for any element type. They do if a library would have
-    /// to count more than [`MOST_COUNTED`] bytes. They also do if few ranks contribute to each sum: a library's
+    /// Returns whether messages between pairs of ranks execute the operation for any element type. They do if a library
+    /// would have to count more than [`MOST_COUNTED`] bytes, or if few ranks contribute to each sum: a library's
     /// reduction, to which all ranks contribute everything, would move more.
     pub fn by_messages(&self, sides: &Sides, element_bytes: u64) -> bool {
         let received = |rank| self.received(sides, rank).volume();
@@ -230,8 +231,8 @@ impl Operation {
         sparse || counted.saturating_mul(element_bytes) > MOST_COUNTED
     }
 
-    /// Returns the number of elements that each participant sends to each other one, if it is the same for all pairs.
-    /// The result is the same on all ranks. The cost grows with the number of pairs.
+    /// Returns the number of elements that each participant sends to each other participant, if it is the same for all
+    /// pairs. The result is the same on all ranks. The cost grows with the number of pairs.
     pub fn even(&self, sides: &Sides) -> Option<u64> {
         let others = self.participants.len().saturating_sub(1) as usize;
         let mut size = None;

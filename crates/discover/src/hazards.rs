@@ -1,4 +1,4 @@
-//! The earlier commands for which a command of a rank must wait: true, anti- and output dependencies on the rank's own
+//! The earlier commands that a command of a rank must wait for: true, anti- and output dependencies on the rank's own
 //! memory, region by region.
 
 use unisono_base::CommandId;
@@ -8,15 +8,15 @@ use crate::{
     space::{Box3, Region},
 };
 
-/// The number of readers of a place that are stored separately; more are merged.
+/// The number of readers of a region that are stored separately; more are merged.
 const READERS: usize = 6;
 
-/// The commands for which a command waits.
+/// The commands that a command waits for.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Waits {
     /// Single commands, ascending.
     pub on: Vec<CommandId>,
-    /// The last of a range of commands: all commands up to this one are waited for as well.
+    /// The last command of a range: the command also waits for all commands up to this one.
     pub all_until: Option<CommandId>,
 }
 
@@ -45,7 +45,7 @@ struct Use {
 
 const UNUSED: Use = Use { writer: NONE, readers: [NONE; READERS], until: NONE };
 
-/// The last uses of one buffer's memory on one rank.
+/// The latest uses of one buffer's memory on one rank.
 #[derive(Clone, Debug)]
 pub struct Hazards {
     uses: RegionMap<Use>,

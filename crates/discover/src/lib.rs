@@ -5,7 +5,7 @@
 //! finds the collectives among them in the same order. Source: "Automatic Discovery of Collective Communication
 //! Patterns in Parallelized Task Graphs" (Knorr, Salzmann, Thoman, Fahringer, 2024), with `papers/discovery/errata.md`.
 
-// Numbers that do not fit are refused on input; see `unisono_base::narrow`.
+// Numbers that do not fit are refused when they are read; see `unisono_base::narrow`.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_sign_loss))]
 
 mod chain;

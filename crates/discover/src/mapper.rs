@@ -1,9 +1,9 @@
 //! Range mappers: the part of a buffer that a chunk of a task's range touches.
 //!
 //! Each mapper except a user's function has one rule per dimension of the buffer: a fixed interval, or the chunk's
-//! interval of one dimension of the range, moved or widened. So the regions of many ranks are known without evaluating
+//! interval in one dimension of the range, moved or widened. So the regions of many ranks are known without evaluating
 //! each. Every result is clamped to the buffer. Mappers are pure and monotone: a part of a chunk touches a part of the
-//! region that the chunk touches. Names are Celerity's (paper, section 1.4; Celerity 0.7.0).
+//! region that the chunk touches. The names are Celerity's (paper, section 1.4; Celerity 0.7.0).
 
 use std::{
     cmp::Ordering,
@@ -20,17 +20,17 @@ use crate::{
     traced::Traced,
 };
 
-/// A user's function from a chunk's lowest point, its upper bound and the buffer's shape to boxes of the buffer, or a
-/// reason for refusal. Points have as many numbers as the range or the buffer has dimensions.
+/// A user's function from a chunk's lowest point, its upper bound and the buffer's shape to boxes of the buffer, or an
+/// error. Points have as many numbers as the range or the buffer has dimensions.
 pub type MapFunction = dyn Fn(&[i64], &[i64], &[i64]) -> Result<Vec<Box3>, String> + Send + Sync;
 
-/// A user's mapper. Two mappers are equal exactly if their numbers are, so each function must keep one number.
+/// A user's mapper. Two mappers are equal if and only if their numbers are, so each function must have a fixed number.
 #[derive(Clone)]
 pub struct UserMapper {
     pub number: u64,
     pub name: Arc<str>,
     pub function: Arc<MapFunction>,
-    /// The dependences that the function shows without a chunk.
+    /// The dependences on the chunk that are known without a chunk.
     pub traced: Arc<Traced>,
 }
 
@@ -87,9 +87,9 @@ pub enum Mapper {
     RowChunk(i64),
     /// The box of the chunk, moved.
     Shift(Point),
-    /// A buffer of one dimension over one dimension of the range.
+    /// The chunk's interval in this dimension of the range, for a buffer of one dimension.
     Project(usize),
-    /// The buffer, cut along dimension 0 into as many even parts of whole granules as the range has points.
+    /// The buffer, divided along dimension 0 into as many even parts of whole granules as the range has points.
     EvenSplit(i64),
     User(UserMapper),
 }
@@ -126,10 +126,10 @@ impl Mapper {
         }
     }
 
-    /// Returns the rules of all three dimensions for a buffer of `dims` dimensions, or none if the mapper must be
+    /// Returns the rules of all three dimensions for a buffer of `dims` dimensions, or `None` if the mapper must be
     /// evaluated.
     ///
-    /// With `rows` a buffer may have more dimensions than the range; a chunk then covers the additional ones entirely.
+    /// With `rows`, a buffer may have more dimensions than the range; a chunk then covers the additional ones entirely.
     pub fn rules(
         &self,
         geometry: &Geometry,
@@ -295,8 +295,8 @@ fn no_more_dims(what: &str, given: &Point, dims: usize) -> Result<(), String> {
     ))
 }
 
-/// Returns rows `[a q + min(a, r), b q + min(b, r))` in granules for points `[a, b)` of a range of n: q = granules / n,
-/// r the remainder. The last point also gets the incomplete granule at the end.
+/// Returns rows `[a q + min(a, r), b q + min(b, r))` in granules for points `[a, b)` of a range of n points: q =
+/// granules / n, r the remainder. The last point also gets the incomplete granule at the end.
 fn even_share(geometry: &Geometry, chunk: &Box3, buffer: &Box3, granule: i64) -> Box3 {
     let (rows, n) = (buffer.max[0], geometry.size[0]);
     let (q, r) = (rows / granule / n, rows / granule % n);

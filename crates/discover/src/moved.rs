@@ -13,7 +13,7 @@ use crate::{
     side::{Ranks, Sides},
 };
 
-/// The fewest and the most elements among the ranks that take part.
+/// The smallest and the largest number of elements among the participating ranks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Extremes {
     pub least: u64,
@@ -37,24 +37,25 @@ impl Extremes {
 /// A collective, or the messages of one read.
 #[derive(Clone, PartialEq, Debug)]
 pub struct What {
-    /// The pattern, or none for messages between pairs that are not a halo.
+    /// The pattern; `None` for messages between pairs of ranks that are not a halo.
     pub pattern: Option<Pattern>,
     pub participants: Ranks,
     pub root: Option<u32>,
     /// The size of a collective, in its usual definition: the contribution of each rank to an allgather or gather, the
     /// result of each rank of a scatter or reduce-scatter, the message of each pair of an alltoall, the whole vector of
-    /// the others. For messages, their lengths.
+    /// the other collectives. For messages, their lengths.
     pub part: Extremes,
-    /// The elements that each rank sends to others; in a reduction, its partial result.
+    /// The elements that each rank sends to other ranks; in a reduction, its partial result.
     pub gives: Extremes,
     pub gets: Extremes,
-    /// The number of elements that ranks receive from others.
+    /// The number of elements that ranks receive from other ranks.
     pub elements: u64,
     /// The messages `(from, to, elements)`, ascending. Empty for a collective, unless it is too large for a library.
     pub messages: Vec<(u32, u32, u64)>,
-    /// For a reduction: the elements with the same givers and takers.
+    /// For a reduction: the sets of elements with the same givers and takers.
     pub cells: Vec<Cell>,
-    /// True if messages between pairs serve it for any element type, and neither a plan nor a library does.
+    /// True if messages between pairs of ranks execute the operation for any element type, in place of a plan or a
+    /// library.
     pub by_messages: bool,
 }
 
@@ -63,8 +64,8 @@ impl What {
         collective(operation, sides, element_bytes)
     }
 
-    /// Returns its messages between pairs of ranks; `None` for a collective that a plan or a library serves and that
-    /// combines nothing.
+    /// Returns the messages between pairs of ranks; `None` for a collective without reduction that a plan or a library
+    /// executes.
     pub fn direct(&self) -> Option<Direct> {
         if !self.cells.is_empty() {
             return Some(Direct::Cells(self.cells.clone()));
@@ -74,10 +75,10 @@ impl What {
     }
 }
 
-/// The data that tasks of one name move for one read of one buffer.
+/// The data of one operation or exchange, in all reads of one buffer by tasks of one name.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Moved {
-    /// The first such task.
+    /// The first task with such a read.
     pub before: TaskId,
     pub buffer: BufferId,
     /// The number of such reads.
@@ -85,7 +86,7 @@ pub struct Moved {
     pub what: What,
 }
 
-/// Returns the data that one plan of a read moves, in the order of issue.
+/// Returns the data that a read with this plan moves, in the order of issue.
 pub fn moves(plan: &ReadPlan, sides: &Sides, element_bytes: u64) -> Vec<What> {
     let operations = plan.operations.iter().map(|operation| What::of_operation(operation, sides, element_bytes));
     let pushed = (!plan.pushed.parts.is_empty()).then(|| messages(&plan.pushed, sides));
@@ -107,7 +108,7 @@ fn collective(operation: &Operation, sides: &Sides, element_bytes: u64) -> What 
             let pairs = operation.participants.len().saturating_sub(1) as usize;
             Extremes::of(ranks().flat_map(|k| {
                 let sent = operation.sends(sides, k);
-                // A pair without a message has size 0.
+                // A pair of ranks without a message counts as size 0.
                 let nothing = (sent.len() < pairs).then_some(0);
                 sent.into_iter().map(|(_, region)| region.volume()).chain(nothing).collect::<Vec<_>>()
             }))

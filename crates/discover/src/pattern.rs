@@ -1,4 +1,4 @@
-//! The kinds of exchange that are found.
+//! The kinds of exchange that discovery finds.
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ pub enum Pattern {
     Allreduce,
     #[serde(rename = "reduce-scatter")]
     ReduceScatter,
-    /// Each rank exchanges with the ranks next to it; the messages are pushes.
+    /// Each rank exchanges data with its neighbors in the grid; the messages are pushes.
     Halo,
 }
 
@@ -35,7 +35,7 @@ impl Pattern {
         }
     }
 
-    /// Returns whether partial results are combined.
+    /// Returns whether the pattern combines partial results.
     pub fn reduces(self) -> bool {
         matches!(self, Self::Reduce | Self::Allreduce | Self::ReduceScatter)
     }

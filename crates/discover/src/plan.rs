@@ -22,14 +22,14 @@ use crate::{
 /// The traffic of reads, summed over all ranks.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Traffic {
-    /// The number of pushes: one for each pair of ranks and read.
+    /// The number of pushes: one for each communicating pair of ranks and read.
     pub pushes: u64,
     pub pushed_elements: u64,
     pub collectives: u64,
     pub collective_elements: u64,
 }
 
-/// A rank's part in an operation.
+/// One rank's part in an operation.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Share {
     pub group: usize,
@@ -49,7 +49,7 @@ pub struct Pushed {
 }
 
 impl Pushed {
-    /// Returns one message for each pair of ranks, `(from, to, elements)` in ascending order.
+    /// Returns one message for each communicating pair of ranks, `(from, to, elements)` in ascending order.
     pub fn messages(&self, sides: &Sides) -> Vec<(u32, u32, u64)> {
         let mut rows = Vec::new();
         for to in self.readers.iter() {
@@ -73,7 +73,7 @@ pub struct ReadPlan {
     pub awaits: Arc<[(u32, Arc<Region>)]>,
     /// The union of all regions that the rank receives by pushes.
     pub awaited: Arc<Region>,
-    /// The messages that all ranks push.
+    /// The pushed messages of all ranks.
     pub pushed: Pushed,
     /// The contents after the read; empty if nothing changes.
     pub after: Vec<Piece>,
@@ -154,7 +154,7 @@ pub fn plan(
     plan
 }
 
-/// Merges pieces that differ in nothing but their regions.
+/// Merges pieces that are equal except for their regions.
 fn merged(pieces: Vec<Piece>) -> Vec<Piece> {
     let mut out: Vec<Piece> = Vec::with_capacity(pieces.len());
     for piece in pieces {
@@ -166,7 +166,7 @@ fn merged(pieces: Vec<Piece>) -> Vec<Piece> {
     out
 }
 
-/// Returns the number of a forward's group among all groups. New groups are numbered from `next`.
+/// Returns the number of a forward's group among all groups of the program. New groups are numbered from `next`.
 pub fn group_number(group: Option<Group>, next: u32, earlier: &[u32]) -> Option<u32> {
     group.map(|group| match group {
         Group::New(k) => next + narrow::<u32>(k),

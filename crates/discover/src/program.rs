@@ -1,4 +1,4 @@
-//! Programs as JSON, as `unisono discover` reads them.
+//! Programs as JSON in the format that `unisono discover` reads.
 //!
 //! `{buffers: [{name, shape, host_initialized, element_bytes}], tasks: [{name, range, offset, granularity, split,
 //! operations, on, accesses: [{buffer, mode, mapper: {kind, ...}}]}]}`; a list of one number may be written as a
@@ -67,13 +67,13 @@ pub struct TaskJson {
     pub split: SplitJson,
     #[serde(default)]
     pub accesses: Vec<AccessJson>,
-    /// The operator of its reductions, which discovery does not use.
+    /// The operator of the task's reductions, which discovery does not use.
     #[serde(default)]
     pub op: ReductionJson,
-    /// Arithmetic operations for a point of the range, which discovery does not use.
+    /// The number of arithmetic operations for a point of the range, which discovery does not use.
     #[serde(default)]
     pub operations: Option<f64>,
-    /// The place of its kernel if processes have devices.
+    /// The location of the task's kernel if processes have devices.
     #[serde(default)]
     pub on: PlaceJson,
 }
@@ -81,7 +81,7 @@ pub struct TaskJson {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PlaceJson {
-    /// Split among the devices of each process.
+    /// The devices of each process, which share its part of the range.
     #[default]
     Devices,
     Host,
@@ -138,7 +138,7 @@ impl Program {
         })
     }
 
-    /// Declares all buffers, submits all tasks, and settles them.
+    /// Declares all buffers, submits all tasks, and settles the tasks.
     pub fn submit(&self, to: &mut Discovery) -> Result<(), DiscoverError> {
         self.list()?.submit(to)
     }
@@ -146,7 +146,7 @@ impl Program {
     /// Returns the buffers and tasks of the program.
     ///
     /// # Errors
-    /// A buffer, a range or a mapper that is not as expected, or a buffer that is not declared.
+    /// Returns an error if a buffer, a range or a mapper is invalid, or if a buffer is not declared.
     pub fn list(&self) -> Result<TaskList, DiscoverError> {
         let mut list = TaskList::default();
         for (k, buffer) in self.buffers.iter().enumerate() {
@@ -192,7 +192,7 @@ impl TaskJson {
             let mut full = [missing; 3];
             if let Some(given) = given {
                 let list = given.list();
-                // A single granularity applies to the first dimension, which every split cuts.
+                // A single granularity applies to the first dimension, which every split divides.
                 let is_first = what == "granularity" && matches!(given, Numbers::One(_));
                 if list.len() != range.len() && !is_first {
                     let (have, want) = (list.len(), range.len());

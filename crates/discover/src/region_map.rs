@@ -1,10 +1,10 @@
 //! A value for every point of a buffer, stored as disjoint boxes.
 //!
-//! The structure differs from an R-tree because the maps of real programs hold one to a few dozen boxes, which a B-tree
-//! keeps in one or two leaves, and because whole boxes are replaced far more often than searched. Boxes are ordered by
+//! The structure differs from an R-tree because the maps of real programs have one to a few dozen boxes, which a B-tree
+//! stores in one or two leaves, and because whole boxes are replaced far more often than searched. Boxes are ordered by
 //! their lowest point. Boxes whose lengths along dimension 0 have the same power of two form a level. So a search
-//! starts before its window by less than twice the length of the level's boxes: a query costs O(log n + boxes of the
-//! slab that it meets), for any mixture of lengths.
+//! starts before its window by less than twice the length of the level's boxes: a query costs O(log n + boxes that
+//! overlap the window's slab), for any mixture of lengths.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,8 @@ type Level<V> = BTreeMap<Point, (Point, V)>;
 
 #[derive(Clone, Debug)]
 pub struct RegionMap<V> {
-    /// Level k has boxes of at least 2^k and less than 2^(k+1) along dimension 0. Ascending; some may be empty.
+    /// Level k contains boxes of at least 2^k and less than 2^(k+1) along dimension 0. Levels ascend; some may be
+    /// empty.
     pub levels: Vec<(u32, Level<V>)>,
 }
 
@@ -23,7 +24,7 @@ fn level_of(b: &Box3) -> u32 {
     (b.max[0] - b.min[0]).ilog2()
 }
 
-/// The largest level that is scanned instead of searched.
+/// The largest number of boxes in a level that is scanned instead of searched.
 pub const FEW: usize = 8;
 
 /// Calls `f` with the boxes of level `k` that may overlap a window.
@@ -63,7 +64,7 @@ impl<V: Copy + PartialEq> RegionMap<V> {
         self.levels.iter_mut().find(|(level, _)| *level == k).map(|(_, level)| level)
     }
 
-    /// Calls `f` with the boxes in `window`, clipped to it. Equal maps give one order.
+    /// Calls `f` with the boxes in `window`, clipped to it. The order is the same for equal maps.
     pub fn query(&self, window: &Box3, mut f: impl FnMut(Box3, V)) {
         if window.is_empty() {
             return;

@@ -15,24 +15,25 @@ use crate::{
 pub struct ForwardReport {
     pub after_task: String,
     pub before_task: String,
-    /// The indices of these tasks in the program, from 0.
+    /// The producer's index in the program, from 0.
     pub after_index: u32,
+    /// The reader's index, from 0.
     pub before_index: u32,
     pub buffer: String,
-    /// `[min, max)` boxes.
+    /// The region as a list of boxes `[min, max)`.
     pub region: Vec<Vec<Vec<i64>>>,
     pub collective: Option<Pattern>,
-    /// The operation that serves the forward; forwards of one operation have one number.
+    /// The number of the forward's operation, which several forwards may share.
     pub group: Option<u32>,
 }
 
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Messages {
-    /// One for each pair of ranks and read, including a halo's messages.
+    /// The number of messages, one for each communicating pair of ranks and read, including a halo's.
     pub p2p: u64,
     pub collective: u64,
     pub p2p_bytes: u64,
-    /// The bytes received from other ranks; reductions are counted as by the best algorithm.
+    /// The bytes that collectives bring from other ranks; reductions are counted as in the best algorithm.
     pub collective_bytes: u64,
 }
 
@@ -50,7 +51,7 @@ pub fn report(program: &Program, nodes: u32, rules: Rules) -> Result<Report, Dis
     Ok(report_of(&mut discovery))
 }
 
-/// Returns the report of the submitted tasks, and takes their forwards.
+/// Returns the report of the submitted tasks, and removes their forwards.
 pub fn report_of(discovery: &mut Discovery) -> Report {
     let forwards = discovery.take_forwards();
     let (traffic, (pushed, moved)) = discovery.traffic();

@@ -1,6 +1,6 @@
 //! The role of a task for one buffer: all its reads together, or all its writes.
 //!
-//! A role stores the mappers as written, which stage 1 compares, and the side that results from them under the split,
+//! A role stores the mappers as written, which the communication-free test compares, and their side under the split,
 //! which decides the exchange. Tasks of equal geometry and mappers share a role.
 
 use rustc_hash::FxHashMap;
@@ -13,20 +13,20 @@ use crate::{
     traced::Dependence,
 };
 
-/// A row of the table of roles.
+/// The index of a role in `Roles`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct RoleId(pub u32);
 
-/// The kind of dependence of one dimension of a mapper.
+/// The dependence of one dimension of a mapper on the chunk.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum DimKind {
     Constant,
-    /// Exactly the chunk's interval of a dimension that the split cuts.
+    /// Exactly the chunk's interval in a dimension that the split divides.
     Split(usize),
     Other,
 }
 
-/// The properties of a mapper that Table 2 uses. They follow from the mapper and the kind of split alone.
+/// The properties of a mapper that Table 2 uses. They depend only on the mapper and the type of split.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Traits {
     pub constant: bool,
@@ -73,14 +73,15 @@ impl Traits {
 
 #[derive(Clone, Debug)]
 pub struct Role {
-    /// None if the role arose from a combination of partial results, so that no task has it.
+    /// `None` if the role belongs to no task, because it arose from a combination of partial results.
     pub geometry: Option<Geometry>,
     pub mappers: Vec<Mapper>,
-    /// The region that each mapper touches for the whole range, and the traits of each.
+    /// The region that each mapper touches for the whole range.
     pub images: Vec<Region>,
+    /// The traits of each mapper.
     pub traits: Vec<Traits>,
     pub reduces: bool,
-    /// The number of ranks that have a chunk.
+    /// The number of ranks with a chunk.
     pub chunks: u32,
     /// The union of the images.
     pub image: Region,
@@ -93,9 +94,9 @@ impl Role {
         self.mappers.iter().zip(&self.images).filter(|(_, image)| image.overlaps(region)).map(|(mapper, _)| mapper)
     }
 
-    /// Returns whether Algorithm 1's test on `region` succeeds, as the errata settle it: equal geometry, and equal
-    /// multisets of mappers that touch the region; or one chunk each, on rank 0. It compares mappers, never the number
-    /// of ranks.
+    /// Returns whether Algorithm 1's test on `region` succeeds, as the errata define it: both geometries and multisets
+    /// of mappers that touch the region are equal, or each task has one chunk, on rank 0. The test compares mappers,
+    /// never the number of ranks.
     pub fn communication_free(&self, reader: &Role, region: &Region) -> bool {
         let (Some(ours), Some(theirs)) = (self.geometry, reader.geometry) else { return false };
         if ours.is_unsplittable() && theirs.is_unsplittable() {
@@ -121,7 +122,7 @@ impl Roles {
         id
     }
 
-    /// Returns the role of all `mappers` of one task and buffer. If one rank is at fault, the error names it.
+    /// Returns the role of all `mappers` of one task and buffer. If a single rank causes an error, the error names it.
     #[allow(clippy::too_many_arguments)]
     pub fn intern(
         &mut self,
@@ -155,7 +156,7 @@ impl Roles {
         let image = if ruled.iter().all(|(_, rules)| rules.is_some()) {
             Region::of(images.iter().flat_map(|r| r.boxes().iter().copied()))
         } else {
-            // The union of the parts of a user's function need not be its result for the whole range.
+            // The union of a user's function for the parts may differ from its result for the whole range.
             (0..chunks).fold(Region::empty(), |all, rank| all.union(&side.at(rank)))
         };
         let role = Role {
@@ -173,7 +174,7 @@ impl Roles {
         Ok(id)
     }
 
-    /// Returns the role of the ranks that hold the result of a combination.
+    /// Returns the role of the ranks that have the result of a combination.
     pub fn holding(&mut self, side: SideId, image: Region) -> RoleId {
         if let Some(&id) = self.made.get(&side) {
             return id;

@@ -1,5 +1,4 @@
-//! The shape of a task: its properties that do not change when it is submitted again. They are checked and computed
-//! once.
+//! The shape of a task: its properties that are equal in all submissions. They are checked and computed once.
 
 use std::{
     hash::{Hash, Hasher},
@@ -20,13 +19,13 @@ use crate::{
     traced::Dependence,
 };
 
-/// One role of a task, with the local rank's part of it.
+/// One role of a task, with the local rank's region.
 #[derive(Clone, Debug)]
 pub struct Played {
     pub buffer: BufferId,
     pub role: RoleId,
     pub local: Arc<Region>,
-    /// For a read: whether several ranks read and all of them read the same points.
+    /// For a read, true if several ranks read and all of them read the same points.
     pub broadcasts: bool,
 }
 
@@ -36,15 +35,15 @@ pub struct Shape {
     accesses: Vec<Access>,
     /// True if the range may have fewer dimensions than a buffer.
     rows: bool,
-    /// The roles of reads, ascending by buffer, each buffer once.
+    /// The roles of reads, ascending by buffer, with one role for each buffer.
     pub reads: Vec<Played>,
     pub writes: Vec<Played>,
     pub reductions: Vec<Played>,
-    /// Each accessed buffer once: the role of the read, whether it broadcasts, and whether the contents change.
+    /// Each accessed buffer once, with the role of the read, whether it broadcasts, and whether the contents change.
     pub touched: Vec<(BufferId, Option<RoleId>, bool, bool)>,
     /// The local rank's part of the range.
     pub chunk: Option<Box3>,
-    /// The region that each access touches for that part.
+    /// The region that each access touches in the local rank's part.
     pub views: Vec<Region>,
     /// A hash that is equal on all ranks that submit the same task.
     pub digest: u64,
@@ -90,9 +89,9 @@ pub struct Shapes {
 pub struct Setting<'a> {
     pub nodes: u32,
     pub rank: Option<u32>,
-    /// True if a range may have fewer dimensions than a buffer, which a chunk then covers entirely in the others.
+    /// True if a range may have fewer dimensions than a buffer. A chunk then covers the remaining dimensions entirely.
     pub rows: bool,
-    /// True if two reads of a buffer through one mapper count as one. The rules of the paper count both.
+    /// True if two reads of a buffer by equal mappers count as one. The rules of the paper count both.
     pub merges: bool,
     pub sides: &'a mut Sides,
     pub roles: &'a mut Roles,
@@ -103,7 +102,7 @@ impl Shapes {
         self.rows[number as usize].clone()
     }
 
-    /// Returns the number of the task's shape, and checks the task if the shape is new.
+    /// Returns the number of the task's shape. Only a new shape is checked.
     pub fn intern<'b>(
         &mut self,
         setting: Setting<'_>,
@@ -169,7 +168,7 @@ fn make<'b>(
             }
             mappers.sort_unstable();
             if !reduces && (merges || wanted(Mode::Write)) {
-                // Two accesses through one mapper are one access.
+                // Two accesses with equal mappers count as one.
                 mappers.dedup();
             }
             let role = roles
@@ -254,8 +253,8 @@ fn check_geometry(task: &Task<'_>) -> Result<(), DiscoverError> {
     Ok(())
 }
 
-/// Returns whether chunks of this kind of split always touch disjoint boxes. Dimensions with only one granule count as
-/// not cut.
+/// Returns whether the chunks of this type of split always touch disjoint boxes. Dimensions with only one granule count
+/// as not divided.
 fn separates(rules: &[DimRule; 3], geometry: &Geometry) -> bool {
     (0..geometry.dims).all(|dim| {
         let cut = geometry.cuts(dim) && geometry.size[dim] >= 2 * geometry.granularity[dim];
@@ -267,7 +266,7 @@ fn separates(rules: &[DimRule; 3], geometry: &Geometry) -> bool {
 }
 
 /// Refuses tasks in which two ranks write one point. Mappers with rules are checked for any number of ranks, so that a
-/// program does not begin to fail on a larger machine; user functions are checked for this number only.
+/// program does not begin to fail on a larger machine; user functions are checked for `nodes` ranks only.
 fn check_writes(
     role: &Role,
     sides: &Sides,

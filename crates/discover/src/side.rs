@@ -3,7 +3,7 @@
 //! A side is a function from rank to region. Most are *affine*: ranks form a grid of one or two axes, and per dimension
 //! of the buffer a term is either constant or follows one axis. Then arithmetic finds the ranks that touch a box, and
 //! equal sides have equal forms: an axis that no dimension follows only counts ranks, and a dimension of the range that
-//! the split does not cut is a constant.
+//! the split does not divide is a constant.
 
 use rustc_hash::FxHashMap;
 use unisono_base::narrow;
@@ -14,11 +14,11 @@ use crate::{
     split::{Axis, Geometry},
 };
 
-/// A row of the table of sides.
+/// The index of a side in `Sides`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct SideId(pub u32);
 
-/// One dimension of a term.
+/// The interval of a term in one dimension of the buffer.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Rule {
     Const {
@@ -33,7 +33,7 @@ pub enum Rule {
     },
 }
 
-/// A product of rules over the dimensions of the buffer.
+/// A box with one rule for each dimension of the buffer.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Term {
     pub rules: [Rule; 3],
@@ -53,7 +53,7 @@ impl Term {
     }
 }
 
-/// Ranks in a grid by rows. Each rank touches the union of the terms.
+/// The regions of ranks in a row-major grid. Each rank touches the union of the terms.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Affine {
     pub axes: [Axis; 2],
@@ -194,8 +194,8 @@ impl Side {
         Self { buffer, form: Form::Table(rows) }
     }
 
-    /// Returns the regions that mappers touch if a geometry is split among `nodes` ranks. If one rank is at fault, the
-    /// error names it.
+    /// Returns the side of mappers for a geometry that is split among `nodes` ranks. If a single rank causes an error,
+    /// the error names it.
     pub fn of_mappers(
         geometry: &Geometry,
         nodes: u32,
@@ -219,7 +219,7 @@ impl Side {
                     *axis = Axis::count(axis.parts);
                 }
             }
-            // Constant terms: both axes only count ranks, so they become one.
+            // If all terms are constant, both axes only count ranks, so they become one.
             if terms.iter().all(Term::is_const) {
                 axes = [Axis::count(layout.chunks()), Axis::count(1)];
                 let constants = Affine { axes, terms: terms.clone() };
@@ -255,7 +255,7 @@ impl Side {
             }
             rows.push((rank, touched));
         }
-        // A single box for all ranks has the form of a prefix, so that equal sides have equal forms.
+        // If all ranks touch the same box, the side has the form of a prefix, so that equal sides have equal forms.
         if let Some((_, first)) = rows.first()
             && let [one] = first.boxes()
             && rows.iter().all(|(_, region)| region == first)
@@ -340,8 +340,8 @@ impl Side {
         }
     }
 
-    /// Returns representative ranks for a comparison of this side with `other` on a region, if each has one term over
-    /// axes.
+    /// Returns representative ranks for a comparison of this side with `other` on a region, if each has a single affine
+    /// term.
     ///
     /// The start of a part is linear in its number, except at one bend, from which parts are smaller. Between bends,
     /// ends and the edges of the region, the distance by which one side extends past the other is therefore linear, and
@@ -373,8 +373,7 @@ impl Side {
         Some(marks(0).into_iter().flat_map(|row| across.iter().map(move |column| row * columns + column)).collect())
     }
 
-    /// Returns the number n of ranks that touch anything, as a prefix `0..n`, and the region that each of these
-    /// touches.
+    /// Returns the number n of ranks that touch anything, as a prefix `0..n`, and the region that all of these touch.
     pub fn common(&self) -> (u32, Region) {
         match &self.form {
             Form::Affine(affine) => {
@@ -384,7 +383,7 @@ impl Side {
             }
             Form::Table(rows) => {
                 let ranks = narrow(rows.len());
-                // If a rank in between touches nothing, the common region is empty.
+                // If a rank below the last one touches nothing, the common region is empty.
                 let dense = rows.last().is_some_and(|&(last, _)| last + 1 == ranks);
                 let mut regions = rows.iter().map(|(_, region)| region);
                 let first = if dense { regions.next().cloned() } else { None };
@@ -422,13 +421,13 @@ impl Side {
         }
     }
 
-    /// Returns two ranks that touch common points, and these points.
+    /// Returns two ranks that touch common points, and these points; `None` if there are none.
     pub fn overlap(&self, nodes: u32) -> Option<(u32, u32, Region)> {
         first_overlap((0..nodes).map(|rank| (rank, self.at(rank))).collect())
     }
 }
 
-/// Returns two ranks whose regions overlap. It sweeps over dimension 0, so that regions far apart are not compared.
+/// Returns two ranks whose regions overlap. A sweep along dimension 0 avoids comparing regions that are far apart.
 fn first_overlap(rows: Vec<(u32, Region)>) -> Option<(u32, u32, Region)> {
     let mut boxes: Vec<(Box3, u32)> = rows.iter().flat_map(|(k, r)| r.boxes().iter().map(move |b| (*b, *k))).collect();
     boxes.sort_unstable();
@@ -443,7 +442,7 @@ fn first_overlap(rows: Vec<(u32, Region)>) -> Option<(u32, u32, Region)> {
     None
 }
 
-/// Returns a rule under a split: dimensions of the range that are not cut become constants.
+/// Converts a rule for a split: dimensions of the range that are not divided become constants.
 fn cut(rule: &DimRule, d: usize, geometry: &Geometry, axes: &[Axis; 2], buffer: &Box3) -> Rule {
     let constant = |low: i64, high: i64| Rule::Const { low: low.max(buffer.min[d]), high: high.min(buffer.max[d]) };
     match *rule {

@@ -1,16 +1,15 @@
 //! Boxes and regions of an index space of up to three dimensions.
 //!
-//! A region is a set of points, stored as disjoint boxes in a normal form: the space is cut into slabs along dimension
-//! 0 at each change of the cross-section, each cross-section likewise along dimension 1, then 2. Maximal slabs are
-//! unique, so two regions are equal exactly if their lists of boxes are.
+//! A region is a set of points, stored as disjoint boxes in a normal form: the space is divided into slabs along
+//! dimension 0 at each change of the cross-section, each cross-section likewise along dimension 1, then 2. Maximal
+//! slabs are unique, so two regions are equal if and only if their lists of boxes are.
 
 use std::fmt;
 
-/// A point; dimensions that a space lacks are 0.
+/// A point; the coordinates of missing dimensions are 0.
 pub type Point = [i64; 3];
 
-/// The half-open box `min <= x < max`. An empty box is always `Box3::EMPTY`; a dimension that a space lacks is `[0,
-/// 1)`.
+/// The half-open box `min <= x < max`. An empty box is always `Box3::EMPTY`; a missing dimension is `[0, 1)`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Box3 {
     pub min: Point,
@@ -52,7 +51,7 @@ impl Box3 {
         other.is_empty() || (0..3).all(|d| self.min[d] <= other.min[d] && other.max[d] <= self.max[d])
     }
 
-    /// Returns the number of points; spaces are checked to have fewer than 2^63.
+    /// Returns the number of points, which checks of spaces limit to less than 2^63.
     pub fn volume(&self) -> u64 {
         (0..3).map(|d| (self.max[d] - self.min[d]).cast_unsigned()).product()
     }

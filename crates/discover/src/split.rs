@@ -1,8 +1,8 @@
 //! Work assignment: the part of a task's range that each rank executes.
 //!
 //! The assignment is a pure function of the task's geometry and the number of ranks, so that every rank knows the parts
-//! of all. The range is split along dimension 0, or along 0 and 1 as tiles; chunk i goes to rank i; the first chunks
-//! have one granule more. Source: Celerity's default split, `papers/discovery/errata.md`.
+//! of all ranks. The range is split along dimension 0, or along 0 and 1 as tiles; chunk i is assigned to rank i; the
+//! first chunks have one granule more. Source: Celerity's default split, `papers/discovery/errata.md`.
 
 use unisono_base::narrow;
 
@@ -17,14 +17,14 @@ pub enum Split {
     TwoD,
 }
 
-/// The range of a task, and its possible cuts. Tasks of equal geometry are assigned alike.
+/// The range of a task, and the rule of its split. Tasks of equal geometry are assigned equally.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Geometry {
     pub dims: usize,
     pub offset: Point,
-    /// The extent: at least 1 in every dimension, and 1 in those that the range lacks.
+    /// The extent: at least 1 in every dimension, and 1 in missing dimensions.
     pub size: Point,
-    /// Chunks start at multiples of this from the offset; the last one also includes the remainder.
+    /// The length of a granule. Chunks consist of whole granules; the last chunk also includes the remainder.
     pub granularity: Point,
     pub split: Split,
 }
@@ -55,12 +55,12 @@ impl Geometry {
         Box3::new(self.offset, max)
     }
 
-    /// Returns whether the range is one chunk on rank 0 for any number of ranks.
+    /// Returns whether the range is a single chunk, on rank 0, for any number of ranks.
     pub fn is_unsplittable(&self) -> bool {
         (0..3).all(|d| self.size[d] <= self.granularity[d])
     }
 
-    /// Returns whether this kind of split may cut the dimension, whatever its size.
+    /// Returns whether this type of split may divide the dimension, regardless of its size.
     pub fn cuts(&self, dim: usize) -> bool {
         dim == 0 || dim == 1 && self.split == Split::TwoD && self.dims > 1
     }
@@ -82,8 +82,8 @@ impl Geometry {
     }
 }
 
-/// Returns the grid of the most tiles that `nodes` allows; among these, the factors nearest to a square. The larger
-/// number of parts goes to the dimension with more granules.
+/// Returns the grid with the most tiles for `nodes` ranks, and among these the one nearest to a square. The larger
+/// number of parts belongs to the dimension with more granules.
 pub fn tiles(nodes: u32, granules0: u32, granules1: u32) -> (u32, u32) {
     let mut best = (1, 1);
     let product = |(a, b): (u32, u32)| u64::from(a) * u64::from(b);
@@ -104,7 +104,7 @@ pub fn tiles(nodes: u32, granules0: u32, granules1: u32) -> (u32, u32) {
     best
 }
 
-/// One dimension of a range, cut into parts.
+/// One dimension of a range, divided into parts.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Axis {
     pub offset: i64,
@@ -119,7 +119,7 @@ impl Axis {
         Self { offset: 0, size: i64::from(parts), granule: 1, parts }
     }
 
-    /// Returns the granules of a small part, and the number of parts that have one more.
+    /// Returns the number of granules of a small part, and the number of parts with one more.
     fn shares(&self) -> (i64, i64) {
         let granules = (self.size / self.granule).max(1);
         (granules / i64::from(self.parts), granules % i64::from(self.parts))
@@ -135,7 +135,7 @@ impl Axis {
         (self.start(i64::from(k)), end)
     }
 
-    /// Returns the part that contains the coordinate, or the nearest one for coordinates outside.
+    /// Returns the index of the part that contains a coordinate, or of the nearest part for coordinates outside.
     pub fn part_of(&self, x: i64) -> u32 {
         let (small, larger) = self.shares();
         let granule = ((x - self.offset).max(0) / self.granule).min(small * i64::from(self.parts) + larger - 1);
@@ -144,13 +144,13 @@ impl Axis {
         narrow(part)
     }
 
-    /// Returns the parts that overlap `[low, high)`, as a half-open interval.
+    /// Returns the half-open interval of indices of the parts that overlap `[low, high)`.
     pub fn parts_of(&self, low: i64, high: i64) -> (u32, u32) {
         let (low, high) = (low.max(self.offset), high.min(self.offset + self.size));
         if low >= high { (0, 0) } else { (self.part_of(low), self.part_of(high - 1) + 1) }
     }
 
-    /// Returns the number of the first part that is smaller than part 0.
+    /// Returns the index of the first part that is smaller than part 0.
     pub fn bend(&self) -> u32 {
         narrow(self.shares().1)
     }
@@ -161,7 +161,7 @@ impl Axis {
     }
 }
 
-/// Chunks of a range: a grid of parts, numbered by rows.
+/// The chunks of a range: a grid of parts, numbered row-major.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Layout {
     pub range: Box3,
@@ -169,7 +169,7 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Returns the number n of chunks, which ranks `0..n` have.
+    /// Returns the number n of chunks, which are assigned to ranks `0..n`.
     pub fn chunks(&self) -> u32 {
         self.axes[0].parts * self.axes[1].parts
     }

@@ -9,7 +9,7 @@ use crate::{error::DiscoverError, mapper::Mapper, space::Box3, split::Geometry};
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
     Read,
-    /// Old contents are discarded.
+    /// Writes, which discard the old contents.
     Write,
     ReadWrite,
     /// Every chunk contributes a partial result of all points that its mapper touches; old contents are discarded.
@@ -45,7 +45,7 @@ pub struct Buffer {
     pub dims: usize,
     pub shape: Box3,
     pub element_bytes: u64,
-    /// True if every rank holds the same contents from the start.
+    /// True if every rank has the same contents from the start.
     pub initialized: bool,
 }
 
@@ -65,10 +65,10 @@ impl Buffer {
     }
 }
 
-/// The exclusive limit of coordinates, so that sums of a few never overflow.
+/// The exclusive limit of coordinates, so that sums of a few coordinates never overflow.
 pub const MOST_EXTENT: i64 = 1 << 60;
 
-/// Checks one to three numbers of at least `least`; missing ones become 1.
+/// Checks one to three numbers, each at least `least`; missing numbers become 1.
 pub fn sizes3(what: &str, given: &[i64], least: i64) -> Result<[i64; 3], DiscoverError> {
     if given.is_empty() || given.len() > 3 {
         let count = given.len();

@@ -1,4 +1,4 @@
-//! A submitted program of tasks, which the discovery of each rank reads again.
+//! A program's buffers and tasks, from which each rank's discovery can be repeated.
 
 use unisono_base::{BufferId, TaskId};
 
@@ -12,7 +12,7 @@ use crate::{
 
 #[derive(Clone, Debug, Default)]
 pub struct TaskList {
-    /// True if arrays may have more dimensions than ranges, whose points then cover whole rows
+    /// True if arrays may have more dimensions than ranges. A point of a range then covers whole rows
     /// ([`crate::Options::rows`]).
     pub rows: bool,
     pub buffers: Vec<Buffer>,
@@ -23,9 +23,9 @@ pub struct TaskList {
 #[derive(Clone, Debug)]
 pub struct ListedTask {
     pub name: String,
-    /// Arithmetic operations for a point of the range, which discovery does not use.
+    /// The number of arithmetic operations for a point of the range, which discovery does not use.
     pub operations: Option<f64>,
-    /// True if its kernel runs on the host even if processes have devices.
+    /// True if the task's kernel runs on the host even if processes have devices.
     pub on_host: bool,
     pub submitted: Submitted,
 }
@@ -44,10 +44,10 @@ pub enum Submitted {
 }
 
 impl TaskList {
-    /// Declares all buffers, submits all tasks, and settles them.
+    /// Declares all buffers, submits all tasks, and settles the tasks.
     ///
     /// # Errors
-    /// A task that the discovery refuses.
+    /// Returns an error if the discovery refuses a task.
     pub fn submit(&self, to: &mut Discovery) -> Result<(), DiscoverError> {
         for buffer in &self.buffers {
             to.buffer(buffer.clone());
@@ -67,7 +67,7 @@ impl TaskList {
     }
 
     /// # Panics
-    /// There is no such task.
+    /// Panics if there is no such task.
     pub fn task(&self, task: TaskId) -> &ListedTask {
         &self.tasks[task.index()]
     }
@@ -77,7 +77,7 @@ impl ListedTask {
     /// Checks the number of operations.
     ///
     /// # Errors
-    /// It is not a number from 0 to 1e30.
+    /// Returns an error if the number is not from 0 to 1e30.
     pub fn check_operations(name: &str, operations: Option<f64>) -> Result<(), DiscoverError> {
         match operations.filter(|n| !(0.0..=1e30).contains(n)) {
             None => Ok(()),

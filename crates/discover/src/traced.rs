@@ -1,8 +1,8 @@
 //! Dependences of a user's mapper on the chunk, from one call of its function with symbols in place of numbers.
 //!
-//! A function that adds, subtracts and scales its arguments returns linear forms of them, from which the dependence of
-//! each dimension follows without a chunk. A function that compares, divides or indexes by an argument refuses symbols;
-//! nothing is known of it then. Source: paper, section 3.2, whose implementation finds constant and non-overlapping
+//! A function that adds, subtracts and scales its arguments returns linear forms, from which the dependence of each
+//! dimension follows without a chunk. A function that compares, divides or indexes by an argument refuses symbols; then
+//! its dependences are unknown. Source: paper, section 3.2, whose implementation finds constant and non-overlapping
 //! mappers and transpositions by meta-programming on the mappers.
 
 use crate::mapper::DimRule;
@@ -34,14 +34,14 @@ pub type Dependences = Vec<[Dependence; 3]>;
 /// A box in symbols: the forms of its two corners, one for each dimension of the buffer.
 pub type SymbolicBox = (Vec<LinearForm>, Vec<LinearForm>);
 
-/// The dependences of a mapper's boxes by the dimensions of the range and of the buffer, each less one; none where
-/// nothing is known.
+/// The dependences of a mapper's boxes, indexed by the dimensions of the range and of the buffer, each minus one;
+/// `None` if they are unknown.
 #[derive(Clone, Default, Debug)]
 pub struct Traced([[Option<Dependences>; 3]; 3]);
 
 impl Traced {
-    /// Calls `mapper` with the symbols of the chunk's corners and of the shape, for all numbers of dimensions. It
-    /// returns none where the function refuses symbols.
+    /// Calls `mapper` with the symbols of the chunk's corners and of the shape, for all numbers of dimensions. `mapper`
+    /// returns `None` if the function refuses symbols.
     pub fn of<E>(
         mut mapper: impl FnMut(&[LinearForm], &[LinearForm], &[LinearForm]) -> Result<Option<Vec<SymbolicBox>>, E>,
     ) -> Result<Self, E> {
@@ -82,7 +82,7 @@ impl From<i64> for LinearForm {
 }
 
 impl LinearForm {
-    /// Returns the sum of this form and `factor` times the other one, or none if a number is too large.
+    /// Returns the sum of this form and `factor` times `other`, or `None` if a number overflows.
     pub fn plus(&self, factor: i64, other: &Self) -> Option<Self> {
         let sum = |a: i64, b: i64| a.checked_add(b.checked_mul(factor)?);
         let sums = |a: &[i64; 3], b: &[i64; 3]| Some([sum(a[0], b[0])?, sum(a[1], b[1])?, sum(a[2], b[2])?]);
@@ -94,7 +94,7 @@ impl LinearForm {
         })
     }
 
-    /// Returns the dimension and factor of a form of one corner only, where `corner` and `others` are its two parts.
+    /// Returns the dimension and factor of a form that depends on one coordinate of `corner` only, and not on `others`.
     fn follows(corner: &[i64; 3], others: &[i64; 3]) -> Option<(usize, i64)> {
         let mut factors = (0..3).filter(|&d| corner[d] != 0);
         match (factors.next(), factors.next()) {
@@ -114,7 +114,8 @@ impl Dependence {
         }
         let upward = (LinearForm::follows(&low.low, &low.high), LinearForm::follows(&high.high, &high.low));
         let downward = (LinearForm::follows(&low.high, &low.low), LinearForm::follows(&high.low, &high.high));
-        // Between the chunk's ends, scaled, a chunk and the next one meet where the interval is not extended.
+        // For an interval between the scaled ends of a chunk, consecutive chunks touch only where the interval is not
+        // extended.
         let extended = low.shape != high.shape || high.constant > low.constant;
         let moved = low.shape != [0; 3] || (low.constant, high.constant) != (0, 0);
         match (upward, downward) {

@@ -1,23 +1,23 @@
-//! The properties of the bits of results in the order in which an executor adds.
+//! Properties of a file's results that concern their bits, for sums in the executor's order.
 
 use serde::Serialize;
 use unisono_schedule::verify::{Proof, Rounding, Roundings};
 
-/// The properties that hold for all sizes and ways that were proved, in the order in which the executor adds.
+/// The properties that hold at all proved sizes and for all proved ways to run a file.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct FileBits {
     pub bits: Vec<&'static str>,
-    /// The reason why a property does not hold, in words.
+    /// The reason why a property does not hold.
     #[serde(rename = "unlike_elements")]
     pub unlike: Option<String>,
-    /// The class of the elements; `None` without `place`, and if the sizes and ways have unlike classes.
+    /// The class of the elements' expressions; `None` without the property `place`, or if sizes or ways differ in it.
     #[serde(skip)]
     pub class: Option<String>,
 }
 
 impl FileBits {
-    /// Returns the properties that a proof found. Elements that an executor adds in an order of its own, which
-    /// `own_order` describes, have no known expression.
+    /// Returns the properties that a proof found, without `place` if an executor adds some elements in an order of its
+    /// own, which `own_order` describes.
     pub fn new(proof: &Proof, roundings: &Roundings, own_order: &str) -> Self {
         let mut found = Self {
             bits: proof.bits.clone(),
@@ -26,13 +26,13 @@ impl FileBits {
         };
         if roundings.values().any(|rounding| matches!(rounding, Rounding::Own(_))) {
             found.drop("place", own_order);
-            // The compared expressions do not show this order.
+            // The expressions that the proof compares do not show this order.
             found.unlike = Some(own_order.to_owned());
         }
         found
     }
 
-    /// Drops a property and all that include it, with the reason.
+    /// Removes a property and all stronger ones, and records the reason.
     pub fn drop(&mut self, property: &str, reason: &str) {
         let Some(at) = self.bits.iter().position(|name| *name == property) else { return };
         self.bits.truncate(at);
@@ -40,7 +40,7 @@ impl FileBits {
         self.class = None;
     }
 
-    /// Keeps the properties that also hold in another way to run the file, or at another size, which `way` names.
+    /// Removes the properties that `other` lacks. `way` names its way to run the file, or its size.
     pub fn join(&mut self, other: &Self, way: &str) {
         if let Some(lacking) = self.bits.iter().find(|name| !other.bits.contains(name)).copied() {
             let why = other.unlike.as_deref().unwrap_or("ranks have different expressions");

@@ -1,4 +1,4 @@
-//! The collectives of the formats, by the names that files have for them.
+//! The collectives of the formats, with their names in files.
 
 use unisono_collective::Kind;
 
@@ -13,7 +13,7 @@ const NAMES: &[(&str, Kind)] = &[
     ("scatter", Kind::Scatter),
 ];
 
-/// The collectives of a format: all but those that it lacks.
+/// The collectives of a format: all that `lacks` does not list.
 pub struct Collectives {
     pub lacks: &'static [Kind],
 }
@@ -27,17 +27,17 @@ impl Collectives {
         self.all().map(|(_, kind)| kind)
     }
 
-    /// Returns the collective with this name in the format, if there is one.
+    /// Returns the collective with a name, if the format has it.
     pub fn kind(&self, name: &str) -> Option<Kind> {
         self.all().find(|(own, _)| *own == name).map(|(_, kind)| kind)
     }
 
-    /// The name of a collective; empty if the format lacks it.
+    /// Returns the name of a collective; empty if the format lacks it.
     pub fn name(&self, kind: Kind) -> &'static str {
         self.all().find(|(_, own)| *own == kind).map_or("", |(name, _)| name)
     }
 
-    /// All names, as a message lists them.
+    /// Returns all names as a list for messages.
     pub fn names(&self) -> String {
         self.all().map(|(name, _)| name).collect::<Vec<_>>().join(", ")
     }

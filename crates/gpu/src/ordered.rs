@@ -1,4 +1,4 @@
-//! The steps that all formats begin with, when a schedule is written, and facts of a schedule that all of them need.
+//! The steps that begin the export of a schedule in all formats, and properties of a schedule that all formats need.
 
 use unisono_base::{Diagnostics, InstrId};
 use unisono_formats::Refused;
@@ -17,10 +17,11 @@ pub struct Ordered<'a> {
 }
 
 impl<'a> Ordered<'a> {
-    /// `expressible` returns why the format has no file of the schedule.
+    /// Checks a schedule and orders its instructions. `expressible` returns an error if the format cannot express it.
     ///
     /// # Errors
-    /// The machine has no GPUs, the format cannot express the schedule, or its results cannot be compared.
+    /// Returns an error if the machine has no GPUs, the format cannot express the schedule, or its results cannot be
+    /// compared.
     pub fn new(
         target: &'static str,
         proven: &'a VerifiedFile<'a>,
@@ -44,13 +45,13 @@ impl<'a> Ordered<'a> {
     }
 }
 
-/// The name of a schedule's plan.
+/// Returns the name of a schedule's plan.
 pub fn plan_name(schedule: &Schedule) -> String {
     let what = if schedule.origin().is_empty() { schedule.collective().kind.name() } else { schedule.origin() };
     format!("unisono-{}", what.replace(' ', "-"))
 }
 
-/// The elements of a chunk: the largest number that divides every slice and every block; 0 if there are no elements.
+/// Returns the elements of a chunk: the largest number that divides every length and offset; 0 without elements.
 pub fn chunk_elements(schedule: &Schedule) -> u32 {
     let mut unit = schedule.collective().elements;
     for id in (0..schedule.instr_count()).map(InstrId::new) {

@@ -11,7 +11,7 @@ use unisono_base::{excerpt, keyed::with_nearest};
 
 use crate::{Description, MachineError, MachineText, Shape};
 
-/// A cost model of messages.
+/// A model of the time of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EndpointModel {
@@ -68,14 +68,14 @@ impl EndpointModel {
     }
 }
 
-/// The parameters of the models. A model ignores the parameters that only other models read.
+/// The parameters of all models. A model ignores the parameters that it does not need.
 ///
 /// Times are nanoseconds. A level inherits the parameters that it does not state from the machine.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 #[allow(non_snake_case, reason = "the field's own names")]
 pub struct Parameters {
-    /// Latency of a message (Hockney, postal).
+    /// The latency of one message (Hockney, postal).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub alpha_ns: Option<f64>,
     /// The time from the end of a message's issue to its arrival (pipelining postal).
@@ -86,10 +86,10 @@ pub struct Parameters {
     pub alpha_r_ns: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub beta_ns_per_byte: Option<f64>,
-    /// Reduction of one byte of one operand.
+    /// The time to reduce one byte of one operand.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gamma_ns_per_byte: Option<f64>,
-    /// The fixed cost of a reduction, in addition to its bytes.
+    /// The fixed time of a reduction, in addition to the time of its bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compute_ns: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -102,7 +102,7 @@ pub struct Parameters {
     pub G_ns_per_byte: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub O_ns_per_byte: Option<f64>,
-    /// LogGOPS: longer messages wait for their receiver.
+    /// The longest message that does not wait for its receiver (LogGOPS).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub S_bytes: Option<u64>,
     /// LogfP: the number of messages that can be sent back to back without the gap.
@@ -111,7 +111,7 @@ pub struct Parameters {
 }
 
 impl Parameters {
-    /// Returns keys and values, in nanoseconds, bytes or messages.
+    /// Returns each key, which names the unit, with its value.
     fn all(&self) -> [(&'static str, Option<f64>); 13] {
         [
             ("alpha_ns", self.alpha_ns),
@@ -155,13 +155,13 @@ impl Parameters {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Level {
     pub name: String,
-    /// Members of one group: ranks at the first level, groups of the level before at each further level.
+    /// The number of members of a group: ranks at the innermost level, groups of the next inner level at all others.
     pub size: u32,
     #[serde(flatten)]
     pub parameters: Parameters,
 }
 
-/// The order of consecutive ranks on the innermost level.
+/// The assignment of consecutive ranks to nodes, the innermost groups.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RankOrder {
@@ -186,24 +186,25 @@ pub struct Endpoint {
     pub placement: RankOrder,
     #[serde(flatten)]
     pub parameters: Parameters,
-    /// Innermost first.
+    /// The levels, innermost first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub levels: Vec<Level>,
-    /// The report of a calibration on its fit, of which only `poor` is read: the parameters with a poor fit.
+    /// The fit reported by a calibration. Only `poor`, the list of parameters with a poor fit, is read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fit: Option<toml::Table>,
 }
 
-/// The keys of a machine besides its parameters, and the keys of a level.
+/// The keys of a machine besides its parameters.
 const MACHINE_KEYS: &[&str] = &["name", "kind", "summary", "model", "ranks", "placement", "levels", "fit"];
+/// The keys of a level besides its parameters.
 const LEVEL_KEYS: &[&str] = &["name", "size"];
 /// Parameters of a rank that apply to all its messages. Levels cannot change them.
 const OF_RANKS: &[&str] = &["gamma_ns_per_byte", "compute_ns", "S_bytes", "f_messages"];
-/// Up to this length the cost of a message does not depend on the cost of a byte.
+/// The longest vector, in bytes, for which `FREE_BYTES` is not reported.
 const FEW_BYTES: u64 = 1024;
 const FREE_BYTES: &str = "a byte costs nothing on this machine (no beta, no G), so the length of the vector has no \
     part in these times; for long vectors use a machine file that states the cost of a byte";
-/// A day in nanoseconds, the largest latency.
+/// The largest latency: a day in nanoseconds.
 const DAY_NS: f64 = 8.64e13;
 
 impl Description for Endpoint {
@@ -246,8 +247,8 @@ impl Description for Endpoint {
 }
 
 impl Endpoint {
-    /// Returns a sentence if the calibration of this machine reports parameters with a poor fit, in its own table or in
-    /// those of levels.
+    /// Returns a sentence if the calibration of this machine, in the table `fit` or a table inside it, reports
+    /// parameters with a poor fit.
     fn note_on_fit(&self) -> Option<String> {
         let mut poor = BTreeSet::new();
         let mut open: Vec<&toml::Table> = self.fit.iter().collect();
@@ -286,7 +287,7 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Returns whether the time of a message depends on its length in a model.
+    /// Returns whether the time of a message depends on its length by `model`.
     pub fn prices_bytes(&self, model: EndpointModel) -> bool {
         let p = &self.parameters;
         let prices: &[Option<f64>] = match model {
@@ -298,16 +299,16 @@ impl Endpoint {
         prices.iter().flatten().any(|&price| price > 0.0)
     }
 
-    /// Returns the parameters that `model` needs and the machine does not state.
+    /// Returns the parameters that `model` needs and the machine file does not state.
     pub fn missing(&self, model: EndpointModel) -> Vec<&'static str> {
         let said = self.parameters.all();
         model.needs().iter().copied().filter(|need| !said.iter().any(|(k, v)| k == need && v.is_some())).collect()
     }
 
-    /// Returns the number of ranks to plan for: the requested number, or else that of the file.
+    /// Returns the number of ranks to plan for: `asked`, or that of the file.
     ///
     /// # Errors
-    /// Neither is given, or the number is 0.
+    /// Returns an error if both numbers are missing, or the number is 0.
     pub fn choose(&self, asked: Option<u32>) -> Result<u32, MachineError> {
         match asked.or(self.ranks) {
             Some(0) => Err(MachineError::NoRanks { machine: self.name.clone(), found: "0".to_owned() }),
@@ -316,7 +317,7 @@ impl Endpoint {
         }
     }
 
-    /// Returns the ranks of one member of each level, innermost first.
+    /// Returns the number of ranks in one group of each level, innermost first.
     pub fn level_ranks(&self) -> Vec<u32> {
         let members = |all: &mut u32, level: &Level| {
             *all = all.saturating_mul(level.size);
@@ -325,7 +326,7 @@ impl Endpoint {
         self.levels.iter().scan(1, members).collect()
     }
 
-    /// Returns the place of a rank among `ranks`. Ranks of one node have adjacent places.
+    /// Returns the position of one of `ranks` ranks, in an order in which ranks of a node are adjacent.
     pub fn place(&self, rank: u32, ranks: u32) -> u32 {
         match (self.placement, self.levels.first()) {
             (RankOrder::Cyclic, Some(node)) => {
@@ -337,7 +338,7 @@ impl Endpoint {
     }
 }
 
-/// Checks the keys and parameters of a machine, or of one of its levels.
+/// Checks the keys and parameters of a machine, or of its level with index `level`.
 fn check_table(table: &toml::Table, level: Option<usize>, text: &str, origin: &str) -> Result<(), MachineError> {
     let own = if level.is_some() { LEVEL_KEYS } else { MACHINE_KEYS };
     let parameters = Parameters::default().all().map(|(name, _)| name);
@@ -367,7 +368,8 @@ fn check_table(table: &toml::Table, level: Option<usize>, text: &str, origin: &s
     Ok(())
 }
 
-/// Returns `, line N` for the line that sets `key` in the machine or in one of its levels; empty if no line does.
+/// Returns `, line N` for the line that sets `key` in the machine or in its level with index `level`; empty if no line
+/// does.
 fn line_of(text: &str, level: Option<usize>, key: &str) -> String {
     let sets = |line: &str| line.strip_prefix(key).is_some_and(|rest| rest.trim_start().starts_with('='));
     let (mut levels, mut inside) = (0, level.is_none());

@@ -1,4 +1,4 @@
-//! A rectangle of PEs with links to the four neighbors. The topology is implicit: no links are stored.
+//! A rectangle of PEs with links to the four neighbors. Links are computed from coordinates, and are not stored.
 
 use std::{fmt, str::FromStr};
 
@@ -11,7 +11,7 @@ pub struct Grid {
     pub cols: u32,
 }
 
-/// A grid as a user wrote it: `512` is a row and prints as one number.
+/// A grid as a user wrote it. A single number is a row, and is printed as one number.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Shape {
     pub grid: Grid,
@@ -47,7 +47,7 @@ impl Grid {
         u64::from(self.rows) * u64::from(self.cols)
     }
 
-    /// Returns whether the grid is one row or column, so that 1D algorithms apply, and PE `k` is the `k`-th of the
+    /// Returns whether the grid is one row or one column. Then 1D algorithms apply, and PE `k` is the `k`-th of the
     /// line.
     pub fn is_line(self) -> bool {
         self.rows == 1 || self.cols == 1
@@ -61,13 +61,13 @@ impl Grid {
         (pe / self.cols, pe % self.cols)
     }
 
-    /// Returns the hops between two PEs along a shortest path.
+    /// Returns the number of hops of a shortest path between two PEs.
     pub fn distance(self, a: u32, b: u32) -> u32 {
         let ((ra, ca), (rb, cb)) = (self.row_col(a), self.row_col(b));
         ra.abs_diff(rb) + ca.abs_diff(cb)
     }
 
-    /// Returns the hops from `pe` to the farthest corner.
+    /// Returns the number of hops from `pe` to the farthest corner.
     pub fn eccentricity(self, pe: u32) -> u32 {
         let (r, c) = self.row_col(pe);
         r.max(self.rows - 1 - r) + c.max(self.cols - 1 - c)
@@ -84,7 +84,7 @@ impl Grid {
         }
     }
 
-    /// Returns the PE `hops` away. The caller must ensure that there is [`Grid::room`].
+    /// Returns the PE `hops` away. The caller must ensure that `hops` is at most [`Grid::room`].
     pub fn step(self, pe: u32, direction: Direction, hops: u32) -> u32 {
         match direction {
             Direction::North => pe - hops * self.cols,
@@ -104,10 +104,10 @@ impl Shape {
         Self { grid: Grid::new(rows, cols), dims: 2 }
     }
 
-    /// Returns the shape if it is a number of ranks.
+    /// Returns the shape if it is a line, that is, a number of ranks.
     ///
     /// # Errors
-    /// The shape has rows and columns, but the machine does not.
+    /// Returns an error if the shape has several rows and columns.
     pub(crate) fn ranks(asked: Option<Self>, machine: &str) -> Result<Option<Self>, MachineError> {
         match asked.filter(|shape| !shape.grid.is_line()) {
             Some(shape) => Err(MachineError::RanksOnly { machine: machine.to_owned(), shape: shape.to_string() }),
@@ -115,7 +115,7 @@ impl Shape {
         }
     }
 
-    /// Returns the shape in its JSON form: `[n]` or `[m, n]`.
+    /// Returns the numbers that represent the shape in JSON: `[n]` or `[m, n]`.
     pub fn dims(self) -> Vec<u32> {
         if self.dims == 1 { vec![self.grid.cols] } else { vec![self.grid.rows, self.grid.cols] }
     }

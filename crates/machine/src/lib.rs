@@ -1,6 +1,6 @@
 //! Machine descriptions: numbers with units, read from TOML. This crate does not depend on schedules.
 
-// A number that does not fit is refused when it is read; see `unisono_base::narrow`.
+// Numbers that do not fit are refused when they are read; see `unisono_base::narrow`.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_sign_loss))]
 
 mod endpoint;

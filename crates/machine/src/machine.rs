@@ -1,4 +1,4 @@
-//! A machine of any kind, from TOML text.
+//! A machine of any kind, read from TOML text.
 
 use std::{any::Any, fmt, sync::Arc};
 
@@ -16,28 +16,28 @@ pub trait Description: Clone + PartialEq + fmt::Debug + Serialize + Send + Sync 
     const KIND: &'static str;
 
     /// # Errors
-    /// Text that is not TOML, an unknown key, a value out of range.
+    /// Returns an error if the text is not TOML, a key is unknown, or a value is out of range.
     fn read(source: &MachineText) -> Result<Self, MachineError>;
 
     fn name(&self) -> &str;
 
     fn summary(&self) -> &str;
 
-    /// Returns the shape of the part in use: the requested shape, or the whole machine if it has a shape.
+    /// Returns the shape of the part in use: the requested shape, or that of the whole machine if it has one.
     ///
     /// # Errors
-    /// The machine has no such part.
+    /// Returns an error if the machine has no such part.
     fn shape(&self, asked: Option<Shape>) -> Result<Option<Shape>, MachineError>;
 
-    /// Returns the nanoseconds of a reduction, and of each of its bytes, for other programs' formats with messages.
-    /// `None` if those formats carry no such times.
+    /// Returns the fixed time of a reduction in nanoseconds, and the time for each byte, for message formats of other
+    /// programs. `None` if the machine states no such times.
     fn reduction_ns(&self) -> Option<[f64; 2]> {
         None
     }
 
-    /// Returns a sentence for each cost that times on this machine leave out, and for each assumed value, for
-    /// collectives of `bytes` bytes by the named model or the machine's own. Every program that prints such times must
-    /// print these sentences.
+    /// Returns a sentence for each cost that times on this machine omit, and for each assumed value. `bytes` is the
+    /// vector's length, and `None` selects the machine's own model. Programs that print such times must print these
+    /// sentences.
     fn notes(&self, _bytes: u64, _model: Option<&str>) -> Vec<String> {
         Vec::new()
     }
@@ -45,15 +45,15 @@ pub trait Description: Clone + PartialEq + fmt::Debug + Serialize + Send + Sync 
     /// Returns the same machine with another number of nodes.
     ///
     /// # Errors
-    /// This kind of machine has no nodes, or there are too many.
+    /// Returns an error if this kind of machine has no nodes, or too many.
     fn with_nodes(&self, _nodes: u32) -> Result<Self, MachineError> {
         Err(MachineError::NoNodes { machine: self.name().to_owned(), kind: Self::KIND })
     }
 
-    /// Returns the same machine without the links and nodes in `failed`, and without those that failed before.
+    /// Returns the same machine without the links and nodes in `failed`. Earlier failures remain.
     ///
     /// # Errors
-    /// This kind of machine has no links or nodes that can fail, or not these.
+    /// Returns an error if this kind of machine has no parts that can fail, or `failed` names others.
     fn with_failures(&self, _failed: &[String]) -> Result<Self, MachineError> {
         Err(MachineError::NoFailures { machine: self.name().to_owned(), kind: Self::KIND })
     }
@@ -61,7 +61,7 @@ pub trait Description: Clone + PartialEq + fmt::Debug + Serialize + Send + Sync 
     /// Returns the shape of all ranks of some nodes.
     ///
     /// # Errors
-    /// A node that does not exist, or this kind of machine has no nodes with several ranks.
+    /// Returns an error if a node does not exist, or this kind of machine has no nodes with several ranks.
     fn shape_of(&self, _nodes: &[u32]) -> Result<Shape, MachineError> {
         Err(MachineError::NoNodes { machine: self.name().to_owned(), kind: Self::KIND })
     }
@@ -71,13 +71,13 @@ pub struct MachineText<'a> {
     pub text: &'a str,
     /// The name of the file, for messages.
     pub origin: &'a str,
-    /// Returns the text of a file that the description names.
+    /// Function that returns the text of a file that the description names.
     pub files: &'a dyn Fn(&str) -> Option<String>,
 }
 
 impl MachineText<'_> {
     /// # Errors
-    /// Text that is not TOML of this form; the message names the line.
+    /// Returns an error if the text is not TOML with the keys of `T`; the message names the line.
     pub fn parse<T: DeserializeOwned>(&self) -> Result<T, MachineError> {
         toml::Deserializer::parse(self.text).and_then(keyed::read).map_err(|e| {
             if let Some(missing) = self.missing::<T>(e.message()) {
@@ -96,10 +96,10 @@ impl MachineText<'_> {
         })
     }
 
-    /// Returns all top-level keys that the file lacks, if `message` is about one of them.
+    /// Returns all top-level keys that the file lacks, if `message` reports a missing key.
     ///
-    /// The reader reports one missing key at a time. So each missing key is inserted with a value of a suitable type,
-    /// which is found when the reader then reports another fault or none.
+    /// The reader reports one missing key at a time. So each missing key is inserted with a value of each type until
+    /// the reader reports another fault or none.
     fn missing<T: DeserializeOwned>(&self, message: &str) -> Option<Vec<String>> {
         fn lacking(message: &str) -> Option<String> {
             message.trim().strip_prefix("missing field `").and_then(|rest| rest.strip_suffix('`')).map(str::to_owned)
@@ -117,7 +117,8 @@ impl MachineText<'_> {
             ];
             for value in values {
                 table.insert(key.clone(), value);
-                // As text, because a second reader, for tables, would take a quarter of this crate's compile time.
+                // The table is printed as text, because a second reader, for tables, would add a quarter to this
+                // crate's compile time.
                 let text = table.to_string();
                 let read = toml::Deserializer::parse(&text).and_then(keyed::read::<_, T>);
                 let fault = read.err().map(|e| e.message().to_owned());
@@ -162,7 +163,7 @@ pub(crate) fn of_value(message: &str) -> String {
     format!("found the {found}; accepted is {accepted}")
 }
 
-/// A kind of machine: its name in files, and its reader.
+/// A kind of machine: its name in machine files, and its reader.
 pub struct MachineKind {
     pub name: &'static str,
     read: fn(&MachineText) -> Result<Machine, MachineError>,
@@ -174,7 +175,7 @@ impl MachineKind {
     }
 }
 
-/// Keeps the ratio of the measured rate to the rate of a link that changes.
+/// Scales `measured_gbps` by the ratio of a link's rates `after` and `before` a change.
 fn keep_share(table: &mut toml::Table, before: Option<&toml::Value>, after: &toml::Value) {
     let number = |value: &toml::Value| value.as_float().or_else(|| value.as_integer().map(|n| n as f64));
     let measured = table.get("measured_gbps").and_then(number);
@@ -183,7 +184,7 @@ fn keep_share(table: &mut toml::Table, before: Option<&toml::Value>, after: &tom
     }
 }
 
-/// The methods of a [`Description`] without its type.
+/// The methods of [`Description`] in a form that allows `dyn`.
 trait Erased: fmt::Debug + erased_serde::Serialize + Send + Sync {
     fn kind(&self) -> &'static str;
     fn name(&self) -> &str;
@@ -244,7 +245,7 @@ impl<T: Description> Erased for T {
     }
 }
 
-/// A machine of any kind. Copies share the description.
+/// A machine of any kind. Clones share the description.
 #[derive(Clone)]
 pub struct Machine(Arc<dyn Erased>);
 
@@ -272,7 +273,7 @@ impl Serialize for Machine {
     }
 }
 
-/// The key that selects the kind of description. The full text is then read again, for messages with places.
+/// The key that selects the kind of description. The full text is then read again, so that errors name lines.
 #[derive(Deserialize)]
 struct KindOnly {
     kind: String,
@@ -280,15 +281,16 @@ struct KindOnly {
 
 impl Machine {
     /// # Errors
-    /// Text that is not TOML, an unknown kind or key, or a value out of range; the message names `origin` and the line.
+    /// Returns an error if the text is not TOML, a kind or key is unknown, or a value is out of range; the message
+    /// names `origin` and the line.
     pub fn from_toml(text: &str, origin: &str) -> Result<Self, MachineError> {
         Self::from_toml_with(text, origin, &|_| None)
     }
 
-    /// Returns the same machine with another value, in TOML, of one key of its file. Dots select keys of tables.
+    /// Returns the same machine with `value`, in TOML, for one key of its file. Dots select keys of tables.
     ///
     /// # Errors
-    /// A key that the file cannot have, or a value out of range.
+    /// Returns an error if the file cannot have the key, or the value is out of range.
     pub fn with_value(&self, key: &str, value: &str) -> Result<Self, MachineError> {
         let origin = format!("{} with {}={}", self.name(), excerpt(key), excerpt(value));
         if ["name", "kind", "summary"].contains(&key) {
@@ -323,10 +325,10 @@ impl Machine {
         })
     }
 
-    /// Reads a machine with the texts of the files that its description names.
+    /// Reads a machine. `files` returns the text of a file that the description names.
     ///
     /// # Errors
-    /// As [`Machine::from_toml`]; a file without a text.
+    /// Returns the errors of [`Machine::from_toml`], and an error if a file has no text.
     pub fn from_toml_with(
         text: &str,
         origin: &str,
@@ -345,7 +347,7 @@ impl Machine {
     }
 
     /// # Errors
-    /// No preset has the name; the message lists all presets.
+    /// Returns an error if no preset has the name; the message lists all presets.
     pub fn preset(name: &str) -> Result<Self, MachineError> {
         match PRESETS.iter().find(|p| p.name == name) {
             Some(preset) => Self::from_toml(preset.toml, preset.name),
@@ -375,7 +377,7 @@ impl Machine {
     /// See [`Description::shape`].
     ///
     /// # Errors
-    /// The machine has no such part.
+    /// Returns an error if the machine has no such part.
     pub fn shape(&self, asked: Option<Shape>) -> Result<Option<Shape>, MachineError> {
         self.0.shape(asked)
     }
@@ -393,7 +395,7 @@ impl Machine {
     /// See [`Description::with_nodes`].
     ///
     /// # Errors
-    /// The machine has no nodes, or there are too many.
+    /// Returns an error if the machine has no nodes, or too many.
     pub fn with_nodes(&self, nodes: u32) -> Result<Self, MachineError> {
         self.0.with_nodes(nodes)
     }
@@ -401,7 +403,7 @@ impl Machine {
     /// See [`Description::with_failures`].
     ///
     /// # Errors
-    /// The machine has no links or nodes that can fail, or not these.
+    /// Returns an error if the machine has no parts that can fail, or `failed` names others.
     pub fn with_failures(&self, failed: &[String]) -> Result<Self, MachineError> {
         self.0.with_failures(failed)
     }
@@ -409,7 +411,7 @@ impl Machine {
     /// See [`Description::shape_of`].
     ///
     /// # Errors
-    /// A node that does not exist, or a machine without nodes.
+    /// Returns an error if a node does not exist.
     pub fn shape_of(&self, nodes: &[u32]) -> Result<Shape, MachineError> {
         self.0.shape_of(nodes)
     }

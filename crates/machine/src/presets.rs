@@ -11,7 +11,7 @@ pub struct Preset {
     pub toml: &'static str,
 }
 
-/// Sorted by name, with one entry for each file of `machines/`.
+/// All presets, sorted by name, one for each file of `machines/`.
 pub static PRESETS: LazyLock<Vec<Preset>> = LazyLock::new(|| {
     let preset = |file: &'static include_dir::File| {
         let name = file.path().file_stem()?.to_str()?;

@@ -5,7 +5,7 @@ use unisono_base::exact;
 
 use crate::{Description, Grid, MachineError, MachineText, Shape};
 
-/// A generation of the vendor's machines, with its name in the vendor's compiler.
+/// A generation of the vendor's machines, by the name in the vendor's compiler.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Architecture {
@@ -15,7 +15,7 @@ pub enum Architecture {
 }
 
 impl Architecture {
-    /// Returns whether a machine file may omit it.
+    /// Returns whether the architecture is the default, which a machine file omits.
     #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
     fn is_default(&self) -> bool {
         *self == Self::default()
@@ -29,32 +29,32 @@ pub struct Wafer {
     pub kind: String,
     #[serde(default)]
     pub summary: String,
-    /// The generation of the vendor's machines, for which code is emitted.
+    /// The generation of the vendor's machines that emitted code is for.
     #[serde(default, skip_serializing_if = "Architecture::is_default")]
     pub architecture: Architecture,
-    /// Keys whose values are assumptions, because no source publishes them. Plans and runs report them. `hop_cycles` is
-    /// not a key: a hop takes one cycle on every wafer.
+    /// The keys with assumed values, because no source publishes them. Plans and runs report them. `hop_cycles` is not
+    /// a key of files: a hop takes one cycle on every wafer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub assumed: Vec<String>,
-    /// The default part: rows, columns.
+    /// The rows and columns that plans use by default.
     #[serde(default, deserialize_with = "exact::optional", skip_serializing_if = "Option::is_none")]
     pub shape: Option<[u32; 2]>,
-    /// The whole fabric; by default `shape`.
+    /// The rows and columns of the whole fabric; by default `shape`.
     #[serde(default, deserialize_with = "exact::optional", skip_serializing_if = "Option::is_none")]
     pub max_shape: Option<[u32; 2]>,
-    /// T_R: cycles between a router and its PE, each way.
+    /// The cycles between a router and its PE in each direction: T_R.
     pub ramp_latency_cycles: u32,
     pub clock_mhz: f64,
     #[serde(default = "colors")]
     pub colors: u32,
-    /// Colors that programs may not route.
+    /// The colors that programs may not route.
     #[serde(default)]
     pub reserved_colors: Vec<u32>,
     #[serde(default = "switch_positions")]
     pub switch_positions: u32,
     #[serde(default = "sram_bytes")]
     pub sram_bytes: u64,
-    /// Wavelets that wait at a router, for each color and input.
+    /// The number of wavelets that a router queues for each color and input.
     #[serde(default = "queue_depth")]
     pub queue_depth: u32,
     #[serde(default = "input_queues")]
@@ -63,7 +63,7 @@ pub struct Wafer {
     pub output_queues: u32,
 }
 
-/// Keys whose values a file may mark as assumptions.
+/// The keys whose values a file may mark as assumptions.
 const ASSUMABLE: [&str; 10] = [
     "max_shape",
     "ramp_latency_cycles",
@@ -123,8 +123,8 @@ impl Description for Wafer {
 }
 
 impl Wafer {
-    /// Returns a sentence about stalls that no closed form includes, if a router holds fewer wavelets than those of the
-    /// presets.
+    /// Returns a sentence about stalls that no closed form includes, if the queues of routers are shorter than those of
+    /// the presets.
     fn short_queues(&self) -> Option<String> {
         let effect = if self.queue_depth == 1 { "halve the rate of each link" } else { "hold up blocks that meet" };
         (self.queue_depth < queue_depth()).then(|| {
@@ -137,7 +137,7 @@ impl Wafer {
         })
     }
 
-    /// Returns the cycles of one step of the depth: down the ramp, one operation, up the ramp (2 T_R + 1).
+    /// Returns the cycles of one step of the longest chain: down the ramp, one operation, up the ramp (2 T_R + 1).
     pub fn depth_cycles(&self) -> f64 {
         f64::from(2 * self.ramp_latency_cycles + 1)
     }
@@ -151,10 +151,10 @@ impl Wafer {
         (!keys.is_empty()).then(|| format!("{keys} of {} {are} assumed, {because} {them}", self.name))
     }
 
-    /// Returns the shape to plan for: the requested shape, or else that of the file.
+    /// Returns the shape to plan for: `asked`, or else the shape in the file.
     ///
     /// # Errors
-    /// Neither is given, or the shape is larger than the fabric in both orientations.
+    /// Returns an error if both are missing, or the shape is larger than the fabric in both orientations.
     pub fn choose(&self, asked: Option<Shape>) -> Result<Shape, MachineError> {
         let max = self.fabric();
         let Some(shape) = asked.or(self.whole()) else {
@@ -169,7 +169,7 @@ impl Wafer {
         Err(MachineError::TooLarge { found, machine, rows: max.rows, columns: max.cols })
     }
 
-    /// Returns the part that the file names.
+    /// Returns the default shape of the file.
     fn whole(&self) -> Option<Shape> {
         self.shape.map(|[m, n]| Shape::rect(m, n))
     }

@@ -1,19 +1,20 @@
-//! The elements of the blocks of a stored schedule in one call.
+//! The elements of the blocks of a stored schedule, for the vector of one call.
 
 use unisono_schedule::stored::{Blocking, Facts, Place};
 
 use crate::{Buffer, Slice};
 
-/// Blocks of `pitch` elements, cut off at the end of the vector. See [`unisono_schedule::stored`] for the two rules.
+/// Blocks of `pitch` elements, cut off at the end of the vector. [`unisono_schedule::stored`] states the two rules.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Blocks {
     pitch: usize,
-    /// The elements of the vector; `None` if all blocks are whole.
+    /// The number of elements of the vector; `None` if all blocks are whole.
     limit: Option<usize>,
 }
 
 impl Blocks {
-    /// Returns the blocks of `elements`, in the unit of the collective; none if the schedule does not serve that count.
+    /// Returns the blocks of `elements` elements of the collective; `None` if the schedule does not support that
+    /// number.
     pub fn new(facts: &Facts, elements: usize) -> Option<Self> {
         let blocks = facts.collective.elements as usize;
         match facts.blocking {
@@ -24,7 +25,7 @@ impl Blocks {
         }
     }
 
-    /// Returns the elements of `blocks` blocks of scratch memory.
+    /// Returns the number of elements of `blocks` blocks of scratch memory.
     pub fn scratch(&self, blocks: u32) -> usize {
         self.pitch * blocks as usize
     }
@@ -35,7 +36,7 @@ impl Blocks {
         self.limit.map_or(whole, |limit| whole.min(limit))
     }
 
-    /// Returns the elements of `len` blocks at `place`, which hold the input blocks from `align` on.
+    /// Returns the elements of `len` blocks at `place`, which contain the input blocks from `align` on.
     #[inline]
     pub fn slice(&self, place: Place, len: u32, align: u32) -> Slice {
         let count = self.before(align + len) - self.before(align);

@@ -1,14 +1,14 @@
-//! Lanes of steps, which advance as their messages arrive.
+//! The execution of a program: lanes of steps, which advance as their messages arrive.
 //!
 //! Receives are posted as soon as their destination is free, in the order of their lane. A lane that waits for a
-//! message does not block others; a rank with only one lane waits inside the transport.
+//! message does not block other lanes; a rank with only one lane waits inside the transport.
 
 use unisono_schedule::stored::{RankProgram, Wait};
 
 use crate::{Blocks, Transport};
 
 enum Message<R> {
-    /// Not posted yet.
+    /// The message is not posted yet.
     Idle,
     Active(R),
     Ended,
@@ -16,7 +16,7 @@ enum Message<R> {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Progress {
-    /// An action was taken; more may be possible at once.
+    /// An action was executed; others may be possible immediately.
     Moved,
     /// No step can run before a message arrives.
     Blocked,
@@ -24,12 +24,13 @@ pub enum Progress {
 }
 
 struct LaneState {
-    /// The next step, and the next arrival to be posted.
+    /// The index of the next step.
     step: u32,
+    /// The index of the next arrival to post.
     arrival: u32,
 }
 
-/// Runs one program, for any number of calls.
+/// An executor of one program, for any number of calls.
 pub struct Executor<R> {
     program: RankProgram,
     lanes: Vec<LaneState>,
@@ -67,7 +68,7 @@ impl<R> Executor<R> {
     /// Runs a whole call.
     ///
     /// # Errors
-    /// Those of the transport; the program then stays at the point of the error.
+    /// Returns the errors of the transport; the program then stays at the point of the error.
     pub fn run<T: Transport<Request = R>>(&mut self, blocks: &Blocks, transport: &mut T) -> Result<(), T::Error> {
         self.start();
         let wait = self.lanes.len() == 1;
@@ -84,7 +85,7 @@ impl<R> Executor<R> {
         Ok(())
     }
 
-    /// Ends the pending receives after an error, so that no message is written to memory that the caller has back.
+    /// Cancels the pending receives after an error, so that no message is written to memory that the caller owns again.
     pub fn give_up<T: Transport<Request = R>>(&mut self, transport: &mut T) {
         for message in &mut self.arrivals {
             if let Message::Active(request) = message {
@@ -94,10 +95,10 @@ impl<R> Executor<R> {
         }
     }
 
-    /// Takes all actions that are possible without waiting; finished only after all messages have ended.
+    /// Executes all actions that are possible without waiting. Returns `Finished` only after all messages have ended.
     ///
     /// # Errors
-    /// Those of the transport.
+    /// Returns the errors of the transport.
     pub fn poll<T: Transport<Request = R>>(
         &mut self,
         blocks: &Blocks,
@@ -136,7 +137,7 @@ impl<R> Executor<R> {
         })
     }
 
-    /// Posts the receives of a lane whose destination is free.
+    /// Posts the receives of a lane whose destinations are free.
     fn post<T: Transport<Request = R>>(
         &mut self,
         lane: usize,
@@ -162,8 +163,8 @@ impl<R> Executor<R> {
         Ok(())
     }
 
-    /// Takes the next step of a lane if all its waits are over. `wait` allows blocking, for the only lane of a rank: it
-    /// has nothing else to do, unless one of its receives waits for a place.
+    /// Executes the next step of a lane if all its waits have ended. `wait` permits blocking, for a rank with a single
+    /// lane, which has nothing else to do unless one of its receives waits for its destination.
     fn step<T: Transport<Request = R>>(
         &mut self,
         lane: usize,

@@ -1,9 +1,8 @@
-//! Runs the program of one rank of a stored schedule over a transport. It plans nothing, and an [`Executor`] allocates
-//! nothing after its creation.
+//! The program of one rank of a stored schedule runs on a transport. The crate plans nothing, and an [`Executor`]
+//! allocates nothing after its creation.
 //!
-//! [`Transport`] is the interface of a run to the outside: messages between ranks, and copies and sums of local memory.
-//! [`local`] is a transport inside one process, which delivers the messages of a [`Mail`] in an order drawn from a
-//! seed.
+//! [`Transport`] is the interface of a run to messages between ranks, and to copies and sums of local memory. [`local`]
+//! is a transport inside one process, which delivers the messages of a [`Mail`] in an order drawn from a seed.
 
 mod blocks;
 mod executor;

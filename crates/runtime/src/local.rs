@@ -1,6 +1,6 @@
-//! All ranks in one thread, for tests. A message is delivered at a moment drawn from a seed, directly from the sender's
-//! memory to the receiver's, and never before its receive is posted. So a place that is overwritten or received into
-//! too early causes a wrong result, and a cycle of waits causes [`LocalError::Stuck`].
+//! A transport for tests, with all ranks in one thread. A message is delivered at a moment drawn from a seed, directly
+//! from the sender's memory to the receiver's, and never before its receive is posted. So memory that is overwritten or
+//! received into too early causes a wrong result, and a cycle of waits causes [`LocalError::Stuck`].
 
 use unisono_collective::Operator;
 use unisono_schedule::{
@@ -15,18 +15,18 @@ use crate::{
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum LocalError {
-    /// No rank can continue; the unfinished ranks.
+    /// No rank can continue; the list contains the unfinished ranks.
     Stuck(Vec<u32>),
     /// A message and its receive differ in length.
     Length { sent: usize, received: usize },
-    /// The schedule does not serve this count.
+    /// The schedule does not support this number of elements.
     Count(usize),
 }
 
 struct World<'a, T> {
     operator: Operator,
     inputs: &'a [Vec<T>],
-    /// For ranks whose input is in the output: its first element there.
+    /// For ranks whose input is in the output: the index of its first element there.
     aliases: Vec<Option<usize>>,
     outputs: Vec<Vec<T>>,
     scratch: Vec<Vec<T>>,
@@ -54,7 +54,7 @@ impl<T: Element> World<'_, T> {
         memory[slice.start..slice.start + slice.len].copy_from_slice(values);
     }
 
-    /// Delivers one of the deliverable messages, if there is one.
+    /// Delivers a message that can be delivered, if there is one.
     fn deliver(&mut self, pick: u64) -> Result<bool, LocalError> {
         let Some(Delivery { from, to, sent, received }) = self.mail.deliver(pick) else { return Ok(false) };
         if sent.len != received.len {
@@ -106,10 +106,10 @@ impl<T: Element> Transport for Port<'_, '_, T> {
     }
 }
 
-/// Runs a stored schedule on `elements`, in the unit of the collective, and returns each rank's output.
+/// Runs a stored schedule on `elements` elements of the collective, and returns each rank's output.
 ///
 /// # Errors
-/// A deadlock, or a count that the schedule does not serve.
+/// Returns an error if there is a deadlock, or the schedule does not support that number of elements.
 pub fn run<T: Element>(
     facts: &Facts,
     programs: &[RankProgram],
@@ -121,10 +121,10 @@ pub fn run<T: Element>(
 }
 
 /// Runs a stored schedule in which some ranks have their input in their output; their programs are those of
-/// [`unisono_schedule::stored::in_place()`]. If the output is shorter than the input, it is its beginning.
+/// [`unisono_schedule::stored::in_place()`]. If an output is shorter than the input, it is the beginning of the input.
 ///
 /// # Errors
-/// As [`run`].
+/// Returns the errors of [`run`].
 pub fn run_in_place<T: Element>(
     facts: &Facts,
     programs: &[RankProgram],
@@ -135,7 +135,7 @@ pub fn run_in_place<T: Element>(
 ) -> Result<Vec<Vec<T>>, LocalError> {
     let blocks = Blocks::new(facts, elements).ok_or(LocalError::Count(elements))?;
     let c = facts.collective;
-    // Sizes are proportional to the count, so those of blocks give those of elements.
+    // Lengths are proportional to the number of elements, so they follow from the lengths in blocks.
     let out = |rank: u32| c.output_len(rank) as usize / c.elements as usize * elements;
     let mut world = World {
         operator: c.operator,
@@ -158,7 +158,7 @@ pub fn run_in_place<T: Element>(
     let mut unfinished: Vec<u32> = (0..c.ranks).collect();
     let mut state = seed;
     let mut random = move || {
-        // Knuth's multiplier; the high bits are the random ones.
+        // The multiplier is Knuth's; only the high bits are random.
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         state >> 33
     };

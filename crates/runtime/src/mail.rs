@@ -13,7 +13,7 @@ struct Channel<M> {
     received: VecDeque<End<M>>,
 }
 
-/// A message that is delivered: the caller copies it.
+/// A message at the time of its delivery: the caller copies it.
 pub struct Delivery<M> {
     pub from: u32,
     pub to: u32,
@@ -21,11 +21,11 @@ pub struct Delivery<M> {
     pub received: M,
 }
 
-/// Messages under way, whose memory is described by `M`.
+/// The messages under way. `M` describes their memory.
 pub struct Mail<M> {
     /// The channels by sender, receiver and tag.
     channels: BTreeMap<(u32, u32, u32), Channel<M>>,
-    /// True for requests that have ended.
+    /// For each request, whether it has ended.
     requests: Vec<bool>,
 }
 
@@ -45,7 +45,7 @@ impl<M> Mail<M> {
         self.channels.entry(key).or_insert_with(|| Channel { sent: VecDeque::new(), received: VecDeque::new() })
     }
 
-    /// Sends, and returns the request.
+    /// Sends a message, and returns the request.
     pub fn send(&mut self, from: u32, to: u32, tag: u32, memory: M) -> usize {
         let end = self.end(memory);
         let request = end.request;
@@ -65,7 +65,7 @@ impl<M> Mail<M> {
         self.requests[request]
     }
 
-    /// Takes one of the messages that can be delivered, and ends both of its requests; None if there is none.
+    /// Removes one of the deliverable messages, and ends both of its requests; `None` if there is none.
     pub fn deliver(&mut self, pick: u64) -> Option<Delivery<M>> {
         let is_ready = |channel: &Channel<M>| !channel.sent.is_empty() && !channel.received.is_empty();
         let ready: Vec<_> = self.channels.iter().filter(|row| is_ready(row.1)).map(|row| *row.0).collect();

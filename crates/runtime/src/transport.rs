@@ -1,6 +1,6 @@
 //! The interface of a run to messages and memory.
 
-/// The memory of a rank. `In` is only read.
+/// A buffer of a rank. `In` is read only.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Buffer {
     In,
@@ -18,36 +18,36 @@ pub struct Slice {
 
 /// Messages and memory of one rank.
 ///
-/// Messages of one sender, receiver and tag arrive in the order sent. A slice that is sent or received stays untouched
+/// Messages of one sender, receiver and tag arrive in the order sent. A slice that is sent or received is not accessed
 /// until its request has ended. The executor uses only the buffers of a [`crate::Blocks`].
 pub trait Transport {
     type Request;
     type Error;
 
     /// # Errors
-    /// Those of the message layer.
+    /// Returns the errors of the message layer.
     fn send(&mut self, peer: u32, tag: u32, from: Slice) -> Result<Self::Request, Self::Error>;
 
     /// # Errors
-    /// Those of the message layer.
+    /// Returns the errors of the message layer.
     fn receive(&mut self, peer: u32, tag: u32, into: Slice) -> Result<Self::Request, Self::Error>;
 
-    /// Returns whether a request has ended. It is not called again after that.
+    /// Returns whether a request has ended. The executor does not call this again after it returned true.
     ///
     /// # Errors
-    /// Those of the message layer.
+    /// Returns the errors of the message layer.
     fn test(&mut self, request: &mut Self::Request) -> Result<bool, Self::Error>;
 
     /// Blocks until the request has ended.
     ///
     /// # Errors
-    /// Those of the message layer.
+    /// Returns the errors of the message layer.
     fn wait(&mut self, request: &mut Self::Request) -> Result<(), Self::Error>;
 
-    /// Called repeatedly by a run that waits for messages and has nothing else to do.
+    /// Waits briefly; called repeatedly by a run that can only wait for messages.
     ///
     /// # Errors
-    /// The messages will never arrive.
+    /// Returns an error if the messages will never arrive.
     fn idle(&mut self) -> Result<(), Self::Error> {
         Ok(())
     }
@@ -57,9 +57,9 @@ pub trait Transport {
 
     fn copy(&mut self, from: Slice, to: Slice);
 
-    /// Computes `to = left op right`, element by element; `to` may be one of them.
+    /// Computes `to = left op right`, element by element; `to` may be `left` or `right`.
     ///
     /// # Errors
-    /// The operator is not defined for the elements.
+    /// Returns an error if the operator is not defined for the elements.
     fn combine(&mut self, left: Slice, right: Slice, to: Slice) -> Result<(), Self::Error>;
 }

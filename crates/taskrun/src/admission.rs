@@ -1,4 +1,4 @@
-//! Threads that call MPI: their admission, and their end with the program.
+//! The admission of threads that call MPI, and their end with the program.
 
 use std::{
     sync::{
@@ -12,16 +12,16 @@ use unisono_mpi::{Library, ThreadLevel};
 
 use crate::{error::RunError, lock};
 
-/// The program is ending: threads may no longer call MPI.
+/// True once the program is ending; threads must not call MPI then.
 pub static ENDING: AtomicBool = AtomicBool::new(false);
-/// The number of threads in a call of this module.
+/// The number of threads in a call of this crate.
 pub static INSIDE: AtomicUsize = AtomicUsize::new(0);
-/// The one thread in a call, if MPI serves one thread at a time.
+/// The only thread in a call, if MPI permits one thread at a time.
 pub static ALONE: Mutex<Option<ThreadId>> = Mutex::new(None);
 
 /// The permission of a thread to call MPI.
 pub struct Inside {
-    /// The thread is recorded in [`ALONE`].
+    /// True if the thread is recorded in [`ALONE`].
     alone: bool,
 }
 
@@ -39,9 +39,9 @@ pub const NOT_RUNNING: &str = "MPI was finalized or never initialised; no call c
 /// Returns the permission for this thread to call MPI.
 ///
 /// # Errors
-/// MPI has ended, or cannot serve this thread now.
+/// Returns an error if MPI has ended or does not permit calls of this thread now.
 pub fn enter(library: &Library, level: ThreadLevel) -> Result<Inside, RunError> {
-    // Increment before the flag is read: the end of the program sets the flag before it reads the count.
+    // The count is incremented before the flag is read; the end of the program sets the flag before it reads the count.
     INSIDE.fetch_add(1, Ordering::SeqCst);
     let mut inside = Inside { alone: false };
     if ENDING.load(Ordering::SeqCst) || !library.is_running() {
@@ -70,7 +70,7 @@ pub fn enter(library: &Library, level: ThreadLevel) -> Result<Inside, RunError> 
     Ok(inside)
 }
 
-/// Blocks this thread for ever: MPI is about to end, and Python cannot take the thread back.
+/// Blocks this thread for ever: MPI is about to end, and Python cannot resume the thread.
 pub fn park() -> ! {
     INSIDE.fetch_sub(1, Ordering::SeqCst);
     loop {

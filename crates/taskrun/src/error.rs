@@ -4,7 +4,7 @@ use unisono_mpi::Failed;
 
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum RunError {
-    /// A value that is not accepted.
+    /// An invalid argument.
     #[error("{0}")]
     Input(String),
     /// A call that cannot be made now.

@@ -1,4 +1,4 @@
-//! Exchanges that are under way in memory of this process.
+//! Exchanges under way in memory of this process.
 
 use std::{mem, sync::Arc};
 
@@ -10,22 +10,23 @@ use crate::{
     ways::{library_call::LibraryCall, sums::PairSums},
 };
 
-/// The tag of pushes, which separates them from messages of collectives.
+/// The tag of pushes, which distinguishes them from the messages of collectives.
 pub const PUSH: i32 = 0;
 pub const EXCHANGE: i32 = 1;
 
-/// Messages or a collective, with the memory that they use.
+/// A set of messages or a collective, with the memory that it uses.
 pub struct Exchange<L: MessageLayer> {
     pub begun: Vec<L::Request>,
     pub array: Arc<Array>,
-    /// Data received in separate memory, and its places in the array.
+    /// Separate memory for received data, each with its destination in the array.
     pub apart: Vec<(Unpacked, Room)>,
-    /// Buffers outside of the arrays, from which data is sent.
+    /// Packed copies outside of the array that are being sent.
     pub kept: Vec<Room>,
-    /// Keeps the counts that the library reads.
+    /// The call whose counts the library reads.
     pub call: Option<Arc<LibraryCall>>,
-    /// A reduction by messages, and its contributions: this rank's, and those that it receives.
+    /// A reduction by messages.
     pub sums: Option<Arc<PairSums>>,
+    /// The contributions to `sums`: the one of this rank, and the received ones.
     pub contributions: Vec<Room>,
 }
 
@@ -54,7 +55,7 @@ impl<L: MessageLayer> Exchange<L> {
         }
     }
 
-    /// Unpacks received data to its places in the array.
+    /// Unpacks received data to its destinations in the array.
     pub fn finish(&mut self) {
         for (places, mut room) in mem::take(&mut self.apart) {
             if let Some(parts) = self.parts(&places) {
@@ -65,7 +66,7 @@ impl<L: MessageLayer> Exchange<L> {
         }
     }
 
-    /// Returns the bytes that are copied when the exchange ends.
+    /// Returns the number of bytes that will be unpacked when the exchange ends.
     pub fn bytes_apart(&self) -> usize {
         self.apart.iter().filter_map(|(places, _)| self.parts(places)).map(Parts::packed_bytes).sum()
     }
@@ -74,7 +75,7 @@ impl<L: MessageLayer> Exchange<L> {
 impl<L: MessageLayer> Drop for Exchange<L> {
     fn drop(&mut self) {
         if !self.begun.is_empty() {
-            // The message layer may still use it.
+            // The message layer may still use the memory.
             mem::forget((self.array.clone(), self.call.take(), mem::take(&mut self.apart)));
             mem::forget((mem::take(&mut self.kept), mem::take(&mut self.contributions)));
         }
@@ -110,7 +111,7 @@ impl<L: MessageLayer> Departure<L> {
         &mut self.begun
     }
 
-    /// Returns whether the message was sent.
+    /// Returns whether the message is complete.
     pub fn is_over(&mut self, layer: &L) -> Outcome<bool> {
         are_over(&mut self.begun, layer)
     }
@@ -124,10 +125,10 @@ impl<L: MessageLayer> Drop for Departure<L> {
     }
 }
 
-/// Sends a packed copy, so that the array can be written at once.
+/// Sends a packed copy of some parts, so that the array may be overwritten immediately.
 pub fn push<L: MessageLayer>(memory: &Memory<L>, array: &Array, to: u32, parts: &Parts) -> Outcome<Departure<L>> {
     let mut sent = Departure::of(packed(array, parts));
-    // SAFETY: the departure keeps the room until all pieces are over, and nothing writes to it.
+    // SAFETY: `sent` keeps the memory until all pieces are sent, and nothing writes to it.
     unsafe { memory.send(sent.address(), parts.packed_bytes(), to, PUSH, sent.begun()) }?;
     Ok(sent)
 }
@@ -140,15 +141,15 @@ fn packed(array: &Array, parts: &Parts) -> Room {
     room
 }
 
-/// Begins to receive the data that ranks push.
+/// Starts to receive the data that other ranks push.
 pub fn receive_pushed<L: MessageLayer>(memory: &Memory<L>, array: Arc<Array>, rows: &Rows) -> Outcome<Exchange<L>> {
     let mut made = Exchange::on(array);
     receive(memory, &mut made, rows, PUSH)?;
     Ok(made)
 }
 
-/// Begins to receive. A contiguous region is received in place, since nothing else touches it until the exchange is
-/// over.
+/// Starts to receive. A contiguous region is received into the array itself, since no other command accesses the region
+/// until the exchange is complete.
 fn receive<L: MessageLayer>(memory: &Memory<L>, made: &mut Exchange<L>, rows: &Rows, tag: i32) -> Outcome {
     for (from, parts) in rows.iter() {
         let (at, bytes) = match parts.in_place() {
@@ -160,14 +161,14 @@ fn receive<L: MessageLayer>(memory: &Memory<L>, made: &mut Exchange<L>, rows: &R
                 (at, parts.packed_bytes())
             }
         };
-        // SAFETY: a room of this size, or a part of the array, which the exchange keeps until it is over. Commands that
-        // touch the region wait for it.
+        // SAFETY: `at` is a room of this size or a part of the array, kept until the exchange is complete. Commands
+        // that touch the region wait for the exchange.
         unsafe { memory.receive(at, bytes, *from, tag, &mut made.begun) }?;
     }
     Ok(())
 }
 
-/// Begins a collective of messages between pairs.
+/// Starts a collective that consists of messages between pairs of ranks.
 pub fn exchange<L: MessageLayer>(
     memory: &Memory<L>,
     array: Arc<Array>,
@@ -177,7 +178,7 @@ pub fn exchange<L: MessageLayer>(
     let mut made = Exchange::on(array);
     for (to, parts) in sends.iter() {
         let (at, bytes) = match parts.in_place() {
-            // The region does not change until the exchange is over.
+            // The region does not change until the exchange is complete.
             Some((first, bytes)) => (made.array.at(first), bytes),
             None => {
                 let mut room = packed(&made.array, parts);
@@ -186,8 +187,8 @@ pub fn exchange<L: MessageLayer>(
                 (at, parts.packed_bytes())
             }
         };
-        // SAFETY: a room of this size, or a part of the array, which the exchange keeps until it is over. Commands that
-        // write the region wait for it.
+        // SAFETY: `at` is a room of this size or a part of the array, kept until the exchange is complete. Commands
+        // that write the region wait for the exchange.
         unsafe { memory.send(at, bytes, *to, EXCHANGE, &mut made.begun) }?;
     }
     receive(memory, &mut made, receives, EXCHANGE)?;

@@ -1,4 +1,4 @@
-//! The host of a run: the kernels of a user, and exchanges that the host carries out itself.
+//! The host of a run: it executes the kernels of a user, and collectives by its own plans.
 
 use std::sync::Arc;
 
@@ -10,43 +10,44 @@ use crate::{
     ways::{Reducing, Route, WorldCall},
 };
 
-/// The objects of a host that a run keeps.
+/// The types of the host's objects that a run stores.
 pub trait Objects {
     /// The details of a command, for traces and devices.
     type Details: Send;
-    /// A collective by a plan of the host.
+    /// A collective under way by a plan of the host.
     type Planned: Send;
 }
 
-/// The carrier of an exchange that is complete.
+/// The means by which a completed exchange was carried out.
 pub enum Served<'a, P> {
     Messages,
     Library,
     Planned(&'a P),
 }
 
-/// The functions of the host that a run calls. No lock is held meanwhile.
+/// The functions of the host that a run calls, without holding a lock.
 pub trait Host {
     type Objects: Objects;
     type Error: From<RunError>;
 
-    /// Runs the kernel of a task. If it is not `alone`, exchanges are under way, and the host may call
-    /// [`crate::Run::advance`] in another thread until it returns.
+    /// Runs the kernel of a task. If `alone` is false, exchanges are under way, and the host may call
+    /// [`crate::Run::advance`] in another thread until the kernel returns.
     ///
     /// # Errors
-    /// Those of the kernel.
+    /// Returns the errors of the kernel.
     fn execute(&self, command: &Command<Self::Objects>, alone: bool) -> Result<(), Self::Error>;
 
-    /// Called before an exchange reads its array.
+    /// Prepares for an exchange that will read its array.
     ///
     /// # Errors
-    /// Those of the host.
+    /// Returns the errors of the host.
     fn begins(&self, command: &mut Command<Self::Objects>) -> Result<(), Self::Error>;
 
-    /// Called after an exchange wrote its array, or after the data of a push was copied. Collectives have a route.
+    /// Handles the end of an exchange that wrote its array, or of a push whose data were copied. Collectives have a
+    /// route.
     ///
     /// # Errors
-    /// Those of the host.
+    /// Returns the errors of the host.
     fn ended(
         &self,
         command: &mut Command<Self::Objects>,
@@ -54,41 +55,41 @@ pub trait Host {
         served: Served<'_, <Self::Objects as Objects>::Planned>,
     ) -> Result<(), Self::Error>;
 
-    /// Returns the combination of an array's partial results.
+    /// Returns the reduction of an array's partial results.
     ///
     /// # Errors
-    /// Those of the host.
+    /// Returns the errors of the host.
     fn reducing(&self, array: usize) -> Result<Reducing, Self::Error>;
 
-    /// Combines values with the elements of a box of an array, by the operator of the array or by the codes of the
-    /// values' operators.
+    /// Combines values with the elements of a box of an array, by the operator of the array or, for each value, by the
+    /// operator with the code in `codes`.
     ///
     /// # Errors
-    /// Those of the host.
+    /// Returns the errors of the host.
     fn combine(&self, array: usize, part: &Box3, values: &[u8], codes: Option<&[u8]>) -> Result<(), Self::Error>;
 
     /// Returns the handle of a communicator of some ranks, which call this in the order of their collectives.
     ///
     /// # Errors
-    /// Those of the host.
+    /// Returns the errors of the host.
     fn communicator(&self, participants: &[u32]) -> Result<usize, Self::Error>;
 
-    /// Prepares a collective, and returns whether a plan carries it out. All ranks call it together.
+    /// Prepares a collective, and returns whether a plan will carry it out. All ranks must call this together.
     ///
     /// # Errors
-    /// Those of the host.
+    /// Returns the errors of the host.
     fn is_planned(&self, call: &Arc<WorldCall>, array: usize) -> Result<bool, Self::Error>;
 
-    /// Returns whether a planned collective can begin without waiting for an earlier one.
+    /// Returns whether a planned collective can start without waiting for an earlier one.
     ///
     /// # Errors
-    /// Those of the host.
+    /// Returns the errors of the host.
     fn can_start(&self) -> Result<bool, Self::Error>;
 
-    /// Begins a planned collective. With `in_place` the result goes to its place in the array.
+    /// Starts a planned collective. With `in_place` the result is written to the array itself.
     ///
     /// # Errors
-    /// Those of the host.
+    /// Returns the errors of the host.
     fn start(
         &self,
         call: &Arc<WorldCall>,
@@ -96,33 +97,33 @@ pub trait Host {
         in_place: bool,
     ) -> Result<<Self::Objects as Objects>::Planned, Self::Error>;
 
-    /// Advances a planned collective, and returns whether it is over.
+    /// Advances a planned collective, and returns whether it is complete.
     ///
     /// # Errors
-    /// Those of the host.
+    /// Returns the errors of the host.
     fn is_over(&self, planned: &mut <Self::Objects as Objects>::Planned) -> Result<bool, Self::Error>;
 
-    /// Completes a planned collective that is over.
+    /// Finishes a planned collective that is complete.
     ///
     /// # Errors
-    /// Those of the host.
+    /// Returns the errors of the host.
     fn finish(&self, planned: &mut <Self::Objects as Objects>::Planned) -> Result<(), Self::Error>;
 
-    /// Returns the error for a proof of messages that failed, perhaps on this rank alone.
+    /// Converts the error of a failed proof of messages, which may have failed on this rank alone.
     fn unproved(&self, error: DiscoverError) -> Self::Error;
 
     /// Runs a long computation that uses no object of the host.
     ///
     /// # Errors
-    /// The computation was interrupted.
+    /// Returns an error if the computation was interrupted.
     fn guarded<R: Send>(&self, act: impl FnOnce() -> R + Send) -> Result<R, Self::Error>;
 
     /// Runs a function that uses no object of the host, so that other threads of the host may run meanwhile.
     fn unlocked<R: Send>(&self, act: impl FnOnce() -> R + Send) -> R;
 
-    /// Called repeatedly by a run that waits.
+    /// Lets the host act while a run waits; called repeatedly.
     ///
     /// # Errors
-    /// The program was interrupted.
+    /// Returns an error if the program was interrupted.
     fn idle(&self) -> Result<(), Self::Error>;
 }

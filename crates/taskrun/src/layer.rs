@@ -1,4 +1,4 @@
-//! The message layer of a run, and MPI as one.
+//! The message layer of a run, and its implementation by MPI.
 
 use std::ffi::c_int;
 
@@ -16,10 +16,10 @@ pub trait MessageLayer: Send + Sync {
     /// The permission of a thread to call the layer.
     type Inside;
 
-    /// Returns the permission for this thread.
+    /// Returns the permission for this thread to call the layer.
     ///
     /// # Errors
-    /// The layer has ended, or does not serve this thread now.
+    /// Returns an error if the layer has ended or does not permit calls of this thread now.
     fn enter(&self) -> Result<Self::Inside, RunError>;
 
     /// # Safety
@@ -30,13 +30,13 @@ pub trait MessageLayer: Send + Sync {
     /// The memory must be valid, and nothing else may read or write it, until the message is complete.
     unsafe fn receive(&self, into: *mut u8, bytes: usize, from: u32, tag: c_int) -> Outcome<Self::Request>;
 
-    /// Begins a collective.
+    /// Starts a collective.
     ///
     /// # Safety
-    /// As for `begin_collective` of [`Library`].
+    /// The requirements are those of `begin_collective` of [`Library`].
     unsafe fn collective(&self, call: &Arguments, from: Shares<'_>, to: Shares<'_>) -> Outcome<Self::Request>;
 
-    /// Returns whether a request is complete. It is not called again after that.
+    /// Returns whether a request is complete. Callers must not call this again after it returned true.
     fn is_over(&self, request: &mut Self::Request) -> Outcome<bool>;
 }
 
@@ -48,10 +48,10 @@ pub struct Mpi {
 }
 
 impl Mpi {
-    /// Makes the layer of a communicator, given by its handle.
+    /// Creates the layer of a communicator, given by its handle.
     ///
     /// # Errors
-    /// MPI is not loaded, or not running.
+    /// Returns an error if MPI is not loaded, or not running.
     pub fn on(comm: usize) -> Result<Self, RunError> {
         let library = loaded()?;
         if !library.is_running() {
@@ -64,7 +64,7 @@ impl Mpi {
 /// Returns the MPI library of the process.
 ///
 /// # Errors
-/// None is loaded.
+/// Returns an error if no MPI library is loaded.
 pub fn loaded() -> Result<&'static Library, RunError> {
     library().ok_or_else(|| RunError::input("no MPI library is loaded in this process"))
 }

@@ -1,17 +1,17 @@
 //! Runs of programs of tasks on one rank, and planned calls under way, for a host language with arrays and kernels.
 //!
-//! The crate decides the order of commands, the way of each exchange, and the lifetime of its memory. Everything else
-//! is behind two traits: [`Host`] runs the kernels of a user and what the user adds, and [`MessageLayer`] sends,
+//! The crate decides the order of commands, the `Way` of each exchange, and the lifetime of its memory. Everything else
+//! is behind two traits: [`Host`] runs the kernels of a user and the user's functions, and [`MessageLayer`] sends,
 //! receives and calls collectives. The extension module implements `Host` for Python, and [`Mpi`] is the message layer
 //! of programs. Tests implement both inside one process, with the messages of `unisono_runtime::Mail`.
 //!
-//! Lifetimes: a message layer may use the memory of an exchange until the exchange is over. An [`Array`] holds the
-//! host's object, and packed data belongs to the exchange. If a run is dropped with an exchange under way, which
-//! happens only after an error that ends all ranks, the memory is never freed.
+//! Lifetimes: a message layer may use the memory of an exchange until the exchange is complete. An [`Array`] owns the
+//! host's object, and the exchange owns packed data. If a run is dropped with an exchange under way, which happens only
+//! after an error that ends all ranks, the memory is never freed.
 //!
-//! Locks: the program's thread and the thread that advances exchanges while a kernel runs alternate. The thread that
-//! works takes the state out of its mutex; the other thread then finds no state. No mutex is held during a wait, a call
-//! of MPI or code of the host.
+//! Locks: the program's thread and the thread that advances exchanges during a kernel alternate. The working thread
+//! takes the state out of its mutex; meanwhile the other thread finds no state. No mutex is locked during a wait, a
+//! call of MPI or code of the host.
 
 mod admission;
 mod channel;

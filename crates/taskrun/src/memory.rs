@@ -1,4 +1,4 @@
-//! The arrays of a program in the memory of a rank, and the messages of this memory.
+//! The arrays of a program in the memory of a rank, and the messages that read and write them.
 
 use std::{
     any::Any,
@@ -12,27 +12,27 @@ use unisono_mpi::{Corners, Layout, Outcome, Parts};
 
 use crate::{error::RunError, layer::MessageLayer, lock};
 
-/// The most regions whose places are cached. A full cache is emptied.
+/// The most regions whose byte ranges are cached. A full cache is emptied.
 const MOST_KEPT: usize = 1 << 16;
 
 /// An array in memory, with all its elements.
 pub struct Array {
     address: usize,
     pub layout: Layout,
-    /// Keeps the memory alive at its address.
+    /// The host's object, which keeps the memory alive at its address.
     _object: Box<dyn Any + Send + Sync>,
 }
 
 impl Array {
-    /// Makes an array of memory that an object of the host keeps alive.
+    /// Describes memory of an array of the host; `object` keeps the memory alive.
     ///
     /// # Safety
-    /// The memory must have the bytes of the layout, and must stay valid at its address while the object lives.
+    /// The memory must have the bytes of the layout, and must stay valid at its address while `object` lives.
     pub unsafe fn new(address: *mut u8, layout: Layout, object: Box<dyn Any + Send + Sync>) -> Self {
         Self { address: address.expose_provenance(), layout, _object: object }
     }
 
-    /// Returns the address of a byte.
+    /// Returns the address of the byte at an offset.
     pub fn at(&self, byte: usize) -> *mut u8 {
         std::ptr::with_exposed_provenance_mut(self.address + byte)
     }
@@ -52,17 +52,18 @@ impl Room {
     }
 }
 
-/// A message that was begun: whether this rank sends it, the other rank, the bytes.
+/// A started message: whether this rank sends it, the other rank, and the number of bytes.
 type Logged = (bool, u32, usize);
-/// The parts of an array by the rank that sends or receives them.
+/// The parts of an array, by the rank that sends or receives them.
 pub type Rows = Arc<[(u32, Arc<Parts>)]>;
 
 #[derive(Default)]
 struct Inner {
     arrays: Vec<Arc<Array>>,
-    /// The operators of elements, by array.
+    /// The codes of the operators of elements, by array index.
     codes: FxHashMap<usize, Arc<Array>>,
-    /// The regions by address and array. The value keeps the object alive, so its address stays in use.
+    /// The byte ranges of regions, by address of the region and array index. The stored region keeps its address in
+    /// use.
     regions: FxHashMap<(usize, usize), (Arc<Region>, Arc<Parts>)>,
     rows: FxHashMap<(usize, usize), (AwaitedRegions, Rows)>,
     log: Option<Vec<Logged>>,
@@ -73,14 +74,14 @@ type AwaitedRegions = Arc<[(u32, Arc<Region>)]>;
 /// The arrays of a program, and the layer of its messages.
 pub struct Memory<L> {
     pub layer: L,
-    /// The longest message in bytes. Longer ones are sent in pieces.
+    /// The length of the longest message in bytes. Longer data are sent in several messages.
     pub(crate) largest: usize,
     inner: Mutex<Inner>,
 }
 
 impl<L: MessageLayer> Memory<L> {
     /// # Errors
-    /// The longest message has 0 bytes.
+    /// Returns an error if the length of the longest message is 0.
     pub fn new(layer: L, largest: usize) -> Result<Self, RunError> {
         match largest {
             0 => Err(RunError::input("the longest message has 0 bytes; accepted are 1 and more")),
@@ -88,7 +89,7 @@ impl<L: MessageLayer> Memory<L> {
         }
     }
 
-    /// Adds the next array.
+    /// Adds an array, which gets the next index.
     pub fn hold(&self, array: Array) {
         lock(&self.inner).arrays.push(Arc::new(array));
     }
@@ -102,19 +103,19 @@ impl<L: MessageLayer> Memory<L> {
         lock(&self.inner).codes.get(&number).cloned()
     }
 
-    /// Returns the messages begun since the last call, `(sent, rank, bytes)`. The first call starts the list.
+    /// Returns the messages started since the previous call, `(sent, rank, bytes)`. The first call starts recording.
     pub fn begun(&self) -> Vec<Logged> {
         lock(&self.inner).log.replace(Vec::new()).unwrap_or_default()
     }
 
     /// # Errors
-    /// There is no such array.
+    /// Returns an error if there is no such array.
     pub fn array(&self, number: usize) -> Result<Arc<Array>, RunError> {
         let found = lock(&self.inner).arrays.get(number).cloned();
         found.ok_or_else(|| RunError::input(format!("there is no array {number} in memory")))
     }
 
-    /// Returns the places of a region of an array.
+    /// Returns the byte ranges of a region in an array.
     pub(crate) fn parts(&self, region: &Arc<Region>, array: usize) -> Result<Arc<Parts>, RunError> {
         let key = (Arc::as_ptr(region).addr(), array);
         if let Some((_, parts)) = lock(&self.inner).regions.get(&key) {
@@ -129,7 +130,7 @@ impl<L: MessageLayer> Memory<L> {
         Ok(parts)
     }
 
-    /// Returns the places of the regions that ranks push.
+    /// Returns the byte ranges of the regions that other ranks push.
     pub(crate) fn rows(&self, from: &AwaitedRegions, array: usize) -> Result<Rows, RunError> {
         let key = (Arc::as_ptr(from).addr(), array);
         if let Some((_, rows)) = lock(&self.inner).rows.get(&key) {
@@ -145,7 +146,7 @@ impl<L: MessageLayer> Memory<L> {
         Ok(rows)
     }
 
-    /// Begins to send memory, in pieces of at most the longest message.
+    /// Starts to send memory, in pieces of at most the longest message.
     ///
     /// # Safety
     /// The memory must be valid and unchanged until all pieces are sent.
@@ -166,7 +167,7 @@ impl<L: MessageLayer> Memory<L> {
         Ok(())
     }
 
-    /// Begins to receive into memory, in the pieces of [`Self::send`].
+    /// Starts to receive into memory, in the pieces of [`Self::send`].
     ///
     /// # Safety
     /// The memory must be valid, and nothing else may read or write it, until all pieces are received.
@@ -197,7 +198,7 @@ impl<L: MessageLayer> Memory<L> {
 /// Returns the layout of an array of one to three dimensions.
 ///
 /// # Errors
-/// The array has more dimensions.
+/// Returns an error if the array has more dimensions.
 pub fn layout(shape: &[usize], element_bytes: usize) -> Result<Layout, RunError> {
     let mut full = [1; 3];
     if shape.len() > full.len() {

@@ -1,16 +1,16 @@
-//! The order of a rank's commands: which are complete, and which may begin.
+//! The order of a rank's commands: which are complete, and which may start.
 
-/// Commands by number, from the first command of a run on.
+/// The commands of a run by number, with ascending numbers from `first` on.
 pub struct Order {
     first: u32,
     open: Vec<bool>,
     left: usize,
-    /// All commands before this place are complete.
+    /// The index of the first command that is not complete.
     lowest: usize,
 }
 
 impl Order {
-    /// Makes an order of open commands, whose numbers ascend without gaps.
+    /// Creates an order of `count` incomplete commands, whose numbers ascend from `first` without gaps.
     pub fn new(first: u32, count: usize) -> Self {
         Self { first, open: vec![true; count], left: count, lowest: 0 }
     }
@@ -19,7 +19,7 @@ impl Order {
         self.left > 0
     }
 
-    /// Returns whether the commands of a list, and all commands up to a number, are complete.
+    /// Returns whether the commands in `on`, and all commands up to number `until`, are complete.
     pub fn are_done(&self, on: &[u32], until: Option<u32>) -> bool {
         until.is_none_or(|until| self.place(until).is_none_or(|at| at < self.lowest))
             && on.iter().all(|&number| self.place(number).is_none_or(|at| !self.open[at]))
@@ -35,7 +35,7 @@ impl Order {
         }
     }
 
-    /// Returns None for commands of earlier runs, which are complete.
+    /// Returns the index of a command; `None` for commands of earlier runs, which are complete.
     fn place(&self, number: u32) -> Option<usize> {
         let at = number.checked_sub(self.first)? as usize;
         (at < self.open.len()).then_some(at)

@@ -1,13 +1,13 @@
-//! The order in which a rank carries out its commands.
+//! The order in which a rank executes its commands.
 //!
-//! Exchanges begin in the order of commands, which is the same on all ranks, and kernels run in this order. An exchange
-//! does not wait for kernels on which it does not depend: it begins as soon as its data is ready, and proceeds while
-//! they run. So commands cannot wait in a cycle: on every rank the first incomplete command is under way or can begin,
-//! and the other ranks have begun all that it needs before.
+//! Exchanges start in the order of commands, which is the same on all ranks, and kernels run in this order. An exchange
+//! does not wait for kernels on which it does not depend: it starts as soon as its data is ready, and proceeds while
+//! they run. So commands cannot wait in a cycle: on every rank the first incomplete command is under way or can start,
+//! and the other ranks have started all commands that it needs.
 //!
-//! While a kernel runs, its command is open. Every command that would write data that the kernel touches, or read data
-//! that it writes, waits for the kernel, directly or through other commands (`Waits` of the commands). So all other
-//! exchanges that begin, end or unpack meanwhile touch other memory, and may do so in another thread.
+//! While a kernel runs, its command is incomplete. Every command that would write data that the kernel touches, or read
+//! data that it writes, waits for the kernel, directly or through other commands (`Waits` of the commands). So all
+//! other exchanges that start, end or unpack meanwhile touch other memory, and may do so in another thread.
 
 use std::{
     collections::VecDeque,
@@ -30,32 +30,32 @@ use crate::{
     ways::{Route, Way},
 };
 
-/// Steps without progress before each further one lets other threads and ranks of this core run.
+/// The number of steps without progress before each further step yields to other threads and ranks of this core.
 const SPINS: u32 = 32;
-/// The smallest copy, in bytes, that is made while other threads of the host may run.
+/// The smallest copy, in bytes, during which other threads of the host may run.
 const LONG: usize = 1 << 16;
 
 /// The result of one step of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Step {
-    /// An exchange began or ended, or a kernel ran.
+    /// An exchange started or ended, or a kernel ran.
     Moved,
     /// Nothing can be done before a message arrives.
     Waits,
     /// Another thread works with the run.
     Busy,
-    /// All commands are complete, and all data was sent.
+    /// All commands are complete, and all data have been sent.
     Finished,
 }
 
-/// The commands of a rank that have not begun, and those under way.
+/// The commands of a rank that have not started, and those under way.
 pub struct Run<O: Objects, L: MessageLayer> {
     memory: Arc<Memory<L>>,
-    /// None while a thread works with it.
+    /// The state; `None` while a thread works with it.
     state: Mutex<Option<Box<State<O, L>>>>,
 }
 
-/// The state while one thread works with it. Dropping this value puts the state back.
+/// The state while one thread works with it. Dropping this value returns the state to the run.
 struct Work<'a, O: Objects, L: MessageLayer> {
     run: &'a Run<O, L>,
     state: Option<Box<State<O, L>>>,
@@ -74,10 +74,10 @@ impl<O: Objects, L: MessageLayer> Work<'_, O, L> {
 }
 
 impl<O: Objects, L: MessageLayer> Run<O, L> {
-    /// Takes this rank's commands, whose numbers ascend without gaps, with the details that traces and devices need.
+    /// Converts this rank's commands, whose numbers ascend without gaps, with the details that traces and devices need.
     ///
     /// # Errors
-    /// A region is not in its array.
+    /// Returns an error if a region is not in its array.
     pub fn new(memory: Arc<Memory<L>>, listed: Vec<(Found, Option<O::Details>)>) -> Result<Self, RunError> {
         let (mut operations, mut known) = (Vec::new(), FxHashMap::default());
         let (mut kernels, mut others) = (VecDeque::new(), VecDeque::new());
@@ -113,13 +113,13 @@ impl<O: Objects, L: MessageLayer> Run<O, L> {
         &self.memory
     }
 
-    /// Finds a route for each collective. All ranks call this together, before the first step.
+    /// Finds a route for each collective. All ranks must call this together, before the first step.
     ///
-    /// This makes communicators and plans schedules, for which ranks wait for each other. Nothing is under way and the
-    /// order is the same on all ranks, so exchanges that begin later never wait.
+    /// This creates communicators and plans schedules, for which ranks wait for each other. Nothing is under way and
+    /// the order is the same on all ranks, so exchanges that start later never wait.
     ///
     /// # Errors
-    /// Those of `find`.
+    /// Returns the errors of `find`.
     pub fn prepare<E>(&self, mut find: impl FnMut(&Arc<Operation>, BufferId) -> Result<Route, E>) -> Result<(), E> {
         let Some(mut work) = self.work() else { return Ok(()) };
         let state = work.state();
@@ -129,30 +129,30 @@ impl<O: Objects, L: MessageLayer> Run<O, L> {
         Ok(())
     }
 
-    /// Returns whether nothing is under way. Then nothing can begin before the next kernel has ended.
+    /// Returns whether nothing is under way. Then nothing can start before the next kernel has ended.
     pub fn is_idle(&self) -> bool {
         self.work().is_some_and(|mut work| work.state().is_idle())
     }
 
-    /// Returns the number of exchanges that have not begun.
+    /// Returns the number of exchanges that have not started.
     pub fn waiting(&self) -> usize {
         self.work().map_or(0, |mut work| work.state().others.len())
     }
 
-    /// Completes the exchanges that are over, begins those that may begin, and returns whether there were any. It never
-    /// waits. A kernel may run meanwhile, in another thread.
+    /// Finishes completed exchanges, starts those that may start, and returns whether there were any. It never waits. A
+    /// kernel may run meanwhile, in another thread.
     ///
     /// # Errors
-    /// Those of the message layer and of the host.
+    /// Returns the errors of the message layer and of the host.
     pub fn advance<H: Host<Objects = O>>(&self, host: &H) -> Result<bool, H::Error> {
         let _inside = self.memory.layer.enter()?;
         self.work().map_or(Ok(false), |mut work| self.advance_state(host, work.state(), true))
     }
 
-    /// Carries out all commands, after [`Self::prepare`] found routes. Returns when all data was sent.
+    /// Executes all commands, after [`Self::prepare`] found routes. Returns when all data have been sent.
     ///
     /// # Errors
-    /// Those of the message layer and of the host.
+    /// Returns the errors of the message layer and of the host.
     pub fn carry_out<H: Host<Objects = O>>(&self, host: &H) -> Result<(), H::Error> {
         let mut still = 0u32;
         loop {
@@ -170,7 +170,7 @@ impl<O: Objects, L: MessageLayer> Run<O, L> {
     /// Advances the exchanges, and runs the next kernel if it is ready.
     ///
     /// # Errors
-    /// Those of the message layer and of the host.
+    /// Returns the errors of the message layer and of the host.
     pub fn step<H: Host<Objects = O>>(&self, host: &H) -> Result<Step, H::Error> {
         let inside = self.memory.layer.enter()?;
         let Some(mut work) = self.work() else { return Ok(Step::Busy) };
@@ -192,13 +192,14 @@ impl<O: Objects, L: MessageLayer> Run<O, L> {
         Ok(Step::Moved)
     }
 
-    /// Takes the state; None while another thread works with it.
+    /// Takes the state; `None` while another thread works with it.
     fn work(&self) -> Option<Work<'_, O, L>> {
         let state = lock(&self.state).take()?;
         Some(Work { run: self, state: Some(state) })
     }
 
-    /// Completes and begins exchanges. `apart`: a kernel runs meanwhile, so copies and calls of MPI are made unlocked.
+    /// Finishes and starts exchanges. If `apart`, a kernel runs meanwhile, so copies and calls of MPI are made
+    /// unlocked.
     fn advance_state<H>(&self, host: &H, state: &mut State<O, L>, apart: bool) -> Result<bool, H::Error>
     where
         H: Host<Objects = O>,
@@ -243,7 +244,7 @@ impl<O: Objects, L: MessageLayer> Run<O, L> {
         Ok(moved)
     }
 
-    /// Begins a command. A push is complete at once, since its data is copied.
+    /// Starts a command. A push is complete immediately, since its data are copied.
     fn begin<H>(&self, host: &H, state: &mut State<O, L>, command: Command<O>, apart: bool) -> Result<(), H::Error>
     where
         H: Host<Objects = O>,
@@ -325,7 +326,7 @@ fn end<H: Host, L: MessageLayer>(
     Ok(())
 }
 
-/// Returns whether a command that is ready may begin without waiting.
+/// Returns whether a command whose dependencies are complete may start without waiting.
 fn can_begin<H: Host, L: MessageLayer>(
     host: &H,
     state: &State<H::Objects, L>,
@@ -338,7 +339,7 @@ fn can_begin<H: Host, L: MessageLayer>(
     }
 }
 
-/// Runs a function unlocked if that is `worth` it.
+/// Runs a function, which releases the host's lock if that is `worth` it.
 fn unlocked<H: Host, R: Send>(host: &H, worth: bool, act: impl FnOnce() -> R + Send) -> R {
     if worth { host.unlocked(act) } else { act() }
 }

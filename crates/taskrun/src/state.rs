@@ -1,4 +1,4 @@
-//! The commands of a rank, those under way, and the routes of their collectives.
+//! The commands of a rank, the exchanges under way, and the routes of collectives.
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -25,7 +25,7 @@ pub enum Act {
     Await {
         rows: Rows,
     },
-    /// A collective by a route, given by its index.
+    /// A collective, by the index of its route.
     Collective {
         route: usize,
     },
@@ -41,7 +41,7 @@ pub struct Command<O: Objects> {
     pub details: Option<O::Details>,
 }
 
-/// An exchange that was begun here, or by a plan of the host.
+/// An exchange that this crate executes, or a plan of the host.
 pub enum Pending<O: Objects, L: MessageLayer> {
     Here(Exchange<L>),
     Planned(O::Planned),
@@ -58,10 +58,11 @@ pub struct State<O: Objects, L: MessageLayer> {
     pub others: VecDeque<Command<O>>,
     pub under_way: Vec<UnderWay<O, L>>,
     pub departures: VecDeque<Departure<L>>,
-    /// The distinct collectives, and their routes.
+    /// The distinct collectives.
     pub operations: Vec<(Arc<Operation>, BufferId)>,
+    /// The route of each distinct collective.
     pub routes: Vec<Route>,
-    /// Arrays that are reserved for one exchange.
+    /// The arrays that are reserved for one exchange.
     pub taken: Vec<usize>,
     /// True if a kernel runs.
     pub running: bool,
@@ -89,7 +90,7 @@ impl<O: Objects> Command<O> {
         Ok(Self { number: command.id.0, task: command.task.0, array, on, until, act, details })
     }
 
-    /// Returns the bytes of its messages; 0 for a collective.
+    /// Returns the bytes of the command's messages; 0 for a collective.
     pub fn message_bytes(&self) -> usize {
         match &self.act {
             Act::Push { parts, .. } => parts.packed_bytes(),
@@ -109,7 +110,7 @@ impl<O: Objects, L: MessageLayer> State<O, L> {
         self.under_way.is_empty() && self.departures.is_empty()
     }
 
-    /// Returns the next kernel, if it may run.
+    /// Returns the next kernel if its dependencies are complete.
     pub fn take_kernel(&mut self) -> Option<Command<O>> {
         let next = self.kernels.front()?;
         if !self.is_ready(next) {
@@ -119,7 +120,7 @@ impl<O: Objects, L: MessageLayer> State<O, L> {
         self.kernels.pop_front()
     }
 
-    /// Returns whether no kernel runs before the exchange is over, and no other exchange of its array is under way.
+    /// Returns whether no kernel runs before the exchange is complete, and no other exchange of its array is under way.
     pub fn is_alone(&self, command: &Command<O>) -> bool {
         let next = self.kernels.front().is_some_and(|kernel| kernel.on.contains(&command.number));
         !self.running && next && self.under_way.iter().all(|other| other.command.array != command.array)

@@ -1,7 +1,7 @@
-//! One buffer in the memories of a process: the memories that hold the latest contents of each element.
+//! The memories of a process for one buffer: which of them have the latest contents of each element.
 //!
-//! Invariants: the regions of `arrivals` are disjoint, and the host holds the latest contents of each. Every element
-//! that the process has is in the region of at least one memory.
+//! Invariants: the regions of `arrivals` are disjoint, and the host has the latest contents of each. At least one
+//! memory has the latest contents of every element that the process has.
 
 use super::HOST;
 use crate::{
@@ -12,24 +12,24 @@ use crate::{
 
 #[derive(Clone, Debug)]
 pub struct Memories {
-    /// For each memory, the region of which it holds the latest contents.
+    /// For each memory, the region of its latest contents.
     pub latest: Vec<Region>,
-    /// The regions that single messages of other processes brought to the host, as far as the host's contents are still
-    /// the latest.
+    /// The regions that single messages of other processes brought to the host, without elements that were overwritten
+    /// since.
     arrivals: Vec<Region>,
 }
 
-/// The copies between memories that one call makes.
+/// The copies between memories for one call.
 #[derive(Default, Debug)]
 pub struct Brought {
     /// One message for each pair of memories, ascending.
     pub messages: Vec<Message>,
-    /// The number of copies if each arrival is copied on its own.
+    /// The number of copies if each arrival is copied separately.
     pub updates: u64,
 }
 
 impl Memories {
-    /// Creates memories of which only the host's holds `contents`.
+    /// Creates memories, of which only the host's has `contents`.
     pub fn new(devices: u32, contents: Region) -> Self {
         let mut latest = vec![Region::empty(); super::memories(devices) as usize];
         latest[HOST as usize] = contents;
@@ -63,7 +63,7 @@ impl Memories {
         brought
     }
 
-    /// Returns the number of arrivals that a region overlaps, plus one if part of the region is in no arrival.
+    /// Returns the number of arrivals that a region overlaps, plus one if a part of the region is in no arrival.
     fn apart(&self, region: &Region) -> u64 {
         let mut rest = region.clone();
         let mut count = 0;
@@ -79,7 +79,7 @@ impl Memories {
         count + u64::from(!rest.is_empty())
     }
 
-    /// Makes one memory the only one with the latest contents of a region.
+    /// Records that only one memory has the latest contents of a region.
     pub fn wrote(&mut self, memory: u32, region: &Region) {
         for (k, latest) in (0u32..).zip(&mut self.latest) {
             *latest = if k == memory { latest.union(region) } else { latest.minus(region) };
@@ -107,8 +107,8 @@ impl Memories {
         lacking.volume()
     }
 
-    /// Combines partial results of devices. Elements of one device stay on it. Elements of several devices are combined
-    /// on the host; they are returned, with the devices that hold partial results.
+    /// Combines partial results of devices. Elements to which one device contributes stay there. The host combines
+    /// those to which several contribute; they are returned, with these devices.
     pub fn reduced(&mut self, rows: &[(u32, Region)]) -> Vec<Cell> {
         // Disjoint regions, each with the devices that contribute to it.
         let mut pieces: Vec<(Region, Vec<u32>)> = Vec::new();

@@ -1,4 +1,4 @@
-//! The copies between the memories of a process that drives several devices.
+//! The copies between the memories of a process with several devices.
 //!
 //! A process of a program has a host memory and the memories of its devices. The rules that split a task's range among
 //! processes also split a process's part of it among its devices. Messages and collectives read and write the host
@@ -57,7 +57,7 @@ impl Moment {
 pub struct DeviceMoved {
     pub moment: Moment,
     pub moved: Moved,
-    /// The copies of one occurrence if the data of each message from another process is copied separately.
+    /// The number of copies of one occurrence if each received message is copied separately.
     pub updates: u64,
 }
 
@@ -76,11 +76,11 @@ impl Devices {
     /// The largest accepted number of devices.
     pub const MOST: u32 = 256;
 
-    /// Creates the memories of a process with `count` devices before the first command. Tasks in `on_host`, and fences
-    /// among them, access the host memory.
+    /// Creates the memories of a process with `count` devices before the first command. Tasks in `on_host`, which may
+    /// include fences, access the host memory.
     ///
     /// # Errors
-    /// The number of devices is out of range.
+    /// Returns an error if the number of devices is out of range.
     pub fn new(count: u32, on_host: BTreeSet<u32>) -> Result<Self, DiscoverError> {
         if count == 0 || count > Self::MOST {
             let most = Self::MOST;
@@ -96,7 +96,7 @@ impl Devices {
     /// Processes the next commands of the process.
     ///
     /// # Errors
-    /// Two devices would write the same element.
+    /// Returns an error if two devices would write the same element.
     pub fn follow(&mut self, engine: &Discovery, commands: &[Command]) -> Result<(), DiscoverError> {
         for about in engine.buffers().skip(self.buffers.len()) {
             let contents = if about.initialized { about.shape.into() } else { Region::empty() };

@@ -22,13 +22,13 @@ pub struct DeviceOperation {
     /// `copies`, `broadcast` or `reduce`.
     pub kind: &'static str,
     pub count: u64,
-    /// The bytes copied, once for each receiver.
+    /// The bytes copied, counted once for each receiver.
     pub bytes: u64,
-    /// The list of `[from, to, bytes]`; memory 0 is the host's. Empty for a broadcast.
+    /// The messages, each as `[from, to, bytes]`; memory 0 is the host's. Empty for a broadcast.
     pub messages: Vec<Vec<u64>>,
     /// The number of copies of one occurrence; a broadcast counts as one.
     pub copies: u64,
-    /// The number of copies of one occurrence if the data of each message from another process is copied separately.
+    /// The number of copies of one occurrence if each received message is copied separately.
     pub updates: u64,
 }
 
@@ -37,7 +37,7 @@ pub struct DeviceReport {
     pub count: u32,
     pub rank: u32,
     pub operations: Vec<DeviceOperation>,
-    /// Sums over all operations and occurrences.
+    /// The sums of all operations in all occurrences, from `copies` to `bytes`.
     pub copies: u64,
     pub updates: u64,
     pub broadcasts: u64,
@@ -80,10 +80,10 @@ impl Devices {
     }
 }
 
-/// Follows a program on the `rank`-th of `nodes` processes with `devices` devices each.
+/// Reports the copies of process `rank` of `nodes` processes, with `devices` devices each, in a program.
 ///
 /// # Errors
-/// A task that the discovery refuses, or whose devices would write the same element.
+/// Returns an error if the discovery refuses a task, or two devices would write the same element.
 pub fn device_report(
     list: &TaskList,
     nodes: u32,

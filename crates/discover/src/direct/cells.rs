@@ -1,8 +1,8 @@
-//! A reduction cut into cells: the points with the same givers and the same takers.
+//! The division of a reduction into cells: sets of points with the same givers and the same takers.
 //!
-//! One map holds for each point the regions that cover it, as a chain of numbers. Ranks with equal regions are handled
-//! together. So a reduction in which every rank contributes to every point costs one step, and a reduction among
-//! neighbors costs a few steps for each rank.
+//! One map stores for each point the regions that contain it, as a chain of numbers. Ranks with equal regions are
+//! handled together. So a reduction in which every rank contributes to every point takes one step, and a reduction
+//! among neighbors a few steps for each rank.
 
 use rustc_hash::FxHashMap;
 use unisono_base::narrow;
@@ -15,15 +15,15 @@ use crate::{
     space::{Box3, Region},
 };
 
-/// A region and the ranks that all give it or all take it.
+/// A region, and the ranks that all give it or all take it.
 struct Mark {
     gives: bool,
     region: Region,
     ranks: Vec<u32>,
 }
 
-/// Returns all cells. If `only` is set, returns the cells to which that rank contributes or which it takes, and the
-/// other ranks only as far as they exchange data with it.
+/// Returns all cells, or only those to which rank `only` contributes or which it takes; other ranks are then included
+/// only if they exchange data with `only`.
 pub fn of_reduction(operation: &Operation, sides: &Sides, only: Option<u32>) -> DirectExchange {
     let scope = only.map(|rank| operation.given(sides, rank).union(&operation.received(sides, rank)));
     let mut cells: Vec<(Region, Cell)> = Vec::new();

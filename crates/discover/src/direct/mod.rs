@@ -1,13 +1,12 @@
-//! Operations as messages between pairs of ranks, all sent concurrently: one list, which is priced, proved and
-//! executed.
+//! Operations as messages between pairs of ranks, all sent concurrently: one list that is priced, proved and executed.
 //!
-//! This is the communication of a read in which no collective was found, and of collectives that neither a plan nor a
-//! library serves. [`Direct`] holds only the lengths. A price, a proof and a digest depend on nothing else, so equal
-//! reads of a loop share them. [`DirectExchange`] adds the region of the buffer that each message or cell carries.
+//! This is the communication of a read without a collective, and of collectives that neither a plan nor a library
+//! executes. [`Direct`] contains only the lengths. A price, a proof and a digest depend on nothing else, so equal reads
+//! of a loop share them. [`DirectExchange`] adds the region of the buffer that each message or cell carries.
 //!
-//! **All ranks or one.** Every rank lists all messages of an exchange of at most [`MOST_MESSAGES`]. Of a larger
-//! exchange each rank lists only the messages that it sends or receives, so both ranks of a message list it. See
-//! [`schedule`] for the reason why a proof of such a part is enough.
+//! **All ranks or one.** Every rank lists all messages of an exchange with at most [`MOST_MESSAGES`]. In a larger
+//! exchange, each rank lists only the messages that it sends or receives, so both ranks of a message list it.
+//! [`schedule`] explains why a proof of this part is enough.
 
 mod cells;
 mod part;
@@ -37,7 +36,7 @@ pub struct Message {
     pub elements: u64,
 }
 
-/// Elements with the same contributors, and with the same receivers of their sums.
+/// A set of elements with the same contributors and the same receivers of their sums.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Cell {
     pub elements: u64,
@@ -48,7 +47,7 @@ pub struct Cell {
 /// The lengths of an exchange by messages.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Direct {
-    /// One message for each pair of ranks, ascending.
+    /// One message for each pair of ranks that communicate, ascending.
     Messages(Vec<Message>),
     /// A reduction. Each giver of a cell sends its partial result to each taker; all cells of a pair share one message.
     Cells(Vec<Cell>),
@@ -79,7 +78,7 @@ impl Direct {
         format!("messages-{digest:016x}")
     }
 
-    /// Returns the number of elements that each rank sends to each other one, ascending.
+    /// Returns the number of elements that each rank sends to each other rank, ascending.
     pub fn messages(&self) -> Vec<Message> {
         let cells = match self {
             Self::Messages(messages) => return messages.clone(),
@@ -110,7 +109,7 @@ pub struct DirectExchange {
     pub lengths: Direct,
     /// The region of each message, or of each cell.
     pub regions: Vec<Region>,
-    /// True if the messages of all ranks are listed, and not only those of one.
+    /// True if the messages of all ranks are listed, false if only those of one rank are.
     pub complete: bool,
 }
 
@@ -122,8 +121,7 @@ impl DirectExchange {
         Self { lengths, regions: rows.into_iter().map(|row| row.2).collect(), complete }
     }
 
-    /// Returns an operation's messages: all of them, or those of `rank` if the operation is too large to list as a
-    /// whole.
+    /// Returns an operation's messages: all of them, or those of `rank` if the whole is too large to list.
     pub fn of_operation(operation: &Operation, sides: &Sides, rank: Option<u32>) -> Self {
         let ranks = u64::from(operation.participants.len());
         let only = rank.filter(|_| ranks * ranks.saturating_sub(1) > MOST_MESSAGES);
@@ -141,7 +139,7 @@ impl DirectExchange {
         Self::of_rows(rows, only.is_none())
     }
 
-    /// Returns the messages of a read, in the same way as [`Self::of_operation`].
+    /// Returns the messages of a read, like [`Self::of_operation`].
     pub fn of_pushed(pushed: &Pushed, sides: &Sides, rank: Option<u32>) -> Self {
         let Pushed { reader, parts, readers, .. } = pushed;
         let only = rank.filter(|_| pairs(sides, readers, *reader, parts) > MOST_MESSAGES);

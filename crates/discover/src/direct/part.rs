@@ -1,8 +1,7 @@
-//! One rank's part of a proved exchange: its instructions, with regions of the buffer in place of slices of input and
-//! output.
+//! One rank's part of a proved exchange: its instructions, with regions of the buffer in place of slices.
 //!
-//! The rank executes this part and nothing else. Slices of the schedule and regions are matched piece by piece, and an
-//! instruction of another form is an error, so no instruction of the schedule is ignored.
+//! The rank executes exactly this part. Slices of the schedule and regions are matched piece by piece, and an
+//! instruction of an unexpected form is an error, so no instruction of the schedule is ignored.
 
 use rustc_hash::FxHashMap;
 use unisono_base::{InstrId, NodeId, narrow};
@@ -20,28 +19,27 @@ use crate::{
 /// One contribution to a part of the rank's output.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Piece {
-    /// The contributing rank; the rank's own contribution is in its input.
+    /// The contributing rank; the data of the rank itself are in its input.
     pub from: u32,
     pub boxes: Vec<Box3>,
-    /// The index of its first element in the message, or in the rank's own contribution.
+    /// The index of the first element in the message, or in the rank's own contribution.
     pub start: u64,
-    /// True if it is the first contribution to its boxes. The first is copied; later ones are combined with the result
-    /// so far.
+    /// True for the first contribution to its boxes, which is copied. Later ones are combined with the result so far.
     pub first: bool,
 }
 
-/// The boxes that a rank sends and receives, in the order of its schedule. The data of a row is stored box after box.
+/// The boxes that a rank sends and receives, in the order of its schedule. Each list's data are stored box after box.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct RankPart {
     pub sends: Vec<(u32, Vec<Box3>)>,
     pub receives: Vec<(u32, Vec<Box3>)>,
-    /// For a reduction: the contributions to the output, in the order in which they are combined.
+    /// For a reduction: the contributions to the output, in the order of their combination.
     pub pieces: Vec<Piece>,
     /// The boxes of the rank's own contribution.
     pub own: Vec<Box3>,
 }
 
-/// The pieces in a memory: first element, length, and number of the message or cell.
+/// The pieces in a memory: offset, length, and index of the message or cell.
 #[derive(Default)]
 struct Layout(Vec<(u32, u32, usize)>);
 
@@ -51,7 +49,7 @@ impl Layout {
         self.0.push((start, len, at));
     }
 
-    /// Returns the pieces that make up a slice, or none if the slice cuts a piece.
+    /// Returns the pieces that form a slice; `None` if the slice cuts a piece.
     fn pieces(&self, start: u32, len: u32) -> Option<impl Iterator<Item = usize> + Clone + '_> {
         let first = self.0.binary_search_by_key(&start, |row| row.0).ok()?;
         let end = u64::from(start) + u64::from(len);
@@ -88,7 +86,7 @@ pub(super) fn part(proven: &Proven, regions: &[Region], rank: u32) -> Result<Ran
     let boxes = |pieces: &[usize]| pieces.iter().flat_map(|&at| regions[at].boxes()).copied().collect::<Vec<_>>();
     let volume = |boxes: &[Box3]| boxes.iter().map(Box3::volume).sum::<u64>();
     let mut found = RankPart::default();
-    // For each source rank, the row of its data and the number of its elements so far.
+    // For each source rank, the index of its list, and the number of its elements so far.
     let mut taken: FxHashMap<u32, (usize, u64)> = FxHashMap::default();
     let combines = matches!(proven.lengths, Direct::Cells(_));
     for id in schedule.node_instrs(NodeId(rank)).map(InstrId::new) {
@@ -122,7 +120,7 @@ pub(super) fn part(proven: &Proven, regions: &[Region], rank: u32) -> Result<Ran
                 let into = slice(&outputs, start)?;
                 let from = match source {
                     Operand::Stream(stream) => schedule.stream(stream).source.0,
-                    // A rank's own contribution has the same place in input and output.
+                    // A rank's own contribution has equal offsets in input and output.
                     Operand::In(input) if slice(&inputs, input)? == into => rank,
                     _ => return Err(odd()),
                 };

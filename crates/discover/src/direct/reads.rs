@@ -1,4 +1,4 @@
-//! The reads of a program whose messages were proved.
+//! The reads of a program whose messages have been proved.
 
 use std::sync::Arc;
 
@@ -13,28 +13,28 @@ use crate::{
     space::{Box3, Region},
 };
 
-/// The most reads that are kept. If there are more, all are forgotten.
+/// The most reads that are stored. Beyond that, all are dropped.
 const MOST_KEPT: usize = 1 << 16;
 
-/// The name of a schedule, and the plan whose messages it has.
+/// The name of a schedule, if it has one, and the plan with its messages.
 type Named = (Option<Arc<str>>, Arc<ReadPlan>);
 
-/// The proofs of a program's messages, each made once.
+/// The proofs of a program's messages, each computed once.
 #[derive(Default)]
 pub struct ProvedReads {
     pub proofs: Proofs,
-    /// The name of the schedule of a read, by address of its plan and bytes of an element. The plan is kept, so its
-    /// address stays in use.
+    /// The name of the schedule of a read, by address of its plan and bytes of an element. The plan is stored, so that
+    /// its address is not reused.
     known: FxHashMap<(usize, u64), Named>,
 }
 
 impl ProvedReads {
-    /// Returns the name of the schedule of a read's messages, which is proved on first use; None if it has only one
-    /// rank's messages. The sends and receipts of the discovery's rank are compared with its part of that schedule, so
-    /// its commands are that part.
+    /// Returns the name of the schedule of a read's messages, which is proved on first use; `None` if only one rank's
+    /// messages are listed. The messages of the discovery's rank are compared with its part of that schedule, so its
+    /// commands execute that part.
     ///
     /// # Errors
-    /// The proof fails, or the commands are another part.
+    /// Returns an error if the proof fails, or the commands differ from the part.
     pub fn name(
         &mut self,
         discovery: &Discovery,

@@ -1,14 +1,14 @@
 //! The schedule of an exchange by messages, its required contents, and its proof.
 //!
-//! A rank sends its messages in ascending order of their receivers, and waits for nothing. The receiver has one lane
-//! for each message, so each is received as soon as it arrives. Partial results are combined by one lane, in the order
-//! of ranks. The input of a rank holds its messages one after the other or, for a reduction, all cells at the same
-//! offsets on every rank. Its output holds the received data in the same order.
+//! A rank sends its messages in ascending order of their receivers, without waiting. The receiver has one lane for each
+//! message, so each is received as soon as it arrives. One lane combines partial results, in the order of ranks. The
+//! input of a rank contains its messages one after the other or, for a reduction, all cells, at the same offsets on
+//! every rank. Its output contains the received data in the same order.
 //!
-//! **Why the proof of one rank's part is enough.** A schedule made of the messages that one rank sends and receives has
-//! all instructions that this rank has in the schedule of all messages, in the same order, and the other end of each of
-//! its messages. No send waits, and a receive waits only for its own message. So the whole is free of deadlock if each
-//! part is, and an output depends only on messages to its rank, which are all in that rank's part.
+//! **Why the proof of one rank's part is enough.** A schedule of the messages that one rank sends and receives has all
+//! instructions of this rank in the schedule of all messages, in the same order, and the other end of each of its
+//! messages. No send waits, and a receive waits only for its own message. So the whole is free of deadlock if each part
+//! is, and an output depends only on messages to its rank, which are all in that rank's part.
 
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ pub fn whole_elements(element_bytes: u64, count: u64) -> (Dtype, u64) {
 #[derive(Clone, Debug)]
 pub struct DirectSchedule {
     pub schedule: Schedule,
-    /// The expected contents of each rank's output, in ascending order of places.
+    /// The expected contents of each rank's output, in ascending order of offsets.
     pub expected: Vec<Vec<Expected>>,
 }
 
@@ -47,7 +47,7 @@ impl DirectSchedule {
     /// Partial results are combined in the order of ranks, so any associative operator is accepted.
     ///
     /// # Errors
-    /// A rank gives or gets 2^32 elements or more, or the tables are full.
+    /// Returns an error if a rank sends or receives 2^32 elements or more, or if the tables are full.
     pub fn new(lengths: &Direct, ranks: u32, element_bytes: u64) -> Result<Self, DiscoverError> {
         let units = |elements| whole_elements(element_bytes, elements).1;
         let longest = match lengths {
@@ -87,7 +87,7 @@ impl Making {
         let ranks = self.expected.len();
         builder.reserve(2 * messages.len(), messages.len());
         let (mut given, mut got) = (vec![0_u32; ranks], vec![0_u32; ranks]);
-        // Lane 0 of a rank holds its sends, if it has any.
+        // Lane 0 of a rank contains its sends, if it has any.
         let mut lanes = vec![0; ranks];
         messages.iter().for_each(|m| lanes[m.from as usize] = 1);
         for m in messages.iter().filter(|m| m.elements > 0) {
@@ -125,7 +125,7 @@ impl Making {
             let stream = builder.stream(from, &[to]);
             streams.insert((from, to), stream);
             sends[from.index()] = true;
-            // Adjacent cells are one span.
+            // Adjacent cells form one span.
             let mut spans: Vec<Span> = Vec::new();
             for &(.., at) in row {
                 match spans.last_mut() {
@@ -159,7 +159,7 @@ impl Making {
         let mut begun = vec![None; cells.len()];
         for (from, to, at) in rows {
             let (node, out) = (NodeId(to), &self.expected[to as usize]);
-            // Outputs hold the cells in the order of inputs.
+            // Outputs contain the cells in the order of inputs.
             let place = out.partition_point(|expected| expected.input_start < inputs[at]);
             let out = Operand::Out(out[place].span.start);
             let own = Operand::In(inputs[at]);
@@ -184,14 +184,14 @@ fn too_large(why: &str) -> DiscoverError {
     DiscoverError::Messages(format!("the messages of an exchange are no schedule: {why}"))
 }
 
-/// A proved schedule, with the lengths from which it was made. Only [`Proofs`] creates one.
+/// A proved schedule, and the lengths that determine it. Only [`Proofs`] creates one.
 pub struct Proven {
     pub(super) schedule: Schedule,
     pub(super) lengths: Direct,
     pub(super) element_bytes: u64,
 }
 
-/// The proved exchanges of a program, each distinct one once.
+/// The proofs of the distinct exchanges of a program.
 #[derive(Default)]
 pub struct Proofs {
     known: FxHashMap<(Direct, u64), Arc<Proven>>,
@@ -199,13 +199,13 @@ pub struct Proofs {
 }
 
 impl Proofs {
-    /// The largest total of instructions kept. Above it, all schedules are forgotten and proved again on demand.
+    /// The largest total of stored instructions. Beyond it, all schedules are dropped and proved again on demand.
     const MOST_KEPT: usize = 1 << 20;
 
     /// Proves an exchange among `ranks` ranks and returns the part of `rank`: its sends, receives and combinations.
     ///
     /// # Errors
-    /// The proof fails, or the exchange is too large for a schedule.
+    /// Returns an error if the proof fails, or the exchange is too large for a schedule.
     pub fn part(
         &mut self,
         exchange: &DirectExchange,

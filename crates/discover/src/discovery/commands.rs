@@ -1,4 +1,4 @@
-//! The output of discovery: forwards for all ranks, commands for one.
+//! The output of discovery: forwards for all ranks, and the commands of one rank.
 
 use std::sync::Arc;
 
@@ -11,27 +11,27 @@ use crate::{
     space::{Box3, Region},
 };
 
-/// A forward task: data that one task wrote, on its way to a task that reads it.
+/// A forward task: it passes data from the task that wrote them to a task that reads them.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Forward {
     pub after: TaskId,
     pub before: TaskId,
     pub buffer: BufferId,
     pub region: Arc<Region>,
-    /// None if the forward does not materialise: messages between pairs of ranks follow, or nothing.
+    /// The collective that implements the forward; `None` for messages between pairs of ranks, or no communication.
     pub pattern: Option<Pattern>,
-    /// The operation that serves the forward; forwards of one operation have one number.
+    /// The number of the forward's operation, which several forwards may share.
     pub group: Option<u32>,
 }
 
 #[derive(Clone, PartialEq, Debug)]
 pub enum Action {
     /// One message to one rank. Messages between two ranks are sent in the order of their commands. `read` is the index
-    /// of the plan of the read in `take_reads`, also in `AwaitPush`.
+    /// of the read's plan in the result of `take_reads`, here and in `AwaitPush`.
     Push { buffer: BufferId, to: u32, region: Arc<Region>, read: u32 },
-    /// The messages of one read, by source.
+    /// The expected messages of one read, by source.
     AwaitPush { buffer: BufferId, from: Arc<[(u32, Arc<Region>)]>, read: u32 },
-    /// A collective. Every rank issues groups in ascending order.
+    /// A collective. Every rank issues collectives in ascending order of `group`.
     Collective { buffer: BufferId, group: u32, operation: Arc<Operation>, given: Arc<Region>, received: Arc<Region> },
     /// The task's kernel on this rank's part of its range.
     Execute { chunk: Box3 },

@@ -1,4 +1,4 @@
-//! The state of buffers: their contents, the ranks that hold them, and the tasks that will read them.
+//! The state of buffers: their contents, the ranks with copies, and the tasks that will read them.
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -27,7 +27,7 @@ pub(super) struct Content {
     pub(super) forwarded: bool,
     pub(super) task: u32,
     pub(super) role: u32,
-    /// A row of [`HolderLists`].
+    /// The index of the contents' sides in [`HolderLists`].
     pub(super) holders: u32,
     pub(super) promised: Option<(SideId, Pattern, u32)>,
 }
@@ -41,12 +41,12 @@ impl Content {
 pub(super) struct BufferState {
     pub(super) about: Buffer,
     pub(super) content: RegionMap<Content>,
-    /// Points that a submitted task has written, or that are initialized.
+    /// The points that a submitted task has written, or that are initialized.
     pub(super) defined: Region,
     pub(super) hazards: Hazards,
-    /// Accesses of tasks in the look-ahead window.
+    /// The accesses of tasks in the look-ahead window.
     pub(super) pending: VecDeque<Pending>,
-    /// Its submission number in the hash chain.
+    /// The number of the buffer's declaration in the hash chain.
     pub(super) submission: u64,
 }
 

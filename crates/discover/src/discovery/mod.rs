@@ -1,20 +1,19 @@
 //! Discovery of the exchanges of a program, as its tasks are submitted.
 //!
 //! Every rank submits the same buffers and tasks, and each computes the same forwards and operations in the same order,
-//! without a message. For its own rank it also computes the commands: pushes, awaited pushes, its part in collectives,
-//! and kernels.
+//! without communication. For its own rank it also computes the commands: pushes, awaited pushes, its part in
+//! collectives, and kernels.
 //!
 //! **Why the rate does not fall with the number of ranks.** The decision about a read depends on the role of the reader
-//! and on the pieces that it reads: their places, writers' roles, and the ranks that hold copies. Task numbers matter
-//! only by their order. So a plan is stored under a key of exactly these facts, and a loop has few distinct keys. A new
-//! key costs arithmetic on sides; single ranks are visited only when each has a different result, such as a message of
-//! its own.
+//! and on the pieces that it reads: their regions, writers' roles, and the ranks with copies. Task numbers matter only
+//! by their order. So a plan is stored under a key of exactly these facts, and a loop has few distinct keys. A new key
+//! costs arithmetic on `Side`s; single ranks are visited only if each has a different result, such as its own message.
 //!
-//! **Order.** Tasks are handled in the order of submission, buffers and producers by id. Nothing iterates over a hash
-//! map.
+//! **Order.** Tasks are handled in the order of submission, buffers and producers by id. No result depends on the order
+//! of a hash map.
 //!
-//! **Look-ahead.** Under the full rules the last few tasks wait in a window, so that a read can find later readers of
-//! the same contents. `flush` settles the waiting tasks; all ranks must call it at the same place.
+//! **Look-ahead.** With the full rules the latest few tasks wait in a window, so that a read can find later readers of
+//! the same contents. `flush` settles the waiting tasks; all ranks must call it after the same submissions.
 
 mod commands;
 mod contents;
@@ -63,14 +62,14 @@ pub struct Discovery {
     tasks: Vec<(u32, u32)>,
     names: Vec<String>,
     name_ids: FxHashMap<String, u32>,
-    /// Tasks before this index have their commands.
+    /// The number of settled tasks, whose commands are computed.
     settled: usize,
     forwards: Vec<Forward>,
-    /// The reads that move data, if a report is wanted. Tasks of one name with one plan share a row.
+    /// The reads that move data, if a report is requested. Tasks of one name with one plan share a row.
     moving: Vec<Moving>,
     moving_ids: FxHashMap<(u32, BufferId, usize), usize>,
     commands: Vec<Command>,
-    /// The plans of the reads whose messages are among the commands.
+    /// The plans of the reads whose messages are in `commands`.
     reads: Vec<Arc<ReadPlan>>,
     next_command: u32,
     next_group: u32,
@@ -150,7 +149,7 @@ impl Discovery {
         &self.names[self.tasks[task.index()].1 as usize]
     }
 
-    /// Returns the name of a task, if there is such a task.
+    /// Returns the name of a task, or `None` if there is no such task.
     pub fn find_task(&self, task: TaskId) -> Option<&str> {
         self.tasks.get(task.index()).map(|row| self.names[row.1 as usize].as_str())
     }
@@ -164,7 +163,7 @@ impl Discovery {
         self.tasks[task.index()].0
     }
 
-    /// Returns the region of each access in this rank's part of the range; empty if the rank has no part.
+    /// Returns the region that each access touches in this rank's part of the range; empty if the rank has no part.
     pub fn views(&self, task: TaskId) -> Vec<Region> {
         self.shapes.get(self.tasks[task.index()].0).views.clone()
     }
@@ -173,7 +172,7 @@ impl Discovery {
         self.shapes.get(self.tasks[task.index()].0).buffers().collect()
     }
 
-    /// Returns a name for link `number` of the chain, such as `task 'step'` or `buffer 'A'`.
+    /// Returns a description of submission `number` in the hash chain, such as `task 'step'` or `buffer 'A'`.
     pub fn submission(&self, number: u64) -> String {
         let before = self.buffers.partition_point(|state| state.submission < number);
         if let Some(state) = self.buffers.get(before).filter(|state| state.submission == number) {
@@ -187,7 +186,7 @@ impl Discovery {
         &self.sides
     }
 
-    /// Returns the hash chain over all submissions, buffers and tasks alike.
+    /// Returns the hash chain of all submissions of buffers and tasks.
     pub fn chain(&self) -> &Chain {
         &self.chain
     }
@@ -233,7 +232,7 @@ impl Discovery {
         Ok(self.take_in(number, name, &shape, digest_of(task.name)))
     }
 
-    /// Submits a task again. Its reads remain defined.
+    /// Submits a task again. Its reads need no check, because defined points remain defined.
     pub fn again(&mut self, task: TaskId) -> Result<TaskId, DiscoverError> {
         let Some(&(number, name)) = self.tasks.get(task.index()) else {
             return Err(DiscoverError::Input(format!("there is no task {}", task.0)));
@@ -274,7 +273,7 @@ impl Discovery {
         Ok(id)
     }
 
-    /// Settles all submitted tasks. All ranks must call it at the same places.
+    /// Settles all submitted tasks. All ranks must call it after the same submissions.
     pub fn flush(&mut self) {
         while self.settled < self.tasks.len() {
             let shape = self.shapes.get(self.tasks[self.settled].0);
@@ -282,39 +281,39 @@ impl Discovery {
         }
     }
 
-    /// Takes the forwards since the last call.
+    /// Returns the forwards since the previous call, and removes them.
     pub fn take_forwards(&mut self) -> Vec<Forward> {
         std::mem::take(&mut self.forwards)
     }
 
-    /// Takes the plans of the reads whose messages are among the commands since the last call.
+    /// Returns and removes the plans of the reads whose messages are among the commands since the previous call.
     pub fn take_reads(&mut self) -> Vec<Arc<ReadPlan>> {
         std::mem::take(&mut self.reads)
     }
 
-    /// Takes this rank's commands since the last call. Call it as often as `take_reads`.
+    /// Returns and removes this rank's commands since the previous call. Callers must call `take_reads` equally often.
     pub fn take_commands(&mut self) -> Vec<Command> {
         std::mem::take(&mut self.commands)
     }
 
-    /// Returns the commands that were not taken yet.
+    /// Returns the commands that were not yet taken.
     pub fn commands(&self) -> &[Command] {
         &self.commands
     }
 
-    /// Discards commands and forwards, and keeps their memory for the next ones.
+    /// Discards commands and forwards, but not their allocations.
     pub fn drop_output(&mut self) {
         self.forwards.clear();
         self.commands.clear();
         self.reads.clear();
     }
 
-    /// Returns the messages and elements of all ranks so far, and the bytes moved by pushes and by collectives.
+    /// Returns the messages and elements of all ranks so far, and the bytes of pushes and of collectives.
     pub fn traffic(&self) -> (Traffic, (u64, u64)) {
         (self.traffic, self.bytes)
     }
 
-    /// Returns the moved data so far, in the order of its first occurrence.
+    /// Returns the data moved so far, in the order of first occurrence.
     pub fn moved(&self) -> Vec<Moved> {
         let mut rows: Vec<Moved> = Vec::new();
         for moving in &self.moving {
@@ -380,7 +379,7 @@ impl Discovery {
             shape.writes.iter().map(|w| (w, false)).chain(shape.reductions.iter().map(|r| (r, true)))
         {
             let role = &self.roles[write.role];
-            // With one chunk, its partial result is the result.
+            // With a single chunk, its partial result is the result.
             let state = if reduces && role.chunks > 1 { State::Partial } else { State::Written };
             let content = Content { task, role: write.role.0, ..Content::bare(state) };
             let map = &mut self.buffers[write.buffer.index()].content;

@@ -6,14 +6,14 @@ use crate::rules::Rules;
 pub struct Options {
     /// The number of ranks.
     pub nodes: u32,
-    /// The rank whose commands are computed, if any.
+    /// The rank whose commands are computed; `None` for no commands.
     pub rank: Option<u32>,
     pub rules: Rules,
     /// The number of tasks in the look-ahead window, which only the full rules use.
     pub window: usize,
-    /// True if a range may have fewer dimensions than a buffer. A chunk then covers the other dimensions entirely.
+    /// True if a range may have fewer dimensions than a buffer. A chunk then covers the remaining dimensions entirely.
     pub rows: bool,
-    /// True to keep forwards and count the traffic of all ranks, which visits each rank once for each new plan.
+    /// True to record forwards and count the traffic of all ranks, which visits each rank once for each new plan.
     pub report: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The accesses of a task by this rank, and by each device if several devices share the rank's part of the range.
+//! The accesses of a task by this rank, and by each of several devices that share the rank's part of the range.
 
 use unisono_base::{BufferId, TaskId};
 
@@ -23,7 +23,7 @@ impl Discovery {
     /// ranks, and returns the accesses of each part.
     ///
     /// # Errors
-    /// Two parts write the same element, or a mapper fails.
+    /// Returns an error if two parts write the same element, or a mapper fails.
     pub fn parts(&self, task: TaskId, count: u32) -> Result<Vec<Vec<PartAccess>>, DiscoverError> {
         let shape = self.shapes.get(self.shape_number(task));
         let Some(layout) = shape.layout_of_chunk(count) else { return Ok(Vec::new()) };

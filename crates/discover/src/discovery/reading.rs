@@ -1,8 +1,8 @@
-//! The exchange before one read. Each distinct kind is planned once, and the plan is reused.
+//! The exchange before one read. Each distinct exchange is planned once, and the plan is reused.
 //!
-//! A read is decided from the state of each point: its writer's role and the sides that hold copies. So a forward that
-//! does not materialise hides nothing, and no rank receives an element that it already holds. A plan's key names
-//! writers by their order and not by their numbers, so the rate of a loop does not depend on the number of ranks.
+//! A read is decided from the state of each point: its writer's role and the sides with copies. So a forward without
+//! communication hides nothing, and no rank receives an element that it already has. A plan's key identifies writers by
+//! their order and not by their numbers, so the rate of a loop does not depend on the number of ranks.
 
 use std::sync::Arc;
 
@@ -23,10 +23,10 @@ use crate::{
     space::Box3,
 };
 
-/// The most plans that are stored. Beyond it all are forgotten and made again on demand, which changes no result.
+/// The most stored plans. Beyond that, all are dropped and computed again on demand, with the same results.
 const MOST_PLANS: usize = 1 << 16;
 
-/// Buffers that are reused for every read, to save allocations.
+/// Allocations that are reused for every read.
 #[derive(Default)]
 pub(super) struct Scratch {
     met: Vec<(Box3, Content)>,
@@ -70,7 +70,7 @@ impl Discovery {
                 });
             }
             if !plan.operations.is_empty() || !plan.pushed.parts.is_empty() {
-                // The row keeps the plan alive, so its address stays unique.
+                // The row stores the plan, so its address is not reused.
                 let key = (self.tasks[task as usize].1, read.buffer, Arc::as_ptr(&plan).addr());
                 let next = self.moving.len();
                 match *self.moving_ids.entry(key).or_insert(next) {
@@ -133,8 +133,8 @@ impl Discovery {
         (self.scratch.producers, self.scratch.promised) = (producers, earlier);
     }
 
-    /// Returns the plan of a read, with the tasks and the groups that its numbers refer to; none if there is nothing to
-    /// exchange.
+    /// Returns the plan of a read, with the tasks and the groups that its numbers refer to; `None` if there is nothing
+    /// to exchange.
     fn plan_of(&mut self, read: &Played, later: Option<RoleId>) -> Option<(Arc<ReadPlan>, Vec<u32>, Vec<u32>)> {
         let scratch = &mut self.scratch;
         let held = &self.buffers[read.buffer.index()];
@@ -146,7 +146,7 @@ impl Discovery {
             held.content.query(window, |b, content| scratch.met.push((b, content)));
         }
         if wide.is_some() && scratch.met.iter().any(|(_, c)| c.state == State::Absent) {
-            // Contents that are not written yet will be a piece of their own, so the look-ahead ends.
+            // Contents that are not yet written will become a separate piece, so the look-ahead ends.
             later = None;
             scratch.met.clear();
             for window in image.boxes() {

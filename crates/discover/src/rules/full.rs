@@ -1,12 +1,12 @@
-//! Rules beyond the paper: decisions depend on the ranks that hold data, not on a chain of forward tasks.
+//! Rules beyond the paper: decisions depend on the ranks that have data, not on a chain of forward tasks.
 //!
 //! * The points that every rank must receive are known: those that it reads, without those that it wrote or received
-//!   before. An operation delivers exactly these, among the ranks that hold or read them. So it never moves more than
-//!   point-to-point messages would, and a forward that does not materialise hides nothing from later readers.
-//! * All producers of one read are considered together: if they make one pattern they share one operation.
-//! * The part that all readers have in common is decided separately from the rest.
+//!   before. An operation delivers exactly these, among the ranks that have or read them. So it never moves more than
+//!   point-to-point messages would, and a forward without communication hides nothing from later readers.
+//! * All producers of one read are considered together: if their data form one pattern, they share one operation.
+//! * The region that all readers have in common is decided separately from the rest.
 //! * If a later task within the window will have all ranks read the same contents, its operation is issued for the
-//!   first reader that needs any of it (the look-ahead that section 5.1 of the paper proposes).
+//!   first reader that needs any of them (the look-ahead that section 5.1 of the paper proposes).
 //! * If copies make the needs uneven, an all-gather becomes an all-to-all and a broadcast a scatter of exactly the
 //!   missing data.
 
@@ -26,7 +26,7 @@ struct Wanted {
     part: OwnedRegion,
 }
 
-/// A part of a piece, and the group that serves it.
+/// A part of a piece, and the group of the operation that delivers it.
 struct Cell {
     producer: usize,
     part: OwnedRegion,
@@ -61,7 +61,7 @@ pub fn decide(tables: &mut Tables<'_>, read: &Read, pieces: &mut Vec<Piece>) -> 
     decision
 }
 
-/// Returns the forwards of this read that an earlier operation has served already.
+/// Returns the forwards of this read that an earlier operation has already implemented.
 fn promises(tables: &Tables<'_>, read: &Read, pieces: &mut [Piece]) -> Vec<Listing> {
     let reader = tables.side(read.reader);
     let mut kept: Vec<Listing> = Vec::new();
@@ -80,7 +80,7 @@ fn promises(tables: &Tables<'_>, read: &Read, pieces: &mut [Piece]) -> Vec<Listi
     kept
 }
 
-/// Returns the pieces of which a reader may lack something, clipped to the region that it reads.
+/// Returns the pieces that a reader may lack in part, clipped to the region that it reads.
 fn open(tables: &Tables<'_>, reader: RoleId, pieces: &[Piece]) -> Vec<Wanted> {
     let role = &tables.roles[reader];
     let mut out: Vec<Wanted> = Vec::new();
@@ -114,8 +114,8 @@ fn needs_anything(tables: &Tables<'_>, read: &Read, pieces: &[Piece]) -> bool {
     }
 }
 
-/// Serves a later reader now, if this takes only all-gathers, broadcasts and allreduces, and these also serve the
-/// present reader.
+/// Delivers the data of a later reader now, if that takes only all-gathers, broadcasts and allreduces, and these also
+/// deliver all data of the present reader.
 fn ahead(tables: &mut Tables<'_>, read: &Read, later: RoleId, pieces: &mut Vec<Piece>) -> Option<Decision> {
     let reader = tables.side(later);
     if !tables.roles[later].image.contains(&read.wanted) {
@@ -173,7 +173,7 @@ fn join(listed: &mut Vec<Listing>, new: Listing) {
 }
 
 /// Lists one forward for each producer and group. A cell without an operation is omitted if no rank needs it and either
-/// its producer has an operation or its holders' copies are the reason.
+/// its producer has an operation or existing copies are the reason.
 fn list(sides: &Sides, reader: SideId, cells: Vec<Cell>, before: usize, decision: &mut Decision) {
     let served: Vec<usize> = cells.iter().filter(|c| c.group.is_some()).map(|c| c.producer).collect();
     for cell in cells {
@@ -193,8 +193,8 @@ fn list(sides: &Sides, reader: SideId, cells: Vec<Cell>, before: usize, decision
     }
 }
 
-/// Returns whether any rank lacks a point of a part. If both sides have one term over the same axes, their rules are
-/// compared and not the ranks.
+/// Returns whether any rank lacks a point of a part. If both sides have one term with the same axes, their rules are
+/// compared instead of the ranks.
 pub fn someone_needs(sides: &Sides, reader: SideId, part: &OwnedRegion) -> bool {
     if reader == part.owner || part.holders.contains(&reader) {
         return false;
@@ -202,7 +202,7 @@ pub fn someone_needs(sides: &Sides, reader: SideId, part: &OwnedRegion) -> bool 
     if let Some((owner, to)) = alike(sides, part.owner, reader, &part.region)
         && part.holders.is_empty()
     {
-        // Same ranks, same axes: no rank needs anything if the reader's intervals are within the owner's.
+        // With the same ranks and axes, no rank needs anything if the reader's intervals are within the owner's.
         let covered = (0..3).all(|d| match (owner.rules[d], to.rules[d]) {
             (Rule::Const { low, high }, Rule::Const { low: l, high: h }) => {
                 let (from, until) = extent(&part.region, d);
@@ -224,10 +224,10 @@ pub fn someone_needs(sides: &Sides, reader: SideId, part: &OwnedRegion) -> bool 
     probes(sides, reader, part).into_iter().any(|rank| !need(sides, rank, reader, part).is_empty())
 }
 
-/// The number of readers above which a few representatives are tested instead of each reader.
+/// The number of readers above which only representatives are tested.
 const ASKED: u32 = 32;
 
-/// Returns the readers of a part, or representatives that are enough to compare needs.
+/// Returns the readers of a part, or representatives that suffice to compare needs.
 pub fn probes(sides: &Sides, reader: SideId, part: &OwnedRegion) -> Vec<u32> {
     let readers = sides[reader].touching(&part.region);
     if readers.len() > ASKED
@@ -269,7 +269,7 @@ fn classify(sides: &Sides, read: &Read, reader: SideId, wanted: Vec<Wanted>) -> 
         Wanted { producer: w.producer, part: OwnedRegion { region, ..w.part.clone() } }
     };
     let alike = wanted.iter().map(|w| clipped(w, true)).filter(|w| !w.part.region.is_empty());
-    // Parts of which all readers have copies do not make the needs uneven.
+    // Parts that all readers already have do not make the needs uneven.
     let is_open = |w: &Wanted| w.part.holders.is_empty() || someone_needs(sides, reader, &w.part);
     let (alike, settled): (Vec<Wanted>, Vec<Wanted>) = alike.partition(is_open);
     let rest: Vec<Wanted> = wanted.iter().map(|w| clipped(w, false)).filter(|w| !w.part.region.is_empty()).collect();
@@ -285,7 +285,7 @@ fn classify(sides: &Sides, read: &Read, reader: SideId, wanted: Vec<Wanted>) -> 
     (cells, groups)
 }
 
-/// Makes a gather: one rank reads parts of several owners.
+/// Returns a gather: one rank reads parts of several owners.
 fn gather(sides: &Sides, reader: SideId, root: u32, parts: Vec<OwnedRegion>) -> Option<Operation> {
     let mut from = Ranks::default();
     let mut missing = false;
@@ -303,7 +303,7 @@ fn gather(sides: &Sides, reader: SideId, root: u32, parts: Vec<OwnedRegion>) -> 
     gathers.then_some(Operation { pattern: Pattern::Gather, reader, parts, participants, root: Some(root) })
 }
 
-/// Makes an operation for several ranks that read the same points.
+/// Returns an operation for several ranks that read the same points.
 fn to_all(sides: &Sides, reader: SideId, readers: Ranks, parts: Vec<OwnedRegion>) -> Option<Operation> {
     let from = owners(sides, &parts);
     let participants = from.union(&readers);
@@ -329,7 +329,7 @@ fn to_all(sides: &Sides, reader: SideId, readers: Ranks, parts: Vec<OwnedRegion>
     }
 }
 
-/// Makes operations for ranks that read different parts.
+/// Adds operations for ranks that read different parts.
 fn each_its_own(
     sides: &Sides,
     reader: SideId,
@@ -371,7 +371,7 @@ fn each_its_own(
     }
 }
 
-/// Returns the single term of a side that touches a region and differs between ranks.
+/// Returns the only term of a side that touches a region; `None` if there are several.
 fn single<'a>(side: &'a Side, region: &Region) -> Option<(&'a Affine, &'a Term)> {
     let Form::Affine(affine) = &side.form else { return None };
     let touches = |term: &&Term| {
@@ -383,14 +383,14 @@ fn single<'a>(side: &'a Side, region: &Region) -> Option<(&'a Affine, &'a Term)>
     terms.next().is_none().then_some((affine, first))
 }
 
-/// Returns the single terms of owner and reader, if both have the same axes.
+/// Returns the only terms of owner and reader, if both sides have the same axes.
 fn alike<'a>(sides: &'a Sides, owner: SideId, reader: SideId, region: &Region) -> Option<(&'a Term, &'a Term)> {
     let (from, owner) = single(&sides[owner], region)?;
     let (to, reader) = single(&sides[reader], region)?;
     (from.axes == to.axes).then_some((owner, reader))
 }
 
-/// Returns whether each owner has data for each reader: no dimension is cut for both.
+/// Returns whether each owner has data for each reader: no dimension follows an axis in both.
 fn is_dense(sides: &Sides, owner: SideId, reader: SideId, region: &Region) -> bool {
     let (Some((_, owner)), Some((_, reader))) = (single(&sides[owner], region), single(&sides[reader], region)) else {
         return false;
@@ -408,7 +408,7 @@ pub fn is_halo(sides: &Sides, reader: SideId, part: &OwnedRegion) -> bool {
     {
         let near = to.follows().all(|(d, axis, low, high)| {
             owner.follows().any(|(e, by, from, until)| {
-                // A neighbor's part is at least the shortest part; reaching further would include the part behind it.
+                // A neighbor's part has at least the shortest length; a longer reach would include the part behind it.
                 let shortest = affine.axes[axis].shortest();
                 e == d && by == axis && until - low <= shortest && high - from <= shortest
             })
@@ -431,7 +431,7 @@ pub fn is_halo(sides: &Sides, reader: SideId, part: &OwnedRegion) -> bool {
     for rank in probes(sides, reader, part) {
         let need = need(sides, rank, reader, part);
         let from = sides[part.owner].touching(&need);
-        // At most eight neighbors and the rank itself.
+        // At most eight neighbors and the rank itself are sources.
         if from.len() > 9 || !from.iter().all(|k| next(rank, k)) {
             return false;
         }

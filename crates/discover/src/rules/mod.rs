@@ -1,4 +1,4 @@
-//! The rules that choose the forward tasks of a read, and those that become collectives.
+//! The rules that choose the forward tasks of a read, and decide which of them become collectives.
 
 pub(crate) mod full;
 mod paper;
@@ -15,9 +15,9 @@ use crate::{
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Rules {
-    /// Algorithm 1 and Table 2 of the paper, as `papers/discovery/errata.md` settles them.
+    /// Algorithm 1 and Table 2 of the paper, as `papers/discovery/errata.md` defines them.
     Paper,
-    /// The rules beyond the paper; never more bytes than point-to-point.
+    /// Rules beyond the paper, which never move more bytes than point-to-point messages.
     #[default]
     Full,
     /// Collectives only for partial results; everything else is point-to-point.
@@ -49,7 +49,7 @@ pub struct Listing {
 #[derive(Clone, Default, Debug)]
 pub struct Decision {
     pub listed: Vec<Listing>,
-    /// Operations in the order of issue; none for a halo, whose messages are pushes.
+    /// The operations in the order of issue; `None` for a halo, whose messages are pushes.
     pub groups: Vec<Option<Operation>>,
 }
 
@@ -75,7 +75,7 @@ impl Tables<'_> {
     }
 }
 
-/// Decides about a read, and changes `pieces` to the contents after the operations.
+/// Decides the exchange of a read, and changes `pieces` to the contents after it.
 pub fn decide(rules: Rules, tables: &mut Tables<'_>, read: &Read, pieces: &mut Vec<Piece>) -> Decision {
     match rules {
         Rules::Paper => paper::decide(tables, read, pieces),
@@ -84,7 +84,7 @@ pub fn decide(rules: Rules, tables: &mut Tables<'_>, read: &Read, pieces: &mut V
     }
 }
 
-/// Cuts the pieces at the border of `region`, and calls `f` for those inside that satisfy `fits`.
+/// Divides the pieces at the border of `region`, and calls `f` for those inside that satisfy `fits`.
 fn within(pieces: &mut Vec<Piece>, region: &Region, fits: impl Fn(&Piece) -> bool, mut f: impl FnMut(&mut Piece)) {
     let mut outside = Vec::new();
     for piece in pieces.iter_mut() {
@@ -101,7 +101,7 @@ fn within(pieces: &mut Vec<Piece>, region: &Region, fits: impl Fn(&Piece) -> boo
     pieces.append(&mut outside);
 }
 
-/// Records that a side's ranks hold a piece.
+/// Records that the ranks of a side have copies of a piece.
 pub fn hold(piece: &mut Piece, side: SideId) {
     if piece.owner_side != side && !piece.holders.contains(&side) {
         piece.holders.push(side);

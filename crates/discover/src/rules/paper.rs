@@ -1,12 +1,12 @@
 //! Algorithm 1 and Table 2 of "Automatic Discovery of Collective Communication Patterns in Parallelized Task Graphs"
 //! (Knorr, Salzmann, Thoman, Fahringer, 2024), as `papers/discovery/errata.md` defines them.
 //!
-//! A forward becomes the last writer of its region whether it materialises or not, so it hides its producer from later
+//! A forward becomes the last writer of its region whether or not it communicates, so it hides its producer from later
 //! readers. Algorithm 1's inner loop removes the points that an earlier dependent of p has read with communication. It
 //! is not needed here. If an earlier task c read a point x of p and the edge was not free of communication, c got a
 //! forward, which is the last writer of x now. An edge that was free for all points that c read of p is free for a part
-//! of them, because equal mappers on equal geometries touch that part equally. `discover/tests/all/paper.rs` holds the
-//! algorithm with its inner loop, point by point.
+//! of them, because equal mappers on equal geometries touch that part equally. `discover/tests/all/paper.rs` implements
+//! the algorithm with its inner loop, point by point.
 //!
 //! Partial results are not part of the paper and follow `reduction.rs`.
 
@@ -49,7 +49,7 @@ pub fn decide(tables: &mut Tables<'_>, read: &Read, pieces: &mut Vec<Piece>) -> 
         within(pieces, &region, |p| p.producer == producer && p.owner == owner, |piece| piece.forwarded = true);
         decision.listed.push(Listing { producer, region, pattern, group });
     }
-    // Combinations precede forwards; forwards are issued by producer.
+    // Combinations come before forwards, which are issued by producer.
     decision.listed.sort_by_key(|listed| listed.producer);
     renumber(&mut decision);
     decision
@@ -71,7 +71,7 @@ fn renumber(decision: &mut Decision) {
     decision.groups = order.iter().filter_map(|&k| groups[k].take()).collect();
 }
 
-/// Returns the first row of Table 2 that applies, by the numbers of chunks and static traits of the mappers.
+/// Returns the first row of Table 2 that applies, by the numbers of chunks and the static traits of the mappers.
 fn table_2(from: &Role, to: &Role, region: &Region) -> Option<Pattern> {
     let (many_write, many_read) = (from.chunks > 1, to.chunks > 1);
     let reads: Vec<usize> = (0..to.mappers.len()).filter(|&k| to.images[k].overlaps(region)).collect();
@@ -91,8 +91,8 @@ fn table_2(from: &Role, to: &Role, region: &Region) -> Option<Pattern> {
     }
 }
 
-/// Returns whether row 5 applies: one mapper on each side, both touch exactly the region, each dimension is constant or
-/// split on both sides, some dimension is split only for the writer and some only for the reader.
+/// Returns whether row 5 applies: reader and writer have one mapper each that touches exactly the region, each
+/// dimension is constant or split in both, some dimension is split only for the writer and some only for the reader.
 fn transposes(from: &Role, to: &Role, region: &Region, reads: &[usize]) -> bool {
     let writes: Vec<usize> = (0..from.mappers.len()).filter(|&k| from.images[k].overlaps(region)).collect();
     let (&[w], &[r]) = (&writes[..], reads) else { return false };
@@ -107,7 +107,7 @@ fn transposes(from: &Role, to: &Role, region: &Region, reads: &[usize]) -> bool 
         && pairs.iter().any(|&(w, r)| split(w) && constant(r))
 }
 
-/// Returns the side that holds a copy after the operation.
+/// Returns the side whose ranks have a copy after the operation.
 fn receivers(tables: &mut Tables<'_>, read: &Read, pattern: Pattern, region: &Region) -> SideId {
     let ranks = match pattern {
         Pattern::Gather => 1,

@@ -1,6 +1,6 @@
-//! Partial results: their readers decide how they are combined.
+//! Partial results, whose readers determine how they are combined.
 //!
-//! One reader makes a reduce, readers that all read the same points an allreduce, readers of different parts a
+//! One reader leads to a reduce, readers that all read the same points to an allreduce, readers of different parts to a
 //! reduce-scatter. If readers overlap without being equal, the lowest rank that reads a point gets the sum and pushes
 //! it to the others. Neither the paper nor Celerity has this rule: Celerity pushes every partial result to every
 //! reader.
@@ -14,15 +14,15 @@ use crate::{
     space::Region,
 };
 
-/// Decides about partial results alone; everything else stays point-to-point.
+/// Decides only the combination of partial results; all other data remain point-to-point.
 pub fn decide(tables: &mut Tables<'_>, read: &Read, pieces: &mut Vec<Piece>) -> Decision {
     let mut decision = Decision::default();
     combine(tables, read, read.reader, pieces, &mut decision);
     decision
 }
 
-/// Combines the partial results that `reader` reads. If `reader` is a later reader, these are not limited to
-/// `read.wanted`.
+/// Combines all partial results that `reader` reads, inside and outside of `read.wanted`. `reader` may be a later
+/// reader than `read.reader`.
 pub fn combine(tables: &mut Tables<'_>, read: &Read, reader: RoleId, pieces: &mut Vec<Piece>, decision: &mut Decision) {
     let side = tables.side(reader);
     let image = tables.roles[reader].image.clone();
@@ -51,7 +51,7 @@ pub fn combine(tables: &mut Tables<'_>, read: &Read, reader: RoleId, pieces: &mu
                 _ => (Pattern::ReduceScatter, None),
             };
             let (owner, copies) = owner(tables, read, pattern, side, &participants, &region);
-            // The operation delivers to the future owners; an allreduce delivers to all participants.
+            // The operation delivers to the future owners, or, for an allreduce, to all participants.
             let reader = copies.unwrap_or(owner);
             let part = OwnedRegion { region: region.clone(), owner: givers, holders: Vec::new() };
             let group = decision.groups.len();
@@ -78,7 +78,7 @@ pub fn combine(tables: &mut Tables<'_>, read: &Read, reader: RoleId, pieces: &mu
     }
 }
 
-/// Returns the side that owns the result, and the side that holds a copy, if any.
+/// Returns the side that owns the result, and the side whose ranks have a copy, if any.
 fn owner(
     tables: &mut Tables<'_>,
     read: &Read,

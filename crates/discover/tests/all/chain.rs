@@ -2,7 +2,7 @@
 
 use unisono_discover::Chain;
 
-/// Returns the first submission on which `a` and `b` differ, if `b` has forgotten nothing.
+/// Returns the first submission in which `a` and `b` differ, if `b` has dropped no links.
 pub fn first_difference(a: &Chain, b: &Chain) -> Option<u64> {
     let (first, links) = a.links();
     let at = links.iter().zip(&b.links().1[first as usize..]).position(|(a, b)| a != b);

@@ -33,10 +33,11 @@ fn n_body_broadcasts_to_the_devices_after_an_all_gather() {
             assert_eq!(
                 lines(&report, "time_step"),
                 [
-                    // Before the first step all data is on the host.
+                    // Before the first step, all data are on the host.
                     "before-kernel P copies x1 0-1 64 0-2 64",
                     "before-kernel V copies x1 0-1 16 0-2 16",
-                    // Each further step gathers the data that the devices have written, and copies the whole to both.
+                    // Each further step gathers the data that the devices have written, and copies the whole to both
+                    // devices.
                     "before-exchange P copies x3 1-0 16 2-0 16",
                     "after-exchange P broadcast x3 128",
                 ]
@@ -59,11 +60,11 @@ fn each_message_is_an_update_of_each_device_without_collectives() {
                 let rows = report.operations.iter().filter(|row| row.moment == moment && row.task == "time_step");
                 rows.filter(|row| row.buffer == "P").map(|row| row.count * of(row)).sum::<u64>()
             };
-            // The parts of the node's other devices are on the host after they were sent, so they are one more update.
+            // The parts of the node's other devices are on the host after they were sent, which adds one update.
             let each = u64::from(devices) * u64::from(nodes - 1 + u32::from(devices > 1));
             // The first step copies the host's contents once to each device.
             assert_eq!(sum("before-kernel", |row| row.updates), u64::from(devices) + steps * each, "{nodes} {devices}");
-            // The run copies arrived data at once.
+            // The executed copies combine all arrived data into one copy.
             assert_eq!(sum("before-kernel", |row| row.copies), u64::from(devices) * (steps + 1));
             assert_eq!(sum("before-exchange", |row| row.copies), steps * u64::from(devices));
             assert_eq!(report.broadcasts, 0);
@@ -85,7 +86,7 @@ fn a_broadcast_carries_what_at_least_one_device_lacks() {
     }
 }
 
-/// Gather and scatter bring data to one node or apart, so the devices are updated when kernels read.
+/// A gather or scatter gives no node all data, so the devices are updated when kernels read.
 #[test]
 fn only_receivers_of_everything_are_broadcast_to() {
     let report = followed(&Programs::gather_scatter(64, 3), 4, Rules::Paper, 1, 2);
@@ -103,7 +104,7 @@ fn only_receivers_of_everything_are_broadcast_to() {
     assert_eq!(lines(&report, "one")[0], "before-kernel A copies x1 0-1 64");
 }
 
-/// On a single node, devices read from each other the data that no exchange has brought to the host.
+/// On a single node, devices copy from each other the data that no exchange has brought to the host.
 #[test]
 fn devices_of_one_node_read_from_each_other() {
     let report = followed(&Programs::n_body(64, 3), 1, Rules::Full, 0, 2);
@@ -133,7 +134,7 @@ fn partial_results_of_devices_are_combined_on_the_host() {
             lines(&report, "sum"),
             [format!("before-kernel A copies x1{first}"), format!("after-kernel S reduce x1{all}")]
         );
-        // On several nodes an allreduce brings the result; on one node it is on the host.
+        // On several nodes an allreduce delivers the result; on one node the result is on the host.
         let expected = if nodes > 1 {
             "after-exchange S broadcast x1 12".to_owned()
         } else {
@@ -151,7 +152,7 @@ fn tasks_on_the_host_read_the_host_memory() {
     let program = Program::parse(text).unwrap();
     let report = followed(&program, 1, Rules::Full, 0, 4);
     assert_eq!(lines(&report, "say"), ["before-kernel A copies x1 1-0 16 2-0 16 3-0 16 4-0 16"]);
-    // On several nodes a gather brings the other parts, which need no copy.
+    // On several nodes a gather brings the other parts to the host, so they need no copy.
     let report = followed(&program, 2, Rules::Full, 0, 2);
     assert_eq!(lines(&report, "say"), ["before-exchange A copies x1 1-0 16 2-0 16"]);
     let wrong = Program::parse(&text.replace("host\",", "gpu\",")).unwrap_err().to_string();
@@ -171,7 +172,7 @@ fn devices_without_a_part_copy_nothing() {
         lines(&report, "time_step")[2..],
         ["before-exchange P copies x2 1-0 1", "after-exchange P broadcast x2 24"]
     );
-    // A node without a part receives the all-gather of the others only if it reads.
+    // A node without a part receives the all-gather only if it reads.
     let report = followed(&program, 64, Rules::Full, 63, 8);
     assert_eq!((report.copies, report.bytes), (0, 0));
 }

@@ -1,5 +1,5 @@
 //! Exchanges by messages: they are proved, run with data, refused if an element is missing or misplaced, and equal
-//! whether one rank lists them or all do.
+//! whether one rank lists them or all ranks do.
 
 use proptest::prelude::*;
 use unisono_discover::{
@@ -12,7 +12,7 @@ use unisono_schedule::{
     verify::{Expected, Method, Seed, verify, verify_with},
 };
 
-/// Draws a length, or no message, for every pair.
+/// Draws a length for each pair of ranks, or no message.
 fn random(ranks: u32, seed: u64) -> Vec<Message> {
     let mut state = seed;
     let mut draw = |n: u64| {
@@ -136,14 +136,14 @@ fn reduction(nodes: u32, rank: u32, size: i64, reduced: &Mapper, read: &Mapper) 
     discovery
 }
 
-/// Returns the part of each rank, for exchanges that list all messages or only the rank's own.
+/// Returns the part of each rank in its exchange, which lists all messages or only the rank's own.
 fn parts(exchanges: &[DirectExchange], nodes: u32) -> Vec<RankPart> {
     let mut proofs = Proofs::default();
     let part = |(rank, exchange)| proofs.part(exchange, nodes, 8, rank).unwrap();
     (0..).zip(exchanges).map(part).collect()
 }
 
-/// The messages that a rank sends, or those that it receives.
+/// The messages that a rank sends or receives, each with the other rank.
 type Rows = Vec<(u32, Vec<Box3>)>;
 
 /// Checks that both ends of every message have the same boxes, and returns the number of messages.
@@ -166,7 +166,7 @@ fn agree(parts: &[RankPart]) -> usize {
 
 #[test]
 fn a_rank_does_the_same_whether_it_lists_all_messages_or_its_own() {
-    // Enough ranks that all pairs are too many to list, and few enough to list them in a test.
+    // The ranks are so many that all pairs are too many to list, and few enough to list them in a test.
     let few = 300;
     assert!(u64::from(few) * u64::from(few - 1) > MOST_MESSAGES);
     let halo = Mapper::Neighborhood([2, 0, 0]);

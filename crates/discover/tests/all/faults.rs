@@ -1,4 +1,4 @@
-//! The faults A to H of the authors' branch, from `papers/discovery/errata.md`. Each test fails for the branch's
+//! The faults A to H of the authors' branch, from `papers/discovery/errata.md`. Each test fails with the branch's
 //! behavior.
 
 use crate::common;
@@ -12,7 +12,7 @@ fn write(buffer: &str) -> String {
     task("write", "[64]", &[(buffer, "write", "one_to_one")])
 }
 
-/// A: forwards of many producers are in ascending order of producers on every rank, also after unequal histories.
+/// A: forwards of many producers are in ascending order of producers on every rank, even after unequal histories.
 #[test]
 fn a_many_producers_have_one_order() {
     for rules in RULES {
@@ -36,7 +36,7 @@ fn a_many_producers_have_one_order() {
     }
 }
 
-/// B: after a gather, ranks still hold the data that they wrote: the next reader of the same parts needs no message.
+/// B: after a gather, ranks still have the data that they wrote: the next reader of the same parts needs no message.
 #[test]
 fn b_a_gather_takes_nothing_away() {
     let one = task("one", "[1]", &[("A", "read", "all")]);
@@ -48,7 +48,7 @@ fn b_a_gather_takes_nothing_away() {
             assert_eq!(patterns(&report), [Pattern::Gather]);
             assert_eq!((report.messages.p2p, report.messages.collective), (0, 1));
         }
-        // One gather and nothing else; the branch pushes three times here.
+        // One gather is the only communication; the branch pushes three times here.
         assert_eq!(report_of(&program, 4, Rules::Off).messages.p2p, 3);
     }
 }
@@ -74,8 +74,8 @@ fn stencil_then_all(between: usize) -> Program {
     program(&[("A", "[64]", false), ("B", "[64]", false)], &tasks)
 }
 
-/// D: a forward that does not materialise hides nothing. The paper's rules push 24 times on 4 nodes. The full rules
-/// find the later reader and need one all-gather or, if it is outside the window, 6 pushes of a halo and one
+/// D: a forward without communication hides nothing. The paper's rules push 24 times on 4 nodes. The full rules find
+/// the later reader and need one all-gather or, if that reader is outside the window, 6 pushes of a halo and one
 /// collective.
 #[test]
 fn d_a_vanished_forward_hides_no_producer() {
@@ -115,7 +115,7 @@ fn e_transposed_to_transposed_is_free() {
     }
 }
 
-/// F: ranks without a chunk take part in collectives of all ranks, and contribute nothing.
+/// F: ranks without a chunk participate in collectives of all ranks, and contribute nothing.
 #[test]
 fn f_fewer_chunks_than_ranks() {
     let few = |name: &str, accesses: &[(&str, &str, &str)]| {
@@ -183,7 +183,7 @@ fn g_buffers_bytes_and_overlaps() {
     let program_overlapping = program(&[("A", "[64]", false)], &overlapping);
     let paper = report_of(&program_overlapping, 4, Rules::Paper);
     assert_eq!((patterns(&paper), paper.messages.p2p), (vec![], 3));
-    // Each part is sent separately: 16 elements and the overlap.
+    // Each part is sent separately: 16 elements plus the overlap.
     let full = report_of(&program_overlapping, 4, Rules::Full);
     assert_eq!(patterns(&full), [Pattern::Scatter]);
     assert_eq!(full.messages.collective_bytes, 8 * (20 + 20 + 18));

@@ -65,7 +65,7 @@ fn readers_decide_the_reduction() {
         let alone = report_of(&reduction(reader, range), 1, Rules::Full);
         assert_eq!((patterns(&alone), alone.messages.collective), (vec![], 0));
     }
-    // Overlapping readers: each point goes to one of them, which pushes shared points to its neighbor.
+    // For overlapping readers, each point goes to one reader, which pushes shared points to its neighbor.
     let report = report_of(&reduction(r#"{"kind":"neighborhood","halo":[1]}"#, "[64]"), 4, Rules::Full);
     assert_eq!(patterns(&report)[0], Pattern::ReduceScatter);
     assert_eq!((report.messages.p2p, report.messages.collective), (3 + 3 - 3, 1));
@@ -83,7 +83,7 @@ fn look_ahead_makes_an_allreduce() {
     assert_eq!((report.messages.p2p, report.messages.collective), (0, 1));
 }
 
-/// Power iteration: y = A x by rows, a norm, a new x. It has no pushes.
+/// Power iteration: y = A x by rows, a norm, a new x. It needs no pushes.
 #[test]
 fn power_iteration() {
     let slice = r#"{"kind":"project","kernel_dim":0}"#;

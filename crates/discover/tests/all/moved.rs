@@ -29,7 +29,7 @@ fn messages_are_those_of_the_pushes() {
     let rows = moved(&Programs::n_body(10, 3), 4, Rules::Off);
     let [(_, 2, what)] = &rows[..] else { panic!("one row, not {rows:?}") };
     assert_eq!((what.pattern, what.messages.len(), what.elements), (None, 12, 30));
-    // 10 elements among 4 ranks are parts of 3, 3, 2 and 2.
+    // 10 elements on 4 ranks are divided into parts of 3, 3, 2 and 2.
     assert_eq!(&what.messages[..4], &[(0, 1, 3), (0, 2, 3), (0, 3, 3), (1, 0, 3)]);
     assert_eq!(((what.gives.least, what.gives.most), (what.gets.least, what.gets.most)), ((6, 9), (7, 8)));
 }
@@ -54,7 +54,7 @@ fn patterns_have_the_sizes_that_algorithms_count() {
 #[test]
 fn one_node_moves_nothing() {
     assert!(moved(&Programs::n_body(64, 4), 1, Rules::Full).is_empty());
-    // A discovery without a report keeps no records.
+    // A discovery without a report stores no records.
     let mut alone = Discovery::new(Options::commands(4, 0, Rules::Full)).unwrap();
     Programs::n_body(64, 4).submit(&mut alone).unwrap();
     assert!(alone.moved().is_empty());

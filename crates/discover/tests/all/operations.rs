@@ -1,11 +1,11 @@
-//! Methods of operations that do not follow from the places of their parts alone.
+//! Methods of operations whose results depend on more than the regions of their parts.
 
 use crate::common;
 
 use common::{program, task};
 use unisono_discover::{Action, Discovery, Operation, Options, Pattern, Program, Region, Rules, Sides};
 
-/// Applies `ask` to the operations of a pattern in which rank 0 takes part.
+/// Applies `ask` to the operations of a pattern in which rank 0 participates.
 fn answers<T>(program: &Program, nodes: u32, pattern: Pattern, ask: impl Fn(&Operation, &Sides) -> T) -> Vec<T> {
     let mut discovery =
         Discovery::new(Options { rows: true, ..Options::commands(nodes, 0, Rules::Full) }).expect("valid options");

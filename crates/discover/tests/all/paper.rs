@@ -1,5 +1,5 @@
-//! A direct implementation of Algorithm 1 and Table 2, as settled in `papers/discovery/errata.md`, over single points
-//! and with the inner loop of the paper. It is compared with the rules `paper` on random programs.
+//! A direct implementation of Algorithm 1 and Table 2, as defined in `papers/discovery/errata.md`, on single points and
+//! with the inner loop of the paper. It is compared with the rules `paper` on random programs.
 
 use crate::{points, soak};
 
@@ -27,7 +27,7 @@ fn accesses(task: &OwnedTask, b: usize, mode: fn(Mode) -> bool) -> impl Iterator
     task.accesses.iter().filter(move |a| a.buffer.index() == b && mode(a.mode))
 }
 
-/// A_t(F): the mappers that touch F, sorted. Writes through one mapper count once.
+/// A_t(F): the mappers that touch F, sorted. Several writes with one mapper count once.
 fn touching(
     program: &Random,
     t: usize,
@@ -98,7 +98,7 @@ fn algorithm_1(program: &Random, tasks: &[OwnedTask], nodes: u32) -> Vec<Found> 
     out
 }
 
-/// Returns for each dimension of the buffer the dimension of the range on which it depends, and whether exactly.
+/// Returns for each dimension of the buffer the dimension of the range that it depends on, and whether it is equal.
 fn dependence(mapper: &Mapper, dims: usize) -> Vec<Option<(usize, bool)>> {
     (0..dims)
         .map(|d| match mapper {
@@ -164,7 +164,7 @@ fn table_2(
         (true, true) => {
             let ([(w, wrote)], [(r, read)]) = (&writes[..], &reads[..]) else { return None };
             let kinds = |m: &Mapper, g: &Geometry| -> Vec<Option<bool>> {
-                // A constant dimension is `Some(false)`, a split one `Some(true)`, any other `None`.
+                // A constant dimension is `Some(false)`, a split dimension `Some(true)`, any other dimension `None`.
                 let kind = |by: Option<(usize, bool)>| match by {
                     Some((k, exact)) if is_cut(g, k) => exact.then_some(true),
                     _ => Some(false),

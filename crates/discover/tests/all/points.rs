@@ -4,7 +4,7 @@
 use unisono_base::{BufferId, mix};
 use unisono_discover::{Access, Box3, Geometry, Mapper, Mode, Region, Split};
 
-/// A repeatable generator of small numbers.
+/// A deterministic generator of small numbers.
 pub struct Dice(pub u64);
 
 impl Dice {
@@ -120,7 +120,7 @@ pub fn buffer_box(buffer: &OwnedBuffer) -> Box3 {
     Box3::of_size(max)
 }
 
-/// Returns the chunk of each rank that has one, counted granule by granule.
+/// Returns the chunks of all ranks that have one, computed granule by granule.
 pub fn chunks(geometry: &Geometry, nodes: u32) -> Vec<Box3> {
     let range = geometry.range();
     if geometry.is_unsplittable() {
@@ -179,7 +179,7 @@ pub fn touched(mapper: &Mapper, chunk: &Box3, buffer: &Box3, dims: usize) -> Box
     Box3::new(min, max).intersect(buffer)
 }
 
-/// Returns the numbers of the points of a box in a buffer.
+/// Returns the indices of the points of a box in a buffer.
 pub fn points(b: &Box3, buffer: &Box3) -> Vec<usize> {
     let mut out = Vec::new();
     for x in b.min[0]..b.max[0] {
@@ -198,7 +198,7 @@ pub fn points_of(region: &Region, buffer: &Box3) -> Vec<usize> {
     out
 }
 
-/// Returns the points of a buffer that a rank's chunk of a task touches by accesses of some modes.
+/// Returns the points of a buffer that a chunk of a task touches by accesses whose mode satisfies `mode`.
 pub fn touched_by(
     task: &OwnedTask,
     chunk: &Box3,

@@ -1,6 +1,6 @@
-//! Runs random programs: every rank's commands move versions of points, and every kernel must find the versions that
-//! the program defines. The model is `common/points.rs`: chunks are counted, mappers evaluated chunk by chunk, and
-//! points handled one by one.
+//! Execution of random programs: every rank's commands move versions of points, and every kernel must find the versions
+//! that the program defines. The model is `points.rs`: chunks are counted, mappers evaluated chunk by chunk, and points
+//! handled one by one.
 
 use crate::{points, soak::cases};
 
@@ -48,13 +48,13 @@ fn discover(program: &Random, nodes: u32, rules: Rules, window: usize) -> (Vec<O
     (kept, all)
 }
 
-/// Returns the number of elements that must come from another rank: one for each version of a point and rank that reads
-/// it without having it. Partial results are not counted.
+/// Returns the number of elements that must come from another rank: one for each version of a point and each rank that
+/// reads it without having it. Partial results are not counted.
 fn least_elements(program: &Random, tasks: &[OwnedTask], nodes: u32) -> u64 {
     let mut moved = 0;
     for (b, about) in program.buffers.iter().enumerate() {
         let n = buffer_box(about).volume() as usize;
-        // For each point, the ranks that have the present contents; none if it is partial.
+        // For each point, whether each rank has its present contents; `None` if these are partial.
         let mut has: Vec<Option<Vec<bool>>> = vec![Some(vec![true; nodes as usize]); n];
         for task in tasks {
             let chunks = chunks(&task.geometry, nodes);
@@ -79,16 +79,16 @@ fn least_elements(program: &Random, tasks: &[OwnedTask], nodes: u32) -> u64 {
     moved
 }
 
-/// Buffer, region, contents.
+/// The index of a buffer, a region, and the region's contents.
 type Message = (usize, Region, Vec<Value>);
 
 struct Machine<'a> {
     program: &'a Random,
     tasks: &'a [OwnedTask],
     nodes: u32,
-    /// For each rank, buffer and point.
+    /// The values by rank, buffer and point.
     memory: Vec<Vec<Vec<Value>>>,
-    /// The version that a task must find, for each buffer and point.
+    /// The version that each task must find, by task, buffer and point.
     expected: Vec<Vec<Vec<u32>>>,
     mail: BTreeMap<(u32, u32), VecDeque<Message>>,
     delivered: u64,
@@ -234,7 +234,7 @@ impl<'a> Machine<'a> {
             let mut moved = false;
             for rank in 0..lists.len() {
                 while let Some(command) = lists[rank].get(next[rank]) {
-                    // The collective for which each rank waits, if any.
+                    // The collective that each rank waits for, if any.
                     let at: Vec<Option<u32>> = lists
                         .iter()
                         .zip(&next)
@@ -419,7 +419,7 @@ fn touches(program: &Random, tasks: &[OwnedTask], nodes: u32, rank: usize, comma
     (reads, writes)
 }
 
-/// Checks that the drawn programs contain the tested patterns.
+/// Checks that the random programs contain the tested patterns.
 fn all_found(found: &BTreeMap<(&str, Option<Pattern>), u32>, patterns: &[Pattern]) {
     for &pattern in patterns {
         let times = found.get(&("full", Some(pattern))).copied().unwrap_or(0);

@@ -6,7 +6,7 @@ fn at(x: i64, y: i64, w: i64, h: i64) -> Box3 {
     Box3::new([x, y, 0], [x + w, y + h, 1])
 }
 
-/// The points of a small grid, one by one.
+/// Returns for each point of a small grid whether a region contains it.
 fn points(region: &Region) -> Vec<bool> {
     (0..100).map(|k| region.boxes().iter().any(|b| b.overlaps(&at(k / 10, k % 10, 1, 1)))).collect()
 }

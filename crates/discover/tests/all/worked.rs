@@ -105,7 +105,7 @@ fn every_rank_issues_the_same_operations_in_the_same_order() {
     }
 }
 
-/// A product of an array with itself reads it twice through one mapper, which needs no more data than one read.
+/// A product of an array with itself reads the array twice with equal mappers, which need no more data than one read.
 #[test]
 fn a_buffer_that_is_read_twice_alike_stays_where_it_is() {
     let product = [("A", "read", "one_to_one"), ("A", "read", "one_to_one"), ("B", "write", "one_to_one")];

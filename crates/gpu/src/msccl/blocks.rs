@@ -16,7 +16,7 @@ use super::{
     waits::{Alias, Work, waits},
 };
 
-/// The inputs from which the thread blocks of a GPU are made.
+/// The inputs for making the thread blocks of a GPU.
 pub struct Maker<'a> {
     pub schedule: &'a Schedule,
     pub flow: &'a Flow,
@@ -24,21 +24,23 @@ pub struct Maker<'a> {
     pub connections: &'a Connections,
 }
 
-/// The thread blocks of a GPU, by the connection that each sends to and receives from.
+/// The thread blocks of a GPU.
 #[derive(Default)]
 struct Blocks {
+    /// The connections of each thread block: to send, and to receive.
     ends: Vec<(Option<usize>, Option<usize>)>,
-    /// The thread block of each connection at this GPU.
+    /// The thread block that sends on each connection.
     sending: BTreeMap<usize, usize>,
+    /// The thread block that receives from each connection.
     receiving: BTreeMap<usize, usize>,
 }
 
 impl Maker<'_> {
-    /// The program of a GPU whose instructions come in the order `instrs`, and whether its input and output may be one
-    /// buffer.
+    /// Returns the program of a GPU with its instructions in the order `instrs`, and whether its input and output may
+    /// be one buffer.
     ///
     /// # Errors
-    /// The reason, if the executor cannot hold the program.
+    /// Returns the reason if the executor's limits do not admit the program.
     pub fn gpu(&self, node: NodeId, instrs: &[InstrId]) -> Result<(Gpu, bool), String> {
         let s = self.schedule;
         let unit = self.pieces.unit;
@@ -70,7 +72,7 @@ impl Maker<'_> {
         let c = s.collective();
         let mut output = s.output_len(node) / unit;
         if c.kind == Kind::Broadcast && node.0 == c.root {
-            // The executor's broadcast has an output on every GPU, the root's too.
+            // The executor's broadcast has an output on every GPU, including the root.
             output = c.elements / unit;
             for chunk in (0..output).step_by(limits::COUNT as usize) {
                 let at = |buffer| Place { buffer, chunk };
@@ -110,7 +112,7 @@ impl Maker<'_> {
         }
     }
 
-    /// One thread block a connection, or for two that are joined; sorted by peers, as the executor's own tools do it.
+    /// Returns one thread block for each connection or joined pair, sorted by peers as in msccl-tools.
     fn blocks(&self, node: NodeId) -> Blocks {
         let c = self.connections;
         let of = |from: bool| {
@@ -132,7 +134,7 @@ impl Maker<'_> {
         blocks
     }
 
-    /// Scratch memory for partial results of each lane, behind the schedule's own.
+    /// Allocates scratch memory for partial results of each lane, after the schedule's own.
     fn temporaries(&self, node: NodeId, mut next: u32) -> Vec<Place> {
         let s = self.schedule;
         let lane = |lane: usize| {
@@ -158,7 +160,7 @@ impl Maker<'_> {
                 steps: Vec::new(),
             })
             .collect();
-        // The places of each thread block's operations among the steps.
+        // The index among the steps of each thread block for each of its operations.
         let mut at: Vec<Vec<u32>> = vec![Vec::new(); made.len()];
         for (work, waits) in works.iter().zip(waits(works, blocks.ends.len(), alias)) {
             let target = |(block, step): (usize, usize)| (narrow(block), at[block][step]);
@@ -183,7 +185,7 @@ impl Blocks {
         receiving.or_else(|| op.sends().and_then(|c| self.sending.get(&c))).copied()
     }
 
-    /// The thread block of what only this GPU has to do with.
+    /// Returns the thread block without connections, for operations on local memory.
     fn local(&mut self) -> usize {
         let known = self.ends.iter().position(|e| *e == (None, None));
         known.unwrap_or_else(|| {
@@ -193,9 +195,9 @@ impl Blocks {
     }
 }
 
-/// Separates a reduction from the one before it, because the executor's parser would merge both into one. A merged
-/// step has the length of the last for all, a limited number of sources, and other bits, since the destination is added
-/// last. A step that another one waits for ends such a run.
+/// Separates a reduction from the one before it, because the executor's parser would merge them. A merged step has the
+/// length of the last reduction, a limited number of sources, and results with other bits, since the destination is
+/// added last. A step with `is_awaited` ends such a run.
 fn unfuse(steps: &mut [Step], work: &Work, waits: bool) {
     let Op::Reduce { into, .. } = work.op else { return };
     if let Some(last) = steps.last_mut().filter(|last| last.kind == Type::Reduce && last.destination == into && !waits)
@@ -205,7 +207,7 @@ fn unfuse(steps: &mut [Step], work: &Work, waits: bool) {
 }
 
 fn step(op: Option<&Op<usize>>, count: u32, waits_for: Option<(u32, u32)>) -> Step {
-    // Unused operands of a step name the place that it uses, as msccl-tools writes it.
+    // Unused operands repeat the used one, as msccl-tools writes them.
     let (kind, source, destination) = match op {
         None => (Type::Nothing, None, None),
         Some(&Op::Send { from, .. }) => (Type::Send, Some(from), None),

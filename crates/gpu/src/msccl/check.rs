@@ -1,5 +1,4 @@
-//! The check of a file: all that its executor would do with it, in each of the ways and at each of the sizes for which
-//! the executor would take it.
+//! The check of a file against the executor's rules, in each way and at each size for which the executor runs it.
 
 use serde::Serialize;
 use unisono_base::NodeId;
@@ -19,7 +18,7 @@ use crate::{FileBits, Options};
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Finding {
     pub code: &'static str,
-    /// The GPU.
+    /// The index of the GPU.
     pub rank: Option<u32>,
     pub instruction: Option<u32>,
     pub message: String,
@@ -27,34 +26,34 @@ pub struct Finding {
     pub step: Option<u32>,
 }
 
-/// The proved properties of a file; each holds in all ways.
+/// The proved properties of a file, each of which holds in all ways to run it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Checked {
     pub complete: bool,
     pub deadlock_free: bool,
     pub race_free: bool,
     pub repeatable: bool,
-    /// The class of the results, with the sums of the executor, where it is the same in all ways.
+    /// The class of the results' expressions in the executor's order, if it is the same in all ways.
     pub expression_class: Option<String>,
     #[serde(flatten)]
     pub bits: FileBits,
-    /// `two buffers`, `in place`, or both.
+    /// The ways in which the file may run: `two buffers`, `in place`, or both.
     pub buffers: Vec<&'static str>,
-    /// The sizes at which the file was proved, or from which it hangs, in words.
+    /// The sizes at which the file was proved, or from which on it hangs, in words.
     pub sizes: String,
-    /// Limits that other executors of the format have, and calls that no executor runs by the file.
+    /// Limits of other executors of the format, and calls for which no executor runs the file.
     pub notes: Vec<String>,
     pub diagnostics: Vec<Finding>,
 }
 
-/// The order of a fused sum ([`roundings`]).
+/// The order of a fused sum ([`roundings`]), in words.
 const OWN_ORDER: &str = "the executor adds several sources in one step, from the first to the destination in pieces of \
                          as many elements as threads, and from the destination on in shorter pieces";
 
-/// Checks a file for the sizes that it states, or for that of `facts`.
+/// Checks a file for the sizes that it states, or for the size in `facts`.
 ///
 /// # Errors
-/// One sentence with the line, if the executor refuses the file or a schedule cannot express it.
+/// Returns one sentence with the line if the executor refuses the file or a schedule cannot express it.
 pub fn check(text: &str, facts: &Facts, options: Options) -> Result<Checked, ImportError> {
     let p = parse::program(text)?;
     let running = running(&p)?;
@@ -66,7 +65,7 @@ pub fn check(text: &str, facts: &Facts, options: Options) -> Result<Checked, Imp
             .into_iter()
             .map(|(gpu, message)| Finding { rank: gpu.map(|g: NodeId| g.0), ..of_file("limit", message) }),
     );
-    // A size beyond all buffers is no fault of the file.
+    // A size in `facts` that exceeds buffers is not a fault of the file.
     import::collective(&p, facts)?;
     let range = slots::sizes(&p, import::bytes(&p, facts));
     let hang = slots::hangs(&p, &running, range);
@@ -103,7 +102,7 @@ pub fn check(text: &str, facts: &Facts, options: Options) -> Result<Checked, Imp
     for &(in_place, name) in &ways {
         let schedule = match import::schedule(&p, facts, Some(in_place)) {
             Ok((schedule, _)) => schedule,
-            // One of two ways that no schedule has is a claim that does not hold.
+            // If the file claims two ways to run and no schedule expresses one of them, its claim is false.
             Err(error) if ways.len() > 1 => {
                 found.push(of_file("claim", format!("{name}: {error}")));
                 continue;
@@ -162,14 +161,14 @@ pub fn check(text: &str, facts: &Facts, options: Options) -> Result<Checked, Imp
     })
 }
 
-/// A number of bytes, in the largest unit that divides it.
+/// Returns a number of bytes in the largest unit that divides it.
 fn bytes(n: u64) -> String {
     let units = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
     let unit = units.iter().find(|(size, _)| n >= *size && n.is_multiple_of(*size));
     unit.map_or_else(|| format!("{n} bytes"), |(size, name)| format!("{} {name}", n / size))
 }
 
-/// Bytes of a chunk, and of the call.
+/// Returns the bytes of a chunk, and of the whole call.
 fn chunk(p: &Program, n: u64) -> String {
     format!("{} a chunk ({})", bytes(n), bytes(n.saturating_mul(u64::from(p.chunks))))
 }
@@ -207,5 +206,5 @@ fn describe(p: &Program, hang: &Hang, range: Range) -> String {
     format!("{}, {}{more}", at.join(" and "), circle.join("; "))
 }
 
-/// Thread blocks of a circle that a message names.
+/// The most thread blocks of a cycle that a message names.
 const SHOWN: usize = 4;

@@ -1,9 +1,9 @@
 //! Connections and their channels.
 //!
-//! A connection carries a stream to one of its sinks, or several streams of a pair of GPUs that keep one order. A fused
-//! step needs the connection from which it receives and the one to which it sends in one thread block, hence on one
-//! channel. A pair of GPUs has one connection a channel and direction, so joined connections get their channel
-//! together.
+//! A connection carries a stream to one of its sinks, or several streams of a pair of GPUs whose messages have one
+//! order. A fused step needs the connection that it receives from and the one that it sends on in one thread block,
+//! hence on one channel. A pair of GPUs has one connection for each channel and direction, so joined connections get
+//! their channel together.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,22 +19,23 @@ pub struct Connection {
 }
 
 pub struct Connections {
-    /// The first entry of each stream in `of_edge`, which has one entry a sink.
+    /// The index in `of_edge` of each stream's first entry.
     first: Vec<usize>,
+    /// The connection of each sink of each stream.
     of_edge: Vec<usize>,
     pub all: Vec<Connection>,
-    /// For each connection, the one to which the thread block that receives from it sends.
+    /// For each connection, the connection on which the thread block that receives from it sends.
     pub joined: Vec<Option<usize>>,
 }
 
-/// The positions of a piece's sender and receiver in the order of all instructions.
+/// The positions of a piece's send and receive in the order of all instructions.
 type Message = (u32, u32);
-/// A connection and its messages, in the order of sending.
+/// The index of a connection, and its messages in sending order.
 type Known = (usize, Vec<Message>);
 
 impl Connections {
     /// Assigns streams to connections. `order` is a topological order of all instructions. With `fuse`, connections are
-    /// joined for fused steps if channels allow it.
+    /// joined for fused steps where channels allow it.
     pub fn new(schedule: &Schedule, flow: &Flow, order: &[InstrId], pieces: &Pieces, fuse: bool) -> Self {
         let mut rank = vec![0u32; schedule.instr_count()];
         for (at, id) in order.iter().enumerate() {
@@ -87,7 +88,7 @@ impl Connections {
         &self.of_edge[first..first + schedule.stream_sinks(stream).len()]
     }
 
-    /// Joins connections between which fused steps run, most steps first.
+    /// Joins connections that fused steps would use together, most steps first.
     fn join(&mut self, schedule: &Schedule, groups: &mut [usize], pairs: &mut [BTreeSet<(u32, u32)>]) {
         let mut fused: BTreeMap<(usize, usize), u64> = BTreeMap::new();
         for node in schedule.all_nodes() {
@@ -122,7 +123,7 @@ impl Connections {
         }
     }
 
-    /// Gives each group the first channel on which none of its pairs of GPUs has a connection yet.
+    /// Assigns each group the first channel on which none of its pairs of GPUs has a connection yet.
     fn color(&mut self, groups: &[usize], pairs: &[BTreeSet<(u32, u32)>]) {
         let mut taken: Vec<BTreeSet<(u32, u32)>> = Vec::new();
         let mut channel = vec![None; self.all.len()];
@@ -147,14 +148,15 @@ fn root(groups: &[usize], mut at: usize) -> usize {
     at
 }
 
-/// Returns the stream from which the last operation of a `combine` of these sources receives; see
+/// Returns the stream that the last receiving operation of a `combine` with these sources reads; see
 /// [`super::ops::lower`].
 fn last_received(sources: Operands<'_>) -> Option<StreamId> {
     let mut last = sources.iter().rev().take(if sources.len() == 2 { 2 } else { 1 });
     last.find_map(|o| if let Operand::Stream(s) = o { Some(s) } else { None })
 }
 
-/// Merges two lists of messages into one FIFO, if both ends keep one order. Streams of one instruction have no order.
+/// Merges two lists of messages into one FIFO, or returns `None` if sender and receiver order them differently. Streams
+/// of one instruction have no order.
 fn merged(a: &[Message], b: &[Message]) -> Option<Vec<Message>> {
     let mut all: Vec<(Message, bool)> = a.iter().map(|&m| (m, false)).chain(b.iter().map(|&m| (m, true))).collect();
     all.sort_unstable_by_key(|&((sent, received), second)| (sent, received, second));

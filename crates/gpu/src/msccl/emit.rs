@@ -1,4 +1,4 @@
-//! The emitter of files: the first program that the executor runs, read back and proved again.
+//! The emitter of files. It writes the first program that the executor can run, reads it back and proves it again.
 
 use std::sync::OnceLock;
 
@@ -29,13 +29,13 @@ use crate::{
     ordered::{Ordered, plan_name},
 };
 
-/// The length of pieces, and whether steps are fused, in the order in which they are tried. Fused steps tie a receive
-/// to a send, and long pieces tie two GPUs that exchange them, which some schedules cannot bear with the little that a
-/// connection holds. Short pieces take more steps.
+/// The largest piece in chunks, and whether steps are fused, in the order of attempts. Fused steps bind a receive to a
+/// send, and long pieces bind the two GPUs that exchange them, so that some schedules deadlock with the small capacity
+/// of a connection. Short pieces need more steps.
 const WAYS: [(u32, bool); 4] =
     [(limits::COUNT, true), (limits::COUNT, false), (limits::IN_FLIGHT, true), (limits::IN_FLIGHT, false)];
 
-/// The programs of a schedule, each made when it is first used.
+/// The programs of a schedule, each built when it is first used.
 pub(super) struct Programs<'a> {
     ordered: Ordered<'a>,
     made: [OnceLock<Result<Program, String>>; WAYS.len()],
@@ -43,12 +43,12 @@ pub(super) struct Programs<'a> {
 
 impl<'a> Programs<'a> {
     /// # Errors
-    /// The reason why no program has the results of the schedule.
+    /// Returns the reason if no program can have the results of the schedule.
     pub fn new(proven: &'a VerifiedFile<'a>) -> Result<Self, Refused> {
         Ok(Self { ordered: Ordered::new(NAME, proven, expressible)?, made: Default::default() })
     }
 
-    /// Returns the program of the `n`-th of [`WAYS`].
+    /// Returns the program for the `n`-th entry of [`WAYS`].
     fn program(&self, n: usize) -> Result<&Program, String> {
         let made = || {
             let (longest, fuse) = WAYS[n];
@@ -60,10 +60,10 @@ impl<'a> Programs<'a> {
         self.made[n].get_or_init(made).as_ref().map_err(Clone::clone)
     }
 
-    /// Makes a file or a draft of the first program that the library runs.
+    /// Applies `make` to the programs in order, and returns its first success.
     ///
     /// # Errors
-    /// A choice that the format does not have, and the reason why the library does not run the last program.
+    /// Returns an error if the format does not have a choice, or the reason why the last program cannot run.
     pub fn made<T>(&self, choices: &Choices, make: &dyn Fn(&Program) -> Result<T, String>) -> Result<T, Refused> {
         if choices.in_place.is_some() || choices.gpus_per_box.is_some() {
             let reason =
@@ -147,9 +147,8 @@ fn program(maker: &Maker<'_>, order: &[InstrId]) -> Result<Program, String> {
     })
 }
 
-/// True if two schedules are the same expressions up to swapping operands, which the language does not order. Operands
-/// of `min` and `max` on floating point are ordered in a proof, for the sign of a zero, but not in the library that
-/// runs this.
+/// Returns whether two schedules of `min` or `max` differ only by swapped operands, which MSCCL files do not order. A
+/// proof distinguishes such schedules on floating point, because of the sign of zero; the library does not.
 fn is_swapped(a: &Schedule, b: &Schedule) -> bool {
     if !matches!(a.collective().operator, Operator::Min | Operator::Max) {
         return false;
@@ -158,14 +157,14 @@ fn is_swapped(a: &Schedule, b: &Schedule) -> bool {
     class(a).is_some_and(|class_a| class(b) == Some(class_a))
 }
 
-/// Returns the schedule of a program, which is not proved.
+/// Returns the schedule of a program without proving it.
 pub(super) fn draft(program: &Program) -> Result<File, String> {
     ends(program)?;
     let (schedule, blocks) = import::schedule(program, &Facts::default(), None).map_err(fault)?;
     Ok(File { schedule, placement: None, machine: None, blocks: Some(blocks) })
 }
 
-/// Checks that a program ends at all sizes, because a user may widen those of its file.
+/// Checks that a program ends at all sizes, because a user may widen the range of sizes in its file.
 fn ends(program: &Program) -> Result<(), String> {
     let running = running(program).map_err(fault)?;
     if slots::hangs(program, &running, (1, None)).is_some() {
@@ -178,8 +177,8 @@ fn fault(reason: impl std::fmt::Display) -> String {
     format!("the emitted file is wrong, please report it: {reason}")
 }
 
-/// Returns the text of a program. Read back, in place and out of place as the file permits, the text is a proved
-/// schedule with the same expressions as results.
+/// Returns the text of a program. The text is read back for each way to run it that the file permits, and proved to
+/// compute the same expressions.
 pub(super) fn checked(program: &Program, schedule: &Schedule, proof: &Proof) -> Result<String, String> {
     let text = write(program);
     let again = parse::program(&text).map_err(fault)?;

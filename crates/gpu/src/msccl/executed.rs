@@ -1,10 +1,10 @@
-//! The steps of a thread block as the executor runs them, which are not always those of the file.
+//! The steps of a thread block as the executor runs them, which may differ from those in the file.
 //!
-//! * A `nop` is not a step: its wait joins those of the next step. The executor counts waits, not `nop`s, so a `nop`
-//!   that waits for nothing shifts the numbers of all later steps, and the `hasdep` of a `nop` is dropped.
-//! * Consecutive `re` into one place from one buffer, of which only the first waits, become one step with the count of
-//!   the last, unless an earlier one has `hasdep="1"`. A `nop` between them does not end such a run; its wait passes to
-//!   the step behind the run.
+//! * A `nop` is not a step: its wait is added to those of the next step. The executor counts waits, not `nop`s, so a
+//!   `nop` without a wait shifts the numbers of all later steps, and the `hasdep` of a `nop` has no effect.
+//! * Consecutive `re` from one buffer into one place become one step with the count of the last, if only the first has
+//!   a wait and no earlier one has `hasdep="1"`. A `nop` between them does not end such a run; its wait is added to the
+//!   step after the run.
 //! * A wait for step n ends with the first flag of at least n.
 //!
 //! Source: msccl-executor-nccl, `src/misc/msccl/msccl_parser.cc` and `src/device/msccl_kernel.cu`.
@@ -20,41 +20,41 @@ use super::{
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Transmission {
-    /// The line of the last step in it, for errors.
+    /// The line in the file of its last step, for errors.
     pub line: u32,
-    /// The first step of the file in it.
+    /// The index of its first step in the file.
     pub step: u32,
     pub kind: Type,
-    /// The place that is read, or the places of fused reductions, in order.
+    /// The place that is read, or the places read by fused reductions, in order.
     pub sources: Vec<Place>,
     pub destination: Place,
     /// The length in chunks.
     pub count: u32,
-    /// `(thread block, its transmission)` of the same GPU that must have completed.
+    /// The transmissions of the same GPU that must be complete before, each as thread block and index.
     pub after: Vec<(u32, u32)>,
 }
 
-/// A wait as the file states it.
+/// A wait for step `goal` of thread block `block`.
 struct Wait {
     block: u32,
     goal: u32,
     line: u32,
 }
 
-/// A transmission before its waits are resolved.
+/// A transmission whose waits are not yet resolved.
 struct Raw {
     made: Transmission,
     waits: Vec<Wait>,
     is_awaited: bool,
 }
 
-/// The transmissions of all thread blocks of all GPUs.
+/// The transmissions of each thread block of each GPU.
 pub type Running = Vec<Vec<Vec<Transmission>>>;
 
 /// Returns the transmissions of a program.
 ///
 /// # Errors
-/// Those of [`transmissions`].
+/// Returns the errors of [`transmissions`].
 pub fn running(p: &Program) -> Result<Running, ImportError> {
     p.gpus.iter().map(transmissions).collect()
 }
@@ -62,7 +62,8 @@ pub fn running(p: &Program) -> Result<Running, ImportError> {
 /// Returns the transmissions of each thread block of a GPU.
 ///
 /// # Errors
-/// The executor's parser refuses a step, or a step waits for a flag that never comes; the error has the line.
+/// Returns an error with the line if the executor's parser refuses a step, or a step waits for a flag that is never
+/// set.
 fn transmissions(gpu: &Gpu) -> Result<Vec<Vec<Transmission>>, ImportError> {
     let mut blocks = gpu.blocks.iter().map(parsed).collect::<Result<Vec<_>, _>>()?;
     let flags: Vec<Vec<(u32, u32)>> = blocks.iter().map(|b| flags(b)).collect();
@@ -121,7 +122,7 @@ fn flags(block: &[Raw]) -> Vec<(u32, u32)> {
 fn parsed(block: &Block) -> Result<Vec<Raw>, ImportError> {
     let mut made: Vec<Raw> = Vec::new();
     let mut pending: Vec<Wait> = Vec::new();
-    // `open`: the last transmission is a run of reductions that may continue.
+    // `open` is true while the last transmission is a run of reductions that may continue.
     let (mut open, mut reductions) = (false, 0);
     for (n, step) in block.steps.iter().enumerate() {
         let wait = step.waits_for.map(|(block, goal)| Wait { block, goal, line: step.line });
@@ -160,13 +161,13 @@ fn parsed(block: &Block) -> Result<Vec<Raw>, ImportError> {
             made.push(Raw { made: transmission, waits: std::mem::take(&mut pending), is_awaited: step.is_awaited });
         }
         reductions += usize::from(step.kind == Type::Reduce);
-        // The parser compares the reductions of the whole thread block with the number that it fuses.
+        // The parser compares the number of reductions in the whole thread block with the number that it can fuse.
         open = step.kind == Type::Reduce && !step.is_awaited && reductions != limits::FUSED + 1;
     }
     Ok(made)
 }
 
-/// Returns whether a step is one more reduction of a run.
+/// Returns whether a step continues a run of reductions.
 fn continues(run: &Transmission, step: &Step) -> bool {
     step.kind == Type::Reduce
         && run.destination == step.destination

@@ -1,10 +1,10 @@
-//! A file as a schedule: a thread block becomes a lane, a connection a stream, a step as the executor runs it an
-//! instruction, a wait a dependency. Whether that is the collective it claims to be is for `verify`.
+//! The import of a file as a schedule: a thread block becomes a lane, a connection a stream, a step as the executor
+//! runs it an instruction, a wait a dependency. `verify` decides whether that schedule computes the stated collective.
 //!
-//! Streams hold all that is sent where `slots` has shown that the file ends at all its sizes, and else what connections
-//! hold of the largest chunks, so that the proof finds the deadlock.
+//! If `slots` has shown that the file ends at all its sizes, streams have unlimited capacity. Otherwise they have the
+//! capacity of connections for the largest chunks, so that the proof finds the deadlock.
 //!
-//! A program that runs in place has one buffer where a schedule has two: the schedule copies its input there first.
+//! A program that runs in place has one buffer instead of two: the schedule first copies its input into that buffer.
 
 use std::collections::BTreeMap;
 
@@ -22,11 +22,11 @@ use super::{
     slots,
 };
 
-/// The collective of a program at the size that is asked for, and its chunks of the elements. Values
-/// that `facts` leaves open are those of the file; their defaults are one element a chunk, f32, sum and root 0.
+/// Returns the collective of a program at the size in `facts`, and its number of chunks. Values that `facts` omits are
+/// those of the file, with the defaults of one element a chunk, f32, sum and root 0.
 ///
 /// # Errors
-/// The size does not divide into the chunks, or buffers of it are too large.
+/// Returns an error if the chunks do not divide the size, or buffers would be too large.
 pub fn collective(p: &Program, facts: &Facts) -> Result<(Collective, u32), ImportError> {
     let ranks = narrow(p.gpus.len());
     let parts = if counts_all_ranks(p.kind) { ranks } else { 1 };
@@ -49,11 +49,10 @@ pub fn collective(p: &Program, facts: &Facts) -> Result<(Collective, u32), Impor
     Ok((collective.map_err(|e| ImportError::new(0, e.to_string()))?, chunks))
 }
 
-/// The schedule of a program, and its thread blocks; `in_place` chooses one of its two ways to run, `None` leaves it to
-/// the file.
+/// Returns the schedule of a program, and its thread blocks. `in_place` selects a way to run it; `None` the file's own.
 ///
 /// # Errors
-/// One sentence with the line.
+/// Returns one sentence with the line if a schedule cannot express the program.
 pub fn schedule(p: &Program, facts: &Facts, in_place: Option<bool>) -> Result<(Schedule, ThreadBlocks), ImportError> {
     let (collective, chunks) = collective(p, facts)?;
     let (elements, dtype) = (u64::from(collective.elements), collective.dtype);
@@ -107,12 +106,12 @@ pub fn schedule(p: &Program, facts: &Facts, in_place: Option<bool>) -> Result<(S
     Ok((schedule, blocks))
 }
 
-/// The type of the elements.
+/// Returns the type of the elements.
 fn dtype(p: &Program, facts: &Facts) -> Dtype {
     facts.dtype.or(p.meaning.dtype).unwrap_or(Dtype::F32)
 }
 
-/// Returns the bytes of the call whose size the user gave.
+/// Returns the bytes of the call, if the user gave a size.
 pub fn bytes(p: &Program, facts: &Facts) -> Option<u64> {
     facts.elements.map(|elements| slots::bytes_of(p, elements, dtype(p, facts)))
 }
@@ -120,31 +119,31 @@ pub fn bytes(p: &Program, facts: &Facts) -> Option<u64> {
 struct Making<'a> {
     p: &'a Program,
     running: &'a Running,
-    /// Chunks that a connection holds, where that decides whether the program ends.
+    /// The capacity of each connection in chunks, if it decides whether the program ends.
     room: Option<u32>,
     b: Builder,
-    /// Elements of a chunk.
+    /// The number of elements of a chunk.
     unit: u32,
     in_place: bool,
-    /// The buffers of each GPU in the memory of its node.
+    /// The buffers of each GPU, as operands of its node.
     memory: Vec<Memory>,
-    /// Copies of each GPU that the program does not make, all in its first lane.
+    /// The number of copies of each GPU that the program does not contain, all in its first lane.
     copies: Vec<usize>,
 }
 
-/// The buffers of a GPU, each with its number of elements and the `Operand` of its first element.
+/// The input, output and scratch buffer of a GPU, each with the operand of its first element and its length.
 struct Memory {
     buffers: [(Operand, u32); 3],
 }
 
-/// The stream of a GPU's thread block: the one it sends to, and the one it receives from.
+/// For each GPU and thread block, the stream on which it sends, and the stream from which it receives.
 type Wires = BTreeMap<(usize, usize), (Option<StreamId>, Option<StreamId>)>;
 
-/// `(GPU, thread block)` that sends on a connection, and that receives.
+/// The sender and the receiver of a connection, each as GPU and thread block.
 type Ends = [Option<(usize, usize)>; 2];
 
 impl Making<'_> {
-    /// A stream for each connection, whose ends move pieces of one size.
+    /// Creates a stream for each connection, and checks that both ends move pieces of the same sizes.
     fn streams(&mut self) -> Result<Wires, ImportError> {
         let mut ends: BTreeMap<(u32, u32, u32), Ends> = BTreeMap::new();
         for (g, gpu) in self.p.gpus.iter().enumerate() {
@@ -196,7 +195,7 @@ impl Making<'_> {
         Ok(wires)
     }
 
-    /// Returns the buffers of a GPU. In place, input and output share one, which takes the input first.
+    /// Creates the buffers of a GPU. In place, input and output share one buffer, into which the input is copied first.
     fn place_buffers(&mut self, node: NodeId) -> Result<(Memory, InstrId), ImportError> {
         let gpu = &self.p.gpus[node.index()];
         let c = *self.b.collective();
@@ -211,7 +210,7 @@ impl Making<'_> {
         let (spare, scratch) = (elements(gpu.output)?, elements(gpu.scratch)?);
         let scratch = (Operand::Tmp(self.b.scratch(node, scratch)), scratch);
         if !self.in_place {
-            // The root of a broadcast and the others of a reduce have an output that no one looks at.
+            // The root of a broadcast and the others of a reduce have an output that is not a result.
             let out =
                 if output > 0 { (Operand::Out(0), output) } else { (Operand::Tmp(self.b.scratch(node, spare)), spare) };
             let none = self.b.combine(node, 0, 0, &[], &[]);
@@ -250,7 +249,8 @@ impl Making<'_> {
         Ok(shifted(base, place.chunk * self.unit))
     }
 
-    /// The instructions of all thread blocks; of each transmission the last one of its thread block up to it.
+    /// Creates the instructions of all thread blocks. Returns for each transmission the latest instruction so far in
+    /// its thread block.
     fn lanes(&mut self, wires: &Wires) -> Result<Vec<Vec<Vec<Option<InstrId>>>>, ImportError> {
         let running = self.running;
         let mut ids = Vec::with_capacity(running.len());
@@ -316,7 +316,8 @@ impl Making<'_> {
         let len = u64::from(step.count) * u64::from(self.unit);
         let len = u32::try_from(len).map_err(|_| ImportError::new(step.line, format!("{len} elements in one step")))?;
         if step.kind == Type::Copy && sources == sinks {
-            // In place, a copy onto itself leaves all as it is: others may read there meanwhile, and not write.
+            // In place, a copy of a place onto itself only reads. Its write goes to scratch memory, so that others may
+            // read the place meanwhile.
             sinks = vec![Operand::Tmp(self.b.scratch(node, len))];
         }
         Ok(self.b.combine(node, lane, len, &sources, &sinks))

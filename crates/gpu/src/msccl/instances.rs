@@ -1,9 +1,9 @@
-//! Instances of a program: each chunk is cut into equal parts, and each part moves by thread blocks and channels of its
-//! own. The results are the same expressions.
+//! Instances of a program: each chunk is divided into equal parts, and each part has its own thread blocks and
+//! channels. The results are the same expressions.
 //!
-//! A group is the data that one rank gives or keeps, or the whole vector. The parts of a group are stored one after the
-//! other, so that consecutive chunks of a group stay consecutive in each part. Source: `instances` of msccl-tools,
-//! which groups parts by chunk.
+//! A group is the data of one rank, or the whole vector. The parts of a group are stored consecutively, so that
+//! consecutive chunks of a group stay consecutive in each part. Source: `instances` of msccl-tools, which groups parts
+//! by chunk.
 
 use unisono_base::narrow;
 
@@ -17,7 +17,8 @@ use crate::PROCESSORS;
 /// Returns the program in `count` instances.
 ///
 /// # Errors
-/// The elements of a chunk do not divide, a step crosses groups, or the program exceeds a limit of the executor.
+/// Returns the reason if `count` does not divide the elements of a chunk, a step crosses groups, or a limit is
+/// exceeded.
 pub fn instances(p: &Program, count: u32) -> Result<Program, String> {
     if count == 1 {
         return Ok(p.clone());

@@ -8,33 +8,33 @@ use super::{
 };
 use crate::too_many_blocks;
 
-/// Steps of a thread block.
+/// The most steps of a thread block.
 pub const STEPS: usize = 64;
-/// Thread blocks of a GPU: a step names the one it waits for in 8 signed bits.
+/// The most thread blocks of a GPU: a step names the block that it waits for in 8 signed bits.
 pub const BLOCKS: usize = 127;
-/// Thread blocks of a GPU that each executor holds: RCCL refuses the file of more.
+/// The most thread blocks of a GPU in every executor: RCCL refuses files with more.
 ///
 /// Source: ROCm/rccl (2.21), `src/include/msccl/msccl_struct.h`, `MSCCL_MAX_NUM_THREAD_BLOCKS`.
 pub const BLOCKS_OF_ALL: usize = 64;
-/// Channels of a GPU.
+/// The most channels of a GPU.
 pub const CHANNELS: usize = 32;
-/// Thread blocks of a channel that send, and that receive.
+/// The most thread blocks of a channel that send, and the most that receive.
 pub const BLOCKS_OF_A_CHANNEL: usize = 32;
-/// Chunks of a step.
+/// The most chunks that a step moves.
 pub const COUNT: u32 = 71;
-/// Chunks of a buffer: offsets are 16 signed bits.
+/// The most chunks of a buffer: offsets have 16 signed bits.
 pub const CHUNKS: u32 = 32_767;
-/// GPUs: children of a node of the XML file.
+/// The most GPUs: they are children of one node of the XML file.
 pub const GPUS: u32 = 1024;
-/// Nodes of the XML file that a GPU keeps: the root, all GPUs, its own thread blocks and steps. The parser has room for
-/// one more, and fails on the tag behind it.
+/// The most XML nodes that a GPU stores: the root, all GPUs, its own thread blocks and steps. The parser has room for
+/// one more, and fails on the next tag.
 pub const NODES: usize = 4095;
-/// Reductions of one destination that the parser fuses into one step.
+/// The most reductions into one destination that the parser fuses into one step.
 pub const FUSED: usize = 15;
-/// Chunks that a connection surely holds while nobody receives: a chunk takes half of the steps of its buffer.
+/// The number of chunks that a connection can always buffer: a chunk takes half of the steps of its buffer.
 pub const IN_FLIGHT: u32 = 2;
 
-/// Returns what not each executor of the format holds.
+/// Returns sentences on limits of some executors, and on misnumbered steps.
 pub fn notes(p: &Program) -> Vec<String> {
     let most = p.gpus.iter().enumerate().map(|(g, gpu)| (gpu.blocks.len(), std::cmp::Reverse(g))).max();
     let over = most.filter(|&(blocks, _)| blocks > BLOCKS_OF_ALL);
@@ -44,7 +44,7 @@ pub fn notes(p: &Program) -> Vec<String> {
     over.map(note).into_iter().chain(misnumbered(p)).collect()
 }
 
-/// Returns a sentence on the first step whose number is not its place.
+/// Returns a sentence on the first step whose number differs from its position.
 fn misnumbered(p: &Program) -> Option<String> {
     let blocks = p.gpus.iter().flat_map(|gpu| &gpu.blocks);
     let mut steps = blocks.flat_map(|block| block.steps.iter().enumerate());
@@ -56,7 +56,7 @@ fn misnumbered(p: &Program) -> Option<String> {
     ))
 }
 
-/// A limit of the executor that a file exceeds on GPUs with that many processors, and the GPU.
+/// Returns the limits of the executor that a file exceeds on GPUs with `processors` processors, each with the GPU.
 pub fn of_program(p: &Program, processors: u32) -> Vec<(Option<NodeId>, String)> {
     let mut found = Vec::new();
     if !["LL", "LL128", "Simple"].contains(&p.protocol.as_str()) {
@@ -108,25 +108,25 @@ pub fn of_program(p: &Program, processors: u32) -> Vec<(Option<NodeId>, String)>
     found
 }
 
-/// Checks that the thread blocks of a GPU hold a number of steps.
+/// Checks that the thread blocks of a GPU can have `steps` steps in total.
 ///
 /// # Errors
-/// The thread blocks do not hold the steps.
+/// Returns the reason if there are too many.
 pub fn check_steps(node: NodeId, steps: usize) -> Result<(), String> {
     let most = STEPS * BLOCKS;
     if steps > most { Err(format!("{node} would take more than {most} steps")) } else { Ok(()) }
 }
 
-/// Why a GPU of a number of GPUs cannot keep its part of the file.
+/// Returns the reason why a GPU, one of `gpus`, cannot store its part of the file.
 pub fn too_many_nodes(gpus: usize, gpu: &Gpu) -> Option<String> {
     let kept = gpus + 1 + gpu.blocks.iter().map(|b| 1 + b.steps.len()).sum::<usize>();
     (kept > NODES).then(|| format!("a GPU would keep {kept} nodes of the file; at most {NODES} are held"))
 }
 
-/// Checks that the executor holds the thread blocks of a GPU, which are `most` at most.
+/// Checks that the executor's limits admit the thread blocks of a GPU, of which there may be `most`.
 ///
 /// # Errors
-/// A thing that it cannot hold.
+/// Returns the first limit that is exceeded.
 pub fn check(node: NodeId, blocks: &[Block], most: usize) -> Result<(), String> {
     if blocks.len() > most {
         return Err(format!("{node} takes {} thread blocks; at most {most} are held", blocks.len()));

@@ -7,26 +7,26 @@
 //!       <step s type srcbuf srcoff dstbuf dstoff cnt depid deps hasdep/>
 //! ```
 //!
-//! Buffers are counted in chunks, equal parts of the vector. A pair of GPUs has one connection a channel and direction,
-//! a FIFO between two thread blocks. Emission goes through these files, in this order:
+//! Buffers are measured in chunks, equal parts of the vector. A pair of GPUs has one connection for each channel and
+//! direction, a FIFO between two thread blocks. These files emit a program, in this order:
 //!
-//! * `pieces`: the chunk (the largest unit of all slices), and instructions cut so that both ends of a stream move
-//!   pieces of one size;
+//! * `pieces`: the chunk (the largest unit that divides all slices), and instructions divided so that both ends of a
+//!   stream move pieces of one size;
 //! * `ops`: `combine` as receive, reduce, copy and send;
-//! * `connections`: streams as connections, those that a fused step joins as one thread block, channels;
+//! * `connections`: the connections of streams, pairs of them joined in one thread block for fused steps, and channels;
 //! * `blocks`: the steps of each thread block; `waits`: their waits, and the check that they may run in place;
-//! * `instances`: parts of chunks that move by thread blocks of their own;
+//! * `instances`: parts of chunks with thread blocks of their own;
 //! * `write`: the text. `emit` reads it back (`parse`, `import`) and proves it again before it is returned.
 //!
-//! Reading follows the executor's parser and kernel, not the form of the file: `text` holds the syntax of the parser,
-//! `executed` the steps as they run, `slots` the sizes at which connections are too short, and `limits` the limits of
-//! the executor. `check` proves a file in each way and at each size for which the executor accepts it.
+//! Reading follows the executor's parser and kernel, not the structure of the file: `text` implements the parser's
+//! syntax, `executed` the steps as they run, `slots` the sizes at which connections are too short, and `limits` the
+//! limits of the executor. `check` proves a file in each way and at each size for which the executor accepts it.
 //!
 //! Source: the parser and the interpreter of msccl-executor-nccl (`src/misc/msccl/msccl_parser.cc`,
 //! `src/device/msccl_kernel_impl.h`), and the writer of msccl-tools (`msccl/language/ir.py`). `docs/export.md` lists
 //! the checks made.
 //!
-//! The written file is proved with two chunks of capacity a connection, the number that every connection can hold.
+//! The written file is proved with a capacity of two chunks for each connection, which every connection has.
 
 mod blocks;
 mod check;

@@ -1,8 +1,8 @@
-//! One `combine` as operations of the executor: receive, receive and reduce, send, copy, reduce.
+//! The lowering of a `combine` to operations of the executor: receive, receive and reduce, send, copy, reduce.
 //!
 //! `combine(a + b + c) -> x, y` becomes a fold from the left into one place, its home: the first sink in memory that is
-//! not a later source, or scratch memory if there is none. Sends and copies of the home follow. The executor adds
-//! received data and its own in either order, which makes no difference to operators that commute.
+//! not a later source, or else scratch memory. Then the home is sent and copied to the other sinks. The executor may
+//! swap received and own data in a sum, which makes no difference to operators that commute.
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Buffer {
@@ -11,7 +11,7 @@ pub enum Buffer {
     Scratch,
 }
 
-/// A place in a buffer, in chunks.
+/// An offset in a buffer, in chunks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Place {
     pub buffer: Buffer,
@@ -37,7 +37,7 @@ pub enum Op<E> {
         into: Place,
         on: Option<E>,
     },
-    /// Reduces the received data and `with` into a place, on to a connection, or both.
+    /// Reduces the received data and `with`, and stores the result, sends it on a connection, or both.
     ReceiveReduce {
         from: E,
         with: Place,
@@ -70,7 +70,7 @@ impl<E: Copy> Op<E> {
         }
     }
 
-    /// Returns the places that are read.
+    /// Returns the places that the operation reads.
     pub fn reads(&self) -> impl Iterator<Item = Place> + use<E> {
         let places = match *self {
             Op::Send { from, .. } | Op::Copy { from, .. } => [Some(from), None],
@@ -81,7 +81,7 @@ impl<E: Copy> Op<E> {
         places.into_iter().flatten()
     }
 
-    /// Returns the place that is written.
+    /// Returns the place that the operation writes.
     pub fn writes(&self) -> Option<Place> {
         match *self {
             Op::Send { .. } => None,
@@ -91,8 +91,8 @@ impl<E: Copy> Op<E> {
     }
 }
 
-/// Returns the operations of `combine(sources) -> sinks`. `temporary` is scratch memory that nothing else uses.
-/// `joined(a, b)` is true if a fused step may receive from `a` and send to `b`.
+/// Returns the operations of `combine(sources) -> sinks`. `temporary` is scratch memory for this instruction alone.
+/// `joined(a, b)` returns whether a fused step may receive from `a` and send on `b`.
 pub fn lower<E: Copy + PartialEq>(
     sources: &[End<E>],
     sinks: &[End<E>],
@@ -105,7 +105,7 @@ pub fn lower<E: Copy + PartialEq>(
     let mut ops = Vec::new();
     let home = match sources {
         [End::Memory(only)] => *only,
-        // A sink that is also a later source must not hold partial results.
+        // A sink that is also a later source must not store partial results.
         _ => {
             places.iter().copied().find(|p| !sources.iter().skip(2).any(|s| *s == End::Memory(*p))).unwrap_or(temporary)
         }

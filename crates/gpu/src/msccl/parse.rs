@@ -1,5 +1,5 @@
-//! A file as a program: its elements and attributes, each with its range. What only msccl-tools leave out has the
-//! executor's meaning.
+//! The reader of a file: its elements and attributes, each with its range. Attributes that only msccl-tools omits get
+//! the executor's defaults.
 
 use unisono_base::{
     narrow,
@@ -14,10 +14,10 @@ use super::{
     text,
 };
 
-/// The program in a file.
+/// Returns the program in a file.
 ///
 /// # Errors
-/// One sentence with the line.
+/// Returns one sentence with the line if the file is not valid.
 pub fn program(text: &str) -> Result<Program, ImportError> {
     let algo = xml::parse(text, "algo")?;
     if algo.name != "algo" {
@@ -44,7 +44,7 @@ pub fn program(text: &str) -> Result<Program, ImportError> {
     };
     let has = |key: &str| algo.find(key).is_some();
     let in_place = has("inplace") && algo.number("inplace", 0, 1)? == 1;
-    // msccl-tools write neither this nor the sizes.
+    // msccl-tools writes neither this attribute nor the sizes.
     let out_of_place = if has("outofplace") { algo.number("outofplace", 0, 1)? == 1 } else { !in_place };
     let needed = ["proto", "inplace", "outofplace", "minBytes", "maxBytes"];
     let bytes = |key| if has(key) { algo.number(key, 0, i64::MAX).map(|n| n.cast_unsigned()) } else { Ok(0) };
@@ -65,8 +65,7 @@ pub fn program(text: &str) -> Result<Program, ImportError> {
     })
 }
 
-/// Returns why the executor's parser fails on an element inside a step: it looks for its name in a list that is not
-/// there.
+/// Returns why the executor's parser fails on an element inside a step: it searches a list that steps do not have.
 fn inside_a_step(element: &Element) -> Option<String> {
     let inner = element.children.first().filter(|_| element.name == "step");
     let found = inner.map(|e| {
@@ -79,7 +78,7 @@ fn inside_a_step(element: &Element) -> Option<String> {
     found.or_else(|| element.children.iter().find_map(inside_a_step))
 }
 
-/// Our own attributes, where the file has them.
+/// Returns the values of this project's own attributes, if the file has them.
 fn meaning(algo: &Element) -> Result<Facts, ImportError> {
     let wrong = |e: unisono_collective::CollectiveError| ImportError::new(algo.line, e.to_string());
     let number = |key| algo.find(key).map(|_| algo.number(key, 0, i64::MAX).map(|n| n.cast_unsigned())).transpose();
@@ -95,7 +94,7 @@ fn gpu(element: &Element, id: i64, gpus: i64) -> Result<Gpu, ImportError> {
     let chunks = |key| element.number(key, 0, i64::from(i32::MAX)).map(narrow);
     let elements: Vec<&Element> = element.children.iter().filter(|e| e.name == "tb").collect();
     let last = elements.len() as i64 - 1;
-    // The executor takes thread blocks in any order, and their numbers without a gap.
+    // The executor accepts thread blocks in any order, if their numbers have no gap.
     let mut blocks: Vec<Option<Block>> = vec![None; elements.len()];
     for tb in elements {
         let number = tb.number("id", 0, last)?;
@@ -136,7 +135,7 @@ fn gpu(element: &Element, id: i64, gpus: i64) -> Result<Gpu, ImportError> {
 }
 
 fn step(e: &Element, at: usize) -> Result<Step, ImportError> {
-    // The executor runs steps in the order of the file, whatever number they state.
+    // The executor runs steps in the order of the file, regardless of their numbers.
     let number = e.number("s", 0, limits::STEPS.max(at + 1) as i64 - 1)?;
     let name = e.text("type")?;
     let Some(&(_, kind)) = Type::NAMES.iter().find(|(n, _)| *n == name) else {
@@ -158,7 +157,7 @@ fn step(e: &Element, at: usize) -> Result<Step, ImportError> {
         Ok(Place { buffer, chunk: narrow(chunk.max(0)) })
     };
     let block = e.number("depid", -1, 1 << 20)?;
-    // A wait for step -1 ends with a flag of the turn before, where that is the last that a thread block can have.
+    // A wait for step -1 is refused, because a flag of the previous iteration would end it.
     let earlier = e.number("deps", block.signum().min(0), 1 << 20)?;
     Ok(Step {
         line: e.line,

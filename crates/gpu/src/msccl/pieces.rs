@@ -1,5 +1,5 @@
-//! Chunks and pieces. The largest unit of all slices becomes the chunk, and instructions are cut until the writers and
-//! the readers of each stream move pieces of the same sizes.
+//! Chunks and pieces. The largest unit that divides all slices becomes the chunk, and instructions are divided until
+//! the writers and the readers of each stream move pieces of the same sizes.
 
 use std::collections::BTreeSet;
 
@@ -9,32 +9,32 @@ use unisono_schedule::{Flow, Schedule};
 use super::limits;
 use crate::ordered::chunk_elements;
 
-/// The most cuts of a schedule. One that needs more is refused.
+/// The most cuts of a schedule.
 const MOST_CUTS: usize = 1 << 20;
 
 /// The division of a schedule into chunks and pieces.
 pub struct Pieces {
-    /// Elements of a chunk.
+    /// The number of elements of a chunk.
     pub unit: u32,
     /// The most elements of a piece.
     longest: u32,
-    /// For each stream, the first element of each piece.
+    /// For each stream, the index of the first element of each piece.
     starts: Vec<BTreeSet<u32>>,
 }
 
-/// A stream operand: the stream, and the first of its elements that the instruction carries.
+/// A stream operand: the stream, and the index of the first element that the instruction moves.
 pub type At = (StreamId, u32);
 
-/// The stream operands of an instruction, sources first.
+/// Returns the stream operands of an instruction, sources first.
 fn ends(schedule: &Schedule, flow: &Flow, id: InstrId) -> Vec<At> {
     flow.pops(schedule, id).chain(flow.pushes(schedule, id)).map(|(s, span)| (s, span.start)).collect()
 }
 
 impl Pieces {
-    /// Cuts a schedule into pieces of at most `longest` chunks.
+    /// Divides a schedule into pieces of at most `longest` chunks.
     ///
     /// # Errors
-    /// The schedule has no elements, or is cut into more pieces than files hold steps.
+    /// Returns the reason if the schedule has no elements, or needs more pieces than files have steps.
     pub fn new(schedule: &Schedule, flow: &Flow, longest: u32) -> Result<Self, String> {
         let unit = chunk_elements(schedule);
         if unit == 0 {
@@ -42,7 +42,7 @@ impl Pieces {
         }
         let longest = unit.saturating_mul(longest);
         let leaves = |s: StreamId, node: NodeId| flow.readers(s).iter().any(|p| flow.node_of(p.instr) != node);
-        // The pieces that each GPU sends, which take a step each.
+        // The number of pieces that each GPU sends, each in a step.
         let mut sent = vec![0_usize; schedule.node_count()];
         for id in (0..schedule.instr_count()).map(InstrId::new) {
             poll();
@@ -79,8 +79,8 @@ impl Pieces {
                 sent[node.index()] += 1;
                 limits::check_steps(node, sent[node.index()])?;
             }
-            // An instruction that moves this element together with the one before it is cut here, and so are its other
-            // streams.
+            // An instruction that moves this element together with the one before it is divided here, and so are its
+            // other streams.
             let span = unisono_base::Span::new(start, 1);
             let readers = flow.readers_by_sink(s).flat_map(|r| Flow::touching(r, span));
             for piece in Flow::touching(flow.writers(s), span).iter().chain(readers) {
@@ -93,12 +93,12 @@ impl Pieces {
         Ok(pieces)
     }
 
-    /// Returns the first elements of the pieces of a stream.
+    /// Returns the index of the first element of each piece of a stream.
     pub fn starts_of(&self, stream: StreamId) -> impl Iterator<Item = u32> + '_ {
         self.starts[stream.index()].iter().copied()
     }
 
-    /// Returns `(first element, elements)` of the pieces of an instruction, counted from its start.
+    /// Returns the offset and the length of each piece of an instruction, in elements.
     pub fn of(&self, schedule: &Schedule, flow: &Flow, id: InstrId) -> Vec<(u32, u32)> {
         let len = schedule.instr(id).len;
         let mut starts = vec![0];

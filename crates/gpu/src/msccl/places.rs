@@ -9,7 +9,7 @@ use unisono_schedule::{
 
 use super::executed::{Running, Transmission};
 
-/// A step, by GPU, thread block and number.
+/// A step, by the indices of GPU, thread block and step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct StepPlace {
     pub rank: u32,
@@ -17,11 +17,11 @@ pub struct StepPlace {
     pub step: u32,
 }
 
-/// Returns the step and the transmission of each instruction of a file's schedule; `None` for copies between input and
-/// output.
+/// Returns the step and the transmission of each instruction of a file's schedule; `None` for copies that only the
+/// schedule has.
 ///
 /// # Errors
-/// The steps are not those of the schedule.
+/// Returns an error if the schedule does not have these steps.
 pub fn places<'a>(
     running: &'a Running,
     schedule: &Schedule,
@@ -35,7 +35,7 @@ pub fn places<'a>(
             let place = |t: &Transmission| StepPlace { rank: node.0, threadblock: narrow(block), step: t.step };
             steps.extend(moves.map(|t| Some((place(t), t))));
         }
-        // Copies between input and output come first, in a lane of their own.
+        // The copies that only the schedule has come first, in a lane of their own.
         let all = if gpu < schedule.node_count() { schedule.node_instrs(node).len() } else { 0 };
         let Some(copies) = all.checked_sub(steps.len()) else {
             return Err(ImportError::new(0, "the schedule is not that of the file"));
@@ -45,9 +45,9 @@ pub fn places<'a>(
     Ok(made)
 }
 
-/// Returns the sums that the executor adds in its own order: from the first source to the destination in pieces of as
-/// many elements as threads, and from the destination on in shorter pieces. Sums have the same bits if their pieces are
-/// the same.
+/// Returns the fused sums, which the executor adds in its own order: from the first source to the destination in pieces
+/// of as many elements as threads, and from the destination on in shorter pieces. Sums have equal bits if their counts
+/// and offsets are equal.
 pub fn roundings(places: &[Option<(StepPlace, &Transmission)>]) -> Roundings {
     let fused = |t: &Transmission| {
         (t.sources.len() > 1).then(|| Rounding::Own(t.count << 16 | t.destination.chunk.min(u32::from(u16::MAX))))

@@ -1,4 +1,4 @@
-//! The contents of a file of MSCCL, as it is written: not yet converted to a schedule.
+//! The contents of an MSCCL file, before the conversion to a schedule.
 
 use unisono_collective::Kind;
 use unisono_formats::Facts;
@@ -6,7 +6,7 @@ use unisono_formats::Facts;
 use super::ops::{Buffer, Place};
 use crate::collectives::Collectives;
 
-/// `type` of a step.
+/// The `type` of a step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Type {
     Send,
@@ -17,7 +17,7 @@ pub enum Type {
     ReceiveReduceCopySend,
     Copy,
     Reduce,
-    /// A step that only waits: one of the waits of the next step that does something.
+    /// A step that only waits. Its wait belongs to the next step of another type.
     Nothing,
 }
 
@@ -48,22 +48,23 @@ impl Type {
         matches!(self, Send | ReceiveCopySend | ReceiveReduceSend | ReceiveReduceCopySend)
     }
 
-    /// True where the executor's parser reads the place of its source, and of its destination.
+    /// Returns whether the executor's parser checks the source.
     pub fn checks_source(self) -> bool {
         matches!(self, Self::Send | Self::ReceiveReduceSend | Self::ReceiveReduceCopySend | Self::Copy | Self::Reduce)
     }
 
+    /// Returns whether the executor's parser checks the destination.
     pub fn checks_destination(self) -> bool {
         use Type::{Copy, Receive, ReceiveCopySend, ReceiveReduceCopySend, Reduce};
         matches!(self, Receive | ReceiveCopySend | ReceiveReduceCopySend | Copy | Reduce)
     }
 
-    /// True if it reads its source place.
+    /// Returns whether a step reads its source.
     pub fn reads(self) -> bool {
         !matches!(self, Type::Receive | Type::ReceiveCopySend | Type::Nothing)
     }
 
-    /// True if it writes its destination.
+    /// Returns whether a step writes its destination.
     pub fn writes(self) -> bool {
         !matches!(self, Type::Send | Type::ReceiveReduceSend | Type::Nothing)
     }
@@ -71,18 +72,18 @@ impl Type {
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Step {
-    /// Line of the file, for errors; 0 for what was not read.
+    /// The line in the file, for errors; 0 without a file.
     pub line: u32,
-    /// The number that the file states, which is its place in the thread block or has no meaning.
+    /// The number `s` in the file. The executor ignores it and runs steps in the order of the file.
     pub number: u32,
     pub kind: Type,
     pub source: Place,
     pub destination: Place,
-    /// Chunks.
+    /// The length in chunks.
     pub count: u32,
-    /// `(thread block, step)` of the same GPU that must have completed.
+    /// The thread block and the step of the same GPU that must have completed before.
     pub waits_for: Option<(u32, u32)>,
-    /// True if others wait for it.
+    /// True if other thread blocks may wait for the step.
     pub is_awaited: bool,
 }
 
@@ -95,7 +96,7 @@ pub struct Block {
     pub steps: Vec<Step>,
 }
 
-/// Its buffers in chunks, and its thread blocks.
+/// A GPU: the lengths of its buffers in chunks, and its thread blocks.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Gpu {
     pub line: u32,
@@ -106,7 +107,7 @@ pub struct Gpu {
 }
 
 impl Gpu {
-    /// Chunks of a buffer, as the file states them.
+    /// Returns the length of a buffer in chunks, as the file states it.
     pub fn chunks(&self, buffer: Buffer) -> u32 {
         match buffer {
             Buffer::Input => self.input,
@@ -121,25 +122,25 @@ pub struct Program {
     pub name: String,
     pub protocol: String,
     pub channels: u32,
-    /// Chunks of the whole vector: of all ranks together where ranks give or keep parts.
+    /// The chunks of the whole vector; of all ranks together if each rank has a part.
     pub chunks: u32,
     pub kind: Kind,
     pub in_place: bool,
     pub out_of_place: bool,
     pub min_bytes: u64,
     pub max_bytes: u64,
-    /// Attributes without which the executor does not load the file.
+    /// The attributes that the file lacks and the executor needs to load it.
     pub missing: Vec<&'static str>,
-    /// Why its parser refuses the text.
+    /// The reason why the executor's parser refuses the text.
     pub refused: Option<String>,
-    /// Facts for which the format has no attribute: written as attributes of our own, which the executor ignores.
+    /// Facts for which the format has no attribute. They are written as attributes that the executor ignores.
     pub meaning: Facts,
     pub gpus: Vec<Gpu>,
 }
 
 pub const COLLECTIVES: Collectives = Collectives { lacks: &[] };
 
-/// True if the executor counts the bytes, and so the chunks, of all ranks together.
+/// Returns whether the executor counts bytes and chunks of all ranks together.
 pub fn counts_all_ranks(kind: Kind) -> bool {
     matches!(kind, Kind::Allgather | Kind::Alltoall | Kind::ReduceScatter)
 }

@@ -1,16 +1,16 @@
 //! The sizes at which a file hangs.
 //!
-//! A connection holds pieces, not chunks. A step of c chunks moves in pieces of m = max(1, floor(slot / chunk)) chunks,
-//! at most 71, where `slot` is the data of a slot and `chunk` the bytes of a chunk; each piece takes a slot. So the
-//! n-th piece is sent after piece n - slots was received, and the verdict depends on the size by ceil(c / m) alone: it
-//! is found for each m that the sizes of a file reach.
+//! The capacity of a connection is counted in pieces, not chunks. A step of c chunks moves in pieces of m = max(1,
+//! floor(slot / chunk)) chunks, at most 71, where `slot` is the bytes of a slot and `chunk` those of a chunk; each
+//! piece takes a slot. So piece n is sent after piece n - slots was received, and the result depends on the size only
+//! by ceil(c / m): it is computed for each m that the sizes of a file allow.
 //!
-//! Thread blocks run their steps in order and each connection has one at either end, so no step takes what another
-//! waits for: if one run ends, every run ends. A size of several loops ends if one loop does, since all slots are free
-//! behind it.
+//! Thread blocks run their steps in order, and each connection has one thread block at either end, so no step takes
+//! what another step waits for: if one run ends, every run ends. A size of several loops ends if one loop does, since
+//! all slots are free after a loop.
 //!
-//! Source: `msccl_setup.cc` (`mscclSetupCount`) and the primitives of msccl-executor-nccl and RCCL, which differ in the
-//! bytes of a slot: the smaller number is taken, since shorter pieces hang where longer ones do.
+//! Source: `msccl_setup.cc` (`mscclSetupCount`) and the primitives of msccl-executor-nccl and RCCL. They differ in the
+//! bytes of a slot: the smaller number is used here, since shorter pieces hang wherever longer pieces do.
 
 use std::collections::BTreeMap;
 
@@ -23,41 +23,42 @@ use super::{
     program::{Program, counts_all_ranks},
 };
 
-/// The slots of a connection.
+/// The capacity of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Room {
     pub slots: u32,
-    /// Bytes of data whose chunks go in one piece.
+    /// The bytes of data that a slot holds.
     pub slot: u64,
 }
 
-/// The room of a connection in a protocol; of an unknown one that of `Simple`, which has the fewest slots.
+/// Returns the capacity of a connection with a protocol. An unknown protocol counts as `Simple`, which has the fewest
+/// slots.
 pub fn room(protocol: &str, kind: Kind) -> Room {
     const STEP: u64 = 512 << 10;
     match protocol {
         "LL" => Room { slots: 8, slot: 16_384 },
         "LL128" => Room { slots: 8, slot: 50_176 },
-        // A chunk takes four of the eight steps. The length of pieces goes by the steps of NCCL's own algorithms.
+        // A chunk takes four of the eight steps. The length of pieces depends on the steps of NCCL's own algorithms.
         _ if matches!(kind, Kind::Broadcast | Kind::Reduce) => Room { slots: 2, slot: STEP },
         _ => Room { slots: 2, slot: 4 * STEP },
     }
 }
 
 impl Room {
-    /// Returns the chunks of a piece, for chunks of `chunk` bytes.
+    /// Returns the number of chunks in a piece, for chunks of `chunk` bytes.
     fn piece(self, chunk: u64) -> u32 {
         narrow((self.slot / chunk.max(1)).clamp(1, u64::from(limits::COUNT)))
     }
 
-    /// The fewest and the most bytes of a chunk that go in pieces of `m` chunks; `None` has no bound.
+    /// Returns the least and the largest size of a chunk, in bytes, with pieces of `m` chunks; `None` means no bound.
     fn chunks_of(self, m: u32) -> (u64, Option<u64>) {
         let least = if m == limits::COUNT { 1 } else { self.slot / u64::from(m + 1) + 1 };
         (least, (m > 1).then(|| self.slot / u64::from(m)))
     }
 }
 
-/// The most bytes of a chunk for which the flags of a program's waits count the turns. A turn moves the data of a slot;
-/// in `Simple` the turns are enough for chunks larger than the memory of a GPU.
+/// Returns the largest chunk, in bytes, for which the flags of a program's waits can count the iterations. An iteration
+/// moves the data of a slot; with `Simple`, flags suffice for chunks larger than the memory of a GPU.
 pub fn counted(p: &Program) -> Option<u64> {
     const TURNS: u64 = 65_536;
     let waits = p.gpus.iter().flat_map(|g| &g.blocks).flat_map(|b| &b.steps).any(|s| s.waits_for.is_some());
@@ -65,10 +66,10 @@ pub fn counted(p: &Program) -> Option<u64> {
     is_short.then(|| room(&p.protocol, p.kind).slot * TURNS)
 }
 
-/// Bytes of a chunk, from the fewest to the most; `None` has no bound.
+/// The least and the largest size of a chunk in bytes; `None` means no bound.
 pub type Range = (u64, Option<u64>);
 
-/// The bytes of a chunk in calls of `bytes`, or else in all calls that the file is for.
+/// Returns the sizes of a chunk in calls of `bytes`, or in all calls for which the file is meant.
 pub fn sizes(p: &Program, bytes: Option<u64>) -> Range {
     let chunks = u64::from(p.chunks);
     if let Some(bytes) = bytes {
@@ -76,12 +77,12 @@ pub fn sizes(p: &Program, bytes: Option<u64>) -> Range {
         return (chunk, Some(chunk));
     }
     let least = p.min_bytes.div_ceil(chunks).max(1);
-    // Zero is no limit to the executor.
+    // The executor treats 0 as no limit.
     let stated = (p.max_bytes > 0).then(|| p.max_bytes / chunks);
     (least, stated.or(counted(p)).map(|most| most.max(least)))
 }
 
-/// Returns a reason if the executor runs no call of `bytes`, or no call at all, by the file; `None` if it does.
+/// Returns a reason if the executor does not run a call of `bytes`, or any call, by the file; else `None`.
 pub fn unserved(p: &Program, bytes: Option<u64>) -> Option<String> {
     let (least, most) = (p.min_bytes, if p.max_bytes == 0 { u64::MAX } else { p.max_bytes });
     let chunks = u64::from(p.chunks);
@@ -97,7 +98,7 @@ pub fn unserved(p: &Program, bytes: Option<u64>) -> Option<String> {
     })
 }
 
-/// The bytes of a call with a number of elements a rank.
+/// Returns the bytes of a call with `elements` elements for each rank.
 pub fn bytes_of(p: &Program, elements: u64, dtype: unisono_collective::Dtype) -> u64 {
     let parts = if counts_all_ranks(p.kind) { p.gpus.len() as u64 } else { 1 };
     elements.saturating_mul(dtype.bytes()).saturating_mul(parts)
@@ -108,9 +109,9 @@ pub fn bytes_of(p: &Program, elements: u64, dtype: unisono_collective::Dtype) ->
 pub struct Stuck {
     pub gpu: u32,
     pub block: u32,
-    /// The step of the file.
+    /// The index of its step in the file.
     pub step: u32,
-    /// The step that it waits for.
+    /// The cause of the wait.
     pub cause: Cause,
 }
 
@@ -120,7 +121,7 @@ pub enum Cause {
     Slot { gpu: u32 },
     /// No piece has arrived from a GPU.
     Piece { gpu: u32 },
-    /// A thread block of the same GPU.
+    /// A thread block of the same GPU has not set its flag.
     Flag { block: u32 },
 }
 
@@ -135,16 +136,16 @@ impl std::fmt::Display for Stuck {
     }
 }
 
-/// The bytes of a chunk at which a file hangs, and who waits for whom.
+/// The sizes at which a file hangs, and the thread blocks that then wait for each other.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Hang {
-    /// The intervals of bytes of a chunk, ascending, within the range asked for.
+    /// The sizes of a chunk, ascending, within the requested range.
     pub at: Vec<Range>,
-    /// Thread blocks that wait for each other at the smallest of these sizes.
+    /// The thread blocks that wait for each other in a cycle, at the smallest of these sizes.
     pub circle: Vec<Stuck>,
 }
 
-/// The sizes within a range at which a program hangs.
+/// Returns the sizes within a range at which a program hangs; `None` if there are none.
 pub fn hangs(p: &Program, running: &Running, range: Range) -> Option<Hang> {
     let room = room(&p.protocol, p.kind);
     let most = room.piece(range.0);
@@ -152,7 +153,7 @@ pub fn hangs(p: &Program, running: &Running, range: Range) -> Option<Hang> {
     let mut counts: Vec<u32> = running.iter().flatten().flatten().map(|t| t.count).collect();
     counts.sort_unstable();
     counts.dedup();
-    // Shorter pieces hang where longer ones do, and most files end in the shortest.
+    // Shorter pieces hang wherever longer pieces do, and most files end even with the shortest.
     if stuck(p, running, room.slots, fewest).is_empty() {
         return None;
     }
@@ -179,17 +180,17 @@ pub fn hangs(p: &Program, running: &Running, range: Range) -> Option<Hang> {
 /// A connection: its sender, receiver and channel.
 type Key = (u32, u32, u32);
 
-/// The progress of a thread block: transmissions done, and pieces of the next one.
+/// The progress of a thread block: the number of completed transmissions, and of pieces of the next one.
 #[derive(Clone, Copy, Default)]
 struct At {
     done: u32,
     piece: u32,
 }
 
-/// The thread blocks that wait for each other where pieces have `m` chunks; none if the program ends.
+/// Returns the thread blocks that wait for each other if pieces have `m` chunks; an empty list if the program ends.
 pub fn stuck(p: &Program, running: &Running, slots: u32, m: u32) -> Vec<Stuck> {
     let mut at: Vec<Vec<At>> = running.iter().map(|gpu| vec![At::default(); gpu.len()]).collect();
-    // Pieces sent and received.
+    // The numbers of pieces sent and received.
     let mut wires: BTreeMap<Key, (u32, u32)> = BTreeMap::new();
     let mut ends: BTreeMap<Key, [Option<u32>; 2]> = BTreeMap::new();
     for (g, gpu) in p.gpus.iter().enumerate() {
@@ -227,7 +228,7 @@ pub fn stuck(p: &Program, running: &Running, slots: u32, m: u32) -> Vec<Stuck> {
         }
         None
     };
-    // A move may free the thread blocks at the other ends of its connections, and those that wait for its flag.
+    // Progress may unblock the thread blocks at the other ends of the connections, and those that wait for the flag.
     let mut ready: Vec<(usize, usize)> =
         running.iter().enumerate().flat_map(|(g, gpu)| (0..gpu.len()).map(move |t| (g, t))).collect();
     while let Some((g, t)) = ready.pop() {
@@ -265,7 +266,7 @@ pub fn stuck(p: &Program, running: &Running, slots: u32, m: u32) -> Vec<Stuck> {
     };
     let all = at.iter().enumerate().flat_map(|(g, gpu)| (0..gpu.len()).map(move |t| (g, t)));
     let Some(first) = all.into_iter().find_map(|(g, t)| waits(g, t)) else { return Vec::new() };
-    // From one that waits to the one it waits for, until one comes again.
+    // Follows each waiting thread block to the one that it waits for, until a thread block repeats.
     let mut way = vec![first];
     loop {
         let last = &way[way.len() - 1];

@@ -7,11 +7,11 @@
 
 use unisono_base::xml::{self, short};
 
-/// The most characters of a name or a value.
+/// The largest length of a name or a value in characters.
 const LENGTH: usize = 254;
-/// The most attributes of a tag; each further blank between two of them counts as one.
+/// The most attributes of a tag; each additional blank between two of them counts as one.
 const ATTRIBUTES: usize = 16;
-/// The attributes that the parser reads: numbers, and texts.
+/// The attributes that the parser reads as numbers.
 const NUMBERS: &[&str] = &[
     "nchannels",
     "nchunksperloop",
@@ -35,9 +35,10 @@ const NUMBERS: &[&str] = &[
     "deps",
     "hasdep",
 ];
+/// The attributes that the parser reads as text.
 const TEXTS: &[&str] = &["proto", "coll", "type", "srcbuf", "dstbuf"];
 
-/// Returns the reason why the parser refuses an XML text, or reads another number in it.
+/// Returns the reason why the parser refuses an XML text, or reads a number in it as another number.
 pub fn refused(text: &str) -> Option<String> {
     let mut rest = text;
     loop {
@@ -55,7 +56,7 @@ pub fn refused(text: &str) -> Option<String> {
     }
 }
 
-/// Returns the text up to the first character that ends a name, that character, and the text behind it.
+/// Returns the text before the first character that ends a name, that character, and the text after it.
 fn token(text: &str) -> Result<(&str, char, &str), String> {
     let ends = |c: char| matches!(c, '=' | ' ' | '>' | '/' | '\n' | '\r');
     let at = text.find(ends).ok_or("a tag does not end")?;
@@ -66,7 +67,7 @@ fn token(text: &str) -> Result<(&str, char, &str), String> {
     Ok((&text[..at], char::from(end), &text[at + 1..]))
 }
 
-/// Returns the text behind a tag or a comment.
+/// Returns the text after a tag or a comment.
 fn tag(text: &str) -> Result<&str, String> {
     let Some(body) = text.strip_prefix('<') else {
         let found = text.chars().next().unwrap_or_default();
@@ -112,7 +113,7 @@ fn separated(end: char) -> String {
     )
 }
 
-/// Checks an attribute that follows `before` others of its tag.
+/// Checks an attribute that comes after `before` others of its tag.
 fn check(key: &str, value: &str, before: usize) -> Result<(), String> {
     let is_number = NUMBERS.contains(&key);
     if before >= ATTRIBUTES && (is_number || TEXTS.contains(&key)) {

@@ -1,8 +1,8 @@
 //! Waits between operations of a GPU, and the check that the operations may run in place.
 //!
 //! An operation waits for each earlier operation of another thread block that touches the same memory, if one of the
-//! two writes. Their order is that of the schedule, whose proof guarantees it. A wait that other waits imply is left
-//! out.
+//! two writes. Their order is that of the schedule, whose proof guarantees it. A wait that other waits imply is
+//! omitted.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,12 +18,12 @@ pub struct Work {
     pub step: usize,
 }
 
-/// The positions of input and output in one buffer when a collective runs in place (NCCL's rules). The output of an
-/// allgather holds the input at the rank's part; the input of a reduce-scatter holds the output there.
+/// The positions of input and output in one buffer when a collective runs in place (NCCL's rules). In the output of an
+/// allgather, the rank's part is the input; in the input of a reduce-scatter, it is the output.
 #[derive(Clone, Copy)]
 pub struct Alias {
     pub kind: Kind,
-    /// Chunks before the rank's part.
+    /// The number of chunks before the rank's part.
     pub shift: u32,
 }
 
@@ -37,8 +37,8 @@ impl Alias {
         Place { buffer: Buffer::Output, chunk: p.chunk + shifted }
     }
 
-    /// Returns whether the operations, in this order, have the same results in place: none reads input after output
-    /// overwrote it.
+    /// Returns whether the operations, in this order, have the same results in place: none reads input that output has
+    /// overwritten.
     pub fn is_safe(self, works: &[Work]) -> bool {
         let known = [Kind::Allgather, Kind::Allreduce, Kind::Broadcast, Kind::Reduce, Kind::ReduceScatter];
         let overwritten = |(n, later): (usize, &Work)| {
@@ -59,26 +59,26 @@ fn meet(a: Place, a_count: u32, b: Place, b_count: u32) -> bool {
     a.buffer == b.buffer && a.chunk < b.chunk + b_count && b.chunk < a.chunk + a_count
 }
 
-/// The operations that touched a chunk last: the last that wrote it, and those that have read it since.
+/// The latest accesses to a chunk: the last write, and all reads since then.
 #[derive(Default)]
 struct Touched {
     writer: Option<usize>,
     readers: Vec<usize>,
 }
 
-/// Returns, for each operation, the `(block, step)` of the operations of other thread blocks for which it must wait.
+/// Returns, for each operation, the block and step of each operation of another thread block that it must wait for.
 pub fn waits(works: &[Work], blocks: usize, alias: Option<Alias>) -> Vec<Vec<(usize, usize)>> {
     let chunks = |p: Place, count: u32| {
         let p = alias.map_or(p, |a| a.place(p));
         (p.chunk..p.chunk + count).map(move |chunk| (p.buffer, chunk))
     };
     let mut touched = BTreeMap::<(Buffer, u32), Touched>::new();
-    // For each thread block, the number of operations of each other one that are complete when its last one is.
+    // For each thread block, the number of operations of each other block that are complete when its latest one is.
     let mut known: Vec<Vec<usize>> = vec![vec![0; blocks]; blocks];
     let mut after: Vec<Vec<usize>> = Vec::with_capacity(works.len());
     let mut all = Vec::with_capacity(works.len());
     for (n, work) in works.iter().enumerate() {
-        // The last ones of a chunk stand for those before, for which they wait.
+        // Waiting for the latest accesses to a chunk includes all earlier ones, for which these wait.
         let mut earlier = BTreeSet::new();
         for chunk in work.op.reads().flat_map(|p| chunks(p, work.count)) {
             let touched = touched.entry(chunk).or_default();

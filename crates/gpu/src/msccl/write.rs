@@ -15,8 +15,8 @@ pub fn buffer_name(buffer: Buffer) -> &'static str {
     }
 }
 
-/// Writes a program. Attributes have the order of msccl-tools, then come those that only the executor demands and our
-/// own.
+/// Writes a program. Attributes are in the order of msccl-tools, followed by those that only the executor requires and
+/// this project's own.
 pub fn write(p: &Program) -> String {
     let mut to = String::new();
     let number = |yes: bool| u8::from(yes);

@@ -1,8 +1,8 @@
-//! Inputs that a schedule reads after it has written the output over them, if both are one memory.
+//! Inputs that a schedule reads after it has overwritten them with output, if both share memory.
 //!
-//! A GPU runs its instructions in one order ([`super::export`]), so an input is in danger only from writes of its own
-//! GPU that come before the read, or that belong to the same instruction at another place. Such reads go to a copy of
-//! the input, which the GPU makes first.
+//! A GPU runs its instructions in one order ([`super::export`]). So an input is overwritten only by writes of its own
+//! GPU that precede the read, or that belong to the same instruction at another offset. Such reads use a copy of the
+//! input, which the GPU makes first.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use unisono_base::{InstrId, NodeId};
 use unisono_collective::Kind;
 use unisono_schedule::{Flow, Operand, Schedule};
 
-/// Numbers of places, as ranges that do not touch: the end of each by its start.
+/// A set of offsets, as disjoint ranges: the end of each range by its start.
 #[derive(Default)]
 pub(super) struct Ranges(BTreeMap<u64, u64>);
 
@@ -28,7 +28,7 @@ impl Ranges {
     }
 }
 
-/// The first element of a GPU's input and output in the memory that has both.
+/// Returns the first element of a GPU's input, and of its output, in their shared memory.
 fn bases(schedule: &Schedule, gpu: NodeId) -> (u64, u64) {
     let part = |len: u32| u64::from(gpu.0) * u64::from(len);
     match schedule.collective().kind {
@@ -38,7 +38,7 @@ fn bases(schedule: &Schedule, gpu: NodeId) -> (u64, u64) {
     }
 }
 
-/// True if each instruction has to read its inputs from a copy.
+/// Returns for each instruction whether it must read its inputs from a copy.
 pub fn endangered(schedule: &Schedule, flow: &Flow, order: &[InstrId]) -> Vec<bool> {
     let mut written: Vec<Ranges> = schedule.all_nodes().map(|_| Ranges::default()).collect();
     let mut found = vec![false; schedule.instr_count()];

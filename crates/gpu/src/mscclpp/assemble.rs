@@ -1,4 +1,4 @@
-//! A plan from the thread blocks of its GPUs: operations name channels and buffers by places in lists.
+//! The assembly of a plan from the thread blocks of its GPUs: operations refer to channels and buffers by list indices.
 
 use unisono_base::narrow;
 use unisono_collective::{Collective, Kind};
@@ -46,7 +46,7 @@ impl Lists {
     }
 }
 
-/// Elements of the input and of the output, which all GPUs have in the runtime.
+/// Returns the lengths of input and output in elements, which are the same for all GPUs in the runtime.
 fn lengths(c: &Collective) -> (u32, u32) {
     match c.kind {
         Kind::Broadcast | Kind::Reduce => (c.elements, c.elements),
@@ -54,18 +54,18 @@ fn lengths(c: &Collective) -> (u32, u32) {
     }
 }
 
-/// One end of each channel of a GPU with the other end.
+/// The two ends of each channel of a GPU, its own end first.
 type Ends = Vec<(At, At)>;
 
 impl Exporter<'_> {
-    /// The plan, with the indices of channels and remote buffers.
+    /// Returns the plan, with the indices of channels and remote buffers.
     pub(super) fn plan(self) -> Plan {
         let c = *self.schedule.collective();
         let (input, output) = lengths(&c);
         let is_ll = self.is_ll();
-        // A GPU shifts the packets that it writes by half of its own scratch memory, so all have the same.
+        // A GPU offsets the packets that it writes by half of its own scratch memory, so all GPUs have the same size.
         let same = (0..c.ranks).map(|gpu| self.scratch_chunks(gpu)).max().filter(|_| is_ll);
-        // The second half begins at a multiple of 16 bytes, also if an allocation does not divide into chunks.
+        // The second half begins at a multiple of 16 bytes even if the chunks do not divide an allocation.
         let is_odd = is_ll && !(input / self.form.unit).is_power_of_two();
         let gpus = (0..c.ranks).map(|id| {
             let scratch = same.unwrap_or_else(|| self.scratch_chunks(id));
@@ -93,14 +93,14 @@ impl Exporter<'_> {
         }
     }
 
-    /// Chunks of scratch memory that a GPU needs.
+    /// Returns the number of chunks of scratch memory that a GPU needs.
     fn scratch_chunks(&self, gpu: u32) -> u32 {
         let n = gpu as usize;
         let raw = self.own[n] + self.copied[n] + self.temporary[n];
         self.landed[n] + if self.form.protocol == Protocol::LL { raw.div_ceil(2) } else { raw }
     }
 
-    /// A GPU with its thread blocks; the chunks of its buffers are not counted here.
+    /// Returns a GPU with its thread blocks, without the lengths of its buffers.
     fn gpu(&self, id: u32) -> Gpu {
         let shares = self.form.shares;
         let mine = self.channels.iter().flat_map(|&(a, b)| [(a, b), (b, a)]).filter(|(own, _)| own.0 == id);
@@ -169,7 +169,8 @@ impl Exporter<'_> {
         }
     }
 
-    /// An operation of a share, whose channels, remote buffers and groups are places in the lists of its thread block.
+    /// Returns an operation of one share, with channels, remote buffers and groups as indices in its thread block's
+    /// lists.
     #[expect(clippy::too_many_arguments, reason = "the lists that grow with the operations of a thread block")]
     fn operation(
         &self,
@@ -212,7 +213,7 @@ impl Exporter<'_> {
     }
 }
 
-/// The place of a value in a list, which gets it if it is not there.
+/// Returns the index of a value in a list, after appending it if it is missing.
 fn place(list: &mut Vec<u32>, value: u32) -> u32 {
     let place = list.iter().position(|&held| held == value).unwrap_or_else(|| {
         list.push(value);

@@ -1,9 +1,10 @@
-//! Nodes that are switches, as switch channels. A GPU asks the switch to add the data of all GPUs of a group at one
-//! place of scratch memory and to store the sum there for all of them, or to store its own data there.
+//! The conversion of nodes that are switches to switch channels. A GPU requests that the switch adds the data of all
+//! GPUs of a group at one offset of scratch memory and stores the sum there for all of them, or that it stores the
+//! GPU's own data.
 //!
-//! If all n GPUs of a group get a sum, each of them asks for 1/n of it, as in NCCL's NVLS and in
-//! `allreduce_nvls_zero_copy` of MSCCL++: then 1 + 1/n of the sum crosses each link. One GPU that asked for all of it
-//! would have it twice on its links.
+//! If all n GPUs of a group get a sum, each of them requests 1/n of it, as in NCCL's NVLS and in
+//! `allreduce_nvls_zero_copy` of MSCCL++: then 1 + 1/n of the sum crosses each link. The links of a single GPU that
+//! requested the whole sum would carry it twice.
 
 use std::collections::BTreeMap;
 
@@ -14,32 +15,33 @@ use unisono_schedule::{Flow, Operand, Schedule};
 pub struct Request {
     /// The GPUs of the group, in ascending order.
     pub group: Vec<u32>,
-    /// The GPUs that ask for it, each for an equal part.
+    /// The GPUs that issue the request, each for an equal part.
     pub leaders: Vec<u32>,
-    /// True if the switch adds; else it stores the data of the leader.
+    /// True if the switch adds; otherwise it stores the data of the leader.
     pub adds: bool,
-    /// The first chunk, in scratch memory of each GPU of the group.
+    /// The first chunk of the data, in scratch memory of each GPU of the group.
     pub place: u32,
     pub chunks: u32,
 }
 
-/// Bytes of which the runtime gives each part a whole number.
+/// The runtime aligns parts to multiples of this number of bytes.
 const ALIGNED_BYTES: u64 = 16;
 
-/// The requests to all switches, and the streams to and from them as places of scratch memory.
+/// The requests to all switches, and the scratch memory for the streams to and from them.
 #[derive(Default)]
 pub struct BehindSwitches {
-    /// The parts in which GPUs read and write all data, so that a thread block accesses what it asks a switch for.
+    /// The number of parts in which GPUs read and write data, so that a thread block accesses the part that it
+    /// requests.
     pub parts: u32,
     pub requests: BTreeMap<InstrId, Request>,
-    /// The first chunk of each stream, the same on all GPUs.
+    /// The first chunk of scratch memory of each stream, the same on all GPUs.
     pub places: BTreeMap<StreamId, u32>,
-    /// Chunks of all places.
+    /// The number of chunks of all these streams.
     pub chunks: u32,
 }
 
 impl BehindSwitches {
-    /// The groups of all requests, in the order in which each GPU lists its own ones.
+    /// Returns the groups of all requests, in the order in which each GPU lists those that it belongs to.
     pub fn groups(&self) -> Vec<&[u32]> {
         let mut groups: Vec<&[u32]> = self.requests.values().map(|r| &r.group[..]).collect();
         groups.sort_unstable();
@@ -48,10 +50,10 @@ impl BehindSwitches {
     }
 }
 
-/// The switches of a schedule among GPUs; `box_of` returns the box of a GPU.
+/// Returns the requests to the switches of a schedule; `box_of` returns the box of a GPU.
 ///
 /// # Errors
-/// Switch channels cannot do the work of a switch of the schedule.
+/// Returns the reason if switch channels cannot do the work of a switch.
 pub fn requests(
     schedule: &Schedule,
     flow: &Flow,
@@ -102,7 +104,7 @@ pub fn requests(
     for (n, &id) in of_switches.iter().enumerate() {
         let Some((stream, span)) = flow.pops(schedule, id).next() else { continue };
         let sources: Vec<u32> = flow.pops(schedule, id).map(|(s, _)| schedule.stream(s).source.0).collect();
-        // GPUs that get the result take turns.
+        // The GPUs that get the results alternate as leaders.
         let readers: Vec<u32> =
             flow.pushes(schedule, id).flat_map(|(s, _)| schedule.stream_sinks(s)).map(|sink| sink.0).collect();
         let mut group: Vec<u32> = sources.iter().chain(&readers).copied().collect();
@@ -131,8 +133,8 @@ pub fn requests(
 }
 
 impl BehindSwitches {
-    /// Lets all GPUs of a group ask for parts of its sums, if these are fewer than the GPUs, all sums are for all, and
-    /// GPUs only give their inputs and get their outputs: others read data in the shares in which they were written.
+    /// Divides the sums among the GPUs of a group, if there are fewer sums than GPUs, all GPUs get all sums, and the
+    /// schedule has no other data: other data must be read in the shares in which they were written.
     pub fn part(&mut self, schedule: &Schedule, flow: &Flow) {
         let c = schedule.collective();
         let nodes = schedule.all_nodes().take(c.ranks as usize);
@@ -142,7 +144,7 @@ impl BehindSwitches {
             let readers = flow.pushes(schedule, *id).map(|(stream, _)| schedule.stream_sinks(stream).len());
             request.adds && request.group.len() == c.ranks as usize && readers.sum::<usize>() == request.group.len()
         };
-        // As many sums as GPUs have a leader each, and none waits for the sums before its own.
+        // With at least as many sums as GPUs, each GPU already leads a sum without waiting for earlier sums.
         let has_few_sums = self.requests.len() < c.ranks as usize;
         if !is_plain || !has_few_sums || !self.requests.iter().all(is_of_all) {
             return;
@@ -156,7 +158,7 @@ impl BehindSwitches {
     }
 }
 
-/// Streams that share a place.
+/// Sets of streams that share scratch memory, each with its representative.
 #[derive(Default)]
 struct Places(BTreeMap<StreamId, StreamId>);
 

@@ -1,7 +1,7 @@
 //! The limits of the runtime that depend on the size of a message.
 //!
 //! Source: microsoft/mscclpp, `src/core/executor/execution_plan.cc` (`checkMessageSize`, 32-bit offsets) and
-//! `src/core/include/execution_kernel.hpp` (16-bit turns of a pipeline, types of reductions) at commit 1f5f065d.
+//! `src/core/include/execution_kernel.hpp` (16-bit counts of a pipeline's iterations, types of reductions) at 1f5f065d.
 
 use unisono_collective::Dtype;
 
@@ -11,19 +11,19 @@ use super::{
     plan::{Gpu, Plan, Protocol},
 };
 
-/// Bytes of a buffer that the kernels address.
+/// The largest buffer in bytes that the kernels address.
 const BUFFER: u64 = u32::MAX as u64;
-/// Bytes of scratch memory that `reuse_resources` gives to the chunks of a plan.
+/// The scratch memory in bytes that `reuse_resources` allocates for the chunks of a plan.
 const SCRATCH: u64 = 64 << 20;
-/// The bytes of a piece of GPU memory, which is allocated in whole pieces.
+/// The unit of GPU allocations in bytes.
 const ALLOCATED: u64 = 2 << 20;
-/// The largest number of pieces that the search for a size tries.
+/// The most allocation units that the search for a size tries.
 const PIECES: u64 = 4096;
-/// Turns of a pipeline that the kernels count.
+/// The most iterations of a pipeline that the kernels count.
 const TURNS: u64 = u16::MAX as u64;
 
-/// Returns the faults of a plan at the size asked for: operations and sizes that the runtime does not support.
-/// Without a size they are those at the largest size that it accepts.
+/// Returns the faults of a plan at the requested size: operations and sizes that the runtime does not support. Without
+/// a requested size, the largest accepted size is checked.
 pub fn check(plan: &Plan, layout: &Layout, dtype: Option<Dtype>) -> Vec<Fault> {
     let mut faults = Vec::new();
     let wide = dtype.filter(|dtype| matches!(dtype, Dtype::F64 | Dtype::I64));
@@ -49,21 +49,21 @@ pub fn check(plan: &Plan, layout: &Layout, dtype: Option<Dtype>) -> Vec<Fault> {
     faults
 }
 
-/// Chunks of the largest buffer that the kernels address. Scratch memory is there twice with a double buffer, and
-/// packets take twice the bytes of their data.
+/// Returns the chunks of the largest buffer that the kernels address. A double buffer doubles the scratch memory, and
+/// so do packets.
 fn widest(plan: &Plan) -> u64 {
     let of_scratch = [plan.use_double_scratch_buffer, plan.protocol == Protocol::LL].map(|twice| 1 + u64::from(twice));
     let chunks = |gpu: &Gpu| {
         let scratch = of_scratch.iter().fold(u64::from(gpu.scratch_chunks), |all, times| all.saturating_mul(*times));
-        // Resources that are used again: scratch memory of a fixed size, in a circle.
+        // With `reuse_resources`, scratch memory has a fixed size and is used cyclically.
         let scratch = if plan.reuse_resources { 0 } else { scratch };
         u64::from(gpu.input_chunks.max(gpu.output_chunks)).max(scratch)
     };
     plan.gpus.iter().map(chunks).max().unwrap_or(0).max(1)
 }
 
-/// Bytes of a chunk up to which the scratch memory of `reuse_resources`, which has one size, holds all chunks. In a
-/// pipeline, the kernels also take the way that they have come in a slice by the bytes of a chunk there.
+/// Returns the largest chunk in bytes for which the fixed scratch memory of `reuse_resources` holds all chunks. In a
+/// pipeline, the kernels also take the offset within a slice modulo the bytes of a chunk in that memory.
 fn circle(plan: &Plan, alignment: u64) -> Option<u64> {
     let room = if plan.use_double_scratch_buffer { SCRATCH / 2 } else { SCRATCH };
     let chunks = plan.gpus.iter().map(|gpu| u64::from(gpu.scratch_chunks)).max().filter(|&chunks| chunks > 0);
@@ -74,14 +74,14 @@ fn circle(plan: &Plan, alignment: u64) -> Option<u64> {
     chunks.filter(|_| plan.reuse_resources).map(held)
 }
 
-/// The second half of scratch memory begins at bytes that the kernels, which move 16 at a time, do not reach.
+/// Checks that the second half of scratch memory is aligned to 16 bytes, which the kernels move at a time.
 ///
-/// The executor sizes scratch memory by the allocation that the input lies in, up to `max_message_size`, and rounds the
-/// bytes of a chunk up. Allocations are taken to be whole pieces of 2 MiB, or as long as the message.
+/// The executor sizes scratch memory by the allocation of the input, up to `max_message_size`, and rounds the bytes of
+/// a chunk up. Allocations are assumed to be multiples of 2 MiB, or as long as the message.
 ///
 /// Source: `src/core/executor/executor.cc` (`setupScratchBuffer`, `launchKernelHelper`).
 fn halves(plan: &Plan, layout: &Layout) -> Option<Fault> {
-    // Resources that are used again have halves of 64 MiB.
+    // With `reuse_resources`, the halves have 64 MiB.
     if !plan.use_double_scratch_buffer || plan.reuse_resources {
         return None;
     }
@@ -98,7 +98,7 @@ fn halves(plan: &Plan, layout: &Layout) -> Option<Fault> {
             let bytes = chunk * u128::from(gpu.scratch_chunks) * u128::from(2 * packets);
             bytes.next_multiple_of(alignment.into()) / 2
         };
-        // As many pieces more as there are chunks are whole pieces for each chunk.
+        // As many additional units as there are chunks add a whole unit to each chunk.
         let first = least.saturating_mul(chunks).div_ceil(ALLOCATED).max(1);
         let allocated = (first..=first.saturating_add(chunks.min(PIECES))).map(|n| n.saturating_mul(ALLOCATED));
         let (allocated, half) = allocated.map(|n| (n, half(n))).find(|(_, half)| !half.is_multiple_of(16))?;
@@ -112,7 +112,7 @@ fn halves(plan: &Plan, layout: &Layout) -> Option<Fault> {
     })
 }
 
-/// The size asked for is one that the loader accepts and whose offsets fit.
+/// Checks that the loader accepts the requested size, and that its offsets fit in 32 bits.
 fn asked(plan: &Plan, chunk: u64, message_chunks: u64, widest: u64, alignment: u64) -> Option<Fault> {
     let size = chunk.saturating_mul(message_chunks);
     let circle = circle(plan, alignment).filter(|&circle| chunk > circle);
@@ -134,7 +134,7 @@ fn asked(plan: &Plan, chunk: u64, message_chunks: u64, widest: u64, alignment: u
     Some(Fault::of_plan("limit", message))
 }
 
-/// Returns why the loader does not take a plan for a message of that size.
+/// Returns why the loader does not accept a plan for a message of `size` bytes.
 pub fn unserved(plan: &Plan, size: u64) -> Option<String> {
     let (least, most) = (plan.min_message_size.unwrap_or(0), plan.max_message_size.unwrap_or(u64::MAX));
     (!(least..=most).contains(&size)).then(|| {
@@ -142,7 +142,7 @@ pub fn unserved(plan: &Plan, size: u64) -> Option<String> {
     })
 }
 
-/// The pipelines whose turns the runtime cannot count.
+/// Returns a fault if a pipeline has more iterations than the runtime counts.
 fn turns(plan: &Plan, chunk: u64, message_chunks: u64, is_largest: bool) -> Option<Fault> {
     for gpu in &plan.gpus {
         for block in &gpu.threadblocks {

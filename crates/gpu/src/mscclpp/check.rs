@@ -17,25 +17,25 @@ use super::{
 };
 use crate::{FileBits, Options};
 
-/// The result of the check of a plan. A value is null where the checks before it found faults.
+/// The result of the check of a plan. A value is `None` if an earlier check found faults.
 #[derive(Serialize, Debug)]
 pub struct Checked {
     pub complete: Option<bool>,
     pub deadlock_free: Option<bool>,
     pub race_free: Option<bool>,
     pub repeatable: Option<bool>,
-    /// True if launches may follow each other without a wait of all GPUs in between.
+    /// True if launches may follow each other without waiting for all GPUs in between.
     pub relaunch: Option<bool>,
-    /// True if the input is as before; null in place.
+    /// True if the plan leaves the input unchanged; `None` in place.
     pub keeps_input: Option<bool>,
-    /// The sizes for which all this holds.
+    /// The sizes at which the properties hold.
     pub sizes: Option<Sizes>,
     pub method: &'static str,
     pub error_probability: Option<f64>,
     pub seed: Option<Seed>,
     pub scratch_bytes_max: u64,
     pub expression_class: Option<String>,
-    /// No bits, if there are faults.
+    /// The bits of the results; empty if there are faults.
     #[serde(flatten)]
     pub bits: FileBits,
     pub diagnostics: Vec<Fault>,
@@ -43,7 +43,7 @@ pub struct Checked {
     pub schedule: Option<Schedule>,
 }
 
-/// True if a JSON text is a plan rather than a schedule: only plans have GPUs.
+/// Returns whether a JSON text is a plan and not a schedule: only plans have the key `gpus`.
 pub fn is_plan(text: &str) -> bool {
     #[derive(Deserialize)]
     struct Keys {
@@ -55,10 +55,10 @@ pub fn is_plan(text: &str) -> bool {
     }
 }
 
-/// Checks a plan: all its faults, with the shortest run that shows each.
+/// Checks a plan, and returns all its faults, each with the shortest run that shows it.
 ///
 /// # Errors
-/// One sentence with the path inside the file, if it is no plan.
+/// Returns one sentence with the path inside the file if the text is not a plan.
 pub fn check(text: &str, facts: &Facts, options: Options) -> Result<Checked, ImportError> {
     check_plan(&read(text)?, facts, options)
 }
@@ -119,7 +119,7 @@ pub(super) fn check_plan(plan: &Plan, facts: &Facts, options: Options) -> Result
 }
 
 impl Checked {
-    /// Proves an ordered plan at the size asked for, or at all sizes that make a difference, and returns the findings.
+    /// Proves an ordered plan at the requested size, or at all sizes that make a difference, and returns the findings.
     fn prove(
         &mut self,
         plan: &Plan,
@@ -179,7 +179,7 @@ impl Checked {
     }
 }
 
-/// The findings at one more size, each with the size, and the bits there.
+/// Returns the findings at one more size, and the bits at that size.
 fn at_scale(
     plan: &Plan,
     facts: &Facts,
@@ -188,7 +188,7 @@ fn at_scale(
 ) -> Result<(Vec<Fault>, Option<FileBits>), ImportError> {
     let has_pipelines = plan.ops().any(|op| op.iter_context.is_some());
     let sized = match Sized::new(plan, facts, Some(scale)) {
-        // Pipelines are tried at the sizes that memory holds.
+        // A pipeline is checked only at the sizes that fit the limits.
         Err(_) if has_pipelines => return Ok((Vec::new(), None)),
         sized => sized?,
     };

@@ -1,5 +1,5 @@
-//! The set-up of the executor before a plan runs: channels between GPUs, groups of GPUs behind switches, and the
-//! indices of thread blocks into them.
+//! The setup of the executor before a plan runs: channels between GPUs, groups of GPUs behind switches, and the indices
+//! by which thread blocks refer to them.
 //!
 //! Source: microsoft/mscclpp, `src/core/executor/executor.cc` and `src/core/switch_channel.cc` at commit 1f5f065d.
 
@@ -14,11 +14,11 @@ use super::{
     program::End,
 };
 
-/// The first end of each GPU's memory channels, and of its port channels.
+/// For each GPU and type of channel (true: port), the index of the first end.
 pub type Firsts = BTreeMap<(u32, bool), u32>;
 
-/// The ends of all memory and port channels. The `k`-th channel of a type from one GPU to another is paired with the
-/// `k`-th channel of that type in the other direction, as the executor connects them.
+/// Returns the ends of all memory and port channels. As in the executor, the `k`-th channel of a type from one GPU to
+/// another is paired with the `k`-th channel of that type in the other direction.
 pub fn ends(plan: &Plan) -> Result<(Vec<End>, Firsts), ImportError> {
     let (mut ends, mut firsts) = (Vec::new(), Firsts::new());
     for (g, gpu) in plan.gpus.iter().enumerate() {
@@ -52,26 +52,26 @@ pub fn ends(plan: &Plan) -> Result<(Vec<End>, Firsts), ImportError> {
     Ok((ends, firsts))
 }
 
-/// The GPUs of each switch channel of each GPU, with the buffers that they have bound to it.
+/// For each GPU, its switch channels, each with the group's GPUs and their buffers bound to the channel.
 pub type Switches = Vec<Vec<Vec<(u32, Buffer)>>>;
 
-/// A switch channel as one GPU lists it.
+/// A switch channel in the list of one GPU.
 struct Group {
     buffer: Buffer,
     ranks: Vec<u32>,
 }
 
-/// The groups of all switch channels, whose [`references`] hold. The GPUs of a group connect at the same time, each in
-/// the order of its list, so the k-th channel of a group is the same one for all of them.
+/// Returns the groups of all switch channels of a plan that passes [`references`]. The GPUs of a group connect at the
+/// same time, each in the order of its list, so the k-th channel of a group is the same for all of them.
 ///
-/// Faults are groups for which not all of their GPUs come: the executor waits for them forever.
+/// Faults are groups that some GPU never connects to: the executor waits forever.
 ///
 /// # Errors
-/// One sentence with the path inside the file.
+/// Returns one sentence with the path inside the file.
 pub fn switches(plan: &Plan) -> Result<(Switches, Vec<Fault>), ImportError> {
     let lists: Vec<Vec<Group>> =
         (0..plan.gpus.len()).map(|gpu| groups(plan, gpu)).collect::<Result<_, ImportError>>()?;
-    // Channels that are not connected stay as their GPU sees them.
+    // Channels that are not connected stay in the state that their GPU states.
     let mut found: Switches = lists
         .iter()
         .map(|list| list.iter().map(|group| group.ranks.iter().map(|&rank| (rank, group.buffer)).collect()).collect())
@@ -133,10 +133,10 @@ fn groups(plan: &Plan, gpu: usize) -> Result<Vec<Group>, ImportError> {
     Ok(list)
 }
 
-/// Checks the references that no operation uses: the loader follows them all.
+/// Checks all references, including unused ones, because the loader follows them all.
 ///
 /// # Errors
-/// One sentence with the path inside the file.
+/// Returns one sentence with the path inside the file.
 pub fn references(plan: &Plan) -> Result<(), ImportError> {
     for (g, gpu) in plan.gpus.iter().enumerate() {
         let fail = |path: &str, message: String| Err(ImportError::new(0, format!("gpus[{g}].{path}: {message}")));

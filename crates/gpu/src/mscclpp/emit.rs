@@ -1,5 +1,5 @@
-//! The emitter of plans: chooses the protocol, and proves what it has written before it hands it out. A draft is only
-//! run, for its order and its time.
+//! The emitter of plans. It chooses the protocol, and proves each plan before it returns the text. A draft is only run,
+//! for its order and its time.
 
 use unisono_base::NodeId;
 use unisono_collective::{Collective, Dtype, Kind, Operator};
@@ -27,17 +27,17 @@ use crate::{
     ordered::{Ordered, chunk_elements},
 };
 
-/// Bytes of a vector up to which packets come first: they need no signals, and twice the bytes.
+/// The longest vector in bytes for which packets are tried first: they need no signals, but twice the bytes.
 pub(super) const PACKETS_BYTES: u64 = 1 << 17;
-/// Bytes of a chunk that a thread block is worth. Its 1024 threads move 16 bytes each at a time, so it moves at least
-/// two of these.
+/// The bytes of a chunk for each thread block that shares it. A block has 1024 threads that move 16 bytes each at a
+/// time, so it moves at least twice that.
 const SHARE_BYTES: u64 = 2 * 1024 * 16;
-/// Thread blocks that share the work of a GPU where the user does not state a number.
+/// The most thread blocks that share work, unless the user states a number.
 const SHARES: u32 = 16;
-/// Instructions of a schedule; plans with more do not fit the thread blocks of GPUs.
+/// The most instructions of a schedule; longer plans exceed the thread blocks of GPUs.
 const INSTRUCTIONS: usize = 1 << 14;
 
-/// Makes a file or a draft of a plan. Returns the plan's first fault, or a sentence if the exporter is wrong.
+/// Function that makes a file or a draft of a plan, or returns the plan's first fault, or an error of the exporter.
 type Make<'a, T> = &'a dyn Fn(&Writing<'_>, Form<'_>, Plan) -> Result<Result<T, Fault>, String>;
 
 pub(super) fn made<T>(proven: &VerifiedFile, choices: &Choices, make: Make<'_, T>) -> Result<T, Refused> {
@@ -56,7 +56,7 @@ pub(super) fn made<T>(proven: &VerifiedFile, choices: &Choices, make: Make<'_, T
     writing.in_a_protocol(make).map_err(|reason| Refused::new(NAME, reason))
 }
 
-/// The box of each GPU: by the user's option, by the boxes of the machine, or one box for all.
+/// Returns the box of each GPU: by the user's option, by the boxes of the machine, or one box for all.
 fn boxes_of(file: &File, of_box: Option<u32>) -> Result<Vec<u32>, String> {
     let ranks = file.schedule.collective().ranks;
     match of_box {
@@ -75,7 +75,7 @@ fn boxes_of(file: &File, of_box: Option<u32>) -> Result<Vec<u32>, String> {
     Ok((0..ranks).map(|gpu| place(gpu) / numbers.accelerators.max(1)).collect())
 }
 
-/// True if a plan runs in place where the user does not say: as `torch.distributed` calls the collective.
+/// Returns whether a plan runs in place by default: as `torch.distributed` calls the collective.
 fn in_place_by_itself(kind: Kind) -> bool {
     matches!(kind, Kind::Allreduce | Kind::Broadcast | Kind::Reduce)
 }
@@ -83,9 +83,9 @@ fn in_place_by_itself(kind: Kind) -> bool {
 /// The outcome of an attempt with one protocol.
 enum Attempt<T> {
     Made(T),
-    /// The plan exceeds a limit of the runtime, for this reason.
+    /// The plan exceeds a limit of the runtime; the reason.
     Refused(String),
-    /// The next launch overtakes readers, which may have to answer.
+    /// The next launch overtakes readers of packets, unless these answer; the reason.
     Overtaken(String),
 }
 
@@ -113,14 +113,14 @@ impl Writing<'_> {
         Err(refused)
     }
 
-    /// The protocols in the order in which they are tried, and whether readers answer.
+    /// Returns the protocols in the order of attempts, and whether readers of packets answer.
     fn protocols(&self) -> Vec<(Protocol, bool)> {
         let c = self.ordered.schedule.collective();
         let bytes = u64::from(c.input_len(0).max(c.output_len(0))) * c.dtype.bytes();
         let mut protocols = vec![(Protocol::LL, false), (Protocol::LL, true), (Protocol::Simple, false)];
         let has_switches = self.ordered.schedule.node_count() > c.ranks as usize;
         if has_switches || self.boxes.iter().any(|&own| own != self.boxes[0]) {
-            // Packets that a switch adds, or that a port channel carries, are not written.
+            // Packets cannot be added by a switch, nor sent on a port channel.
             protocols.drain(..2);
         } else if bytes > PACKETS_BYTES {
             protocols.rotate_right(1);
@@ -133,11 +133,12 @@ impl Writing<'_> {
         protocols
     }
 
-    /// Writes a plan with as many thread blocks as are worth it, or fewer where the runtime does not hold those, down
-    /// to one, and at last with one GPU that asks for each sum of a switch. The number that the user states stays.
+    /// Writes a plan with as many thread blocks as are useful. If that exceeds the runtime's limits, it tries fewer
+    /// blocks, down to one, and then one GPU that requests each whole sum of a switch. A number from the user does not
+    /// change.
     ///
     /// # Errors
-    /// A fault of the exporter.
+    /// Returns a fault of the exporter.
     fn fitted<T>(&self, protocol: Protocol, answers: bool, make: Make<'_, T>) -> Result<Attempt<T>, String> {
         let chunk_bytes = u64::from(self.unit) * self.ordered.schedule.collective().dtype.bytes();
         let shares = self.choices.thread_blocks.unwrap_or_else(|| shares(protocol, chunk_bytes));
@@ -163,12 +164,12 @@ impl Writing<'_> {
                 Err(finding) => finding,
             };
             match finding.code {
-                // Shares of what others cut differently: an operation for each piece.
+                // Slices are divided differently, so their shares differ: each chunk gets its own operation.
                 "race" if form.shares > 1 && !form.pieces => form.pieces = true,
                 "limit" if form.shares > 1 && self.choices.thread_blocks.is_none() => {
                     form = fewer(form, form.shares / 2)
                 }
-                // One GPU that asks a switch for a whole sum needs fewer channels.
+                // One GPU that requests a whole sum from a switch needs fewer channels.
                 "limit" if is_parted => form = Form { shares, pieces: false, parted: false, ..form },
                 "limit" => return Ok(Attempt::Refused(finding.message)),
                 "relaunch" => return Ok(Attempt::Overtaken(finding.message)),
@@ -181,8 +182,8 @@ impl Writing<'_> {
         Exporter::new(self.ordered.schedule, &self.ordered.flow, &self.ordered.order, form)
     }
 
-    /// Returns the text of a plan, after its proof. The runtime may give one buffer or two to either form of it
-    /// (docs/gpu-plans.md), so both are proved.
+    /// Returns the text of a plan, after its proof. The runtime may run a plan for one buffer with two and vice versa
+    /// (docs/gpu-plans.md), so both cases are proved.
     pub fn proved(&self, plan: &Plan, form: Form<'_>) -> Result<Result<String, Fault>, String> {
         let text = plan::text(plan);
         let again = read(&text).map_err(fault)?;
@@ -193,7 +194,7 @@ impl Writing<'_> {
         Ok(finding.map_or(Ok(text), Err))
     }
 
-    /// Returns the schedule of a plan, which is not proved.
+    /// Returns the schedule of a plan without proving it.
     pub fn draft(&self, plan: &Plan) -> Result<Result<File, Fault>, String> {
         if let Some(limit) = limits::check(plan, PROCESSORS).into_iter().next() {
             return Ok(Err(limit));
@@ -217,9 +218,9 @@ impl Writing<'_> {
     /// Returns the first finding of the proof of a plan.
     ///
     /// # Errors
-    /// The plan has another result, which is a fault of the exporter.
+    /// Returns an error if the plan computes another result, which is a fault of the exporter.
     fn finding(&self, plan: &Plan) -> Result<Option<Fault>, String> {
-        // Before the proof, which takes long for plans that are far beyond the limits.
+        // Limits are checked first, because the proof takes long for plans far beyond them.
         if let Some(limit) = limits::check(plan, PROCESSORS).into_iter().next() {
             return Ok(Some(limit));
         }
@@ -228,11 +229,11 @@ impl Writing<'_> {
             return Ok(Some(first));
         }
         let c = self.ordered.schedule.collective();
-        // Plans name no operator where nothing is combined.
+        // Plans state no operator for collectives without reductions.
         let operator = if c.kind.reduces() { c.operator } else { Operator::Sum };
         let (meant, class) = (Collective { operator, ..*c }, Some(self.ordered.class));
-        // The runtime starts sums of packets from +0 and lets switches choose the order. The plan has to be the same
-        // combinations but for these.
+        // The runtime starts sums of packets from +0, and switches choose the order of their sums. Apart from that, the
+        // plan must compute the same expressions.
         let same = checked.schedule.is_some_and(|s| {
             *s.collective() == meant
                 && (checked.expression_class.as_deref() == class
@@ -246,7 +247,7 @@ fn fewer(form: Form<'_>, shares: u32) -> Form<'_> {
     Form { shares, pieces: form.pieces && shares > 1, ..form }
 }
 
-/// Returns the number of thread blocks that share the work of a GPU: a power of two by the size of a chunk, 1 for LL.
+/// Returns the number of thread blocks that share each chunk: a power of two that grows with its bytes; 1 for LL.
 fn shares(protocol: Protocol, chunk_bytes: u64) -> u32 {
     let worth = u32::try_from(chunk_bytes / SHARE_BYTES).unwrap_or(SHARES).clamp(1, SHARES);
     if protocol == Protocol::LL { 1 } else { 1 << worth.ilog2() }
@@ -277,7 +278,7 @@ fn expressible(schedule: &Schedule) -> Result<(), String> {
         let count = schedule.instr_count();
         return Err(format!("it has {count} instructions; plans of at most {INSTRUCTIONS} are written"));
     }
-    // Streams to and from a switch share a place, the same on all GPUs.
+    // Streams to and from a switch share scratch memory, at the same offset on all GPUs.
     let is_rank = |node: &NodeId| node.0 < c.ranks;
     let ranks = schedule.all_nodes().filter(is_rank);
     let mut scratch: Vec<u64> = ranks.map(|n| u64::from(schedule.scratch_elements(n))).collect();

@@ -11,7 +11,7 @@ use super::{
     step::Step,
 };
 
-/// A put on a port channel: its destination, and the thread block on whose channel it is.
+/// A put on a port channel: its destination, and the thread block at the other end of the channel.
 pub(super) type PortPut = (Slice, At);
 
 fn pair(a: At, b: At) -> (At, At) {
@@ -19,7 +19,7 @@ fn pair(a: At, b: At) -> (At, At) {
 }
 
 impl Exporter<'_> {
-    /// Notes the channels of a thread block.
+    /// Records the channels of a thread block.
     pub(super) fn connect(&mut self, at: At, ends: &[At]) {
         self.channels.extend(ends.iter().map(|&end| pair(at, end)));
     }
@@ -28,7 +28,7 @@ impl Exporter<'_> {
         if is_port { ChannelType::Port } else { ChannelType::Memory }
     }
 
-    /// Signals or waits; a channel that is named several times takes several operations.
+    /// Adds signals or waits. A peer that is listed several times gets several operations.
     fn sync(&mut self, at: At, name: Name, peers: Vec<At>) {
         let (ports, memory): (Vec<At>, Vec<At>) = peers.into_iter().partition(|peer| self.is_port(at.0, peer.0));
         for (mut peers, is_port) in [(memory, false), (ports, true)] {
@@ -42,7 +42,7 @@ impl Exporter<'_> {
                     }
                 }
                 self.connect(at, &now);
-                // A port channel has one kind of signals.
+                // A port channel has a single type of signal.
                 let name = match name {
                     Name::Rlxsignal if is_port => Name::Signal,
                     Name::Rlxwait if is_port => Name::Wait,
@@ -54,13 +54,13 @@ impl Exporter<'_> {
         }
     }
 
-    /// Each GPU signals to the GPUs that access its memory that it has started.
+    /// Makes each GPU signal its start to the GPUs that access its memory.
     pub(super) fn start(&mut self) {
         let mut writers: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
         for &(stream, sink) in self.landing.keys() {
             writers.entry(sink.0).or_default().push(self.schedule.stream(stream).source.0);
         }
-        // Before a sum, each GPU of the group signals that its data are in place.
+        // Only stores need this: before a sum, each GPU of the group signals that its data are in place.
         for request in self.switches.requests.values().filter(|request| !request.adds) {
             let leader = request.leaders[0];
             let others = request.group.iter().filter(|&&gpu| gpu != leader);
@@ -83,7 +83,7 @@ impl Exporter<'_> {
         both(Name::Rlxwait, &readers, self);
     }
 
-    /// Waits for messages, by their senders and numbers, as far as they have not been waited for.
+    /// Waits for messages, given by sender and number, unless an earlier wait included them.
     pub(super) fn wait(&mut self, at: At, messages: Vec<(At, u32)>) {
         let mut needed = Vec::new();
         for (from, number) in messages {
@@ -92,8 +92,8 @@ impl Exporter<'_> {
             *waited = number.max(*waited);
         }
         if !needed.is_empty() {
-            // Each wait of an operation is one thread's. Channels that are waited for again come first, so that they
-            // have the same thread again.
+            // Each wait of an operation is done by one thread. Channels with several waits come first, so that the same
+            // thread does all of them.
             let count = |from: At| needed.iter().filter(|&&other| other == from).count();
             let mut counted: Vec<(usize, At)> = needed.iter().map(|&from| (count(from), from)).collect();
             counted.sort_by_key(|&(count, _)| Reverse(count));
@@ -102,8 +102,8 @@ impl Exporter<'_> {
         }
     }
 
-    /// Signals each thread block that reads the data of the instruction's puts. Puts on port channels are flushed:
-    /// before the signals if these are on other channels, and else after them.
+    /// Signals each thread block that reads the data of the instruction's puts. Puts on port channels are flushed
+    /// before the signals if these are on other channels, and otherwise after them.
     pub(super) fn signal(&mut self, id: InstrId, at: At, readers: &[At], puts: Vec<PortPut>) {
         let others = readers.iter().filter(|reader| self.is_port(at.0, reader.0));
         let is_on_its_own_channel = others.clone().all(|reader| puts.iter().any(|(_, on)| on == reader));
@@ -131,7 +131,7 @@ impl Exporter<'_> {
         Vec::new()
     }
 
-    /// The part of a leader in the work of a switch, which it asks for once the group has its data in place.
+    /// Adds a leader's part of a request to a switch, after waits for the group's data.
     pub(super) fn request(&mut self, id: InstrId, leader: usize) {
         let at = self.blocks_of(id)[leader];
         let mut waits = Vec::new();
@@ -143,7 +143,7 @@ impl Exporter<'_> {
         let (place, chunks, adds) = (request.place, request.chunks, request.adds);
         let group = self.switches.groups().iter().position(|group| *group == &request.group[..]).unwrap_or(0);
         let others: Vec<u32> = request.group.iter().copied().filter(|&gpu| gpu != at.0).collect();
-        // The group's index stands for the thread block's own until all channels are known.
+        // The group's index is replaced by the index in the thread block's list when all channels are known.
         let there = Slice::behind_switch(narrow(group), place, chunks);
         let (name, from) =
             if adds { (Name::Glres, there) } else { (Name::Gstore, Slice::local(Buffer::Scratch, place, chunks)) };
@@ -157,8 +157,8 @@ impl Exporter<'_> {
         self.signal(id, at, &readers, Vec::new());
     }
 
-    /// Adds the signals at the end of the plan. A leader signals each GPU whose memory its switch accessed and that has
-    /// not read the result; a receiver of packets signals their senders.
+    /// Adds the signals at the end of the plan. A leader signals each GPU whose memory its switch accessed and that
+    /// does not read the result; a receiver of packets signals their senders.
     pub(super) fn end(&mut self) {
         let last = std::mem::take(&mut self.last);
         let at = |gpu: u32| (gpu, last[gpu as usize]);

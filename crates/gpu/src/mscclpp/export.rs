@@ -1,18 +1,17 @@
-//! A schedule among GPUs as a plan.
+//! The conversion of a schedule for GPUs to a plan.
 //!
 //! Each GPU runs its instructions in one order of the whole schedule, in thread blocks of at most [`limits::OPS`]
-//! operations, each of which starts when the one before it has ended. A stream lands in scratch memory of its receiver,
-//! at a place of its own: as packets in protocol LL, and by puts with signals in protocol Simple. So no place is
-//! written twice, and each wait is for something that comes earlier in the order of the whole schedule, which excludes
-//! deadlocks.
+//! operations, each of which starts when the previous one has ended. Each stream is stored in its own part of the
+//! receiver's scratch memory: as packets in protocol LL, and by puts with signals in protocol Simple. So nothing is
+//! written twice, and each wait is for something earlier in the order of the whole schedule, which excludes deadlocks.
 //!
-//! Several thread blocks can share the work of each of these ([`Form::shares`]): each does its share of every
-//! operation, with channels and semaphores of its own. They never wait for each other, so each share of a slice has to
-//! be read by the share that has written it: by the same share of a slice of the same chunks. If slices are cut
-//! differently, operations are on single chunks ([`Form::pieces`]).
+//! Several thread blocks can share the work of each thread block ([`Form::shares`]): each does its share of every
+//! operation, with its own channels and semaphores. They never wait for each other, so each share of a slice must be
+//! read by the share that wrote it, that is, in slices of the same chunks. If slices are divided differently,
+//! operations are on single chunks ([`Form::pieces`]).
 //!
-//! GPUs of one box have memory channels, and those of different boxes port channels. One or more GPUs ask for the work
-//! of a switch ([`super::behind_switches`]). All plans are also right if input and output are one memory
+//! GPUs of one box have memory channels, and those of different boxes port channels. One or more GPUs request the work
+//! of a switch ([`super::behind_switches`]). All plans are also correct if input and output share memory
 //! ([`super::alias`]).
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,28 +28,28 @@ use super::{
     step::Step,
 };
 
-/// Operations of a thread block that an instruction may fill, which leaves room for its start and its end.
+/// The operations of a thread block that instructions may fill. The others are for its start and its end.
 const ROOM: usize = limits::OPS - 6;
 
-/// A thread block of a GPU.
+/// A GPU, and the index of one of its thread blocks.
 pub(super) type At = (u32, usize);
 
-/// The choices by which the possible plans for a schedule differ.
+/// The choices that distinguish the plans for one schedule.
 #[derive(Clone, Copy, Debug)]
 pub struct Form<'a> {
     pub protocol: Protocol,
-    /// Elements of a chunk.
+    /// The number of elements of a chunk.
     pub unit: u32,
     pub in_place: bool,
-    /// Receivers of packets signal to their senders at the end that they have read them.
+    /// True if receivers of packets signal their senders at the end that they have read them.
     pub answers: bool,
     /// The box of each GPU.
     pub boxes: &'a [u32],
-    /// Thread blocks that each do a share of every operation.
+    /// The number of thread blocks that each do a share of every operation.
     pub shares: u32,
-    /// Every operation is on single chunks.
+    /// True if every operation is on a single chunk.
     pub pieces: bool,
-    /// Several GPUs ask a switch for parts of a sum, if its readers permit that.
+    /// True if several GPUs request parts of a sum from a switch, if its readers permit that.
     pub parted: bool,
 }
 
@@ -60,34 +59,40 @@ pub struct Exporter<'a> {
     order: &'a [InstrId],
     pub(super) form: Form<'a>,
     pub(super) switches: BehindSwitches,
-    /// The first chunk of scratch memory, or of packets, of each stream at each sink.
+    /// The offset in scratch memory, in chunks or packets, of each stream at each sink.
     pub(super) landing: BTreeMap<(StreamId, NodeId), u32>,
-    /// Chunks of each GPU in which streams land, of the schedule's own scratch memory, of the copy of its input, and of
-    /// temporaries.
+    /// For each GPU, the chunks of scratch memory for streams.
     pub(super) landed: Vec<u32>,
+    /// For each GPU, the chunks of the schedule's own scratch memory.
     pub(super) own: Vec<u32>,
+    /// For each GPU, the chunks of the input's copy.
     pub(super) copied: Vec<u32>,
+    /// For each GPU, the chunks of temporaries.
     pub(super) temporary: Vec<u32>,
-    /// True if each instruction reads its inputs from their copy.
+    /// For each instruction, whether it reads its inputs from their copy.
     endangered: Vec<bool>,
-    /// The thread blocks of each instruction, and the last one of each GPU, without its other shares.
+    /// The thread blocks of each instruction, without their other shares.
     blocks: Vec<Vec<At>>,
+    /// The last thread block of each GPU, without its other shares.
     pub(super) last: Vec<usize>,
     pub(super) made: BTreeMap<At, Vec<Step>>,
-    /// The channels between two thread blocks of different GPUs, and the messages sent and waited for on each.
+    /// The channels between two thread blocks of different GPUs.
     pub(super) channels: BTreeSet<(At, At)>,
+    /// The number of messages sent on each channel.
     pub(super) sent: BTreeMap<(At, At), u32>,
+    /// The number of messages awaited on each channel.
     pub(super) waited: BTreeMap<(At, At), u32>,
-    /// The messages that bring a piece of a stream: the thread blocks of the writer and of the receiver, and the number
-    /// of the message among theirs.
+    /// For each instruction that writes a stream, with the writing and the reading thread block, the number of its
+    /// message between these two.
     pub(super) messages: BTreeMap<(InstrId, At, At), u32>,
-    /// Pairs of a leader, first, and a GPU whose memory a switch accesses for it, without a signal to the GPU so far.
+    /// Pairs of a leader and a GPU whose memory a switch accessed for the leader, if the leader has not signaled that
+    /// GPU.
     pub(super) untold: BTreeSet<(u32, u32)>,
 }
 
 impl<'a> Exporter<'a> {
     /// # Errors
-    /// A plan cannot express the work of the switches of the schedule.
+    /// Returns the reason if a plan cannot express the work of a switch.
     pub fn new(schedule: &'a Schedule, flow: &'a Flow, order: &'a [InstrId], form: Form<'a>) -> Result<Self, String> {
         let (unit, box_of) = (form.unit, |gpu: u32| form.boxes[gpu as usize]);
         let mut switches = requests(schedule, flow, order, unit, &box_of)?;
@@ -145,12 +150,12 @@ impl<'a> Exporter<'a> {
         Ok(exporter)
     }
 
-    /// The most thread blocks of a GPU, without its other shares.
+    /// Returns the largest number of thread blocks of a GPU, without its other shares.
     pub fn chain(&self) -> usize {
         1 + self.last.iter().copied().max().unwrap_or(0)
     }
 
-    /// The plan with all operations.
+    /// Returns the plan with all operations.
     pub fn write(mut self) -> Plan {
         for gpu in 0..self.schedule.collective().ranks {
             self.before((gpu, 0));
@@ -173,22 +178,22 @@ impl<'a> Exporter<'a> {
         self.form.protocol == Protocol::LL
     }
 
-    /// True if two GPUs are in different boxes.
+    /// Returns whether two GPUs are in different boxes.
     pub(super) fn is_port(&self, a: u32, b: u32) -> bool {
         self.form.boxes[a as usize] != self.form.boxes[b as usize]
     }
 
-    /// Returns whether several GPUs ask a switch for parts of a sum.
+    /// Returns whether several GPUs request parts of a sum from a switch.
     pub fn is_parted(&self) -> bool {
         self.switches.parts > 1
     }
 
-    /// The GPUs that run an instruction.
+    /// Returns the GPUs that run an instruction.
     fn gpus_of(&self, id: InstrId) -> Vec<u32> {
         self.switches.requests.get(&id).map_or_else(|| vec![self.flow.node_of(id).0], |request| request.leaders.clone())
     }
 
-    /// Gives each instruction a thread block, by the most operations that it may take.
+    /// Assigns each instruction a thread block, reserving the most operations that it may need.
     fn assign(&mut self) {
         let c = self.schedule.collective();
         let copied = |gpu: usize| {
@@ -231,7 +236,7 @@ impl<'a> Exporter<'a> {
         8 + 2 * sources + if is_far { 8 } else { 3 } * sinks + (pieces - 1) * moves
     }
 
-    /// The thread blocks that run an instruction: one, or those of the leaders of a request.
+    /// Returns the thread blocks that run an instruction: one, or those of the leaders of a request.
     pub(super) fn blocks_of(&self, id: InstrId) -> &[At] {
         &self.blocks[id.index()]
     }
@@ -240,7 +245,7 @@ impl<'a> Exporter<'a> {
         self.made.entry(at).or_default().push(step);
     }
 
-    /// The threads meet, unless they have just met.
+    /// Adds a barrier of the threads, unless the last operation is one.
     pub(super) fn meet(&mut self, at: At) {
         let steps = self.made.entry(at).or_default();
         if steps.last().is_none_or(|step| step.name != Name::Nop) {
@@ -248,8 +253,8 @@ impl<'a> Exporter<'a> {
         }
     }
 
-    /// Adds the first copies of a GPU: of its input, if the output may be written over it, and to the output of a
-    /// broadcast's root.
+    /// Adds the first copies of a GPU: of its input, if output may overwrite it, and to the output of a broadcast's
+    /// root.
     fn before(&mut self, at: At) {
         let n = at.0 as usize;
         let c = self.schedule.collective();
@@ -265,8 +270,8 @@ impl<'a> Exporter<'a> {
         }
     }
 
-    /// A place as the source of a port channel: in place, the runtime finds the own part there by the whole buffer
-    /// only.
+    /// Returns the source of a put on a port channel. In place, the runtime finds the GPU's own part only by an offset
+    /// in the whole buffer.
     pub(super) fn source_of_port(&self, gpu: u32, place: Slice) -> Slice {
         let c = self.schedule.collective();
         let (part, whole, len) = match c.kind {
@@ -280,7 +285,7 @@ impl<'a> Exporter<'a> {
         Slice::local(whole, place.index + gpu * (len / self.form.unit), place.size)
     }
 
-    /// The first chunk of the schedule's own scratch memory of a GPU: packets take twice the room.
+    /// Returns the first chunk of the schedule's own scratch memory. Packets before it take twice the memory.
     fn scratch(&self, gpu: NodeId) -> u32 {
         self.landed[gpu.index()] * if self.is_ll() { 2 } else { 1 }
     }
@@ -309,7 +314,7 @@ impl<'a> Exporter<'a> {
     fn instruction(&mut self, id: InstrId) {
         let (s, at, node, unit) = (self.schedule, self.blocks_of(id)[0], self.flow.node_of(id), self.form.unit);
         let size = s.instr(id).len / unit;
-        // Sources in order, with a mark for packets.
+        // The sources in order, each with whether it consists of packets.
         let mut pops = self.flow.pops(s, id).collect::<Vec<_>>().into_iter();
         let (mut sources, mut waits) = (Vec::new(), Vec::new());
         for operand in s.sources(id).iter() {
@@ -343,15 +348,14 @@ impl<'a> Exporter<'a> {
         self.signal(id, at, &readers, puts);
     }
 
-    /// Returns the thread blocks that write a part of a stream, each with the number of the message that it has sent to
-    /// `at` by then.
+    /// Returns the thread blocks that write a part of a stream, each with the number of its message to `at` after that.
     pub(super) fn messages_of(&self, stream: StreamId, span: Span, at: At) -> impl Iterator<Item = (At, u32)> {
         let writers = Flow::touching(self.flow.writers(stream), span).iter();
         let blocks = writers.flat_map(move |p| self.blocks_of(p.instr).iter().map(move |&from| (p.instr, from)));
         blocks.map(move |(id, from)| (from, self.messages.get(&(id, from, at)).copied().unwrap_or(0)))
     }
 
-    /// Returns the thread blocks of other GPUs that read the data that an instruction pushes.
+    /// Returns the thread blocks of other GPUs that read the data that an instruction writes to streams.
     pub(super) fn readers(&self, id: InstrId, at: At) -> Vec<At> {
         let mut readers: Vec<At> = Vec::new();
         for (stream, span) in self.flow.pushes(self.schedule, id) {

@@ -1,4 +1,4 @@
-//! Faults of plans: the fault, its place, and the shortest run that shows it.
+//! Faults of plans: each with its place, and the shortest run that shows it.
 
 use serde::Serialize;
 
@@ -11,7 +11,7 @@ pub struct Place {
     pub block: u32,
     pub op: u32,
     pub inner: Option<(u32, u32)>,
-    /// The launch, if several are checked.
+    /// The number of the launch, if several are checked.
     pub launch: Option<u32>,
     pub name: Name,
 }

@@ -45,7 +45,7 @@ impl Emitter for MscclPp {
     }
 
     fn accepts(&self, proven: &VerifiedFile) -> Result<(), Refused> {
-        // Plans with more thread blocks fall back to one, and take longer.
+        // Plans for more thread blocks fall back to one block, and take longer to write.
         self.drafts(proven)(&Choices { thread_blocks: Some(1), ..Choices::default() }).map(drop)
     }
 
@@ -69,7 +69,7 @@ impl Importer for MscclPp {
                 format!("the runtime adds, and the operator asked for is {operator}; use sum"),
             ));
         }
-        // A plan for one size is a schedule of that size.
+        // A plan that states one size is imported at that size.
         let facts = Facts { elements: facts.elements.or_else(|| stated_elements(&plan, facts)), ..*facts };
         let refused = |Fault { code, message, .. }: Fault| {
             ImportError::new(0, format!("{code}: {message}; `unisono verify` shows all faults"))

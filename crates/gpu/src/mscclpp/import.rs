@@ -1,10 +1,11 @@
-//! A plan that was run as a schedule. A thread block becomes a lane. An operation becomes an instruction; each of its
-//! remote buffers becomes a stream to or from an instruction of the other GPU, in a lane of its own for each thread
-//! block that accesses that GPU. A switch becomes a node. Signals, semaphores and barriers leave no instruction: they
-//! have given the order of all accesses, and each access depends on the earlier ones of the same place.
+//! The import of a plan, after its run, as a schedule. A thread block becomes a lane. An operation becomes an
+//! instruction; each of its remote buffers becomes a stream to or from an instruction of the other GPU, in a separate
+//! lane for each thread block that accesses that GPU. A switch becomes a node. Signals, semaphores and barriers become
+//! no instructions: the run has used them to order all accesses, and each access depends on earlier accesses of the
+//! same memory.
 //!
-//! A sum of a switch that only the GPU reads that asked for it is not stored to the others: the runtime has no sum for
-//! one GPU, and the result does not wait for these stores.
+//! If only the requesting GPU reads a sum of a switch, the schedule does not store the sum on other GPUs: the runtime
+//! has no sum for one GPU, and the result does not wait for these stores.
 
 use std::collections::BTreeMap;
 
@@ -23,18 +24,18 @@ use super::{
     run::{At, Run},
 };
 
-/// A schedule, and the step of the plan that each instruction is of; none for copies between input and output.
+/// A schedule, and for each instruction the step of the plan; `None` for copies between input and output.
 pub struct Imported {
     pub schedule: Schedule,
     pub steps: Vec<Option<At>>,
-    /// The sums that the runtime or a switch adds in a way of its own.
+    /// The sums for which the runtime or a switch chooses the order.
     pub roundings: Roundings,
 }
 
-/// An instruction, with its lane.
+/// An instruction and its lane.
 type By = (u32, InstrId);
 
-/// Grains up to `end` of a memory: who wrote them last, and who has read them since.
+/// An interval of grains that ends at `end`: its last writer, and its readers since then.
 #[derive(Clone)]
 struct Accessed {
     end: u32,
@@ -42,12 +43,12 @@ struct Accessed {
     readers: Vec<By>,
 }
 
-/// The accesses of a memory, by the first grain of their intervals.
+/// The intervals of a memory, by their first grain.
 #[derive(Default)]
 struct Accesses(BTreeMap<u32, Accessed>);
 
 impl Accesses {
-    /// Cuts the entry that covers `at` in two.
+    /// Divides the interval that contains `at` in two.
     fn cut(&mut self, at: u32) {
         if let Some((_, entry)) = self.0.range_mut(..at).next_back()
             && entry.end > at
@@ -58,7 +59,7 @@ impl Accesses {
         }
     }
 
-    /// Adds an access, and returns the earlier ones that it has to come after.
+    /// Adds an access, and returns the earlier accesses that it must follow.
     fn add(&mut self, span: Span, by: By, writes: bool) -> Vec<By> {
         self.cut(span.start);
         self.cut(span.end());
@@ -90,26 +91,27 @@ impl Accesses {
     }
 }
 
-/// Instructions of a lane, as steps of the plan, with the rounding of their sums unless they are plain additions.
+/// The instructions of a lane, each with its step of the plan, and the rounding of its sum unless it is a plain
+/// addition.
 type Lane = Vec<(Option<At>, Option<Rounding>)>;
 
 struct Making<'a> {
     program: &'a Program,
     layout: &'a Layout,
     b: Builder,
-    /// The first element of each memory of each GPU.
+    /// The operand at the start of each memory of each GPU.
     bases: Vec<[Operand; 4]>,
     accesses: BTreeMap<(u32, Space), Accesses>,
     /// The node of each group of GPUs behind a switch.
     switches: BTreeMap<Vec<u32>, NodeId>,
     lanes: BTreeMap<(NodeId, u32), Lane>,
-    /// Sums by switches so far.
+    /// The number of sums by switches so far.
     sums: u32,
-    /// The steps with stores of switches that only the GPU of the step reads.
+    /// The steps whose stores by a switch only the GPU of the step reads.
     for_one: FxHashSet<At>,
 }
 
-/// The steps with stores of a switch to scratch memory that is read later by the GPU of the step only.
+/// Returns the steps whose stores by a switch go to scratch memory that only the GPU of the step reads later.
 fn for_one(program: &Program, run: &Run) -> FxHashSet<At> {
     let (mut read_later, mut found) = (BTreeMap::<u32, Ranges>::new(), FxHashSet::default());
     let ends = |span: &Span| (u64::from(span.start), u64::from(span.start) + u64::from(span.len));
@@ -133,11 +135,11 @@ fn for_one(program: &Program, run: &Run) -> FxHashSet<At> {
     found
 }
 
-/// The schedule of a plan of a known collective. If the root answers, the root of a broadcast sends its output to
-/// another GPU at the end, which stores it in its own.
+/// Returns the schedule of a plan for a known collective. With `root_answers`, the root of a broadcast finally sends
+/// its output to another GPU, which stores it as its own.
 ///
 /// # Errors
-/// It does not fit the tables of a schedule.
+/// Returns an error if the tables of a schedule cannot hold it.
 pub fn import(
     program: &Program,
     layout: &Layout,
@@ -178,14 +180,14 @@ pub fn import(
         made.answer(collective.root);
     }
     let (steps, rounded): (Vec<_>, Vec<_>) = made.lanes.into_values().flatten().unzip();
-    // Integers are added exactly.
+    // Sums of integers are exact.
     let rounded = rounded.into_iter().enumerate().filter(|_| !collective.dtype.is_integer());
     let roundings = rounded.filter_map(|(n, rounding)| Some((InstrId::new(n), rounding?))).collect();
     Ok(Imported { schedule: made.b.finish()?, steps, roundings })
 }
 
 impl Making<'_> {
-    /// Places the memories of a GPU; the input of a plan that changes it is copied first.
+    /// Creates the memories of a GPU. If the plan changes its input, the input is copied first.
     fn place(&mut self, gpu: u32, writes_input: bool) {
         let (node, c) = (NodeId(gpu), *self.b.collective());
         let elements = |space| self.layout.len(gpu, space) * self.layout.elements;
@@ -251,7 +253,7 @@ impl Making<'_> {
         }
     }
 
-    /// Adds an instruction that comes after the earlier accesses of the same places.
+    /// Adds an instruction that follows the earlier accesses of the same memory.
     #[expect(clippy::too_many_arguments, reason = "the parts of an instruction")]
     fn combine(
         &mut self,
@@ -271,18 +273,18 @@ impl Making<'_> {
         }
     }
 
-    /// The lane of a GPU in which a thread block of another one, or of a switch, accesses its memory.
+    /// Returns the lane of a GPU for the accesses of a thread block, its own or of another GPU, to its memory.
     fn lane(&self, gpu: u32, block: usize) -> u32 {
         let own = &self.program.blocks[block];
         narrow::<u32>(block) + 1 + if own.gpu == gpu { 0 } else { narrow::<u32>(self.program.blocks.len()) }
     }
 
-    /// Returns a lane for the accesses of a switch on behalf of a thread block.
+    /// Returns the lane for the accesses of a switch on behalf of a thread block.
     fn switch_lane(&self, block: usize, writes: bool) -> u32 {
         narrow(block + 1 + self.program.blocks.len() * if writes { 3 } else { 2 })
     }
 
-    /// The instructions of one move.
+    /// Adds the instructions of one move.
     fn instructions(&mut self, at: At, m: &Move) {
         let gpu = self.program.blocks[at.0].gpu;
         let (node, len) = (NodeId(gpu), m.len() * self.layout.elements);
@@ -323,7 +325,7 @@ impl Making<'_> {
         }
     }
 
-    /// States how the last instruction of a lane rounds.
+    /// Records the rounding of the last instruction of a lane.
     fn round(&mut self, node: NodeId, lane: u32, rounding: Rounding) {
         if let Some(last) = self.lanes.entry((node, lane)).or_default().last_mut() {
             last.1 = Some(rounding);
@@ -340,8 +342,8 @@ impl Making<'_> {
         self.combine(node, lane, Some(at), len, &[Operand::Stream(stream)], &[sink], &[(write, true)]);
     }
 
-    /// Adds a move through a switch, which reduces the data of the group, or takes that of one GPU, and sends it to the
-    /// group.
+    /// Adds a move through a switch, which reduces the data of the group, or copies the data of one GPU, and sends the
+    /// result to the group.
     fn switched(&mut self, at: At, m: &Move, len: u32) {
         let group: Vec<u32> = m.writes.iter().map(|s| s.gpu).collect();
         let known = self.switches.get(&group).copied();
@@ -357,7 +359,7 @@ impl Making<'_> {
         let leader = self.program.blocks[at.0].gpu;
         let (own, others): (Vec<Span>, Vec<Span>) = m.writes.iter().copied().partition(|write| write.gpu == leader);
         let others = if self.for_one.contains(&at) { Vec::new() } else { others };
-        // The leader has a stream of its own, since its link carries more.
+        // The leader has its own stream, since its link carries more.
         let mut sinks = Vec::new();
         for writes in [&own, &others].into_iter().filter(|writes| !writes.is_empty()) {
             let nodes: Vec<NodeId> = writes.iter().map(|write| NodeId(write.gpu)).collect();

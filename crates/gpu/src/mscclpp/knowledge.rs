@@ -1,22 +1,22 @@
 //! The accesses that happen before each access in every run of a plan.
 //!
-//! The threads of a thread block run its operations independently of each other until they meet, so an access is
-//! complete only after the next `nop` or barrier, and a wait holds for the accesses after the next one. A signal passes
-//! on the accesses that were complete when the threads met last. There are three sets. The accesses of a thread block
-//! are over in its order, so the first two are a number for each thread block ([`Clock`]):
+//! The threads of a thread block run its operations independently until they synchronize ("meet"), so an access is
+//! complete only after the next `nop` or barrier, and a wait orders the accesses after the next one. A signal passes on
+//! the accesses that were complete at the latest meeting. There are three sets. The accesses of a thread block complete
+//! in its order, so the first two sets are a number for each thread block ([`Clock`]):
 //!
-//! * **strong**: accesses whose writes are visible and whose reads are over;
-//! * **weak**: accesses whose reads are over. Relaxed signals pass this on;
+//! * **strong**: accesses whose writes are visible and whose reads are complete;
+//! * **weak**: accesses whose reads are complete. Relaxed signals pass this set on;
 //! * **entered**: GPUs whose kernel has started.
 //!
-//! A packet is read element by element, each after the reads that it was made from. So a piece of a move of packets
-//! ([`super::pieces`]) begins grain by grain: its grain k follows grain k of the pieces that it is **aligned** with,
-//! and no other grain of them until the threads meet.
+//! A packet is read element by element, each after the reads of the elements that it was computed from. So a piece of a
+//! move of packets ([`super::pieces`]) begins grain by grain: its grain k follows grain k of the pieces that it is
+//! **aligned** with, and no other grain of them until the threads meet.
 //!
 //! The access of a put on a port channel is complete for those who wait for a later signal on that channel, and for the
-//! thread block after a flush of it. Later means by the same thread, or after the threads met: the n-th put, the n-th
-//! signal and the n-th flush of an operation have thread n. Signals of several threads on one channel come in any order
-//! until the threads meet, so only a thread block that waits for all of them knows the accesses before each of them.
+//! thread block after a flush of it. Later means by the same thread, or after a meeting: the n-th put, the n-th signal
+//! and the n-th flush of an operation have thread n. Signals of several threads on one channel come in any order until
+//! the threads meet, so only a wait for all of them orders the accesses before each of them.
 
 use std::{collections::BTreeMap, rc::Rc};
 
@@ -53,11 +53,11 @@ impl Set {
     }
 }
 
-/// The place of an access in a sequence: one of each thread block, and one of each of its threads for each port channel
-/// on which it puts.
+/// The position of an access in a sequence. Each thread block has a sequence, and each of its threads has one for each
+/// port channel on which it puts.
 type Tick = (u32, u32);
 
-/// The number of accesses of each sequence that are over, which are the first ones.
+/// The number of completed accesses of each sequence, which are the first ones.
 #[derive(Clone, Default, Debug)]
 pub struct Clock(Vec<u32>);
 
@@ -86,8 +86,8 @@ impl Clock {
 pub struct Known {
     strong: Rc<Clock>,
     weak: Rc<Clock>,
-    /// Writers of packets whose reads are over, by their numbers. A reader of a packet knows its writer, but not the
-    /// earlier accesses of the writer's thread block since its threads met.
+    /// Writers of packets whose reads are complete, by number. A reader of a packet knows its writer, but not the
+    /// accesses of the writer's thread block since its latest meeting.
     writers: Rc<Set>,
     pub entered: Rc<Set>,
 }
@@ -99,17 +99,17 @@ fn merge<T: Clone>(mine: &mut Rc<T>, theirs: &Rc<T>, join: impl Fn(&mut T, &T)) 
 }
 
 impl Known {
-    /// Returns true if the writes of an access are visible and its reads are over.
+    /// Returns whether the writes of an access are visible and its reads are complete.
     pub fn is_over(&self, event: &Event) -> bool {
         self.strong.contains(event.tick)
     }
 
-    /// Returns true if the reads of an access are over.
+    /// Returns whether the reads of an access are complete.
     pub fn has_read(&self, event: &Event) -> bool {
         self.weak.contains(event.tick) || event.packets.is_some_and(|n| self.writers.contains(n))
     }
 
-    /// The knowledge that a packet passes on.
+    /// Returns the knowledge that a packet passes on.
     fn reads(&self) -> Self {
         Self { strong: Rc::default(), ..self.clone() }
     }
@@ -122,45 +122,45 @@ impl Known {
     }
 }
 
-/// A move of memory, or a piece of a move of packets.
+/// A move of data in memory, or a piece of a move of packets.
 #[derive(Debug)]
 pub struct Event {
     pub at: At,
     pub reads: Vec<Span>,
     pub writes: Vec<Span>,
-    /// The accesses that had happened when it began.
+    /// The accesses that had completed when the event began.
     pub known: Known,
     tick: Tick,
-    /// The number of a writer of packets among these.
+    /// The number of this event among the writers of packets.
     packets: Option<usize>,
-    /// Writers of packets whose reads of grain k were over when grain k of this one began.
+    /// Writers of packets whose reads of grain k had completed when grain k of this event began.
     aligned: Rc<Set>,
 }
 
 impl Event {
-    /// Returns true if grain k of this piece begins after the reads of grain k of another one.
+    /// Returns whether grain k of this piece begins after the reads of grain k of `earlier`.
     pub fn is_aligned(&self, earlier: &Self) -> bool {
         earlier.packets.is_some_and(|n| self.aligned.contains(n))
     }
 }
 
-/// The events of a plan, in an order in which they can happen, and the knowledge of each GPU when its kernel ends.
+/// The events of a plan in a possible order, and the knowledge of each GPU at the end of its kernel.
 pub struct History {
     pub events: Vec<Event>,
     pub ends: Vec<Known>,
 }
 
-/// The puts of a thread block on a port channel. Each is pushed by a thread of its own, so only the puts from before
-/// the threads met last, and those of the same thread, are certainly before a signal or a flush.
+/// The puts of a thread block on a port channel. Each has its own thread, so a signal or a flush certainly follows only
+/// the puts before the latest meeting, and those of the same thread.
 #[derive(Default)]
 struct Pending {
     pushed: Clock,
-    /// Threads and their puts, since the threads met last.
+    /// The threads with their puts since the latest meeting.
     latest: Vec<(u32, Tick)>,
 }
 
 impl Pending {
-    /// Adds the puts that a signal or a flush of a thread comes after.
+    /// Adds the puts that a signal or a flush of a thread follows.
     fn complete(&self, thread: u32, known: &mut Known) {
         for clock in [&mut known.strong, &mut known.weak] {
             let clock = Rc::make_mut(clock);
@@ -170,17 +170,17 @@ impl Pending {
     }
 }
 
-/// The threads of a block have met: all its puts have been pushed.
+/// Records after a meeting of a block that all its puts have been issued.
 fn pushed(pending: &mut BTreeMap<(usize, u32), Pending>, block: usize) {
     for puts in pending.range_mut((block, 0)..=(block, u32::MAX)).map(|(_, puts)| puts) {
         puts.latest.drain(..).for_each(|put| puts.pushed.raise(put.1));
     }
 }
 
-/// Signals on each end of a channel: the act that signals, and its thread.
+/// The signals on each end of a channel: the act that signals, and its thread.
 type Signals = BTreeMap<u32, Vec<((At, usize), u32)>>;
 
-/// The signals of several threads on one port channel between two meetings, each with true for the last.
+/// Returns the signals of several threads on one port channel between two meetings, with whether each is the last.
 fn mixed(program: &Program) -> FxHashMap<(At, usize), bool> {
     let mut found = FxHashMap::default();
     for (b, block) in program.blocks.iter().enumerate() {
@@ -212,12 +212,12 @@ fn mixed(program: &Program) -> FxHashMap<(At, usize), bool> {
 #[derive(Default)]
 struct BlockState {
     known: Known,
-    /// Events since the threads met last, and the knowledge from waits since then.
+    /// The events since the latest meeting, and (in `brought`) the knowledge from waits since then.
     own: Vec<usize>,
     brought: Known,
 }
 
-/// The sequences of puts on port channels, by thread block, channel end and thread, behind those of thread blocks.
+/// Returns the sequences of puts on port channels, by thread block, channel end and thread, numbered after the blocks.
 fn port_sequences(program: &Program) -> FxHashMap<(usize, u32, u32), u32> {
     let mut found = FxHashMap::default();
     for (b, block) in program.blocks.iter().enumerate() {
@@ -231,10 +231,10 @@ fn port_sequences(program: &Program) -> FxHashMap<(usize, u32, u32), u32> {
     found
 }
 
-/// The history of a run that ended. With `trust_relaxed`, relaxed signals order writes too.
+/// Returns the history of a run that ended. With `trust_relaxed`, relaxed signals order writes too.
 ///
 /// # Errors
-/// It takes more memory than the limit.
+/// Returns an error if the history exceeds the limit on memory.
 pub fn history(program: &Program, run: &Run, trust_relaxed: bool) -> Result<History, limits::OverLimit> {
     let pieces = Pieces::new(program)?;
     let events = pieces.count() + program.moves().filter(|(_, m)| !m.has_packets()).count();
@@ -289,7 +289,7 @@ pub fn history(program: &Program, run: &Run, trust_relaxed: bool) -> Result<Hist
                     if let Some(is_last) = mixed.get(&(at, n)) {
                         let all = together.entry((block, *end)).or_default();
                         all.join(&known);
-                        // Before the last, the puts of no certain thread.
+                        // Signals before the last one pass on no puts, because their thread is not certain.
                         known = if *is_last { std::mem::take(all) } else { follows(u32::MAX) };
                     }
                     carried.insert((at, n), (known, *relaxed && !trust_relaxed));
@@ -352,7 +352,7 @@ pub fn history(program: &Program, run: &Run, trust_relaxed: bool) -> Result<Hist
     Ok(made)
 }
 
-/// Ends a meeting of the threads of a block: their accesses and waits now hold for all of them.
+/// Completes a meeting: the accesses of all threads of a block, and their waits, then hold for the whole block.
 fn meet(block: &mut BlockState, events: &[Event]) {
     let brought = std::mem::take(&mut block.brought);
     block.known.join(&brought);

@@ -1,15 +1,15 @@
-//! Launches one after the other. On a GPU, a launch begins after the one before it has ended; between GPUs only
-//! the operations of the plan order launches.
+//! Repeated launches. On a GPU, a launch begins after the previous one has ended; between GPUs only the operations of
+//! the plan order launches.
 //!
-//! Plain data needs no more than one launch: each access of another GPU's memory begins after that GPU's kernel has
-//! started and is over before that kernel ends, which [`super::race`] proves. Packets need neither. So packets of a
-//! later launch may come while those of the same place are still to be read. Two launches show it, and three if each
-//! second launch uses the other half of scratch memory: each launch does the same, so the pair of the first and the
-//! last of them stands for all such pairs. Other plans between two launches are not looked at.
+//! Plain data need the check of one launch only: each access of another GPU's memory begins after that GPU's kernel has
+//! started and is complete before that kernel ends, which [`super::race`] proves. Packets need neither. So packets of a
+//! later launch may arrive while earlier ones at the same offset are still to be read. Two launches show it, or three
+//! if launches alternate between halves of scratch memory. All launches do the same, so the first and the last of these
+//! represent all such pairs. Other plans between two launches are not considered.
 //!
 //! With `use_double_scratch_buffer`, the runtime shifts the addresses of local accesses and of packets by half of
-//! scratch memory in each second launch, which each GPU counts by its own. It does not shift plain data that another
-//! GPU, a switch or a port channel accesses.
+//! scratch memory in every second launch, as each GPU counts launches. It does not shift plain data that another GPU, a
+//! switch or a port channel accesses.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,15 +26,15 @@ use super::{
     run::run,
 };
 
-/// The barrier of all thread blocks of a GPU between two launches; plans have fewer.
+/// The id of the barrier of all thread blocks of a GPU between two launches, which plans do not use.
 const BOUNDARY: u32 = u32::MAX;
-/// Faults that are kept.
+/// The most faults that are kept.
 const KEPT: usize = 64;
 
-/// All reasons why a plan that is right once is not right again.
+/// Returns the faults of repeated launches of a plan that is correct once.
 ///
 /// # Errors
-/// The launches take more memory than the limit.
+/// Returns an error if the launches exceed the limit on memory.
 pub fn faults(plan: &Plan, program: &Program, layout: &Layout, trust_relaxed: bool) -> Result<Vec<Fault>, ImportError> {
     let mut faults: Vec<Fault> = kept_buffers(plan).into_iter().collect();
     if plan.use_double_scratch_buffer {
@@ -48,7 +48,7 @@ pub fn faults(plan: &Plan, program: &Program, layout: &Layout, trust_relaxed: bo
     Ok(faults)
 }
 
-/// With `reuse_resources`, the runtime keeps the addresses of the first launch's input and output.
+/// Returns a fault for accesses that would use the first launch's input and output, which `reuse_resources` keeps.
 fn kept_buffers(plan: &Plan) -> Option<Fault> {
     let is_given = |buffer: Buffer| buffer != Buffer::Scratch;
     let by_port = |op: &Op| {
@@ -66,7 +66,8 @@ fn kept_buffers(plan: &Plan) -> Option<Fault> {
     })
 }
 
-/// Packets between GPUs whose scratch memory has unlike halves: a GPU shifts its writes by half of its own.
+/// Returns a fault for packets between GPUs with scratch memory of different sizes: a GPU shifts its writes by half of
+/// its own.
 fn unlike_halves(plan: &Plan, program: &Program) -> Option<Fault> {
     let chunks = |gpu: u32| plan.gpus[gpu as usize].scratch_chunks;
     let (place, to) = program.moves().find_map(|(step, m)| {
@@ -74,7 +75,7 @@ fn unlike_halves(plan: &Plan, program: &Program) -> Option<Fault> {
         let unlike = { packets }.find(|s| chunks(s.gpu) != chunks(step.place.gpu))?;
         Some((step.place, unlike.gpu))
     })?;
-    // Resources that are used again have one size.
+    // With `reuse_resources`, all scratch memories have one size.
     (!plan.reuse_resources).then(|| {
         let (own, theirs) = (chunks(place.gpu), chunks(to));
         let message = format!(
@@ -90,7 +91,7 @@ fn unlike_halves(plan: &Plan, program: &Program) -> Option<Fault> {
     })
 }
 
-/// Plain scratch memory that some accesses shift and others do not.
+/// Returns faults for plain scratch memory that only some accesses shift.
 fn unshifted(program: &Program) -> Vec<Fault> {
     let (mut shifted, mut fixed) = (Vec::new(), Vec::new());
     for (step, m) in program.moves() {
@@ -125,7 +126,7 @@ fn unshifted(program: &Program) -> Vec<Fault> {
     faults
 }
 
-/// Packets that are written while those of an earlier launch may still be read there.
+/// Returns a fault for each write of packets over packets of an earlier launch that may still be read.
 fn overwritten(program: &Program, layout: &Layout, gap: u32, trust_relaxed: bool) -> Result<Vec<Fault>, ImportError> {
     let again = repeated(program, layout, gap + 1);
     let run = run(&again);
@@ -175,9 +176,9 @@ fn overwritten(program: &Program, layout: &Layout, gap: u32, trust_relaxed: bool
     Ok(faults)
 }
 
-/// Several launches as one program. The packets of each launch have places of their own.
+/// Returns several launches as one program. The packets of each launch have separate memory.
 fn repeated(program: &Program, layout: &Layout, launches: u32) -> Program {
-    // A thread block without operations comes to no boundary.
+    // A thread block without operations takes part in no barrier between launches.
     let busy = || program.blocks.iter().filter(|block| !block.steps.is_empty());
     let blocks = busy().map(|block| {
         let of_gpu = narrow(busy().filter(|other| other.gpu == block.gpu).count());

@@ -1,4 +1,4 @@
-//! The sizes of a plan's buffers in grains, and which of them are one memory.
+//! The sizes of a plan's buffers in grains, and which of them share memory.
 
 use unisono_collective::{Collective, Dtype, Kind, Operator};
 use unisono_formats::{Facts, ImportError};
@@ -9,23 +9,24 @@ use super::{
 };
 use crate::{collectives::Collectives, ordered::gcd};
 
-/// The most grains (smallest spans of equal length) in a chunk if the file does not fix the size.
+/// The most grains in a chunk (equal spans, as small as needed) if the file does not fix the size.
 const GRAINS: u32 = 1 << 10;
 
 pub const COLLECTIVES: Collectives = Collectives { lacks: &[Kind::Gather, Kind::Scatter] };
 
 #[derive(Clone, Debug)]
 pub struct Layout {
-    /// `None` if the contents of the collective are not known.
+    /// The collective; `None` if it is not known.
     pub collective: Option<Collective>,
-    /// Grains of a chunk, and elements of a grain.
+    /// The number of grains of a chunk.
     pub grains: u32,
+    /// The number of elements of a grain.
     pub elements: u32,
-    /// Bytes of a grain, if the size was asked for.
+    /// The bytes of a grain, if a size was requested.
     grain_bytes: Option<u64>,
-    /// Bytes and grains of the unit of pipelines that the others are multiples of, if the size is open.
+    /// The bytes and grains of the unit that divides the units of all pipelines, if no size was requested.
     unit: (u64, u32),
-    /// Chunks of input, output, scratch memory and packets of each GPU.
+    /// The chunks of input, output, scratch memory and packets of each GPU.
     chunks: Vec<[u64; 4]>,
     /// The peers of each GPU's port channels.
     pub port_peers: Vec<Vec<u32>>,
@@ -33,7 +34,7 @@ pub struct Layout {
     is_ll: bool,
 }
 
-/// Grains of a chunk, and of the smallest unit of pipelines.
+/// The numbers of grains of a chunk, and of the smallest unit of pipelines.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Scale {
     pub grains: u32,
@@ -41,11 +42,11 @@ pub struct Scale {
 }
 
 impl Layout {
-    /// The layout for the elements asked for or for a scale, or for the fewest elements asked for, or for the fewest
-    /// that each thread block of a group and each iteration of a pipeline has one of.
+    /// Returns the layout for the requested elements or for a scale. By default, a chunk has just enough grains for
+    /// each thread block of a group and each iteration of a pipeline to have one.
     ///
     /// # Errors
-    /// Sizes that do not fit the collective or each other.
+    /// Returns an error if sizes do not fit the collective or each other.
     pub fn new(plan: &Plan, facts: &Facts, scale: Option<Scale>) -> Result<Self, ImportError> {
         let fail = |message: String| ImportError::new(0, message);
         let ranks = u32::try_from(plan.gpus.len()).ok().filter(|&n| n > 0 && n <= 1 << 16);
@@ -100,7 +101,7 @@ impl Layout {
         Ok(Self { collective, grains, elements, grain_bytes, unit, chunks, port_peers, in_place, is_ll })
     }
 
-    /// Bytes of a chunk, if the size was asked for.
+    /// Returns the bytes of a chunk, if a size was requested.
     pub fn chunk_bytes(&self) -> Option<u64> {
         Some(self.grain_bytes? * u64::from(self.grains))
     }
@@ -109,13 +110,13 @@ impl Layout {
         self.in_place
     }
 
-    /// Grains of a memory of a GPU.
+    /// Returns the length of a memory of a GPU in grains.
     pub fn len(&self, gpu: u32, space: Space) -> u32 {
         let chunks = self.chunks[gpu as usize][space as usize];
         u32::try_from(chunks * u64::from(self.grains)).unwrap_or(u32::MAX)
     }
 
-    /// The fault of a slice that ends after `chunks` chunks, if that is outside of its buffer.
+    /// Returns the fault of a slice that ends at chunk `chunks`, if that exceeds its buffer.
     pub fn outside(&self, gpu: u32, space: Space, chunks: u64) -> Option<(&'static str, String)> {
         let has = self.chunks[gpu as usize][space as usize];
         if chunks <= has {
@@ -139,19 +140,19 @@ impl Layout {
         })
     }
 
-    /// The first grain of share `index` of `shares`, by the runtime's rule: the first shares get one more.
+    /// Returns the first grain of share `index` of `shares`, by the runtime's rule: the first shares get one more.
     pub fn share(&self, grains: u32, index: u32, shares: u32) -> u32 {
         let (least, more) = (grains / shares, grains % shares);
         index.min(shares) * least + index.min(more)
     }
 
-    /// Grains of a pipeline's unit.
+    /// Returns the grains of a pipeline's unit of `bytes`.
     pub fn unit(&self, bytes: u64) -> u32 {
         let (of, grains) = self.grain_bytes.map_or((self.unit.0, u64::from(self.unit.1)), |grain| (grain, 1));
         u32::try_from((bytes / of).saturating_mul(grains).max(1)).unwrap_or(u32::MAX)
     }
 
-    /// Returns the span; input and output are one memory if the plan runs in place.
+    /// Returns the span in the memory that input and output share if the plan runs in place.
     pub fn canonical(&self, span: Span) -> Span {
         let shift = |space, of: Space| Span { space, start: span.start + span.gpu * self.len(span.gpu, of), ..span };
         match (self.in_place, span.space) {
@@ -163,14 +164,14 @@ impl Layout {
     }
 }
 
-/// Chunks of a message, whose bytes the loader compares with the sizes that a plan serves.
+/// Returns the chunks of a message, whose bytes the loader compares with the accepted sizes.
 pub fn message_chunks(plan: &Plan) -> Option<u64> {
     let gpu = plan.gpus.first()?;
     Some(u64::from(if plan.collective == "allgather" { gpu.output_chunks } else { gpu.input_chunks }))
 }
 
-/// Returns the elements, as MPI counts them, of the only size that a plan serves; `None` if it serves several, or a
-/// size that does not divide into its chunks.
+/// Returns the elements, as MPI counts them, of the only size that a plan accepts; `None` if it accepts several, or a
+/// size that its chunks do not divide.
 pub fn stated_elements(plan: &Plan, facts: &Facts) -> Option<u64> {
     let size = plan.max_message_size.filter(|&most| plan.min_message_size == Some(most) && most > 0)?;
     let kind = COLLECTIVES.kind(&plan.collective)?;
@@ -181,10 +182,10 @@ pub fn stated_elements(plan: &Plan, facts: &Facts) -> Option<u64> {
     (size.is_multiple_of(parts) && (size / parts).is_multiple_of(width) && elements > 0).then_some(elements)
 }
 
-/// Elements of a buffer that are checked at most.
+/// The largest buffer that is checked, in elements.
 const BUFFER: u64 = (u32::MAX / 4) as u64;
 
-/// Returns the fault of the buffers of a GPU that are too large, in chunks of `each` elements.
+/// Returns the fault of a GPU's largest buffer beyond the limit, with chunks of `each` elements.
 fn too_large(chunks: [u64; 4], each: u64, facts: &Facts, dtype: Dtype) -> Option<String> {
     let elements = |chunks: u64| u128::from(chunks) * u128::from(each);
     let (&chunks, space) = chunks.iter().zip(Space::ALL).find(|(chunks, _)| elements(**chunks) > u128::from(BUFFER))?;
@@ -199,7 +200,7 @@ fn too_large(chunks: [u64; 4], each: u64, facts: &Facts, dtype: Dtype) -> Option
     ))
 }
 
-/// Returns the chunks of the buffer that MPI counts: a rank's part, if ranks contribute or keep parts.
+/// Returns the chunks of the buffer whose elements MPI counts: of a rank's part, if ranks have parts.
 fn chunks_per_rank(plan: &Plan, kind: Kind) -> Result<u32, ImportError> {
     let ranks = plan.gpus.len() as u64;
     let (of_input, of_output) = match kind {
@@ -223,19 +224,19 @@ fn chunks_per_rank(plan: &Plan, kind: Kind) -> Result<u32, ImportError> {
     u32::try_from(chunks).map_err(|_| ImportError::new(0, format!("{chunks} chunks are too many")))
 }
 
-/// The size that the units of all pipelines are multiples of.
+/// Returns the greatest common divisor of the units of all pipelines, in bytes.
 pub fn unit_bytes(plan: &Plan) -> u64 {
     plan.ops().filter_map(|op| op.iter_context).map(|i| i.unit_size).fold(0, gcd).max(1)
 }
 
-/// The size of a group that the sizes of all groups divide, as far as it is moderate.
+/// Returns the least common multiple of the sizes of all groups, up to `GRAINS`.
 pub fn group_size(plan: &Plan) -> u32 {
     let sizes = plan.ops().filter_map(|op| op.tbg_info).map(|group| u64::from(group.tbg_size.clamp(1, GRAINS)));
     let all = sizes.fold(1, |all, size| (all / gcd(all, size) * size).min(GRAINS.into()));
     u32::try_from(all).unwrap_or(GRAINS)
 }
 
-/// Grains with which every thread block of a group has some, and every pipeline two iterations.
+/// Returns a number of grains that gives every thread block of a group a grain, and every pipeline two iterations.
 fn natural_grains(plan: &Plan) -> u32 {
     let grains = group_size(plan);
     if plan.ops().any(|op| op.name == Name::Pipeline) { 2 * grains } else { grains }

@@ -1,4 +1,4 @@
-//! The limits of the runtime, and the plans that it runs in another way than they state.
+//! The limits of the runtime, and the plans that it runs differently from what they state.
 //!
 //! Source: microsoft/mscclpp, `src/core/include/execution_common.hpp` and `execution_kernel.hpp` at commit 1f5f065d.
 
@@ -9,23 +9,23 @@ use super::{
 };
 use crate::too_many_blocks;
 
-/// Channels, and remote buffers, of a thread block and a type.
+/// The most channels, and the most remote buffers, of a thread block and a type.
 pub const CHANNELS: usize = 16;
-/// Channels of an operation.
+/// The most channels of an operation.
 pub const OP_CHANNELS: usize = 8;
-/// Sources, and destinations, of an operation: two local ones and one a channel.
+/// The most sources, and the most destinations, of an operation: two local ones and one for each channel.
 pub const OP_BUFFERS: usize = 10;
-/// Operations of a thread block, those inside pipelines included.
+/// The most operations of a thread block, including those inside pipelines.
 pub const OPS: usize = 64;
-/// Barriers of a GPU.
+/// The most barriers of a GPU.
 pub const BARRIERS: u32 = 16;
-/// Semaphores of an operation.
+/// The most semaphores of an operation.
 pub const OP_SEMAPHORES: usize = 16;
-/// Threads of a thread block.
+/// The most threads of a thread block.
 const THREADS: u32 = 1024;
 
-/// Returns a fault for everything in the plan that exceeds a limit of the runtime, or that the runtime executes in
-/// another way than the plan states. `processors` is the number of processors of a GPU.
+/// Returns a fault for each part of the plan that exceeds a limit of the runtime, or that the runtime executes
+/// differently. `processors` is the number of processors of a GPU.
 pub fn check(plan: &Plan, processors: u32) -> Vec<Fault> {
     let mut faults = Vec::new();
     if plan.buffer_alignment == 0 || !plan.buffer_alignment.is_multiple_of(16) {
@@ -87,7 +87,8 @@ pub fn check(plan: &Plan, processors: u32) -> Vec<Fault> {
     faults
 }
 
-/// Why the loader accepts no message: it compares the size with the plan's, and divides it into chunks.
+/// Returns a fault if the loader accepts no size of a message: it compares sizes with the plan's, and divides them into
+/// chunks.
 fn no_message(plan: &Plan) -> Option<String> {
     let (least, most) = (plan.min_message_size.unwrap_or(0), plan.max_message_size?);
     let chunks = message_chunks(plan).filter(|&chunks| chunks > 0)?;
@@ -101,8 +102,8 @@ fn no_message(plan: &Plan) -> Option<String> {
     })
 }
 
-/// Finds remote scratch memory that cannot be registered since it is empty, or of which a GPU without any of its own
-/// reaches chunk 0 alone.
+/// Finds remote scratch memory that is empty and cannot be registered. With `reuse_resources`, finds a GPU that has
+/// none itself and would therefore reach only chunk 0 of another GPU's.
 fn empty_scratch(plan: &Plan, gpu: &Gpu, faults: &mut Vec<Fault>) {
     let has_none = |id: u32| plan.gpus.get(id as usize).is_some_and(|gpu| gpu.scratch_chunks == 0);
     let mut remote = gpu.remote_buffers.iter().filter(|remote| remote.buffer == Buffer::Scratch);
@@ -141,7 +142,7 @@ fn thread_block(gpu: u32, block: &ThreadBlock, faults: &mut Vec<Fault>) {
     }
 }
 
-/// More thread blocks than processors, of which some wait.
+/// Finds thread blocks that wait, on a GPU with fewer processors than thread blocks.
 fn resident(gpu: &Gpu, processors: u32, faults: &mut Vec<Fault>) {
     let waits = |name: Name| {
         let is = matches!(name, Name::Wait | Name::Rlxwait | Name::SemAcquire | Name::Barrier);
@@ -152,8 +153,9 @@ fn resident(gpu: &Gpu, processors: u32, faults: &mut Vec<Fault>) {
     faults.extend(found.map(|message| Fault::of_gpu("limit", gpu.id, message)));
 }
 
-/// In place, a GPU's own part lies inside its buffer. The runtime adds the offset of the accessing GPU to a remote
-/// buffer of that kind and to one behind a switch, and none to the source of a port channel.
+/// Finds wrong accesses in place, where a GPU's own part lies inside its buffer. The runtime adds the offset of the
+/// accessing GPU to a remote buffer of that type and to one behind a switch, and no offset to the source of a port
+/// channel.
 fn in_place(plan: &Plan, gpu: &Gpu, faults: &mut Vec<Fault>) {
     let (part, whole, key) = match plan.collective.as_str() {
         "allgather" => (Buffer::Input, "o", "i"),
@@ -175,14 +177,14 @@ fn in_place(plan: &Plan, gpu: &Gpu, faults: &mut Vec<Fault>) {
     }
 }
 
-/// Each channel, semaphore or destination of an operation has a thread of its own.
+/// Returns a fault if an operation has more channels, semaphores or destinations than threads: each needs a thread.
 fn threads(op: &Op, threads: u32) -> Option<String> {
     let each = op.channel_ids.len().max(op.semaphores().len()).max(op.dst_buff.len());
     (each > threads as usize)
         .then(|| format!("{} needs {each} threads, and num_threads_per_block is {threads}", op.name))
 }
 
-/// A key that the loader stores over an operand, because the operation has no use for it.
+/// Returns a fault for a key that the operation does not use, because the loader stores it over an operand.
 fn stray(op: &Op) -> Option<String> {
     let name = op.name;
     let is_semaphore = matches!(name, Name::SemAcquire | Name::SemRelease);
@@ -223,7 +225,7 @@ fn channel_type(op: &Op) -> Option<String> {
     is_flush.then(|| "the runtime has flush on port channels only".to_owned())
 }
 
-/// The size of a unit of a pipeline.
+/// Returns the fault of a pipeline's unit size.
 fn unit(op: &Op) -> Option<String> {
     let size = op.iter_context?.unit_size;
     let fits = size > 0 && size.is_multiple_of(16) && u32::try_from(size).is_ok();

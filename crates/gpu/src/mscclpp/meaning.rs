@@ -20,7 +20,7 @@
 //! | `gstore`; `gstorepkt` | the switch multicasts a local buffer; packets to packets |
 //! | `pipeline` | its operations, again for each unit of `num_chunks` chunks; those with packets move the whole slice each time |
 //!
-//! Each reduction adds, whatever `reduce_op` says, since the loader does not read it. Source: microsoft/mscclpp,
+//! Each reduction adds, regardless of `reduce_op`, which the loader does not read. Source: microsoft/mscclpp,
 //! `src/core/include/execution_kernel.hpp` and `src/core/executor/execution_plan.cc` at commit 1f5f065d.
 
 use unisono_base::narrow;
@@ -33,13 +33,13 @@ use super::{
 
 type Result<T> = std::result::Result<T, String>;
 
-/// The effects of an operation that is no pipeline.
+/// Returns the effects of an operation that is not a pipeline.
 ///
 /// # Errors
-/// A reference that leads nowhere, or operands that do not fit the operation.
+/// Returns the reason if a reference is invalid, or if operands do not fit the operation.
 pub fn acts(op: &Op, at: &Resolver<'_>) -> Result<Vec<Act>> {
     let ends = || op.channel_ids.iter().map(|&id| at.end(op, id)).collect::<Result<Vec<_>>>();
-    // A port channel has one kind of signals.
+    // A port channel has a single type of signal.
     let relaxed = matches!(op.name, Name::Rlxsignal | Name::Rlxwait) && !at.is_port(op)?;
     let has_none =
         matches!(op.name, Name::Nop | Name::Barrier | Name::Signal | Name::Rlxsignal | Name::Wait | Name::Rlxwait)
@@ -89,7 +89,7 @@ pub fn acts(op: &Op, at: &Resolver<'_>) -> Result<Vec<Act>> {
             let source = one(&op.src_buff)?;
             let read = if packets { at.packets(op, source)? } else { at.local(op, source)? };
             let mut writes = at.switched(one(&op.dst_buff)?, op, packets)?;
-            // Packets that come back to their own place change nothing.
+            // Packets that a switch returns to their own place change nothing.
             writes.retain(|w| !packets || *w != read);
             vec![Act::Move(Move { reads: vec![read], writes, port: None, by_switch: true, from_zero: false })]
         }
@@ -153,7 +153,7 @@ fn puts(op: &Op, at: &Resolver<'_>) -> Result<Vec<Act>> {
     Ok(acts)
 }
 
-/// The first of some operands, and the others.
+/// Returns the first of some operands, and the others.
 fn split<'a>(slices: &'a [Slice], key: &str) -> Result<(&'a Slice, &'a [Slice])> {
     slices.split_first().ok_or_else(|| format!("{key} is empty"))
 }
@@ -186,7 +186,7 @@ fn packet_reduction(op: &Op, at: &Resolver<'_>) -> Result<Vec<Act>> {
     Ok(vec![Act::Move(Move { reads, writes, port: None, by_switch: false, from_zero: true })])
 }
 
-/// Remote destinations, which only the operations that send have.
+/// Returns the remote destinations, which only operations that send may have.
 fn sent(op: &Op, sends: &[Slice], at: &Resolver<'_>, packets: bool) -> Result<Vec<Span>> {
     let can = matches!(op.name, Name::Res | Name::Rres | Name::Respkt | Name::Recspkt);
     if !can && !sends.is_empty() {
@@ -195,7 +195,7 @@ fn sent(op: &Op, sends: &[Slice], at: &Resolver<'_>, packets: bool) -> Result<Ve
     sends.iter().map(|s| at.remote(op, s, packets)).collect()
 }
 
-/// The memory that a buffer's name means.
+/// Returns the memory for the name of a buffer.
 pub fn space(buffer: Buffer) -> Space {
     match buffer {
         Buffer::Input => Space::Input,

@@ -1,6 +1,6 @@
 //! Execution plans of MSCCL++ (JSON): read, checked without data and as a schedule, and imported.
 //!
-//! The checks come in this order: references and sizes ([`connect`], [`resolve`], [`layout`]), limits of the runtime
+//! The checks run in this order: references and sizes ([`connect`], [`resolve`], [`layout`]), limits of the runtime
 //! ([`limits`], [`bytes`]), a run without data for deadlocks and unmatched signals ([`run`]), the order of all accesses
 //! for races ([`knowledge`], [`race`]), the proof of the schedule ([`import`]) for its contents, several launches
 //! ([`launches`]), and the same at other sizes ([`sizes`]).

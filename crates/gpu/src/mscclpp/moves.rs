@@ -10,7 +10,7 @@ use super::{
     step::Step,
 };
 
-/// Remote destinations in the same box and in other boxes, and the thread blocks that read them.
+/// Remote destinations in the same box, those in other boxes, and the thread blocks that read them.
 struct Remote<'a> {
     near: Vec<Slice>,
     far: Vec<(u32, Slice)>,
@@ -41,7 +41,7 @@ impl Exporter<'_> {
         }
     }
 
-    /// The operations that move the data of an instruction; returns its puts on port channels.
+    /// Adds the operations that move the data of an instruction, and returns its puts on port channels.
     #[expect(clippy::too_many_arguments, reason = "the operands of an instruction")]
     pub(super) fn data(
         &mut self,
@@ -66,7 +66,7 @@ impl Exporter<'_> {
         let of_packets = sources.iter().filter(|s| s.1).count();
         let mut sent = now;
         if let ([a, b], 1) = (&sources[..], of_packets) {
-            // Packets come first in the operation's sum, whose two operands may be swapped.
+            // The operation adds packets first; the two operands of a sum may be swapped.
             let (own, arriving) = if a.1 { (b, a) } else { (a, b) };
             let name = if now > 0 { Name::Respkt } else { Name::Repkt };
             self.op(at, name, &[own.0, arriving.0], &sinks);
@@ -90,7 +90,7 @@ impl Exporter<'_> {
         self.send(at, result, false, local.get(1..).unwrap_or_default(), &remote)
     }
 
-    /// Copies a place to local and remote ones.
+    /// Copies a slice to local and remote destinations.
     fn send(&mut self, at: At, from: Slice, packets: bool, local: &[Slice], remote: &Remote<'_>) -> Vec<PortPut> {
         for &to in local.iter().filter(|&&to| packets || to != from) {
             self.op(at, if packets { Name::Upkt } else { Name::Copy }, &[from], &[to]);

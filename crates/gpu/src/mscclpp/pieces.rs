@@ -1,10 +1,10 @@
-//! The pieces of moves of packets whose grains are alike.
+//! The division of moves of packets into pieces whose grains have the same writers and readers.
 //!
-//! A packet is read element by element, each after the element that it was made from. So two grains of one move can
-//! follow different moves: a reader may take a part of a written span, or parts of several. Therefore a place in packet
-//! memory where some move begins or ends is a cut of every move that crosses it, and of the other packets of that move
-//! at the same distance from their start, and so on. Between two cuts all grains are written by one move and read by
-//! the same moves, grain k of one after grain k of the other.
+//! A packet is read element by element, each after the element that it was computed from. So two grains of one move can
+//! follow different moves: a reader may read a part of a written span, or parts of several. Therefore an offset in
+//! packet memory at which some move begins or ends is a cut of every move that crosses it, and of the other packets of
+//! that move at the same distance from their start, and so on. Between two cuts all grains are written by one move and
+//! read by the same moves, grain k of the reader after grain k of the writer.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,17 +16,17 @@ use super::{
     run::At,
 };
 
-/// The work, as an error names it.
+/// The name of this work in errors.
 pub const WORK: &str = "the order of the plan's accesses";
 
-/// The memory of a cut, in bytes: an entry of two sets.
+/// The memory of a cut in bytes: an entry in each of two sets.
 const CUT: u128 = 64;
 
-/// The grains at which each move of packets is cut. The key is the step that makes the move, and the index of the move
-/// among the effects of that step.
+/// The grains at which each move of packets is cut. The key is the move's step, and its index among the effects of that
+/// step.
 pub struct Pieces(FxHashMap<(At, usize), BTreeSet<u32>>);
 
-/// A span of packets: its start, its end, and the move.
+/// A span of packets: its start, its end, and the index of its move.
 type Use = (u32, u32, usize);
 
 fn packets(m: &Move) -> impl Iterator<Item = &Span> {
@@ -34,10 +34,10 @@ fn packets(m: &Move) -> impl Iterator<Item = &Span> {
 }
 
 impl Pieces {
-    /// Cuts the moves of a program.
+    /// Cuts the moves of a program into pieces.
     ///
     /// # Errors
-    /// The cuts take more memory than the limit.
+    /// Returns an error if the cuts exceed the limit on memory.
     pub fn new(program: &Program) -> Result<Self, limits::OverLimit> {
         let mut moves: Vec<((At, usize), &Move, BTreeSet<u32>)> = Vec::new();
         for (b, block) in program.blocks.iter().enumerate() {
@@ -49,7 +49,7 @@ impl Pieces {
                 }));
             }
         }
-        // The spans of each GPU by their starts, each with the greatest end up to it.
+        // The spans of each GPU by their starts, each with the greatest end of all spans up to it.
         let mut spans: BTreeMap<u32, Vec<(Use, u32)>> = BTreeMap::new();
         for (n, (_, m, _)) in moves.iter().enumerate() {
             packets(m).for_each(|s| spans.entry(s.gpu).or_default().push(((s.start, s.end(), n), 0)));
@@ -86,7 +86,7 @@ impl Pieces {
         Ok(Self(moves.into_iter().map(|(place, _, cuts)| (place, cuts)).collect()))
     }
 
-    /// The first grain and the grains of each piece of a move.
+    /// Returns the first grain and the length of each piece of a move.
     pub fn of(&self, place: (At, usize), m: &Move) -> impl Iterator<Item = (u32, u32)> {
         let cuts = self.0.get(&place).into_iter().flatten().copied();
         let ends = cuts.clone().chain([m.len()]);

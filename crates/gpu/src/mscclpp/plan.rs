@@ -1,6 +1,5 @@
-//! An execution plan as its JSON file states it, to read and to write, with the fields that the runtime's loader reads.
-//! The loader asks whether a key is there, and not whether it has a value: an empty list and a null are not the same as
-//! no key.
+//! An execution plan in its JSON form, with the fields that the runtime's loader reads. The loader tests whether a key
+//! exists, not whether it has a value: an empty list or a null is not the same as a missing key.
 //!
 //! Source: microsoft/mscclpp, `src/core/executor/execution_plan.cc` and `python/mscclpp/language/internal/` at commit
 //! 1f5f065d.
@@ -17,7 +16,7 @@ pub struct Plan {
     pub inplace: bool,
     #[serde(default)]
     pub reuse_resources: bool,
-    /// Each second launch uses the second half of scratch memory.
+    /// True if every second launch uses the second half of scratch memory.
     #[serde(default)]
     pub use_double_scratch_buffer: bool,
     #[serde(default = "default_alignment")]
@@ -28,13 +27,13 @@ pub struct Plan {
     pub min_message_size: Option<u64>,
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub max_message_size: Option<u64>,
-    /// The root of a broadcast or a reduce; the loader has no root.
+    /// The root of a broadcast or a reduce, which the loader ignores.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub root: Option<u64>,
     pub gpus: Vec<Gpu>,
 }
 
-/// A key that is there. The loader takes a null for a value, and fails to convert it.
+/// Reads a key that exists. Like the loader, it treats a null as a value, which does not convert.
 fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Option<T>, D::Error> {
     T::deserialize(from).map(Some)
 }
@@ -47,7 +46,7 @@ fn default_alignment() -> u32 {
     16
 }
 
-/// The loader compares the name with `LL`, and takes each other one for `Simple`.
+/// The protocol of a plan. The loader treats each name except `LL` as `Simple`.
 #[derive(Deserialize, Serialize, Clone, Copy, PartialEq, Eq, Debug)]
 #[serde(from = "String")]
 pub enum Protocol {
@@ -94,8 +93,8 @@ pub enum Buffer {
     Scratch,
 }
 
-/// Memory and port channels have a peer each, and switch channels a buffer and a group of GPUs each. The loader reads
-/// the peers or the groups of each entry, so they are there even if they are empty.
+/// The channels of one type. Memory and port channels have a peer each, switch channels a buffer and a group of GPUs
+/// each. The loader reads the peers or the groups of each entry, so the keys exist even if the lists are empty.
 #[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct Channels {
     pub channel_type: ChannelType,
@@ -149,7 +148,7 @@ pub struct RemoteBufferIds {
     pub remote_buffer_ids: Vec<u32>,
 }
 
-/// An operation; its indices of channels and remote buffers count those of its thread block.
+/// An operation. Its indices of channels and remote buffers refer to the lists of its thread block.
 #[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct Op {
     pub name: Name,
@@ -183,7 +182,7 @@ impl Op {
     }
 }
 
-/// The names that the loader accepts.
+/// The names of operations that the loader accepts.
 #[derive(Deserialize, Serialize, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[serde(rename_all = "lowercase")]
 pub enum Name {
@@ -232,7 +231,7 @@ impl Channels {
 }
 
 impl Name {
-    /// True if the kernel moves packets, which always are a whole slice, also in a pipeline.
+    /// Returns whether the kernel moves packets, which always are a whole slice, even in a pipeline.
     pub fn has_packets(self) -> bool {
         matches!(
             self,
@@ -265,14 +264,14 @@ impl Name {
 }
 
 impl Plan {
-    /// All operations, those inside pipelines included.
+    /// Returns all operations, including those inside pipelines.
     pub fn ops(&self) -> impl Iterator<Item = &Op> {
         self.gpus.iter().flat_map(Gpu::ops)
     }
 }
 
 impl Gpu {
-    /// All operations, those inside pipelines included.
+    /// Returns all operations, including those inside pipelines.
     pub fn ops(&self) -> impl Iterator<Item = &Op> {
         let outer = self.threadblocks.iter().flat_map(|block| &block.ops);
         outer.flat_map(|op| std::iter::once(op).chain(&op.ops))
@@ -289,7 +288,7 @@ impl std::fmt::Display for Name {
     }
 }
 
-/// Chunks `index` to `index + size` of a local buffer, a remote one or one behind a switch.
+/// Chunks `index` to `index + size` of a local buffer, a remote buffer or a buffer behind a switch.
 #[derive(Deserialize, Serialize, Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Slice {
     #[serde(rename = "type", default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
@@ -302,7 +301,7 @@ pub struct Slice {
     pub size: u32,
 }
 
-/// The share of a thread block in an operation of several.
+/// A thread block's share of an operation: its index in the group, and the size of the group.
 #[derive(Deserialize, Serialize, Clone, Copy, Debug)]
 pub struct ThreadBlockGroup {
     pub tb_id: u32,
@@ -311,7 +310,7 @@ pub struct ThreadBlockGroup {
 
 #[derive(Deserialize, Serialize, Clone, Copy, Debug)]
 pub struct Iterations {
-    /// Bytes that each operation moves in an iteration.
+    /// The bytes that each operation moves in an iteration.
     pub unit_size: u64,
     pub num_chunks: u32,
 }
@@ -324,9 +323,9 @@ pub fn text(plan: &Plan) -> String {
 /// Reads the text of a plan.
 ///
 /// # Errors
-/// One sentence with the path inside the file.
+/// Returns one sentence with the path inside the file.
 pub fn read(text: &str) -> Result<Plan, ImportError> {
-    // To know the path takes three times as long, so a wrong text is read once more.
+    // A reader that tracks the path takes three times as long, so only an invalid text is read by it.
     keyed::json(text.as_bytes()).map_err(|error| {
         let mut json = serde_json::Deserializer::from_str(text);
         let again = serde_path_to_error::deserialize::<_, Plan>(keyed::source(&mut json));

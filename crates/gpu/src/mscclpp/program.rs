@@ -1,10 +1,10 @@
 //! A plan with its references resolved: thread blocks as steps, channels as pairs of ends, buffers as spans of grains.
 //!
-//! A grain is the unit in which thread blocks of a group share an operation: the buffer alignment of the runtime.
+//! A grain is the unit in which thread blocks of a group divide an operation: the buffer alignment of the runtime.
 
 use super::fault::Place;
 
-/// The memories of a GPU. Packets are data with flags in scratch memory; each takes the room of two.
+/// The memories of a GPU. Packets are data with flags in scratch memory, and take twice the memory of their data.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Space {
     Input,
@@ -26,7 +26,7 @@ impl Space {
     }
 }
 
-/// Grains of a memory.
+/// An interval of grains of a memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Span {
     pub gpu: u32,
@@ -44,7 +44,7 @@ impl Span {
         (self.gpu, self.space) == (other.gpu, other.space) && self.start < other.end() && other.start < self.end()
     }
 
-    /// Grains `from` to `from + len` of it.
+    /// Returns grains `from` to `from + len` of the span.
     pub fn part(self, from: u32, len: u32) -> Self {
         Self { start: self.start + from, len, ..self }
     }
@@ -55,11 +55,12 @@ impl Span {
 pub struct Move {
     pub reads: Vec<Span>,
     pub writes: Vec<Span>,
-    /// The port channel that carries it out after the operation has been issued, and the thread that asks for it.
+    /// The end of the port channel that performs the move after the operation was issued, and the thread that requests
+    /// it.
     pub port: Option<(u32, u32)>,
-    /// True if a switch reduces the reads, if there are several, and multicasts the result.
+    /// True if a switch multicasts the result, after reducing the reads if there are several.
     pub by_switch: bool,
-    /// True for a sum that starts from +0.
+    /// True if the sum starts from +0.
     pub from_zero: bool,
 }
 
@@ -76,14 +77,14 @@ impl Move {
 /// One effect of an operation.
 #[derive(Clone, Debug)]
 pub enum Act {
-    /// All threads of the thread block meet.
+    /// A meeting of all threads of the thread block.
     Sync,
-    /// The thread blocks of a barrier meet, with all their threads.
+    /// A meeting of `blocks` thread blocks, with all their threads.
     Barrier {
         id: u32,
         blocks: u32,
     },
-    /// A signal by the thread `thread`, as all that concerns channels.
+    /// A signal by the thread `thread`. Other effects on channels have their thread too.
     Signal {
         end: u32,
         relaxed: bool,
@@ -102,7 +103,7 @@ pub enum Act {
     Move(Move),
 }
 
-/// An operation, in one iteration of its pipeline; its effects begin together once its waits are met.
+/// An operation, in one iteration of its pipeline. Its effects begin together when its waits are satisfied.
 #[derive(Clone, Debug)]
 pub struct Step {
     pub place: Place,
@@ -121,10 +122,10 @@ pub struct Block {
 pub struct End {
     pub gpu: u32,
     pub peer_gpu: u32,
-    /// Its place among the GPU's channels of its type.
+    /// The index among the GPU's channels of its type.
     pub index: u32,
     pub is_port: bool,
-    /// The end of the peer that it is paired with, if the peer has one.
+    /// The index of the other end, if the peer has one.
     pub peer: Option<u32>,
 }
 
@@ -140,7 +141,7 @@ pub struct Program {
     pub gpus: u32,
     pub blocks: Vec<Block>,
     pub ends: Vec<End>,
-    /// GPU, index and initial value of each semaphore.
+    /// The GPU, index and initial value of each semaphore.
     pub semaphores: Vec<(u32, u32, u32)>,
 }
 

@@ -1,9 +1,9 @@
-//! Accesses of one place that nothing orders.
+//! Races: conflicting accesses of the same memory without an order.
 //!
-//! Two accesses race if one of them writes and neither is known to be over when the other begins. The end of a kernel
-//! is an access of all memory of its GPU, since the program may then read and write it. Packets carry flags and are
-//! exempt; who writes the same packets twice has been refused before ([`super::run`]). A remote access also needs to
-//! know that the kernel of that GPU has started, since its memory may be in use before.
+//! Two accesses race if one of them writes and neither is known to be complete when the other begins. The end of a
+//! kernel counts as an access to all memory of its GPU, since the user's program may then read and write it. Packets
+//! carry flags and are exempt; [`super::run`] has refused plans that write a packet twice. A remote access must also
+//! follow the start of that GPU's kernel, since its memory may be in use before.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +17,7 @@ use super::{
     run::{At, Run},
 };
 
-/// Faults that are kept.
+/// The most faults that are kept.
 const KEPT: usize = 64;
 
 struct Access {
@@ -32,11 +32,11 @@ pub struct Races<'a> {
     pub run: &'a Run,
     pub history: &'a History,
     faults: Vec<Fault>,
-    /// Pairs of steps that have been reported.
+    /// Pairs of steps that have already been reported.
     told: BTreeSet<(At, Option<At>)>,
 }
 
-/// All races, up to a number.
+/// Returns all races, up to `KEPT`.
 pub fn races(program: &Program, layout: &Layout, run: &Run, history: &History) -> Vec<Fault> {
     let mut races = Races { program, layout, run, history, faults: Vec::new(), told: BTreeSet::new() };
     races.check();
@@ -84,7 +84,7 @@ impl Races<'_> {
         format!("{place} {does} {}", self.name(a.span))
     }
 
-    /// Prints a span in chunks, or in grains if it is not a whole number of chunks.
+    /// Prints a span in chunks, or as a part of chunks if it does not consist of whole ones.
     fn name(&self, span: Span) -> String {
         let each = self.layout.grains;
         let (first, last) = (span.start / each, (span.end() - 1) / each);
@@ -100,7 +100,7 @@ impl Races<'_> {
         }
         let (a, b) = if a.event < b.event { (a, b) } else { (b, a) };
         let (earlier, later) = (self.event(a), self.event(b));
-        // Of aligned pieces, grain k follows grain k.
+        // In aligned pieces, grain k follows grain k.
         let is_same = || a.span.start == b.span.start && later.is_aligned(earlier);
         if later.known.is_over(earlier) || (!a.writes && (later.known.has_read(earlier) || is_same())) {
             return;
@@ -117,7 +117,7 @@ impl Races<'_> {
         self.faults.push(Fault::at("race", &place, message).with_trace(trace));
     }
 
-    /// A read and a write of one operation that overlap without being the same: its threads run independently.
+    /// Reports spans of one operation that overlap without being equal, because its threads run independently.
     fn overlap(&mut self, event: &Event) {
         let mut spans = event.writes.iter().enumerate().flat_map(|(n, w)| {
             let others = event.writes[n + 1..].iter();
@@ -138,7 +138,7 @@ impl Races<'_> {
         }
     }
 
-    /// A remote access needs that the kernel of its GPU has started.
+    /// Reports a remote access that does not follow the start of its GPU's kernel.
     fn entry(&mut self, a: &Access, gpu: u32) {
         let event = self.event(a);
         let at = event.at;
@@ -155,7 +155,7 @@ impl Races<'_> {
         self.faults.push(Fault::at("entry", &place, message).with_trace(trace));
     }
 
-    /// An access must be over when the kernel of its GPU ends.
+    /// Reports an access that may not be complete when the kernel of its GPU ends.
     fn end(&mut self, a: &Access, gpu: u32) {
         let (known, event) = (&self.history.ends[gpu as usize], self.event(a));
         if known.is_over(event) || (!a.writes && known.has_read(event)) {
@@ -174,7 +174,7 @@ impl Races<'_> {
         self.faults.push(Fault::at("race", &place, message).with_trace(trace));
     }
 
-    /// Packets take twice the room, so packets of chunk `c` are in the place of chunks `2c` and `2c + 1`.
+    /// Reports packets that overlap plain data. Packets of chunk `c` occupy chunks `2c` and `2c + 1`.
     fn mixed(&mut self, of_memory: &BTreeMap<(u32, Space), Vec<Access>>) {
         for ((gpu, space), packets) in of_memory {
             let Some(plain) = of_memory.get(&(*gpu, Space::Scratch)).filter(|_| *space == Space::Packets) else {
@@ -198,7 +198,7 @@ impl Races<'_> {
     }
 }
 
-/// The operations that come before some steps in every run: for each thread block up to which one.
+/// Returns the operations that precede some steps in every run, as the last such operation of each thread block.
 pub fn before(program: &Program, run: &Run, steps: &[At]) -> Vec<String> {
     let mut reached: BTreeMap<usize, usize> = BTreeMap::new();
     let mut open: Vec<At> = Vec::new();

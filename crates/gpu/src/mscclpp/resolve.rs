@@ -12,23 +12,23 @@ use super::{
     program::{Act, Block, Program, Space, Span, Step},
 };
 
-/// Steps of a plan after its pipelines have been written out.
+/// The most steps of a plan when its pipelines are unrolled.
 const STEPS: usize = 1 << 20;
 
 /// Resolves the references of one operation, in one iteration of its pipeline. [`references`] has checked the indices
-/// that thread blocks list.
+/// in the lists of thread blocks.
 pub struct Resolver<'a> {
     layout: &'a Layout,
     gpu: &'a Gpu,
     block: &'a ThreadBlock,
-    /// The first end of each GPU's memory channels, and of its port channels.
+    /// For each GPU and type of channel (true: port), the index of the first end.
     firsts: &'a Firsts,
     first_semaphore: u32,
-    /// The grains of each operation's slices that this iteration covers.
+    /// The grains of each operation's slices that this iteration covers: first and length.
     window: Option<(u32, u32)>,
-    /// The GPUs of each switch channel of each GPU, with the buffers that they have bound to it.
+    /// For each GPU, its switch channels, each with the group's GPUs and their buffers bound to the channel.
     switches: &'a Switches,
-    /// Slices outside of their buffers.
+    /// The faults of slices outside of their buffers.
     outside: std::cell::RefCell<Vec<(&'static str, String)>>,
 }
 
@@ -49,7 +49,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// The end of a channel of the thread block.
+    /// Returns the index of an end, by the index in the thread block's list.
     pub fn end(&self, op: &Op, id: u32) -> Result<u32, String> {
         let is_port = self.is_port(op)?;
         let kind = if is_port { ChannelType::Port } else { ChannelType::Memory };
@@ -57,7 +57,7 @@ impl Resolver<'_> {
         Ok(self.firsts[&(self.gpu.id, is_port)] + global)
     }
 
-    /// The port channel of the `n`-th destination, which leads to `gpu`.
+    /// Returns the end of the port channel for the `n`-th destination, which must lead to `gpu`.
     pub fn port_end(&self, op: &Op, n: usize, gpu: u32) -> Result<u32, String> {
         let end = self.end(op, op.channel_ids[n])?;
         let to = self.layout.port_peers[self.gpu.id as usize]
@@ -86,7 +86,7 @@ impl Resolver<'_> {
         Ok(self.span(op, self.gpu.id, meaning::space(buffer), slice))
     }
 
-    /// Packets of this GPU's scratch memory.
+    /// Returns a span of packets in this GPU's scratch memory.
     pub fn packets(&self, op: &Op, slice: &Slice) -> Result<Span, String> {
         match slice.buffer {
             Some(Buffer::Scratch) => Ok(self.span(op, self.gpu.id, Space::Packets, slice)),
@@ -111,7 +111,7 @@ impl Resolver<'_> {
         Ok(self.span(op, remote.rank, space, slice))
     }
 
-    /// The same slice of all GPUs of a switch channel's group.
+    /// Returns the span of the same slice on each GPU of a switch channel's group.
     pub fn switched(&self, slice: &Slice, op: &Op, packets: bool) -> Result<Vec<Span>, String> {
         let id = slice.switch_channel_id.ok_or_else(|| format!("{} has a \"switch_channel_id\"", op.name))?;
         let global = self.local_id(op, ChannelType::Switch, id)?;
@@ -145,10 +145,10 @@ impl Resolver<'_> {
     }
 }
 
-/// Resolves all references. Slices outside of their buffers are faults, and leave no effect.
+/// Resolves all references. Slices outside of their buffers are faults, and have no effects.
 ///
 /// # Errors
-/// One sentence with the path inside the file.
+/// Returns one sentence with the path inside the file.
 pub fn resolve(plan: &Plan, layout: &Layout) -> Result<(Program, Vec<Fault>), ImportError> {
     let (ends, firsts) = ends(plan)?;
     references(plan)?;

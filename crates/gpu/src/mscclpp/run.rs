@@ -1,7 +1,7 @@
-//! Runs a plan without data: each thread block goes as far as signals, semaphores, barriers and packets let it.
+//! Runs a plan without data: each thread block advances until a signal, semaphore, barrier or packet is missing.
 //!
 //! Each signal, semaphore and packet has one thread that waits for it, or several in an order that meetings, barriers
-//! and semaphores fix ([`super::shared`]), so no step takes the signal of another one: if one run ends, every run
+//! and semaphores fix ([`super::shared`]), so no step takes the signal of another step: if one run ends, every run
 //! ends, and if one gets stuck, every run gets stuck at the same steps.
 
 use std::collections::BTreeMap;
@@ -16,43 +16,45 @@ use super::{
     stuck::fault,
 };
 
-/// A step: thread block, and step of it.
+/// A step: the indices of thread block and step.
 pub type At = (usize, usize);
 
 /// The steps of a run, and their order.
 pub struct Run {
-    /// All steps that completed, in an order in which they can.
+    /// All completed steps, in a possible order.
     pub order: Vec<At>,
-    /// For each step, the steps of other thread blocks that completed before it could: of its signals, semaphores,
+    /// For each step, the steps of other thread blocks that must complete before it, because of signals, semaphores,
     /// barriers and packets.
     pub after: FxHashMap<At, Vec<At>>,
-    /// The signal that each wait takes, by the step and the place of the wait among its effects; the same for
-    /// semaphores, whose initial values have no step.
+    /// The signal that each wait consumes, both as a step and an index among the step's effects. Semaphores likewise,
+    /// but their initial values have no step.
     pub taken: FxHashMap<(At, usize), (At, usize)>,
-    /// True if all thread blocks end, in every run; `None` if the order of runs is open.
+    /// True if all thread blocks end, in every run; `None` if runs may differ in their order.
     pub ends: Option<bool>,
     pub faults: Vec<Fault>,
 }
 
-/// A run as far as it has come.
+/// The state of a run.
 pub(super) struct State<'a> {
     pub(super) program: &'a Program,
-    /// Steps done of each thread block.
+    /// The number of completed steps of each thread block.
     pub(super) done: Vec<usize>,
-    /// The signals sent from each end, and the waits done at each end.
+    /// The signals sent from each end, as step and effect.
     pub(super) signals: Vec<Vec<(At, usize)>>,
+    /// The number of completed waits at each end.
     pub(super) waits: Vec<usize>,
-    /// The releases and acquires of each semaphore.
+    /// The releases of each semaphore, as step and effect.
     pub(super) releases: Vec<Vec<(At, usize)>>,
+    /// The number of completed acquires of each semaphore.
     acquires: Vec<usize>,
-    /// The thread blocks that have come to each barrier, by GPU and id.
+    /// The thread blocks that have reached each barrier, by GPU and id.
     arrived: BTreeMap<(u32, u32), Vec<usize>>,
-    /// Packets written: by GPU and first grain, the end and the step.
+    /// The packets written: by GPU and first grain, the end and the step.
     packets: BTreeMap<(u32, u32), (u32, At)>,
     run: Run,
 }
 
-/// Runs a plan as far as it goes.
+/// Runs a plan until it ends or gets stuck.
 pub fn run(program: &Program) -> Run {
     let mut state = State {
         program,
@@ -95,7 +97,7 @@ pub fn run(program: &Program) -> Run {
 }
 
 impl State<'_> {
-    /// Runs the next step of a thread block, if it can.
+    /// Runs the next step of a thread block, if its waits are satisfied.
     fn advance(&mut self, block: usize) -> bool {
         let program = self.program;
         let at = (block, self.done[block]);
@@ -133,7 +135,7 @@ impl State<'_> {
         self.run.order.push(at);
     }
 
-    /// Returns the steps that a step comes after, and the signals that its waits take; `None` while it has to wait.
+    /// Returns the steps that a step must follow, and the signals that its waits take; `None` while it must wait.
     #[expect(clippy::type_complexity, reason = "two lists of one function")]
     fn ready(&self, step: &Step) -> Option<(Vec<At>, Vec<(usize, (At, usize))>)> {
         let (mut after, mut taken) = (Vec::new(), Vec::new());
@@ -168,7 +170,7 @@ impl State<'_> {
         Some((after, taken))
     }
 
-    /// The steps that wrote some packets; `None` if one of them has not been written.
+    /// Returns the steps that wrote some packets; `None` if a packet has not been written.
     fn writers(&self, span: Span) -> Option<Vec<At>> {
         let (mut at, mut writers) = (span.start, Vec::new());
         let before = self.packets.range(..=(span.gpu, span.start)).next_back();

@@ -1,11 +1,11 @@
-//! Channel ends and semaphores that several thread blocks of a GPU use, or several threads of one: the n-th channel or
-//! semaphore of an operation is used by thread n. The order of the uses has to be the same in every run: each use comes
-//! after the one before it, by barriers and semaphores of the GPU between meetings of the threads.
+//! Channel ends and semaphores that several thread blocks of a GPU, or several threads of one, use: the n-th channel or
+//! semaphore of an operation is used by thread n. The order of the uses must be the same in every run: each use follows
+//! the previous one, by barriers and semaphores of the GPU between meetings of the threads.
 //!
-//! If that holds for one run, it holds for all. Take the first step of another run that gets another signal than here:
-//! the use before it has not happened there. But the steps that order the two here have happened in the same way there,
-//! since all earlier steps are alike. A step that waits forever counts as a use too, since it could come earlier in
-//! another run.
+//! If that holds for one run, it holds for all. Consider the first step of another run that gets a different signal
+//! than in this run: the previous use has not happened there. But the steps that order the two uses here have happened
+//! in the same way there, since all earlier steps are equal. A step that waits forever counts as a use too, since it
+//! could come earlier in another run.
 
 use std::collections::BTreeMap;
 
@@ -18,16 +18,16 @@ use super::{
     run::{At, Run},
 };
 
-/// The use of a channel end or a semaphore: the action, and the number of the end or the semaphore.
+/// A use of a channel end or a semaphore: the action, and the index of the end or the semaphore.
 type Use = (&'static str, u32);
 
-/// Returns the uses of a step, each with its thread. A signal or release also has its kind (relaxed or not), because
-/// two of one kind after the same meeting are interchangeable.
+/// Returns the uses of a step, each with its thread. A signal or release also has its type (relaxed or not), because
+/// two of one type after the same meeting are interchangeable.
 fn uses(step: &Step) -> impl Iterator<Item = (Use, u32, Option<bool>)> {
     step.acts.iter().enumerate().filter_map(|(n, act)| {
         let thread = narrow::<u32>(n);
         Some(match act {
-            // `knowledge` finds the puts that a signal on a port channel follows.
+            // `knowledge` determines which puts a signal on a port channel follows.
             Act::Signal { end, relaxed, thread } => (("signal", *end), *thread, Some(*relaxed)),
             Act::Wait { end, .. } => (("wait on", *end), thread, None),
             Act::Acquire(semaphore) => (("acquire", *semaphore), thread, None),
@@ -37,7 +37,7 @@ fn uses(step: &Step) -> impl Iterator<Item = (Use, u32, Option<bool>)> {
     })
 }
 
-/// For each thread block, the last step of its last meeting that another one knows of.
+/// For each thread block, the step of its latest known meeting.
 type Clock = BTreeMap<usize, usize>;
 
 fn join(clock: &mut Clock, other: &Clock) {
@@ -50,14 +50,14 @@ fn join(clock: &mut Clock, other: &Clock) {
 #[derive(Default)]
 struct Clocks {
     known: BTreeMap<usize, Clock>,
-    /// The clocks from acquires since the threads met last.
+    /// The clocks from acquires since the latest meeting.
     brought: BTreeMap<usize, Clock>,
     released: FxHashMap<(At, usize), Clock>,
     arrived: Vec<usize>,
 }
 
 impl Clocks {
-    /// The threads of a block meet at a step.
+    /// Records a meeting of a block's threads at a step.
     fn meet(&mut self, (block, step): At) {
         let brought = self.brought.remove(&block).unwrap_or_default();
         let known = self.known.entry(block).or_default();
@@ -108,7 +108,7 @@ pub fn unordered(program: &Program, run: &Run, done: &[usize]) -> Vec<Fault> {
         return Vec::new();
     }
     let (mut clocks, mut faults) = (Clocks::default(), Vec::new());
-    // The uses that no later one is known to come after.
+    // The uses that no later use is known to follow.
     let mut open: BTreeMap<Use, Vec<(At, u32, Option<bool>)>> = BTreeMap::new();
     let pending = (0..done.len()).map(|block| (block, done[block]));
     let pending = pending.filter(|&(block, step)| step < program.blocks[block].steps.len());
@@ -122,7 +122,7 @@ pub fn unordered(program: &Program, run: &Run, done: &[usize]) -> Vec<Fault> {
                 let of_block = clocks.known.get(&at.0).and_then(|known| known.get(&before.0));
                 of_block.is_some_and(|&step| step > before.1)
             };
-            // The waits of one operation end together, for whatever comes after it.
+            // The waits of one operation end together, in relation to any later use.
             let together = |before: At| before == at;
             let alike = |before: At, of: Option<bool>| before.0 == at.0 && kind.is_some() && of == kind;
             let earlier = open.entry(found).or_default();
@@ -167,7 +167,7 @@ fn fault(program: &Program, (does, id): Use, before: At, at: At) -> Fault {
     Fault::at("shared", &program.step(at).place, message)
 }
 
-/// Barriers that other thread blocks use than they count.
+/// Returns faults for barriers that other thread blocks use than they count.
 pub fn barriers(program: &Program) -> Vec<Fault> {
     let mut faults = Vec::new();
     let mut found: BTreeMap<(u32, u32), (u32, Vec<usize>)> = BTreeMap::new();

@@ -42,7 +42,7 @@ impl Sized {
         Ok(Self { layout, program, faults, run })
     }
 
-    /// Runs a plan at one size. Returns a fault if it does not end or gives no order of accesses: a schedule has one.
+    /// Runs a plan at one size. Returns a fault if it does not end or has races, because a schedule needs an order.
     pub fn in_order(plan: &Plan, facts: &Facts) -> Result<Result<Self, Fault>, ImportError> {
         let sized = Self::new(plan, facts, None)?;
         let mut first = sized.faults.iter().chain(&sized.run.faults).next().cloned();
@@ -58,7 +58,7 @@ impl Sized {
         Ok(races(&self.program, &self.layout, &self.run, &history))
     }
 
-    /// The findings about the order of accesses; `None` if the run did not end or slices are outside of their buffers.
+    /// Returns the findings about the order of accesses; `None` if the run did not end or slices exceed their buffers.
     pub fn ordered(&self, options: Options) -> Result<Option<Vec<Fault>>, ImportError> {
         if self.run.ends != Some(true) || !self.faults.is_empty() {
             return Ok(None);
@@ -68,7 +68,7 @@ impl Sized {
         Ok(Some(found))
     }
 
-    /// True if no operation writes the input; `None` in place.
+    /// Returns whether no operation writes the input; `None` in place.
     pub fn keeps_input(&self) -> Option<bool> {
         let writes = || self.program.moves().flat_map(|(_, m)| &m.writes).any(|s| s.space == Space::Input);
         self.layout.in_place().is_none().then(|| !writes())
@@ -80,7 +80,7 @@ impl Sized {
         imported.map(Some).map_err(|e| ImportError::new(0, e.to_string()))
     }
 
-    /// Returns the schedule of a plan that was run in order.
+    /// Returns the schedule and thread blocks of a plan that ran in order.
     pub fn file(&self, plan: &Plan) -> Result<File, ImportError> {
         let imported = self.imported(plan, false)?.ok_or_else(|| {
             let collective: String = plan.collective.chars().take(40).collect();
@@ -96,7 +96,7 @@ impl Sized {
         Ok(File { schedule: imported.schedule, placement: None, machine: None, blocks })
     }
 
-    /// The thread blocks of an imported plan. Packets are those of protocol `LL`, whatever the plan names.
+    /// Returns the thread blocks of an imported plan. Packets count as protocol `LL`, whatever protocol the plan names.
     fn blocks(&self, imported: &Imported) -> ThreadBlocks {
         let schedule = &imported.schedule;
         let is_switch = |node: NodeId| node.0 >= self.program.gpus;
@@ -104,7 +104,7 @@ impl Sized {
         let place = |id: InstrId| imported.steps[id.index()].map(|at| self.program.step(at).place);
         let (mut protocols, mut leaders) = (Vec::new(), BTreeMap::new());
         for (node, id) in schedule.all_nodes().flat_map(|node| of_node(schedule, node)) {
-            // A switch accesses the memory of all GPUs alike.
+            // A switch accesses the memory of all GPUs equally.
             let is_own = |place: &Place| if is_by_switch(place.name) { is_switch(node) } else { place.gpu == node.0 };
             let own = place(id).filter(is_own);
             let protocol = |place: Place| if place.name.has_packets() { Protocol::Ll } else { Protocol::Simple };
@@ -117,12 +117,12 @@ impl Sized {
     /// Returns the schedule, its proof, the faults of its contents and its bits; `None` if the collective is not known.
     ///
     /// # Errors
-    /// It does not fit the tables of a schedule.
+    /// Returns an error if the tables of a schedule cannot hold it.
     pub fn proof(&self, plan: &Plan, method: Method) -> Result<Option<Contents>, ImportError> {
         let Some(imported) = self.imported(plan, false)? else { return Ok(None) };
         let mut proof = verify_rounded(&imported.schedule, method, &imported.roundings);
         if imported.roundings.values().any(|r| matches!(r, Rounding::Own(_))) {
-            // A switch may add the same operands in another order the next time.
+            // A switch may add the same operands in another order in another run.
             proof.expression_class = None;
         }
         let bits = FileBits::new(&proof, &imported.roundings, "a switch adds, in an order that it does not state");
@@ -133,8 +133,8 @@ impl Sized {
         Ok(Some(Contents { imported, proof, faults, bits }))
     }
 
-    /// Returns the faults of the output of a broadcast's root, which schedules do not have and GPUs do: it is sent to
-    /// another GPU, whose output is proved once more.
+    /// Returns the fault of the output of a broadcast's root, which GPUs have and schedules do not: it is sent to
+    /// another GPU, whose output is proved again.
     fn output_of_root(&self, plan: &Plan, method: Method) -> Result<Option<Fault>, ImportError> {
         let Some(c) = self.layout.collective.filter(|c| c.kind == Kind::Broadcast && c.ranks > 1) else {
             return Ok(None);
@@ -162,7 +162,7 @@ pub struct Contents {
     pub bits: FileBits,
 }
 
-/// The findings of the proof at the operations that they are about.
+/// Returns the findings of the proof as faults of the plan's operations.
 fn contents(sized: &Sized, imported: &Imported, proof: &Proof) -> Vec<Fault> {
     let of = |d: &unisono_base::Diagnostic| {
         let at = d.instruction.and_then(|id| imported.steps.get(id as usize).copied().flatten());
@@ -177,7 +177,7 @@ fn contents(sized: &Sized, imported: &Imported, proof: &Proof) -> Vec<Fault> {
     proof.diagnostics.iter().map(of).collect()
 }
 
-/// The instructions of a node, in the order of their ids.
+/// Returns the instructions of a node, in the order of their ids.
 fn of_node(schedule: &Schedule, node: NodeId) -> impl Iterator<Item = (NodeId, InstrId)> + '_ {
     let lanes = schedule.lanes(node).map(LaneId::new);
     lanes.flat_map(move |lane| schedule.lane_instrs(lane).map(move |id| (node, InstrId::new(id))))

@@ -1,15 +1,15 @@
 //! The sizes of a chunk at which a plan is checked.
 //!
-//! Without groups of thread blocks and pipelines, all slices grow with the chunk, so one size stands for all.
+//! Without groups of thread blocks and pipelines, all slices grow with the chunk, so one size represents all.
 //!
 //! With groups, a share begins at `i * (n / s) + min(i, n % s)` of `n` grains for the `i`-th of `s` thread blocks,
-//! which is at most `s / 4` grains after `i * n / s`. Two such places at different fractions of a chunk are `n / L`
-//! grains apart or more, if the sizes of all groups divide `L`. From `n = L * s / 2` on, they keep their order; two
-//! places at the same fraction change their distance with `n % L` alone. So the sizes up to one `L` further stand for
+//! which is at most `s / 4` grains after `i * n / s`. Two such offsets at different fractions of a chunk differ by at
+//! least `n / L` grains, if the sizes of all groups divide `L`. From `n = L * s / 2` on, their order is fixed; the
+//! difference of two offsets at the same fraction depends only on `n % L`. So the sizes up to one `L` further represent
 //! all.
 //!
-//! With pipelines, the number of turns and the last turn depend on the ratio of the chunk to the unit. Ratios on both
-//! sides of small multiples and fractions of each unit are tried; this is not a proof for all sizes.
+//! With pipelines, the number of iterations and the last iteration depend on the ratio of the chunk to the unit. Ratios
+//! on both sides of small multiples and fractions of each unit are tried; this is not a proof for all sizes.
 
 use std::collections::BTreeSet;
 
@@ -20,30 +20,31 @@ use super::{
     plan::Plan,
 };
 
-/// Sizes that are tried at most.
+/// The most sizes that are tried.
 const MOST: u32 = 160;
-/// Grains of a unit, so that chunks of halves and quarters of it can be tried.
+/// The number of grains of a unit, so that chunks of halves and quarters of a unit can be tried.
 const UNIT: u32 = 4;
-/// Turns of a pipeline, and grains of a chunk, if units are unlike.
+/// The most iterations of a pipeline, if units differ.
 const TURNS: u64 = 256;
+/// The most grains of a chunk, if units differ.
 const GRAINS: u64 = 1 << 16;
 
 /// The sizes for which the result of a check holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Sizes {
-    /// All whose buffers, of at most 4 GiB, the runtime addresses.
+    /// All sizes whose buffers, of at most 4 GiB, the runtime addresses.
     All,
-    /// Those that were tried.
+    /// Only the sizes that were tried.
     Tried,
-    /// The one that was asked for.
+    /// The requested size.
     One,
 }
 
-/// The sizes besides the natural one, and the sizes for which they stand.
+/// Returns the sizes to try besides the natural one, and the sizes that they represent.
 pub fn others(plan: &Plan) -> (Vec<Scale>, Sizes) {
     let (scales, sizes) = to_try(plan);
-    // A message that needs more than the scratch memory of the runtime uses that memory in a circle.
+    // With `reuse_resources`, larger messages use the runtime's fixed scratch memory cyclically.
     (scales, if plan.reuse_resources { Sizes::Tried } else { sizes })
 }
 
@@ -67,8 +68,8 @@ fn to_try(plan: &Plan) -> (Vec<Scale>, Sizes) {
     (scales, Sizes::Tried)
 }
 
-/// Grains of a chunk on both sides of those at which some pipeline takes a second or third turn. The
-/// smallest unit, of which all others are multiples, has one grain.
+/// Returns numbers of grains of a chunk around those at which some pipeline begins a second or third iteration. The
+/// smallest unit, which divides all others, has one grain.
 fn turns(plan: &Plan) -> impl Iterator<Item = u32> {
     let all: BTreeSet<(u64, u64)> = plan
         .ops()
@@ -76,7 +77,7 @@ fn turns(plan: &Plan) -> impl Iterator<Item = u32> {
         .filter(|i| i.num_chunks > 0 && i.unit_size > 0)
         .map(|i| (i.unit_size / unit_bytes(plan), i.num_chunks.into()))
         .collect();
-    // Each turn is written out.
+    // The number of iterations is limited, because pipelines are unrolled.
     let shortest = all.iter().map(|&(unit, chunks)| unit / chunks).min().unwrap_or(1).max(1);
     let most = (shortest * TURNS).min(GRAINS);
     let edges = all.into_iter().flat_map(|(unit, chunks)| [unit / chunks, 2 * unit / chunks]);

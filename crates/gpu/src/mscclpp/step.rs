@@ -1,4 +1,4 @@
-//! Operations of a plan that is being written: they name the ends of channels, until the indices of all are known.
+//! Operations of a plan under construction, which refer to the ends of channels until all indices are known.
 
 use super::{
     export::At,
@@ -11,30 +11,30 @@ pub(super) struct Step {
     pub name: Name,
     pub sources: Vec<Slice>,
     pub sinks: Vec<Slice>,
-    /// The thread blocks at the other ends of its channels.
+    /// The thread blocks at the other ends of the operation's channels.
     pub ends: Vec<At>,
     pub channel: Option<ChannelType>,
-    /// The part of the operation that its GPU does, and the number of equal parts.
+    /// The index of the part that the operation covers, and the number of equal parts.
     pub part: (u32, u32),
 }
 
 impl Step {
-    /// An operation without data or channels.
+    /// Returns an operation without data or channels.
     pub fn new(name: Name) -> Self {
         Self { name, sources: Vec::new(), sinks: Vec::new(), ends: Vec::new(), channel: None, part: (0, 1) }
     }
 
-    /// The threads of a block meet.
+    /// Returns a meeting of the threads of a block.
     pub fn meeting() -> Self {
         Self::new(Name::Nop)
     }
 
-    /// An operation on channels of one type, such as a signal.
+    /// Returns an operation on channels of one type, such as a signal.
     pub fn on(channel: ChannelType, name: Name, ends: Vec<At>) -> Self {
         Self { ends, channel: Some(channel), ..Self::new(name) }
     }
 
-    /// An operation on data. A remote destination, or one behind a switch, gives the operation its type of channel.
+    /// Returns an operation on data. A remote destination, or one behind a switch, determines its type of channel.
     pub fn moving(name: Name, sources: &[Slice], sinks: &[Slice]) -> Self {
         let channel = sinks.iter().find_map(|sink| match (sink.switch_channel_id, sink.buffer_id) {
             (Some(_), _) => Some(ChannelType::Switch),
@@ -52,7 +52,7 @@ impl Step {
         self.sources.iter_mut().chain(&mut self.sinks)
     }
 
-    /// The operation of the file, on channels with these indices.
+    /// Returns the operation for the file, on channels with these indices.
     pub fn into_op(self, channel_ids: Vec<u32>) -> Op {
         Op {
             name: self.name,

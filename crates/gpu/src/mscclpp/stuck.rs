@@ -1,4 +1,4 @@
-//! The reason why a plan does not end: a cycle of thread blocks that wait for each other, or a wait that nothing ends.
+//! The reason why a plan does not end: a cycle of thread blocks that wait for each other, or a wait that can never end.
 
 use super::{
     fault::{Fault, Place},
@@ -6,7 +6,7 @@ use super::{
     run::{At, State},
 };
 
-/// The fault of a run that got stuck.
+/// Returns the fault of a run that got stuck.
 pub fn fault(stuck: &State<'_>) -> Fault {
     let (program, done) = (stuck.program, &stuck.done);
     let first = (0..done.len()).find(|&b| done[b] < program.blocks[b].steps.len()).unwrap_or(0);
@@ -35,7 +35,7 @@ pub fn fault(stuck: &State<'_>) -> Fault {
 }
 
 impl State<'_> {
-    /// The steps that the thread blocks run before they get stuck.
+    /// Returns how far each thread block runs before it gets stuck.
     fn ran(&self, blocks: &[usize]) -> Vec<String> {
         let ran = blocks.iter().filter(|&&b| self.done[b] > 0);
         ran.map(|&b| {
@@ -46,7 +46,7 @@ impl State<'_> {
         .collect()
     }
 
-    /// The reason for which a step cannot run, and the thread block that has to advance first.
+    /// Returns the reason why a step cannot run, and the thread block that must advance first.
     fn reason(&self, at: At) -> (String, Option<usize>) {
         let step = self.program.step(at);
         let place = step.place;
@@ -101,7 +101,7 @@ impl State<'_> {
         (format!("{place} does not run"), None)
     }
 
-    /// The effect `skip` effects after the first of its kind that has not run.
+    /// Returns the place and thread block of effect `skip` of those that satisfy `is` and have not run.
     fn later(&self, skip: usize, is: impl Fn(&Act) -> bool) -> Option<(Place, usize)> {
         let blocks = self.program.blocks.iter().enumerate();
         let rest = blocks.flat_map(|(b, block)| block.steps[self.done[b]..].iter().map(move |step| (b, step)));
@@ -124,7 +124,7 @@ impl State<'_> {
         }
     }
 
-    /// The reason why some packets have not come; `None` if they have.
+    /// Returns the reason why some packets have not been written; `None` if all have.
     fn missing_packets(&self, at: At, span: Span) -> Option<(String, Option<usize>)> {
         let place = self.program.step(at).place;
         let writes = |act: &Act, grain: u32| matches!(act, Act::Move(m) if m.writes.iter().any(|w| w.meets(Span { start: grain, len: 1, ..span })));

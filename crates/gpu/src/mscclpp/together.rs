@@ -1,8 +1,8 @@
-//! Puts to several GPUs in one operation, so that thread blocks that share it serve all of these GPUs at once.
+//! Fusion of puts to several GPUs into one operation, so that its shares send to all of them at once.
 //!
 //! A thread block runs its operations in order. `put a, signal a, put b, signal b` becomes `put a b, signal a b`: a put
-//! waits for nothing, so both are as soon, and no wait lies in between that a later signal could hold up. Each share of
-//! such an operation begins with another destination.
+//! does not wait, so both start as early, and no wait in between can delay a later signal. Each share of such an
+//! operation begins with a different destination.
 
 use super::{
     export::At,
@@ -11,7 +11,7 @@ use super::{
     step::Step,
 };
 
-/// Puts, and the signals behind them, that are still one operation each.
+/// Puts that become one operation, and the signals after them.
 struct Window {
     put: Step,
     signals: Vec<At>,
@@ -42,7 +42,7 @@ impl Window {
     }
 }
 
-/// The operations of a thread block with puts that follow each other in one.
+/// Returns the operations of a thread block, with consecutive puts fused.
 pub fn fused(steps: &[Step]) -> Vec<Step> {
     let (mut out, mut window, mut met) = (Vec::with_capacity(steps.len()), None::<Window>, false);
     for step in steps {
@@ -83,13 +83,13 @@ fn close(out: &mut Vec<Step>, window: Option<Window>) {
     }
 }
 
-/// Lets a share of several begin with a destination of its own.
+/// Makes each of several shares begin with a different destination.
 pub fn turned(step: &mut Step, share: u32, shares: u32) {
     let count = step.sinks.len();
     if !is_put(step) || count < 2 {
         return;
     }
-    // Each destination has a source of its own.
+    // Each destination has its own source.
     let by = share as usize * count / shares as usize;
     step.sources.rotate_left(by);
     step.sinks.rotate_left(by);

@@ -1,5 +1,5 @@
-//! Tests of MSCCL XML: every algorithm run by a second executor and read back, files that are read or refused, hostile
-//! files.
+//! Tests of MSCCL XML: every algorithm is run by a second executor and read back, files are read or refused, and
+//! damaged files never panic.
 
 mod executor;
 mod ops;
@@ -38,10 +38,10 @@ fn value(rank: u32, chunk: u32) -> i64 {
     (1 << (4 * (rank % 13))) + i64::from(chunk) * 1_000_000_007 + i64::from(rank) * 31
 }
 
-/// The starts of a GPU's input and output in one buffer.
+/// The offsets of a GPU's input and output in one buffer, from the GPU and the length of its input.
 type Windows<'a> = &'a dyn Fn(usize, usize) -> (usize, usize);
 
-/// Asserts that a file's GPUs compute the collective, out of place and, if the file allows it, in place.
+/// Asserts that a file's GPUs compute the collective, out of place and, if the file permits it, in place.
 fn check_run(schedule: &Schedule, xml: &str, what: &str) {
     let c = schedule.collective();
     let parts = if matches!(c.kind, Kind::Allgather | Kind::Alltoall | Kind::ReduceScatter) { c.ranks } else { 1 };
@@ -110,8 +110,8 @@ fn every_algorithm_runs_and_reads_back() {
                         match emit(&schedule) {
                             Err(reason) => {
                                 assert!(!reason.contains("please report"), "{what}: {reason}");
-                                // On 3x3 ranks, two parts share each connection, and with two chunks in flight they
-                                // wait for each other.
+                                // On 3x3 ranks, two parts share each connection, and with two chunks in flight their
+                                // messages wait for each other.
                                 if algorithm.name() == "bucket" && reason.contains("more than 2 chunks in flight") {
                                     assert_eq!((ranks, elements), (9, 36), "{what}");
                                     continue;
@@ -130,7 +130,7 @@ fn every_algorithm_runs_and_reads_back() {
                                 assert_eq!(a.expression_class, b.expression_class, "{what}");
                                 assert_eq!(a.repeatable, b.repeatable, "{what}");
                                 assert_eq!(again.collective(), schedule.collective(), "{what}");
-                                // The imported schedule is written again, perhaps with other scratch memory.
+                                // The imported schedule is written again, perhaps with different scratch memory.
                                 check_run(&again, &emit(&again).unwrap_or_else(|e| panic!("{what}: {e}")), &what);
                             }
                         }
@@ -149,7 +149,8 @@ fn every_algorithm_runs_and_reads_back() {
     assert_eq!(types.iter().map(String::as_str).collect::<Vec<_>>(), all, "every step type comes about");
 }
 
-/// The ring that msccl-tools make of `allreduce_a100_ring.py 2 1 1`: in place, so that `i` is read and written.
+/// Returns the ring that msccl-tools makes from `allreduce_a100_ring.py 2 1 1`: in place, so that steps read and write
+/// `i`.
 fn ring_of_two(inplace: u32) -> String {
     let step = |s: u32, kind: &str, at: u32| {
         format!(
@@ -239,7 +240,7 @@ fn wrong_files_are_named_by_line() {
 
 #[test]
 fn waits_in_a_circle_are_a_deadlock() {
-    // Both steps of GPU 0 wait for each other.
+    // The two thread blocks of GPU 0 wait for each other.
     let step = |waits: u32, dst: u32| {
         format!(
             "<step s=\"0\" type=\"cpy\" srcbuf=\"i\" srcoff=\"{dst}\" dstbuf=\"o\" dstoff=\"{dst}\" cnt=\"1\" depid=\"{waits}\" \
@@ -326,7 +327,7 @@ fn what_the_format_cannot_hold_is_refused_with_the_reason() {
     assert!(refused(&s).ends_with("it moves no elements"));
 }
 
-/// Both ends of a stream are cut into the same lengths.
+/// Both ends of a stream are divided into the same lengths.
 #[test]
 fn streams_read_in_other_lengths_than_written_are_cut() {
     let c = Collective::new(Kind::Message, 2, 1, 0, Operator::Sum, Dtype::I64).unwrap();

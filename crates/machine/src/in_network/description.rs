@@ -1,4 +1,4 @@
-//! The machine file of a machine whose switches reduce.
+//! The TOML description of a machine whose switches reduce.
 
 use serde::{Deserialize, Serialize};
 use unisono_base::{exact, narrow};
@@ -6,27 +6,27 @@ use unisono_base::{exact, narrow};
 use super::{Layout, LevelOf, Site, balanced};
 use crate::{Description, MachineError, MachineText, Shape};
 
-/// The costs of a round of messages for a program on the cores, besides the way through the network.
+/// The costs of a round of messages for a program on the cores, without the network's latency.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Host {
-    /// Software time of a round.
+    /// The software time of a round.
     pub round_ns: f64,
-    /// The number of times that a round crosses the path to its partner, for data and flags.
+    /// The number of one-way network latencies that a round takes, for data and flags.
     pub traversals: f64,
 }
 
-/// The compute rates of a node, for models of applications.
+/// The compute rates of a node, which models of applications read.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Device {
-    /// The peak of a node.
+    /// The peak rate of a node.
     pub tflops: f64,
-    /// The share of the peak that training reaches.
+    /// The fraction of the peak rate that training reaches, from 0 to 1.
     pub efficiency: f64,
 }
 
-/// `kind = "in-network"`.
+/// A machine file with `kind = "in-network"`.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct InNetwork {
@@ -39,53 +39,57 @@ pub struct InNetwork {
     #[serde(deserialize_with = "exact::array")]
     pub mesh: [u32; 2],
     pub sockets_per_node: u32,
-    /// Nodes of the HyperX in each dimension; empty for a single node.
+    /// The number of nodes in each dimension of the HyperX; empty for a single node.
     pub node_dims: Vec<u32>,
-    /// Latencies of links between cores of a socket, sockets of a node, and nodes.
+    /// The latency of a link between cores.
     pub core_latency_ns: f64,
+    /// The latency of a link between sockets.
     pub socket_latency_ns: f64,
+    /// The latency of a link between adjacent nodes.
     pub node_latency_ns: f64,
-    /// The latency that a link between nodes has more for each further coordinate between its ends, where latency grows
-    /// with distance.
+    /// The additional latency of a link between nodes for each further step between their coordinates; 0 if latency
+    /// does not depend on distance.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub node_step_ns: f64,
-    /// Rates in one direction.
+    /// The rate of a link between cores, one direction.
     pub core_gbps: f64,
+    /// The rate of a link between sockets, one direction.
     pub socket_gbps: f64,
+    /// The rate of a link between nodes, one direction.
     pub node_gbps: f64,
-    /// A core's memory, reading and writing together. A core that does both has half of the rate for each.
+    /// The rate of a core's memory, reading plus writing. A core that does both has half of the rate for each.
     pub memory_gbps: f64,
-    /// The link between a switch and its memory, one direction.
+    /// The rate of the link between a switch and its core's memory, one direction.
     pub memory_port_gbps: f64,
     pub packet_bytes: u32,
-    /// Packets that an input of a switch holds for each channel. Credits count them.
+    /// The number of packets, and of credits, of a switch's input buffer for each channel.
     pub buffer_packets: u32,
-    /// One stage of the pipelined tree that reduces.
+    /// The latency of one stage of a switch's pipelined tree of operators.
     #[serde(default)]
     pub engine_level_ns: f64,
-    /// The rate at which one switch reduces or forwards packets; without it, the rate of its links.
+    /// The rate at which one switch reduces or forwards packets. `None` stands for the rate of its links.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub engine_gbps: Option<f64>,
-    /// Replicas of the registers in each switch.
+    /// The number of replicas of the registers in each switch.
     pub identifiers: u32,
-    /// A switch executes one collective from its first packet to its last before the next one. Without it, packets of
-    /// several collectives take turns.
+    /// True if a switch completes each collective before it starts another; otherwise their packets alternate.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub exclusive_switches: bool,
     /// The operators with which switches reduce.
     pub operators: Vec<String>,
-    /// Cores with a socket's links to other sockets. The link to socket `t` is at entry `t` modulo the number of
-    /// entries.
+    /// Cores with a socket's links to other sockets. The link to socket `t` is at the core in entry `t` modulo the
+    /// number of entries.
     pub socket_ports: Vec<u32>,
-    /// Cores with a node's links to other nodes. Links are numbered over the coordinates of the first dimension, then
-    /// the next. Link `k` is at socket `k` modulo the sockets, at entry `k / sockets` modulo the number of entries.
+    /// Cores with a node's links to other nodes. Links are numbered by the coordinates of the first dimension, then of
+    /// the next. Link `k` is at socket `k` modulo the sockets, at the core in entry `k / sockets` modulo the number of
+    /// entries.
     pub node_ports: Vec<u32>,
     pub host: Host,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<Device>,
 }
 
-/// The most cores that tables of switches number, and the most ranks of a collective.
+/// The largest number of cores of a machine, and of ranks of a collective.
 const MOST_CORES: u64 = 1 << 22;
 
 impl Description for InNetwork {
@@ -131,8 +135,7 @@ impl InNetwork {
         self.sockets_per_node * self.cores_per_socket
     }
 
-    /// Returns the latency of a link between two cores or two sockets, or of one between nodes by their distance along
-    /// its dimension.
+    /// Returns the latency of a link between cores, sockets, or nodes whose coordinates differ by a distance.
     pub fn latency_ns(&self, level: LevelOf) -> f64 {
         match level {
             LevelOf::Core => self.core_latency_ns,
@@ -143,7 +146,7 @@ impl InNetwork {
         }
     }
 
-    /// Returns the most links between two cores of a socket.
+    /// Returns the number of links between the two most distant cores of a socket.
     pub fn mesh_diameter(&self) -> u32 {
         self.mesh[0] + self.mesh[1] - 2
     }
@@ -151,7 +154,7 @@ impl InNetwork {
     /// Returns the same machine with `nodes` nodes, on the HyperX of [`balanced`].
     ///
     /// # Errors
-    /// No nodes, or too many to number.
+    /// Returns an error if `nodes` is 0, or too large.
     pub fn with_nodes(&self, nodes: u32) -> Result<Self, MachineError> {
         let most = u32::try_from(MOST_CORES).unwrap_or(u32::MAX) / self.cores_per_node();
         if nodes == 0 || nodes > most {
@@ -167,7 +170,7 @@ impl InNetwork {
     }
 
     /// # Errors
-    /// A value out of range.
+    /// Returns an error if a value is out of range.
     pub fn check(&self, origin: &str) -> Result<(), MachineError> {
         let bad =
             |key, found: String, accepted| Err(MachineError::Value { origin: origin.to_owned(), key, found, accepted });
@@ -244,18 +247,18 @@ impl InNetwork {
     }
 }
 
-/// Returns whether a key has its default; serde passes a reference.
+/// Returns whether a number is 0, the default that serde omits. Serde passes a reference.
 #[allow(clippy::trivially_copy_pass_by_ref)]
 fn is_zero(value: &f64) -> bool {
     *value == 0.0
 }
 
-/// The names of the operators of collectives.
+/// The names of all operators with which switches may reduce.
 pub const OPERATORS: [&str; 8] = ["sum", "prod", "min", "max", "and", "or", "xor", "ordered"];
 const OPERATORS_LISTED: &str = "sum, prod, min, max, and, or, xor, ordered";
-/// Engines of PIUMA compute NOR, whose result over more than two inputs depends on the tree.
+/// The accepted operators, without PIUMA's NOR: its result over more than two inputs depends on the tree.
 const NOR_REFUSED: &str =
     "associative operators: sum, prod, min, max, and, or, xor, ordered; take 'or' and invert its result";
 
-/// The most links of a switch, besides its memory.
+/// The most links of a switch, without the link to its memory.
 const MEMORY_BELOW: u8 = 60;

@@ -8,15 +8,15 @@ use super::InNetwork;
 /// A port of a switch. Links are numbered from 0: those of the mesh first, then sockets, then nodes.
 pub type Port = u8;
 
-/// The port to the core's memory. It is the last port, so that a chain of switches first reduces the data from earlier
-/// switches.
+/// The port to the core's memory. Its number is the largest, so that a chain of switches first reduces the data from
+/// earlier switches.
 pub const MEMORY: Port = 63;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LevelOf {
     Core,
     Socket,
-    /// A link between nodes, with the difference of their coordinates in its dimension.
+    /// A link between nodes whose coordinates in the link's dimension differ by `distance`.
     Node {
         distance: u32,
     },
@@ -32,9 +32,9 @@ pub struct Peer {
 
 #[derive(Clone, Copy, Debug)]
 enum End {
-    /// A switch of the same node.
+    /// A link to a switch of the same node.
     Local { switch: u32, port: Port, level: LevelOf },
-    /// The node with this coordinate in the dimension.
+    /// A link to the node with this coordinate in dimension `dim`.
     Node { dim: usize, coordinate: u32 },
 }
 
@@ -43,9 +43,9 @@ pub struct Layout {
     locals: u32,
     dims: Vec<u32>,
     strides: Vec<u32>,
-    /// The ports of each switch of a node.
+    /// The other end of each port of each switch of a node.
     ends: Vec<Vec<End>>,
-    /// `(switch of the node, port)` of the link to each coordinate of each dimension.
+    /// The switch within a node, and its port, of the link to each coordinate of each dimension.
     homes: Vec<Vec<(u32, Port)>>,
 }
 
@@ -98,7 +98,7 @@ impl Layout {
         Self { locals, dims: machine.node_dims.clone(), strides, ends, homes }
     }
 
-    /// Returns the switches of all nodes, one for each core.
+    /// Returns the number of switches of all nodes, which is the number of cores.
     pub fn switches(&self) -> u32 {
         self.nodes() * self.locals
     }
@@ -127,7 +127,7 @@ impl Layout {
         node / self.strides[dim] % self.dims[dim]
     }
 
-    /// Returns the node that differs in one coordinate.
+    /// Returns the node that differs from `node` only by `coordinate` in dimension `dim`.
     pub fn moved(&self, node: u32, dim: usize, coordinate: u32) -> u32 {
         node - self.coordinate(node, dim) * self.strides[dim] + coordinate * self.strides[dim]
     }
@@ -136,12 +136,12 @@ impl Layout {
         coordinates.iter().zip(&self.strides).map(|(c, s)| c * s).sum()
     }
 
-    /// Returns the switch and the port of a node that lead to another coordinate.
+    /// Returns the switch within a node, and its port, of the link to `coordinate` in dimension `dim`.
     pub fn home(&self, dim: usize, coordinate: u32) -> (u32, Port) {
         self.homes[dim][coordinate as usize]
     }
 
-    /// Returns the number of ports besides the memory, of which some may have no link.
+    /// Returns the number of ports of a switch without that to the memory. Some may have no link.
     pub fn ports(&self, switch: u32) -> Port {
         port(&self.ends[self.local_of(switch) as usize])
     }
@@ -150,7 +150,7 @@ impl Layout {
         self.ends.iter().map(Vec::len).max().unwrap_or(0)
     }
 
-    /// Returns the other end of a port; None for the memory, for a node's own coordinate, and for ports that do not
+    /// Returns the other end of a port; `None` for the memory, for a node's own coordinate, and for ports that do not
     /// exist.
     pub fn peer(&self, switch: u32, port: Port) -> Option<Peer> {
         let (node, local) = (self.node_of(switch), self.local_of(switch));
@@ -166,7 +166,7 @@ impl Layout {
         }
     }
 
-    /// Returns the level of the link of a port; None for the memory and for ports that do not exist.
+    /// Returns the level of the link at a port; `None` for the memory and for ports that do not exist.
     pub fn level(&self, switch: u32, port: Port) -> Option<LevelOf> {
         let end = self.ends[self.local_of(switch) as usize].get(usize::from(port))?;
         Some(match *end {
@@ -182,19 +182,20 @@ impl Layout {
         self.peers(from).find(|(_, peer)| peer.switch == to).map(|(port, _)| port)
     }
 
-    /// Returns the links of a switch with their other ends.
+    /// Returns the ports of a switch that have a link, with the other ends.
     pub fn peers(&self, switch: u32) -> impl Iterator<Item = (Port, Peer)> + '_ {
         (0..self.ports(switch)).filter_map(move |port| Some((port, self.peer(switch, port)?)))
     }
 }
 
-/// Returns the next port of a switch. Numbers end at 255: a machine with more than 60 links at a switch is refused once
-/// its layout is known.
+/// Returns the number of the next port of a switch. Numbers saturate at 255; `InNetwork::check` refuses a machine with
+/// more than 60 links at a switch.
 fn port(ends: &[End]) -> Port {
     Port::try_from(ends.len()).unwrap_or(Port::MAX)
 }
 
-/// Returns entry `at` of a list of cores that repeats. [`InNetwork::check`] ensures that the list is not empty.
+/// Returns entry `at`, modulo their number, of a list of cores. [`InNetwork::check`] ensures that the list is not
+/// empty.
 fn pick(cores: &[u32], at: u32) -> u32 {
     cores.get(at as usize % cores.len().max(1)).copied().unwrap_or(0)
 }

@@ -1,7 +1,8 @@
-//! The HyperX for a number of nodes: no dimension for one node, one for up to 16 nodes, two for up to 256, else three.
+//! Dimensions of the HyperX for a number of nodes: none for one node, one for 2 to 16 nodes, two for 17 to 256, else
+//! three.
 
-/// Returns dimensions whose product is `nodes`, as equal as possible, descending. Dimensions of one node are omitted,
-/// so a prime number of nodes is a line.
+/// Returns dimensions whose product is `nodes`, as equal as possible, in descending order. Dimensions of extent 1 are
+/// omitted, so a prime number of nodes is a line.
 pub fn balanced(nodes: u32) -> Vec<u32> {
     let mut dims = match nodes {
         0..=16 => vec![nodes],
@@ -21,7 +22,7 @@ fn divisors(n: u32) -> impl Iterator<Item = u32> {
     (1..=n.isqrt()).filter(move |&d| n.is_multiple_of(d))
 }
 
-/// Returns the two factors with the smallest difference.
+/// Returns the two factors of `n` with the smallest difference, the larger first.
 fn pair(n: u32) -> [u32; 2] {
     let small = divisors(n).last().expect("1 divides every number");
     [n / small, small]

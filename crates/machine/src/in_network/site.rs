@@ -13,7 +13,7 @@ pub struct Site {
     pub layout: Arc<Layout>,
     /// The core of each rank, ascending.
     pub cores: Arc<Vec<u32>>,
-    /// Replicas of registers in use by other collectives.
+    /// The number of replicas of registers that other collectives use.
     pub taken: u8,
 }
 
@@ -28,10 +28,10 @@ impl Site {
         }
     }
 
-    /// Selects the first cores of the machine.
+    /// Selects the first `cores` cores of the machine.
     ///
     /// # Errors
-    /// The machine has fewer cores.
+    /// Returns an error if `cores` is 0, or the machine has fewer cores.
     pub fn first(machine: &InNetwork, cores: u32) -> Result<Self, MachineError> {
         if cores == 0 || cores > machine.cores() {
             let most = machine.cores();
@@ -43,7 +43,7 @@ impl Site {
     /// Selects all cores of some nodes.
     ///
     /// # Errors
-    /// A node that does not exist, or no nodes.
+    /// Returns an error if `nodes` is empty, or a node does not exist.
     pub fn on_nodes(machine: &InNetwork, nodes: &[u32]) -> Result<Self, MachineError> {
         let most = machine.nodes();
         let mut nodes = nodes.to_vec();

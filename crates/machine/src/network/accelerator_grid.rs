@@ -8,9 +8,9 @@ use crate::{Grid, MachineError, Shape};
 /// The grid of a network before some of its accelerators failed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct GridBefore {
-    /// The extents over which all accelerators were numbered, row-major.
+    /// The extents of the grid in which all accelerators were numbered, row-major.
     pub extents: Vec<u32>,
-    /// Rows and columns of accelerators on a board, at which parts of the network begin.
+    /// Rows and columns of accelerators on a board. Parts of the network begin at boards.
     pub board: [u32; 2],
 }
 
@@ -19,16 +19,17 @@ pub struct GridBefore {
 pub struct AcceleratorGrid {
     /// Rank k is on accelerator `nodes[k]`.
     pub nodes: Vec<u32>,
-    /// Their product is the number of ranks.
+    /// The extents of the part. Their product is the number of ranks.
     pub extents: Vec<u32>,
 }
 
 impl AcceleratorGrid {
-    /// Selects all accelerators, the first of a number, or the first rows and columns of a shape. `extents` are those
-    /// of the whole network, row-major.
+    /// Selects all accelerators, the first `n` for a shape `n`, or the first rows and columns. `extents` are those of
+    /// the whole network, row-major.
     ///
     /// # Errors
-    /// The part is larger than the network along some dimension, or has another number of dimensions.
+    /// Returns an error if the part is larger than the network along some dimension, or has another number of
+    /// dimensions.
     pub fn new(machine: &str, extents: &[u32], shape: Option<Shape>) -> Result<Self, MachineError> {
         let accelerators: u32 = extents.iter().product();
         let Some(shape) = shape else {
@@ -54,12 +55,14 @@ impl AcceleratorGrid {
         Ok(Self { nodes: (0..rows * cols).map(node).collect(), extents: dims })
     }
 
-    /// Selects a part of a network of which accelerators may have failed. Accelerators keep their rows and columns. A
-    /// shape takes the first rectangle of boards, row by row, in which none failed. A number of ranks keeps rows if
-    /// these ranks fill whole rows without a failure; otherwise they form a line.
+    /// Selects a part of a network whose accelerators may have failed. Remaining accelerators keep their rows and
+    /// columns. A shape selects the first rectangle, in row-major order of its corner's board, without a failed
+    /// accelerator. A number of ranks keeps rows if these ranks fill whole rows without a failure; otherwise the ranks
+    /// form a line.
     ///
     /// # Errors
-    /// As [`AcceleratorGrid::new`], or a failed accelerator in every rectangle of this shape.
+    /// Returns the errors of [`AcceleratorGrid::new`], and an error if every rectangle of this shape has a failed
+    /// accelerator.
     pub fn of(machine: &str, topology: &dyn Topology, shape: Option<Shape>) -> Result<Self, MachineError> {
         let (Some(kept), Some(before)) = (topology.kept(), topology.grid_before()) else {
             return Self::new(machine, &topology.extents(), shape);
@@ -101,7 +104,7 @@ impl AcceleratorGrid {
         Ok(Self { nodes: first.nodes.iter().map(|node| narrow(moved(node))).collect(), ..first })
     }
 
-    /// Returns the shape whose part has these accelerators; `None` for other sets of accelerators.
+    /// Returns the shape whose part has exactly these accelerators; `None` if there is none.
     pub fn shape(nodes: &[u32], topology: &dyn Topology) -> Option<Shape> {
         let ranks: u32 = narrow(nodes.len());
         let is_part = |shape: &Shape| Self::of("", topology, Some(*shape)).is_ok_and(|part| part.nodes == nodes);
@@ -119,7 +122,7 @@ impl AcceleratorGrid {
     }
 }
 
-/// Returns a sentence if the ranks of a part lost their rows and columns to failed accelerators.
+/// Returns a sentence if the ranks of a part form a line only because accelerators failed.
 pub fn note_on_lost_rows(topology: &dyn Topology, extents: &[u32]) -> Option<String> {
     let (kept, before) = (topology.kept()?, topology.grid_before()?);
     let ranks: u32 = extents.iter().product();
@@ -136,7 +139,7 @@ pub fn note_on_lost_rows(topology: &dyn Topology, extents: &[u32]) -> Option<Str
     })
 }
 
-/// Returns the network's dimensions if the first ranks fill whole rows, else a line.
+/// Returns the network's dimensions if the first `ranks` accelerators fill whole rows, else a line.
 fn whole_rows(ranks: u32, extents: &[u32]) -> Vec<u32> {
     let row: u32 = extents[1..].iter().product();
     if ranks.is_multiple_of(row) { [&[ranks / row], &extents[1..]].concat() } else { vec![ranks] }

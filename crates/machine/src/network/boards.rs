@@ -2,7 +2,7 @@
 
 use unisono_base::narrow;
 
-/// The boards of a network, row-major in their grid. Accelerators are row-major over the global grid.
+/// The boards of a network, numbered row-major. Accelerators are row-major in the grid of all accelerators.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Boards {
     /// Rows and columns of boards.
@@ -13,7 +13,8 @@ pub struct Boards {
 
 impl Boards {
     /// Returns the accelerators of a virtual sub-mesh, which consists of the boards at the crossings of some rows and
-    /// columns, in the order of its ranks: row-major over its own grid. The second result has the extents of that grid.
+    /// columns, in the order of its ranks, which is row-major in the sub-mesh. The second result is the sub-mesh's
+    /// extents.
     pub fn accelerators(&self, rows: &[u32], columns: &[u32]) -> (Vec<u32>, [u32; 2]) {
         let [high, wide] = self.board;
         let along = |boards: &[u32], size: u32| -> Vec<u32> {

@@ -1,17 +1,18 @@
 //! Node numbers of equal boxes: accelerators box by box, then the other nodes of the boxes, box by box, then the shared
 //! switches.
 
-/// The numbering of the nodes of boxes.
+/// The numbering of the nodes of equal boxes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BoxNumbers {
     pub boxes: u32,
-    /// The accelerators of one box, which are its first nodes, and all its nodes.
+    /// The number of accelerators of one box, which are its first nodes.
     pub accelerators: u32,
+    /// The number of all nodes of one box.
     pub nodes: u32,
 }
 
 impl BoxNumbers {
-    /// Returns the number of a node of a box. Numbers beyond 32 bits saturate, and every graph refuses them.
+    /// Returns the number of node `at` of box `of`. Numbers beyond 32 bits saturate, and every graph refuses them.
     pub fn place(&self, of: u32, at: u32) -> u32 {
         match at.checked_sub(self.accelerators) {
             None => of * self.accelerators + at,
@@ -23,7 +24,7 @@ impl BoxNumbers {
         node(self.all() + u64::from(self.boxes) * self.others() + u64::from(at))
     }
 
-    /// Returns the box of a node and its number there; of a shared switch its number alone.
+    /// Returns the box of a node and its index in the box, or `None` and its index among the shared switches.
     pub fn place_of(&self, node: u32) -> (Option<u32>, u32) {
         match u64::from(node).checked_sub(self.all()) {
             None => (Some(node / self.accelerators), node % self.accelerators),

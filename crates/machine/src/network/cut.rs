@@ -1,4 +1,4 @@
-//! Cuts of a plane into two parts: stated by its family, or the least cut, if all can be tried.
+//! Cuts of a plane into two parts: a cut stated by its family, or the least cut of few accelerators.
 
 use std::collections::VecDeque;
 
@@ -6,18 +6,18 @@ use unisono_base::interrupt::poll;
 
 use super::{Plane, Speed, Topology};
 
-/// A cut of a plane into two parts; into halves, if its family states such a cut.
+/// A cut of a plane into two parts, which are halves where possible.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Cut {
-    /// Accelerators of the smaller part.
+    /// The number of accelerators of the smaller part.
     pub inside: u32,
     /// The rate of the links between the parts, relative to the machine's own rate of one link.
     pub rate: f64,
 }
 
 impl Cut {
-    /// Returns the best of some cuts of `all` accelerators: halves are preferred, then the cut with the most pairs of
-    /// accelerators relative to its rate. The first of equal cuts is returned.
+    /// Returns the best of some cuts of `all` accelerators: halves are preferred, then the cut with the largest product
+    /// of the parts' accelerators divided by its rate. The first of equal cuts is returned.
     pub fn best(all: u32, cuts: impl IntoIterator<Item = Self>) -> Option<Self> {
         let load = |cut: &Self| f64::from(cut.inside) * f64::from(all - cut.inside) / cut.rate;
         let key = |cut: &Self| (cut.is_halves(all), load(cut));
@@ -25,22 +25,22 @@ impl Cut {
         cuts.into_iter().filter(|cut| cut.inside > 0 && cut.rate > 0.0).reduce(better)
     }
 
-    /// Returns whether the parts differ by at most one accelerator.
+    /// Returns whether the numbers of accelerators in the parts differ by at most one.
     pub fn is_halves(&self, all: u32) -> bool {
         self.inside == all / 2
     }
 }
 
-/// Returns the least cut of `inside` accelerators below leaves with `down` accelerators (the last one fewer) and `up`
-/// cables: whole leaves, and a part of one more.
+/// Returns the fewest cables between `inside` and all other accelerators, below leaves with `down` accelerators (the
+/// last leaf fewer) and `up` cables: whole leaves, and a part of one more.
 pub(super) fn below_leaves(inside: u32, all: u32, down: u32, up: u32) -> u32 {
     let (whole, rest) = (inside / down, inside % down);
     let others = down.min(all - whole * down) - rest;
     whole * up.min(down) + rest.min(others + up)
 }
 
-/// Returns the bisection: the rate of a cut into halves over the largest injection of the accelerators of the smaller
-/// half. The cut is the least one, or the one that the family states for more than [`MOST_ACCELERATORS`].
+/// Returns the bisection: the rate of a cut into halves, divided by the largest total injection of the smaller half.
+/// The cut is the least one, or that of the family for more than [`MOST_ACCELERATORS`].
 pub fn bisection_share(topology: &dyn Topology, own: Speed) -> Option<f64> {
     let (all, [_, injection]) = (topology.accelerators(), topology.injection());
     let least = || Some(Cut { inside: all / 2, rate: least(&topology.plane().ok()?, own, all / 2)? });
@@ -49,17 +49,17 @@ pub fn bisection_share(topology: &dyn Topology, own: Speed) -> Option<f64> {
     Some(rate / (injection * f64::from(inside)))
 }
 
-/// The most accelerators for which all cuts are tried. Two more multiply the halves by four; 16 have 6,435.
+/// The most accelerators for which all halves are tried. Two more quadruple the halves; 16 have 6,435.
 pub const MOST_ACCELERATORS: u32 = 16;
 
-/// Returns the least rate from `inside` accelerators to the others over all choices, relative to the machine's `own`
-/// rate of a link. Returns `None` for more than [`MOST_ACCELERATORS`], or if a part is empty.
+/// Returns the least rate between `inside` accelerators and the others over all choices, relative to the machine's
+/// `own` rate of a link; `None` for more than [`MOST_ACCELERATORS`], or if a part is empty.
 pub fn least(plane: &Plane, own: Speed, inside: u32) -> Option<f64> {
     let n = plane.accelerators();
     if inside == 0 || inside >= n || n > MOST_ACCELERATORS {
         return None;
     }
-    // Of equal halves, the last accelerator is always in the other one.
+    // For halves of equal size, the last accelerator is always in the second half.
     let bits = if 2 * inside == n { n - 1 } else { n };
     let halves = (0_u32..1 << bits).filter(|half| half.count_ones() == inside);
     let rate = |speed: &Option<Speed>| speed.map_or(1.0, |speed| speed.gbps / own.gbps);
@@ -69,8 +69,8 @@ pub fn least(plane: &Plane, own: Speed, inside: u32) -> Option<f64> {
 }
 
 /// Returns the largest flow from the accelerators whose bits are set to the others, which is the capacity of the least
-/// cut between them (Ford, Fulkerson, 1956). Flow is added along ways with the fewest links (Edmonds, Karp, 1972), so
-/// the number of ways does not depend on the capacities. A way fills its narrowest link exactly, since only that link's
+/// cut between them (Ford, Fulkerson, 1956). Flow is added along paths with the fewest links (Edmonds, Karp, 1972), so
+/// the number of paths does not depend on the capacities. A path fills its narrowest link exactly, since that link's
 /// own capacity is subtracted from it.
 fn least_cut(plane: &Plane, capacities: &[f64], half: u32) -> f64 {
     let accelerator = |node: u32| node < plane.accelerators();

@@ -1,9 +1,9 @@
-//! Checks whether packets can block each other for ever, by the channel dependency graph of a routing.
+//! Checks that packets cannot block each other for ever, by the channel dependency graph of a routing.
 //!
-//! A channel is a link on a virtual channel. A packet that holds one waits for those that it may take next, so a
+//! A channel is a link on a virtual channel. A packet on a channel waits for the channels that it may take next, so a
 //! routing without a cycle among these dependencies has no deadlock (Dally, Seitz, 1987). The check follows all ways
-//! that a source may choose, all hops that a rule allows and all accelerators as destinations. Only channels on which a
-//! packet can be count.
+//! that a source may choose, all hops that a rule allows and all accelerators as destinations. Only channels that some
+//! packet can reach count.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ pub enum Fault {
     NoSuchChannel { at: u32, to: u32, link: u32, vc: u8 },
 }
 
-/// A link with its ends, on a virtual channel.
+/// A link, with its two nodes, on a virtual channel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Channel {
     pub from: u32,
@@ -39,31 +39,32 @@ fn circle(channels: &[Channel]) -> String {
     shown.join(", ")
 }
 
-/// The size of a check without faults.
+/// The size of a dependency graph without a cycle.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Free {
-    /// Channels that packets use.
+    /// The number of channels that packets use.
     pub channels: usize,
     pub dependencies: usize,
 }
 
-/// Admits [`check`] of a plane.
+/// Estimates the work of [`check`].
 ///
 /// # Errors
-/// The check is over a limit.
+/// Returns an error if the check would exceed a limit.
 pub fn admit(topology: &dyn Topology, plane: &Plane, routing: &dyn Routing) -> Result<(), OverLimit> {
-    /// Bytes and steps of a channel in one search, measured on a torus of 16,384 accelerators.
+    /// The bytes of a channel, measured on a torus of 16,384 accelerators.
     const EACH: u128 = 64;
+    /// The steps of a channel in one search.
     const STEPS: u128 = 8;
     let channels = plane.links().len() as u128 * u128::from(routing.virtual_channels());
-    // If every switch has many channels, ways to one destination use only few of them.
+    // If every switch has many channels, paths to one destination use only few of them.
     let followed = channels.min(8 * u128::from(plane.nodes()) * u128::from(topology.diameter() + 1));
     let ends = u128::from(plane.accelerators());
     limits::admit("the check for deadlock", EACH * channels, STEPS * ends * (ends + followed))
 }
 
 /// # Errors
-/// The first fault: a cycle, with its channels; or a packet for which the routing has no hop.
+/// Returns the first fault: a cycle, with its channels, or a packet for which the routing has no hop.
 pub fn check(plane: &Plane, routing: &dyn Routing) -> Result<Free, Fault> {
     let graph = Dependencies::gather(plane, routing)?;
     match graph.cycle() {
@@ -82,7 +83,7 @@ pub fn check(plane: &Plane, routing: &dyn Routing) -> Result<Free, Fault> {
     }
 }
 
-/// The longest list that is searched; longer ones are sorted.
+/// The longest list that is searched for duplicates; longer lists are sorted.
 const MOST_SEARCHED: usize = 16;
 
 fn distinct(list: &mut Vec<u32>) {
@@ -90,7 +91,7 @@ fn distinct(list: &mut Vec<u32>) {
     list.dedup();
 }
 
-/// For each channel, numbered link x virtual channels + virtual channel, the channels for which its packets may wait.
+/// For each channel, numbered link x virtual channels + virtual channel, the channels that its packets may take next.
 struct Dependencies {
     virtual_channels: u32,
     used: Vec<bool>,
@@ -102,8 +103,8 @@ impl Dependencies {
         let virtual_channels = u32::from(routing.virtual_channels());
         let channels = plane.links().len() * virtual_channels as usize;
         let mut graph = Self { virtual_channels, used: vec![false; channels], next: vec![Vec::new(); channels] };
-        // The packets to one destination with one way form one search. A channel is stamped with the last search that
-        // reached it.
+        // All packets to one destination with one `way` form one search. A channel is stamped with the number of the
+        // latest search that reached it.
         let (mut stamp, mut search) = (vec![0_u32; channels], 0);
         let (mut hops, mut open) = (Vec::new(), Vec::new());
         for to in 0..plane.accelerators() {
@@ -162,8 +163,8 @@ impl Dependencies {
             }
             return;
         }
-        // A long list may hold duplicates until it is full. Removing them leaves it at most half full, or else it
-        // grows.
+        // A long list may contain duplicates until it is full. Then duplicates are removed, and the list grows if it is
+        // still more than half full.
         if next.len() == next.capacity() {
             distinct(next);
             if next.len() > next.capacity() / 2 {

@@ -1,4 +1,4 @@
-//! The machine file of a network.
+//! The TOML description of a network.
 
 use std::ops::RangeInclusive;
 
@@ -32,14 +32,14 @@ pub struct Rates {
     pub memory_gb_per_second: f64,
 }
 
-/// "HammingMesh", section 5 (64-port switches of 400 Gb/s).
+/// The prices of "HammingMesh", section 5 (64-port switches of 400 Gb/s).
 impl Default for Prices {
     fn default() -> Self {
         Self { switch_usd: 14_280.0, dac_usd: 272.0, aoc_usd: 603.0 }
     }
 }
 
-/// "HammingMesh", artifact (defaultParams.py): a network interface has 4 send machines.
+/// Returns 4 send machines, as in "HammingMesh" (artifact, defaultParams.py).
 fn four() -> u32 {
     4
 }
@@ -49,16 +49,16 @@ fn is_zero(value: &f64) -> bool {
     *value == 0.0
 }
 
-/// The longest start of a kernel, signal or copy of a byte: 17 minutes.
+/// The longest launch, signal or copy of a byte in nanoseconds: 17 minutes.
 const MOST_NS: f64 = 1e12;
 
-/// The owner of a number of send machines.
+/// The owner of `send_machines` send machines.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum MachinesPer {
     #[default]
     Accelerator,
-    /// Each link of an accelerator: messages over different links do not wait for each other.
+    /// Each link of an accelerator: messages on different links do not wait for each other.
     Link,
 }
 
@@ -69,7 +69,7 @@ impl MachinesPer {
     }
 }
 
-/// `kind = "network"`: a topology, its number of planes, and the times and sizes of links and packets.
+/// A machine file with `kind = "network"`: a topology in equal planes, and the times and sizes of links and packets.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Network {
@@ -77,69 +77,70 @@ pub struct Network {
     pub kind: String,
     #[serde(default)]
     pub summary: String,
-    /// Equal and independent planes, over which a vector is split. Those that failed are in [`Network::failed`]:
+    /// The number of equal, independent planes, over which a vector is split. It includes failed planes, unlike
     /// [`Network::working_planes`].
     pub planes: u32,
-    /// The rate of one direction of one cable, by its data sheet.
+    /// The rate of one direction of one cable by its data sheet.
     pub link_gbps: f64,
-    /// The rate that programs reached; by default `link_gbps`.
+    /// The rate that programs reached on a cable; by default `link_gbps`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measured_gbps: Option<f64>,
     pub link_latency_ns: f64,
-    /// The latency of a packet that enters a switch, and of one that leaves it.
+    /// The latency of a packet's entry into a switch.
     pub input_latency_ns: f64,
+    /// The latency of a packet's exit from a switch.
     pub output_latency_ns: f64,
     pub packet_bytes: u32,
-    /// The buffer of each input of a switch, for each virtual channel.
+    /// The size of each switch input's buffer for one virtual channel.
     pub buffer_bytes: u64,
-    /// Messages that an accelerator, or each of its links, sends concurrently. Each has one packet ready.
+    /// The number of messages that an accelerator, or each of its links, sends concurrently. Each has one packet ready.
     #[serde(default = "four")]
     pub send_machines: u32,
     #[serde(default, skip_serializing_if = "MachinesPer::is_accelerator")]
     pub send_machines_per: MachinesPer,
-    /// The time in which a host begins a message, or ends one.
+    /// The time of a host to begin a message, and to end one.
     #[serde(default)]
     pub host_overhead_ns: f64,
     /// The time to reduce one byte of one operand.
     #[serde(default)]
     pub gamma_ns_per_byte: f64,
-    /// The time from the call of a collective until each rank begins: on GPUs, the start of a kernel.
+    /// The time from the call of a collective until each rank begins; on GPUs, the launch of a kernel.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub launch_ns: f64,
     /// The time from the end of a message until its receiver detects it: a fence, a signal and a wait. It occupies no
-    /// resource.
+    /// link and no host.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub signal_ns: f64,
     /// The time to copy one byte in the memory of a rank.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub copy_ns_per_byte: f64,
-    /// The preset that joins boxes like this one. With several nodes, the machine is that number of boxes like this
-    /// one, joined as in the preset.
+    /// The preset that joins boxes like this one. With several nodes, the machine consists of boxes like this one,
+    /// joined as in the preset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster: Option<String>,
-    /// Sentences about times and bounds on this machine: values that an imported file did not state, and additional
-    /// hardware that the machine may have.
+    /// Sentences about times and bounds on this machine: values that an imported file did not state, and optional
+    /// hardware that the file does not describe.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// Failed links and nodes, in every plane: [`Failure`], and failed planes: [`super::planes`]. A file may also name
-    /// parts, as in [`super::part_names`].
+    /// Failed links and nodes, in every plane ([`Failure`]), and failed planes ([`super::planes`]). A file may also use
+    /// names of parts ([`super::part_names`]).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed: Vec<String>,
     #[serde(default)]
     pub prices: Prices,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accelerator: Option<Rates>,
-    /// The kind of the accelerators, for the models of their libraries.
+    /// The type of the GPUs, for the models of their libraries.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gpu: Option<Gpu>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nccl: Option<NcclTimes>,
-    /// Rates of the thread blocks that execute plans for GPUs.
+    /// The rates of the thread blocks that execute plans for GPUs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thread_block: Option<ThreadBlock>,
-    /// The `name` of a family, and its keys.
+    /// The `name` of a family of topologies, and the family's keys.
     pub topology: toml::Table,
-    /// Switches that copy or reduce; all others forward.
+    /// The switches that copy or reduce; all other switches only forward.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub switches: Vec<SwitchClass>,
 }
@@ -163,7 +164,7 @@ impl Description for Network {
         &self.summary
     }
 
-    /// The part is checked later, with the dimensions of the network.
+    /// Returns the requested shape, which is checked later with the dimensions of the network.
     fn shape(&self, asked: Option<Shape>) -> Result<Option<Shape>, MachineError> {
         match asked {
             Some(shape) => Ok(Some(shape)),
@@ -175,7 +176,7 @@ impl Description for Network {
         if model == Some(DATA_SHEET) && self.is_measured() { self.data_sheet().sentences() } else { self.sentences() }
     }
 
-    /// Returns this number of boxes, if the topology consists of boxes or a preset joins boxes like this one.
+    /// Returns a network of `nodes` boxes, if the topology consists of boxes or a preset joins boxes like this one.
     fn with_nodes(&self, nodes: u32) -> Result<Self, MachineError> {
         self.of_boxes(nodes)
     }
@@ -189,14 +190,14 @@ impl Description for Network {
 }
 
 impl Network {
-    /// Returns whether a buffer holds less than the data on a link of the machine's own speed between the start of a
-    /// packet and the return of its credit. Long messages then wait for credits.
+    /// Returns whether a buffer is smaller than the data that a link of the machine's own speed sends between the start
+    /// of a packet and the return of its credit. Long messages then wait for credits.
     pub fn has_short_buffers(&self) -> bool {
         let way_ns = self.output_latency_ns + self.input_latency_ns + 2.0 * self.link_latency_ns;
         (self.buffer_bytes as f64) < self.own_speed().gbps / 8.0 * way_ns + f64::from(self.packet_bytes)
     }
 
-    /// Returns sentences on costs that the times on this machine leave out or assume.
+    /// Returns sentences on costs that times on this machine omit or assume.
     fn sentences(&self) -> Vec<String> {
         let is_bare = (self.launch_ns, self.signal_ns, self.host_overhead_ns) == (0.0, 0.0, 0.0);
         let bare = is_bare.then(|| {
@@ -220,7 +221,7 @@ impl Network {
     }
 
     /// # Errors
-    /// A value out of range, or a topology that cannot be built.
+    /// Returns an error if a value is out of range, or the topology cannot be built.
     pub fn check(&self, origin: &str) -> Result<(), MachineError> {
         let wrong =
             |key, found: String, accepted| Err(MachineError::Value { origin: origin.to_owned(), key, found, accepted });
@@ -278,7 +279,7 @@ impl Network {
         self.computing(&*topology).map(|_| ())
     }
 
-    /// Replaces the file's name by the lines of the graph, if the file is given, so that the description is complete.
+    /// Replaces the key `file` of a graph by the lines of that file, if they are available.
     fn take_in(&mut self, files: &dyn Fn(&str) -> Option<String>) {
         let named = self.topology.get("file").and_then(toml::Value::as_str);
         if let Some(text) = named.and_then(files) {
@@ -287,19 +288,19 @@ impl Network {
         }
     }
 
-    /// Returns the bytes per nanosecond that one accelerator can send on all links of all planes together; the largest
-    /// if accelerators differ.
+    /// Returns the rate at which one accelerator can send on all links of all planes, in bytes per nanosecond; the
+    /// largest rate if accelerators differ.
     pub fn injection_bytes_per_ns(&self, topology: &dyn Topology) -> f64 {
         self.injection_gbps(topology)[1] / 8.0
     }
 
-    /// Returns the rate of all links of an accelerator on all planes together: the smallest and the largest over all
+    /// Returns the rate of all links of an accelerator on all planes in Gb/s: the smallest and the largest of all
     /// accelerators.
     pub fn injection_gbps(&self, topology: &dyn Topology) -> [f64; 2] {
         topology.injection().map(|links| self.own_speed().gbps * links * f64::from(self.working_planes()))
     }
 
-    /// Returns the speed of links that state none, with the measured rate if the machine has one.
+    /// Returns the speed of links that state no speed of their own, with the measured rate if the machine has one.
     pub fn own_speed(&self) -> Speed {
         Speed { gbps: self.measured_gbps.unwrap_or(self.link_gbps), latency_ns: self.link_latency_ns }
     }
@@ -314,10 +315,10 @@ impl Network {
         plane.speeds()[usize::from(plane.link(link).speed)].unwrap_or(self.own_speed())
     }
 
-    /// Checks the accelerator of each rank.
+    /// Checks the accelerators of the ranks.
     ///
     /// # Errors
-    /// An accelerator that does not exist, or one with two ranks.
+    /// Returns an error if an accelerator does not exist, or has two ranks.
     pub fn check_nodes(&self, topology: &dyn Topology, nodes: &[u32]) -> Result<(), MachineError> {
         let mut taken = vec![false; topology.accelerators() as usize];
         for &node in nodes {
@@ -336,7 +337,8 @@ impl Network {
     /// Returns the topology of one plane, without failed parts.
     ///
     /// # Errors
-    /// An unknown family, sizes that do not fit together, or failures that do not exist or that cut off accelerators.
+    /// Returns an error if the family is unknown, sizes do not fit together, or failures do not exist or cut off
+    /// accelerators.
     pub fn topology(&self, origin: &str) -> Result<Box<dyn Topology>, MachineError> {
         let refused = |message: String| MachineError::Failed { machine: origin.to_owned(), message };
         let whole = self.whole_topology(origin)?;
@@ -351,7 +353,7 @@ impl Network {
         Ok(Box::new(degraded(&*whole, &failures, self.own_speed()).map_err(refused)?))
     }
 
-    /// Returns failures by the numbers of nodes, in place of the names of parts. Planes stay as they are.
+    /// Returns failures with the numbers of nodes, in place of the names of parts. Names of planes are not changed.
     fn numbered(&self, origin: &str, failed: &[String]) -> Result<Vec<String>, MachineError> {
         let (planes, parts): (Vec<String>, Vec<String>) = failed.iter().cloned().partition(|text| is_plane(text));
         if parts.iter().all(|text| text.parse::<Failure>().is_ok()) {
@@ -364,7 +366,7 @@ impl Network {
     /// Returns the topology of one plane as if nothing had failed.
     ///
     /// # Errors
-    /// An unknown family, or sizes that do not fit together.
+    /// Returns an error if the family is unknown, or sizes do not fit together.
     pub fn whole_topology(&self, origin: &str) -> Result<Box<dyn Topology>, MachineError> {
         let mut table = self.topology.clone();
         let name = table.remove("name").and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default();
@@ -378,7 +380,7 @@ impl Network {
         (family.read)(&table, origin, self.own_speed())
     }
 
-    /// Returns the price of all planes in dollars; None if a switch is not on the price list, or all prices are 0.
+    /// Returns the price of all planes in dollars; `None` if a switch is not on the price list, or all prices are 0.
     pub fn cost_usd(&self, topology: &dyn Topology) -> Option<f64> {
         let (bill, p) = (topology.bill(), self.prices);
         let plane = bill.switches as f64 * p.switch_usd + bill.dac as f64 * p.dac_usd + bill.aoc as f64 * p.aoc_usd;

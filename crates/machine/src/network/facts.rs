@@ -1,38 +1,38 @@
-//! The parts of a network and properties derived from them, for reports.
+//! Facts of a network for reports.
 
 use serde::Serialize;
 
 use super::{Network, Speed, Topology, cut::bisection_share};
 use crate::MachineError;
 
-/// The facts of a network, over all planes unless stated otherwise.
+/// The facts of a network, in all planes unless stated otherwise.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Facts {
     pub name: String,
     pub family: &'static str,
     pub accelerators: u32,
     pub extents: Vec<u32>,
-    /// All planes, with those that failed.
+    /// The number of planes, including failed planes.
     pub planes: u32,
     pub working_planes: u32,
-    /// The ports of an accelerator in one plane.
+    /// The number of ports of an accelerator in one plane.
     pub ports: u32,
-    /// The injection of an accelerator; the largest if accelerators differ.
+    /// The rate of all links of an accelerator, the largest if accelerators differ.
     pub injection_gbps: f64,
-    /// The smallest injection of an accelerator.
+    /// The smallest such rate of an accelerator.
     pub injection_gbps_least: f64,
-    /// The largest injection of an accelerator that programs reached; None without measured rates.
+    /// The largest such rate of an accelerator by measured rates; `None` without measured rates.
     pub measured_injection_gbps: Option<f64>,
     pub switches: u64,
     pub cables: Cables,
-    /// None if a switch is larger than any on the price list.
+    /// The price of all planes; `None` if a switch is not on the price list.
     pub cost_usd: Option<f64>,
     pub diameter: u32,
-    /// None if the family states no cut into halves and the plane is too large to try all.
+    /// The bisection (`bisection_share` of `cut`); `None` if the family states no halves and the plane is large.
     pub bisection_share: Option<f64>,
-    /// Failed links and nodes.
+    /// The failed links, nodes and planes.
     pub failed: Vec<String>,
-    /// The numbers of accelerators without failures, if one failed.
+    /// The original numbers of the remaining accelerators, if one failed.
     pub kept: Option<Vec<u32>>,
     pub plane: PlaneFacts,
 }
@@ -49,7 +49,7 @@ pub struct PlaneFacts {
     pub cables: Cables,
     pub cost_usd: Option<f64>,
     pub switch_ports: u32,
-    /// Links with another speed than the machine's own.
+    /// The links whose speed is not the machine's own.
     pub unlike_links: Vec<UnlikeLinks>,
 }
 
@@ -61,10 +61,10 @@ pub struct UnlikeLinks {
 }
 
 impl Network {
-    /// Returns facts by the rates of the data sheet, with the measured injection.
+    /// Returns the facts by the rates of the data sheet, with the measured injection.
     ///
     /// # Errors
-    /// Sizes that do not fit together.
+    /// Returns an error if the topology cannot be built.
     pub fn facts(&self) -> Result<Facts, MachineError> {
         if self.is_measured() {
             let measured = self.injection_gbps(&*self.topology(&self.name)?)[1];

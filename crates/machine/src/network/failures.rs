@@ -1,13 +1,13 @@
-//! Failed links and nodes: the plane without them, and its routing.
+//! Failed links and nodes: the remaining plane, and its routing.
 //!
 //! A failure is `A-B`, all cables between two nodes, `A-B:N`, N of these cables, or `N`, a node with all of its cables.
-//! Nodes are those of the plane without failures: accelerators first, then switches. One plane represents all, so a
-//! failure applies to every plane; a whole plane fails by [`super::planes`].
+//! Nodes have their numbers in the complete plane: accelerators first, then switches. A failure applies to every plane;
+//! a whole plane fails by [`super::planes`].
 //!
 //! The routing rules of regular families do not handle failures, so the remaining plane is routed as a graph. Packets
-//! take all of its shortest ways, or the fastest ones if the whole topology is a graph routed that way. If such ways
-//! need more virtual channels than can be simulated, packets go up and down a tree. The remaining accelerators are
-//! numbered without gaps, in order.
+//! take all shortest paths, or the fastest paths if the complete topology is a graph with that rule. If such paths need
+//! more virtual channels than can be simulated, packets go up and down a tree. The remaining accelerators are numbered
+//! without gaps, in order.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -23,10 +23,10 @@ use super::{
     routing::MOST_SIMULATED_CHANNELS,
 };
 
-/// Cables or a node that failed.
+/// A failed node, or failed cables between two nodes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Failure {
-    /// Cables between two nodes, the lower one first. `None` means all of them.
+    /// The two nodes, the lower first, and the number of failed cables between them; `None` means all.
     Cables([u32; 2], Option<u32>),
     Node(u32),
 }
@@ -64,10 +64,10 @@ impl fmt::Display for Failure {
 /// The most accelerators that a message lists.
 const MOST_LISTED: usize = 16;
 
-/// Returns a topology without its failed parts, drawn and routed as a graph.
+/// Returns a topology without its failed parts as a graph.
 ///
 /// # Errors
-/// A link or a node that does not exist, or accelerators that are cut off, in one sentence.
+/// Returns a sentence if a link or a node does not exist, or if accelerators are cut off.
 pub fn degraded(whole: &dyn Topology, failures: &[Failure], own: Speed) -> Result<Graph, String> {
     let plane = whole.plane().map_err(|e| e.to_string())?;
     let left = Left::new(&plane, failures)?;
@@ -86,17 +86,17 @@ pub fn degraded(whole: &dyn Topology, failures: &[Failure], own: Speed) -> Resul
     Ok(graph.left_of(whole, kept, new))
 }
 
-/// Returns whether all accelerators of a plane stay connected.
+/// Returns whether all remaining accelerators of a plane stay connected.
 pub(super) fn leaves_all(plane: &Plane, failures: &[Failure]) -> bool {
     Left::new(plane, failures).and_then(|left| left.connected(failures)).is_ok()
 }
 
-/// A plane with its failed nodes and links.
+/// A plane and its failed nodes and links.
 struct Left<'a> {
     plane: &'a Plane,
-    /// True if each node failed.
+    /// For each node, whether it failed.
     failed: Vec<bool>,
-    /// True if each link failed.
+    /// For each link, whether it failed.
     gone: Vec<bool>,
 }
 
@@ -111,7 +111,7 @@ impl<'a> Left<'a> {
         };
         let mut left =
             Self { plane, failed: vec![false; plane.nodes() as usize], gone: vec![false; plane.links().len()] };
-        // Cables that are named several times are added up; all cables of a pair include the others.
+        // The counts of cables that several failures name are added; a failure of all cables of a pair includes them.
         let mut cables: BTreeMap<[u32; 2], Option<u64>> = BTreeMap::new();
         for failure in failures {
             match *failure {
@@ -154,7 +154,7 @@ impl<'a> Left<'a> {
     /// Returns for each node whether an accelerator reaches it.
     ///
     /// # Errors
-    /// Accelerators that are not connected with the largest island.
+    /// Returns an error if accelerators are not connected with the largest island.
     fn connected(&self, failures: &[Failure]) -> Result<Vec<bool>, String> {
         let plane = self.plane;
         let mut island = vec![None; plane.nodes() as usize];
@@ -181,7 +181,7 @@ impl<'a> Left<'a> {
             }
             islands.push(members);
         }
-        // The first of the largest islands.
+        // The main island is the first of the largest islands.
         let Some(most) = islands.iter().map(Vec::len).max() else {
             return Err("all accelerators failed".to_owned());
         };
@@ -199,14 +199,14 @@ impl<'a> Left<'a> {
         ))
     }
 
-    /// Returns the remaining plane, with the new number of each node that has one.
+    /// Returns the remaining plane, and for each node its new number, or `None` if it is omitted.
     fn plane(&self, reached: &[bool], own: Speed) -> Result<(Plane, Vec<Option<u32>>), String> {
         let plane = self.plane;
         let mut next = 0_u32;
         let mut accelerators = 0;
         let mut new = Vec::with_capacity(plane.nodes() as usize);
         for node in 0..plane.nodes() {
-            // A switch that no accelerator reaches is omitted, because no packet needs a way to it.
+            // A switch that no accelerator reaches is omitted, because no packet needs a path to it.
             let here = reached[node as usize];
             new.push(here.then_some(next));
             next += u32::from(here);

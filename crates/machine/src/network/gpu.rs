@@ -1,17 +1,17 @@
-//! The properties of GPUs that libraries of collectives distinguish, and the times of a library, fitted to logs.
+//! The properties of GPUs that libraries of collectives distinguish, and the times of NCCL, fitted to logs.
 
 use serde::{Deserialize, Serialize};
 
 use crate::MachineError;
 
-/// The most NVLinks of a GPU in a file.
+/// The most NVLinks of a GPU.
 const MOST_NVLINKS: u32 = 1024;
 /// The most GPUs of one process.
 const MOST_OF_PROCESS: u32 = 1024;
 /// The longest time in microseconds: 17 minutes.
 const MOST_US: f64 = 1e9;
 
-/// A generation of GPUs by which NCCL or RCCL chooses its constants.
+/// A generation of GPUs, which selects the constants of NCCL or RCCL.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Architecture {
@@ -37,7 +37,7 @@ impl Architecture {
         }
     }
 
-    /// Returns the architecture of a GPU of AMD, which files name as `gfx90a` or 910; `None` for others.
+    /// Returns the architecture of an AMD GPU, which files name as `gfx90a` or 910; `None` for other GPUs.
     pub fn of_gcn(gcn: &str) -> Option<Self> {
         match gcn.trim().trim_start_matches("gfx") {
             "90a" | "910" => Some(Self::Cdna2),
@@ -68,51 +68,55 @@ pub enum Cpu {
     Arm,
 }
 
-/// `[gpu]`: the accelerators of the machine, which are equal.
+/// The table `[gpu]`: the type of the machine's accelerators, which are equal.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Gpu {
     pub architecture: Architecture,
-    /// The number of one GPU of NVIDIA; by default it follows from the rates of its cables. 0: the GPUs have PCIe only.
+    /// The number of NVLinks of one NVIDIA GPU; by default derived from the rates of its cables. 0 means PCIe only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nvlinks: Option<u32>,
     #[serde(default)]
     pub cpu: Cpu,
-    /// The GPUs whose kernels one process starts, one after the other; without it each GPU has a process of its own.
+    /// The number of GPUs whose kernels one process launches one after the other; by default each GPU has its own
+    /// process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub process_gpus: Option<u32>,
 }
 
-/// `[nccl]`: times of NCCL's algorithms on this machine, as `unisono calibrate --from` fits them to logs.
+/// The table `[nccl]`: times of NCCL's algorithms on this machine, which `unisono calibrate --from` fits to logs.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NcclTimes {
-    /// A sentence that names the logs to which the times are fitted.
+    /// A sentence that names the logs.
     #[serde(default)]
     pub measured: String,
     pub fits: Vec<NcclFit>,
 }
 
-/// The prices of one algorithm with one protocol.
+/// The fitted times of one algorithm with one protocol.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NcclFit {
-    /// Names as NCCL writes them: `ring` and `ll128`.
+    /// The name of the algorithm in NCCL, such as `ring`.
     pub algorithm: String,
+    /// The name of the protocol in NCCL, such as `ll128`.
     pub protocol: String,
-    /// True if the prices are those of jobs on several boxes.
+    /// True if the times are those of jobs on several boxes.
     #[serde(default)]
     pub across_boxes: bool,
-    /// The time from the call until the first step, and of the return.
+    /// The time from the call until the first step, plus the time of the return.
     pub start_us: f64,
-    /// The time of each step to a GPU of the same box, or of another box.
+    /// The time of each step to a GPU of the same box.
     pub hop_us: f64,
     #[serde(default)]
+    /// The time of each step to a GPU of another box.
     pub network_hop_us: f64,
-    /// The time of each byte that a channel sends, and of each byte that it reads, adds or writes.
+    /// The time of each byte that a channel sends.
     pub sent_ns_per_byte: f64,
+    /// The time of each byte that a channel reads, adds or writes.
     pub worked_ns_per_byte: f64,
-    /// The number of measurements in the fit.
+    /// The number of measurements that the times are fitted to.
     #[serde(default)]
     pub points: u32,
 }

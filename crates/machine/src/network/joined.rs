@@ -1,8 +1,8 @@
 //! Joins several boxes like the one that a machine file describes.
 //!
 //! The key `cluster` of a box names a preset that joins boxes like it. The cluster has the cables, the switches, the
-//! rates and all other values of the box. From the preset it takes the network interfaces, the uplinks and the switches
-//! outside of the boxes.
+//! rates and all other values of the box. The network interfaces, the uplinks and the switches outside of the boxes are
+//! those of the preset.
 
 use std::fmt::Write;
 
@@ -14,19 +14,20 @@ use super::{
 };
 use crate::{Machine, MachineError, PRESETS};
 
-/// The cables and switches of a box in text.
+/// The cables of one box as text, and its numbers of nodes.
 struct Parts {
     accelerators: u32,
     inside: String,
-    /// The number of nodes that these cables name, including the accelerators.
+    /// The number of nodes that the cables name, including the accelerators.
     nodes: u32,
 }
 
 impl Network {
-    /// Returns this number of boxes like this one, or of the boxes of which the network already consists.
+    /// Returns a network of `boxes` boxes, each equal to a box of this network, which may be a single box.
     ///
     /// # Errors
-    /// The machine does not state how boxes are joined, or it states failures, whose nodes would have other numbers.
+    /// Returns an error if the machine does not state how boxes are joined, or if it states failures, because nodes
+    /// would have other numbers.
     pub(super) fn of_boxes(&self, boxes: u32) -> Result<Self, MachineError> {
         if boxes == 0 {
             return Err(MachineError::Nodes { machine: self.name.clone(), found: boxes, most: u32::MAX });
@@ -62,7 +63,7 @@ impl Network {
         let cluster = self.cluster.as_deref().ok_or_else(none)?;
         let preset = Machine::preset(cluster)?;
         let of = preset.get::<Self>().filter(|of| of.topology.contains_key("boxes")).ok_or_else(none)?;
-        // The single box of the preset determines which nodes inside belong to the box alone.
+        // The preset of a single box determines which nodes inside a box the single box has too.
         let joins = |preset: &crate::Preset| {
             Machine::preset(preset.name)
                 .ok()?
@@ -100,7 +101,7 @@ impl Network {
         topology.extend(of.topology.get("outside").map(|outside| ("outside".to_owned(), outside.clone())));
         topology.extend(self.topology.get("routing").map(|routing| ("routing".to_owned(), routing.clone())));
         if let Some(root) = self.topology.get("root").and_then(toml::Value::as_integer) {
-            // The numbers of nodes inside box 0 do not depend on the interfaces, which follow them.
+            // The numbers of nodes inside box 0 do not depend on the network interfaces, which follow them.
             let numbers = BoxNumbers { boxes, accelerators: own.accelerators, nodes: own.nodes };
             topology.insert("root".to_owned(), i64::from(numbers.place(0, narrow(root))).into());
         }
@@ -109,7 +110,7 @@ impl Network {
             nodes: Vec::new(),
             ..class.clone()
         };
-        // In a box without switches, an entry for all switches applies to none.
+        // In a box without switches, a class for all switches of the box is empty.
         let of_box = self.switches.iter().map(inside).filter(|class| !class.inside.is_empty());
         let outside = of.switches.iter().filter(|class| !class.outside.is_empty());
         let outside = outside.map(|class| SwitchClass { inside: Vec::new(), ..class.clone() });
@@ -117,7 +118,7 @@ impl Network {
         Ok(Self { cluster: None, topology, switches, ..self.clone() })
     }
 
-    /// Returns the parts of one box, which a graph must describe.
+    /// Returns the cables of this box, whose topology must be a graph.
     fn alone(&self) -> Result<Parts, MachineError> {
         let family = self.topology.get("name").and_then(toml::Value::as_str).unwrap_or_default();
         let refused = |message| MachineError::Toml { origin: self.name.clone(), message };

@@ -1,4 +1,4 @@
-//! Accelerators at the points of a grid of any number of dimensions, row-major, on boards.
+//! Nodes at the points of a grid of any number of dimensions, numbered row-major, on boards.
 
 use serde::Deserialize;
 
@@ -13,19 +13,19 @@ use crate::MachineError;
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Lattice {
-    /// Accelerators of each dimension.
+    /// The number of nodes along each dimension.
     pub dims: Vec<u32>,
-    /// Accelerators of a board in each dimension; 1 by default.
+    /// The number of nodes of a board along each dimension; 1 by default.
     #[serde(default)]
     board: Vec<u32>,
 }
 
-/// The most dimensions, because tables hold a row for each.
+/// The largest number of dimensions, because tables have a row for each.
 const MOST_DIMENSIONS: usize = 255;
-/// The most numbers of a list that a message shows.
+/// The largest length of a list of numbers that a message shows.
 const MOST_SHOWN: usize = 16;
 
-/// A list of numbers for a message.
+/// Returns a list of numbers for a message.
 pub fn listed(numbers: &[u32]) -> String {
     match numbers.len() {
         0..=MOST_SHOWN => format!("{numbers:?}"),
@@ -35,7 +35,7 @@ pub fn listed(numbers: &[u32]) -> String {
 
 impl Lattice {
     /// # Errors
-    /// An extent below `least`, or a board that does not divide its extent.
+    /// Returns an error if an extent is below `least`, or a board does not divide its extent.
     pub fn read(table: &toml::Table, origin: &str, least: u32) -> Result<Self, MachineError> {
         let lattice: Self = topology::parse(table, origin)?;
         let Self { dims, board } = &lattice;
@@ -72,12 +72,12 @@ impl Lattice {
         node / self.stride(dim) % self.dims[dim]
     }
 
-    /// Returns whether the next coordinate is on the same board.
+    /// Returns whether the next coordinate along a dimension is on the same board.
     pub fn on_board(&self, coordinate: u32, dim: usize) -> bool {
         !(coordinate + 1).is_multiple_of(self.board(dim))
     }
 
-    /// Returns the name of a node by its coordinates, within its board if boards hold several nodes.
+    /// Returns the name of a node by its coordinates, and of its board if boards have several nodes.
     pub fn name(&self, role: &'static str, node: u32) -> NodeName {
         let of = |divided: &dyn Fn(usize) -> u32| -> Vec<u32> {
             (0..self.dims.len()).map(|dim| self.at(node, dim) / divided(dim)).collect()
@@ -95,8 +95,8 @@ impl Lattice {
         u64::from(self.count() / self.dims[dim])
     }
 
-    /// Returns the least cut of an array into halves, if cutting a line of nodes cuts `links` links. The cut is a layer
-    /// across the longest extent; if it is odd, half of the remaining layer is cut likewise.
+    /// Returns the least cut of an array into halves, if a cut of a line of nodes crosses `links` links. The cut
+    /// crosses the longest extent; if that is odd, its middle layer is cut into halves likewise.
     ///
     /// Source: Aroca, Fernandez Anta, "Bisection (Band)Width of Product Networks", 2014, for arrays and tori.
     pub fn halves(&self, links: u32) -> Cut {
@@ -113,7 +113,7 @@ impl Lattice {
         Cut { inside: self.count() / 2, rate: f64::from(links * cut) }
     }
 
-    /// Returns the boards that are given to jobs, in boxes. There are no switches, so no traffic passes an upper level.
+    /// Returns the boards, which jobs get in boxes. There are no switches, so no traffic uses an upper level.
     pub fn jobs(&self, wraps: bool) -> Option<JobSpace> {
         let dims = 0..self.dims.len();
         (dims.len() <= MOST_SEARCHED).then(|| {
@@ -128,7 +128,7 @@ impl Lattice {
     }
 }
 
-/// The coordinates of all accelerators, so that routings need no division on a packet's way.
+/// The coordinates of all nodes, so that routing a packet needs no division.
 pub struct Coordinates {
     dims: usize,
     all: Vec<u32>,
@@ -146,7 +146,7 @@ impl Coordinates {
         &self.all[node as usize * self.dims..][..self.dims]
     }
 
-    /// Returns the first dimension in which two nodes differ.
+    /// Returns the first dimension in which the coordinates of two nodes differ.
     #[inline]
     pub fn first_apart(&self, a: u32, b: u32) -> Option<usize> {
         let (a, b) = (self.of(a), self.of(b));

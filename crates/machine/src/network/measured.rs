@@ -50,7 +50,7 @@ impl Network {
         sheet
     }
 
-    /// Returns the source of times: `measured` or `data-sheet`.
+    /// Returns the name of the source of times: `measured` or `data-sheet`.
     pub fn rates(&self) -> &'static str {
         if self.is_measured() { "measured" } else { DATA_SHEET }
     }
@@ -65,7 +65,7 @@ impl Network {
         self.topology.get(key).and_then(toml::Value::as_str)
     }
 
-    /// Refuses measured rates above those of the data sheet.
+    /// Checks that no measured rate is above that of the data sheet.
     pub(super) fn check_measured(&self, origin: &str) -> Result<(), MachineError> {
         let wrong =
             |key, found: String, accepted| Err(MachineError::Value { origin: origin.to_owned(), key, found, accepted });

@@ -1,9 +1,9 @@
 //! Networks: topologies with their routing and price, one in each file, and the properties of their links and packets.
 //!
-//! A plane lists the elements that packets pass; a bill lists the elements that are bought. Cables that no packet can
-//! use are in the bill only. A routing reads the place and the header of a packet only, so all dependencies between
+//! A plane lists the elements that packets traverse; a bill lists the elements that are bought. Cables that no packet
+//! can use are in the bill only. A routing reads only the node and the header of a packet, so all dependencies between
 //! channels can be listed for any family. A link has a one-byte index into the speeds of its plane, where 0 is the
-//! machine's own, so planes of equal links are as small as planes without speeds.
+//! machine's own speed, so that a link takes 16 bytes.
 
 mod accelerator_grid;
 pub mod allocate;

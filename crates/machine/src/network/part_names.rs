@@ -1,12 +1,12 @@
-//! Names of the parts of a plane, and the failures that they name.
+//! Names of the parts of a plane, for the statement of failures.
 //!
 //! A node has a name of its own, such as `leaf 3`, and may lie within a larger part, such as `board 2,1`. A name stands
 //! for all nodes that have it. `NAME to NAME` stands for all cables between the nodes of two names.
 //!
 //! Cables whose ends have the same roles, the same medium and the same speed form a class. `one-link` stands for one
-//! cable of every class, so that networks of different families lose alike. The cables of a class are equal to within
-//! a symmetry of most families, so the first one that cuts no accelerator off represents its class, of those with ends
-//! that lost no other cable if possible. Classes without such a cable stay whole.
+//! cable of every class, so that networks of different families lose comparable cables. In most families, a symmetry
+//! maps the cables of a class to each other. So the first cable that cuts off no accelerator represents its class, if
+//! possible one whose ends lost no other cable. Classes without such a cable lose none.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,17 +14,17 @@ use unisono_base::{interrupt::poll, narrow};
 
 use super::{Cable, Failure, Plane, Topology, failures::leaves_all};
 
-/// The failure of one cable of every class.
+/// The name for the failure of one cable of every class.
 const ONE_LINK: &str = "one-link";
 /// The most cables of a class that are tried.
 const MOST_TRIED: usize = 64;
 
-/// The names of a node.
+/// The names that refer to a node.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NodeName {
-    /// The kind of part, without a number: `leaf`.
+    /// The role of the node, without a number: `leaf`.
     pub role: &'static str,
-    /// The name of the node alone: `leaf 3`.
+    /// The name of this node alone: `leaf 3`.
     pub own: String,
     /// The larger part that contains the node.
     pub within: Option<String>,
@@ -41,7 +41,7 @@ impl NodeName {
         Self { within: Some(part), ..self }
     }
 
-    /// Adds the part that contains the node to its own name: `router 2 of group 1`.
+    /// Appends the part that contains the node to the node's own name: `router 2 of group 1`.
     #[must_use]
     pub fn of(self, part: String) -> Self {
         Self { own: format!("{} of {part}", self.own), ..self }.within(part)
@@ -52,13 +52,13 @@ impl NodeName {
     }
 }
 
-/// Returns the failures of a list by the numbers of nodes. Failures that have numbers already stay as they are.
+/// Returns the failures of a list with the numbers of nodes. Failures that have numbers already are not changed.
 ///
 /// # Errors
-/// A text that is neither a failure nor a name of a part, in one sentence.
+/// Returns a sentence if a text is neither a failure nor a name of a part.
 pub fn numbered(whole: &dyn Topology, failed: &[String]) -> Result<Vec<String>, String> {
     let mut found = Vec::with_capacity(failed.len());
-    // The plane is made only for names.
+    // The plane is built only if a text is a name.
     let mut parts = None;
     for text in failed {
         let Err(accepted) = text.parse::<Failure>() else {
@@ -110,13 +110,13 @@ impl Parts {
         self.between(ends, &from, &to, count)
     }
 
-    /// Returns the nodes of a name, if it is one.
+    /// Returns the nodes with a name, or in the part with that name.
     fn nodes(&self, name: &str) -> Option<BTreeSet<u32>> {
         let found: BTreeSet<u32> = (0..).zip(&self.names).filter(|(_, of)| of.is(name)).map(|(node, _)| node).collect();
         (!found.is_empty()).then_some(found)
     }
 
-    /// Returns the cables between nodes of two parts, or the first of them.
+    /// Returns all cables between nodes of two parts, or the first `count` cables.
     fn between(
         &self,
         ends: &str,
@@ -127,7 +127,7 @@ impl Parts {
         let mut cables = BTreeMap::<[u32; 2], u32>::new();
         for &a in from {
             let ends = self.plane.leaving(a).map(|id| self.plane.link(id).to).filter(|b| to.contains(b));
-            // Nodes of both parts are seen from both sides.
+            // A pair of nodes that both belong to both parts counts once.
             for b in ends.filter(|&b| !(from.contains(&b) && to.contains(&a) && b < a)) {
                 *cables.entry([a.min(b), a.max(b)]).or_default() += 1;
             }

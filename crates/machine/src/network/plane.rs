@@ -8,11 +8,11 @@ use unisono_base::{interrupt::poll, limits, narrow};
 
 use crate::MachineError;
 
-/// The medium of a link, which determines its price and place.
+/// The medium of a link, which determines its price.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(u8)]
 pub enum Cable {
-    /// A trace of a board, or a way inside a switch, which costs nothing.
+    /// A trace on a board, or a path inside a switch, which costs nothing.
     Board,
     /// Passive copper.
     Dac,
@@ -38,24 +38,24 @@ impl Speed {
 pub struct Link {
     pub from: u32,
     pub to: u32,
-    /// The other direction.
+    /// The index of the link in the other direction.
     pub back: u32,
     pub cable: Cable,
-    /// Index into [`Plane::speeds`]; 0 is the machine's own speed.
+    /// The index of the link's speed in [`Plane::speeds`]; 0 is the machine's own speed.
     pub speed: u8,
 }
 
 const _: () = assert!(size_of::<Link>() == 16);
 
-/// A plane. Accelerators are the nodes `0..accelerators`, followed by switches. Links are sorted by the node that they
+/// A plane. Nodes `0..accelerators` are accelerators, all others switches. Links are sorted by the node that they
 /// leave, in the order of its ports. Several links may join two nodes.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Plane {
     accelerators: u32,
-    /// The first link of each node, and the end of the last.
+    /// The index of each node's first link, and of the end of the last node's links.
     first: Vec<u32>,
     links: Vec<Link>,
-    /// The first is `None`.
+    /// The distinct speeds; the first is `None`, the machine's own.
     speeds: Vec<Option<Speed>>,
 }
 
@@ -80,7 +80,7 @@ impl Plane {
         self.links[id as usize]
     }
 
-    /// Returns the speeds of links by [`Link::speed`]. The first is `None`, the machine's own.
+    /// Returns the speeds of links, indexed by [`Link::speed`]. The first is `None`, the machine's own.
     pub fn speeds(&self) -> &[Option<Speed>] {
         &self.speeds
     }
@@ -90,11 +90,11 @@ impl Plane {
         self.speeds.len() == 1
     }
 
-    /// Returns the plane with each listed link at a share of its rate, or `None` if it then has more than 255 speeds
-    /// beside the machine's own. A routing that was made of the plane before keeps its ways.
+    /// Returns the plane with the rate of each listed link multiplied by a factor, or `None` if it would have more than
+    /// 255 speeds beside the machine's own. A routing that was built before keeps its paths.
     ///
     /// # Panics
-    /// A link does not exist.
+    /// Panics if a link does not exist.
     pub fn slowed(mut self, own: Speed, shares: &[(u32, f64)]) -> Option<Self> {
         for &(link, share) in shares {
             let link = &mut self.links[link as usize];
@@ -118,10 +118,10 @@ impl Plane {
         self.leaving(from).filter(move |&id| self.links[id as usize].to == to)
     }
 
-    /// Returns the link that leaves a node by a port.
+    /// Returns the link at a port of a node.
     ///
     /// # Panics
-    /// The node has no such port, which is a fault of a routing.
+    /// Panics in debug builds if the node has no such port, which is a fault of a routing.
     #[inline]
     pub fn port(&self, node: u32, port: u32) -> u32 {
         let link = self.first[node as usize] + port;
@@ -133,10 +133,10 @@ impl Plane {
 /// Builds a plane cable by cable.
 pub struct PlaneBuilder {
     accelerators: u32,
-    /// The number of ports of each node so far.
+    /// The number of ports of each node in the cables added so far.
     ports: Vec<u32>,
     cables: Vec<([End; 2], Cable, u8)>,
-    /// The first is `None`.
+    /// The distinct speeds; the first is `None`, the machine's own.
     speeds: Vec<Option<Speed>>,
 }
 
@@ -145,16 +145,16 @@ type End = (u32, u32);
 
 /// The most cables, because simulators number links in 30 bits.
 const MOST_CABLES: u64 = 1 << 29;
-/// Bytes of a cable while a plane is built, in the plane, and in a routing that keeps the plane.
+/// The bytes of a cable: while a plane is built, in the plane, and in a routing that stores the plane.
 const CABLE_BYTES: u128 = 100;
-/// Bytes of a node in the same tables.
+/// The bytes of a node while a plane is built, and in the plane.
 const NODE_BYTES: u128 = 32;
 
 impl PlaneBuilder {
-    /// Begins a plane. `cables` is the number of cables that will be added.
+    /// Starts a plane to which `cables` cables will be added.
     ///
     /// # Errors
-    /// More cables than the tables hold, or than the limit on memory admits.
+    /// Returns an error if there are more than `MOST_CABLES`, or more than the limit on memory admits.
     pub fn new(accelerators: u32, switches: u32, cables: u64) -> Result<Self, MachineError> {
         if cables > MOST_CABLES {
             return Err(MachineError::TooManyCables { found: cables, most: MOST_CABLES });
@@ -169,7 +169,8 @@ impl PlaneBuilder {
         Ok(Self { accelerators, ports: vec![0; nodes as usize], cables, speeds: vec![None] })
     }
 
-    /// Returns the index of a speed for [`PlaneBuilder::cable_at`], or `None` if the plane already has 255 others.
+    /// Returns the index of a speed for [`PlaneBuilder::cable_at`], or `None` if the plane already has 255 other
+    /// speeds.
     pub fn speed(&mut self, speed: Speed) -> Option<u8> {
         let known = self.speeds.iter().position(|&known| known == Some(speed));
         let index = u8::try_from(known.unwrap_or(self.speeds.len())).ok()?;
@@ -189,8 +190,8 @@ impl PlaneBuilder {
         self.add((a, self.ports[a as usize]), (b, self.ports[b as usize]), cable, speed);
     }
 
-    /// Joins two ports that the caller numbers, so that a routing finds a link by arithmetic. The ports of every node
-    /// must be numbered from 0 without a gap.
+    /// Joins two ports that the caller numbers, so that a routing finds a link by arithmetic. The numbers of each
+    /// node's ports must be 0 to the number of its cables minus 1.
     pub fn join(&mut self, a: (u32, u32), b: (u32, u32), cable: Cable) {
         self.add(a, b, cable, 0);
     }
@@ -210,10 +211,10 @@ impl PlaneBuilder {
     }
 
     /// # Errors
-    /// More cables than the tables hold.
+    /// Returns an error if there are more than `MOST_CABLES`.
     ///
     /// # Panics
-    /// Ports that [`PlaneBuilder::join`] numbered have a gap, or are used twice, which is a fault of a topology.
+    /// Panics if the port numbers of a node have a gap or repeat, which is a fault of a topology.
     pub fn finish(self) -> Result<Plane, MachineError> {
         let found = self.cables.len() as u64;
         if found > MOST_CABLES {

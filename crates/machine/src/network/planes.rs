@@ -1,7 +1,7 @@
-//! Planes that failed: `plane K`, counted from 0.
+//! Failed planes: `plane K`, counted from 0.
 //!
-//! Planes are equal and independent, and a vector is split over those that work. A failed plane therefore takes its
-//! share of the bandwidth of every accelerator. The machine's price includes it.
+//! Planes are equal and independent, and a vector is split over the working planes. A failed plane therefore reduces
+//! the bandwidth of every accelerator by one plane's share. The machine's price includes failed planes.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use unisono_base::excerpt;
 
 use super::Network;
 
-/// The word before the number of a plane.
+/// The word before the number of a plane in a failure.
 const PLANE: &str = "plane ";
 
 /// Returns whether a failure names a plane, even one that the machine does not have.
@@ -18,7 +18,7 @@ pub fn is_plane(failure: &str) -> bool {
 }
 
 impl Network {
-    /// Returns the number of planes that did not fail, at least 1 in every network that was checked.
+    /// Returns the number of planes that did not fail, at least 1 in every checked network.
     pub fn working_planes(&self) -> u32 {
         self.planes.saturating_sub(u32::try_from(self.failed_planes().len()).unwrap_or(u32::MAX)).max(1)
     }
@@ -32,12 +32,12 @@ impl Network {
         self.failed.iter().map(String::as_str).filter(|failure| is_plane(failure)).collect()
     }
 
-    /// Checks that the failed planes exist, and that one works.
+    /// Checks that the failed planes exist, and that at least one plane works.
     pub(super) fn check_planes(&self) -> Result<(), String> {
         let failed = self.failed_planes();
         let exists = |text: &str| {
             let number = text[PLANE.len()..].parse::<u32>().ok().filter(|number| *number < self.planes);
-            // Each plane has one spelling, so that none is counted twice.
+            // A plane has a single spelling, so that no plane is counted twice.
             number.is_some_and(|number| text == format!("{PLANE}{number}"))
         };
         let Some(first) = failed.first() else { return Ok(()) };
@@ -54,7 +54,7 @@ impl Network {
         Ok(())
     }
 
-    /// Returns a sentence on the bandwidth that failed planes take.
+    /// Returns a sentence on the bandwidth lost to failed planes.
     pub(super) fn note_on_planes(&self) -> Option<String> {
         let failed = self.failed_planes();
         let (all, left) = (self.planes, self.working_planes());

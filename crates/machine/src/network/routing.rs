@@ -16,23 +16,23 @@ pub struct Header {
     pub to: u32,
     /// The virtual channel of the packet; 0 before its first link.
     pub vc: u8,
-    /// The source's choice for the whole way ([`Routing::choose`]); 0 if the routing has no choice.
+    /// The path that the source chose for the packet ([`Routing::choose`]); 0 if the routing offers no choice.
     pub way: u32,
 }
 
 /// The routing of the packets of one plane. A rule may depend only on the node and the header, so that the dependencies
-/// between channels (link and virtual channel) can be listed and proved to have no cycle.
+/// between channels (link and virtual channel) can be listed and shown to have no cycle.
 pub trait Routing: Send + Sync {
     fn name(&self) -> &'static str;
 
     fn virtual_channels(&self) -> u8;
 
-    /// Returns a source's choice for the whole way, from random bits: an intermediate group, or one of several paths.
+    /// Returns a source's choice of a path from random bits: an intermediate group, or one of several paths.
     fn choose(&self, _from: u32, _to: u32, _random: u64) -> u32 {
         0
     }
 
-    /// Returns every value that [`Routing::choose`] may return for the pair, for proofs and for evenly spread flows.
+    /// Returns every value that [`Routing::choose`] may return for the pair, for proofs and evenly spread flows.
     fn choices(&self, _from: u32, _to: u32) -> Vec<u32> {
         vec![0]
     }
@@ -42,13 +42,13 @@ pub trait Routing: Send + Sync {
         false
     }
 
-    /// Returns the length of the way over a hop, relative to the shortest way that its packet may take there. Each
-    /// packet that waits for the hop counts this many times in the choice.
+    /// Returns the length of the path through a hop, divided by that of the shortest path that its packet may take
+    /// there. The choice of a hop multiplies the number of packets that wait for it by this factor.
     fn detour(&self, _header: Header, _hop: Hop) -> u32 {
         1
     }
 
     /// Appends the hops that a packet at `at` may take, each nearer to its destination; `at` is not `header.to`. The
-    /// simulator chooses the hop whose link has the fewest waiting packets, and the first among equals.
+    /// simulator chooses the hop whose link has the fewest waiting packets, and the first of equal hops.
     fn hops(&self, at: u32, header: Header, hops: &mut Vec<Hop>);
 }

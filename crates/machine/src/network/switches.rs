@@ -1,73 +1,73 @@
-//! The computing of a network's switches: which switches copy or reduce messages, and how fast.
+//! Reduction and copies in a network's switches: which switches reduce or copy messages, and how fast.
 //!
-//! A switch without an entry forwards: it sends each message that it receives to one node. A switch that multicasts
-//! sends it to several nodes. A switch that reduces combines messages of several nodes, for the operators and datatypes
-//! of its entry. The machine files state the sources of the numbers.
+//! A switch without an entry forwards each message to one node. A switch that multicasts copies a message to several
+//! nodes. A switch that reduces combines messages of several nodes, for the operators and datatypes of its entry. The
+//! machine files state the sources of the numbers.
 
 use serde::{Deserialize, Serialize};
 
 use super::{Network, Topology, description::RATES_GBPS};
 use crate::MachineError;
 
-/// Operators by name. Trees over switches do not keep the order of operands, so `ordered` is not among them.
+/// The accepted operators. Trees of switches do not preserve the order of operands, so `ordered` is not among them.
 const OPERATORS: [&str; 7] = ["sum", "prod", "min", "max", "and", "or", "xor"];
 
-/// The names of the datatypes of collectives.
+/// The accepted datatypes.
 const DTYPES: [&str; 6] = ["f32", "f64", "f16", "bf16", "i32", "i64"];
 
-/// The most entries of a machine file.
+/// The most entries `[[switches]]` of a machine file.
 const MOST_CLASSES: usize = 255;
 
-/// 17 minutes, so that times of simulations keep their range.
+/// The largest latency, 17 minutes, so that times of simulations stay in range.
 const MOST_LATENCY_NS: f64 = 1e12;
 
 fn one() -> u8 {
     1
 }
 
-/// Switches of a network with the same computing: an entry `[[switches]]` of a machine file.
+/// Switches of a network with the same operations: an entry `[[switches]]` of a machine file.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SwitchClass {
-    /// The switches, as nodes of the plane without failures. An entry without any switch applies to all.
+    /// The switches, as node numbers of the complete plane. An entry that lists no switch applies to all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<u32>,
-    /// For boxes: nodes of each box.
+    /// For a topology of boxes: node numbers within each box.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub inside: Vec<u32>,
-    /// For boxes: shared switches.
+    /// For a topology of boxes: indices of shared switches.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outside: Vec<u32>,
-    /// True if they copy a message to several nodes.
+    /// True if the switches copy a message to several nodes.
     #[serde(default)]
     pub multicast: bool,
-    /// The operators with which they reduce; empty: they do not reduce.
+    /// The operators with which the switches reduce; empty if they do not reduce.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub operators: Vec<String>,
-    /// The datatypes that they reduce; empty: every datatype.
+    /// The datatypes that the switches reduce; empty for every datatype.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dtypes: Vec<String>,
-    /// Reductions that one switch carries out concurrently.
+    /// The number of reductions that one switch computes concurrently.
     #[serde(default = "one")]
     pub engines: u8,
-    /// The rate of results of one engine; by default the rate of arrivals.
+    /// The rate of results of one engine; by default the rate of its operands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reduce_gbps: Option<f64>,
     /// The time from the last operand of a message until its result, or its copies, can leave.
     #[serde(default)]
     pub latency_ns: f64,
-    /// True if one node requests a sum and then stores it to all nodes, so that the sum crosses the links of that node
-    /// once more, and waits for one signal more: that all operands can be read. Each of n nodes does so with a share of
-    /// 1/n (`multimem.ld_reduce` and `multimem.st` of PTX).
+    /// True if a node requests a sum from the switch and then stores it to all nodes. Then the sum crosses that node's
+    /// links once more, and waits for one more signal: that all operands can be read. Each of n nodes does so with 1/n
+    /// of the vector (`multimem.ld_reduce` and `multimem.st` of PTX).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub pulls: bool,
-    /// The share of the rate of its links that reductions and copies reached.
+    /// The fraction of the links' rate that reductions and copies reached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measured_share: Option<f64>,
 }
 
 impl SwitchClass {
-    /// Returns whether the switches reduce with an operator over a datatype.
+    /// Returns whether the switches reduce elements of a datatype with an operator.
     pub fn reduces(&self, operator: &str, dtype: &str) -> bool {
         let listed = |list: &[String], name: &str| list.iter().any(|one| one == name);
         listed(&self.operators, operator) && (self.dtypes.is_empty() || listed(&self.dtypes, dtype))
@@ -102,7 +102,7 @@ impl SwitchClass {
     }
 }
 
-/// A switch that forwards.
+/// A class whose switches only forward.
 impl Default for SwitchClass {
     fn default() -> Self {
         Self {
@@ -121,23 +121,23 @@ impl Default for SwitchClass {
     }
 }
 
-/// The computing of every switch of a plane.
+/// The classes of all switches of a plane.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Switches {
     classes: Vec<SwitchClass>,
-    /// For each node from the first switch on, its class plus one, or 0 if it only forwards.
+    /// For each switch, the index of its class plus one, or 0 if it only forwards.
     of: Vec<u8>,
     accelerators: u32,
 }
 
 impl Switches {
-    /// Returns whether no switch computes.
+    /// Returns whether all switches only forward.
     pub fn are_plain(&self) -> bool {
         self.of.iter().all(|&class| class == 0)
     }
 
-    /// Returns the number of accelerators, which come before the switches; 0 if the machine has no entries for
-    /// switches.
+    /// Returns the number of accelerators, which come before the switches; 0 if the machine has no entries
+    /// `[[switches]]`.
     pub fn accelerators(&self) -> u32 {
         self.accelerators
     }
@@ -148,25 +148,25 @@ impl Switches {
         Some(&self.classes[usize::from(at.checked_sub(1)?)])
     }
 
-    /// Returns the nanoseconds from the last operand of a message at a node until its result can leave; 0 without
-    /// computing.
+    /// Returns the time from the last operand of a message at a switch until its result can leave; 0 if it only
+    /// forwards.
     pub fn latency_ns(&self, node: u32) -> f64 {
         self.class(node).map_or(0.0, |class| class.latency_ns)
     }
 
-    /// Returns whether one node requests a sum of `operands` messages at a node, and stores it to `sinks` nodes. A sum
-    /// for one node is not stored.
+    /// Returns whether a node requests the sum of `operands` messages from a switch and stores it to `sinks` nodes. A
+    /// sum for one node is not stored.
     pub fn is_stored(&self, node: u32, operands: usize, sinks: usize) -> bool {
         operands > 1 && sinks > 1 && self.class(node).is_some_and(|class| class.pulls)
     }
 
-    /// Returns the nanoseconds in which an engine of a node produces a byte of a result in its plane.
+    /// Returns the time of one engine of a switch for each byte of a result in its plane.
     pub fn reduce_ns_per_byte(&self, node: u32) -> f64 {
         self.class(node).and_then(|class| class.reduce_gbps).map_or(0.0, |gbps| 8.0 / gbps)
     }
 
-    /// Returns the bytes that cross a link of a node for a byte of a message that it reduces from `operands` nodes and
-    /// sends to `sinks` nodes; 1 without computing.
+    /// Returns the bytes that cross a link of a switch for each byte of a message, with `operands` sources and `sinks`
+    /// destinations, divided by the measured fraction of the rate; 1 if it only forwards.
     pub fn crossings(&self, node: u32, operands: usize, sinks: usize) -> f64 {
         self.class(node).map_or(1.0, |class| {
             let stored = if self.is_stored(node, operands, sinks) { 1.0 / operands as f64 } else { 0.0 };
@@ -174,14 +174,14 @@ impl Switches {
         })
     }
 
-    /// Returns the number of reductions that a node carries out concurrently.
+    /// Returns the number of reductions that a switch computes concurrently.
     pub fn engines(&self, node: u32) -> u8 {
         self.class(node).map_or(1, |class| class.engines)
     }
 }
 
 impl Network {
-    /// Checks the entries `[[switches]]` that do not depend on the topology.
+    /// Checks the properties of entries `[[switches]]` that do not depend on the topology.
     pub(super) fn check_switches(&self, origin: &str) -> Result<(), MachineError> {
         if self.switches.len() > MOST_CLASSES {
             let (origin, found) = (origin.to_owned(), format!("a list of {} entries", self.switches.len()));
@@ -190,11 +190,11 @@ impl Network {
         self.switches.iter().try_for_each(|class| class.check(origin))
     }
 
-    /// Returns the computing of the switches of a topology of this network. If several entries list a switch, the last
+    /// Returns the classes of the switches of a topology of this network. If several entries list a switch, the last
     /// entry applies.
     ///
     /// # Errors
-    /// An entry lists a node that is not a switch.
+    /// Returns an error if an entry lists a node that is not a switch.
     pub fn computing(&self, topology: &dyn Topology) -> Result<Switches, MachineError> {
         if self.switches.is_empty() {
             return Ok(Switches::default());

@@ -1,8 +1,8 @@
 //! The rate of a thread block, which executes a part of a communication plan on a GPU.
 //!
 //! A thread block runs its instructions in order. It moves data with loads and stores, so one block does not fill a
-//! link: `gb_per_second` is the rate of sending while it receives at the same rate. A block that only sends or only
-//! receives moves twice as much, because sending and receiving each take time.
+//! link: `gb_per_second` is its rate of sending while it receives at the same rate. A block that only sends or only
+//! receives reaches twice that rate, because sending and receiving each take time.
 //!
 //! Source of the protocols: NCCL, `src/device/prims_simple.h`, `prims_ll.h` and `prims_ll128.h`.
 
@@ -13,10 +13,10 @@ use serde::{Deserialize, Serialize};
 /// The accepted rates of a thread block, in 10^9 bytes per second.
 const RATES: RangeInclusive<f64> = 1e-6..=1e9;
 
-/// The accepted nanoseconds.
+/// The accepted times in nanoseconds.
 const NS: RangeInclusive<f64> = 0.0..=1e12;
 
-/// The form in which a thread block sends data.
+/// The encoding in which a thread block sends data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Protocol {
@@ -29,10 +29,10 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// All protocols, in the order of their numbers.
+    /// All protocols, in ascending order of their numbers.
     pub const ALL: [Self; 3] = [Self::Simple, Self::Ll, Self::Ll128];
 
-    /// Returns the protocol of a name as MSCCL and MSCCL++ write it. Unknown names run as `Simple`.
+    /// Returns the protocol with the name that MSCCL and MSCCL++ use. Unknown names count as `Simple`.
     pub fn of_name(name: &str) -> Self {
         match name {
             "LL" => Self::Ll,
@@ -49,7 +49,7 @@ impl Protocol {
         }
     }
 
-    /// Returns the bytes on the wire for `bytes` bytes of data.
+    /// Returns the bytes that a link carries for `bytes` bytes of data.
     pub fn wire_bytes(self, bytes: u64) -> u64 {
         match self {
             Self::Simple => bytes,
@@ -59,12 +59,11 @@ impl Protocol {
     }
 }
 
-/// The rate and the times of a protocol of thread blocks.
+/// The rate and the times of thread blocks with one protocol.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct BlockRate {
-    /// The rate of sending while a block receives as much, in 10^9 bytes per second; without it blocks do not limit the
-    /// rate.
+    /// The rate at which a block sends while it receives equally fast, in 10^9 bytes per second; `None` if unlimited.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gb_per_second: Option<f64>,
     /// The time from the call until the thread blocks begin, in addition to `launch_ns`.
@@ -75,13 +74,13 @@ pub struct BlockRate {
 }
 
 impl BlockRate {
-    /// Returns the nanoseconds in which a block sends a byte, or receives one; `None` without a rate.
+    /// Returns the time in which a block sends or receives one byte; `None` without a rate.
     pub fn pass_ns_per_byte(&self) -> Option<f64> {
         self.gb_per_second.map(|rate| 0.5 / rate)
     }
 }
 
-/// `[thread_block]` of a network. A protocol that is not stated takes no time in addition to that of links.
+/// The table `[thread_block]` of a network. A missing protocol adds no time to that of the links.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ThreadBlock {
@@ -104,7 +103,7 @@ impl ThreadBlock {
         stated.unwrap_or_default()
     }
 
-    /// Returns the rates of `blocks` thread blocks that share the work of one.
+    /// Returns the rates of `blocks` thread blocks that together do the work of one.
     #[must_use]
     pub fn times(self, blocks: u32) -> Self {
         let of = |rate: BlockRate| {
@@ -114,7 +113,7 @@ impl ThreadBlock {
         Self { simple: self.simple.map(of), ll: self.ll.map(of), ll128: self.ll128.map(of) }
     }
 
-    /// Returns the key of a value out of range, with the value and the accepted values.
+    /// Returns the key of a value that is out of range, the value, and the accepted values.
     pub(super) fn wrong(&self) -> Option<(&'static str, f64, &'static str)> {
         let rate =
             Protocol::ALL.into_iter().filter_map(|p| self.of(p).gb_per_second).find(|rate| !RATES.contains(rate));

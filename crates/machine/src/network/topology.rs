@@ -11,64 +11,66 @@ use unisono_base::{
 use super::{Boards, BoxNumbers, GridBefore, NodeName, Plane, Routing, Speed, allocate::JobSpace, cut::Cut};
 use crate::{MachineError, machine::of_value};
 
-/// The parts of one plane for its price. The bill counts every cabled port, including those that the simulated plane
-/// leaves unused.
+/// The numbers of elements of one plane that determine its price. The bill counts every cabled port, including those
+/// that the simulated plane leaves unused.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
 pub struct Bill {
     pub switches: u64,
     pub dac: u64,
     pub aoc: u64,
-    /// The ports of the largest switch; more than [`SWITCH_PORTS`] are not on the price list.
+    /// The number of ports of the largest switch. Switches with more than [`SWITCH_PORTS`] are not on the price list.
     pub switch_ports: u32,
 }
 
-/// The ports of the switch on the price list: "HammingMesh", section 5.
+/// The number of ports of the switch on the price list: "HammingMesh", section 5.
 pub const SWITCH_PORTS: u32 = 64;
 
-/// Nodes have 32-bit numbers, and tables of larger planes exceed the memory of a usual machine.
+/// The largest number of accelerators, because tables of larger planes exceed the memory of a usual machine.
 const MOST_ACCELERATORS: u64 = 1 << 24;
 
 /// One plane of a topology with a given size.
 pub trait Topology: Send + Sync + fmt::Debug {
-    /// The family, such as `hxmesh`.
+    /// Returns the name of the family, such as `hxmesh`.
     fn name(&self) -> &'static str;
 
     fn accelerators(&self) -> u32;
 
-    /// The links of an accelerator into the plane, whose bandwidth is its injection; the largest number if accelerators
-    /// differ.
+    /// Returns the number of links of an accelerator, whose total bandwidth is its injection; the largest number if
+    /// accelerators differ.
     fn ports(&self) -> u32;
 
-    /// Returns the rate of all links of an accelerator, relative to the machine's own rate of one link: the smallest
-    /// and the largest over all accelerators.
+    /// Returns the rate of all links of an accelerator, divided by the machine's own rate of one link: the smallest and
+    /// the largest of all accelerators.
     fn injection(&self) -> [f64; 2] {
         [f64::from(self.ports()); 2]
     }
 
-    /// Returns the speeds of links that differ from the machine's own, with the number of their cables.
+    /// Returns the speeds that differ from the machine's own, each with its number of cables.
     fn unlike(&self) -> Vec<(Speed, u64)> {
         Vec::new()
     }
 
     fn bill(&self) -> Bill;
 
-    /// The most cables between two accelerators on a shortest path. Ways on a board count as cables.
+    /// Returns the largest number of cables on a shortest path between two accelerators. Traces on a board count as
+    /// cables.
     fn diameter(&self) -> u32;
 
-    /// Returns a cut into halves, or nearly; the least if sizes are even. None without a closed form.
+    /// Returns a cut into halves, or nearly; the least such cut if sizes are even. `None` without a closed form.
     fn halves(&self) -> Option<Cut>;
 
-    /// The extents over which accelerators are numbered row-major; a line if the topology has no such order.
+    /// Returns the extents of the grid in which accelerators are numbered row-major; one extent if there is no such
+    /// grid.
     fn extents(&self) -> Vec<u32> {
         vec![self.accelerators()]
     }
 
-    /// The boards of the topology, if any rows and columns of them form a smaller network of the same kind.
+    /// Returns the boards of the topology, if any rows and columns of them form a smaller network of the same family.
     fn boards(&self) -> Option<Boards> {
         None
     }
 
-    /// Returns the boards that are given to jobs, if the family has a rule for them.
+    /// Returns the boards that jobs get, if the family has a rule for jobs.
     fn jobs(&self) -> Option<JobSpace> {
         None
     }
@@ -78,28 +80,28 @@ pub trait Topology: Send + Sync + fmt::Debug {
         NodeName::new(if node < self.accelerators() { "accelerator" } else { "switch" }, &[node])
     }
 
-    /// Returns the root of the tree by which a graph is routed, if there is one.
+    /// Returns the root of the tree on which a graph is routed up and down, if that is its rule.
     fn tree_root(&self) -> Option<u32> {
         None
     }
 
-    /// Returns the length of each link of the plane, if packets take ways of the least length instead of the fewest
-    /// links.
+    /// Returns the length of each link of the plane, if packets take the shortest paths by these lengths instead of the
+    /// paths with the fewest links.
     fn lengths(&self) -> Option<Vec<u64>> {
         None
     }
 
-    /// Returns the number of each accelerator without failures, if an accelerator failed.
+    /// Returns the original number of each remaining accelerator, if an accelerator failed.
     fn kept(&self) -> Option<&[u32]> {
         None
     }
 
-    /// Returns the grid of all accelerators without failures, if an accelerator failed.
+    /// Returns the grid of the complete topology, if an accelerator failed.
     fn grid_before(&self) -> Option<&GridBefore> {
         None
     }
 
-    /// Returns the new number of each node of the plane without failures, if something failed.
+    /// Returns the new number of each original node of the plane, if something failed.
     fn renumbered(&self) -> Option<&[Option<u32>]> {
         None
     }
@@ -110,25 +112,25 @@ pub trait Topology: Send + Sync + fmt::Debug {
     }
 
     /// # Errors
-    /// The plane is larger than the tables hold.
+    /// Returns an error if the plane is too large for the tables.
     fn plane(&self) -> Result<Plane, MachineError>;
 
     /// Returns the routing of the plane from [`Topology::plane`].
     fn routing(&self) -> Box<dyn Routing>;
 }
 
-/// Reads the table of a machine file. The second argument begins the message of an error. The third is the machine's
-/// own speed of links.
+/// Reads the table of a machine file. The second argument opens the message of an error, and the third is the speed of
+/// links that state none.
 pub type Read = fn(&toml::Table, &str, Speed) -> Result<Box<dyn Topology>, MachineError>;
 
 /// Converts the table of a family to its type.
 ///
 /// # Errors
-/// A key that is missing, unknown or of another type.
+/// Returns an error if a key is missing, unknown or has a value of another type.
 pub(super) fn parse<T: DeserializeOwned>(table: &toml::Table, origin: &str) -> Result<T, MachineError> {
     keyed::read(toml::Value::Table(table.clone())).map_err(|e: toml::de::Error| {
         let message = of_value(&with_nearest(&e.message().trim().replace('\n', ", ")));
-        // The reader names the key of a wrong value after its message.
+        // The reader appends the key of a wrong value to its message.
         let shown = e.to_string();
         let key = shown.split_once("in `").and_then(|(_, rest)| rest.split_once('`')).map(|(key, _)| key);
         let message = key.map_or_else(|| message.clone(), |key| format!("{key}: {message}"));
@@ -136,10 +138,10 @@ pub(super) fn parse<T: DeserializeOwned>(table: &toml::Table, origin: &str) -> R
     })
 }
 
-/// Returns the product of `sizes`, if tables can hold that many accelerators.
+/// Returns the product of `sizes`, which is the number of accelerators.
 ///
 /// # Errors
-/// The product is 0 or too large.
+/// Returns an error if the product is 0 or too large for tables.
 pub(super) fn accelerators(sizes: &[u32], origin: &str) -> Result<u32, MachineError> {
     let product = sizes.iter().try_fold(1_u64, |n, &size| n.checked_mul(u64::from(size)));
     match product {
@@ -154,7 +156,7 @@ pub(super) fn accelerators(sizes: &[u32], origin: &str) -> Result<u32, MachineEr
     }
 }
 
-/// Makes the error for sizes that do not fit together.
+/// Makes the error for a topology that cannot be built.
 pub(super) fn refused(origin: &str, message: impl Into<String>) -> MachineError {
     MachineError::Toml { origin: format!("{origin}, topology"), message: message.into() }
 }
@@ -164,9 +166,9 @@ pub struct Family {
     pub name: &'static str,
     pub summary: &'static str,
     pub reference: &'static str,
-    /// The keys of its table in a machine file.
+    /// The keys of the family's table in a machine file.
     pub keys: &'static [&'static str],
-    /// The networks of the family on which jobs are placed, for messages; `None` if there is no rule.
+    /// The networks of the family on which jobs can be placed, for messages; `None` if there is no rule.
     #[serde(skip)]
     pub jobs: Option<&'static str>,
     #[serde(skip)]

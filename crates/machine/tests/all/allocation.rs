@@ -1,5 +1,5 @@
-//! Allocations over random machines, failures and jobs. No board is failed or taken twice, a job has the requested
-//! boards in a set that its rule allows, and utilization never exceeds the healthy boards.
+//! Allocations on random machines, failures and jobs. No board is used if it failed, or used twice, a job has the
+//! requested boards in a set that its rule allows, and utilization never exceeds the healthy boards.
 
 use unisono_base::mix;
 use unisono_machine::{
@@ -53,7 +53,7 @@ fn check(space: &JobSpace, outcome: &Outcome) {
             assert_eq!(sorted(sides), sorted(shape), "{job:?} on {placed:?}");
         }
         used += u64::from(job.boards);
-        // No other job has one of the boards.
+        // No two jobs share a board, and no job has a failed board.
         for board in placed.boards(&space.count) {
             assert!(!std::mem::replace(&mut taken[board as usize], true), "{board} is failed or taken: {placed:?}");
         }
@@ -66,7 +66,7 @@ fn check(space: &JobSpace, outcome: &Outcome) {
     assert!(outcome.utilization_mean <= 1.0);
 }
 
-/// Ranks are on the boards of the job, each accelerator once.
+/// Checks that ranks are on the boards of the job, one on each accelerator.
 fn on_their_boards(space: &JobSpace, rows: &[u32], columns: &[u32]) {
     let pair = |sides: &[u32]| [sides[0], sides[1]];
     let boards = Boards { count: pair(&space.count), board: pair(&space.board) };
@@ -138,7 +138,8 @@ fn the_same_seed_gives_the_same_samples() {
     assert_ne!(run(7).first, run(8).first);
 }
 
-/// On the same number of boards, the same boards fail and the same jobs ask, and any free boards serve all of them.
+/// With the same number of boards, the same boards fail and the same jobs are drawn, and jobs on any free boards all
+/// fit.
 #[test]
 fn networks_of_the_same_number_of_boards_have_the_same_jobs() {
     let spaces = [
@@ -167,7 +168,7 @@ fn failures_are_spread_over_all_boards() {
             failed[board as usize] += 1;
         }
     }
-    // 400 expected of each, with a deviation of 17.
+    // The expected number of failures of each board is 400, with a standard deviation of 17.
     assert!(failed.iter().all(|n| (320..480).contains(n)), "{failed:?}");
 }
 

@@ -38,7 +38,7 @@ fn missing_keys_are_named_together() {
             keys.iter().for_each(|key| drop(table.remove(*key)));
             Machine::from_toml(&table.to_string(), "m.toml").map_err(|e| e.to_string())
         };
-        // The message names a missing required key, and two missing ones.
+        // The message names a missing required key, or both of two missing keys.
         let needed: Vec<&str> = whole
             .keys()
             .map(String::as_str)

@@ -1,6 +1,6 @@
-//! Runs every algorithm among ranks, stored in blocks, over the local transport, with counts that blocks do and do not
-//! divide and with messages in many orders. Results are compared with plain arithmetic, and bit by bit with the
-//! interpreter.
+//! Runs of every algorithm for ranks, stored in blocks, on the local transport, with numbers of elements that blocks do
+//! and do not divide and with messages in many orders. Results are compared with plain arithmetic, and bit by bit with
+//! the interpreter.
 
 use crate::soak;
 use unisono_algorithms::{ALGORITHMS, Algorithm, Case, Means, Params, Ranks};
@@ -39,7 +39,7 @@ fn stored(algorithm: &dyn Algorithm, case: &Case, params: &Params) -> Option<(Ve
     Some((proven, stored))
 }
 
-/// Returns the elements of `(input, output)` of a rank in a call with `n`.
+/// Returns the lengths of the input and output of a rank in a call with `n` elements.
 fn sizes(c: &Collective, n: usize, rank: u32) -> (usize, usize) {
     let c = Collective { elements: n.max(1) as u32, ..*c };
     let of = |len: u32| if n == 0 { 0 } else { len as usize };
@@ -132,8 +132,8 @@ fn every_count_gives_what_arithmetic_gives() {
     assert!(runs > soak::cases(5000), "{runs}");
 }
 
-/// All schedules that run in place do so on all ranks and on every other one. A rank's output may be longer than its
-/// input.
+/// All schedules that may run in place do so, on all ranks and on every second rank. A rank's output may be longer than
+/// its input.
 #[test]
 fn inputs_may_lie_in_outputs() {
     let (mut runs, mut copied) = (0, std::collections::BTreeSet::new());
@@ -150,7 +150,7 @@ fn inputs_may_lie_in_outputs() {
         let inputs: Vec<Vec<i64>> =
             (0..c.ranks as usize).map(|r| (0..sizes(&c, n, r as u32).0).map(|k| value(r, k)).collect()).collect();
         for (seed, every) in [(0, 1), (1, 1), (2, 2), (3, 2)] {
-            // A rank without an output keeps its input.
+            // A rank without an output has a separate input.
             let aliased = |r: u32| r.is_multiple_of(every) && sizes(&c, n, r).1 > 0;
             let choice: Vec<bool> = (0..c.ranks).map(aliased).collect();
             let programs: Vec<RankProgram> = (0..c.ranks)
@@ -181,7 +181,7 @@ fn whole_vectors_take_any_count() {
     });
 }
 
-/// The ranks of an allreduce have the same bits under every operator of the plan, also for minima of zeros of either
+/// The ranks of an allreduce get the same bits with every operator of the plan, even for minima of zeros of either
 /// sign.
 #[test]
 fn repeatable_schedules_stay_repeatable() {
@@ -200,7 +200,7 @@ fn floats_have_the_bits_of_the_interpreter() {
         if !c.kind.reduces() || c.kind == Kind::Barrier {
             return;
         }
-        // The rounding of these sums depends on the order.
+        // The rounding of these sums depends on their order.
         let value = |r: u32, k: u32| 1.0 / (1.0 + f64::from(r * 131 + k * 17)) as f32;
         let inputs: Vec<Vec<f32>> = (0..c.ranks).map(|r| (0..c.input_len(r)).map(|k| value(r, k)).collect()).collect();
         let expected = interpret::run(proven.schedule(), &inputs, interpret::Options::default()).unwrap();

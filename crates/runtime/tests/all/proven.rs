@@ -1,4 +1,4 @@
-//! Stored programs are proven as they are: a changed program is refused, or still gives the right result.
+//! Stored programs are proved in their stored form: a changed program is refused, or has the right result.
 
 use unisono_algorithms::{ALGORITHMS, Case, Means, Params, Ranks};
 use unisono_collective::{Collective, Dtype, Kind, Operator, OperatorClass};
@@ -9,20 +9,20 @@ use unisono_schedule::{
     verify::{Method, Verified},
 };
 
-/// Schedules whose order of memory depends on waits that an earlier version of storing lost.
+/// Schedules whose order of memory accesses depends on waits that storing must keep.
 const ONCE_WRONG: [&str; 3] = [
     include_str!("forged/two-sinks.sched"),
     include_str!("forged/between-nodes.sched"),
     include_str!("forged/waits-for-another-node.sched"),
 ];
 
-/// Returns inputs over `n` elements, in which every element of every rank differs.
+/// Returns inputs for `n` elements, in which every element of every rank differs.
 fn inputs(c: &Collective, n: usize) -> Vec<Vec<i64>> {
     let of = |rank: u32| c.input_len(rank) as usize / c.elements as usize * n;
     (0..c.ranks).map(|r| (0..of(r)).map(|k| (i64::from(r) * 7919 + k as i64 * 31 + 1) << 8).collect()).collect()
 }
 
-/// Returns the outputs under `seeds` orders of messages, or the first failure.
+/// Returns the outputs for `seeds` orders of messages, or the first failure.
 fn outputs(stored: &Stored, programs: &[RankProgram], n: usize, seeds: u64) -> Result<Vec<Vec<Vec<i64>>>, String> {
     let inputs = inputs(&stored.facts().collective, n);
     let run = |seed| local::run(stored.facts(), programs, n, &inputs, seed).map_err(|e| format!("{e:?}"));
@@ -110,7 +110,7 @@ fn change(programs: &mut [RankProgram], d: &mut Draws) {
     }
 }
 
-/// Calls `look` with the stored schedule of every algorithm among `ranks` ranks, on six elements.
+/// Calls `look` with the stored schedule of every algorithm for `ranks` ranks and six elements.
 fn each(ranks: u32, mut look: impl FnMut(&Stored, &str)) {
     for &algorithm in ALGORITHMS.iter().filter(|a| a.info().needs.contains(&Means::Messages)) {
         for &kind in algorithm.info().collectives.iter().filter(|k| **k != Kind::Barrier) {

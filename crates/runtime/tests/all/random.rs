@@ -1,6 +1,6 @@
-//! Random allreduces: the vector in random chunks, each summed up a random tree and sent down another, by random lanes,
-//! with multicasts, accumulation in place and scratch memory that several chunks share. For any order of messages, the
-//! bits are those of the interpreter, and any count of elements is served.
+//! Random allreduces: the vector is divided into random chunks, each of which is summed up a random tree and sent down
+//! it again, by random lanes, with multicasts, accumulation in place and scratch memory that several chunks share. For
+//! any order of messages, the bits are those of the interpreter, and any number of elements is supported.
 
 use proptest::prelude::*;
 use unisono_base::NodeId;
@@ -20,9 +20,9 @@ impl Draws<'_> {
     }
 }
 
-/// Adds one chunk: every rank sends its data to a parent, and receives the sum from one.
+/// Adds one chunk: every rank sends its sum to its parent in a random tree, and receives the result from the parent.
 fn chunk(b: &mut Builder, d: &mut Draws<'_>, ranks: u32, lanes: u32, start: u32, len: u32) {
-    // A random order of the ranks, in which each one's parent precedes it.
+    // The ranks are in a random order, in which each rank's parent precedes it.
     let mut order: Vec<u32> = (0..ranks).collect();
     for n in (1..ranks).rev() {
         order.swap(n as usize, d.below(n + 1) as usize);
@@ -37,7 +37,7 @@ fn chunk(b: &mut Builder, d: &mut Draws<'_>, ranks: u32, lanes: u32, start: u32,
         let streams = children.iter().map(|&m| Operand::Stream(up[m as usize - 1]));
         let sink = if n == 0 { Operand::Out(start) } else { Operand::Stream(up[n as usize - 1]) };
         if in_steps && !children.is_empty() {
-            // Sums in scratch, one child after the other; all chunks of a lane may use the same place.
+            // Sums are in scratch memory, one child after the other; all chunks of a lane may use the same part of it.
             let place = if shared { start } else { b.scratch(node(n), len) };
             let mut left = Operand::In(start);
             for stream in streams {
@@ -51,7 +51,7 @@ fn chunk(b: &mut Builder, d: &mut Draws<'_>, ranks: u32, lanes: u32, start: u32,
         }
     }
     let down_lane = if d.below(2) == 0 { lane } else { lanes + d.below(lanes) };
-    // The root's other lane must wait for the sum.
+    // The root's second lane must wait for the sum.
     let last = b.lane_ends(node(0));
     for n in 0..ranks {
         let children: Vec<NodeId> = (n + 1..ranks).filter(|&m| parent[m as usize] == n).map(node).collect();
@@ -106,7 +106,7 @@ proptest! {
         let n = (blocks * factor).saturating_sub(short);
         let inputs: Vec<Vec<f32>> = (0..ranks as usize).map(|r| (0..n).map(|k| value(r, k)).collect()).collect();
         let got = local::run(stored.facts(), stored.programs(), n, &inputs, seed).unwrap();
-        // Element k of the vector is element j of a run of the interpreter, over the same element of each block.
+        // Element k of the vector is element j of a run of the interpreter, for the same element of each block.
         let pitch = n.div_ceil(blocks);
         for offset in 0..pitch {
             let at = |b: usize| (b * pitch + offset).min(n - 1);

@@ -1,4 +1,4 @@
-//! Landing slots are added until there is no cycle of waits, and not further.
+//! Landing slots are added until there is no cycle of waits, and no further.
 
 use unisono_base::NodeId;
 use unisono_collective::{Collective, Dtype, Kind, Operator};
@@ -9,8 +9,8 @@ use unisono_schedule::{
     verify::{Method, Verified},
 };
 
-/// Two ranks send five messages each before they read one. With `through_one_place`, all are sent from the same element
-/// of scratch memory, so each must have left before the next is written.
+/// Two ranks send five messages each before they read one. With `through_one_place`, all are sent from one element of
+/// scratch memory, so each must have been sent before the next is written.
 fn exchange(kind: Kind, through_one_place: bool) -> Stored {
     let c = Collective::new(kind, 2, 5, 0, Operator::Sum, Dtype::I64).unwrap();
     let mut b = Builder::new(c);
@@ -58,15 +58,15 @@ fn two_slots_serve_where_nothing_waits_for_its_send() {
 
 #[test]
 fn slots_are_added_where_two_would_wait_in_a_circle() {
-    // With two slots neither rank could send its fourth message before it has read one, which comes after all sends.
+    // With two slots, neither rank could send its fourth message before it has read one, which it does after all sends.
     assert_eq!(exchange(Kind::Allreduce, true).programs()[0].scratch_blocks, 1 + 5);
 }
 
-/// A message layer whose receives end only inside of `wait`, as where a library moves messages while it waits.
+/// A message layer whose receives end only inside `wait`, like a library that moves messages only while it waits.
 struct EndsInWait;
 
 impl Transport for EndsInWait {
-    /// True for a send.
+    /// Requests are true for a send.
     type Request = bool;
     type Error = &'static str;
 

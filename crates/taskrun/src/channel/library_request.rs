@@ -1,4 +1,4 @@
-//! A call that the program began by the MPI library itself, in the list of calls under way.
+//! A request that the program started by the MPI library itself, in the list of calls under way.
 
 use std::{any::Any, sync::Arc};
 
@@ -7,8 +7,7 @@ use unisono_mpi::{Begun, Library, ThreadLevel};
 use super::{CALLS, MpiCall, Phase, Program, Slot, carry_on, poll};
 use crate::{admission::enter, error::RunError, layer::loaded};
 
-/// A collective of the library that has begun. If the host drops this value, other calls of the crate advance the
-/// collective.
+/// A started collective of the library. If the host drops this value, other calls of the crate complete the collective.
 pub struct LibraryRequest {
     library: &'static Library,
     level: ThreadLevel,
@@ -16,11 +15,11 @@ pub struct LibraryRequest {
 }
 
 impl LibraryRequest {
-    /// Takes over a request by its handle, and the object of the host that keeps its memory. Nothing else may test or
-    /// free the request.
+    /// Takes ownership of a request by its handle, and of the object of the host that owns its memory. The program must
+    /// not test or free the request.
     ///
     /// # Errors
-    /// MPI is not loaded, or fails.
+    /// Returns an error if MPI is not loaded, or fails.
     pub fn new(handle: usize, held: Box<dyn Any + Send>) -> Result<Self, RunError> {
         let library = loaded()?;
         let (level, slot) = (library.thread_level()?, Slot::new());
@@ -34,10 +33,10 @@ impl LibraryRequest {
         Ok(Self { library, level, slot })
     }
 
-    /// Advances the call and returns whether it is complete, as `poll` of a channel.
+    /// Advances the call and returns whether it is complete, like `poll` of a channel.
     ///
     /// # Errors
-    /// MPI has ended, or fails.
+    /// Returns an error if MPI has ended, or fails.
     pub fn poll<P: Program>(&self, program: &P) -> Result<bool, P::Error> {
         let _inside = enter(self.library, self.level)?;
         carry_on(program)?;

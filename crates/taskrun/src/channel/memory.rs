@@ -1,4 +1,4 @@
-//! The memory of a call: its sizes, and the places of its arrays.
+//! The memory of a call: its sizes, and the addresses of its arrays.
 
 use std::any::Any;
 
@@ -7,21 +7,21 @@ use unisono_mpi::Call;
 
 use crate::error::RunError;
 
-/// An array of the program that a call reads or writes.
+/// An array of the program that is the input or the output of a call.
 pub struct Side {
     address: *mut u8,
     pub bytes: usize,
-    /// True if its elements are contiguous.
+    /// True if the array's elements are contiguous.
     contiguous: bool,
     writable: bool,
     pub object: Box<dyn Any + Send>,
 }
 
 impl Side {
-    /// Describes memory that an object of the host keeps alive.
+    /// Describes memory of an array of the host; `object` keeps the memory alive.
     ///
     /// # Safety
-    /// The memory must be valid for this number of bytes while the object lives.
+    /// The memory must be valid for `bytes` bytes while `object` lives.
     pub unsafe fn new(
         address: *mut u8,
         bytes: usize,
@@ -36,7 +36,7 @@ impl Side {
 /// Returns the bytes of the input and the output of a rank.
 ///
 /// # Errors
-/// The elements are too many.
+/// Returns an error if there are too many elements.
 pub fn sizes(call: &Call, ranks: u32, rank: u32) -> Result<(usize, usize), RunError> {
     let refusal = || format!("{} elements of {} bytes are too many", call.elements, call.element_bytes);
     let (given, got) = call.sizes(ranks).ok_or_else(|| RunError::input(refusal()))?;
@@ -49,7 +49,7 @@ pub fn sizes(call: &Call, ranks: u32, rank: u32) -> Result<(usize, usize), RunEr
     })
 }
 
-/// Refuses arrays that overlap, and an in-place input that is not at its MPI position in the output, which has `room`
+/// Refuses arrays that overlap, and an in-place input that is not at its MPI position in the output array of `room`
 /// bytes.
 pub fn check_places(
     call: &Call,

@@ -1,11 +1,11 @@
-//! Planned collectives on memory of this process: one communicator with plans, one call at a time.
+//! Planned collectives on memory of this process: a communicator with plans, and at most one call at a time.
 //!
-//! A channel is a communicator with one call under way. Overlapping calls use several channels in turn, so their
-//! messages never match each other. All ranks make the calls of a channel in one order.
+//! Overlapping calls alternate between several channels, so their messages never match each other. All ranks make the
+//! calls of a channel in one order.
 //!
-//! Lifetimes: MPI may write to the memory of a call until the call is complete. So the list [`CALLS`] holds a channel
-//! with a call under way, with its arrays and scratch memory. If the host drops the channel, or a signal ends the wait,
-//! later calls of this module advance the call, and [`finish`] does at the end of the program. A call that never
+//! Lifetimes: MPI may write to the memory of a call until the call is complete. So the list [`CALLS`] owns each channel
+//! with a call under way, its arrays and its scratch memory. If the host drops the channel, or a signal ends the wait,
+//! later calls of this module advance the call, and [`finish`] does so at the end of the program. A call that never
 //! completes is never freed.
 
 mod library_request;
@@ -40,11 +40,11 @@ use crate::{
     lock,
 };
 
-/// Channels with a call under way.
+/// The channels with a call under way.
 static CALLS: CallList<MpiCall> = CallList::new();
-/// Polls of a waiting call before each further poll yields to other threads and ranks of this core.
+/// The number of polls of a waiting call before each further poll yields to other threads and ranks of this core.
 const SPINS: u32 = 32;
-/// Polls between two readings of the clock.
+/// The number of polls between two readings of the clock.
 const POLLS: u32 = 16;
 const IN_USE: &str =
     "a call is under way on this channel in another thread; wait for it, or give each thread a world of its own";
@@ -52,21 +52,21 @@ const IN_USE: &str =
 /// A function that checks for signals.
 pub type Signals<E> = fn() -> Result<(), E>;
 
-/// The program that makes the calls.
+/// The host program that makes the calls.
 pub trait Program {
     type Error: From<RunError> + Send;
 
     /// Runs a function that uses no object of the host.
     ///
     /// # Errors
-    /// The function panicked.
+    /// Returns an error if the function panicked.
     fn guarded<R: Send>(&self, act: impl FnOnce() -> R + Send) -> Result<R, Self::Error>;
 
-    /// Returns the check for signals, if their handlers run in this thread.
+    /// Returns the check for signals, if signal handlers run in this thread.
     fn signals(&self) -> Option<Signals<Self::Error>>;
 }
 
-/// A plan, or a call that the library itself carries out.
+/// A call by a plan, or by the MPI library itself.
 enum MpiCall {
     Planned(&'static Library, Box<Planned>),
     Library(&'static Library, Begun),
@@ -80,7 +80,7 @@ impl Polled for MpiCall {
         }
     }
 
-    /// The library does not tell the progress of its calls.
+    /// Returns 0 for calls of the library, which does not report their progress.
     fn moves(&self) -> u64 {
         match self {
             Self::Planned(_, planned) => planned.moves(),
@@ -98,7 +98,7 @@ impl MpiCall {
     }
 }
 
-/// The arguments of a call that are equal on all ranks, with handles as the host has them.
+/// The arguments of a call that are equal on all ranks, with the host's handles.
 #[derive(Clone, Copy, Debug)]
 pub struct CallArguments<'a> {
     pub plan: usize,
@@ -111,20 +111,20 @@ pub struct CallArguments<'a> {
     pub op: Option<usize>,
 }
 
-/// The row of a plan that serves a call, or the reason why no row does.
+/// The row of a plan that executes a call, or the reason why the plan has none.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Found {
     Row(usize),
     Unserved(&'static str),
 }
 
-/// A private duplicate of a communicator, with the plans added to it.
+/// A duplicate of a communicator for this module alone, with its plans.
 pub struct Channel {
     library: &'static Library,
     level: ThreadLevel,
     comm: Mutex<Comm>,
     slot: Arc<Slot<MpiCall>>,
-    /// Rows of each plan, for threads that only read. None: the plan does not serve this number of ranks.
+    /// The rows of each plan, for threads that only read; `None` for a plan that does not support this number of ranks.
     rows: Mutex<Vec<Option<Arc<Rows>>>>,
     pub ranks: u32,
     pub rank: u32,
@@ -135,15 +135,16 @@ pub struct Channel {
 enum Waited<E> {
     Over,
     Failed(Failed),
-    /// A signal handler of the program raised this.
+    /// The error that a signal handler of the program raised.
     Interrupted(E),
 }
 
 impl Channel {
-    /// Makes a channel on the communicator of a handle. All its ranks call this together.
+    /// Creates a channel on a communicator. All ranks of the communicator must call this together.
     ///
     /// # Errors
-    /// MPI is not running, or cannot serve this thread, or the communicator connects two groups.
+    /// Returns an error if MPI is not running, does not permit calls of this thread, or the communicator is an
+    /// intercommunicator.
     pub fn new<P: Program>(program: &P, comm: usize) -> Result<Self, P::Error> {
         let library = loaded()?;
         if !library.is_running() {
@@ -168,7 +169,7 @@ impl Channel {
         Ok(Self { library, level, comm, slot, rows, ranks, rank, per_node })
     }
 
-    /// Permits this thread to call MPI, and advances the calls that nobody polls.
+    /// Permits this thread to call MPI, and advances abandoned calls.
     fn enter<P: Program>(&self, program: &P) -> Result<Inside, P::Error> {
         let inside = enter(self.library, self.level)?;
         carry_on(program)?;
@@ -179,18 +180,18 @@ impl Channel {
         self.slot.work().ok_or_else(|| RunError::refused(IN_USE))
     }
 
-    /// Adds a plan and returns its number. All ranks call this together, with the same plan. `anywhere` permits rows
-    /// that were measured under other conditions; it must be equal on all ranks.
+    /// Adds a plan and returns its index. All ranks must call this together, with the same plan. `anywhere` permits
+    /// rows that were measured under other conditions; it must be equal on all ranks.
     ///
     /// # Errors
-    /// The plan cannot be read, or the channel takes no plan now.
+    /// Returns an error if the plan cannot be read, or the channel accepts no plan now.
     pub fn add<P: Program>(&self, program: &P, plan: &[u8], anywhere: bool) -> Result<usize, P::Error> {
         let plan = program.guarded(|| PlanFile::read(plan.to_vec()))?;
         let plan = Arc::new(plan.map_err(RunError::input)?);
         let _inside = self.enter(program)?;
         let mut work = self.work()?;
         let state = work.state();
-        // A call under way uses its own messages, which collectives on its communicator cannot match.
+        // A call under way has separate messages, which collectives on the channel's communicator cannot match.
         if let Some(refusal) = state.phase.refusal().filter(|_| !matches!(state.phase, Phase::Running(_))) {
             return Err(RunError::refused(refusal).into());
         }
@@ -202,10 +203,10 @@ impl Channel {
         Ok(state.plans.len() - 1)
     }
 
-    /// Returns the row of a plan that serves a call, or the reason why no row does.
+    /// Returns the row of a plan that executes a call, or the reason why the plan has none.
     ///
     /// # Errors
-    /// The call is not one of the collective.
+    /// Returns an error if the arguments are not valid for the collective.
     pub fn find(&self, arguments: &CallArguments<'_>) -> Result<Found, RunError> {
         let call = self.call(arguments)?;
         let rows = lock(&self.rows).get(arguments.plan).and_then(Option::clone);
@@ -216,11 +217,12 @@ impl Channel {
         })
     }
 
-    /// Begins a call with a row from [`Channel::find`], and returns whether it is complete; with `wait` it polls until
-    /// then. With `in_place` the input is in the output's array.
+    /// Starts a call with a row from [`Channel::find`], and returns whether it is complete. With `wait` it polls until
+    /// the call is complete. With `in_place` the output's array contains the input.
     ///
     /// # Errors
-    /// Memory that does not fit the call, a channel that takes no call now, a failure of MPI, or a signal.
+    /// Returns an error if the memory does not fit the call, the channel accepts no call now, MPI fails, or a signal
+    /// arrives.
     pub fn start<P: Program>(
         &self,
         program: &P,
@@ -260,13 +262,13 @@ impl Channel {
         }
         state.held = given.into_iter().chain(got).map(|side| side.object).collect();
         state.phase = Phase::Running(arguments.plan);
-        // From here on the list keeps the memory, even if this thread is interrupted.
+        // From here on the list owns the memory, even if this thread is interrupted.
         CALLS.begin(&self.slot);
         let signals = if wait { program.signals() } else { None };
         let waited = program.guarded(move || {
-            // SAFETY: the arrays have the sizes of the call (`address`) and overlap only in place (`check_places`); the
-            // state holds their objects and the copy, and the list holds the state until the call is over, for good
-            // after a failure.
+            // SAFETY: the arrays have the sizes of the call (`address`) and overlap only in place (`check_places`). The
+            // state owns their objects and the copy, and the list owns the state until the call is complete, or for
+            // ever after a failure.
             match unsafe { planned.start(library, call, entry) } {
                 Ok(true) => Ok(Waited::Over),
                 Ok(false) if wait => Ok(wait_for(planned, library, signals)),
@@ -292,19 +294,19 @@ impl Channel {
         Ok(true)
     }
 
-    /// Advances the call under way and returns whether it is complete. While another thread advances it, returns false.
+    /// Advances the call under way and returns whether it is complete; false if another thread is advancing it.
     ///
     /// # Errors
-    /// An earlier call failed or was interrupted, or this one fails.
+    /// Returns an error if an earlier call failed or was interrupted, or if this call fails.
     pub fn poll<P: Program>(&self, program: &P) -> Result<bool, P::Error> {
         let _inside = self.enter(program)?;
         poll(program, &self.slot)
     }
 
-    /// Frees the communicator. All ranks call this together, and no call can be made afterwards.
+    /// Frees the communicator. All ranks must call this together, and no call can be made afterwards.
     ///
     /// # Errors
-    /// A call is under way, or MPI fails.
+    /// Returns an error if a call is under way, or MPI fails.
     pub fn close<P: Program>(&self, program: &P) -> Result<(), P::Error> {
         let library = self.library;
         if admission::ENDING.load(Ordering::SeqCst) || !library.is_running() {
@@ -344,7 +346,7 @@ impl Channel {
                 let asks = op.is_none() || element.is_none();
                 let _inside = if asks { Some(enter(library, self.level)?) } else { None };
                 let commutes = op.is_some() || library.commutes(op_handle)?;
-                // MPI combines by the datatype, so elements of another size would reach beyond the arrays.
+                // MPI combines by the datatype, so elements of another size would exceed the arrays.
                 let (bytes, plain) = library.layout(datatype)?;
                 if !plain || bytes != unit {
                     let found = format!("elements of {unit} bytes are none of a datatype of {bytes} bytes");
@@ -364,7 +366,7 @@ impl Drop for Channel {
     }
 }
 
-/// Advances a call under way as [`Channel::poll`].
+/// Advances a call under way, like [`Channel::poll`].
 fn poll<P: Program>(program: &P, slot: &Arc<Slot<MpiCall>>) -> Result<bool, P::Error> {
     let Some(mut work) = slot.work() else { return Ok(false) };
     let state = work.state();
@@ -384,7 +386,7 @@ fn poll<P: Program>(program: &P, slot: &Arc<Slot<MpiCall>>) -> Result<bool, P::E
     Ok(done)
 }
 
-/// Polls until the call is over.
+/// Polls until the call is complete, fails, or a signal arrives.
 fn wait_for<E>(planned: &mut Planned, library: &Library, signals: Option<Signals<E>>) -> Waited<E> {
     let (mut polls, mut last) = (0u32, Instant::now());
     loop {
@@ -410,7 +412,7 @@ fn wait_for<E>(planned: &mut Planned, library: &Library, signals: Option<Signals
     }
 }
 
-/// Advances the calls that nobody polls, and frees those that have ended.
+/// Advances abandoned calls, and frees completed ones.
 fn carry_on<P: Program>(program: &P) -> Result<(), P::Error> {
     if CALLS.has_left() {
         program.guarded(|| CALLS.poll_left())?;
@@ -418,11 +420,11 @@ fn carry_on<P: Program>(program: &P) -> Result<(), P::Error> {
     Ok(())
 }
 
-/// Advances every call under way until it is complete, or until no call progressed for some time. Later calls are
+/// Advances every call under way until it is complete, or until no call has progressed for some time. Later calls are
 /// refused. It runs when the program ends, before MPI is finalized.
 ///
 /// # Errors
-/// A signal ended the wait.
+/// Returns an error if a signal ended the wait.
 pub fn finish<P: Program>(program: &P) -> Result<(), P::Error> {
     let Some(library) = library().filter(|library| library.is_running()) else {
         admission::ENDING.store(true, Ordering::SeqCst);
@@ -442,7 +444,7 @@ pub fn finish<P: Program>(program: &P) -> Result<(), P::Error> {
     };
     let ended = CallList::<MpiCall>::finish(patience, poll, || program.signals().map_or(Ok(()), |check| check()));
     admission::ENDING.store(true, Ordering::SeqCst);
-    // Waiting threads see the flag at their next poll. A thread may still be in an operator of the program.
+    // Waiting threads see the flag at their next poll. A thread may still execute an operator of the program.
     program.guarded(|| {
         let since = Instant::now();
         while admission::INSIDE.load(Ordering::SeqCst) > 0 && since.elapsed() < patience {

@@ -1,8 +1,8 @@
-//! Calls under way: the list that keeps them, and the threads that advance them.
+//! Calls under way: the list that owns them, and their progress in several threads.
 //!
 //! A channel with a call under way outlives the host's object, because MPI may write to the memory of the call until it
-//! is complete. The mutex of the list is held only to move a value. A thread that works on a channel takes the
-//! channel's state out first.
+//! is complete. The mutex of the list is locked only to move a value. A thread that works on a channel first takes the
+//! channel's state out of its mutex.
 
 use std::{
     any::Any,
@@ -21,23 +21,23 @@ use crate::lock;
 /// The time between two checks for signals.
 pub const SIGNALS: Duration = Duration::from_millis(50);
 
-/// A plan with at most one call under way.
+/// A plan or library request with at most one call under way.
 pub trait Polled: Send {
     /// Advances the call and returns whether it is complete.
     ///
     /// # Errors
-    /// Those of the message layer.
+    /// Returns the errors of the message layer.
     fn poll(&mut self) -> Outcome<bool>;
 
     /// Returns the number of polls that advanced a call.
     fn moves(&self) -> u64;
 }
 
-/// A channel that can be in the list of calls under way.
+/// A channel in the form that the list of calls under way stores.
 pub struct Slot<P> {
-    /// None while a thread works with it.
+    /// The state; `None` while a thread works with it.
     state: Mutex<Option<Box<State<P>>>>,
-    /// Nobody polls the call any more: the host dropped the channel, or a signal ended the wait.
+    /// True if the call is abandoned: the host dropped the channel, or a signal ended the wait.
     left: AtomicBool,
 }
 
@@ -46,18 +46,18 @@ pub struct State<P> {
     pub phase: Phase,
     /// A copy of the input, if the call cannot run in place.
     pub copy: Vec<u128>,
-    /// The program's arrays, held while the call runs.
+    /// The program's arrays, kept alive while the call runs.
     pub held: Vec<Box<dyn Any + Send>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Phase {
     Idle,
-    /// A call by this plan is under way.
+    /// A call by the plan with this index is under way.
     Running(usize),
-    /// The call is under way, but the program no longer waits for it.
+    /// The call by this plan is under way, but the program has stopped waiting.
     Interrupted(usize),
-    /// The call that was interrupted is complete.
+    /// An interrupted call is complete.
     Broken,
     /// MPI or this module failed during a call. The memory of the call is never freed.
     Failed,
@@ -78,7 +78,7 @@ impl Phase {
     }
 }
 
-/// The state of a channel while one thread works with it. Dropping this value puts the state back.
+/// The state of a channel while one thread works with it. Dropping this value returns the state to the slot.
 pub struct Work<P> {
     slot: Arc<Slot<P>>,
     state: Option<Box<State<P>>>,
@@ -102,7 +102,7 @@ impl<P> Slot<P> {
         Arc::new(Self { state: Mutex::new(Some(Box::new(state))), left: AtomicBool::new(false) })
     }
 
-    /// Takes the state; None while another thread works with it.
+    /// Takes the state; `None` while another thread works with it.
     pub fn work(self: &Arc<Self>) -> Option<Work<P>> {
         let state = lock(&self.state).take()?;
         Some(Work { slot: self.clone(), state: Some(state) })
@@ -110,10 +110,10 @@ impl<P> Slot<P> {
 }
 
 impl<P: Polled> State<P> {
-    /// Polls the call under way and returns whether none is left.
+    /// Polls the call under way, and returns whether it has ended.
     ///
     /// # Errors
-    /// Those of the message layer. The state is then failed.
+    /// Returns the errors of the message layer, after which the phase is `Failed`.
     pub fn poll(&mut self) -> Outcome<bool> {
         let (Phase::Running(plan) | Phase::Interrupted(plan)) = self.phase else { return Ok(true) };
         let planned = self.plans[plan].as_mut().expect("a call runs only by a plan that serves it");
@@ -127,7 +127,7 @@ impl<P: Polled> State<P> {
         done
     }
 
-    /// Returns the progress count of the call under way, or None if it cannot progress.
+    /// Returns the progress count of the call under way; `None` if there is none.
     fn moves(&self) -> Option<u64> {
         let (Phase::Running(plan) | Phase::Interrupted(plan)) = self.phase else { return None };
         self.plans[plan].as_ref().map(Polled::moves)
@@ -137,7 +137,7 @@ impl<P: Polled> State<P> {
 /// The channels with a call under way.
 pub struct CallList<P> {
     under_way: Mutex<Vec<Arc<Slot<P>>>>,
-    /// True if a channel under way may have lost the thread that polls it.
+    /// True if a channel in the list may have an abandoned call.
     left: AtomicBool,
 }
 
@@ -152,18 +152,18 @@ impl<P> CallList<P> {
         Self { under_way: Mutex::new(Vec::new()), left: AtomicBool::new(false) }
     }
 
-    /// Returns the number of channels under way.
+    /// Returns the number of channels with a call under way.
     pub fn count(&self) -> usize {
         lock(&self.under_way).len()
     }
 
-    /// Adds a channel, whose memory the list keeps from here on.
+    /// Adds a channel. From here on the list owns the channel's memory.
     pub fn begin(&self, slot: &Arc<Slot<P>>) {
         lock(&self.under_way).push(slot.clone());
     }
 
-    /// Ends a completed call and releases the program's arrays. No lock may be held: releasing an object of the host
-    /// may run code of the program.
+    /// Removes a completed call and releases the program's arrays. The caller must hold no lock, because releasing an
+    /// object of the host may run code of the program.
     pub fn end(&self, mut work: Work<P>) {
         let held = mem::take(&mut work.state().held);
         let slot = work.slot.clone();
@@ -176,21 +176,20 @@ impl<P> CallList<P> {
         drop((listed, held));
     }
 
-    /// Marks a channel as no longer polled. Other threads then advance its call.
+    /// Marks a channel's call as abandoned. Other threads then advance the call.
     pub fn leave(&self, slot: &Slot<P>) {
         slot.left.store(true, Ordering::SeqCst);
         self.left.store(true, Ordering::SeqCst);
     }
 
-    /// Returns whether a call under way may have lost the thread that polls it.
+    /// Returns whether a call under way may be abandoned.
     pub fn has_left(&self) -> bool {
         self.left.load(Ordering::Relaxed)
     }
 }
 
 impl<P: Polled> CallList<P> {
-    /// Polls each call under way that nobody else polls, and frees those that have ended. The caller must have
-    /// permission to call MPI.
+    /// Polls each abandoned call, and frees completed ones. The caller must have permission to call MPI.
     pub fn poll_left(&self) {
         if !self.has_left() || !self.left.swap(false, Ordering::SeqCst) {
             return;
@@ -206,7 +205,7 @@ impl<P: Polled> CallList<P> {
             match work.state().poll() {
                 Ok(true) if work.state().phase != Phase::Failed => self.end(work),
                 Ok(false) => remain = true,
-                // Its memory stays in the list.
+                // The list still owns the call's memory.
                 _ => {}
             }
         }
@@ -215,14 +214,14 @@ impl<P: Polled> CallList<P> {
         }
     }
 
-    /// Polls every call under way once, with the permission that `enter` returns. Returns the number of these calls,
-    /// without failed ones, and their progress count.
+    /// Polls every call under way once, with the permission that `enter` returns. Returns the number of calls still
+    /// under way, without failed ones, and their progress count.
     pub fn poll_all<I>(&self, enter: impl Fn() -> Option<I>) -> (usize, u64) {
         let all = lock(&self.under_way).clone();
         let (mut under_way, mut moves) = (0, 0u64);
         for slot in &all {
             let Some((_inside, mut work)) = enter().and_then(|inside| Some((inside, slot.work()?))) else {
-                // Another thread carries it on.
+                // Another thread is advancing the call.
                 under_way += 1;
                 continue;
             };
@@ -242,11 +241,11 @@ impl<P: Polled> CallList<P> {
         (under_way, moves)
     }
 
-    /// Advances every call under way until it is complete, or until no call progressed for `patience`. `poll` polls all
-    /// calls once, as [`Self::poll_all`], and `signals` checks for signals.
+    /// Advances every call under way until it is complete, or until no call has progressed for `patience`. `poll` polls
+    /// all calls once, like [`Self::poll_all`], and `signals` checks for signals.
     ///
     /// # Errors
-    /// Those of `poll` and of `signals`.
+    /// Returns the errors of `poll` and of `signals`.
     pub fn finish<E>(
         patience: Duration,
         mut poll: impl FnMut() -> Result<(usize, u64), E>,

@@ -1,4 +1,4 @@
-//! The operation that a way carries out, from the view of one rank.
+//! The operation to carry out, from the view of one rank.
 
 use unisono_discover::{Box3, Operation, Region, Sides};
 use unisono_mpi::{Function, Layout};
@@ -6,21 +6,21 @@ use unisono_mpi::{Function, Layout};
 use super::library_call::{Arguments, LibraryCall, Packed, Packing, Part};
 use crate::error::RunError;
 
-/// The combination of the partial results of an array.
+/// The reduction of the partial results of an array.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Reducing {
-    /// The number of the operator; None if the tasks that reduce the array have several operators.
+    /// The number of the operator; `None` if the tasks that reduce the array have several operators.
     pub operator: Option<u32>,
-    /// None if MPI has no such operator for the elements.
+    /// The reduction by MPI; `None` if MPI has no such operator for the elements.
     pub mpi: Option<MpiReduction>,
 }
 
-/// A reduction by MPI.
+/// The arguments of a reduction by MPI.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct MpiReduction {
     pub datatype: usize,
     pub op: usize,
-    /// The bytes of the element that changes no other element.
+    /// The bytes of the operator's neutral element.
     pub neutral: Vec<u8>,
     /// True if the order of the operands does not change the bits of the result.
     pub exact: bool,
@@ -39,22 +39,22 @@ pub struct About<'a> {
 }
 
 impl About<'_> {
-    /// Returns whether all ranks take part.
+    /// Returns whether all ranks participate.
     pub fn everyone(&self) -> bool {
         self.participants.len() == self.ranks as usize
     }
 
-    /// Returns the elements that ranks receive.
+    /// Returns the number of elements that ranks receive from others.
     pub fn moved(&self) -> usize {
         usize::try_from(self.operation.elements(self.sides)).unwrap_or(usize::MAX)
     }
 
-    /// Returns the bytes of a number of elements.
+    /// Returns the bytes of `elements` elements.
     pub fn bytes(&self, elements: usize) -> usize {
         elements.saturating_mul(self.layout.element_bytes)
     }
 
-    /// Returns a rank's number among the participants.
+    /// Returns the index of a rank among the participants.
     pub fn place_of(&self, rank: u32) -> u32 {
         let place = self.participants.iter().position(|&k| k == rank).unwrap_or_default();
         u32::try_from(place).unwrap_or_default()
@@ -80,12 +80,12 @@ impl About<'_> {
         self.operation.receives(self.sides, self.rank)
     }
 
-    /// Returns whether one call can have a number of elements.
+    /// Returns whether one call may have `elements` elements.
     pub fn fits(&self, elements: usize) -> bool {
         self.bytes(elements) <= self.largest
     }
 
-    /// Returns packed memory of `elements` elements, with the counts and places of ranks.
+    /// Returns packed memory of `elements` elements, with the counts and offsets of ranks in bytes.
     pub fn packed(
         &self,
         rows: Vec<Part>,
@@ -96,7 +96,7 @@ impl About<'_> {
         Packed::new(&self.layout, rows, self.bytes(elements), counts, places).map(Some)
     }
 
-    /// Returns packed memory of one part.
+    /// Returns packed memory that is one part.
     pub fn one(&self, rows: Vec<Part>, elements: usize) -> Result<Option<Packed>, RunError> {
         self.packed(rows, elements, &[self.bytes(elements)], &[])
     }
@@ -113,7 +113,7 @@ pub fn volume(boxes: &[Box3]) -> usize {
     usize::try_from(boxes.iter().map(Box3::volume).sum::<u64>()).unwrap_or(usize::MAX)
 }
 
-/// Returns the boxes with the first element of each in packed memory, in which they begin at `first`.
+/// Returns each box with the offset of its first element in packed memory. The first box has offset `first`.
 fn starts(boxes: &[Box3], first: usize) -> impl Iterator<Item = (Box3, usize)> {
     boxes.iter().scan(first, |at, part| {
         let start = *at;
@@ -122,12 +122,12 @@ fn starts(boxes: &[Box3], first: usize) -> impl Iterator<Item = (Box3, usize)> {
     })
 }
 
-/// Returns the parts of packed boxes that begin at element `first` of packed memory.
+/// Returns the parts of packed boxes in packed memory from element `first` on.
 pub fn packed_parts(boxes: &[Box3], first: usize) -> Vec<Part> {
     starts(boxes, first).map(|(part, start)| (part, start, part)).collect()
 }
 
-/// Returns the parts of `wanted` in packed boxes, as [`packed_parts`].
+/// Returns the parts of `wanted` in boxes that are packed from element `first` on.
 pub fn shared_parts(wanted: &[Box3], boxes: &[Box3], first: usize) -> Vec<Part> {
     let shared = |(part, start): (Box3, usize)| {
         let both = wanted.iter().map(move |other| part.intersect(other)).filter(|both| !both.is_empty());

@@ -12,9 +12,9 @@ use super::{
 };
 use crate::error::RunError;
 
-/// The largest number of ranks for which the elements of every pair are counted.
+/// The most ranks for which the elements of every pair of ranks are counted.
 const MOST_RANKS: usize = 512;
-/// The zeros that fill the part of a rank for itself, which is not sent.
+/// The number of zero bytes with which unused packed memory, such as a rank's part for itself, is filled.
 const ZEROS: usize = 1 << 12;
 
 /// Returns packed memory with a part for each participant, in their order.
@@ -30,7 +30,7 @@ fn side(about: &About<'_>, regions: &[(u32, Region)]) -> Result<Option<Packed>, 
     about.packed(parts, at, &counts, &places)
 }
 
-/// An all-to-all of all ranks, if all pairs have equal parts.
+/// Returns an all-to-all of all ranks, if all pairs have equal parts.
 pub fn world_alltoall(about: &About<'_>) -> Tried {
     let few = about.everyone() && about.participants.len() <= MOST_RANKS;
     let even = if few { about.operation.even(about.sides) } else { None };
@@ -48,7 +48,7 @@ pub fn world_alltoall(about: &About<'_>) -> Tried {
     Ok(alltoall(about)?.map(|chosen| Chosen { world, ..chosen }))
 }
 
-/// An all-to-all with parts of any size, if MPI can count the bytes.
+/// Returns an all-to-all with parts of any size, if MPI can count the bytes.
 pub fn alltoall(about: &About<'_>) -> Tried {
     if !about.fits(about.moved()) {
         return Ok(None);
@@ -58,7 +58,7 @@ pub fn alltoall(about: &About<'_>) -> Tried {
     Ok(Some(about.call(Function::Alltoallv, about.rank, packing).into()))
 }
 
-/// A scatter from one participant to the others, if MPI can count the bytes.
+/// Returns a scatter from one participant to the others, if MPI can count the bytes.
 pub fn scatter(about: &About<'_>) -> Tried {
     let Some(root) = about.operation.root.filter(|_| about.fits(about.moved())) else { return Ok(None) };
     let (parts, size) = about.receives().into_iter().fold((Vec::new(), 0), |(mut parts, at), (_, region)| {

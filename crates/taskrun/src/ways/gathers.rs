@@ -14,20 +14,21 @@ use super::{
 };
 use crate::{error::RunError, memory::parts_of};
 
-/// Returns the first byte of a region in the array; None if it is not contiguous there.
+/// Returns the offset of a region in the array in bytes; `None` if the region is not contiguous.
 fn interval(about: &About<'_>, region: &Region) -> Result<Option<usize>, RunError> {
     Ok(parts_of(&about.layout, region.boxes())?.in_place().map(|(first, _)| first))
 }
 
-/// The parts of all participants, gathered on all or on one.
+/// The parts of all participants, which a gather collects on all of them or on one.
 struct Parts {
     regions: Vec<Region>,
-    /// The elements of each part, and the first element of each and the end in packed memory.
+    /// The number of elements of each part.
     counts: Vec<usize>,
+    /// The offset of each part, and the end, in packed elements.
     starts: Vec<usize>,
     mine: Region,
     wanted: Vec<(u32, Region)>,
-    /// The first byte of each part in the array; None if parts are packed.
+    /// The offset of each part in the array in bytes; `None` if parts are packed.
     places: Option<Vec<usize>>,
 }
 
@@ -41,9 +42,9 @@ impl Parts {
             Some(*at)
         }));
         let (wanted, mine) = (about.receives(), about.given(about.rank));
-        // Parts may arrive in the array itself if each place is contiguous and all of each part is wanted, because a
-        // kernel may write unwanted elements meanwhile. The part of this rank is in the same memory, which belongs to
-        // the message layer during the call. So this is for arrays that nothing else accesses.
+        // Parts may be received into the array itself if each is contiguous and wanted as a whole, because a kernel may
+        // write unwanted elements meanwhile. This rank's part is in the same memory, which belongs to the message layer
+        // during the call. So this is for arrays that nothing else accesses.
         let is_wanted = |(k, region): (&u32, &Region)| {
             let found = wanted.iter().find(|row| row.0 == *k).map_or(&[][..], |row| row.1.boxes());
             *k == about.rank || found == region.boxes()
@@ -63,7 +64,7 @@ impl Parts {
         self.starts[self.counts.len()]
     }
 
-    /// Returns the wanted pieces of the parts of all.
+    /// Returns the wanted pieces of all parts.
     fn got(&self, about: &About<'_>) -> Vec<Part> {
         let rows = about.participants.iter().zip(&self.regions).zip(&self.starts);
         let of = |((k, region), start): ((&u32, &Region), &usize)| {
@@ -79,7 +80,7 @@ impl Parts {
     }
 }
 
-/// An all-gather of equal parts of all ranks.
+/// Returns an all-gather of equal parts of all ranks.
 pub fn world_allgather(about: &About<'_>) -> Tried {
     let parts = Parts::new(about)?;
     let equal = parts.counts.iter().all(|count| *count == parts.counts[0]) && about.operation.root.is_none();
@@ -102,7 +103,7 @@ pub fn world_allgather(about: &About<'_>) -> Tried {
     Ok(Some(Chosen { world, library }))
 }
 
-/// A gather of parts of any size, to all or to one, if MPI can count the parts.
+/// Returns a gather of parts of any size, to all or to one, if MPI can count the parts.
 pub fn gather(about: &About<'_>) -> Tried {
     let (parts, root) = (Parts::new(about)?, about.operation.root);
     if !about.fits(parts.all()) {
@@ -119,7 +120,7 @@ pub fn gather(about: &About<'_>) -> Tried {
     Ok(Some(about.call(function, root.unwrap_or(about.rank), packing).into()))
 }
 
-/// Returns the first byte of all parts in the array and their offsets from it; None if they exceed MPI.
+/// Returns the first offset of all parts in the array, and their offsets from it, in bytes; `None` if these exceed MPI.
 fn in_place(places: &[usize], counts: &[usize]) -> Option<(usize, Vec<c_int>)> {
     let used = || places.iter().zip(counts).filter(|(_, count)| **count > 0);
     let (base, end) = (used().map(|row| *row.0).min()?, used().map(|(at, count)| at + count).max()?);
@@ -128,8 +129,8 @@ fn in_place(places: &[usize], counts: &[usize]) -> Option<(usize, Vec<c_int>)> {
     Some((base, counted(&offsets).ok()?))
 }
 
-/// The library's broadcast, with the root and the elements of its region; None without a root, or if MPI cannot count
-/// the bytes.
+/// Returns the library's broadcast, with the root and the number of elements; `None` without a root, or if MPI cannot
+/// count the bytes.
 fn of_root(about: &About<'_>) -> Result<Option<(u32, usize, LibraryCall)>, RunError> {
     let Some(root) = about.operation.root else { return Ok(None) };
     let (region, wanted, is_root) = (about.given(root), about.received(about.rank), about.rank == root);
@@ -137,7 +138,7 @@ fn of_root(about: &About<'_>) -> Result<Option<(u32, usize, LibraryCall)>, RunEr
     if !about.fits(size) {
         return Ok(None);
     }
-    // No task writes the root's region before the exchange is over.
+    // No task writes the root's region before the exchange is complete.
     let at = if is_root || wanted == region { interval(about, &region)? } else { None };
     let mut packing = Packing { shared: true, at, ..Packing::default() };
     let unpacked = is_root || at.is_some();
@@ -149,7 +150,7 @@ fn of_root(about: &About<'_>) -> Result<Option<(u32, usize, LibraryCall)>, RunEr
     Ok(Some((root, size, about.call(Function::Broadcast, root, packing))))
 }
 
-/// A broadcast to all ranks.
+/// Returns a broadcast to all ranks.
 pub fn world_broadcast(about: &About<'_>) -> Tried {
     let found = if about.everyone() { of_root(about)? } else { None };
     Ok(found.map(|(root, size, library)| {
@@ -159,7 +160,7 @@ pub fn world_broadcast(about: &About<'_>) -> Tried {
     }))
 }
 
-/// A broadcast to some ranks.
+/// Returns a broadcast to some ranks.
 pub fn broadcast(about: &About<'_>) -> Tried {
     Ok(of_root(about)?.map(|(.., library)| library.into()))
 }

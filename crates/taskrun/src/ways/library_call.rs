@@ -1,4 +1,4 @@
-//! Collectives of the message layer on an array: the memory of both sides, and the begin of a call.
+//! Collectives of the message layer on an array: the memory of input and result, and the start of a call.
 
 use std::{ffi::c_int, sync::Arc};
 
@@ -12,11 +12,11 @@ use crate::{
     memory::{Array, Memory, Room, corners},
 };
 
-/// A part of an array in packed memory: its box, the element of packed memory with which an enclosing box begins, and
-/// that box.
+/// A part of an array in packed memory: its box, the offset in elements of an enclosing box in packed memory, and the
+/// enclosing box.
 pub type Part = (Box3, usize, Box3);
 
-/// One side of a collective: parts of the array in packed memory.
+/// The input or the result of a collective: parts of the array in packed memory.
 #[derive(Clone)]
 pub struct Packed {
     pub parts: Parts,
@@ -26,10 +26,10 @@ pub struct Packed {
 }
 
 impl Packed {
-    /// Makes packed memory of `bytes` bytes. `counts` and `places` are those of the ranks.
+    /// Describes packed memory of `bytes` bytes, with the lengths and offsets of ranks' parts.
     ///
     /// # Errors
-    /// Parts that are not in the array or not in packed memory, and numbers beyond those of MPI.
+    /// Returns an error if parts are not in the array or not in packed memory, or if numbers exceed MPI's integers.
     pub fn new(
         layout: &Layout,
         rows: impl IntoIterator<Item = Part>,
@@ -55,7 +55,7 @@ impl Packed {
         Shares { address, counts: &self.counts, places: &self.places, in_place: false }
     }
 
-    /// Returns the end of the last rank's part in elements of the call.
+    /// Returns the end of the last rank's part, in elements of the call.
     fn end(&self) -> Option<usize> {
         let rows = self.counts.iter().enumerate().map(|(k, &count)| (self.places.get(k).copied().unwrap_or(0), count));
         rows.map(|(at, count)| usize::try_from(at).ok()?.checked_add(usize::try_from(count).ok()?))
@@ -63,23 +63,23 @@ impl Packed {
     }
 }
 
-/// The memory of a collective on one array: packed memory, or places in the array itself.
+/// The memory of a collective on one array: packed memory, or offsets in the array itself.
 #[derive(Clone, Default)]
 pub struct Packing {
     pub given: Option<Packed>,
     pub got: Option<Packed>,
-    /// The bytes that fill packed memory, repeated, before the parts are packed.
+    /// The bytes that fill packed memory, repeatedly, before the parts are packed.
     pub neutral: Vec<u8>,
-    /// Input and result share memory.
+    /// True if input and result share memory.
     pub shared: bool,
-    /// The first byte of the shared memory in the array, if it is there.
+    /// The offset of the shared memory in the array in bytes, if it is there.
     pub at: Option<usize>,
-    /// The first byte of the result in the array and the places from there, if nothing else reads the array.
+    /// The offset of the result in the array, and the ranks' offsets from there, if nothing else accesses the array.
     pub in_place: Option<(usize, Vec<c_int>)>,
 }
 
 impl Packing {
-    /// Packs this rank's input. The memory that no part fills is neutral.
+    /// Packs this rank's input. Memory without parts is filled with neutral elements.
     ///
     /// # Safety
     /// The parts must be of this array's layout. The memory must have the bytes of the input, and nothing else may use
@@ -99,12 +99,12 @@ impl Packing {
     }
 }
 
-/// The arguments of a collective that are equal on all ranks, with handles as the host has them.
+/// The arguments of a collective that are equal on all ranks, with the host's handles.
 #[derive(Clone, Copy, Debug)]
 pub struct Arguments {
     pub function: Function,
     pub comm: usize,
-    /// The datatype and the operator of a reduction. Without one, elements are bytes.
+    /// The datatype and the operator of a reduction. `None` if elements are bytes.
     pub reduction: Option<(usize, usize)>,
     pub root: u32,
 }
@@ -118,7 +118,7 @@ pub struct LibraryCall {
 }
 
 impl LibraryCall {
-    /// Makes a call that [`Self::checked`] has to check.
+    /// Creates a call, which must pass [`Self::checked`] before it starts.
     pub fn new(arguments: Arguments, layout: Layout, packing: Packing) -> Self {
         Self { arguments, layout, packing }
     }
@@ -139,7 +139,7 @@ impl LibraryCall {
         Some(room)
     }
 
-    /// Begins this rank's part.
+    /// Starts this rank's part.
     pub fn begin<L: MessageLayer>(
         self: &Arc<Self>,
         memory: &Memory<L>,
@@ -175,19 +175,19 @@ impl LibraryCall {
             });
             (from, to)
         };
-        // SAFETY: rooms have the bytes of their sides, and `checked` compared those, and the places in the array, with
-        // the counts and places. The exchange keeps the array, the rooms and this call with its counts until it is
-        // over. Commands that touch the regions wait for it. If the result is in the array, all of it is wanted and
+        // SAFETY: rooms have the bytes of their sides, and `checked` compared those, and the offsets in the array, with
+        // the counts and places. The exchange owns the array, the rooms and this call with its counts until it is
+        // complete. Commands that touch the regions wait for it. If the result is in the array, all of it is wanted and
         // nothing else reads the array.
         made.begun.push(unsafe { memory.layer.collective(&self.arguments, from, to) }?);
         Ok(made)
     }
 
-    /// Compares the memory of both sides with the memory that the message layer will read and write. `unit` is the
-    /// bytes of an element of the call.
+    /// Compares the memory of input and result with what the message layer will access. `unit` is the number of bytes
+    /// of an element of the call.
     ///
     /// # Errors
-    /// A side is missing or does not fit.
+    /// Returns an error if input or result is missing or does not fit.
     pub fn checked(self, ranks: usize, is_root: bool, unit: usize) -> Result<Arc<Self>, RunError> {
         let function = self.arguments.function;
         let Packing { given, got, shared, at, in_place, .. } = &self.packing;
@@ -197,7 +197,7 @@ impl LibraryCall {
         for (side, divides) in sides.into_iter().filter_map(|(side, divides)| Some((side.as_ref()?, divides))) {
             let rows = if divides { ranks } else { 1 };
             let lists = side.counts.len() == rows && (side.places.is_empty() || side.places.len() == rows);
-            // If all parts are equal, the count is that of one part.
+            // If all parts are equal, the count is that of a single part.
             let many = match function {
                 Function::Allgather => got.as_ref().is_some_and(|got| std::ptr::eq(got, side)),
                 Function::ReduceScatterBlock => given.as_ref().is_some_and(|given| std::ptr::eq(given, side)),
@@ -244,7 +244,7 @@ impl LibraryCall {
 /// Converts numbers to MPI's integers.
 ///
 /// # Errors
-/// A number is too large.
+/// Returns an error if a number is too large.
 pub fn counted(list: &[usize]) -> Result<Vec<c_int>, RunError> {
     let refused = |n| RunError::input(format!("a count or a place is {n}; accepted are up to {}", c_int::MAX));
     list.iter().map(|&n| int(n).map_err(|_| refused(n))).collect()

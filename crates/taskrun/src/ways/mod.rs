@@ -1,9 +1,8 @@
-//! Ways to carry out a collective: by a plan, by the MPI library, or by messages between pairs.
+//! The ways to carry out a collective: by a plan, by the MPI library, or by messages between pairs of ranks.
 //!
-//! The way of an operation is chosen once, from facts that all ranks have, so that all ranks choose alike; each
-//! repetition in a loop only packs and begins. Each file has the ways of some patterns. [`choose`] lists the ways of
-//! each pattern in the order in which they are tried; messages between pairs carry out the operations that all of them
-//! refuse.
+//! The `Way` of an operation is chosen once, from facts that all ranks have, so that all ranks choose the same; each
+//! repetition in a loop only packs and starts. Each file has the ways of some patterns. [`choose`] lists the ways of
+//! each pattern in the order of attempts; messages between pairs carry out operations that none of them supports.
 
 mod about;
 mod exchanges;
@@ -32,13 +31,13 @@ pub enum Way {
     /// A plan of the host.
     World(Arc<WorldCall>),
     Library(Arc<LibraryCall>),
-    /// Messages between pairs that are sent and received.
+    /// Messages between pairs of ranks: the sends and the receives.
     Pairs(Rows, Rows),
     Sums(Arc<PairSums>),
 }
 
 impl Way {
-    /// Returns whether it can use the array's memory while nothing else accesses the array.
+    /// Returns whether the collective can use the array's memory while nothing else accesses the array.
     pub fn is_in_place(&self) -> bool {
         match self {
             Self::World(call) => call.in_place().is_some(),
@@ -48,19 +47,19 @@ impl Way {
     }
 }
 
-/// The way of a collective, and its facts for traces.
+/// The `Way` of a collective, and its properties for traces.
 #[derive(Clone)]
 pub struct Route {
     pub way: Way,
-    /// The bytes that ranks receive from others.
+    /// The bytes that ranks receive from other ranks.
     pub bytes: u64,
-    /// The name of the schedule of messages that it executes, as in predictions.
+    /// The name of the schedule of messages that is executed, as in predictions.
     pub schedule: Option<Arc<str>>,
 }
 
 /// The choice for an operation, before communicators and plans are known.
 struct Chosen {
-    /// The call for a plan, if there is one.
+    /// The call by a plan, if a plan can have it.
     world: Option<WorldCall>,
     library: LibraryCall,
 }
@@ -73,7 +72,7 @@ impl From<LibraryCall> for Chosen {
 
 type Tried = Result<Option<Chosen>, RunError>;
 
-/// Returns the first way that supports the operation; None if messages between pairs carry it out.
+/// Returns the first choice that supports the operation; `None` if messages between pairs carry it out.
 fn choose(about: &About<'_>) -> Tried {
     let ways: &[fn(&About<'_>) -> Tried] = match about.operation.pattern {
         Pattern::Gather => &[gathers::gather],

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::error::RunError;
 
-/// Packed partial results; a rank that does not contribute to an element has the neutral element there.
+/// Packed partial results. If a rank does not contribute to an element, its value is the neutral element.
 struct Partial<'a> {
     boxes: Vec<Box3>,
     size: usize,
@@ -20,8 +20,8 @@ struct Partial<'a> {
 }
 
 impl<'a> Partial<'a> {
-    /// Returns the partial results of these boxes. Returns `None` if MPI lacks the operator for the elements, if MPI
-    /// cannot count the elements, or if messages between pairs move fewer bytes.
+    /// Returns the partial results of `boxes`; `None` if MPI lacks the operator for the elements, MPI cannot count the
+    /// elements, or messages between pairs of ranks move fewer bytes.
     fn new(about: &About<'a>, boxes: Vec<Box3>) -> Option<Self> {
         let (size, mpi) = (volume(&boxes), about.reducing?.mpi.as_ref()?);
         let bytes = about.layout.element_bytes as u64;
@@ -29,7 +29,7 @@ impl<'a> Partial<'a> {
         serves.then_some(Self { boxes, size, mpi })
     }
 
-    /// Returns the library's function on the packed partial results; `counts` are the sizes of the ranks' parts.
+    /// Returns a call of the library on the packed partial results; `counts` are the sizes of the ranks' parts.
     fn call(
         &self,
         about: &About<'_>,
@@ -61,14 +61,14 @@ impl<'a> Partial<'a> {
     }
 }
 
-/// Returns the partial results of the region of the result, on one rank or on all.
+/// Returns the partial results in the region of the result, which one rank or all ranks get.
 fn partial<'a>(about: &About<'a>) -> Option<Partial<'a>> {
     let root = about.operation.root.filter(|_| about.operation.pattern == Pattern::Reduce);
     Partial::new(about, about.received(root.unwrap_or(about.rank)).boxes().to_vec())
 }
 
-/// A reduction of all ranks' results, to all or to one, if all ranks get the same bits; some allreduce schedules add in
-/// different orders.
+/// Returns a reduction of all ranks' results, to all or to one, if all ranks get the same bits; some allreduce
+/// schedules add in different orders.
 pub fn world_reduction(about: &About<'_>) -> Tried {
     let kind = if about.operation.pattern == Pattern::Allreduce { Kind::Allreduce } else { Kind::Reduce };
     let Some(partial) = partial(about).filter(|found| about.everyone() && (kind == Kind::Reduce || found.mpi.exact))
@@ -81,7 +81,7 @@ pub fn world_reduction(about: &About<'_>) -> Tried {
     Ok(Some(Chosen { world, library }))
 }
 
-/// A reduction of some ranks, or with the same bits on all.
+/// Returns a reduction of some ranks, or one with the same bits on all ranks.
 pub fn reduction(about: &About<'_>) -> Tried {
     partial(about).map(|partial| partial.to_all_or_one(about).map(Chosen::from)).transpose()
 }
@@ -106,7 +106,7 @@ fn shares(about: &About<'_>, equal: bool) -> Result<Option<(Vec<usize>, LibraryC
     Ok(Some((counts, call)))
 }
 
-/// A reduce-scatter of equal parts to all ranks.
+/// Returns a reduce-scatter of equal parts to all ranks.
 pub fn world_reduce_scatter(about: &About<'_>) -> Tried {
     let found = if about.everyone() { shares(about, true)? } else { None };
     Ok(found.map(|(counts, library)| {
@@ -116,7 +116,7 @@ pub fn world_reduce_scatter(about: &About<'_>) -> Tried {
     }))
 }
 
-/// A reduce-scatter of parts of any size to some ranks.
+/// Returns a reduce-scatter of parts of any size to some ranks.
 pub fn reduce_scatter(about: &About<'_>) -> Tried {
     Ok(shares(about, false)?.map(|(_, library)| library.into()))
 }

@@ -1,4 +1,4 @@
-//! The routes of a program's collectives, found once and prepared for each run.
+//! The routes of a program's collectives, each found once and prepared for each run.
 
 use std::sync::Arc;
 
@@ -18,25 +18,25 @@ use crate::{
     memory::{Memory, Rows, parts_of},
 };
 
-/// The largest number of routes that are kept.
+/// The most stored routes.
 const MOST_KEPT: usize = 1 << 14;
 
-/// An operation by address, the array, and the operator of a reduction.
+/// The address of an operation, the array, and the reduction, if there is one.
 type Key = (usize, u32, Option<Reducing>);
 
-/// A route that was found, with the ways that may carry it out.
+/// A route that was found, with the possible `Way`s.
 struct Known {
-    /// Keeps the operation alive, so that its address stays in use.
+    /// The operation, stored so that its address is not reused.
     operation: Arc<Operation>,
     world: Option<Arc<WorldCall>>,
-    /// The way without a plan.
+    /// The `Way` without a plan.
     otherwise: Otherwise,
     bytes: u64,
     schedule: Option<Arc<str>>,
 }
 
 enum Otherwise {
-    /// A call whose communicator is not known yet.
+    /// A call whose communicator is not yet created, and its participants.
     Draft(Box<LibraryCall>, Vec<u32>),
     Ready(Way),
 }
@@ -45,7 +45,7 @@ enum Otherwise {
 #[derive(Default)]
 pub struct Routes {
     known: FxHashMap<Key, Known>,
-    /// True if messages between pairs replace all collectives.
+    /// True if messages between pairs of ranks replace all collectives.
     by_messages: bool,
 }
 
@@ -66,7 +66,7 @@ impl Routes {
         Self { known: FxHashMap::default(), by_messages }
     }
 
-    /// Returns the routes so far, each as `PATTERN:WAY`, sorted. The way `world` takes a plan if there is one.
+    /// Returns the routes found so far, each as `PATTERN:WAY`, sorted. `world` stands for a plan, if the host has one.
     pub fn names(&self) -> Vec<String> {
         let name = |known: &Known| match &known.otherwise {
             _ if known.world.is_some() => "world",
@@ -80,10 +80,11 @@ impl Routes {
         names
     }
 
-    /// Returns the route of an operation on an array, prepared. All ranks call it together, once for each run.
+    /// Prepares and returns the route of an operation on an array. All ranks must call this together, once for each
+    /// run.
     ///
     /// # Errors
-    /// The proof of messages fails, or the host cannot make a communicator or a plan.
+    /// Returns an error if the proof of messages fails, or if the host cannot make a communicator or a plan.
     pub fn prepare<H: Host, L: MessageLayer>(
         &mut self,
         host: &H,
@@ -117,7 +118,7 @@ impl Routes {
 }
 
 impl Otherwise {
-    /// Returns the way. The first call makes the communicator of the participants, which call this together.
+    /// Returns the `Way`. The first call creates the communicator of the participants, which must call this together.
     fn way<H: Host>(&mut self, host: &H, rank: u32) -> Result<Way, H::Error> {
         if let Self::Draft(draft, participants) = self {
             let mut call = LibraryCall::clone(draft);
@@ -133,7 +134,7 @@ impl Otherwise {
     }
 }
 
-/// The array of an operation, and the most bytes of one call.
+/// The layout of an operation's array, and the largest number of bytes of one call.
 struct Limits {
     layout: Layout,
     largest: usize,

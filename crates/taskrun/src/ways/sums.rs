@@ -1,9 +1,9 @@
-//! A reduction by messages between pairs, for operations that no other way supports.
+//! A reduction by messages between pairs of ranks, for operations that neither a plan nor the library supports.
 //!
 //! `unisono_discover` makes one schedule of the messages of an operation, which predictions use too, proves it, and
-//! returns this rank's part. The rank sends and receives in the order of its instructions. It combines partial results
-//! once all of them have arrived, in the order of the schedule, so to the same bits everywhere. If tasks had several
-//! operators, the code of each element's operator follows the elements of a message.
+//! returns this rank's part. The rank sends and receives in the order of its instructions. When all partial results
+//! have arrived, it combines them in the order of the schedule, so that all ranks get the same bits. If tasks had
+//! several operators, a message contains the code of each element's operator after the elements.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::{
     memory::{Array, Memory, Room, parts_of},
 };
 
-/// A region that is packed, with the number of its elements.
+/// A region that is packed in a message, with the number of its elements.
 struct Region {
     rank: u32,
     parts: Parts,
@@ -29,13 +29,13 @@ struct Region {
 
 /// One box of a contribution.
 struct Piece {
-    /// 0 for this rank's own contribution, else the number of a received message, from 1 on.
+    /// 0 for this rank's own contribution, else the index of a received message, from 1 on.
     source: usize,
     part: Box3,
     places: Parts,
-    /// The index of its first element in the contribution.
+    /// The index of the piece's first element in the contribution.
     start: usize,
-    /// True if it is the first contribution there, which is copied; later ones are combined with the result so far.
+    /// True for the first contribution to its box, which is copied. Later ones are combined with the result so far.
     first: bool,
 }
 
@@ -48,10 +48,10 @@ pub struct PairSums {
 }
 
 impl PairSums {
-    /// Makes the reduction of an array from this rank's part in the proved schedule.
+    /// Creates the reduction of an array from this rank's part in the proved schedule.
     ///
     /// # Errors
-    /// A region is not in the array.
+    /// Returns an error if a region is not in the array.
     pub fn new(layout: &Layout, part: &RankPart, rank: u32, coded: bool) -> Result<Self, RunError> {
         let of_codes = Layout { element_bytes: 1, ..*layout };
         let region = |rank: u32, boxes: &[Box3]| {
@@ -62,7 +62,7 @@ impl PairSums {
             rows.iter().map(|(rank, boxes)| region(*rank, boxes)).collect::<Result<Vec<_>, RunError>>()
         };
         let mut pieces = Vec::new();
-        // A first contribution of this rank is in its place already, since the array is both input and output.
+        // A first contribution of this rank needs no copy, since the array is both input and output.
         let mut own = Vec::new();
         for row in &part.pieces {
             let source = part.receives.iter().position(|(from, _)| *from == row.from).map_or(0, |at| at + 1);
@@ -88,7 +88,7 @@ impl PairSums {
         region.elements * (self.element_bytes + usize::from(region.codes.is_some()))
     }
 
-    /// Packs a region, and the codes behind its elements.
+    /// Packs a region, and the codes after its elements.
     fn packed(&self, region: &Region, array: &Array, codes: Option<&Array>) -> Room {
         let mut room = Room::new(self.bytes(region));
         // SAFETY: the parts were made for this layout and the room for their bytes. Commands that write the region wait
@@ -102,11 +102,11 @@ impl PairSums {
         room
     }
 
-    /// Sends this rank's partial results, and begins to receive those of others. Returns the sends too, which no later
-    /// command waits for.
+    /// Sends this rank's partial results, and starts to receive those of other ranks. Returns the sends separately,
+    /// because no later command waits for them.
     ///
     /// # Errors
-    /// Those of the message layer.
+    /// Returns the errors of the message layer.
     pub fn begin<L: MessageLayer>(
         self: &Arc<Self>,
         memory: &Memory<L>,
@@ -116,7 +116,7 @@ impl PairSums {
         let mut departures = Vec::new();
         for region in &self.sends {
             let mut sent = Departure::of(self.packed(region, &array, codes));
-            // SAFETY: the departure keeps the room until all pieces are over, and nothing writes to it.
+            // SAFETY: `sent` keeps the memory until all pieces are sent, and nothing writes to it.
             unsafe { memory.send(sent.address(), self.bytes(region), region.rank, EXCHANGE, sent.begun()) }?;
             departures.push(sent);
         }
@@ -128,16 +128,16 @@ impl PairSums {
             let (mut room, bytes) = (Room::new(self.bytes(region)), self.bytes(region));
             let into = room.address();
             made.contributions.push(room);
-            // SAFETY: the exchange keeps the room until it is over, and nothing else uses it.
+            // SAFETY: the exchange keeps the room until it is complete, and nothing else uses the room.
             unsafe { memory.receive(into, bytes, region.rank, EXCHANGE, &mut made.begun) }?;
         }
         Ok((made, departures))
     }
 
-    /// Copies the first contribution to each element, and has the host combine the others with it.
+    /// Copies the first contribution to each element, and lets the host combine later ones with it.
     ///
     /// # Errors
-    /// Those of the host.
+    /// Returns the errors of the host.
     pub fn combine<H: Host>(&self, host: &H, number: usize, array: &Array, rooms: &mut [Room]) -> Result<(), H::Error> {
         for piece in &self.pieces {
             let region = if piece.source == 0 { &self.own } else { &self.receives[piece.source - 1] };

@@ -10,33 +10,33 @@ use crate::memory::Array;
 
 pub struct WorldCall {
     pub kind: Kind,
-    /// The elements of one rank's part, or of the vector; bytes unless the call `combines`.
+    /// The number of elements of one rank's part, or of the vector; of bytes unless the call `combines`.
     pub count: usize,
     /// True if the call combines elements of the array.
     pub combines: bool,
-    /// The root, as a rank of the program; 0 without one.
+    /// The root, as a rank of the program; 0 for collectives without a root.
     pub root: u32,
     pub(crate) layout: Layout,
     pub(crate) packing: Packing,
 }
 
 impl WorldCall {
-    /// Returns the bytes of this rank's input, which the result replaces if it has no memory of its own.
+    /// Returns the bytes of this rank's input, which the result replaces if it has no separate memory.
     pub fn bytes(&self) -> usize {
         self.packing.given.as_ref().or(self.packing.got.as_ref()).map_or(0, |side| side.bytes)
     }
 
-    /// Returns the bytes of the result; None if it replaces the input.
+    /// Returns the bytes of the result; `None` if it replaces the input.
     pub fn result_bytes(&self) -> Option<usize> {
         self.packing.got.as_ref().filter(|_| !self.packing.shared).map(|side| side.bytes)
     }
 
-    /// Returns the first byte of the input in the array, if it is used there.
+    /// Returns the offset of the input in the array in bytes, if the call reads it there.
     pub fn at(&self) -> Option<usize> {
         self.packing.at
     }
 
-    /// Returns the first byte of the result in the array, if nothing else needs to access the array meanwhile.
+    /// Returns the offset of the result in the array in bytes, if nothing else accesses the array meanwhile.
     pub fn in_place(&self) -> Option<usize> {
         self.packing.in_place.as_ref().map(|(at, _)| *at)
     }
@@ -47,7 +47,7 @@ impl WorldCall {
     /// The memory must have [`Self::bytes`] bytes, and nothing else may use it meanwhile.
     ///
     /// # Panics
-    /// The array is of another layout.
+    /// Panics if the array has another layout.
     pub unsafe fn pack(&self, array: &Arc<Array>, into: *mut u8) {
         assert_eq!(array.layout, self.layout, "a call is for arrays of one layout");
         // SAFETY: as the caller guarantees; the layout is that of the parts. Commands that write the parts wait for the
@@ -55,13 +55,13 @@ impl WorldCall {
         unsafe { self.packing.pack(array, into) };
     }
 
-    /// Unpacks the result to its places in the array.
+    /// Unpacks the result to its regions in the array.
     ///
     /// # Safety
     /// The memory must have the bytes of the result, and nothing else may write it meanwhile.
     ///
     /// # Panics
-    /// The array is of another layout.
+    /// Panics if the array has another layout.
     pub unsafe fn unpack(&self, array: &Arc<Array>, from: *const u8) {
         assert_eq!(array.layout, self.layout, "a call is for arrays of one layout");
         if let Some(Packed { parts, .. }) = &self.packing.got {

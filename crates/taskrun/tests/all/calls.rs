@@ -12,7 +12,7 @@ use std::{
 use unisono_mpi::{Failed, Outcome};
 use unisono_taskrun::internals::{CallList, Phase, Polled, Slot};
 
-/// A call that is complete after so many polls; None fails at once.
+/// A call that is complete after a number of polls; `None` for a call that fails immediately.
 struct Scripted(Option<u64>, u64);
 
 impl Polled for Scripted {
@@ -28,7 +28,7 @@ impl Polled for Scripted {
     }
 }
 
-/// Counts its drops, as an array of the program that a call holds.
+/// An object that counts its drops, in place of an array that a call keeps alive.
 struct Held(Arc<AtomicUsize>);
 
 impl Drop for Held {
@@ -108,7 +108,7 @@ fn the_end_of_a_program_waits_for_calls_that_progress() {
     let patient = Duration::from_secs(3600);
     let ended: Result<(), ()> = CallList::<Scripted>::finish(patient, || Ok(list.poll_all(|| Some(()))), || Ok(()));
     assert_eq!((ended, list.count()), (Ok(()), 0));
-    // Without patience the first poll without progress is the last.
+    // Without patience, the first poll without progress is the last poll.
     let polls = Cell::new(0);
     let still = || {
         polls.set(polls.get() + 1);

@@ -18,7 +18,7 @@ fn line(elements: i64) -> Box3 {
     Box3::new([0; 3], [elements, 1, 1])
 }
 
-/// Returns packed memory of these bytes, with the array in it or no part.
+/// Returns packed memory of `bytes` bytes, which contains the whole array or no part.
 fn side(whole: bool, bytes: usize, counts: &[usize], places: &[usize]) -> Option<Packed> {
     let parts = if whole { vec![(line(8), 0, line(8))] } else { Vec::new() };
     Some(Packed::new(&eight(), parts, bytes, counts, places).expect("it fits"))
@@ -41,7 +41,7 @@ fn calls_stay_within_their_memory() {
     let all = |bytes, count, rows: usize| side(false, bytes, &vec![count; rows], &vec![0; rows]);
     let cases = [
         (Function::Allgather, false, with(None), SIDES),
-        // As many bytes as one rank has, although all ranks have that many.
+        // Memory has the bytes of one rank's part, although all ranks have parts.
         (Function::Allgather, false, with(side(false, 64, &[64], &[])), COUNTS),
         (
             Function::Allgather,

@@ -1,5 +1,5 @@
-//! All ranks of a program in one thread: a message layer on `unisono_runtime::Mail`, and collectives that are carried
-//! out as soon as all ranks have begun them. Messages and collectives complete at moments drawn from a seed.
+//! All ranks of a program in one thread: a message layer on `unisono_runtime::Mail`, and collectives that are executed
+//! when all ranks have started them. Messages and collectives complete at moments drawn from a seed.
 
 use std::{
     collections::BTreeMap,
@@ -11,14 +11,14 @@ use unisono_mpi::{Function, Outcome, Shares};
 use unisono_runtime::Mail;
 use unisono_taskrun::{Arguments, MessageLayer, RunError};
 
-/// The handles of the operators of elements of 64 bits.
+/// The operators of 64-bit elements; their handles are the indices.
 pub const OPERATORS: [fn(i64, i64) -> i64; 2] = [i64::wrapping_add, max];
 
 fn max(a: i64, b: i64) -> i64 {
     a.max(b)
 }
 
-/// Memory of one side of a collective.
+/// The memory of a collective's input or result.
 struct Memory {
     address: usize,
     counts: Vec<usize>,
@@ -37,7 +37,7 @@ impl Memory {
         *self.counts.get(rank).unwrap_or(&self.counts[0])
     }
 
-    /// Returns the first byte of a rank's part; equal parts follow each other.
+    /// Returns the address of a rank's part; equal parts are consecutive.
     fn at(&self, rank: usize, unit: usize) -> usize {
         self.address + unit * self.places.get(rank).copied().unwrap_or(rank * self.counts[0])
     }
@@ -52,11 +52,11 @@ struct Joined {
 #[derive(Default)]
 pub struct Inner {
     mail: Mail<(usize, usize)>,
-    /// The participants by handle.
+    /// The participants of each communicator, by handle.
     comms: Vec<Vec<u32>>,
     /// The number of collectives of each rank on each communicator.
     counts: BTreeMap<(usize, u32), usize>,
-    /// The ranks that have begun a collective, by communicator and number; emptied once it is carried out.
+    /// The ranks that have started a collective, by communicator and number; removed when it is executed.
     joined: BTreeMap<(usize, usize), BTreeMap<u32, Joined>>,
     done: Vec<(usize, usize)>,
 }
@@ -78,7 +78,7 @@ pub enum Request {
 
 fn read(address: usize, bytes: usize) -> Vec<u8> {
     let mut copy = vec![0; bytes];
-    // SAFETY: the run under test keeps the memory of an exchange until it is over.
+    // SAFETY: the run under test keeps the memory of an exchange until the exchange is complete.
     unsafe { std::ptr::copy_nonoverlapping(std::ptr::with_exposed_provenance(address), copy.as_mut_ptr(), bytes) };
     copy
 }
@@ -89,7 +89,7 @@ fn write(address: usize, data: &[u8]) {
     unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), to, data.len()) };
 }
 
-/// Combines elements of 64 bits.
+/// Combines 64-bit elements.
 pub fn combine(into: &mut [u8], other: &[u8], op: usize) {
     for (a, b) in into.chunks_exact_mut(8).zip(other.chunks_exact(8)) {
         let number = |bytes: &[u8]| i64::from_ne_bytes(bytes.try_into().expect("8 bytes"));
@@ -107,7 +107,7 @@ impl World {
         })
     }
 
-    /// Delivers one message, or carries out one collective; returns false if there is none.
+    /// Delivers one message, or executes one collective; returns false if there is none.
     pub fn deliver(&self, pick: u64) -> bool {
         let inner = &mut *self.0.lock().expect("no thread panicked");
         let complete = |row: &(&(usize, usize), &BTreeMap<u32, Joined>)| row.1.len() == inner.comms[row.0.0].len();

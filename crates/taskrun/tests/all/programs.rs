@@ -1,5 +1,5 @@
-//! Random programs of tasks, run by all ranks over messages in one process, compared with the same tasks one after the
-//! other on one memory. Every way to carry out a collective is taken, and kernels run beside exchanges.
+//! Random programs of tasks, run by all ranks with messages in one process, and compared with the same tasks run one
+//! after the other on one memory. Every way to carry out a collective occurs, and kernels run during exchanges.
 
 use std::{
     cell::{Cell, RefCell},
@@ -23,7 +23,7 @@ use crate::{
     soak::cases,
 };
 
-/// A random sequence, by Knuth's multiplier; the high bits are the random ones.
+/// A generator of random numbers. The multiplier is Knuth's; only the high bits are random.
 struct Random(Cell<u64>);
 
 impl Random {
@@ -40,7 +40,7 @@ impl Random {
 struct Submitted {
     geometry: Geometry,
     accesses: Vec<Access>,
-    /// The operator of a reduction.
+    /// The index of the operator of a reduction.
     op: usize,
 }
 
@@ -172,7 +172,7 @@ struct Rank<'a> {
     arrays: [Cells; 2],
     codes: [Codes; 2],
     run: Option<&'a Run<Kept, Local>>,
-    /// True if plans carry out the collectives that plans can carry out.
+    /// True if plans execute the collectives that plans support.
     plans: bool,
     ways: &'a RefCell<BTreeMap<&'static str, u64>>,
 }
@@ -302,7 +302,7 @@ impl Host for Rank<'_> {
         let arguments = Arguments { function, comm, reduction, root: call.root };
         let from = Shares { address: own, counts: &counts, places: &places, in_place: shared };
         let to = Shares { address: result, counts: &counts, places: &places, in_place: false };
-        // SAFETY: the memory is kept with the request.
+        // SAFETY: the memory lives as long as the request.
         let request = unsafe { self.memory.layer.collective(&arguments, from, to) }?;
         let unpacks = (call.at().is_none() && into.is_none()).then(|| (call.clone(), array));
         Ok(Planned { request, given, got, unpacks })
@@ -338,7 +338,7 @@ impl Host for Rank<'_> {
     }
 }
 
-/// Runs one random program and compares; counts how its exchanges were carried out.
+/// Runs one random program and compares its results; counts how its exchanges were carried out.
 fn judged(seed: u64, ways: &RefCell<BTreeMap<&'static str, u64>>) {
     let random = Random(Cell::new(mix(seed)));
     let program = Program::random(&random);

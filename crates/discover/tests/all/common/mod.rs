@@ -1,4 +1,4 @@
-//! Programs that several tests use, in the JSON form, and helpers that read their results.
+//! Programs in JSON for several tests, and helpers that read their results.
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use unisono_discover::{Action, Discovery, Options, Pattern, Program, Report, Rules, report};
@@ -97,7 +97,7 @@ impl Programs {
         })
     }
 
-    /// Eight tasks write an eighth of a buffer each; one reads all of it.
+    /// Eight tasks write an eighth of a buffer each, and one task reads the whole buffer.
     pub fn eight_producers(n: i64) -> Program {
         let part = n / 8;
         let mut tasks: Vec<String> = (0..8)

@@ -7,8 +7,7 @@ use unisono_discover::{
 
 const POINTS: i64 = 24;
 
-/// A model of the memories, point by point: the version that each memory holds, and the arrival that brought it to the
-/// host.
+/// A model of the memories, point by point: the version in each memory, and the arrival that brought it to the host.
 struct Points {
     versions: Vec<[u64; POINTS as usize]>,
     arrival: [u64; POINTS as usize],
@@ -70,7 +69,7 @@ fn copies_are_those_that_single_points_need() {
                     oracle.write(0, &xs, step);
                 }
                 2 => {
-                    // The host must hold the data that it broadcasts.
+                    // The host must have the data that it broadcasts.
                     memories.bring(&[(HOST, region.clone())]);
                     let lack = |x: &usize| (1..=devices as usize).any(|d| !oracle.lacking(d, &[*x]).is_empty());
                     let lacking = xs.iter().filter(|x| lack(x)).count() as u64;
@@ -131,6 +130,6 @@ fn partial_results_are_cells_of_their_devices() {
     cells.sort_by_key(|cell| cell.givers.len());
     let found: Vec<_> = cells.iter().map(|c| (c.elements, c.givers.iter().collect::<Vec<_>>())).collect();
     assert_eq!(found, [(4, vec![1, 2]), (2, vec![2, 3]), (2, vec![1, 2, 3])]);
-    // The rest has a single contributing device, which keeps it.
+    // All other points have a single contributing device, which keeps its result.
     assert_eq!(memories.latest, [region(4, 12), region(0, 4), Region::empty(), region(12, 14)]);
 }

@@ -1,5 +1,5 @@
 //! An executor of MSCCL files, written from the original interpreter and not from the importer. Thread blocks run step
-//! by step, with flags and FIFOs that hold two chunks. Data are 64-bit sums, one number a chunk.
+//! by step, with flags and with FIFOs for two chunks. Data are 64-bit sums, one number for each chunk.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -10,8 +10,9 @@ struct Block {
     recv: i64,
     chan: i64,
     steps: Vec<Attributes>,
-    /// The next step, and its next chunk.
+    /// The index of the next step.
     at: usize,
+    /// The next chunk of that step.
     chunk: usize,
     flag: i64,
 }
@@ -38,7 +39,7 @@ fn number(a: &Attributes, key: &str) -> i64 {
     a[key].parse().unwrap()
 }
 
-/// Runs a file on inputs in chunks and returns the outputs; `Err` names a stuck step.
+/// Runs a file on inputs in chunks and returns the outputs, or an error that names a step that cannot run.
 pub fn run(
     text: &str,
     inputs: &[Vec<i64>],
@@ -60,7 +61,7 @@ pub fn run(
             gpus.last_mut().unwrap().blocks.last_mut().unwrap().steps.push(a);
         }
     }
-    // In place, both buffers are windows of one.
+    // In place, input and output are windows of one buffer.
     let mut windows = vec![(0, 0); gpus.len()];
     for (g, gpu) in gpus.iter_mut().enumerate() {
         if let Some(starts) = in_place {

@@ -1,4 +1,4 @@
-//! Tests of exported plans: every algorithm among ranks is read back and run by the second implementation.
+//! Tests of exported plans: every algorithm for ranks is read back and run by the second implementation.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,7 +31,7 @@ fn class(schedule: &Schedule) -> Option<String> {
     verify(schedule, Method::Auto).expression_class
 }
 
-/// Asserts that a plan reads back to the results of the schedule, and that three launches of it compute them.
+/// Asserts that a plan reads back to the results of the schedule, and that launches of the plan compute them.
 fn holds(text: &str, schedule: &Schedule, seeds: u64, what: &str) -> Value {
     let c = schedule.collective();
     let facts = Facts { elements: Some(c.elements.into()), dtype: Some(c.dtype), ..Facts::default() };
@@ -58,10 +58,10 @@ fn build(name: &str, kind: Kind, ranks: u32, elements: u64) -> Option<Schedule> 
     Some(algorithm.build(&case, &Params::new()).unwrap().schedule)
 }
 
-/// Algorithms that every run exports, up to a number of ranks.
+/// Algorithms that every run exports, each up to a number of ranks.
 const ALWAYS: [(&str, u32); 4] = [("ring", 16), ("recursive-doubling", 16), ("pairwise", 8), ("rabenseifner", 16)];
 
-/// Exports every algorithm on the ranks and reads it back; returns the protocols and the collectives of the plans.
+/// Exports every algorithm on these numbers of ranks and reads it back; returns the plans' protocols and collectives.
 fn export_every(ranks: &[u32]) -> (BTreeSet<String>, Vec<&'static str>) {
     let (mut written, mut refused) = (BTreeSet::<(&str, u32)>::new(), BTreeMap::<String, u32>::new());
     let (mut protocols, mut kinds, mut number) = (BTreeSet::new(), BTreeSet::new(), 0);
@@ -172,7 +172,7 @@ fn plans_in_place_copy_the_inputs_that_they_need_later() {
             assert_eq!(plan["inplace"], in_place, "{what}");
             let found = checked(&plan).unwrap();
             assert_eq!(found.keeps_input, (!in_place).then_some(true), "{what}");
-            // The program may give one buffer or two to a plan of either form.
+            // A plan for one buffer or for two must run with either.
             plan["inplace"] = json!(!in_place);
             assert!(checked(&plan).unwrap().diagnostics.is_empty(), "{what}");
             plan["inplace"] = json!(true);
@@ -232,7 +232,7 @@ fn boxes_are_joined_by_port_channels() {
             for (gpu, peer) in named_peers(&plan) {
                 assert_ne!(gpu / of_box, peer / of_box, "{what}");
             }
-            // A put that is not flushed may read its source after the kernel ends.
+            // A put without a flush may read its source after the kernel ends.
             let mut open = plan.clone();
             let blocks =
                 open["gpus"].as_array_mut().unwrap().iter_mut().flat_map(|g| g["threadblocks"].as_array_mut().unwrap());
@@ -291,14 +291,14 @@ fn thread_blocks_share_the_work_of_a_gpu() {
                     .collect();
                 assert_eq!(groups.len(), shares as usize, "{what}");
                 let moves = |plan: &Value| named(plan, "put").count() + named(plan, "ppkt").count();
-                // Slices that are cut differently are cut into chunks first, since their shares do not match.
+                // Slices that are divided differently are first divided into chunks, since their shares do not match.
                 cut += u32::from(moves(&plan) > moves(&one) * shares as usize);
                 assert!(named(&one, "put").all(|op| op.get("tbg_info").is_none()), "{what}");
             }
         }
     }
     assert!(cut > 0);
-    // Large chunks are shared by default.
+    // By default, several thread blocks share large chunks.
     let shares = |elements: u64| {
         let text = emit(&build("ring", Kind::Allreduce, 4, elements).unwrap()).unwrap();
         let plan: Value = serde_json::from_str(&text).unwrap();
@@ -340,7 +340,7 @@ fn switches_add_and_store_by_switch_channels() {
                 let choices = Choices { in_place: Some(in_place), thread_blocks: Some(shares), ..Choices::default() };
                 let text = emit_as(&schedule, &choices).unwrap_or_else(|e| panic!("{what}: {e}"));
                 let plan = holds(&text, &schedule, if ranks < 8 { 8 } else { 2 }, &what);
-                // Each GPU asks for its share of one of few sums for all: 32 bytes are two shares of 16.
+                // Each GPU requests its share of sums that all get, if they are few: 32 bytes are two shares of 16.
                 let leaders = if kind == Kind::Allreduce && pieces < ranks { 2 } else { 1 };
                 assert_eq!(named(&plan, op).count(), (pieces * shares * leaders) as usize, "{what}");
                 assert_eq!(plan["min_message_size"], pieces * 32, "{what}");
@@ -365,7 +365,7 @@ fn the_root_of_a_broadcast_fills_its_output_too() {
     assert_eq!((found.complete, found.diagnostics[0].rank), (Some(false), Some(0)));
     assert_eq!(found.diagnostics[0].message, "the output of gpu 0, which is the root, does not end as its input");
     assert!(wrong(&apart, 1, 0).is_some());
-    // In place, the output holds the input from the start.
+    // In place, the output contains the input from the start.
     apart["inplace"] = json!(true);
     assert!(checked(&apart).unwrap().diagnostics.is_empty());
 }

@@ -1,10 +1,10 @@
 //! A second implementation of the format, which shares no code with the crate: it runs the JSON itself with data.
 //!
-//! A thread block begins its operations in order. An operation that moves data leaves one transfer for each grain,
+//! A thread block begins its operations in order. An operation that moves data creates one transfer for each grain,
 //! which completes at a random later time, at the latest when the threads meet (`nop`, `barrier`). A put on a port
-//! channel completes before a later signal or flush on the channel, if both are of the same thread or the threads met
-//! in between. A relaxed signal counts as a strong one. A packet is readable once it has been written in the launch of
-//! its reader. A GPU starts and ends each launch at random times. Outside of launches, its input and output hold data
+//! channel completes before a later signal or flush on the channel, if both have the same thread or the threads met in
+//! between. A relaxed signal counts as a strong one. A packet is readable once it has been written in the launch of its
+//! reader. A GPU starts and ends each launch at random times. Outside of launches, its input and output contain data
 //! that no other GPU may use. Scratch memory, packets, signals and semaphores keep their state between launches.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -23,7 +23,7 @@ struct Transfer {
     block: usize,
     reads: Vec<Place>,
     writes: Vec<Place>,
-    /// The end of a port channel, the thread, and the number of earlier meetings of the thread block.
+    /// The end of a port channel, the thread, and the number of meetings of the thread block before the transfer.
     port: Option<(usize, usize, usize)>,
     launch: usize,
 }
@@ -46,7 +46,7 @@ struct Block {
     at: usize,
     waiting: Vec<usize>,
     arrived: bool,
-    /// The number of meetings of its threads.
+    /// The number of meetings of the block's threads.
     met: usize,
 }
 
@@ -54,19 +54,20 @@ struct Machine<'a> {
     plan: &'a Value,
     grains: usize,
     memory: Vec<BTreeMap<char, Vec<u64>>>,
-    /// The launch and the value of each packet.
+    /// The launch that wrote each packet, and its value.
     packets: Vec<Vec<Option<(usize, u64)>>>,
     blocks: Vec<Block>,
     flying: Vec<Transfer>,
-    /// Signals that a port channel delivers after the transfers before them.
+    /// Signals that a port channel delivers after earlier transfers.
     queued: VecDeque<(usize, Vec<usize>)>,
     ends: Vec<(usize, bool, usize, Option<usize>)>,
     count: Vec<u64>,
     semaphores: BTreeMap<(usize, usize), i64>,
     numbered: Vec<usize>,
     next: usize,
-    /// The memory of each GPU before each launch, last launch first, and after each launch.
+    /// The memory of each GPU before each launch, the last launch first.
     fresh: Vec<Vec<Buffers>>,
+    /// The memory of each GPU after each launch.
     ended: Vec<Vec<Buffers>>,
     running: Vec<bool>,
 }
@@ -249,12 +250,12 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Returns the number of a GPU's launch, from 1.
+    /// Returns the number of a GPU's current launch, from 1.
     fn launch(&self, gpu: usize) -> usize {
         self.ended[gpu].len() + 1
     }
 
-    /// Returns whether a GPU uses the second half.
+    /// Returns whether a GPU uses the second half of scratch memory.
     fn is_shifted(&self, gpu: usize) -> bool {
         self.plan["use_double_scratch_buffer"] == true && self.launch(gpu).is_multiple_of(2)
     }
@@ -285,7 +286,7 @@ impl<'a> Machine<'a> {
                 flushed() && numbers(op, "semaphore_ids").iter().all(|&s| self.semaphores[&(block.gpu, s)] > 0)
             }
             "signal" | "rlxsignal" | "sem_release" => flushed(),
-            // Threads that do not flush continue with data.
+            // Threads that do not flush continue before their transfers complete.
             _ => true,
         }
     }
@@ -355,7 +356,7 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    /// Returns the puts of a thread block on a port channel that precede the next operation of a thread on it.
+    /// Returns the puts of a thread block on a port channel that precede the next operation of `thread` on the channel.
     fn before(&self, b: usize, end: usize, thread: usize) -> Vec<usize> {
         let met = self.blocks[b].met;
         let is_before =
@@ -374,7 +375,7 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    /// Returns the grains of a buffer reference, each with its GPUs.
+    /// Returns the grains of a slice, each on all GPUs that the slice refers to.
     fn places(
         &self,
         b: usize,
@@ -409,12 +410,12 @@ impl<'a> Machine<'a> {
         };
         let share = |n: usize| (0..n).map(|k| all / of + usize::from(k < all % of)).sum::<usize>();
         let (mut from, mut to) = (share(tb), share(tb + 1));
-        // Operations with packets move the whole slice at each turn of a pipeline.
+        // Operations with packets move the whole slice in each iteration of a pipeline.
         if let Some((at, unit)) = window.filter(|_| !op["name"].as_str().unwrap().ends_with("pkt")) {
             from += at;
             to = to.min(from + unit);
         }
-        // A GPU derives the second half from the size of its own scratch memory, also in that of others.
+        // A GPU derives the second half from the size of its own scratch memory, even in that of other GPUs.
         let half = number(&self.plan["gpus"][block.gpu], "scratch_chunks") * self.grains;
         let is_local = gpus == [block.gpu] && slice["type"].is_string() && op["channel_type"] != "port";
         let shift = match (self.is_shifted(block.gpu), packets, buffer == 's' && is_local) {
@@ -428,7 +429,7 @@ impl<'a> Machine<'a> {
             .collect()
     }
 
-    /// Returns the stored place: in place, input and output are one buffer.
+    /// Returns the address of a grain in memory: in place, input and output are one buffer.
     fn alias(&self, gpu: usize, buffer: char, at: usize) -> Place {
         let collective = self.plan["collective"].as_str().unwrap();
         let chunks = |key| number(&self.plan["gpus"][gpu], key) * self.grains;

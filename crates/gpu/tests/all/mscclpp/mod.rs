@@ -1,5 +1,4 @@
-//! Tests of plans for GPUs: every operation, faults of known kinds, mutations judged by a second implementation,
-//! damaged files.
+//! Tests of plans for GPUs: every operation, known faults, mutations judged by a second implementation, damaged files.
 
 mod exported;
 mod interpreter;
@@ -155,7 +154,7 @@ fn three_faulty_plans_are_refused_with_the_right_reason() {
     assert_eq!(fault.trace.last().unwrap(), "gpu 0 runs all its operations, and its kernel ends");
 }
 
-/// A write may arrive after the copy that waits for it by a relaxed signal. A later signal orders the end of the plan.
+/// A write may arrive after the copy that waits for a relaxed signal. A later signal orders the end of the plan.
 #[test]
 fn relaxed_signals_order_no_writes() {
     for relaxed in [false, true] {
@@ -339,7 +338,7 @@ fn limits_of_the_runtime_are_told() {
     );
     assert_eq!(put(|op| op["reduce_op"] = json!("max")), ["reduce_op is \"max\", and the runtime always adds"]);
     assert_eq!(with(&|plan| plan["buffer_alignment"] = json!(4)).len(), 1);
-    // Fields that the loader stores over others, and kernels that do not exist.
+    // Some fields overwrite others in the loader, and some kernels do not exist.
     assert_eq!(
         put(|op| op["barrier_id"] = json!(5)),
         ["put has no barrier_id, and the runtime stores it over another operand"]

@@ -1,4 +1,4 @@
-//! Tests of packets, which order single elements: grain k of a move orders grain k alone.
+//! Tests of packets, which order single elements: grain k of a move orders only grain k.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use super::{
     wrong,
 };
 
-/// Returns a plan with twice the thread blocks, which share the operations; `None` if an operation cannot be shared.
+/// Returns a plan with two thread blocks that share the operations of each; `None` if an operation cannot be shared.
 fn shared(plan: &Value) -> Option<Value> {
     let mut made = plan.clone();
     for gpu in made["gpus"].as_array_mut()? {

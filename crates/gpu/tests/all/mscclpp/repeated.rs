@@ -1,4 +1,4 @@
-//! Tests of consecutive launches, threads of port channels, and the set-up of the executor before them.
+//! Tests of consecutive launches, threads of port channels, and the setup of the executor before a launch.
 
 use serde_json::{Value, json};
 
@@ -97,7 +97,7 @@ fn plain_data_of_others_stays_in_the_first_half() {
     assert!(found.diagnostics.iter().all(|d| d.code == "relaunch" && d.instruction.is_some()), "{found:?}");
     assert_eq!(found.relaunch, Some(false));
     assert!(wrong(&plan, 1, 1).is_some_and(|reason| reason.ends_with("in launch 2")));
-    // Scratch memory that only its own GPU reaches is shifted as a whole.
+    // Scratch memory that only its own GPU accesses is shifted as a whole.
     let mut own = named(2, "reduce-scatter");
     own["use_double_scratch_buffer"] = json!(true);
     assert_eq!((codes(&own), wrong(&own, 1, 1)), (Vec::new(), None));
@@ -124,7 +124,7 @@ fn an_input_that_is_overwritten_is_a_property() {
     assert_eq!((found.keeps_input, found.diagnostics.len()), (Some(false), 0));
 }
 
-/// An allgather by two puts of one operation on one port channel, whose second thread does not signal.
+/// Builds an allgather by two puts of one operation on one port channel, whose second thread does not signal.
 fn port(meets: bool, signaler: usize) -> Value {
     let mut w = Writer::new("allgather", "Simple", false, 2, 1, [2, 4, 0]);
     w.meet(true);
@@ -195,7 +195,7 @@ fn groups_behind_switches_are_the_same_for_all_their_gpus() {
     assert_eq!(with(&group(json!([2, 0, 1]))).unwrap(), Vec::<&str>::new());
     assert!(with(&group(json!([1, 2]))).unwrap().contains(&"switch"));
     assert!(with(&group(json!([0, 1]))).unwrap_err().contains("not gpu 2, whose channel it is"));
-    // The store goes to the buffer that each GPU has bound.
+    // The store writes the buffer that each GPU has bound.
     let other = with(&|c| {
         let n = at(c);
         c[n]["buffer_type"] = json!("s");

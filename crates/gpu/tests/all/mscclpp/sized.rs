@@ -35,7 +35,7 @@ fn groups() -> Value {
     w.plan
 }
 
-/// Puts in a pipeline, with a signal each turn, and a unit for each GPU.
+/// Builds pipelines of puts, with a signal in each iteration, and a unit for each GPU.
 fn pipelines(units: [u64; 2]) -> Value {
     let mut w = Writer::new("allgather", "Simple", true, 2, 1, [1, 2, 0]);
     w.meet(true);
@@ -127,7 +127,7 @@ fn limits_of_a_size_are_told() {
     );
 }
 
-/// An allreduce of two GPUs that exchange all chunks as packets, with a number of chunks and of scratch chunks.
+/// Builds an allreduce of two GPUs that exchange all chunks as packets.
 fn packets(chunks: usize, scratch: usize) -> Value {
     let mut w = Writer::new("allreduce", "LL", false, 2, 1, [chunks, chunks, scratch]);
     for g in 0..2 {
@@ -144,7 +144,7 @@ fn packets(chunks: usize, scratch: usize) -> Value {
 }
 
 /// Returns whether the second half of scratch memory begins at a multiple of 16 bytes, by the executor's steps
-/// (`calScratchBufferSize`, `launchKernelHelper`), for an input in an allocation.
+/// (`calScratchBufferSize`, `launchKernelHelper`), for an input in an allocation of `allocated` bytes.
 fn is_aligned(plan: &Value, allocated: u64) -> bool {
     let number = |v: &Value| v.as_u64().unwrap();
     let (gpu, alignment) = (&plan["gpus"][0], plan["buffer_alignment"].as_u64().unwrap_or(16));
@@ -182,7 +182,7 @@ fn halves_of_scratch_memory_begin_where_the_kernels_reach() {
             plan["max_message_size"] = json!(most);
         }
         let found = checked(&plan).unwrap().diagnostics;
-        // A buffer of less than 2 MiB has an allocation of its own size, which divides into chunks.
+        // A buffer of less than 2 MiB has an allocation of its own size, which its chunks divide.
         let is_right = (1..200).all(|n| is_aligned(&plan, n << 21));
         assert_eq!(found.is_empty(), is_right, "{chunks} {scratch} {alignment} {most:?}: {found:?}");
         assert!(found.iter().all(|fault| fault.message.contains("second half")), "{found:?}");
@@ -253,7 +253,7 @@ fn the_order_of_shared_channels_is_open_rather_than_a_deadlock() {
     assert!(found.diagnostics.iter().all(|d| d.code == "shared"));
 }
 
-/// An allgather whose two thread blocks put a half each, and signal on one channel, one after the other.
+/// Builds an allgather whose two thread blocks put a half each, and signal on one channel one after the other.
 fn shared_channel(ordered_by: &str) -> Value {
     let mut w = Writer::new("allgather", "Simple", false, 2, 2, [2, 4, 0]);
     w.meet(true);
@@ -308,7 +308,7 @@ fn thread_blocks_share_a_channel_in_an_order() {
             .message
             .starts_with("thread blocks 0 and 1 both signal memory channel 0 of gpu 0 to gpu 1; ")
     );
-    // A release before the threads have met orders nothing.
+    // A release before the meeting of the threads orders nothing.
     let mut early = shared_channel("semaphore");
     let ops = early["gpus"][0]["threadblocks"][0]["ops"].as_array_mut().unwrap();
     let last = ops.len() - 1;
@@ -327,7 +327,7 @@ fn threads_of_a_block_share_a_channel_in_an_order() {
                 let at = ops.iter().position(|op| op["name"] == other).unwrap();
                 let mut both = ops[at].clone();
                 both["channel_ids"] = json!([0, 0]);
-                // The second thread uses the channel too, after a meeting or without one.
+                // The second thread uses the channel too, with or without a meeting before.
                 let behind = if meets && other == name { vec![json!({"name": "nop"}), both] } else { vec![both] };
                 let behind = if other == name || name == "both" { behind } else { vec![ops[at].clone(); 2] };
                 ops.splice(at + 1..at + 1, behind);
@@ -354,7 +354,7 @@ fn scratch_memory_in_a_circle_is_refused() {
         found.diagnostics.iter().any(|d| d.message.contains("in a circle"))
     };
     assert_eq!([circle(most), circle(most + 16)], [false, true]);
-    // Without scratch memory of its own, a GPU would place all chunks of the others at one place.
+    // A GPU without scratch memory would access all chunks of other GPUs at one offset.
     plan["gpus"][0]["scratch_chunks"] = json!(0);
     assert!(codes(&plan).contains(&"limit"));
 }
@@ -377,7 +377,8 @@ fn a_pipeline_goes_through_scratch_memory_in_a_circle_by_chunks() {
         let other = 2 * (1 - g);
         w.op(g, 0, json!({"name": "copy", "src_buff": [local("s", 0, 2)], "dst_buff": [local("o", other, 2)]}));
     }
-    // A circle has 32 MiB for each of the two chunks, and a turn adds up to the bytes of both.
+    // The fixed scratch memory has 32 MiB for each of the two chunks, and offsets within a slice reach the bytes of
+    // both.
     let said = |chunk: u64| {
         let facts = Facts { elements: Some(2 * chunk / 4), ..Facts::default() };
         let found = check(&w.plan.to_string(), &facts, Options::default()).unwrap().diagnostics;
@@ -402,7 +403,7 @@ fn what_the_loader_refuses_or_cannot_follow_is_told() {
     let bounds = |least: u64, most: u64| {
         with(&move |plan| (plan["min_message_size"], plan["max_message_size"]) = (json!(least), json!(most)))
     };
-    // Two chunks of 16 bytes are the shortest output.
+    // The shortest output is two chunks of 16 bytes.
     assert_eq!([bounds(0, 31), bounds(33, 63)], [["limit"], ["limit"]]);
     assert_eq!([bounds(0, 32), bounds(33, 64)], [Vec::<String>::new(), Vec::new()]);
     let remote = json!({"rank": 1, "type": "s", "access_channel_types": ["memory"]});

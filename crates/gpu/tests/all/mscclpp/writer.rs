@@ -47,7 +47,7 @@ impl Writer {
         self.op(gpu, block, json!({"name": "nop"}))
     }
 
-    /// Returns the thread block's index of its channel of a type to a peer. It has one channel a peer.
+    /// Returns the thread block's index of its channel of a type to a peer. It has one channel to each peer.
     pub fn channel(&mut self, gpu: usize, block: usize, kind: &str, peer: usize) -> usize {
         let tag = peer * 64 + block;
         let g = &mut self.plan["gpus"][gpu];
@@ -70,7 +70,7 @@ impl Writer {
         position(&mut b["channels"][row]["channel_ids"], |id| *id == global, || json!(global))
     }
 
-    /// A slice of a peer's buffer.
+    /// Returns a slice of a peer's buffer.
     pub fn remote(&mut self, gpu: usize, block: usize, kind: &str, peer: usize, slice: &Value) -> Value {
         let g = &mut self.plan["gpus"][gpu];
         let buffer = &slice["type"];
@@ -90,7 +90,7 @@ impl Writer {
         json!({"buffer_id": id, "index": slice["index"], "size": slice["size"]})
     }
 
-    /// A slice behind the switch of all GPUs.
+    /// Returns a slice behind the switch of all GPUs.
     pub fn switched(&mut self, gpu: usize, block: usize, buffer: &str, index: usize, size: usize) -> Value {
         let ranks: Vec<usize> = (0..self.plan["gpus"].as_array().unwrap().len()).collect();
         let g = &mut self.plan["gpus"][gpu];
@@ -108,7 +108,7 @@ impl Writer {
         json!({"switch_channel_id": id, "index": index, "size": size})
     }
 
-    /// A signal or a wait on the channels to some peers, between two meetings of the threads.
+    /// Adds a signal or a wait on the channels to some peers, between two meetings of the threads.
     pub fn sync(&mut self, gpu: usize, block: usize, name: &str, kind: &str, peers: &[usize]) -> &mut Self {
         let ids: Vec<usize> = peers.iter().map(|&p| self.channel(gpu, block, kind, p)).collect();
         self.nop(gpu, block);
@@ -130,7 +130,7 @@ impl Writer {
     }
 }
 
-/// A put to each peer's output, from the own part of an output in place.
+/// Puts to each peer's output, from the GPU's own part of an output in place.
 fn allgather(n: usize, port: bool) -> Value {
     let mut w = Writer::new("allgather", "Simple", true, n, 1, [1, n, 0]);
     w.meet(true);
@@ -153,7 +153,7 @@ fn allgather(n: usize, port: bool) -> Value {
     w.plan
 }
 
-/// Puts on a port channel, a signal behind them and the wait for its answer instead of a flush.
+/// Puts on a port channel, a signal after them, and a wait for the peer's signal instead of a flush.
 fn alltoall_port(n: usize) -> Value {
     let mut w = Writer::new("alltoall", "Simple", false, n, 1, [n, n, 0]);
     w.meet(true);
@@ -170,7 +170,7 @@ fn alltoall_port(n: usize) -> Value {
     w.plan
 }
 
-/// Packets to each peer's scratch memory, each thread block one peer.
+/// Packets to each peer's scratch memory, unpacked by a second thread block.
 fn allgather_packets(n: usize) -> Value {
     let mut w = Writer::new("allgather", "LL", true, n, 2, [1, n, n]);
     for g in 0..n {
@@ -187,7 +187,7 @@ fn allgather_packets(n: usize) -> Value {
     w.plan
 }
 
-/// Packets passed on along a ring.
+/// Packets that each GPU forwards along a ring.
 fn ring_packets(n: usize) -> Value {
     let mut w = Writer::new("allgather", "LL", true, n, 1, [1, n, n]);
     for g in 0..n {
@@ -207,7 +207,7 @@ fn ring_packets(n: usize) -> Value {
     w.plan
 }
 
-/// Each GPU reads its part of all inputs, adds it and stores it everywhere.
+/// Each GPU reads its part of all inputs, adds these and stores the sum in all of them.
 fn allreduce_reads(n: usize) -> Value {
     let mut w = Writer::new("allreduce", "Simple", true, n, 1, [n, n, 0]);
     w.meet(true);
@@ -228,7 +228,7 @@ fn allreduce_reads(n: usize) -> Value {
     w.plan
 }
 
-/// Puts to scratch memory, a sum of local buffers that is sent.
+/// Puts to scratch memory, and a sum of local buffers that is sent.
 fn allreduce_scratch(n: usize) -> Value {
     let mut w = Writer::new("allreduce", "Simple", false, n, 1, [n, n, n]);
     w.meet(true);
@@ -287,7 +287,7 @@ fn allreduce_packets(n: usize) -> Value {
     w.plan
 }
 
-/// A chain of packets in a reduction: sums are kept as packets, and as data at the end.
+/// A chain of packets in a reduction: sums are stored as packets, and as data at the end.
 fn reduce_packets(n: usize) -> Value {
     let mut w = Writer::new("allreduce", "LL", false, n, 1, [1, 1, 3]);
     let last = n - 1;
@@ -312,7 +312,7 @@ fn reduce_packets(n: usize) -> Value {
             );
         }
     }
-    // The last GPU has the sum, as packets too, and passes it on around the ring.
+    // The last GPU has the sum, also as packets, and sends it around the ring.
     for g in (0..n).map(|k| (last + k) % n) {
         let next = (g + 1) % n;
         let own = if g == last { 1 } else { 2 };
@@ -332,7 +332,7 @@ fn reduce_packets(n: usize) -> Value {
     w.plan
 }
 
-/// Parts that are fetched, then added to the own part.
+/// Parts that are fetched, then added to the GPU's own part.
 fn reduce_scatter(n: usize) -> Value {
     let mut w = Writer::new("reducescatter", "Simple", false, n, 1, [n, 1, n]);
     w.meet(true);
@@ -346,7 +346,7 @@ fn reduce_scatter(n: usize) -> Value {
             let to = w.remote(g, 0, "memory", p, &local("s", g, 1));
             drop(to);
             let source = w.remote(g, 0, "memory", p, &local("i", g, 1));
-            // A get has one index for both ends.
+            // A get has one index for source and destination.
             let index = source["index"].clone();
             let slot = json!({"type": "s", "index": index, "size": 1});
             w.nop(g, 0);
@@ -371,7 +371,7 @@ fn reduce_scatter(n: usize) -> Value {
     w.plan
 }
 
-/// The switch adds and stores, and each GPU starts it for its part.
+/// The switch adds and stores, and each GPU requests this for its part.
 fn allreduce_switch(n: usize) -> Value {
     let mut w = Writer::new("allreduce", "Simple", true, n, 1, [n, n, 0]);
     w.meet(true);
@@ -406,7 +406,7 @@ fn allgather_switch(n: usize, packets: bool) -> Value {
     w.plan
 }
 
-/// Pipelines of two thread blocks with a semaphore: one puts, the other waits and copies.
+/// Pipelines of two thread blocks with a semaphore: one block puts, the other waits and copies.
 fn alltoall_pipeline(n: usize) -> Value {
     let mut w = Writer::new("alltoall", "Simple", true, n, 2, [n, n, n]);
     w.meet(true);
@@ -468,7 +468,7 @@ fn allgather_group(n: usize) -> Value {
     w.plan
 }
 
-/// All plans for `n` GPUs, by name, with the grains of a chunk.
+/// Returns all plans for `n` GPUs, with their names, and the number of grains of a chunk.
 pub fn all(n: usize) -> Vec<(&'static str, Value, usize)> {
     let mut plans = vec![
         ("allgather", allgather(n, false), 1),
@@ -487,7 +487,7 @@ pub fn all(n: usize) -> Vec<(&'static str, Value, usize)> {
         ("alltoall pipeline", alltoall_pipeline(n), 2),
         ("allgather group", allgather_group(n), 3),
     ];
-    // For other numbers of chunks than powers of two, the second half of scratch memory needs this alignment.
+    // Unless the number of chunks is a power of two, the second half of scratch memory needs this alignment.
     if !n.is_power_of_two() {
         plans.iter_mut().for_each(|(_, plan, _)| plan["buffer_alignment"] = json!(32));
     }

@@ -1,16 +1,17 @@
 //! Places a job on any free boards, in as few blocks as possible. Blocks are the leaves and pods of a fat tree, the
 //! routers and groups of a dragonfly, and the boxes of a cluster.
 //!
-//! Switches connect all boards, so a job is refused only if too few boards are free. Without `locality` it takes the
-//! first ones. With it, the job takes the smallest block that has enough free boards, of equal ones that with the
-//! fewest (best fit). If no block has enough, whole blocks are taken in descending order of their free boards, and the
-//! rest is placed likewise. Of blocks of one level, this leaves the fewest pairs of boards in different ones, because
-//! the numbers of boards by block majorize those of any other choice. Source: Slurm's plugin topology/tree, which
-//! selects the lowest switch that satisfies a job, and its leaves by best fit.
+//! Switches connect all boards, so a job is refused only if too few boards are free. Without `locality` the job gets
+//! the first free boards. With `locality`, the job gets boards of the smallest block that has enough free boards; among
+//! blocks of equal size, of the one with the fewest (best fit). If no block has enough, whole blocks are assigned in
+//! descending order of their free boards, and the remaining boards are selected by the same rule. This leaves the
+//! fewest pairs of boards in different blocks of a level, because the numbers of boards by block majorize those of any
+//! other choice. Source: Slurm's plugin topology/tree, which selects the lowest switch that satisfies a job, and its
+//! leaves by best fit.
 //!
-//! Aligned jobs stay inside one block if they fit into one: a job of up to a leaf inside one leaf, a larger one of up
-//! to a group inside one group. They are refused if no such block has enough free boards. Their traffic does not leave
-//! the block ("Jigsaw", Smith and Lowenthal, HPDC 2021, isolates jobs further).
+//! Aligned jobs stay inside one block if they fit into one: a job no larger than a leaf inside one leaf, a larger job
+//! no larger than a group inside one group. They are refused if no such block has enough free boards. Their traffic
+//! does not leave the block ("Jigsaw", Smith and Lowenthal, HPDC 2021, isolates jobs further).
 
 use std::{cmp::Reverse, ops::Range, slice};
 
@@ -18,7 +19,7 @@ use unisono_base::interrupt::poll;
 
 use super::{Free, Heuristic, Placed};
 
-/// Finds boards for a job of `n` boards among `all`. `sizes` are the boards of the blocks of each level, ascending.
+/// Finds `n` of `all` boards for a job. `sizes` are the numbers of boards in a block of each level, ascending.
 pub fn place((n, all): (u32, u32), sizes: &[u32], aligned: bool, heuristic: Heuristic, free: &Free) -> Option<Placed> {
     let boards = 0..all;
     let whole = slice::from_ref(&boards);
@@ -44,21 +45,21 @@ pub fn place((n, all): (u32, u32), sizes: &[u32], aligned: bool, heuristic: Heur
     Some(Placed { positions: vec![taken] })
 }
 
-/// Returns the blocks of a size within larger ones.
+/// Divides blocks into smaller blocks of `size` boards.
 fn parts(blocks: &[Range<u32>], size: u32) -> impl Iterator<Item = Range<u32>> {
     blocks.iter().flat_map(move |block| {
         (block.start..block.end).step_by(size as usize).map(move |first| first..(first + size).min(block.end))
     })
 }
 
-/// Returns the block of a size with the fewest free boards of those that have at least `n`.
+/// Returns the block of `size` boards that has the fewest free boards, but at least `n`.
 fn best_fit(blocks: &[Range<u32>], size: u32, n: u32, free: &Free) -> Option<Range<u32>> {
     poll();
     let counted = parts(blocks, size).map(|block| (free.count_in(&block), block));
     counted.filter(|&(found, _)| found >= n).min_by_key(|&(found, _)| found).map(|(_, block)| block)
 }
 
-/// Returns `n` free boards of some blocks, which have enough together.
+/// Returns `n` free boards of `blocks`, which together have at least `n`.
 fn nearest(blocks: &[Range<u32>], sizes: &[u32], n: u32, free: &Free) -> Vec<u32> {
     for (level, &size) in sizes.iter().enumerate() {
         if let Some(block) = best_fit(blocks, size, n, free) {
@@ -72,7 +73,7 @@ fn nearest(blocks: &[Range<u32>], sizes: &[u32], n: u32, free: &Free) -> Vec<u32
     spread(blocks, sizes, n, free)
 }
 
-/// Returns `n` free boards of several blocks of the largest of `sizes`, none of which has enough.
+/// Returns `n` free boards of several blocks of the largest size in `sizes`, if no such block has `n` free boards.
 fn spread(blocks: &[Range<u32>], sizes: &[u32], n: u32, free: &Free) -> Vec<u32> {
     let size = sizes[sizes.len() - 1];
     let mut found: Vec<(u32, Range<u32>)> = parts(blocks, size).map(|block| (free.count_in(&block), block)).collect();

@@ -1,16 +1,17 @@
 //! Places a job on rows of boards that all have the same free columns.
 //!
-//! For a job of b rows and a columns: go through the rows in order and keep the columns that are free in all rows taken
-//! so far. Take a row if that leaves at least a columns. Stop at b rows and take the first a columns. Rows and columns
-//! need not be adjacent. Source: "HammingMesh", section 4.2; simulate_allocation.py of its artifact.
+//! For a job of b rows and a columns, the scan visits the rows in order and maintains the columns that are free in all
+//! selected rows. It selects a row if at least a columns then remain. It stops at b rows and returns the first a
+//! columns. Rows and columns need not be adjacent. Source: "HammingMesh", section 4.2; simulate_allocation.py of its
+//! artifact.
 //!
-//! For `locality` the scan starts from the rows of each leaf, for all shapes.
+//! With `locality`, scans start at each leaf for all shapes, and the result with the least upper traffic is chosen.
 
 use unisono_base::interrupt::poll;
 
 use super::{Free, Heuristic, Job, JobSpace, Placed, UpperShare, shapes::shapes};
 
-/// Finds boards for a job on a space of two dimensions.
+/// Finds boards for a job on a network with rows and columns of boards.
 pub fn place(space: &JobSpace, free: &mut Free, job: &Job, heuristic: Heuristic) -> Option<Placed> {
     let shapes = shapes(job, &space.count, heuristic);
     let rows = space.count[0];
@@ -30,7 +31,7 @@ pub fn place(space: &JobSpace, free: &mut Free, job: &Job, heuristic: Heuristic)
     best.map(|(_, placed)| placed)
 }
 
-/// Runs the greedy scan for rows and columns, beginning at row `start`, with wraparound.
+/// Scans rows from row `start` on, with wraparound, for a shape of rows and columns.
 fn scan(space: &JobSpace, free: &mut Free, shape: &[u32], start: u32) -> Option<Placed> {
     let (&[all, width], &[rows, columns]) = (&space.count[..], shape) else { return None };
     free.meet_none();

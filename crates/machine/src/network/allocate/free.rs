@@ -1,16 +1,16 @@
-//! The free boards of a network, as bits of each row.
+//! The free boards of a network, one bit each, row by row.
 
 use std::ops::Range;
 
-/// The boards of a job: the crossings of its positions in each dimension. Positions ascend, or are in order with
-/// wraparound.
+/// The boards of a job: all combinations of its positions along each dimension. Positions ascend, or are consecutive
+/// with wraparound.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Placed {
     pub positions: Vec<Vec<u32>>,
 }
 
 impl Placed {
-    /// Returns the number of boards at the crossings, which may exceed the size of the job.
+    /// Returns the number of boards, which may exceed the number that the job requested.
     pub fn size(&self) -> u64 {
         self.positions.iter().map(|line| line.len() as u64).product()
     }
@@ -24,14 +24,14 @@ impl Placed {
     }
 }
 
-/// Free boards. A row is a line of boards along the last dimension.
+/// The free boards. A row is a line of boards along the last dimension.
 #[derive(Clone, Debug)]
 pub struct Free {
     count: Vec<u32>,
     columns: u32,
     words: usize,
     bits: Vec<u64>,
-    /// The columns that are free in all rows met so far.
+    /// The columns that are free in all rows passed to `meet` since `meet_none`.
     meet: Vec<u64>,
 }
 
@@ -75,12 +75,12 @@ impl Free {
         &self.bits[row as usize * self.words..][..self.words]
     }
 
-    /// Begins a new set of rows.
+    /// Starts a new, empty intersection of rows.
     pub(super) fn meet_none(&mut self) {
         self.meet.fill(u64::MAX);
     }
 
-    /// Returns the number of columns that are free in the rows met so far and in another one.
+    /// Returns the number of columns that are free in the intersection of rows and in `row`.
     pub(super) fn left_with(&self, row: u32) -> u32 {
         self.meet.iter().zip(self.row(row)).map(|(a, b)| (a & b).count_ones()).sum()
     }
@@ -90,12 +90,12 @@ impl Free {
         self.meet.iter_mut().zip(of_row).for_each(|(meet, row)| *meet &= row);
     }
 
-    /// Returns whether a column is free in all rows met.
+    /// Returns whether a column is free in all rows of the intersection.
     pub(super) fn is_met(&self, column: u32) -> bool {
         bit(&self.meet, column)
     }
 
-    /// Returns the number of free boards of a range of a single row.
+    /// Returns the number of free boards in a range, on a network with a single row.
     pub(super) fn count_in(&self, range: &Range<u32>) -> u32 {
         let mut all = 0;
         let mut at = range.start;
@@ -108,7 +108,7 @@ impl Free {
         all
     }
 
-    /// Returns the first `most` free boards of a range of a single row.
+    /// Returns the first `most` free boards in a range, on a network with a single row.
     pub(super) fn first_in(&self, range: Range<u32>, most: u32) -> Vec<u32> {
         let words = range.start / 64..range.end.div_ceil(64);
         let bits = words.flat_map(|word| {

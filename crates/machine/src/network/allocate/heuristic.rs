@@ -1,11 +1,11 @@
-//! The heuristics that choose among the places of a job, each including those before it.
+//! The heuristics that choose the boards of a job. Each includes all earlier ones.
 //!
 //! * `greedy`: the factors of the job's size that are nearest to a square or cube, with sides of at most half of the
 //!   machine if possible; a size without such factors (a large prime) is rounded up;
-//! * `transpose`: the same sides in other dimensions, if that fails;
-//! * `aspect`: then all other factors up to 1:8;
-//! * `sort`: jobs in descending order of size;
-//! * `locality`: the place with the least traffic over the upper level of switches is chosen.
+//! * `transpose`: if no boards are found, the same sides in other dimensions;
+//! * `aspect`: if that fails too, all other factors with ratios up to 1:8;
+//! * `sort`: jobs are placed in descending order of size;
+//! * `locality`: the boards with the least traffic over the upper level of switches are chosen.
 //!
 //! Jobs on a fat tree, a dragonfly or boxes have no sides, so `transpose` and `aspect` change nothing there. Boards of
 //! tori and meshes have no upper level, so `locality` changes nothing there.

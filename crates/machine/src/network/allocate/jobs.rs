@@ -1,4 +1,4 @@
-//! The jobs to place: from a file, or drawn from the sizes of a trace.
+//! The jobs to place: listed in a file, or drawn from a distribution of sizes.
 
 use unisono_base::rounded;
 
@@ -15,18 +15,19 @@ pub struct Job {
 
 #[derive(Clone, PartialEq, Debug)]
 pub enum Jobs {
-    /// Drawn from sizes until all healthy boards are requested. The last job gets the remaining boards.
+    /// Jobs are drawn from a distribution until they request all healthy boards. The last job gets the remaining
+    /// boards.
     Drawn(Sizes),
     List(Vec<Job>),
 }
 
-/// The distribution of job sizes: each share of jobs has at most this number of boards. Both ascend, and the last share
-/// is 1.
+/// The cumulative distribution of job sizes: each fraction of jobs has at most this number of boards. Both ascend, and
+/// the last fraction is 1.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Sizes(Vec<(f64, u32)>);
 
-/// Job sizes of Alibaba's MLaaS trace (Weng and others, NSDI 2022) in boards, as far as the artifact's file is known:
-/// each share of jobs has at most this number.
+/// The cumulative distribution of job sizes, in boards, in Alibaba's MLaaS trace (Weng and others, NSDI 2022), as far
+/// as the artifact's file is known.
 pub const TRACE: &[(f64, u32)] = &[(0.7643, 1), (0.9074, 10), (0.9472, 20), (0.9852, 50), (0.9971, 100), (1.0, 1200)];
 
 impl Sizes {
@@ -34,8 +35,8 @@ impl Sizes {
         Self(TRACE.to_vec())
     }
 
-    /// Returns the size of a job at a share from 0 to 1. Sizes grow geometrically between two shares, which is this
-    /// project's assumption. Jobs up to the first share have the first size.
+    /// Returns the size of a job at a fraction from 0 to 1. Sizes grow geometrically between two entries, which is this
+    /// project's assumption. Jobs up to the first fraction have the first size.
     pub fn at(&self, share: f64) -> Job {
         let above = self.0.iter().position(|&(at_most, _)| share <= at_most).unwrap_or(self.0.len() - 1);
         let (to, largest) = self.0[above];
@@ -48,7 +49,7 @@ impl Sizes {
         Job { boards: boards.clamp((smallest + 1).min(largest), largest), shape: None }
     }
 
-    /// Adds the sizes of a line, `SHARE% BOARDS`.
+    /// Adds the entry of a line, `SHARE% BOARDS`.
     fn push(&mut self, said: &str) -> Result<(), &'static str> {
         const FORM: &str = "a size is SHARE% BOARDS, such as 76.43% 1";
         let (share, boards) = said.split_once('%').ok_or(FORM)?;
@@ -68,8 +69,7 @@ impl Sizes {
 }
 
 impl Job {
-    /// Reads a number of boards, or the sides of a shape of at most as many dimensions as the boards have. Of two
-    /// dimensions both sides are stated.
+    /// Reads a number of boards, or the sides of a shape with at most `dimensions` dimensions.
     fn parse(said: &str, dimensions: Option<usize>) -> Option<Self> {
         let side = |text: &str| text.trim().parse::<u32>().ok().filter(|&n| n > 0);
         let shape = said.split('x').map(side).collect::<Option<Vec<u32>>>()?;
@@ -91,11 +91,12 @@ fn accepted(space: &JobSpace) -> String {
 }
 
 impl Jobs {
-    /// Reads one job in each line, a number of boards or the sides of a shape, `RxC`; or one size of a distribution in
-    /// each line, `SHARE% BOARDS`. Text after a `#` is a comment.
+    /// Reads one job from each line, a number of boards or the sides of a shape, `RxC`; or one entry of a distribution
+    /// from each line, `SHARE% BOARDS`. Text after a `#` is a comment.
     ///
     /// # Errors
-    /// An invalid line, a job larger than the machine, no jobs, or a distribution that does not end at 100 %.
+    /// Returns an error if a line is invalid, a job is larger than the machine, there are no jobs, or a distribution
+    /// does not end at 100 %.
     pub fn parse(text: &str, origin: &str, machine: &str, space: &JobSpace) -> Result<Self, MachineError> {
         let mut jobs = Vec::new();
         let mut sizes = Sizes(Vec::new());

@@ -3,7 +3,7 @@
 //!
 //! It is beside the topologies because it depends on boards and switches, not on collectives or schedules. A family of
 //! topologies states its boards and the rule of its jobs in `Topology::jobs`. Source: "HammingMesh", sections 3.3 and
-//! 4.2 (virtual sub-HxMeshes, allocation), and simulate_allocation.py of its artifact; each rule names its own.
+//! 4.2 (virtual sub-HxMeshes, allocation), and simulate_allocation.py of its artifact; each file names further sources.
 
 mod blocks;
 mod crossings;

@@ -1,8 +1,8 @@
-//! The sides that a job may have along the dimensions of a network, in the order in which they are tried.
+//! The shapes that a job may have, in sides along the dimensions of a network, in the order in which they are tried.
 
 use super::{Heuristic, Job};
 
-/// The largest ratio of the sides of other shapes that are tried.
+/// The largest ratio of two sides of a shape that `Heuristic::Aspect` tries.
 const MOST_UNEQUAL: u32 = 8;
 
 /// Returns the shapes of a job on `count` boards along each dimension, without duplicates.
@@ -40,7 +40,7 @@ pub fn shapes(job: &Job, count: &[u32], heuristic: Heuristic) -> Vec<Vec<u32>> {
     distinct(shapes.into_iter().filter(|s| fits(s)))
 }
 
-/// Returns the ascending lists of factors of a number, those nearest to a cube first: in order of their sums.
+/// Returns all ascending lists of `dims` factors of `n` in order of their sums, so those nearest to a cube come first.
 fn factors(n: u32, dims: usize) -> Vec<Vec<u32>> {
     fn extend(n: u32, dims: usize, before: &mut Vec<u32>, found: &mut Vec<Vec<u32>>) {
         let least = before.last().copied().unwrap_or(1);
@@ -51,7 +51,7 @@ fn factors(n: u32, dims: usize) -> Vec<Vec<u32>> {
             return;
         }
         let mut side = least;
-        // All later factors are at least as large.
+        // The remaining factors are at least as large as `side`.
         while u64::from(side).pow(u32::try_from(dims).unwrap_or(u32::MAX)) <= u64::from(n) {
             if n.is_multiple_of(side) {
                 before.push(side);

@@ -1,54 +1,57 @@
-//! The boards of a network that are given to jobs, and the sets of them that one job may have.
+//! The boards of a network that jobs may get, and the rule for the sets of boards of one job.
 //!
-//! A family of topologies states its space in [`super::super::Topology::jobs`]; the placing is that of its [`Rule`].
+//! A family of topologies states its `JobSpace` in [`super::super::Topology::jobs`]; its [`Rule`] selects the algorithm
+//! that places jobs.
 
 use unisono_base::narrow;
 
 use super::{Free, Heuristic, Job, Placed, blocks, crossings, sub_box};
 use crate::MachineError;
 
-/// The sets of boards that one job may have.
+/// The rule for the sets of boards that one job may have.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Rule {
     /// The crossings of any rows and columns: [`crossings`].
     Crossings,
     /// A box of adjacent boards: [`sub_box`].
     SubBox { wraps: bool },
-    /// Any boards: [`blocks`]. `sizes` are the boards of the blocks of each level, ascending.
+    /// Any boards: [`blocks`]. `sizes` are the numbers of boards in a block of each level, ascending.
     Blocks { sizes: Vec<u32>, aligned: bool },
 }
 
-/// Boards along each dimension, numbered row-major.
+/// The number of boards along each dimension, numbered row-major.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct JobSpace {
     pub count: Vec<u32>,
-    /// Accelerators of a board in each dimension. Accelerators are row-major over all boards together.
+    /// The number of accelerators of a board along each dimension. Accelerators are numbered row-major over all boards.
     pub board: Vec<u32>,
-    /// Boards along each dimension whose traffic stays below the upper level of switches.
+    /// The number of boards along each dimension whose traffic stays below the upper level of switches.
     pub leaf: Vec<u32>,
     pub rule: Rule,
 }
 
 impl JobSpace {
-    /// Returns a space of boards of one accelerator each, whose blocks have `sizes` accelerators. Traffic between the
-    /// blocks of `leaf` accelerators passes the upper level.
+    /// Returns a space of boards of one accelerator each, in blocks of `sizes` accelerators. Traffic between blocks of
+    /// `leaf` accelerators uses the upper level of switches.
     pub fn of_blocks(accelerators: u32, sizes: Vec<u32>, leaf: u32) -> Self {
         let rule = Rule::Blocks { sizes, aligned: false };
         Self { count: vec![accelerators], board: vec![1], leaf: vec![leaf], rule }
     }
 
     /// Returns the space with boards of adjacent accelerators, such as those of a server. Blocks that do not consist of
-    /// whole boards are left out.
+    /// whole boards are omitted.
     ///
     /// # Errors
-    /// The network has boards of its own, or the accelerators or the leaves cannot be divided into such boards.
+    /// Returns an error if the network has boards of its own, or if its accelerators or leaves cannot be divided into
+    /// such boards.
     pub fn in_boards_of(self, machine: &str, accelerators: u32) -> Result<Self, MachineError> {
         let Rule::Blocks { sizes, aligned } = self.rule else {
             let board = sides(&self.board);
             return Err(MachineError::OwnBoards { machine: machine.to_owned(), board });
         };
         let (all, leaf) = (self.count[0], self.leaf[0]);
-        // A board inside one leaf, or of whole leaves, has one place in the counts of traffic above the leaves.
+        // A board is inside one leaf or consists of whole leaves, so that traffic above the leaves can be counted by
+        // board.
         let is_board = |n: u32| all.is_multiple_of(n) && (leaf.is_multiple_of(n) || n.is_multiple_of(leaf));
         if accelerators == 0 || !is_board(accelerators) {
             let accepted: Vec<u32> = (1..=all).filter(|&n| is_board(n)).collect();
@@ -69,10 +72,10 @@ impl JobSpace {
         })
     }
 
-    /// Returns the space in which jobs stay inside one block if they fit into one.
+    /// Returns the space in which a job stays inside one block if it fits into one.
     ///
     /// # Errors
-    /// The network has no blocks.
+    /// Returns an error if the network has no blocks.
     pub fn aligned(self, machine: &str) -> Result<Self, MachineError> {
         match self.rule {
             Rule::Blocks { sizes, .. } => Ok(Self { rule: Rule::Blocks { sizes, aligned: true }, ..self }),
@@ -112,7 +115,7 @@ impl JobSpace {
         position
     }
 
-    /// Returns whether a job fits into the space if all boards are free.
+    /// Returns whether a job fits into the space when all boards are free.
     pub fn fits(&self, job: &Job) -> bool {
         match (&self.rule, &job.shape) {
             (Rule::Blocks { .. }, _) | (_, None) => u64::from(job.boards) <= self.all(),
@@ -129,13 +132,14 @@ impl JobSpace {
         }
     }
 
-    /// Returns the dimensions of shapes that jobs may have; `None` for any number.
+    /// Returns the largest number of dimensions of a job's shape; `None` if it is not limited.
     pub fn dimensions(&self) -> Option<usize> {
         (!matches!(self.rule, Rule::Blocks { .. })).then_some(self.count.len())
     }
 
-    /// Returns the largest job that is drawn: half of each side of two dimensions, as in the artifact of "HammingMesh",
-    /// and a quarter of other spaces, so that jobs on networks of the same number of boards are the same.
+    /// Returns the largest size of drawn jobs: on two dimensions half of each side, as in the artifact of
+    /// "HammingMesh", and on other spaces a quarter of all boards, so that networks with the same number of boards get
+    /// the same jobs.
     pub(super) fn most_drawn(&self) -> u32 {
         match self.count[..] {
             [rows, columns] => rows.div_ceil(2) * columns.div_ceil(2),
@@ -143,7 +147,7 @@ impl JobSpace {
         }
     }
 
-    /// Finds boards for a job by a heuristic, without taking them.
+    /// Finds boards for a job by a heuristic, without marking them as used.
     pub fn place(&self, free: &mut Free, job: &Job, heuristic: Heuristic) -> Option<Placed> {
         match &self.rule {
             Rule::Crossings => crossings::place(self, free, job, heuristic),
@@ -154,9 +158,10 @@ impl JobSpace {
         }
     }
 
-    /// Returns the steps of placing one job whose sides may be `shapes`, each of which is tried on the whole machine.
+    /// Returns the estimated steps to place one job whose shape is one of `shapes`. Each shape is tried on the whole
+    /// machine.
     pub(super) fn steps(&self, heuristic: Heuristic, shapes: &[Vec<u32>]) -> u128 {
-        /// To begin at another corner, for each dimension.
+        /// The steps to move to another corner, for each dimension.
         const CORNER: u128 = 50;
         let width = self.count.last().copied().unwrap_or(1);
         let rows: u128 = self.count.iter().rev().skip(1).map(|&n| u128::from(n)).product();
@@ -166,7 +171,7 @@ impl JobSpace {
                 let starts = u128::from(self.count[0].div_ceil(self.leaf[0].max(1)));
                 rows * words * if heuristic >= Heuristic::Locality { 4 * starts } else { 1 }
             }
-            // At each corner the rows of a box are met, and their columns are examined one by one.
+            // At each corner the rows of a box are intersected, and their columns are examined one by one.
             Rule::SubBox { .. } => {
                 let met = |shape: &Vec<u32>| shape.iter().rev().skip(1).map(|&side| u128::from(side)).product::<u128>();
                 let corner = 2 * u128::from(width) + CORNER * self.count.len() as u128;
@@ -180,7 +185,7 @@ impl JobSpace {
     }
 }
 
-/// Returns sides as `4x8`.
+/// Prints sides in the form `4x8`.
 pub(super) fn sides(of: &[u32]) -> String {
     of.iter().map(u32::to_string).collect::<Vec<_>>().join("x")
 }

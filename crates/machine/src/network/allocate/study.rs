@@ -8,7 +8,7 @@ use unisono_base::{limits, mix, narrow, parallel};
 use super::{Free, Heuristic, Job, JobSpace, Jobs, Placed, Rule, Sizes, UpperShare, shapes::shapes};
 use crate::MachineError;
 
-/// The most samples whose jobs are counted at the same time.
+/// The most samples that are evaluated at the same time.
 const AT_ONCE: usize = 64;
 
 #[derive(Clone, PartialEq, Debug)]
@@ -17,36 +17,38 @@ pub struct Study {
     pub heuristic: Heuristic,
     /// Boards that failed in every sample, row-major, without duplicates.
     pub failed: Vec<u32>,
-    /// Additional boards that fail, drawn for each sample.
+    /// The number of further boards that fail, drawn for each sample.
     pub failures: u64,
     pub samples: u32,
     pub seed: u64,
 }
 
-/// One sample: the failed boards, and each job in the order in which it was placed or refused.
+/// One sample: the failed boards, and the jobs in the order in which they were placed or refused.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Sample {
-    /// Row-major.
+    /// The row-major numbers of the failed boards.
     pub failed: Vec<u32>,
     pub jobs: Vec<(Job, Option<Placed>)>,
 }
 
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Outcome {
-    /// Boards requested by placed jobs over healthy boards: the mean, and the first percentile over the samples.
+    /// The boards requested by placed jobs, divided by the healthy boards: the mean over the samples.
     pub utilization_mean: f64,
+    /// The first percentile of the same quotient.
     pub utilization_p1: f64,
-    /// Jobs of a sample, on average.
+    /// The average number of placed jobs in a sample.
     pub placed: f64,
+    /// The average number of refused jobs in a sample.
     pub refused: f64,
-    /// Traffic over the upper level of trees, over all boards in use.
+    /// The fraction of traffic on the upper level of switches, averaged over all boards in use.
     pub upper_level: UpperShare,
     pub samples: u32,
     #[serde(skip)]
     pub first: Sample,
 }
 
-/// Pseudo-random numbers of one sample.
+/// A generator of pseudo-random numbers for one sample.
 struct Draws {
     state: u64,
 }
@@ -61,7 +63,7 @@ impl Draws {
         mix(self.state)
     }
 
-    /// Draws a number from 0 to 1.
+    /// Draws a number from 0 (included) to 1 (excluded).
     fn share(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }
@@ -71,10 +73,10 @@ impl Draws {
     }
 }
 
-/// Returns the number of jobs of a sample, and the average steps of placing one. Nearly all drawn jobs are placed by
-/// their first sides. Listed jobs may all be refused, after a trial of all their sides.
+/// Returns the number of jobs of a sample, and the average steps to place one. Nearly all drawn jobs are placed with
+/// the first shape that is tried. Listed jobs may all be refused after all their shapes were tried.
 fn work(space: &JobSpace, study: &Study) -> (u128, u128) {
-    /// Shares of a distribution at which its sizes are read.
+    /// The number of equally spaced fractions at which the distribution is evaluated.
     const READ: u32 = 1000;
     let sides = |job: &Job| match space.rule {
         Rule::SubBox { .. } => shapes(job, &space.count, study.heuristic),
@@ -90,7 +92,7 @@ fn work(space: &JobSpace, study: &Study) -> (u128, u128) {
             let at = |k: u32| sizes.at((f64::from(k) + 0.5) / f64::from(READ)).boards.min(most);
             let read: Vec<u32> = (0..READ).map(at).collect();
             let boards: u128 = read.iter().map(|&boards| u128::from(boards)).sum();
-            // Sizes ascend, so equal ones follow each other.
+            // Sizes ascend, so equal sizes are adjacent.
             let steps = read.chunk_by(|a, b| a == b).map(|same| {
                 let first: Vec<_> = sides(&Job { boards: same[0], shape: None }).into_iter().take(1).collect();
                 same.len() as u128 * space.steps(study.heuristic, &first)
@@ -101,18 +103,18 @@ fn work(space: &JobSpace, study: &Study) -> (u128, u128) {
     }
 }
 
-/// Returns the bytes and steps of a study. Each sample draws its boards, and places its jobs.
+/// Returns the estimated bytes and steps of a study. Each sample draws its boards and places its jobs.
 fn estimate(space: &JobSpace, study: &Study) -> (u128, u128) {
     let all = u128::from(space.all());
     let (jobs, place) = work(space, study);
     let samples = u128::from(study.samples);
-    // The first sample is kept, with the positions of its jobs. Others are counted, some at the same time.
+    // The first sample is returned, with the positions of its jobs. Of other samples, at most `AT_ONCE` are in memory.
     let at_once = samples.min(AT_ONCE as u128);
     (12 * samples + 64 * jobs + 16 * all + 24 * jobs * at_once, samples * (4 * all + jobs * (100 + place)))
 }
 
 /// # Errors
-/// All boards fail, there are no samples, or there are too many for a limit.
+/// Returns an error if all boards fail, `samples` is 0, or the estimate exceeds a limit.
 pub fn study(space: &JobSpace, machine: &str, study: &Study) -> Result<Outcome, MachineError> {
     let fail = study.failures.saturating_add(study.failed.len() as u64);
     if fail >= space.all() {
@@ -130,7 +132,7 @@ pub fn study(space: &JobSpace, machine: &str, study: &Study) -> Result<Outcome, 
     let mut first = None;
     let numbers: Vec<u32> = (0..study.samples).collect();
     for numbers in numbers.chunks(AT_ONCE) {
-        // The sums are made in the order of samples and jobs, so their bits do not depend on the cores.
+        // The sums are computed in the order of samples and jobs, so their bits do not depend on the number of cores.
         for (jobs, sample) in parallel::map(numbers, |&number| counted(space, study, number)) {
             let mut asked = 0u64;
             for (size, share) in jobs {
@@ -150,7 +152,7 @@ pub fn study(space: &JobSpace, machine: &str, study: &Study) -> Result<Outcome, 
     }
     shares.sort_by(f64::total_cmp);
     let samples = f64::from(study.samples);
-    // For 1000 sorted samples, the tenth.
+    // The first percentile of 1000 sorted samples is the tenth.
     let low = (study.samples.div_ceil(100) - 1) as usize;
     Ok(Outcome {
         utilization_mean: shares.iter().sum::<f64>() / samples,
@@ -166,10 +168,10 @@ pub fn study(space: &JobSpace, machine: &str, study: &Study) -> Result<Outcome, 
     })
 }
 
-/// The boards of a job, and its traffic over the upper level if it was placed.
+/// The number of boards that a job requests, and its traffic over the upper level if it was placed.
 type Counted = (u32, Option<UpperShare>);
 
-/// Makes one sample, and returns what counts of its jobs. The first sample itself is returned too.
+/// Computes one sample, and returns the statistics of its jobs. The sample itself is returned only for number 0.
 fn counted(space: &JobSpace, study: &Study, number: u32) -> (Vec<Counted>, Option<Sample>) {
     let sample = sample(space, study, number);
     let share = |place: &Option<Placed>| place.as_ref().map(|place| UpperShare::of(place, &space.leaf));
@@ -177,7 +179,7 @@ fn counted(space: &JobSpace, study: &Study, number: u32) -> (Vec<Counted>, Optio
     (jobs, (number == 0).then_some(sample))
 }
 
-/// Makes one sample: boards fail, then each job is placed at the first place found for it, or refused.
+/// Computes one sample: boards fail, then each job gets the boards that the heuristic finds, or is refused.
 fn sample(space: &JobSpace, study: &Study, number: u32) -> Sample {
     let mut draws = Draws::new(study.seed, number);
     let mut free = Free::new(&space.count);
@@ -198,7 +200,7 @@ fn sample(space: &JobSpace, study: &Study, number: u32) -> Sample {
     Sample { jobs: jobs.into_iter().map(&mut place).collect(), failed }
 }
 
-/// Returns distinct boards, sorted: the named ones, and the first of a random order of the others.
+/// Returns distinct boards, sorted: those that fail in every sample, and `study.failures` random other boards.
 fn failures(space: &JobSpace, study: &Study, draws: &mut Draws) -> Vec<u32> {
     let mut order: Vec<u32> = (0..narrow::<u32>(space.all())).collect();
     if !study.failed.is_empty() {
@@ -215,7 +217,7 @@ fn failures(space: &JobSpace, study: &Study, draws: &mut Draws) -> Vec<u32> {
     order
 }
 
-/// Draws jobs of these sizes until the healthy boards are requested.
+/// Draws jobs from a distribution until they request all healthy boards.
 fn drawn(sizes: &Sizes, space: &JobSpace, healthy: u64, draws: &mut Draws) -> Vec<Job> {
     let most = space.most_drawn();
     let mut left = healthy;

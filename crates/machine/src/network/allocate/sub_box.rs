@@ -1,24 +1,24 @@
-//! Places a job on a box of adjacent boards, as links between neighbors require: the first free one, in the row-major
-//! order of its corner. In a torus it may continue past the last board of a dimension with the first.
+//! Places a job on a box of adjacent boards, as links between neighbors require: the first free box in row-major order
+//! of its corner. In a torus, a box may continue from the last board of a dimension to the first.
 //!
 //! Source: contiguous partitions of BlueGene/L (Aridor and others, "Resource allocation and utilization in the Blue
-//! Gene/L supercomputer", 2005). A shape is refused only if no box of free boards has it.
+//! Gene/L supercomputer", 2005). A shape is refused only if no free box has it.
 
 use unisono_base::interrupt::poll;
 
 use super::{Free, Heuristic, Job, JobSpace, Placed, shapes::shapes};
 
-/// The most dimensions of a network whose boxes are searched, because each order of the sides is tried.
+/// The largest number of dimensions of a network with boxes for jobs, because each order of sides is tried.
 pub const MOST_DIMENSIONS: usize = 6;
 
 pub fn place(space: &JobSpace, free: &mut Free, job: &Job, heuristic: Heuristic, wraps: bool) -> Option<Placed> {
     shapes(job, &space.count, heuristic).iter().find_map(|shape| first(&space.count, free, shape, wraps))
 }
 
-/// Returns the first box with these sides.
+/// Returns the first free box with these sides.
 fn first(count: &[u32], free: &mut Free, shape: &[u32], wraps: bool) -> Option<Placed> {
     let ((&width, before), (&columns, sides)) = (count.split_last()?, shape.split_last()?);
-    // A side of a whole dimension begins at 0: other corners give the same boards.
+    // A side of a whole dimension begins only at 0, because other corners give the same boards.
     let corners = |side: u32, all: u32| if wraps && side < all { all } else { all - side + 1 };
     let mut corner = vec![0; before.len()];
     loop {

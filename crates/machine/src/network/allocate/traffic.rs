@@ -1,16 +1,16 @@
-//! The share of a job's traffic that passes the upper level of its trees.
+//! The fraction of a job's traffic that uses the upper level of switches.
 //!
-//! Boards of one leaf reach each other below the upper level: boards below one leaf of a fat tree or of the tree of a
-//! HammingMesh, in one group of a dragonfly, or in one box. In an alltoall along a line of boards, every board sends
-//! equally to every other; in an allreduce, each sends to the next one around the line. A job of all 64 boards of a
-//! line over leaves of 16 has 48/63 = 76.19 % and 4/64 = 6.25 %, the constants of the artifact (plot_paper.py) for the
-//! large Hx4Mesh and for rings.
+//! Boards of one leaf communicate below the upper level. A leaf is the boards below one leaf switch of a fat tree or of
+//! a HammingMesh's tree, one group of a dragonfly, or one box. In an alltoall along a line of boards, every board sends
+//! equally to every other; in an allreduce, each sends to the next around the line. For a job on all 64 boards of a
+//! line with leaves of 16, 48/63 = 76.19 % and 4/64 = 6.25 % of the traffic leave their leaf, the constants of the
+//! artifact (plot_paper.py) for the large Hx4Mesh and for rings.
 
 use serde::Serialize;
 
 use super::Placed;
 
-/// Shares of the traffic that enters the trees.
+/// The fractions of traffic that use the upper level, from 0 to 1.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
 pub struct UpperShare {
     pub alltoall: f64,
@@ -18,9 +18,10 @@ pub struct UpperShare {
 }
 
 impl UpperShare {
-    /// Returns the shares of a job, if leaves join `leaf` boards along each dimension.
+    /// Returns the fractions for a job on leaves of `leaf` boards along each dimension.
     pub fn of(placed: &Placed, leaf: &[u32]) -> Self {
-        // Weighted by the traffic along the dimension, without the traffic within one position of it.
+        // The alltoall is weighted by the traffic that changes position along each dimension; the allreduce counts each
+        // dimension equally.
         let (mut all, mut weights, mut rings, mut ringed) = (0.0, 0.0, 0.0, 0.0);
         for (line, &leaf) in placed.positions.iter().zip(leaf) {
             let n = line.len() as f64;
@@ -39,7 +40,7 @@ impl UpperShare {
     }
 }
 
-/// Returns the ordered pairs on different leaves of a sorted line.
+/// Returns the number of ordered pairs of boards of a sorted line on different leaves.
 fn crossing_pairs(line: &[u32], leaf: u32) -> f64 {
     let same: usize = line.chunk_by(|a, b| a / leaf == b / leaf).map(|run| run.len() * run.len()).sum();
     (line.len() * line.len() - same) as f64

@@ -30,7 +30,7 @@ pub const FAMILY: Family = Family {
 #[serde(deny_unknown_fields)]
 struct Keys {
     boxes: u32,
-    /// The accelerators of one box.
+    /// The number of accelerators of one box.
     accelerators: u32,
     inside: String,
     #[serde(default)]
@@ -83,7 +83,7 @@ fn read(table: &toml::Table, origin: &str, own: Speed) -> Result<Box<dyn Topolog
     }
     edges.extend(outside.iter().map(|edge| Edge { a: shared(edge.a), b: shared(edge.b), ..*edge }));
     let graph = Graph::wired(&Wiring { accelerators: all, edges: &edges, own, rule: routing, root }, origin)?;
-    // Boxes, and accelerators of a box.
+    // The number of boxes, then of accelerators in a box.
     let extents = if boxes > 1 { vec![boxes, accelerators] } else { vec![accelerators] };
     Ok(Box::new(graph.of_family(FAMILY.name, extents).of_boxes(numbers)))
 }

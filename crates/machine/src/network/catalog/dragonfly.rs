@@ -6,8 +6,8 @@
 //! global cables optical. Small routers share a switch of 64 ports, with free links between them.
 //!
 //! Routing: minimal (local, global, local), Valiant's (through a random group), or adaptive. In adaptive routing, a
-//! packet compares these two ways at its first router and takes the way with fewer waiting packets. Packets on
-//! Valiant's way count twice, because it is about twice as long (UGAL with the queues of one router; Singh,
+//! packet compares the minimal and a Valiant path at its first router, and takes the path with fewer waiting packets.
+//! Packets on Valiant's path count twice, because it is about twice as long (UGAL with the queues of one router; Singh,
 //! "Load-Balanced Routing in Interconnection Networks", 2005). The virtual channel rises with each group that is
 //! entered, so minimal routing needs two, Valiant's three, and adaptive routing six.
 
@@ -46,13 +46,13 @@ enum Way {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Dragonfly {
-    /// Accelerators of a router.
+    /// The number of accelerators of a router.
     p: u32,
-    /// Routers of a group.
+    /// The number of routers of a group.
     a: u32,
-    /// Global ports of a router.
+    /// The number of global ports of a router.
     h: u32,
-    /// Groups.
+    /// The number of groups.
     g: u32,
     #[serde(default)]
     routing: Way,
@@ -80,14 +80,15 @@ fn read(table: &toml::Table, origin: &str, _: Speed) -> Result<Box<dyn Topology>
 }
 
 impl Dragonfly {
-    /// Returns the global cables of a group: from each other group, by its distance around the ring, to the routers.
+    /// Returns the wiring of a group's global cables: from the other groups, in ring order from the next group, to
+    /// routers.
     fn global(self) -> Wiring {
         let sources = self.g - 1;
         Wiring { sources, each: (self.a * self.h).checked_div(sources).unwrap_or(0), targets: self.a }
     }
 
-    /// Returns a port of a router: accelerators come first, then the other routers of the group in order, then global
-    /// cables.
+    /// Returns the port of router `at` to router `other` of its group. Ports to accelerators come first, then ports to
+    /// routers, then global ports.
     fn local(self, at: u32, other: u32) -> u32 {
         self.p + if other < at { other } else { other - 1 }
     }
@@ -100,7 +101,7 @@ impl Dragonfly {
         (SWITCH_PORTS / (self.first_global() + self.h)).clamp(1, self.a)
     }
 
-    /// Returns the routers behind the global cables of a router, by group and place.
+    /// Returns the routers at the other ends of a router's global cables, by group and index.
     fn far(self, group: u32, at: u32) -> impl Iterator<Item = (u32, u32)> {
         let global = self.global();
         (at..global.sources * global.each).step_by(self.a as usize).map(move |u| {
@@ -109,8 +110,8 @@ impl Dragonfly {
         })
     }
 
-    /// Returns the links between the two routers that are farthest apart. One group represents all, as cables depend
-    /// only on the distance of groups. At most three links, local, global, local, are needed.
+    /// Returns the number of links between the two routers that are farthest apart, at most three: local, global,
+    /// local. Only paths from group 0 are examined, as cables depend only on the distance of groups.
     ///
     /// Each router has cables to at most one router of another group, so with several routers in a group one link is
     /// not enough. Two links are a local and a global one in either order, or two global ones.
@@ -119,7 +120,8 @@ impl Dragonfly {
             return u32::from(self.a * self.g > 1);
         }
         let global = self.global();
-        // A group's cables to another group lead to different routers there, as long as there are any.
+        // A group's cables to one other group lead to different routers there, unless there are more cables than
+        // routers.
         let Some(missed) = self.a.checked_sub(global.each).filter(|&missed| missed > 0) else { return 2 };
         let h = u64::from(self.h);
         if h * h < u64::from((self.g - 1).saturating_sub(self.h)) * u64::from(missed) {
@@ -128,7 +130,7 @@ impl Dragonfly {
         let routers = (self.a * self.g) as usize;
         let (mut met, mut groups) = (vec![u32::MAX; routers], vec![u32::MAX; self.g as usize]);
         for start in 0..self.a {
-            // Routers not yet reached by two links, in groups to which the first router has no cable.
+            // The number of routers not yet reached by two links, in groups to which the first router has no cable.
             let mut left = u64::from(self.g - 1) * u64::from(self.a);
             for (group, _) in self.far(0, start) {
                 if std::mem::replace(&mut groups[group as usize], start) != start {
@@ -179,13 +181,13 @@ impl Topology for Dragonfly {
         }
     }
 
-    /// Between routers, plus a cable at both ends.
+    /// The diameter between routers, plus one cable at each end.
     fn diameter(&self) -> u32 {
         if self.accelerators() == 1 { 0 } else { self.between_routers() + 2 }
     }
 
-    /// Half of the groups, or of the routers of a single group, or the cables of half of the accelerators; the least
-    /// cut if the halved number is even and the cut inside groups is wider.
+    /// Returns the best of two cuts: half of the groups (or of the routers of a single group), or the cables of half of
+    /// the accelerators. It is the least cut if the halved number is even and the cut inside groups is wider.
     fn halves(&self) -> Option<Cut> {
         let (parts, cables) = if self.g > 1 { (self.g, self.global().each) } else { (self.a, 1) };
         let (half, all) = (parts / 2, self.accelerators());
@@ -193,7 +195,7 @@ impl Topology for Dragonfly {
         Cut::best(all, [between, Cut { inside: all / 2, rate: f64::from(all / 2) }])
     }
 
-    /// Blocks are routers and groups. The upper level is that of the cables between groups.
+    /// The blocks are routers and groups. The upper level consists of the cables between groups.
     fn jobs(&self) -> Option<JobSpace> {
         let group = self.p * self.a;
         Some(JobSpace::of_blocks(self.accelerators(), vec![self.p, group], group))
@@ -226,7 +228,7 @@ impl Topology for Dragonfly {
                     plane.join((router(group, at), there), (router(group, other), back), cable);
                 }
             }
-            // To the groups that follow, up to the last. Earlier groups have already joined their cables.
+            // Only cables to groups with a larger number are added. Earlier groups have added the others.
             for k in 0..self.g - 1 - group {
                 for l in 0..global.each {
                     let ((at, there), (other, back)) = (global.end(k, l), global.end(self.g - 2 - k, l));

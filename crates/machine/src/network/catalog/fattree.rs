@@ -1,13 +1,13 @@
 //! A fat tree of two or three levels with any taper.
 //!
-//! Source: "HammingMesh", section 5 and Table 2. Leaves have `down` accelerators and `up` cables; switches in the
-//! middle of three levels have half of their ports up; switches on top have all ports down. The bill counts all
-//! down-ports of leaves as copper cables, and all cables between switches as optical ones. Every level spreads its
-//! cables evenly over the next.
+//! Source: "HammingMesh", section 5 and Table 2. Leaves have `down` accelerators and `up` cables; middle switches of
+//! three levels have half of their ports up; top switches have all ports down. The bill counts all down-ports of leaves
+//! as copper cables, and all cables between switches as optical ones. Every level spreads its cables evenly over the
+//! next.
 //!
-//! Routing: up, then down. Every cable up is a candidate if the destination can be reached from it (ECMP, adaptive by
-//! credits). By destination, only one of them is: the candidates are numbered, and the destination modulo their number
-//! chooses, of a leaf by accelerator and of a switch above by leaf ("d-mod-k"; Zahavi, 2010). Up before down needs one
+//! Routing: up, then down. Every cable up from which the destination can be reached is a candidate (ECMP, adaptive by
+//! credits). `destination` selects one candidate: the destination's number modulo the number of candidates; the number
+//! is that of the accelerator at a leaf and that of the leaf above ("d-mod-k"; Zahavi, 2010). Up before down needs one
 //! virtual channel.
 
 mod routing;
@@ -32,7 +32,7 @@ pub const FAMILY: Family = Family {
     read,
 };
 
-/// The ports down, and also up, of a switch in the middle of three levels.
+/// The number of down-ports, and also of up-ports, of a middle switch in three levels.
 const MIDDLE: u32 = SWITCH_PORTS / 2;
 
 #[derive(Deserialize)]
@@ -40,24 +40,24 @@ const MIDDLE: u32 = SWITCH_PORTS / 2;
 struct Keys {
     accelerators: u32,
     levels: u32,
-    /// The ports down of a leaf.
+    /// The number of down-ports of a leaf.
     down: u32,
     up: u32,
-    /// The ports of a switch on top.
+    /// The number of ports of a top switch.
     #[serde(default = "switch_ports")]
     top: u32,
     #[serde(default)]
     routing: Climb,
 }
 
-/// The choice among the cables up.
+/// The choice among the cables up that lead to the destination.
 #[derive(Deserialize, Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[serde(rename_all = "kebab-case")]
 enum Climb {
     /// The cable with the fewest waiting packets.
     #[default]
     Adaptive,
-    /// The cable that belongs to the destination.
+    /// The cable that the destination's number selects.
     Destination,
 }
 
@@ -73,9 +73,9 @@ pub struct FatTree {
     up: u32,
     leaves: u32,
     pod_leaves: u32,
-    /// The down-ports of a switch above the leaves.
+    /// The number of down-ports of a switch above the leaves.
     middle_down: u32,
-    /// The cables of all middle switches to the top; without sources if there are two levels.
+    /// The cables between all middle switches and the top; without sources if there are two levels.
     top: Wiring,
     top_ports: u32,
     climb: Climb,
@@ -93,7 +93,7 @@ fn read(table: &toml::Table, origin: &str, _: Speed) -> Result<Box<dyn Topology>
             return refused(format!("{key} is {ports}; accepted are 1 to 4096 ports"));
         }
     }
-    // Every leaf must reach every switch above it, and every pod every switch on top.
+    // Every leaf must reach every switch above it, and every pod every top switch.
     let leaves = accelerators.div_ceil(down);
     let most = if levels == 2 { top } else { top * MIDDLE };
     if leaves > most {
@@ -126,7 +126,7 @@ impl FatTree {
         self.leaves.div_ceil(self.pod_leaves)
     }
 
-    /// Returns the cables between the leaves of a pod and the switches above. The last pod may have fewer leaves.
+    /// Returns the cables between the leaves of a pod and the switches above them. The last pod may have fewer leaves.
     fn pod(self, pod: u32) -> Wiring {
         let sources = (self.leaves - pod * self.pod_leaves).min(self.pod_leaves);
         Wiring { sources, each: self.up, targets: (sources * self.up).div_ceil(self.middle_down) }
@@ -138,7 +138,7 @@ impl FatTree {
         last * self.pod(0).targets + self.pod(last).targets
     }
 
-    /// Returns the node of a leaf. Leaves follow the accelerators, then the middle switches, then the top.
+    /// Returns the node number of a leaf. Nodes are numbered accelerators first, then leaves, middle and top switches.
     fn leaf(self, leaf: u32) -> u32 {
         self.accelerators + leaf
     }
@@ -151,7 +151,7 @@ impl FatTree {
         self.middle(self.middles()) + top
     }
 
-    /// Returns the up-ports of a switch above the leaves.
+    /// Returns the number of up-ports of a switch above the leaves.
     fn middle_up(self) -> u32 {
         if self.top.sources == 0 { 0 } else { self.top.each }
     }
@@ -189,20 +189,20 @@ impl Topology for FatTree {
         }
     }
 
-    /// Half of the accelerators, leaf by leaf; the least cut if the cables of every leaf are spread evenly over the
-    /// switches above.
+    /// Returns the cut of half of the accelerators, leaf by leaf. It is the least cut if the cables of every leaf are
+    /// spread evenly over the switches above.
     fn halves(&self) -> Option<Cut> {
         let (all, inside) = (self.accelerators, self.accelerators / 2);
         Cut::best(all, [Cut { inside, rate: below_leaves(inside, all, self.down, self.up).into() }])
     }
 
-    /// Blocks are leaves and, of three levels, pods.
+    /// The blocks are leaves and, with three levels, pods.
     fn jobs(&self) -> Option<JobSpace> {
         let pod = (self.pods() > 1).then_some(self.down * self.pod_leaves);
         Some(JobSpace::of_blocks(self.accelerators, [self.down].into_iter().chain(pod).collect(), self.down))
     }
 
-    /// Of two levels, the switches above the leaves are the top.
+    /// With two levels, the switches above the leaves are named `top`.
     fn node_name(&self, node: u32) -> NodeName {
         let (leaf, middle, top) = (self.leaf(0), self.middle(0), self.on_top(0));
         let above = if self.top.sources == 0 { "top" } else { "middle" };

@@ -3,13 +3,13 @@
 //! A cable is a line `A B` and then, in any order, its kind `dac`, `aoc` or `board`, its rate `gbps=NUMBER`, the rate
 //! that programs reached `measured=NUMBER`, its latency `ns=NUMBER`, and the number of equal cables `count=NUMBER`; `#`
 //! begins a comment. Nodes below `accelerators` are accelerators, all others switches. A cable without a kind is copper
-//! at an accelerator and optical between switches. A cable without a rate or a latency has the machine's own,
-//! `link_gbps` with `measured_gbps`, or `link_latency_ns`. Accelerators forward packets.
+//! at an accelerator and optical between switches. A cable without a rate or a latency has the machine's `link_gbps`
+//! (or `measured_gbps`) or `link_latency_ns`. Accelerators forward packets.
 //!
-//! Routing: `fastest`, the default, prefers fast cables ([`lengths`]); `shortest` takes all ways with the fewest
+//! Routing: `fastest`, the default, prefers fast cables ([`lengths`]); `shortest` uses all paths with the fewest
 //! cables, whatever their speeds. In both, the virtual channel is the number of remaining cables, so it falls with
 //! every hop (Günther, 1981, reversed). `up-down` directs every cable towards the root of a breadth-first tree and goes
-//! up before down, which needs one virtual channel (Autonet: Schroeder et al., 1991); ways may be longer.
+//! up before down, which needs one virtual channel (Autonet: Schroeder et al., 1991); paths may be longer.
 
 mod edges;
 mod lengths;
@@ -39,13 +39,13 @@ pub const FAMILY: Family = Family {
 #[serde(deny_unknown_fields)]
 struct Keys {
     accelerators: u32,
-    /// Lines of text, or pairs.
+    /// The cables: lines of text, or pairs of nodes.
     edges: Option<Listed>,
-    /// The file with the lines. A caller that may open files replaces this key by the lines.
+    /// The name of a file with the lines. A caller that may open files replaces this key by the lines.
     file: Option<String>,
     #[serde(default)]
     routing: Rule,
-    /// For `up-down`.
+    /// The root of the tree of `up-down`.
     root: Option<u32>,
 }
 
@@ -68,19 +68,20 @@ pub enum Rule {
     UpDown,
 }
 
-/// The rule by which packets are routed.
+/// The rule that routes packets, with the root of `up-down`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Way {
     Fastest,
     Shortest,
-    /// Over a tree with this root; by default the first switch, or the first accelerator if there are no switches.
+    /// Over a tree with this root. `None` stands for the first switch, or the first accelerator if there are no
+    /// switches.
     UpDown(Option<u32>),
 }
 
 #[derive(Clone, PartialEq, Debug)]
 pub struct Graph {
     plane: Plane,
-    /// The speed of links that state none.
+    /// The speed of links that state no speed of their own.
     own: Speed,
     way: Way,
     /// The most cables between two accelerators.
@@ -88,17 +89,17 @@ pub struct Graph {
     name: &'static str,
     bill: Bill,
     extents: Vec<u32>,
-    /// The number of each accelerator without failures, if an accelerator failed.
+    /// The original number of each accelerator, if an accelerator failed.
     kept: Option<Vec<u32>>,
     /// The grid of all accelerators, if one of them failed.
     before: Option<GridBefore>,
-    /// The new number of each node of the plane without failures, if something failed.
+    /// The new number of each original node, if something failed; `None` for failed nodes.
     renumbered: Option<Vec<Option<u32>>>,
-    /// The numbering, if the graph was made from boxes.
+    /// The numbering of nodes, if the graph was made from boxes.
     boxes: Option<BoxNumbers>,
 }
 
-/// The most entries of a table, with one for each node and destination.
+/// The most entries of a routing table, which has one for each node and destination.
 const MOST_ENTRIES: u64 = 1 << 26;
 
 fn read(table: &toml::Table, origin: &str, own: Speed) -> Result<Box<dyn Topology>, MachineError> {
@@ -115,11 +116,11 @@ fn read(table: &toml::Table, origin: &str, own: Speed) -> Result<Box<dyn Topolog
     Ok(Box::new(Graph::wired(&wiring, origin)?))
 }
 
-/// Cables between numbered nodes, of which the first are accelerators.
+/// The cables between numbered nodes. The first nodes are accelerators.
 pub struct Wiring<'a> {
     pub accelerators: u32,
     pub edges: &'a [Edge],
-    /// The speed of cables that state none.
+    /// The speed of cables that state no speed of their own.
     pub own: Speed,
     pub rule: Rule,
     /// The root of the tree of `up-down`.
@@ -127,7 +128,7 @@ pub struct Wiring<'a> {
 }
 
 /// # Errors
-/// The tables would be too large.
+/// Returns an error if the routing table would be too large.
 pub fn check_size(nodes: u64, accelerators: u32) -> Result<(), String> {
     let entries = nodes * u64::from(accelerators);
     if entries > MOST_ENTRIES {
@@ -140,7 +141,7 @@ pub fn check_size(nodes: u64, accelerators: u32) -> Result<(), String> {
 
 impl Graph {
     /// # Errors
-    /// The plane is too large for the tables of the routing, or a node cannot be reached.
+    /// Returns an error if the routing table would be too large, or a node cannot be reached.
     pub fn new(plane: Plane, own: Speed, way: Way) -> Result<Self, String> {
         check_size(u64::from(plane.nodes()), plane.accelerators())?;
         let diameter = measure(&plane)?;
@@ -160,18 +161,18 @@ impl Graph {
         })
     }
 
-    /// Returns the graph as a topology of another family, whose accelerators have an order.
+    /// Returns the graph as a topology of family `name`, whose accelerators have these extents.
     pub fn of_family(self, name: &'static str, extents: Vec<u32>) -> Self {
         Self { name, extents, ..self }
     }
 
-    /// Returns the graph as one of equal boxes.
+    /// Returns the graph as equal boxes with this numbering.
     pub fn of_boxes(self, numbers: BoxNumbers) -> Self {
         Self { boxes: Some(numbers), ..self }
     }
 
-    /// Returns the graph as the rest of a topology. The bill includes failed parts. Accelerators keep their order if
-    /// none failed.
+    /// Returns the graph as the remainder of `whole` after failures. The bill includes failed parts. Accelerators keep
+    /// their grid if none failed.
     pub fn left_of(self, whole: &dyn Topology, kept: Vec<u32>, renumbered: Vec<Option<u32>>) -> Self {
         let all = kept.len() as u64 == u64::from(whole.accelerators());
         let extents = if all { whole.extents() } else { self.extents };
@@ -184,7 +185,7 @@ impl Graph {
     }
 
     /// # Errors
-    /// The cables do not form a graph that can be routed.
+    /// Returns an error if the cables do not form a graph that can be routed.
     pub fn wired(wiring: &Wiring, origin: &str) -> Result<Self, MachineError> {
         let &Wiring { accelerators, edges, own, rule, root } = wiring;
         let refused = |message: String| topology::refused(origin, message);
@@ -202,7 +203,7 @@ impl Graph {
             }
             let usual = if edge.a.min(edge.b) < accelerators { Cable::Dac } else { Cable::Aoc };
             let stated = edge.speed(own);
-            // A cable that states the machine's own numbers equals one that states none.
+            // A cable that states the machine's own speed equals one that states no speed.
             let speed = if stated == own { Some(0) } else { plane.speed(stated) };
             let Some(speed) = speed else {
                 return Err(refused("the cables have more than 255 speeds beside the machine's own".to_owned()));
@@ -227,9 +228,9 @@ impl Graph {
         Ok(graph)
     }
 
-    /// Returns the cables of the longest way that packets take; 0 for routing with one virtual channel.
+    /// Returns the number of cables of the longest path that packets take; 0 for routing with one virtual channel.
     pub fn longest(&self) -> u32 {
-        // A way does not pass a node twice.
+        // A path does not visit a node twice.
         let is_short = self.plane.nodes() <= u32::from(MOST_SIMULATED_CHANNELS);
         match self.way {
             Way::UpDown(_) => 0,
@@ -247,7 +248,7 @@ impl Graph {
         Self { way, ..self }
     }
 
-    /// Returns the rate of all links of a node, relative to the machine's own rate of one link.
+    /// Returns the total rate of a node's links, relative to the machine's own rate of one link.
     fn rate(&self, node: u32) -> f64 {
         let mut links = vec![0_u32; self.plane.speeds().len()];
         self.plane.leaving(node).for_each(|id| links[usize::from(self.plane.link(id).speed)] += 1);
@@ -260,10 +261,10 @@ impl Graph {
     }
 }
 
-/// Returns the diameter.
+/// Returns the diameter, in cables between accelerators.
 ///
 /// # Errors
-/// A node that cannot be reached.
+/// Returns an error if a node cannot be reached.
 fn measure(plane: &Plane) -> Result<u32, String> {
     let mut most = 0;
     for to in 0..plane.accelerators() {
@@ -321,7 +322,7 @@ impl Topology for Graph {
         self.diameter
     }
 
-    /// There is no closed form.
+    /// Returns `None`: there is no closed form.
     fn halves(&self) -> Option<Cut> {
         None
     }
@@ -346,12 +347,12 @@ impl Topology for Graph {
         self.boxes
     }
 
-    /// Blocks are boxes.
+    /// The blocks are boxes.
     fn jobs(&self) -> Option<JobSpace> {
         self.boxes.map(|of| JobSpace::of_blocks(self.accelerators(), vec![of.accelerators], of.accelerators))
     }
 
-    /// In a box, nodes that lead to shared switches are rails, all others switches.
+    /// In a box, nodes with a cable to a shared switch are named rails, all other nodes switches.
     fn node_name(&self, node: u32) -> NodeName {
         let role = if node < self.accelerators() { "accelerator" } else { "switch" };
         let Some(boxes) = self.boxes else { return NodeName::new(role, &[node]) };

@@ -3,11 +3,11 @@
 //!
 //! Source: "HammingMesh", section 3. An accelerator has four ports for each plane (N, E, S, W). Inside a board a port
 //! has a trace to the neighbor; at the edge, a cable to the tree of its row (W, E: copper) or column (N, S: optical). A
-//! line is one switch if its ports fit, else a tree of two levels. Its leaves have 32 ports down and 32 up, or fewer up
-//! if the tree is tapered. A board of 1x1 makes it a 2D HyperX.
+//! line is one switch if its ports fit, else a tree of two levels. Leaves of a tree have 32 ports down and 32 up, or
+//! fewer up if the tree is tapered. With boards of 1x1, the topology is a 2D HyperX.
 //!
-//! Every row and column of the global grid has a line. If several lines of one row of boards fit one switch, the bill
-//! counts one switch, but in the plane each line is a switch of its own.
+//! Every row and column of the grid of all accelerators has a line. If several lines of one row of boards fit one
+//! switch, the bill counts one switch, but in the plane each line is a switch of its own.
 
 mod routing;
 
@@ -31,9 +31,9 @@ pub const FAMILY: Family = Family {
     read,
 };
 
-/// The down-ports of a leaf, and its up-ports without taper: half of a switch.
+/// The number of down-ports of a leaf, and of its up-ports without taper: half of a switch.
 const DOWN: u32 = SWITCH_PORTS / 2;
-/// Every leaf of a line must reach every switch above.
+/// The most boards of a line: every leaf must reach every switch above.
 const MOST_BOARDS: u32 = DOWN * SWITCH_PORTS / 2;
 
 #[derive(Deserialize)]
@@ -43,7 +43,7 @@ struct Keys {
     board: [u32; 2],
     /// Rows and columns of boards.
     boards: [u32; 2],
-    /// Up-ports of a leaf in the tree of a column and of a row; 32 by default.
+    /// The numbers of up-ports of a leaf in the tree of a column and of a row; 32 by default.
     #[serde(default = "nonblocking")]
     up: [u32; 2],
 }
@@ -52,12 +52,12 @@ fn nonblocking() -> [u32; 2] {
     [DOWN; 2]
 }
 
-/// One dimension: along a column, joined by the column's tree, or along a row.
+/// One of the two dimensions: along a column, whose edges the column's tree joins, or along a row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Dimension {
     board: u32,
     boards: u32,
-    /// Up-ports of a leaf.
+    /// The number of up-ports of a leaf.
     up: u32,
 }
 
@@ -66,12 +66,12 @@ impl Dimension {
         self.board * self.boards
     }
 
-    /// Returns the ports of its line: both edges of every board.
+    /// Returns the number of ports of a line: two edges of every board.
     fn ports(self) -> u32 {
         2 * self.boards
     }
 
-    /// Returns the cables from leaves to switches above; none if the line is a single switch.
+    /// Returns the cables from leaves to the switches above them; none if the line is a single switch.
     fn tree(self) -> Wiring {
         if self.ports() <= SWITCH_PORTS {
             return Wiring { sources: 1, each: 0, targets: 0 };
@@ -80,7 +80,7 @@ impl Dimension {
         Wiring { sources, each: self.up, targets: (sources * self.up).div_ceil(SWITCH_PORTS) }
     }
 
-    /// Returns the cables between the two edges that are farthest apart.
+    /// Returns the number of cables between the two board edges that are farthest apart.
     fn across(self) -> u32 {
         if self.tree().targets == 0 { 2 } else { 4 }
     }
@@ -89,15 +89,14 @@ impl Dimension {
         if self.tree().targets == 0 { self.boards } else { DOWN / 2 }
     }
 
-    /// Counts the cables to the nearest edge, across, and from the other edge. A single board is a ring through its
-    /// line.
+    /// Returns the diameter of a line: to the nearest edge, across, and from the other edge. A single board is a ring
+    /// through its line.
     fn diameter(self) -> u32 {
         if self.boards == 1 { self.board.div_ceil(2) } else { 2 * ((self.board - 1) / 2) + self.across() }
     }
 
-    /// Returns the links over a cut into halves of one line. The cut takes all ports of half of the boards, or all
-    /// cables above the leaves of that half. Of an odd number, one board is cut, if possible, at one more port and
-    /// trace.
+    /// Returns the number of links that a cut of one line into halves crosses: all ports of half of the boards, or all
+    /// cables above their leaves. An odd number of boards adds a port and a trace of the middle board, if possible.
     fn cut(self) -> u32 {
         let middle = u32::from(self.boards % 2 == 1 && self.board > 1);
         let inside = self.boards / 2 * 2 + middle;
@@ -105,7 +104,7 @@ impl Dimension {
         below + middle
     }
 
-    /// Returns the switches of all lines of one row of boards, `lines` of them.
+    /// Returns the number of switches of all `lines` lines of one row of boards.
     fn switches(self, lines: u32) -> u64 {
         let tree = self.tree();
         if tree.targets == 0 {
@@ -118,7 +117,7 @@ impl Dimension {
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct HxMesh {
-    /// The extents along a column and along a row, the two coordinates of an accelerator.
+    /// The dimensions along a column and along a row, in the order of an accelerator's two coordinates.
     dims: [Dimension; 2],
 }
 
@@ -140,11 +139,11 @@ fn read(table: &toml::Table, origin: &str, _: Speed) -> Result<Box<dyn Topology>
     Ok(Box::new(HxMesh { dims }))
 }
 
-/// Ports of an accelerator: N, E, S, W. `[dimension][towards smaller, towards larger coordinates]`.
+/// The ports of an accelerator, numbered N, E, S, W: `[dimension][towards smaller, towards larger coordinates]`.
 const PORTS: [[u32; 2]; 2] = [[0, 2], [3, 1]];
 
 impl HxMesh {
-    /// Returns the lines along a dimension, as many as the other dimension's extent.
+    /// Returns the number of lines along a dimension, which is the extent of the other dimension.
     fn lines(&self, dim: usize) -> u32 {
         self.dims[1 - dim].extent()
     }
@@ -154,7 +153,7 @@ impl HxMesh {
         tree.sources + tree.targets
     }
 
-    /// Returns the first node of a line. Leaves come before the switches above, and columns before rows.
+    /// Returns the number of a line's first node. Leaves come before the switches above them, and columns before rows.
     fn line(&self, dim: usize, line: u32) -> u32 {
         let before = if dim == 0 { 0 } else { self.lines(0) * self.line_nodes(0) };
         self.accelerators() + before + line * self.line_nodes(dim)
@@ -175,7 +174,7 @@ impl HxMesh {
                 plane.join((node(at), after), (node(at + 1), before), Cable::Board);
             }
         }
-        // The edges of board k are ports 2k and 2k + 1 of the line.
+        // Board k has ports 2k and 2k + 1 of the line.
         for port in 0..d.ports() {
             let (board, side) = (port / 2, port % 2);
             let at = board * d.board + side * (d.board - 1);
@@ -221,8 +220,8 @@ impl Topology for HxMesh {
         self.dims[0].diameter() + self.dims[1].diameter()
     }
 
-    /// All lines of one dimension are cut in halves: "HammingMesh", section 3.1, 1/(2a) for an even number of boards of
-    /// a x a. This is the least cut if that extent is even.
+    /// Returns a cut of all lines of one dimension into halves: "HammingMesh", section 3.1, 1/(2a) for an even number
+    /// of boards of a x a. It is the least cut if that extent is even.
     fn halves(&self) -> Option<Cut> {
         let along = |dim: usize| {
             let (d, lines) = (self.dims[dim], self.lines(dim));

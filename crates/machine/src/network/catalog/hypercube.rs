@@ -1,7 +1,7 @@
 //! A hypercube: accelerators whose numbers differ in one bit are linked.
 //!
-//! Source: Dally, Towles, "Principles and Practices of Interconnection Networks", section 5.1 (the 2-ary n-mesh). The
-//! lowest bits may be within one board, whose links are free; all others are optical. Routing: dimension order
+//! Source: Dally, Towles, "Principles and Practices of Interconnection Networks", section 5.1 (the 2-ary n-mesh). Links
+//! of the lowest bits may be on a board, where they are free; all other links are optical. Routing: dimension order
 //! (e-cube), which needs one virtual channel.
 
 use serde::Deserialize;
@@ -20,14 +20,14 @@ pub const FAMILY: Family = Family {
     read,
 };
 
-/// No topology may have more than 2^24 accelerators.
+/// The largest number of dimensions: no topology may have more than 2^24 accelerators.
 const MOST_DIMENSIONS: u32 = 24;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Hypercube {
     dimensions: u32,
-    /// The number of lowest dimensions on a board.
+    /// The number of dimensions, of the lowest bits, on a board.
     #[serde(default)]
     board_dimensions: u32,
 }
@@ -68,7 +68,7 @@ impl Topology for Hypercube {
         self.dimensions
     }
 
-    /// One dimension is cut.
+    /// Returns the cut across one dimension.
     fn halves(&self) -> Option<Cut> {
         let half = self.accelerators() / 2;
         Cut::best(self.accelerators(), [Cut { inside: half, rate: half.into() }])
@@ -78,7 +78,7 @@ impl Topology for Hypercube {
         vec![2; self.dimensions as usize]
     }
 
-    /// Port b flips bit b.
+    /// Port b leads to the node whose number differs in bit b.
     fn plane(&self) -> Result<Plane, MachineError> {
         let cables = u64::from(self.dimensions) * u64::from(self.accelerators() / 2);
         let mut plane = PlaneBuilder::new(self.accelerators(), 0, cables)?;

@@ -1,10 +1,10 @@
-//! HyperX: switches at the points of a grid, each linked with all others of its line in every dimension.
+//! HyperX: switches at the points of a grid, each linked with all other switches of its line in every dimension.
 //!
 //! Source: Ahn, Binkert, Davis, McLaren, Schreiber, "HyperX: Topology, Routing, and Packaging of Efficient Large-Scale
-//! Networks", SC 2009: L dimensions of S_k switches, K_k cables between two of a line, T accelerators for each switch.
-//! Routing: minimal adaptive. Every hop settles one of the dimensions that are not settled yet. The virtual channel
-//! counts settled dimensions, so it rises on the way. (The 2D HyperX of "HammingMesh", Table 2, is priced as boards of
-//! 1x1: family hxmesh.)
+//! Networks", SC 2009: L dimensions of S_k switches, K_k cables between two switches of a line, T accelerators for each
+//! switch. Routing: minimal adaptive. Every hop corrects one of the coordinates that differ from the destination's. The
+//! virtual channel is the number of equal coordinates, so it rises on the path. (The 2D HyperX of "HammingMesh", Table
+//! 2, is priced as boards of 1x1: family hxmesh.)
 
 use serde::Deserialize;
 use unisono_base::narrow;
@@ -30,14 +30,14 @@ pub const FAMILY: Family = Family {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Keys {
-    /// Switches of each dimension.
+    /// The number of switches along each dimension.
     dims: Vec<u32>,
     #[serde(default = "one")]
     terminals: u32,
-    /// Cables between two switches of a line, for each dimension; 1 by default.
+    /// The number of cables between two switches of a line, for each dimension; 1 by default.
     #[serde(default)]
     cables: Vec<u32>,
-    /// The rate of an accelerator's cable; by default that of other cables.
+    /// The rate of an accelerator's cable; by default that of cables between switches.
     #[serde(default)]
     terminal_gbps: Option<f64>,
 }
@@ -51,7 +51,7 @@ pub struct HyperX {
     switches: Lattice,
     terminals: u32,
     cables: Vec<u32>,
-    /// The speed of accelerators' cables, and of all others.
+    /// The speed of accelerators' cables, and that of cables between switches.
     speeds: [Speed; 2],
 }
 
@@ -84,18 +84,18 @@ fn read(table: &toml::Table, origin: &str, own: Speed) -> Result<Box<dyn Topolog
 }
 
 impl HyperX {
-    /// Returns the first port of a dimension; past the last dimension, the number of ports. Ports to accelerators come
-    /// first.
+    /// Returns the first port of a dimension; for the number of dimensions, the number of ports. Ports to accelerators
+    /// come first.
     fn base(&self, dim: usize) -> u32 {
         self.terminals + (0..dim).map(|d| self.cables[d] * (self.switches.dims[d] - 1)).sum::<u32>()
     }
 
-    /// Returns the rate of an accelerator's cable, relative to that of the others.
+    /// Returns the rate of an accelerator's cable, divided by that of a cable between switches.
     fn terminal_rate(&self) -> f64 {
         self.speeds[0].gbps / self.speeds[1].gbps
     }
 
-    /// Returns the first port to another switch of a line. Ports are in the order of switches, with equal cables
+    /// Returns the first port to another switch of a line. Ports are in the order of switches, with parallel cables
     /// adjacent.
     fn port(&self, dim: usize, at: u32, other: u32) -> u32 {
         let rank = if other < at { other } else { other - 1 };
@@ -143,8 +143,8 @@ impl Topology for HyperX {
         narrow::<u32>(self.switches.dims.len()) + 2
     }
 
-    /// Half of one dimension, K S^2/4 cables of each line, or the cables of half of the accelerators; the least cut if
-    /// S is even.
+    /// Returns the best of two cuts: half of one dimension, K S^2/4 cables of each line, or the cables of half of the
+    /// accelerators. It is the least cut if S is even.
     fn halves(&self) -> Option<Cut> {
         let all = self.accelerators();
         let along = |(&s, &k): (&u32, &u32)| {
@@ -161,7 +161,7 @@ impl Topology for HyperX {
         extents
     }
 
-    /// Returns the switches of two dimensions, each with its accelerators. Their lines have no upper level.
+    /// With two dimensions, boards are the switches with their accelerators. Their lines have no upper level.
     fn jobs(&self) -> Option<JobSpace> {
         let count = self.switches.dims.clone();
         (count.len() == 2).then(|| JobSpace {
@@ -224,7 +224,7 @@ struct MinimalAdaptive {
     /// The switch of each accelerator.
     home: Vec<u32>,
     coordinates: Coordinates,
-    /// First port of each dimension.
+    /// The first port of each dimension.
     bases: Vec<u32>,
     cables: Vec<u32>,
     ports: u32,
@@ -240,7 +240,7 @@ impl Routing for MinimalAdaptive {
     }
 
     fn hops(&self, at: u32, header: Header, hops: &mut Vec<Hop>) {
-        // An accelerator has one link, so link numbers before the switches are those of the accelerators.
+        // An accelerator has one link, with the accelerator's number.
         if at < self.accelerators {
             hops.push(Hop { link: at, vc: 0 });
             return;

@@ -38,7 +38,7 @@ impl Topology for Mesh {
         self.0.count()
     }
 
-    /// The ports of an accelerator in the middle.
+    /// Returns the number of ports of an accelerator in the middle.
     fn ports(&self) -> u32 {
         2 * narrow::<u32>(self.0.dims.len())
     }
@@ -101,7 +101,7 @@ impl Topology for Mesh {
 struct DimensionOrder {
     coordinates: Coordinates,
     dims: usize,
-    /// For each accelerator and dimension, the links to the smaller and the larger coordinate.
+    /// The links of each accelerator to the smaller and the larger coordinate of each dimension.
     links: Vec<[u32; 2]>,
 }
 

@@ -14,7 +14,7 @@ pub(super) use graph::{Edge, Graph, Way, nodes_of, parse, text_of_edges};
 
 use super::Family;
 
-/// Sorted by name.
+/// All families of topologies, sorted by name.
 pub const FAMILIES: &[Family] = &[
     boxes::FAMILY,
     dragonfly::FAMILY,

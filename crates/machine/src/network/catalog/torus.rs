@@ -1,8 +1,9 @@
 //! A torus of any number of dimensions: each accelerator is linked with its two neighbors of every dimension.
 //!
 //! Source: "HammingMesh", sections 2 and 4 (2D torus of 2x2 boards: links on a board are free, all others optical).
-//! Routing: dimension order, the shorter direction; both at half the extent. A packet that has yet to take the
-//! wraparound link of its dimension is on the first virtual channel, all others on the second (Dally, Seitz, 1987).
+//! Routing: dimension order, in the shorter direction; in both directions at half the extent. A packet that has yet to
+//! take the wraparound link of its dimension is on the first virtual channel, all others on the second (Dally, Seitz,
+//! 1987).
 
 use unisono_base::narrow;
 
@@ -27,7 +28,7 @@ pub const FAMILY: Family = Family {
 pub struct Torus(Lattice);
 
 fn read(table: &toml::Table, origin: &str, _: Speed) -> Result<Box<dyn Topology>, MachineError> {
-    // With extents from 3 on, the two neighbors differ.
+    // With extents of at least 3, the two neighbors differ.
     Ok(Box::new(Torus(Lattice::read(table, origin, 3)?)))
 }
 
@@ -53,7 +54,7 @@ impl Topology for Torus {
         self.0.dims.iter().map(|d| d / 2).sum()
     }
 
-    /// A cut crosses a ring at two links, and a line at one.
+    /// A cut crosses each ring at two links.
     fn halves(&self) -> Option<Cut> {
         Cut::best(self.accelerators(), [self.0.halves(2)])
     }
@@ -119,7 +120,7 @@ impl Routing for DimensionOrder {
         let n = self.dims[dim];
         let up = if there > here { there - here } else { there + n - here };
         let link = (at * narrow::<u32>(self.dims.len()) + narrow::<u32>(dim)) * 2;
-        // The wraparound link is ahead until the packet takes it.
+        // The wraparound link is on the remaining path until the packet takes it.
         if 2 * up >= n {
             hops.push(Hop { link, vc: u8::from(there < here || here == 0) });
         }

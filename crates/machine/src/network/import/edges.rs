@@ -1,4 +1,4 @@
-//! A list of cables, as a `graph` has it. All nodes are accelerators unless it is said how many are.
+//! A list of cables in the syntax of a `graph`. All nodes are accelerators unless the options state their number.
 
 use super::{Format, ImportOptions, Network, Refusal, network};
 use crate::network::catalog::parse;
@@ -10,7 +10,7 @@ pub const FORMAT: Format = Format {
     read,
 };
 
-/// Rate of a cable that states none: 100 Gb/s, as assumed.
+/// The assumed rate of a cable that states no rate.
 const ASSUMED_GBPS: f64 = 100.0;
 
 fn read(text: &str, options: &ImportOptions) -> Result<Network, Refusal> {
@@ -35,7 +35,7 @@ fn read(text: &str, options: &ImportOptions) -> Result<Network, Refusal> {
     Ok(network(options, summary, ASSUMED_GBPS, topology))
 }
 
-/// Returns whether a text is the matrix that `nvidia-smi topo -m` prints, whose first line lists GPUs.
+/// Returns whether a text is the matrix of `nvidia-smi topo -m`: its first two lines begin with names of GPUs.
 fn is_matrix_of_kinds(text: &str) -> bool {
     let names = text.lines().map(|line| line.split_whitespace().next().unwrap_or_default());
     let is_gpu = |name: &str| name.strip_prefix("GPU").is_some_and(|number| number.parse::<u32>().is_ok());

@@ -11,18 +11,18 @@ use serde::Serialize;
 use super::{Gpu, MachinesPer, Network, Prices, SwitchClass};
 use crate::{Description, MachineError};
 
-/// The options with which a file is read.
+/// The options of an import.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ImportOptions<'a> {
     /// The name of the machine.
     pub name: &'a str,
-    /// Equal boxes of which the file describes one.
+    /// The number of equal boxes; the file describes one box.
     pub boxes: u32,
-    /// Nodes below this number are accelerators, if the file does not state it.
+    /// The number of accelerators, which are the first nodes, if the file does not state it.
     pub accelerators: Option<u32>,
 }
 
-/// A format of files.
+/// A file format.
 #[derive(Serialize)]
 pub struct Format {
     pub name: &'static str,
@@ -32,10 +32,10 @@ pub struct Format {
     read: fn(&str, &ImportOptions) -> Result<Network, Refusal>,
 }
 
-/// Sorted by name.
+/// All formats, sorted by name.
 pub const FORMATS: &[Format] = &[edges::FORMAT, nccl::FORMAT];
 
-/// The fault of a file, and its line if one line is at fault.
+/// The fault of a file, and the number of the line with the fault, if there is one.
 struct Refusal {
     line: Option<u32>,
     message: String,
@@ -51,7 +51,7 @@ impl Format {
     /// Returns the network that a text describes; `origin` opens the message of an error.
     ///
     /// # Errors
-    /// The text has another format, or describes a network that does not close.
+    /// Returns an error if the text has another format, or the described network is invalid.
     pub fn read(&self, text: &str, origin: &str, options: &ImportOptions) -> Result<Network, MachineError> {
         let network = (self.read)(text, options).map_err(|refusal| {
             let place = refusal.line.map_or(String::new(), |line| format!(", line {line}"));
@@ -67,13 +67,13 @@ impl Format {
     }
 }
 
-/// Latency of a cable where a file states none: that of NVLink to a switch in TE-CCL, 0.35 us.
+/// The assumed latency of a cable: that of NVLink to a switch in TE-CCL, 0.35 us.
 const ASSUMED_NS: f64 = 350.0;
 
 const ASSUMED: &str = "assumed, as the imported file states none of them: latencies, packets, buffers, and gamma_ns_per_byte = \
     0.0025 (sums of 400 GB/s)";
 
-/// A network of one plane, whose packets and buffers are those of the presets of servers.
+/// Returns a network of one plane with the packets and buffers of the presets of servers.
 fn network(options: &ImportOptions, summary: String, link_gbps: f64, topology: toml::Table) -> Network {
     Network {
         name: options.name.to_owned(),

@@ -7,19 +7,19 @@
 //!     <pci ...><nic><net name dev speed/></nic></pci>
 //! ```
 //!
-//! A device that is cut in partitions has several `<gpu>` in one `<pci>`, each a rank of its own (NCCL, MLOPart).
+//! A device that is divided into partitions has several `<gpu>` in one `<pci>`, each a rank of its own (NCCL, MLOPart).
 //!
-//! As in NCCL, a `<gpu>` without `rank` and what follows it in its `<pci>`, each further `<nic>` of a `<pci>`, and a
-//! `<net>` without `dev` or with `net="0"` are no part of the machine. A note names what is left out.
+//! As in NCCL, a `<gpu>` without `rank` and the elements after it in its `<pci>`, each further `<nic>` of a `<pci>`,
+//! and a `<net>` without `dev` or with `net="0"` are omitted from the machine. A note names the omitted elements.
 //!
-//! GPUs are accelerators, in the order of their ranks, which differ on a host, or of devices. Switches of PCIe and CPUs
-//! are switches. All NVSwitches are one switch, as in NCCL. Switches that lead nowhere are left out. Rates are those of
-//! NCCL and RCCL: GB/s of an NVLink by `sm` (60: 18, 70 and 80: 20, 86: 12, 90: 20.6, 100: 40.1), of an xGMI link by
-//! `gcn` (24, MI200 36, MI300 48), of PCIe by generation and lanes (8 GT/s x 16: 12), between CPUs by model, of a
-//! network interface by `speed`. They are the measured rates of cables, beside those of data sheets, except between
-//! CPUs and at network interfaces. The file has no latencies.
+//! GPUs are accelerators, in the order of their ranks if these differ, else of their device numbers. PCIe switches and
+//! CPUs are switches. All NVSwitches are one switch, as in NCCL. Switches with a single cable are omitted. Rates are
+//! those of NCCL and RCCL: GB/s of an NVLink by `sm` (60: 18, 70 and 80: 20, 86: 12, 90: 20.6, 100: 40.1), of an xGMI
+//! link by `gcn` (24, MI200 36, MI300 48), of PCIe by generation and lanes (8 GT/s x 16: 12), between CPUs by model, of
+//! a network interface by `speed`. They are the measured rates of cables, beside the rates of data sheets, except
+//! between CPUs and at network interfaces. The file has no latencies.
 //!
-//! The rates between CPUs are those of the branch `dev` of NCCL in 2026, which tells generations of AMD's CPUs apart.
+//! The rates between CPUs are those of NCCL's branch `dev` in 2026, which distinguishes generations of AMD's CPUs.
 //!
 //! Several boxes are joined by their network interfaces: the k-th of every box is on shared switch k.
 //!
@@ -43,7 +43,7 @@ pub const FORMAT: Format = Format {
     read,
 };
 
-/// CPUs are linked all with all; NCCL itself takes 256 nodes.
+/// The largest number of CPUs, which are fully connected; NCCL itself accepts 256 nodes.
 const MOST_CPUS: usize = 1024;
 const MOST_LINKS: i64 = 1 << 16;
 
@@ -85,25 +85,25 @@ fn read(text: &str, options: &ImportOptions) -> Result<Network, Refusal> {
 #[derive(Default)]
 struct Reader {
     found: Server,
-    /// The ranks by host and bus; several ranks may share the bus of a GPU that is cut in partitions (MLOPart).
+    /// The GPU nodes by host and bus; several share a bus if a GPU is divided into partitions (MLOPart).
     gpus: BTreeMap<(String, String), Vec<usize>>,
     nvswitch: Option<usize>,
-    /// The hosts and ranks of GPUs.
+    /// The host and rank of each GPU read so far.
     ranks: BTreeSet<(String, i64)>,
 }
 
-/// The way from a device to its CPU.
+/// The path from a device to its CPU.
 #[derive(Clone, Copy)]
 struct Way<'a> {
-    /// The node behind which the device is.
+    /// The node of the CPU or PCIe switch above the device.
     parent: usize,
     cpu: usize,
     host: &'a str,
-    /// The least rate of the way; `None` at the CPU.
+    /// The least rate on the path; `None` at the CPU.
     rate: Option<Rate>,
 }
 
-/// An element that links a GPU, the GPU, its CPU and its host.
+/// An element that describes a link of a GPU, with the GPU, its CPU and its host.
 struct Linked<'a> {
     element: &'a Element,
     gpu: usize,
@@ -148,7 +148,7 @@ impl Reader {
         Ok(reader.found)
     }
 
-    /// A device below a CPU or a switch of PCIe. Elements are nested no deeper than the reader of XML admits.
+    /// Reads a device below a CPU or a PCIe switch. The XML reader limits the depth of elements.
     fn device<'a>(&mut self, element: &'a Element, way: Way<'a>, linked: &mut Vec<Linked<'a>>) -> Result<(), Refusal> {
         let Way { parent, cpu, host, .. } = way;
         if element.name == "nic" {
@@ -196,7 +196,7 @@ impl Reader {
                     return Err(Refusal { line: Some(gpu.line), message });
                 }
             }
-            // Partitions of a GPU share its way to PCIe.
+            // Partitions of a GPU share its PCIe link.
             let device = if gpus.len() > 1 {
                 let device = self.found.node(Kind::Pci);
                 self.found.cables.push((parent, device, rate));
@@ -232,7 +232,7 @@ impl Reader {
         Ok(())
     }
 
-    /// `pcie` is the least rate of its way over PCIe, on which a network interface of a CPU is not.
+    /// Reads a network interface. `pcie` is the least rate of its path over PCIe; `None` for an interface at a CPU.
     fn nic(&mut self, nic: &Element, pcie: Option<Rate>) -> Result<usize, Refusal> {
         let mut rate = 0.0;
         let (mut names, mut has_gdr, mut has_speed) = (Vec::new(), true, true);
@@ -243,7 +243,7 @@ impl Reader {
                 self.found.left_out.push(format!("the <net> in line {}, which {why}", net.line));
                 continue;
             }
-            // Megabits a second; NCCL takes 10 Gb/s where a plugin states none, or -1.
+            // `speed` is in Mb/s; NCCL assumes 10 Gb/s if a plugin states no speed, or -1.
             let speed = if net.find("speed").is_some() { net.number("speed", i32::MIN.into(), 1 << 40)? } else { 0 };
             rate += if speed > 0 { speed as f64 / 8000.0 } else { ASSUMED_NIC };
             has_speed &= speed > 0;
@@ -258,16 +258,16 @@ impl Reader {
         Ok(node)
     }
 
-    /// NVLinks and their like, once all GPUs are known. Several entries of one end add up. Links between two GPUs stand
-    /// at both, and count once.
+    /// Adds NVLinks, xGMI and C2C links after all GPUs are known. Several entries of one end add up. A link between two
+    /// GPUs is listed at both, and counts once.
     fn links(&mut self, linked: &[Linked]) -> Result<(), Refusal> {
-        // From either end; the other end is 0 where it states nothing.
+        // The rates that both GPUs of each pair state; 0 if one states nothing.
         let mut between: BTreeMap<(usize, usize), [Rate; 2]> = BTreeMap::new();
         for &Linked { element, gpu, gpu_element, cpu, host } in linked {
             let each = match element.name.as_str() {
                 "nvlink" => nvlink(gpu_element)?,
                 "xgmi" => xgmi(gpu_element),
-                // Megabytes a second.
+                // `bw` is in MB/s.
                 "c2c" => Rate::of(element.number("bw", 0, 1 << 40)? as f64 / 1000.0),
                 _ => continue,
             };
@@ -279,7 +279,7 @@ impl Reader {
             let class = element.find("tclass").unwrap_or("");
             let other = match self.gpus.get(&(host.to_owned(), target)).map(Vec::as_slice) {
                 Some([other]) => *other,
-                // The file does not say which of the partitions has the link.
+                // The file does not state which of the partitions has the link.
                 Some(_) => {
                     let message =
                         "a link leads to a device with several ranks; accepted are links of theirs to NVSwitches";
@@ -291,7 +291,7 @@ impl Reader {
                     found.switched_sm = found.switched_sm.max(Some(sm(gpu_element)?));
                     *self.nvswitch.get_or_insert_with(|| found.node(Kind::NvSwitch))
                 }
-                // A GPU that the file does not have.
+                // The target is a GPU that the file does not contain.
                 None => continue,
             };
             if other != gpu {
@@ -307,7 +307,7 @@ impl Reader {
     }
 }
 
-/// A bus without its case and its leading zeros of the domain, which has 4 or 8 digits.
+/// Returns a bus in lower case, without the leading zeros of its domain, which has 4 or 8 digits.
 fn bus(text: &str) -> String {
     let text = text.trim().to_ascii_lowercase();
     text.trim_start_matches('0').to_owned()

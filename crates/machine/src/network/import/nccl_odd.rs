@@ -1,18 +1,18 @@
-//! Sentences about the odd parts of a topology of NCCL: devices and links that are unlike the others, as those of a
-//! broken or misconfigured box are, and parts that the file states in another way than NCCL reads them.
+//! Sentences about irregularities in a topology of NCCL: devices and links that differ from the others, for instance in
+//! a broken or misconfigured box, and parts that NCCL reads differently from their statement in the file.
 //!
-//! NCCL itself reads such a file without a word, and runs at the rate of the slowest device.
+//! NCCL itself reads such a file without a message, and runs at the rate of the slowest device.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::nccl_rates::Rate;
 
-/// Devices that a sentence lists.
+/// The most devices that a sentence lists.
 const MOST_LISTED: usize = 8;
-/// The tolerance in comparisons of rates, relative to a rate.
+/// The tolerance in comparisons of rates, as a fraction of a rate.
 const SLACK: f64 = 1e-9;
 
-/// GB/s of a network interface whose speed is not stated, as NCCL takes it.
+/// The rate, in GB/s, that NCCL assumes for a network interface without a stated speed.
 pub const ASSUMED_NIC: f64 = 1.25;
 
 /// A GPU or a network interface.
@@ -22,13 +22,13 @@ pub struct Device {
     pub name: String,
     /// False if the file states that the device has no GPUDirect RDMA.
     pub has_gdr: bool,
-    /// The least rate on the way over PCIe to the CPU.
+    /// The least rate on the PCIe path to the CPU.
     pub pcie: Rate,
-    /// The rate of its ports, of network interfaces; `None` where one states none.
+    /// The total rate of a network interface's ports; `None` if a port states no speed.
     pub speed: Option<f64>,
 }
 
-/// Returns the names of devices as one list, and their number.
+/// Returns a list of the first names, followed by the number of further names.
 fn listed(names: &[&str]) -> String {
     let more = names.len().checked_sub(MOST_LISTED + 1).map_or(String::new(), |n| format!(" and {} more", n + 1));
     format!("{}{more}", names[..names.len().min(MOST_LISTED)].join(", "))
@@ -44,7 +44,7 @@ fn subject(is_gpu: bool, names: &[&str], of: usize) -> String {
     }
 }
 
-/// Returns a sentence for each property by which some devices differ from the others, or from what NCCL expects.
+/// Returns a sentence for each property in which some devices differ from the others, or from NCCL's expectation.
 pub fn of_devices(devices: &[Device]) -> Vec<String> {
     let mut found = Vec::new();
     for is_gpu in [true, false] {
@@ -109,7 +109,7 @@ pub fn lone_gpu(nics: usize) -> String {
     format!("the box has one GPU, and {which} left out: --boxes N joins N such boxes by them")
 }
 
-/// Returns a sentence about sums in the NVSwitches of GPUs, which join all of them or not.
+/// Returns a sentence about reductions in NVSwitches; `joins_all` states whether the switches connect all GPUs.
 pub fn sums(sm: u32, joins_all: bool) -> String {
     let what = if joins_all {
         "copy and reduce (NVLink SHARP): drop [[switches]] where a virtual machine or a setting turns that off"
@@ -119,11 +119,11 @@ pub fn sums(sm: u32, joins_all: bool) -> String {
     format!("of GPUs with sm {sm} the NVSwitches {what}")
 }
 
-/// Returns a sentence about GPUs whose links are unlike those of the others, as those of a broken one are. `rates` are
-/// the GB/s of the links of each GPU.
+/// Returns a sentence about GPUs whose links are slower than those of the others. `rates` contains the total rate of
+/// each GPU's links in GB/s.
 pub fn slow_links(rates: &BTreeMap<usize, f64>, has_switch: bool) -> Option<String> {
     let most = rates.values().copied().fold(0.0, f64::max);
-    // Without a switch GPUs of a regular box have unlike links where the file is of a part of it.
+    // Without a switch, links of GPUs in a regular box may differ if the file describes a part of the box.
     let odd: Vec<_> =
         rates.iter().filter(|&(_, &rate)| rate == 0.0 || has_switch && rate < most * (1.0 - SLACK)).collect();
     if most == 0.0 || odd.is_empty() {
@@ -143,14 +143,14 @@ fn link_rate(rate: f64) -> String {
     if rate > 0.0 { format!("{rate:.1} GB/s") } else { "no NVLink or xGMI".to_owned() }
 }
 
-/// Returns a sentence about elements that NCCL leaves out.
+/// Returns a sentence about elements that NCCL, and hence this import, omits.
 pub fn left_out(elements: &[String]) -> Option<String> {
     let more = elements.len().saturating_sub(1);
     let others = if more > 0 { format!(", and {more} more like that") } else { String::new() };
     elements.first().map(|first| format!("NCCL leaves out {first}{others}, and so does this machine"))
 }
 
-/// Returns a sentence about speeds of PCIe that NCCL does not know.
+/// Returns a sentence about PCIe speeds that NCCL does not list.
 pub fn unknown_speeds(speeds: &BTreeSet<String>) -> Option<String> {
     let listed: Vec<&str> = speeds.iter().take(MOST_LISTED).map(String::as_str).collect();
     let speeds = listed.join("', '");

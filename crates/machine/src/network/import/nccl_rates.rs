@@ -1,8 +1,8 @@
-//! The rates of NCCL and RCCL for the links of a topology, in GB/s, beside those of data sheets.
+//! The rates of NCCL and RCCL for the links of a topology, and those of data sheets, in GB/s.
 //!
-//! Sources: NVIDIA/nccl, src/graph/topo.h and topo.cc; ROCm/rccl, src/graph/topo.h. Of data sheets: NVLink 1 to 5 with
-//! 20, 25, 25 (14.0625 of the GPUs with sm 86), 25 and 50 GB/s a link and direction; Infinity Fabric with 50 GB/s, of
-//! MI300 64 and of MI350 76.8; PCIe with its coding of 8 bits in 10, and of 128 in 130 from the third generation on.
+//! Sources: NVIDIA/nccl, src/graph/topo.h and topo.cc; ROCm/rccl, src/graph/topo.h. Data sheets: NVLink 1 to 5 with 20,
+//! 25, 25 (14.0625 for GPUs with sm 86), 25 and 50 GB/s a link and direction; Infinity Fabric with 50 GB/s, for MI300
+//! 64 and for MI350 76.8; PCIe with its coding of 8 bits in 10, and of 128 in 130 from the third generation on.
 
 use unisono_base::{
     narrow,
@@ -11,7 +11,7 @@ use unisono_base::{
 
 use crate::network::{Architecture, Cpu, Gpu};
 
-/// GB/s of a link: as NCCL and RCCL measured it, and by its data sheet.
+/// The rate of a link in GB/s: as NCCL and RCCL measured it, and by its data sheet.
 #[derive(Clone, Copy, PartialEq, PartialOrd, Debug, Default)]
 pub struct Rate {
     pub measured: f64,
@@ -19,7 +19,7 @@ pub struct Rate {
 }
 
 impl Rate {
-    /// The rate of a link whose two sides are not told apart.
+    /// Returns the rate of a link for which both rates are equal.
     pub fn of(measured: f64) -> Self {
         Self { measured, sheet: measured }
     }
@@ -32,18 +32,18 @@ impl Rate {
         Self { measured: self.measured + other.measured, sheet: self.sheet + other.sheet }
     }
 
-    /// Returns the words of a cable.
+    /// Returns the rates in Gb/s, as words of a cable's line.
     pub fn words(self) -> String {
         let [measured, sheet] = [self.measured, self.sheet].map(|rate| 8.0 * rate);
         if measured < sheet { format!("gbps={sheet} measured={measured}") } else { format!("gbps={measured}") }
     }
 }
 
-/// Lanes times 100 Mb/s of a lane, and whether the generation is known. NCCL takes the third generation and 16 lanes
-/// where nothing is stated.
+/// Returns the rate of a PCIe link, and whether its generation is known. By default NCCL assumes the third generation
+/// and 16 lanes.
 ///
 /// # Errors
-/// The number of lanes is no number.
+/// Returns an error if the number of lanes is not a number.
 pub fn pcie(element: &Element) -> Result<(Rate, bool), XmlError> {
     let speed = element.find("link_speed").unwrap_or("").split_whitespace().next().unwrap_or("");
     let (lane, sheet) = match speed {
@@ -59,18 +59,18 @@ pub fn pcie(element: &Element) -> Result<(Rate, bool), XmlError> {
     Ok((Rate { measured: lane / 80.0, sheet: sheet / 8.0 }.times(width as f64), is_known))
 }
 
-/// Returns the architecture of a GPU.
+/// Returns the architecture of a GPU, such as 90.
 ///
 /// # Errors
-/// The file does not state it, without which NCCL reads no GPU, or it is no number.
+/// Returns an error if `sm` is missing, without which NCCL reads no GPU, or is not a number.
 pub fn sm(gpu: &Element) -> Result<u32, XmlError> {
     gpu.number("sm", 0, 1 << 16).map(narrow)
 }
 
-/// One NVLink.
+/// Returns the rate of one NVLink of a GPU.
 ///
 /// # Errors
-/// Those of [`sm`].
+/// Returns the errors of [`sm`].
 pub fn nvlink(gpu: &Element) -> Result<Rate, XmlError> {
     let (measured, sheet) = match sm(gpu)? {
         100.. => (40.1, 50.0),
@@ -82,13 +82,13 @@ pub fn nvlink(gpu: &Element) -> Result<Rate, XmlError> {
     Ok(Rate { measured, sheet })
 }
 
-/// Returns the share of the rate of NVLinks that sums in NVSwitches reach (NCCL, src/graph/tuning.cc: the efficiency of
-/// NVLS).
+/// Returns the fraction of the NVLink rate that reductions in NVSwitches reach (NCCL, src/graph/tuning.cc: the
+/// efficiency of NVLS).
 pub fn nvls_share(sm: u32) -> f64 {
     if sm >= 100 { 0.74 } else { 0.85 }
 }
 
-/// One xGMI link. Files name the architecture as `gfx90a` or as 910.
+/// Returns the rate of one xGMI link. Files name the architecture as `gfx90a` or as 910.
 pub fn xgmi(gpu: &Element) -> Rate {
     let gcn = gpu.find("gcn").unwrap_or("").trim_start_matches("gfx");
     let (measured, sheet) = match gcn {
@@ -100,8 +100,8 @@ pub fn xgmi(gpu: &Element) -> Rate {
     Rate { measured, sheet }
 }
 
-/// GB/s between two CPUs. NCCL takes its rate of a way inside one device where it does not know the vendor of an x86
-/// CPU.
+/// Returns the rate between two CPUs in GB/s. If the vendor of an x86 CPU is unknown, NCCL uses its rate inside one
+/// device.
 pub fn between_cpus(cpu: &Element) -> f64 {
     let number = |key: &str| cpu.find(key).and_then(|text| text.trim().parse::<u32>().ok()).unwrap_or(0);
     let (family, model) = (number("familyid"), number("modelid"));
@@ -115,7 +115,7 @@ pub fn between_cpus(cpu: &Element) -> f64 {
             (6, 0x55..) => 10.0,
             _ => 6.0,
         },
-        // Older versions of NCCL write the second number of each.
+        // Older versions of NCCL write the second number of each arm.
         (_, "AuthenticAMD" | "AMD") => match family {
             // Zen 5.
             26 | 0xBF => 32.0,
@@ -129,8 +129,8 @@ pub fn between_cpus(cpu: &Element) -> f64 {
     }
 }
 
-/// Returns the kind of the GPUs below some elements: the least architecture and the most NVLinks. `None` where one is
-/// older than Volta or MI200.
+/// Returns the type of the GPUs below some elements: the oldest architecture and the largest number of NVLinks. `None`
+/// if one is older than Volta or MI200.
 pub fn gpu_of(cpus: &[Element]) -> Option<Gpu> {
     let (mut found, mut open) = (None::<Gpu>, cpus.iter().collect::<Vec<_>>());
     let cpu = match cpus.iter().find_map(|cpu| cpu.find("vendor").or(cpu.find("arch"))) {

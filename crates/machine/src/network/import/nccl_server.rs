@@ -1,4 +1,4 @@
-//! A box of a topology of NCCL: its nodes and cables, and the network that it makes.
+//! A box in a topology of NCCL: its nodes and cables, and the network that is made of it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -19,30 +19,31 @@ const FIRST_SHARP: u32 = 90;
 
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Kind {
-    /// Rank and device, where they are stated.
+    /// A GPU with its rank and device number, if they are stated.
     Gpu(Option<i64>, Option<i64>),
-    /// GB/s of its ports.
+    /// A network interface with the rate of its ports in GB/s.
     Nic(f64),
     Pci,
     Cpu,
     NvSwitch,
 }
 
-/// Nodes of a box, and its cables with their rates.
+/// The nodes of a box, and its cables with their rates.
 #[derive(Default)]
 pub struct Server {
     pub kinds: Vec<Kind>,
     pub cables: Vec<(usize, usize, Rate)>,
-    /// The latest architecture of a GPU on NVSwitches.
+    /// The latest architecture of a GPU with a link to NVSwitches.
     pub switched_sm: Option<u32>,
-    /// The least architecture and the most NVLinks of the GPUs of NVIDIA, and the CPUs beside them.
+    /// The oldest architecture and the largest number of NVLinks of the GPUs, and the CPUs of the box.
     pub gpu: Option<Gpu>,
-    /// Speeds of PCIe that are not in NCCL's table.
+    /// PCIe speeds that NCCL's table does not contain.
     pub unknown_speeds: BTreeSet<String>,
-    /// Elements that NCCL leaves out.
+    /// Elements that NCCL omits.
     pub left_out: Vec<String>,
-    /// The devices by their nodes in the order of the file, and sentences about them.
+    /// Each device with its node, in the order of the file.
     pub devices: Vec<(usize, Device)>,
+    /// Sentences about irregular devices.
     pub odd: Vec<String>,
 }
 
@@ -59,8 +60,8 @@ impl Server {
         }
     }
 
-    /// Leaves out switches with one cable or none, again and again, and network interfaces where nothing is behind
-    /// them.
+    /// Removes switches with at most one cable, repeatedly. Network interfaces remain only if `with_nics` is true and
+    /// they have a rate.
     pub fn without_dead_ends(self, with_nics: bool) -> Self {
         let stays = |kind: &Kind| match kind {
             Kind::Gpu(..) => true,
@@ -105,7 +106,7 @@ impl Server {
         left
     }
 
-    /// Returns sentences about devices that are unlike the others, and about network interfaces of a GPU alone.
+    /// Returns sentences about devices that differ from the others, and about network interfaces of a single GPU.
     pub fn odd_devices(&self, boxes: u32) -> Vec<String> {
         let numbers = self.numbers();
         let mut devices: Vec<(usize, Device)> =
@@ -124,7 +125,8 @@ impl Server {
         found
     }
 
-    /// GPUs first, by rank where all are unlike, else by device, else in the order of the file; then all others.
+    /// Returns the number of each node: GPUs first, by rank or else device if all differ, else in the order of the
+    /// file; then all others.
     fn numbers(&self) -> Vec<usize> {
         let mut gpus: Vec<usize> = Vec::new();
         let (mut ranks, mut devices) = (Vec::new(), Vec::new());
@@ -218,7 +220,7 @@ impl Server {
         joined.len() == (0..self.kinds.len()).filter(|&node| is_gpu(node)).count()
     }
 
-    /// Returns the GB/s of the links of each GPU to other GPUs and NVSwitches.
+    /// Returns the total rate of each GPU's links to other GPUs and NVSwitches in GB/s.
     fn rates_of_links(&self, numbers: &[usize]) -> BTreeMap<usize, f64> {
         let is_fast = |node: usize| matches!(self.kinds[node], Kind::Gpu(..) | Kind::NvSwitch);
         let mut rates = BTreeMap::new();
@@ -230,7 +232,7 @@ impl Server {
     }
 }
 
-/// Returns the NVSwitches of GPUs that multicast and reduce: all of the third generation and later do.
+/// Returns the class of NVSwitches that multicast and reduce, which are those of the third generation and later.
 fn nvls(node: u32, in_boxes: bool, sm: u32) -> SwitchClass {
     let (nodes, inside) = if in_boxes { (Vec::new(), vec![node]) } else { (vec![node], Vec::new()) };
     SwitchClass {

@@ -34,7 +34,7 @@ fn parts_are_named_by_their_shape() {
     assert!(AcceleratorGrid::new("m", &[64], Some(Shape::rect(2, 2))).is_err());
 }
 
-/// Numbers without failures: accelerators behind a failed one have a lower number afterwards.
+/// Nodes are compared by their original numbers, because accelerators after a failed one are renumbered.
 #[test]
 fn healthy_parts_keep_rows_and_columns() {
     let torus = "name = 'torus'\ndims = [4, 6]";
@@ -42,29 +42,29 @@ fn healthy_parts_keep_rows_and_columns() {
         let topology = topology(torus, failed);
         let part = AcceleratorGrid::of("m", &*topology, Some(shape.parse().unwrap())).map_err(|e| e.to_string())?;
         let kept = topology.kept().unwrap();
-        // Ranks of a shape are placed again where they were, and named by the same shape.
+        // The ranks of a shape keep their accelerators when the part is named by its shape again.
         let named = AcceleratorGrid::shape(&part.nodes, &*topology).unwrap();
         assert_eq!(AcceleratorGrid::of("m", &*topology, Some(named)).unwrap().nodes, part.nodes);
         let note = note_on_lost_rows(&*topology, &part.extents);
         let nodes: Vec<u32> = part.nodes.iter().map(|&node| kept[node as usize]).collect();
         Ok::<_, String>((nodes, part.extents, note.is_some()))
     };
-    // The last one failed: nothing else moves.
+    // After a failure of the last accelerator, the part does not move.
     assert_eq!(of(&[23], "2x2").unwrap(), (vec![0, 1, 6, 7], vec![2, 2], false));
     assert_eq!(of(&[23], "12").unwrap(), ((0..12).collect(), vec![2, 6], false));
     assert_eq!(of(&[23], "23").unwrap(), ((0..23).collect(), vec![23], true));
     assert!(!of(&[23], "7").unwrap().2);
-    // The rectangle moves beside one that failed, or below it.
+    // The rectangle moves beside a failed accelerator, or below it.
     assert_eq!(of(&[1], "2x2").unwrap(), (vec![2, 3, 8, 9], vec![2, 2], false));
     assert_eq!(of(&[1], "3x6").unwrap(), ((6..24).collect(), vec![3, 6], false));
     assert_eq!(of(&[1], "12").unwrap().1, [12]);
     assert!(of(&[1], "12").unwrap().2);
-    // A whole row failed.
+    // A whole row has failed.
     assert_eq!(of(&[0, 1, 2, 3, 4, 5], "18").unwrap(), ((6..24).collect(), vec![3, 6], false));
     let refused = of(&[8], "3x5").unwrap_err();
     assert!(refused.starts_with("shape 3x5 does not fit on m without its failed accelerators (8)"), "{refused}");
     assert!(of(&[8], "5x5").unwrap_err().contains("the 4x6 accelerators of m"));
-    // On boards, parts begin with a board.
+    // With boards, parts begin at the corner of a board.
     let boards = topology("name = 'hxmesh'\nboard = [2, 2]\nboards = [2, 3]", &[0]);
     let part = AcceleratorGrid::of("m", &*boards, Some(Shape::rect(2, 2))).unwrap();
     let kept = boards.kept().unwrap();

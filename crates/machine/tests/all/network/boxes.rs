@@ -1,4 +1,4 @@
-//! Equal boxes, joined by shared switches.
+//! Tests of equal boxes that shared switches join.
 
 use unisono_machine::network::{Speed, cut::bisection_share};
 
@@ -7,7 +7,8 @@ use crate::network::oracle;
 const PAIR: &str = "name = 'boxes'\nboxes = 2\naccelerators = 2\ninside = '''\n0 2\n1 2\n0 3 gbps=25\n1 4 gbps=25\n'''\n\
                     uplinks = '''\n3 0 gbps=25\n4 1 gbps=25\n'''\noutside = '0 1 count=2 ns=5'";
 
-/// Accelerators 0 to 3, in each box a switch and two interfaces (4 to 6, 7 to 9), then the shared switches 10 and 11.
+/// Nodes are the accelerators 0 to 3, a switch and two interfaces of each box (4 to 6, 7 to 9), and shared switches 10,
+/// 11.
 #[test]
 fn nodes_are_numbered_box_by_box() {
     let topology = oracle::topology(PAIR);
@@ -60,7 +61,7 @@ fn boxes_that_do_not_close_are_refused() {
         e("boxes = 2\naccelerators = 2\ninside = '0 1'\nuplinks = '0'")
             .starts_with("test, uplinks, topology: line 1 of")
     );
-    // Shared switches with the numbers of nodes of the plane.
+    // The uplinks use numbers of nodes of the plane for shared switches.
     assert_eq!(
         e("boxes = 2\naccelerators = 2\ninside = '0 1'\nuplinks = '0 4'"),
         "test, topology: uplinks and outside name shared switch 4 and not 0; shared switches are numbered from 0 there, \

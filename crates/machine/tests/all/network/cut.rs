@@ -1,4 +1,4 @@
-//! The least cut into halves of planes for which it is known.
+//! The least cut into halves, for planes whose least cut is known.
 
 use unisono_machine::network::{Cable, Plane, PlaneBuilder, Speed, cut};
 
@@ -20,7 +20,7 @@ fn rings_cliques_and_stars_are_cut_as_known() {
         (0..n).for_each(|a| (a + 1..n).for_each(|b| clique.cable(a, b, Cable::Aoc)));
         let mut star = PlaneBuilder::new(n, 1, 0).unwrap();
         (0..n).for_each(|node| star.cable(node, n, Cable::Dac));
-        // Two links of a ring; half times half of a clique; the links of one half of a star.
+        // The cut crosses two links of a ring, half times half links of a clique, and the links of one half of a star.
         let half = f64::from(n / 2);
         assert_eq!(bisection_share(&ring.finish().unwrap(), 1), Some(2.0 / half));
         assert_eq!(bisection_share(&clique.finish().unwrap(), 1), Some(half));
@@ -34,8 +34,8 @@ fn what_has_no_halves_or_too_many_is_not_cut() {
     assert_eq!(bisection_share(&PlaneBuilder::new(18, 0, 0).unwrap().finish().unwrap(), 1), None);
 }
 
-/// Two stars of two accelerators with links of 100, joined by one link of 50 and one of 25. If the halves are the
-/// stars, the cut is 75; if each half has accelerators of both stars, it is 200. The injection of one half is 200.
+/// Two stars of two accelerators with links of 100 Gb/s are joined by links of 50 and 25. If the halves are the stars,
+/// the cut is 75; if each half has accelerators of both stars, it is 200. The injection of a half is 200.
 #[test]
 fn a_cut_adds_up_the_rates_of_its_links() {
     let mut stars = PlaneBuilder::new(4, 2, 0).unwrap();
@@ -47,7 +47,7 @@ fn a_cut_adds_up_the_rates_of_its_links() {
     assert_eq!(bisection_share(&stars.finish().unwrap(), 1), Some(0.375));
 }
 
-/// Rates that differ by 24 orders of magnitude: the slow link is not rounded away.
+/// Rates differ by 24 orders of magnitude, and the slow link is not rounded away.
 #[test]
 fn the_slowest_link_counts() {
     let mut pair = PlaneBuilder::new(2, 1, 0).unwrap();
@@ -58,7 +58,7 @@ fn the_slowest_link_counts() {
     assert!((found / 1e-11 - 1.0).abs() < 1e-12, "{found}");
 }
 
-/// Families state cuts of planes that exist, for all sizes, so the bound `bisection` is valid.
+/// The cuts that families state exist in the plane, for all sizes, so the bound `bisection` is valid.
 #[test]
 fn stated_cuts_are_cuts_of_the_plane() {
     let mut texts = Vec::new();

@@ -43,8 +43,8 @@ fn the_diameter_is_that_of_the_plane() {
     assert_eq!(found, HashSet::from([0, 3, 4, 5]));
 }
 
-/// Local, global, local, and a cable at both ends. Through another group there are another local and another global
-/// cable.
+/// Minimal paths have a local, a global and a local link, and a cable at both ends. Paths through another group have
+/// one more local and one more global link.
 #[test]
 fn ways_have_no_more_cables_than_they_may() {
     for size in &SIZES[..9] {
@@ -77,7 +77,7 @@ fn ways_have_no_more_cables_than_they_may() {
 fn valiant_chooses_every_other_group_evenly() {
     let topology = oracle::topology(&text([2, 4, 2, 9], "valiant"));
     let routing = topology.routing();
-    // For accelerators in the groups 1 and 3. A way is one more than its group.
+    // The accelerators are in groups 1 and 3. The number of a path is its group plus one.
     let (from, to) = (8, 24);
     let ways = routing.choices(from, to);
     assert_eq!(ways, [1, 3, 5, 6, 7, 8, 9]);

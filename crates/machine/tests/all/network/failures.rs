@@ -1,4 +1,4 @@
-//! Planes without links and nodes that failed.
+//! Planes without failed links and nodes.
 
 use unisono_machine::{
     Machine,
@@ -32,7 +32,7 @@ pub const FAMILIES: [&str; 8] = [
     "name = 'graph'\naccelerators = 5\nedges = [[0, 1], [1, 2], [2, 3], [3, 4], [4, 0], [0, 2]]",
 ];
 
-/// For each link in turn, the plane lacks only its cables, and packets are routed without blocking each other.
+/// After the failure of each link, the plane lacks only its cables, and packets cannot block each other.
 #[test]
 fn any_link_of_any_family_fails() {
     for family in FAMILIES {
@@ -44,7 +44,7 @@ fn any_link_of_any_family_fails() {
             let failed = format!("{b}-{a}");
             let left = match network(family, &[&failed]) {
                 Ok(network) => network.topology("test").unwrap(),
-                // The only cable of an accelerator.
+                // The link may be the only cable of an accelerator.
                 Err(e) => {
                     assert!(
                         e.contains("the accelerator is cut off: ") && between == plane.leaving(a.min(b)).len(),
@@ -70,7 +70,7 @@ fn any_link_of_any_family_fails() {
     }
 }
 
-/// Three switches depend on the others by one cable, which fails.
+/// Only one cable connects three switches with the accelerators, and it fails.
 #[test]
 fn switches_that_no_accelerator_reaches_are_left_out() {
     let tree = "name = 'graph'\naccelerators = 2\nedges = [[0, 2], [1, 2], [2, 3], [3, 4], [4, 5], [5, 6], [6, 4]]";
@@ -92,9 +92,9 @@ fn accelerators_move_up_behind_one_that_failed() {
     assert_eq!((left.accelerators(), left.extents()), (7, vec![7]));
     assert_eq!(left.kept(), Some(&[0, 1, 3, 4, 5, 6, 7][..]));
     let plane = left.plane().unwrap();
-    // The cable between 3 and 7 is now between 2 and 6.
+    // The cable between the original nodes 3 and 7 joins nodes 2 and 6.
     assert!(plane.leaving(2).any(|id| plane.link(id).to == 6));
-    // A switch that failed is not an accelerator, and its cables are removed.
+    // A failed switch is not an accelerator, and its cables are removed.
     let pair = "name = 'graph'\naccelerators = 2\nedges = [[0, 2], [1, 2], [0, 3], [1, 3]]";
     let left = degraded(pair, &["2"]);
     assert_eq!((left.accelerators(), left.kept(), left.plane().unwrap().switches()), (2, None, 1));
@@ -155,7 +155,7 @@ fn failures_are_printed_as_they_are_read() {
     assert_eq!("17-3:2".parse::<Failure>().unwrap().to_string(), "3-17:2");
 }
 
-/// Ways longer than packets can count go up and down a tree. A graph with that routing keeps it.
+/// Packets go up and down a tree if paths exceed the virtual channels. A graph with that routing keeps it.
 #[test]
 fn long_ways_go_over_a_tree() {
     let long = degraded("name = 'torus'\ndims = [140]", &["0-139"]);

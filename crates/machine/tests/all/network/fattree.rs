@@ -1,4 +1,4 @@
-//! Fat trees: two and three levels, tapered or not, full or with a last pod that reaches few switches on top.
+//! Fat trees: two and three levels, tapered or not, full or with a last pod that reaches few top switches.
 
 use unisono_machine::network::{Header, Hop};
 
@@ -18,7 +18,7 @@ fn ways_are_shortest_and_free_of_deadlock() {
         [100, 3, 1, 1, 4],
         [100, 3, 1, 3, 64],
         [200, 3, 2, 1, 8],
-        // The last pod has one middle switch, whose 32 cables reach few of the switches on top.
+        // The last pod has one middle switch, whose 32 cables reach few of the top switches.
         [70, 3, 1, 13, 64],
         [65, 3, 1, 4, 3],
         [129, 3, 1, 2, 5],
@@ -30,7 +30,7 @@ fn ways_are_shortest_and_free_of_deadlock() {
 
 #[test]
 fn destinations_choose_their_cables_up() {
-    // Leaves of four with two cables up: those to even accelerators share one, and those to odd ones the other.
+    // Leaves of four have two cables up: packets to even accelerators share one cable, and those to odd ones the other.
     let tree = oracle::topology(&by_destination([16, 2, 4, 2, 8]));
     let routing = tree.routing();
     for (from, to) in (0..16).flat_map(|from| (0..16).map(move |to| (from, to))).filter(|(from, to)| from / 4 != to / 4)

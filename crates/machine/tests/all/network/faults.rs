@@ -7,7 +7,7 @@ use unisono_machine::network::{
 
 use crate::network::oracle;
 
-/// Never leaves the first virtual channel.
+/// A routing that never leaves the first virtual channel.
 struct Flat(Box<dyn Routing>);
 
 impl Routing for Flat {
@@ -56,7 +56,7 @@ fn without_rising_channels_there_is_a_circle() {
     }
 }
 
-/// Has no hop at one node.
+/// A routing without a hop at one node.
 struct Gap(Box<dyn Routing>, u32);
 
 impl Routing for Gap {

@@ -1,4 +1,4 @@
-//! Graphs from lists, some of them equal to another family.
+//! Graphs from lists, some of which equal another family.
 
 use unisono_machine::{
     Machine,
@@ -128,7 +128,7 @@ fn cables_state_their_speed_and_count() {
     assert_eq!(topology.unlike(), [(both, 2), (slow, 1), (near, 1)]);
     // Node 0 has three links of 400 and three of 25; node 1 two of 400 and two of 25.
     assert_eq!(topology.injection(), [2.125, 3.1875]);
-    // The cut between the halves consists of all links of the slower accelerator.
+    // The cut into halves consists of all links of the slower accelerator.
     assert_eq!(bisection_share(&*topology, oracle::OWN), Some(2.125 / 3.1875));
     assert_eq!(topology.bill().dac, 6);
 }
@@ -153,7 +153,7 @@ fn a_machine_file_says_the_speed_of_each_cable() {
     assert_eq!(unlike, [(50.0, 200.0, 2)]);
 }
 
-/// Returns the neighbors of accelerator 0 to which packets to accelerator 1 go.
+/// Returns the nodes to which accelerator 0 may send packets for accelerator 1.
 fn first_hops(accelerators: u32, keys: &str, edges: &str) -> Vec<u32> {
     let topology = oracle::topology(&text(accelerators, keys, edges));
     let (plane, mut hops) = (topology.plane().unwrap(), Vec::new());
@@ -171,14 +171,14 @@ fn packets_take_fast_cables_first() {
     assert_eq!(first_hops(2, "", &beside(400, 800)), [1]);
     assert_eq!(first_hops(2, "", &two(400, 800)), [2, 3]);
     assert_eq!(first_hops(2, "", &two(50, 800)), [3]);
-    // Sixteen cables of 50 are as fast as one of 800.
+    // Sixteen cables of 50 Gb/s are as fast as one of 800.
     assert_eq!(first_hops(2, "", &beside(50, 800).replacen("gbps=50", "gbps=50 count=16", 1)), [1; 16]);
-    // The cables over accelerator 2 are faster than those over switch 3.
+    // The cables through accelerator 2 are faster than those through switch 3.
     assert_eq!(first_hops(3, "", &two(800, 50)), [3]);
     assert_eq!(first_hops(3, "routing = 'shortest'", &two(800, 50)), [2, 3]);
 }
 
-/// With any rates, packets arrive and channels do not wait for each other. Rates ten times as high change no way.
+/// With any rates, packets arrive and cannot block each other. Rates ten times as high change no path.
 #[test]
 fn ways_by_rates_have_no_deadlock() {
     for seed in 0..40_u64 {

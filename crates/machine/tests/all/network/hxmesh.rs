@@ -1,4 +1,4 @@
-//! HammingMesh: several boards, with lines of one switch and of trees.
+//! HammingMesh: several boards, with lines of one switch or of a tree.
 
 use crate::network::oracle;
 
@@ -14,7 +14,7 @@ fn ways_are_shortest_and_free_of_deadlock() {
         ([2, 5], [2, 2]),
         ([6, 5], [1, 2]),
         ([8, 1], [2, 3]),
-        // Lines of two levels: 33 boards have 66 ports, on 3 leaves and 2 switches above.
+        // Some lines have two levels: 33 boards have 66 ports, on 3 leaves and 2 switches above.
         ([2, 2], [1, 33]),
         ([1, 3], [33, 1]),
         ([1, 1], [2, 40]),
@@ -23,14 +23,14 @@ fn ways_are_shortest_and_free_of_deadlock() {
     }
 }
 
-/// Leaves with fewer ports up: 66 ports of a line of 33 boards on 3 leaves.
+/// Leaves have fewer up-ports: 66 ports of a line of 33 boards are on 3 leaves.
 #[test]
 fn tapered_lines_are_connected_and_billed_as_wired() {
     let full = "name = 'hxmesh'\nboard = [2, 2]\nboards = [1, 33]\n";
     let tapered = format!("{full}up = [32, 8]\n");
     oracle::holds(&tapered);
     let [full, tapered] = [full, &tapered].map(oracle::topology);
-    // Both rows have a tree of leaves; 24 cables above them instead of 96 need one switch on top instead of two.
+    // Both rows have a tree; with 24 cables above the leaves instead of 96, one top switch suffices instead of two.
     assert_eq!(full.bill().aoc - tapered.bill().aoc, 2 * (96 - 24));
     assert_eq!(full.bill().switches - tapered.bill().switches, 2);
     assert!(tapered.halves().unwrap().rate < full.halves().unwrap().rate);

@@ -33,7 +33,7 @@ fn the_least_cut_is_the_stated_one() {
     }
 }
 
-/// Four cables of 400 Gb/s for the injection of four accelerators with 1,600 Gb/s each.
+/// The cut has four cables of 400 Gb/s, and four accelerators inject 1,600 Gb/s each.
 #[test]
 fn accelerators_may_have_faster_cables() {
     let topology = oracle::topology("name = 'hyperx'\ndims = [2, 4]\nterminal_gbps = 1600");

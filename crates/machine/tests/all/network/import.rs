@@ -1,5 +1,4 @@
-//! Networks from files that other programs write. The files are modelled on files that users posted; each names its
-//! source.
+//! Networks from files that other programs write. The files imitate files that users posted; each names its source.
 
 use unisono_machine::{
     Machine,
@@ -34,7 +33,7 @@ fn nccl(text: &str) -> (Network, Box<dyn Topology>) {
     (network, topology)
 }
 
-/// GB/s between two nodes.
+/// Returns the rate between two nodes in GB/s.
 fn between(network: &Network, topology: &dyn Topology, a: u32, b: u32) -> f64 {
     let plane = topology.plane().unwrap();
     let links = plane.leaving(a).filter(|&id| plane.link(id).to == b);
@@ -45,8 +44,7 @@ fn between(network: &Network, topology: &dyn Topology, a: u32, b: u32) -> f64 {
 fn an_a100_box_has_one_nvswitch_and_its_tree_of_pcie() {
     let (network, topology) = nccl(A100);
     let plane = topology.plane().unwrap();
-    // Of five CPUs one has no GPU, but links to all others. A switch of PCIe a GPU, four CPUs with GPUs, the CPU, the
-    // NVSwitch.
+    // One of five CPUs has no GPU, but links to all others. There are eight PCIe switches, five CPUs and the NVSwitch.
     assert_eq!((plane.accelerators(), plane.switches()), (8, 8 + 5 + 1));
     let nvswitch = plane.nodes() - 1;
     for gpu in 0..8 {
@@ -57,7 +55,7 @@ fn an_a100_box_has_one_nvswitch_and_its_tree_of_pcie() {
         assert_eq!(rates, [24.0, 240.0]);
     }
     assert_eq!((network.own_speed().gbps, topology.diameter()), (8.0 * 240.0, 2));
-    // By the data sheet 25 GB/s.
+    // The data sheet states 25 GB/s for a link.
     assert_eq!(network.link_gbps, 8.0 * 300.0);
 }
 
@@ -71,7 +69,7 @@ fn h100_boxes_join_by_their_interfaces() {
     let cluster = four.topology("mine").unwrap();
     assert_eq!((cluster.name(), cluster.extents()), ("boxes", vec![4, 8]));
     let plane = cluster.plane().unwrap();
-    // In a box 8 switches of PCIe, 8 interfaces, 2 CPUs and the NVSwitch; outside a switch for each interface.
+    // Each box has 8 PCIe switches, 8 interfaces, 2 CPUs and the NVSwitch; each interface has a switch outside.
     assert_eq!(plane.switches(), 4 * 19 + 8);
     for shared in plane.nodes() - 8..plane.nodes() {
         let rates: Vec<f64> = plane.leaving(shared).map(|id| four.link_speed(&plane, id).gbps).collect();
@@ -88,7 +86,7 @@ fn links_to_gpus_that_are_not_there_are_left_out() {
     assert_eq!(rates(1), [20.0, 0.0, 40.0, 20.0]);
     assert_eq!(rates(2), [20.0, 40.0, 0.0, 40.0]);
     assert_eq!(rates(3), [40.0, 20.0, 40.0, 0.0]);
-    // Two switches of PCIe on a CPU.
+    // The CPU has two PCIe switches.
     assert_eq!(topology.plane().unwrap().switches(), 3);
 }
 
@@ -96,14 +94,14 @@ fn links_to_gpus_that_are_not_there_are_left_out() {
 fn dies_on_xgmi() {
     let (network, topology) = nccl(MI250);
     let plane = topology.plane().unwrap();
-    // The CPU; the interface of 1 Gb/s and its switch are left out.
+    // The only switch is the CPU; the interface of 1 Gb/s and its switch are omitted.
     assert_eq!((plane.accelerators(), plane.switches()), (8, 1));
     assert_eq!(between(&network, &*topology, 0, 1), 36.0);
     assert_eq!(between(&network, &*topology, 0, 3), 0.0);
     assert!((0..8).all(|die| plane.leaving(die).len() == 4));
 }
 
-/// GPUs a and b, which state entries `<nvlink target count>`.
+/// Returns GPUs a and b with entries `<nvlink target count>` that have these counts.
 fn two_gpus(of_a: &[u32], of_b: &[u32]) -> String {
     let gpu = |at: char, to: char, counts: &[u32]| {
         let links = counts.iter().map(|n| format!("<nvlink target='{to}' count='{n}' tclass='0x030200'/>"));
@@ -149,7 +147,7 @@ fn cpus_are_linked_at_the_rate_of_their_model() {
     }
 }
 
-/// NVLink reaches several hosts where they share NVSwitches.
+/// NVLink reaches other hosts through shared NVSwitches.
 #[test]
 fn hosts_on_one_nvswitch_are_one_machine() {
     let host = |name: u32| {
@@ -176,7 +174,7 @@ fn pcie_without_speeds_is_of_the_third_generation() {
 fn ranks_number_the_gpus_where_they_are_unlike() {
     let turned = DGX1.replace("rank=\"0\"", "rank=\"9\"");
     let (network, topology) = nccl(&turned);
-    // GPU 0 is now the last.
+    // GPU 0 has the last number after the change.
     assert_eq!(between(&network, &*topology, 3, 2), 40.0);
     assert_eq!(between(&network, &*topology, 3, 0), 20.0);
     let equal = DGX1.replace("rank=\"1\"", "rank=\"0\"");
@@ -240,7 +238,7 @@ fn what_is_no_topology_is_refused_in_one_sentence() {
     assert!(read_as("edges", RING, 2, None).unwrap_err().contains("boxes repeat a topology of NCCL"));
 }
 
-/// A box with an NVSwitch whose GPUs have so many links each.
+/// Returns a box with an NVSwitch, whose GPUs have these numbers of links.
 fn behind_a_switch(links: &[u32]) -> String {
     let gpu = |(at, n): (usize, &u32)| {
         let link = if *n == 0 { String::new() } else { format!("<nvlink target='s' count='{n}' tclass='0x068000'/>") };
@@ -261,7 +259,8 @@ fn gpus_whose_links_are_unlike_those_of_the_others_are_named() {
             assert!(note.contains(&format!("GPU {odd} ({rate})")) && note.contains("(370.8 GB/s)"), "{note}");
         }
     }
-    // Whole boxes, and boxes without such links, have the note of assumed values, and that of switches that reduce.
+    // Regular boxes, and boxes without such links, have only the note on assumed values, and that on switches that
+    // reduce.
     for text in [A100, DGX1, MI250, PCIE, H100, &behind_a_switch(&[18; 8]), &behind_a_switch(&[0; 4])] {
         let (network, _) = nccl(text);
         assert!(network.notes[0].contains("gamma_ns_per_byte"));
@@ -269,7 +268,7 @@ fn gpus_whose_links_are_unlike_those_of_the_others_are_named() {
     }
 }
 
-/// One sentence for each property by which devices differ.
+/// There is one sentence for each property in which devices differ.
 #[test]
 fn devices_that_are_unlike_the_others_are_named() {
     let gpu = |at: usize, width: u32, gdr: u32| {
@@ -283,7 +282,8 @@ fn devices_that_are_unlike_the_others_are_named() {
         )
     };
     let fast = "speed='200000' gdr='1'";
-    // The widths and gdr of four GPUs, the widths and words of four network interfaces, the sentences.
+    // Each case has the widths and `gdr` of four GPUs, the widths and attributes of four network interfaces, and the
+    // sentences.
     let whole = ([16; 4], [1; 4], [16; 4], [fast; 4]);
     type Case<'a> = (([u32; 4], [u32; 4], [u32; 4], [&'a str; 4]), &'a [&'a str]);
     let cases: &[Case] = &[
@@ -320,7 +320,7 @@ fn devices_that_are_unlike_the_others_are_named() {
             assert!(note.starts_with(said), "{note}");
         }
     }
-    // A way that is narrow above the GPU, and a GPU alone whose network interfaces are left out.
+    // A path may be narrow above the GPU, and a lone GPU's network interfaces are omitted.
     let behind = format!("<pci busid='s' link_speed='32.0 GT/s PCIe' link_width='8'>{}</pci>", gpu(1, 16, 1));
     let notes = nccl(&format!("<system><cpu>{}{behind}</cpu></system>", gpu(0, 16, 1))).0.notes;
     assert!(notes[1].starts_with("GPU 1 has 24.0 GB/s over PCIe"), "{notes:?}");
@@ -329,7 +329,7 @@ fn devices_that_are_unlike_the_others_are_named() {
     assert_eq!(read_as("nccl-topo", &alone, 2, None).unwrap().notes.len(), 1);
 }
 
-/// A text that is no number would be another GPU without a word, as would a GPU without its architecture.
+/// Without an error, an invalid number or a missing architecture would silently describe another GPU.
 #[test]
 fn numbers_of_gpus_are_numbers() {
     let text = behind_a_switch(&[18; 2]).replace("class='0x030200'", "link_width='16' link_speed='32.0 GT/s PCIe'");
@@ -348,7 +348,7 @@ fn numbers_of_gpus_are_numbers() {
     }
 }
 
-/// Elements that NCCL leaves out are named.
+/// A note names the elements that NCCL omits.
 #[test]
 fn what_nccl_leaves_out_is_named() {
     let gpu = |at: usize, gpus: &str| format!("<pci busid='{at}'>{gpus}</pci>");
@@ -381,7 +381,7 @@ fn what_nccl_leaves_out_is_named() {
     assert!(e.contains("no GPUs; NCCL leaves out the <gpu> of 2 in line 1, which has no rank"), "{e}");
 }
 
-/// Several ranks of one device (NCCL, MLOPart), as NVIDIA's documentation of NCCL shows them.
+/// Several ranks of one device (NCCL, MLOPart), in the form of NVIDIA's documentation of NCCL.
 #[test]
 fn partitions_of_a_device_are_gpus_of_their_own() {
     let part = |rank: &str| {
@@ -397,7 +397,7 @@ fn partitions_of_a_device_are_gpus_of_their_own() {
     };
     let text = format!("<system><cpu>{}{}</cpu></system>", device(0, &["0", "1"]), device(1, &["2", "3"]));
     let (network, topology) = nccl(&text);
-    // The NVSwitch, the CPU, and a node of PCIe for each device.
+    // The switches are the NVSwitch, the CPU, and a PCIe node for each device.
     assert_eq!((topology.accelerators(), topology.plane().unwrap().switches()), (4, 4));
     let nvswitch = topology.plane().unwrap().nodes() - 1;
     assert!((0..4).all(|gpu| (between(&network, &*topology, gpu, nvswitch) - 36.0 * 40.1).abs() < 1e-9));
@@ -413,7 +413,7 @@ fn gpus_of_nvidia_are_stated_with_their_links() {
     let (network, _) = nccl(&behind_a_switch(&[18, 18, 17]));
     let gpu = network.gpu.expect("all GPUs state their sm");
     assert_eq!((gpu.architecture, gpu.nvlinks), (Architecture::Hopper, Some(18)));
-    // A GPU without sm may be of another maker.
+    // A GPU without `sm` may be of another maker.
     let none =
         "<system><cpu><pci busid='1'><gpu rank='0'/></pci><pci busid='2'><gpu rank='1' sm='80'/></pci></cpu></system>";
     assert_eq!(nccl(none).0.gpu, None);

@@ -1,11 +1,11 @@
-//! Several boxes like one: the values of a box apply in each of them, and the preset only states how they are joined.
+//! Several boxes like one: the values of a box apply in each, and the preset only states how boxes are joined.
 
 use unisono_machine::{
     Machine, MachineError, PRESETS,
     network::{Network, Plane, Speed},
 };
 
-/// A box of every preset that names a cluster, with that cluster.
+/// Returns the box of every preset that names a cluster, with that cluster.
 fn boxes() -> Vec<(Network, Network)> {
     let network = |name: &str| Machine::preset(name).unwrap().get::<Network>().cloned();
     let boxes = PRESETS.iter().filter_map(|preset| network(preset.name));
@@ -22,7 +22,7 @@ fn count(of: &Network) -> u32 {
     u32::try_from(of.topology["boxes"].as_integer().unwrap()).unwrap()
 }
 
-/// Returns the cables between nodes of a plane with their speeds, by the numbers that `place` gives the nodes.
+/// Returns the cables between nodes of a plane with their speeds, by the numbers that `place` returns for the nodes.
 fn cables(network: &Network, plane: &Plane, place: impl Fn(u32) -> Option<u32>) -> Vec<(u32, u32, Speed)> {
     let ids = 0..u32::try_from(plane.links().len()).unwrap();
     let mut found: Vec<_> = ids
@@ -48,7 +48,7 @@ fn so_many_boxes_of_a_preset_are_its_cluster() {
         let topology = found.topology.clone();
         assert_eq!(found, Network { cluster: None, topology, switches: found.switches.clone(), ..one.clone() });
         // Cables of interfaces state their speeds, so the rates of a box do not change them. The entries of switches in
-        // a cluster state the places of its switches.
+        // a cluster list switches inside and outside of boxes.
         let lines = many.topology["inside"]
             .as_str()
             .unwrap()
@@ -60,13 +60,13 @@ fn so_many_boxes_of_a_preset_are_its_cluster() {
     }
 }
 
-/// Draws a number from 0 to below `most` by a linear congruential generator.
+/// Draws a number from 0 to `most - 1` by a linear congruential generator.
 fn draw(seed: &mut u64, most: u64) -> u32 {
     *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
     u32::try_from((*seed >> 33) % most).unwrap()
 }
 
-/// A user's own values apply in every box, and each box has the cables of the one.
+/// A user's own values apply in every box, and each box has the cables of the original box.
 #[test]
 fn every_value_of_a_box_holds_in_each_of_several() {
     let presets = boxes();
@@ -83,7 +83,7 @@ fn every_value_of_a_box_holds_in_each_of_several() {
             ..presets[usize::try_from(case).unwrap() % presets.len()].0.clone()
         };
         if draw(&mut seed, 2) == 0 {
-            // A switch of the user between two accelerators, with the next number.
+            // The user adds a switch between two accelerators, with the next node number.
             let last = one.topology("one").unwrap().plane().unwrap().nodes();
             let edges = format!("{}0 {last} gbps=7 board\n1 {last} board\n", one.topology["edges"].as_str().unwrap());
             one.topology.insert("edges".into(), edges.into());
@@ -109,14 +109,14 @@ fn every_value_of_a_box_holds_in_each_of_several() {
         for (of, at) in (0..count).flat_map(|of| (alone.accelerators()..plane.nodes()).map(move |at| (of, at))) {
             assert_eq!(of_one.class(at).is_some(), of_many.class(numbers.place(of, at)).is_some());
         }
-        // Only the last requested number of boxes counts, and the machine prints to a file that reads back.
+        // The latest requested number of boxes determines the machine, which prints to a file that reads back.
         assert_eq!(nodes(&nodes(&one, count + 1).unwrap(), count).unwrap(), many);
         let text = Machine::from(many.clone()).to_toml();
         assert_eq!(Machine::from_toml(&text, "printed").unwrap(), Machine::from(many));
     }
 }
 
-/// Nodes of more boxes have other numbers, so stated failures would mean other nodes.
+/// Nodes have other numbers in a machine with more boxes, so stated failures would mean other nodes.
 #[test]
 fn failures_are_those_of_the_machine_of_that_size() {
     for (one, _) in boxes() {

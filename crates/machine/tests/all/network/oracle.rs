@@ -1,4 +1,4 @@
-//! Properties that are computed from a plane alone.
+//! Properties that are computed from planes alone.
 
 use std::collections::{HashSet, VecDeque};
 
@@ -8,7 +8,7 @@ use unisono_machine::network::{
     deadlock,
 };
 
-/// The speed of links that state none.
+/// The speed of links that state no speed of their own.
 pub const OWN: Speed = Speed { gbps: 400.0, latency_ns: 40.0 };
 
 pub fn topology(text: &str) -> Box<dyn Topology> {
@@ -60,7 +60,7 @@ pub fn is_sound(plane: &Plane) {
     }
 }
 
-/// Returns the lengths of the shortest ways from every node to `to`, for links with lengths.
+/// Returns the lengths of the shortest paths from every node to `to`, with the given lengths of links.
 fn lengths_to(plane: &Plane, lengths: &[u64], to: u32) -> Vec<u64> {
     let mut found = vec![u64::MAX; plane.nodes() as usize];
     found[to as usize] = 0;
@@ -78,7 +78,8 @@ fn lengths_to(plane: &Plane, lengths: &[u64], to: u32) -> Vec<u64> {
     found
 }
 
-/// Asserts that every hop of a packet brings it nearer to its destination by the length of its link, by default 1.
+/// Asserts that every hop of a packet brings it nearer to its destination by the length of the hop's link, by default
+/// 1.
 pub fn is_minimal(plane: &Plane, routing: &dyn Routing, lengths: Option<&[u64]>) {
     let cables = vec![1; plane.links().len()];
     let lengths = lengths.unwrap_or(&cables);
@@ -105,7 +106,7 @@ pub fn is_minimal(plane: &Plane, routing: &dyn Routing, lengths: Option<&[u64]>)
     }
 }
 
-/// Asserts all properties of a topology whose routing takes shortest ways.
+/// Asserts all properties of a topology that is routed on shortest paths.
 pub fn holds(text: &str) {
     let topology = topology(text);
     is_minimal(&topology.plane().unwrap(), &*topology.routing(), topology.lengths().as_deref());
@@ -137,7 +138,7 @@ pub fn sound_plane(topology: &dyn Topology, text: &str) -> Plane {
     plane
 }
 
-/// Asserts that a family's cut is a cut of the plane into parts of these sizes, so it is not smaller than the least.
+/// Asserts that a family's cut is at least the least cut of the plane into parts of these sizes, and returns both.
 pub fn is_cut_as_stated(text: &str) -> (Cut, f64) {
     let topology = topology(text);
     let (stated, plane) = (topology.halves().unwrap(), topology.plane().unwrap());
@@ -146,7 +147,7 @@ pub fn is_cut_as_stated(text: &str) -> (Cut, f64) {
     (stated, least)
 }
 
-/// Asserts that the stated cut is one into halves, and is the least.
+/// Asserts that the stated cut is the least cut into halves.
 pub fn is_bisected_as_stated(text: &str) {
     let (stated, least) = is_cut_as_stated(text);
     assert!(stated.is_halves(topology(text).accelerators()), "{text}: {stated:?}");

@@ -9,10 +9,10 @@ use crate::network::{
     oracle,
 };
 
-/// Two boxes of three accelerators, each with a switch between two rails.
+/// Two boxes of three accelerators, each with a switch and two rails.
 const BOXES: &str = "name = 'boxes'\nboxes = 2\naccelerators = 3\ninside = \"0 4\\n1 4\\n2 4\\n0 3\\n1 5\\n\"\n\
                      uplinks = \"3 0\\n5 1\\n\"\noutside = '0 1'";
-/// The row of 40 boards is a tree.
+/// A HammingMesh whose row of 40 boards is a tree.
 const TREES: &str = "name = 'hxmesh'\nboard = [1, 1]\nboards = [1, 40]";
 
 fn failed(topology: &str, failed: &[&str]) -> Result<Vec<String>, String> {
@@ -23,7 +23,7 @@ fn names(topology: &dyn Topology) -> Vec<String> {
     (0..topology.plane().unwrap().nodes()).map(|node| topology.node_name(node).own).collect()
 }
 
-/// A node and a cable that fail by name fail as they do by number.
+/// A node or cable that fails by name fails in the same way as by number.
 #[test]
 fn names_and_numbers_agree() {
     for family in FAMILIES.into_iter().chain([BOXES]) {
@@ -72,7 +72,7 @@ fn parts_have_the_names_of_their_families() {
 fn a_part_stands_for_all_its_nodes() {
     let hxmesh = FAMILIES[4];
     assert_eq!(failed(hxmesh, &["board 1,2"]).unwrap(), ["16", "17", "22", "23"]);
-    // The row switch joins both edges of the board.
+    // The row switch has cables to both edges of the board.
     assert_eq!(failed(hxmesh, &["board 0,1 to row switch 0"]).unwrap(), ["2-30", "3-30"]);
     assert_eq!(failed(hxmesh, &["row switch 0 to board 0,1:1"]).unwrap(), ["2-30:1"]);
     assert_eq!(failed(hxmesh, &["board 0,0 to board 0,0"]).unwrap(), ["0-1", "0-6", "1-7", "6-7"]);
@@ -85,22 +85,22 @@ fn a_part_stands_for_all_its_nodes() {
     assert!(e("board 7,7").contains("'board 7,7' is not a failure; accepted are A-B"));
 }
 
-/// Every class of cables loses one, and no accelerator is cut off.
+/// Every class of cables loses one cable, and no accelerator is cut off.
 #[test]
 fn one_link_of_each_class_fails() {
     let of = |family: &str| failed(family, &["one-link"]).unwrap();
-    // Torus, mesh, hypercube: one class. In HyperX and fat trees the only cable of an accelerator stays.
+    // Tori, meshes and hypercubes have one class. In HyperX and fat trees, an accelerator's only cable remains.
     for (at, accelerators) in [(0, 0), (1, 0), (2, 0), (3, 9), (5, 30)] {
         let cables = of(FAMILIES[at]);
         assert_eq!(cables.len(), 1, "{cables:?}");
         let ends: Vec<u32> = cables[0].split(['-', ':']).take(2).map(|end| end.parse().unwrap()).collect();
         assert!(ends.iter().all(|&end| end >= accelerators), "{cables:?}");
     }
-    // Traces of boards, copper cables of rows, optical cables of columns: all at other accelerators.
+    // Traces of boards, copper cables of rows and optical cables of columns fail at different accelerators.
     let hxmesh = of(FAMILIES[4]);
     let ends: BTreeSet<&str> = hxmesh.iter().flat_map(|cable| cable.split('-')).collect();
     assert_eq!((hxmesh.len(), ends.len()), (3, 6), "{hxmesh:?}");
-    // Inside a group and between groups.
+    // One class is inside groups, the other between groups.
     assert_eq!(of(FAMILIES[6]).len(), 2);
     assert_eq!(of("name = 'torus'\ndims = [4, 4]\nboard = [2, 2]").len(), 2);
     let star = "name = 'graph'\naccelerators = 3\nedges = [[0, 3], [1, 3], [2, 3]]";

@@ -27,7 +27,7 @@ fn a_plane_takes_its_share_of_the_bandwidth_and_keeps_its_price() {
         assert_eq!((network.working_planes(), facts.planes, facts.working_planes), (left, 4, left));
         assert!((injection(&network) / injection(&whole) - f64::from(left) / 4.0).abs() < 1e-12);
         assert_eq!(cost(&network), cost(&whole));
-        // A plane that works is whole: its accelerators and cables have the same numbers.
+        // A working plane is complete: its accelerators and cables have the same numbers.
         assert_eq!(network.topology("test").unwrap().kept(), None);
         assert_eq!(facts.failed, failed);
         // The text of the machine is read back.
@@ -36,7 +36,7 @@ fn a_plane_takes_its_share_of_the_bandwidth_and_keeps_its_price() {
     }
 }
 
-/// Failed links are those of every plane that works.
+/// Failed links are missing in every working plane.
 #[test]
 fn planes_fail_beside_links_and_parts() {
     let network = with(4, &["leaf 1 to top 0:1", "plane 3"]).unwrap();

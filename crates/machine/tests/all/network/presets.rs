@@ -18,7 +18,7 @@ fn networks() -> impl Iterator<Item = (&'static str, Box<dyn Topology>)> {
 }
 
 /// Presets that differ only in prices, planes or switches have the same topology, which is checked once. Outside of the
-/// long run, only one of each family is checked.
+/// long run, only one preset of each family is checked.
 #[test]
 fn small_ones_are_free_of_deadlock() {
     let mut seen = BTreeSet::new();
@@ -34,7 +34,7 @@ fn small_ones_are_free_of_deadlock() {
     }
 }
 
-/// For large networks from some accelerators, whose kinds of place repeat; for small ones from all.
+/// Large networks are searched from some accelerators, whose positions repeat, and small ones from all.
 #[test]
 fn no_way_is_longer_than_the_diameter_and_one_is_as_long() {
     for (name, topology) in networks() {

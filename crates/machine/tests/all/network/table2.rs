@@ -1,10 +1,12 @@
 //! "HammingMesh", Table 2: the counts and costs of its 16 cells, from the presets.
 //!
-//! Counts are derived again; costs are from memory and confirmed by the counts; the Dragonfly's diameters are our own.
+//! Counts are derived independently; costs are recalled, and the counts confirm them; the Dragonfly's diameters are
+//! this project's.
 
 use unisono_machine::{Machine, network::Network};
 
-/// Preset, switches, copper and optical cables of all planes, the cost as printed in M$, diameter.
+/// The preset, the numbers of switches, copper and optical cables of all planes, the cost as printed in M$, the
+/// diameter.
 type Cell = (&'static str, u64, u64, u64, &'static str, u32);
 
 const CELLS: [Cell; 16] = [
@@ -53,7 +55,7 @@ fn bisections_are_those_of_the_text() {
         ("hx4mesh-large", 1.0 / 8.0),
         ("hyperx2d-small", 1.0 / 2.0),
         ("fattree-small", 1.0),
-        // In one half, 195 leaves of 42 accelerators and 22 cables up are complete, and two accelerators are left.
+        // One half has 195 whole leaves of 42 accelerators and 22 cables up, and two more accelerators.
         ("fattree-tapered50-large", (195.0 * 22.0 + 2.0) / 8192.0),
         ("torus2d-small", 1.0 / 32.0),
         ("torus2d-large", 1.0 / 128.0),

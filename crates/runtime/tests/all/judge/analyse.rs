@@ -1,12 +1,12 @@
-//! Judges all runs of stored programs at once, by the order of their events.
+//! A judge of all runs of stored programs at once, by the order of their events.
 //!
-//! Events: a step is done; a receive is posted; a message's data was read; a receive has completed; a send has ended.
-//! As for schedules, no event prevents another, so one run shows all events that can happen:
+//! The events are: a step is done; a receive is posted; a message's data were read; a receive has completed; a send has
+//! ended. As in schedules, no event prevents another, so one run shows all events that can happen:
 //! * programs end in every run if they end when every message is a rendezvous, which waits for most;
-//! * two accesses are ordered in every run if they are when every send may end at once, which waits for least.
+//! * two accesses are ordered in every run if they are when every send may end immediately, which waits for least.
 //!
-//! With any message library, the memory of a send is read between the step that sends and "data was read", and that of
-//! a receive is written between "posted" and "completed". Empty messages are ignored.
+//! With any message library, the memory of a send is read between the step that sends and the event "data were read",
+//! and that of a receive is written between "posted" and "completed". Empty messages are ignored.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ const WORDS: usize = 8;
 pub const MOST_EVENTS: usize = 64 * WORDS;
 type Set = [u64; WORDS];
 
-/// The first number of each kind of event.
+/// The index of the first event of each type.
 struct Events {
     posted: usize,
     completed: usize,
@@ -29,7 +29,7 @@ struct Events {
     count: usize,
 }
 
-/// An access to memory, from one event to another.
+/// An access to memory between two events.
 struct Access {
     span: Span,
     writes: bool,
@@ -45,7 +45,7 @@ fn add(set: &mut Set, event: usize) {
     set[event / 64] |= 1 << (event % 64);
 }
 
-/// The departures and arrivals of one sender, receiver and tag.
+/// The departures and the arrivals with one sender, receiver and tag.
 type Ends = (Vec<usize>, Vec<usize>);
 
 /// Returns the matching arrival of each departure.
@@ -82,7 +82,7 @@ pub fn matching(p: &Program) -> Result<Vec<Option<usize>>, String> {
     Ok(matched)
 }
 
-/// Returns the memory at the end of every run, or the reason for which runs fail.
+/// Returns the memory at the end of every run, or the reason why some run fails.
 pub fn analyse(p: &Program, inputs: &[Cell]) -> Result<Vec<Cell>, String> {
     let matched = matching(p)?;
     let (steps, arrivals, departures) = (p.steps.len(), p.arrivals.len(), p.departures.len());
@@ -133,7 +133,7 @@ pub fn analyse(p: &Program, inputs: &[Cell]) -> Result<Vec<Cell>, String> {
     contents(p, &e, &matched, &order, inputs)
 }
 
-/// Returns the predecessors of each event, and an order of the events that can happen.
+/// Returns the predecessors of each event, and a possible order of the events that can happen.
 fn run(causes: &[Vec<usize>]) -> (Vec<Set>, Vec<usize>) {
     let mut waiting: Vec<usize> = causes.iter().map(Vec::len).collect();
     let mut later: Vec<Vec<usize>> = vec![Vec::new(); causes.len()];
@@ -184,7 +184,7 @@ fn races(p: &Program, e: &Events, matched: &[Option<usize>], before: &[Set]) -> 
             if !(x.writes || y.writes) || x.span.start >= y.span.end || y.span.start >= x.span.end {
                 continue;
             }
-            // A step does its work before its messages leave.
+            // A step completes its work before its messages are sent.
             let over = |x: &Access, y: &Access| x.end == y.begin || has(&before[y.begin], x.end);
             if !over(x, y) && !over(y, x) {
                 return Err("race".into());

@@ -1,16 +1,16 @@
-//! An independent judge of stored programs. Random tiny schedules that `verify` accepts are stored. A model of message
-//! passing, which shares no code with the runtime or with the storing, then runs the programs.
+//! An independent judge of stored programs. Random small schedules that `verify` accepts are stored. A model of message
+//! passing, which shares no code with the runtime or with `stored`, then runs the programs.
 //!
-//! A stored program is right under these conditions, on every count of elements. Every run ends with any message
-//! library (messages wait for their receiver, are buffered, or either). Nothing is read that was not written, and no
-//! place is touched while a message reads or writes it. The messages of a tag have equal lengths at both ends. The
-//! outputs hold the expressions of the schedule, operand by operand. The same holds with inputs in place, on all ranks
-//! that may, or on some.
+//! A stored program is correct under these conditions, for every number of elements. Every run ends with any message
+//! library (messages wait for their receiver, are buffered, or either). No unwritten memory is read, and no memory is
+//! accessed while a message reads or writes it. The messages of a tag have equal lengths at both ends. The outputs
+//! contain the expressions of the schedule, operand by operand. The same is true with inputs in place, on all ranks
+//! that permit it, or on some.
 //!
-//! `analyse.rs` judges all runs at once; `simulate.rs` runs some at random, and must agree.
+//! `analyse.rs` judges all runs at once; `simulate.rs` executes some random runs, which must agree.
 //!
 //! `cargo test` draws 25,000 schedules, and half a million with `UNISONO_SOAK=1`. `UNISONO_JUDGE_COUNT` and
-//! `UNISONO_JUDGE_SEED` are those of the judge of schedules.
+//! `UNISONO_JUDGE_SEED` have the meaning of the judge of schedules.
 
 mod analyse;
 #[path = "../../../../schedule/tests/all/judge/damage.rs"]
@@ -56,7 +56,7 @@ use unisono_schedule::{
     verify::{Method, Verified},
 };
 
-/// Does the work of a step; returns whether it read an unwritten place.
+/// Executes a step; returns whether it read unwritten memory.
 pub fn work(step: &Step, memory: &mut [Cell], commutative: bool) -> bool {
     let Some(to) = &step.to else { return false };
     let mut undefined = false;
@@ -73,7 +73,7 @@ pub fn work(step: &Step, memory: &mut [Cell], commutative: bool) -> bool {
     undefined
 }
 
-/// Suppresses the output of panics while true.
+/// True while the output of panics is suppressed.
 static QUIET: AtomicBool = AtomicBool::new(false);
 
 #[derive(Default)]
@@ -179,7 +179,7 @@ fn run(
     for semantics in [Semantics::Rendezvous, Semantics::Eager, Semantics::Mixed] {
         counts.runs += 1;
         let one = simulate(&p, &inputs, semantics, r).and_then(|memory| check(&p, &memory, expected));
-        // The analysis covers every run, so a failing one contradicts it.
+        // The analysis covers every run, so a failing run contradicts it.
         if let (Ok(_), Err(why)) = (&whole, one) {
             return Err(format!("{why}, {semantics:?}, though the analysis finds nothing"));
         }
@@ -212,7 +212,7 @@ fn setting(name: &str) -> Option<u64> {
     Some(text.replace('_', "").parse().unwrap_or_else(|_| panic!("{name} is '{text}'; it must be a number")))
 }
 
-/// Draws a schedule of a form that plans mostly accept.
+/// Draws a schedule of a form that `.plan` files mostly accept.
 fn draw(r: &mut Random) -> Draft {
     loop {
         let Some(mut draft) = generate::draft(r) else { continue };
@@ -281,7 +281,7 @@ fn files_are_right_as_messages_or_refused() {
     }
 }
 
-/// The judge finds the faults of programs that lost a wait, except for waits that follow from others.
+/// The judge finds the faults of programs without some wait, except for waits that follow from others.
 #[test]
 fn lost_waits_are_found() {
     let mut r = Random::new(5);

@@ -1,11 +1,11 @@
-//! Stored programs of all ranks on one count of elements, as small integers.
+//! The stored programs of all ranks for one number of elements, as small integers.
 
 use std::ops::Range;
 
 use unisono_collective::Collective;
 use unisono_schedule::stored::{self, Blocking, Facts, Place, RankProgram, Wait};
 
-/// Elements of the memory of all ranks, one rank after the other.
+/// An interval of elements in the memory of all ranks, which is stored rank by rank.
 pub type Span = Range<usize>;
 
 pub struct Step {
@@ -17,7 +17,7 @@ pub struct Step {
     pub waits: Vec<Before>,
 }
 
-/// One end of a message: the peer, the tag, the elements, and the waits of a receive.
+/// One end of a message. Only a receive has waits.
 pub struct End {
     pub rank: usize,
     pub peer: usize,
@@ -45,15 +45,16 @@ pub struct Program {
     pub steps: Vec<Step>,
     pub arrivals: Vec<End>,
     pub departures: Vec<End>,
-    /// The first element of each rank's input, output and scratch memory; an input in place is inside the output.
+    /// The index of the first element of each rank's input, output and scratch memory; an input in place is in the
+    /// output.
     pub first: Vec<[usize; 3]>,
     pub memory: usize,
-    /// The elements of a block.
+    /// The number of elements of a block.
     pub pitch: usize,
 }
 
 impl Program {
-    /// Returns the programs on `elements`; ranks of `aliased` have their input in their output.
+    /// Returns the programs for `elements` elements; ranks in the bit set `aliased` have their input in their output.
     pub fn new(facts: &Facts, ranks: &[&RankProgram], elements: usize, aliased: u8) -> Result<Self, String> {
         let c = facts.collective;
         let blocks = c.elements as usize;
@@ -82,7 +83,7 @@ impl Program {
             ];
             let output = p.memory + sizes[0];
             let alias = (aliased >> rank & 1 == 1).then(|| stored::offset(&c, rank as u32)).flatten();
-            // An output that is also the input has room for both.
+            // An output that contains the input is long enough for both.
             let room = alias.map_or(sizes[1], |blocks| sizes[1].max(before(blocks) + sizes[0]));
             let first = [alias.map_or(p.memory, |blocks| output + before(blocks)), output, output + room];
             p.first.push(first);

@@ -1,7 +1,7 @@
-//! One run of stored programs in a random order, message by message, under one of three message semantics.
+//! One run of stored programs in a random order, message by message, with one of three message semantics.
 //!
-//! The memory of a receive holds arbitrary values between its posting and its completion. The data of a rendezvous is
-//! read at a random moment between its start, when both sides have posted, and its end.
+//! The memory of a receive contains arbitrary values between its posting and its completion. The data of a rendezvous
+//! are read at a random moment between its start, when both ends have been posted, and its end.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -13,11 +13,11 @@ use super::{
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Semantics {
-    /// A send ends when its data was moved to a posted receive.
+    /// A send ends when its data have been moved to a posted receive.
     Rendezvous,
-    /// A send copies its data and ends at once.
+    /// A send copies its data and ends immediately.
     Eager,
-    /// Each message is either.
+    /// Each message is either a rendezvous or eager.
     Mixed,
 }
 
@@ -30,7 +30,7 @@ enum State {
 
 struct Sent {
     departure: usize,
-    /// The data, after it was read.
+    /// The data, once they were read.
     data: Option<Vec<Cell>>,
 }
 
@@ -45,7 +45,7 @@ struct Run<'a> {
     r: &'a mut Random,
     semantics: Semantics,
     memory: Vec<Cell>,
-    /// The next step and the next arrival of each lane.
+    /// The indices of the next step and the next arrival of each lane.
     lanes: Vec<(usize, usize)>,
     done: Vec<bool>,
     arrivals: Vec<State>,
@@ -73,7 +73,7 @@ pub fn simulate(p: &Program, inputs: &[Cell], semantics: Semantics, r: &mut Rand
         departures: vec![State::Idle; p.departures.len()],
         channels: BTreeMap::new(),
     };
-    // Some runs prefer steps, some messages, some neither.
+    // Some runs prefer steps, some messages, and some neither.
     let taste = run.r.below(3);
     let mut events = Vec::new();
     loop {

@@ -1,9 +1,10 @@
-//! Routes packets local, global, local; either once, or twice through another group.
+//! Routes packets by a local, a global and a local link, once, or twice through an intermediate group.
 //!
-//! There is no cycle: in the group of the source and on the cable out of it a packet is on channel 0, in the next group
-//! and on the cable out of that on channel 1, and in its last group on the last channel. On one channel local comes
-//! before global. In adaptive routing, a packet arrives on channel 0 at its first router, which chooses. Direct ways
-//! have channel 1 in the first group and 2 in the last; ways through another group have 3, 4 and 5.
+//! There is no cycle: a packet is on channel 0 in the source's group and on the cable out of it, on channel 1 in an
+//! intermediate group and on the cable out of it, and on the last channel in its last group. On one channel, local
+//! links come before global links. In adaptive routing, a packet reaches its first router on channel 0, and the router
+//! chooses. Minimal paths then have channel 1 in the first group and 2 in the last; paths through another group have 3,
+//! 4 and 5.
 
 use std::ops::Range;
 
@@ -17,11 +18,11 @@ pub struct ByGroups {
     plane: Plane,
     /// The router of each accelerator.
     home: Vec<u32>,
-    /// The group of each router, and its place in the group.
+    /// The group of each router, and the router's index in the group.
     place: Vec<(u32, u32)>,
-    /// For each other group, by its distance around the ring, the global ports of each router to it.
+    /// The global ports to each other group, by its distance around the ring, of each router of the group.
     own: Vec<Vec<Range<u32>>>,
-    /// The routers with such ports.
+    /// The routers with ports to each other group, by the same distance.
     doors: Vec<Vec<u32>>,
 }
 
@@ -45,15 +46,16 @@ impl ByGroups {
         self.place[self.home[accelerator as usize] as usize].0
     }
 
-    /// Returns the intermediate groups for Valiant's routing: all but the groups of the two ends. None if these are the
-    /// same.
+    /// Returns the two groups of the ends, in order, and the number of other groups for Valiant's routing; `None`
+    /// without a detour.
     fn between(&self, from: u32, to: u32) -> Option<(u32, u32, u32)> {
         let (from, to) = (self.group(from), self.group(to));
         let others = self.fly.g.saturating_sub(2);
         (self.fly.routing != Way::Minimal && from != to && others > 0).then_some((from.min(to), from.max(to), others))
     }
 
-    /// Returns the way through the n-th of these groups. Ways count from 1, because 0 is the direct way.
+    /// Returns the number of the path through the n-th other group. Numbers count from 1, because 0 is the minimal
+    /// path.
     fn way(n: u32, low: u32, high: u32) -> u32 {
         let group = n + u32::from(n >= low);
         1 + group + u32::from(group >= high)
@@ -93,7 +95,7 @@ impl Routing for ByGroups {
 
     fn hops(&self, at: u32, header: Header, hops: &mut Vec<Hop>) {
         let n = self.plane.accelerators();
-        // An accelerator has one link, so link numbers before the routers are those of the accelerators.
+        // An accelerator has one link, with the accelerator's number.
         if at < n {
             hops.push(Hop { link: at, vc: 0 });
             return;
@@ -121,9 +123,11 @@ impl Routing for ByGroups {
     }
 }
 
-/// Virtual channels of adaptive routing.
+/// The virtual channel of an adaptive minimal path in the first group.
 const FIRST_DIRECT: u8 = 1;
+/// The virtual channel of an adaptive minimal path in the last group.
 const LAST_DIRECT: u8 = 2;
+/// The virtual channels of an adaptive path through another group.
 const BY_ANOTHER: [u8; 3] = [3, 4, 5];
 
 impl ByGroups {

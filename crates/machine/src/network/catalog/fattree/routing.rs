@@ -1,5 +1,5 @@
-//! Routes packets up, then down. A full pod reaches every switch on top. The last pod may reach only some of them, so
-//! packets to it go up through those only.
+//! Routes packets up, then down. A full pod reaches every top switch. The last pod may reach only some of them, so
+//! packets to the last pod go up only through those.
 
 use super::{Climb, FatTree};
 use crate::network::{Header, Hop, Plane, Routing, Topology};
@@ -7,20 +7,21 @@ use crate::network::{Header, Hop, Plane, Routing, Topology};
 pub struct UpDown {
     tree: FatTree,
     plane: Plane,
-    /// The first node of each level: leaves, middle, top.
+    /// The number of the first node of each level: leaves, middle, top.
     levels: [u32; 3],
-    /// Switches above the leaves of a full pod.
+    /// The number of switches above the leaves of a full pod.
     pod_middles: u32,
     last: Last,
 }
 
-/// The switches on top that the last pod reaches.
+/// The top switches that the last pod reaches.
 struct Last {
     pod: u32,
-    /// The top switch of its first cable, and the number of top switches. They are consecutive, with wraparound.
+    /// The top switch of the pod's first cable. The reached top switches are consecutive, with wraparound.
     first: u32,
+    /// The number of top switches that the pod reaches.
     tops: u32,
-    /// For each middle switch, whether it reaches one of them.
+    /// For each middle switch, whether it reaches one of these top switches.
     meets: Vec<bool>,
 }
 
@@ -54,7 +55,7 @@ impl UpDown {
         }
     }
 
-    /// Returns whether packets to the pod may use only some of the switches on top.
+    /// Returns whether packets to the pod may use only some of the top switches.
     fn is_narrow(&self, pod: u32) -> bool {
         pod == self.last.pod && self.last.tops < self.tree.top.targets
     }
@@ -73,7 +74,8 @@ impl UpDown {
         }
     }
 
-    /// Keeps the cable of the destination among the candidates from `before` on, if destinations choose.
+    /// Reduces the candidates from index `before` on to the one that the destination selects, if `destination` is
+    /// chosen.
     fn settle(&self, hops: &mut Vec<Hop>, before: usize, destination: u32) {
         if self.tree.climb == Climb::Destination {
             let chosen = hops[before + destination as usize % (hops.len() - before)];

@@ -1,4 +1,4 @@
-//! The lines of a graph.
+//! The lines that describe a graph's cables.
 
 use std::fmt;
 
@@ -24,7 +24,7 @@ pub struct Edge {
 const MOST_NODES: u32 = 1 << 26;
 
 impl Edge {
-    /// Returns the speed of the cable on a machine with links of speed `own`. A measured rate takes precedence.
+    /// Returns the speed of the cable if the machine's own links have speed `own`. A measured rate takes precedence.
     pub fn speed(&self, own: Speed) -> Speed {
         let gbps = self.measured.or(self.gbps).unwrap_or(own.gbps);
         Speed { gbps, latency_ns: self.latency_ns.unwrap_or(own.latency_ns) }
@@ -35,7 +35,7 @@ impl Edge {
     }
 }
 
-/// Prints the line of the cable.
+/// Prints the line that describes the cable.
 impl fmt::Display for Edge {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         write!(f, "{} {}", self.a, self.b)?;
@@ -49,12 +49,12 @@ impl fmt::Display for Edge {
     }
 }
 
-/// Returns the number of nodes: the accelerators, and all nodes that a cable names.
+/// Returns the number of nodes: one more than the largest number of a node, and at least `accelerators`.
 pub fn nodes_of(edges: &[Edge], accelerators: u32) -> u32 {
     edges.iter().map(|edge| edge.a.max(edge.b) + 1).fold(accelerators, u32::max)
 }
 
-/// Returns the cables of a graph's table as lines; `None` if it has none.
+/// Returns the cables of a graph's table as lines; `None` if the table lists no cables.
 pub fn text_of_edges(table: &toml::Table) -> Option<String> {
     match table.get("edges")? {
         toml::Value::String(text) => Some(format!("{}\n", text.trim_end())),
@@ -70,7 +70,7 @@ pub fn text_of_edges(table: &toml::Table) -> Option<String> {
 }
 
 /// # Errors
-/// A line that is not a cable; the message names the line.
+/// Returns an error if a line is not a cable; the message names the line.
 pub fn parse(text: &str) -> Result<Vec<Edge>, String> {
     let mut edges = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {
@@ -123,7 +123,7 @@ fn number(text: &str) -> Option<f64> {
     text.parse().ok().filter(|number: &f64| number.is_finite())
 }
 
-/// Stores a value. Returns `None` if there already is a value.
+/// Stores a value. Returns `None` if `place` already had a value.
 fn put<T>(place: &mut Option<T>, value: T) -> Option<()> {
     place.replace(value).is_none().then_some(())
 }

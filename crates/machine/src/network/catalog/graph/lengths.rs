@@ -1,12 +1,12 @@
-//! Lengths of links, by which packets prefer fast cables.
+//! Lengths of links that make packets prefer fast cables.
 //!
-//! The length of a way is the sum over its links. Of two ways, the one through fewer accelerators is shorter, since
-//! these compute and do not route; then the one whose cables count less; then the one with fewer cables. Parallel
-//! cables count as one. A cable counts 1 if it is more than a quarter as fast as the fastest cable of an accelerator, 4
-//! if more than a sixteenth, and so on; trunks between switches do not make an accelerator's cable slow. So NVLink
-//! comes before PCIe, two cables of 800 Gb/s before one of 50, and cables of similar rates are used together. Because
-//! lengths are sums, every node on a way chooses the same rest of it (Sobrino: Algebra and algorithms for QoS path
-//! computation, 2002). If all cables have one rate, the ways are those with the fewest cables.
+//! The length of a path is the sum over its links. Of two paths, the one through fewer accelerators is shorter, since
+//! accelerators compute and do not route; then the one with the smaller sum of counts; then the one with fewer cables.
+//! Parallel cables count as one. A cable counts 1 if it is more than a quarter as fast as the fastest cable of an
+//! accelerator, 4 if more than a sixteenth, and so on; trunks between switches do not make an accelerator's cable slow.
+//! So NVLink comes before PCIe, two cables of 800 Gb/s before one of 50, and cables of similar rates are used together.
+//! Because lengths are sums, every node on a path chooses the same remainder (Sobrino: Algebra and algorithms for QoS
+//! path computation, 2002). If all cables have one rate, the shortest paths are those with the fewest cables.
 
 use std::{
     cmp::Reverse,
@@ -17,11 +17,11 @@ use unisono_base::interrupt::poll;
 
 use crate::network::{Plane, Speed};
 
-/// The length of a cable that counts 1. Smaller lengths count cables.
+/// The length of a cable with count 1. Smaller differences compare numbers of cables.
 const CABLE: u64 = 1 << 12;
-/// The length of an accelerator on a way, which exceeds that of all cables of any way.
+/// The length of an accelerator on a path, which exceeds that of all cables of any path.
 const ACCELERATOR: u64 = 1 << 44;
-/// Rates whose cables count equally differ by less than this factor.
+/// A cable that is slower by this factor counts this many times as much.
 const ALIKE: u64 = 4;
 /// The largest count of a cable.
 const MOST: u64 = 1 << 16;
@@ -49,8 +49,8 @@ pub fn lengths(plane: &Plane, own: Speed) -> Vec<u64> {
     plane.links().iter().map(length).collect()
 }
 
-/// Returns the length of the shortest way from every node to `to`, and its links; `u64::MAX` if there is no way.
-/// Without lengths, every link has length 1.
+/// Returns the length of the shortest path from every node to `to`, and its number of links; maxima if there is no
+/// path. Without `lengths`, every link has length 1.
 pub fn distances(plane: &Plane, lengths: Option<&[u64]>, to: u32) -> Vec<(u64, u32)> {
     let mut found = vec![(u64::MAX, u32::MAX); plane.nodes() as usize];
     found[to as usize] = (0, 0);

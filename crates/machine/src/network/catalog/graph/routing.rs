@@ -1,4 +1,4 @@
-//! Routing by tables, which hold the hops that a rule allows for every node and destination.
+//! Routing tables, which list the hops that a rule allows for every node and destination.
 
 use std::collections::VecDeque;
 
@@ -13,15 +13,15 @@ pub struct Table {
     name: &'static str,
     virtual_channels: u8,
     pub nodes: usize,
-    /// The list of each destination and node. A packet reads one row on its way.
+    /// The list of hops for each destination and node. A packet reads its destination's row.
     lists: Vec<u32>,
-    /// The begin of each list, and the end of the last.
+    /// The begin of each list in `hops`, and the end of the last list.
     first: Vec<u32>,
     hops: Vec<Hop>,
 }
 
 impl Table {
-    /// Makes a table of all ways of the least length. The virtual channel is the number of remaining links.
+    /// Builds a table of all shortest paths. The virtual channel is the number of remaining links.
     pub fn shortest(name: &'static str, plane: &Plane, lengths: Option<&[u64]>) -> Self {
         let mut most = 1;
         let mut table = Builder::new(plane);
@@ -37,7 +37,7 @@ impl Table {
         table.finish(name, narrow(most.min(u32::from(u8::MAX))))
     }
 
-    /// Makes a table of ways up and down a tree. A packet goes up, towards the fewest cables, until a way that only
+    /// Builds a table of paths up and down a tree. A packet goes up, towards the fewest cables, until a path that only
     /// goes down leads to its destination.
     pub fn up_down(plane: &Plane, root: u32) -> Self {
         let level: Vec<u32> = distances(plane, None, root).into_iter().map(|(_, links)| links).collect();
@@ -48,7 +48,7 @@ impl Table {
         for to in 0..plane.accelerators() {
             let down = only_down(plane, to, order);
             let mut left = down.clone();
-            // From the root on, so that the nodes above each node are done.
+            // Nodes are visited from the root down, so that the distances of all nodes above a node are known.
             for &node in &downwards {
                 if left[node as usize] == u32::MAX {
                     let above = plane.leaving(node).map(|l| plane.link(l).to).filter(|&next| order(next) < order(node));
@@ -75,7 +75,7 @@ impl Table {
     }
 }
 
-/// Returns the cables to the destination on ways that only go down; `u32::MAX` if there is no such way.
+/// Returns the number of cables to the destination on paths that only go down; `u32::MAX` if there is no such path.
 fn only_down(plane: &Plane, to: u32, order: impl Fn(u32) -> (u32, u32)) -> Vec<u32> {
     let mut distance = vec![u32::MAX; plane.nodes() as usize];
     distance[to as usize] = 0;
@@ -106,8 +106,8 @@ impl<'a> Builder<'a> {
         Self { plane, known: FxHashMap::default(), lists: vec![0; entries], first: vec![0], hops: Vec::new() }
     }
 
-    /// Adds the hops to one destination. For a link, its node and the next one, `channel` returns the virtual channel
-    /// if the link is a hop.
+    /// Adds the hops to one destination. `channel` receives a link, its node and the next node, and returns the virtual
+    /// channel if the link is a hop.
     fn fill(&mut self, to: u32, mut channel: impl FnMut(u32, u32, u32) -> Option<u8>) {
         let row = to as usize * self.plane.nodes() as usize;
         let mut found = Vec::new();

@@ -1,26 +1,26 @@
 //! Minimal adaptive routing of a HammingMesh.
 //!
-//! Source: "HammingMesh", section 3.2: shortest ways; North-last on a board; the virtual channel rises on entering a
-//! tree. A packet goes around through a tree if that is not longer. A way uses the tree of each dimension at most once,
-//! so three virtual channels suffice.
+//! Source: "HammingMesh", section 3.2: shortest paths; North-last on a board; the virtual channel rises on entering a
+//! tree. A packet goes around through a tree if that is not longer. A path uses the tree of each dimension at most
+//! once, so three virtual channels suffice.
 //!
-//! There is no cycle: the channel number never falls. On one number, tree channels come first, up before down, followed
-//! by channels of boards, whose turns North-last leaves without a cycle: a packet takes the trace North only when it
-//! has no more hops East or West, and going North does not add any.
+//! There is no cycle: the virtual channel never falls. On one virtual channel, links of trees come first, up before
+//! down, then links of boards, on which North-last allows no cycle of turns: a packet goes North only when it has no
+//! more hops East or West, and going North does not add any.
 
 use unisono_base::narrow;
 
 use super::{DOWN, Dimension, HxMesh, PORTS};
 use crate::network::{Header, Hop, Plane, Routing, Topology};
 
-/// A coordinate: the board, and the offset on it.
+/// A coordinate of an accelerator: the board, and the offset on the board.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Spot {
     board: u16,
     offset: u16,
 }
 
-/// The dimension and the part of a switch of the plane.
+/// The dimension of a switch of the plane, and its role in the line.
 #[derive(Clone, Copy)]
 struct Switch {
     dim: u8,
@@ -40,7 +40,7 @@ pub struct MinimalAdaptive {
     switches: Vec<Switch>,
 }
 
-/// The directions along a dimension that are shortest.
+/// The directions along a dimension that shortest paths take.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Ways {
     before: bool,
@@ -77,8 +77,8 @@ impl MinimalAdaptive {
         Self { plane, dims: mesh.dims, spots, switches }
     }
 
-    /// Returns the directions of the shortest ways. To another board, they lead to the nearer edge, or both; on the
-    /// same board, directly or around through the line, over two cables.
+    /// Returns the directions of the shortest paths. To another board, they lead to the nearer edge, or to both edges;
+    /// on the same board, directly or around through the line, over two cables.
     fn ways(d: Dimension, at: Spot, to: Spot) -> Ways {
         let (before, after) = (u32::from(at.offset), d.board - 1 - u32::from(at.offset));
         if at.board != to.board {
@@ -105,7 +105,7 @@ impl MinimalAdaptive {
                 if offset == 0 {
                     hops.push(Hop { link: first + before, vc: header.vc + 1 });
                 } else if dim == 1 || !ways[1].any() {
-                    // West at any time, North last.
+                    // West is allowed at any time, North only last.
                     hops.push(Hop { link: first + before, vc: header.vc });
                 }
             }

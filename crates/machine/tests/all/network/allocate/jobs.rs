@@ -16,7 +16,7 @@ fn quantiles_are_those_of_the_trace() {
     assert_eq!(sizes.at(0.0).boards, 1);
 }
 
-/// A user's distribution, with quantiles of equal size.
+/// A user's distribution, with several quantiles of equal size.
 #[test]
 fn files_of_sizes() {
     let parse = |text: &str| Jobs::parse(text, "sizes.txt", "small", &mesh());
@@ -62,7 +62,7 @@ fn files_of_jobs() {
     }
 }
 
-/// A shape of fewer sides lies in some of the dimensions; where any boards do, the product of its sides counts.
+/// A shape with fewer sides uses some of the dimensions; on any boards, only the product of its sides counts.
 #[test]
 fn jobs_of_other_dimensions() {
     let of = |rule, count: &[u32], text: &str| {

@@ -28,7 +28,7 @@ fn shapes_in_their_order() {
     assert_eq!(small(12, Heuristic::Greedy), [[3, 4]]);
     assert_eq!(small(12, Heuristic::Transpose), [[3, 4], [4, 3]]);
     assert_eq!(small(12, Heuristic::Sort), [[3, 4], [4, 3], [2, 6], [6, 2]]);
-    // 8 x 8 is half of each side. Larger jobs take more of a side, and primes are rounded up.
+    // 8 x 8 is half of each side. Larger jobs use more of a side, and primes are rounded up.
     assert_eq!(small(64, Heuristic::Greedy), [[8, 8]]);
     assert_eq!(small(11, Heuristic::Greedy), [[1, 11]]);
     assert_eq!(small(37, Heuristic::Greedy), [[5, 8]]);
@@ -41,21 +41,21 @@ fn shapes_in_their_order() {
 fn shapes_of_three_dimensions() {
     let cube = |boards, heuristic| shapes(&of(boards), &[4, 4, 8], heuristic);
     assert_eq!(cube(8, Heuristic::Greedy), [[2, 2, 2]]);
-    // Half of the sides are 2, 2 and 4.
+    // Halves of the sides are 2, 2 and 4.
     assert_eq!(cube(16, Heuristic::Greedy), [[2, 2, 4]]);
     assert_eq!(cube(16, Heuristic::Transpose), [[2, 2, 4], [2, 4, 2], [4, 2, 2]]);
-    // Sums of 1 + 4 + 4 and of 1 + 2 + 8 follow that of 2 + 2 + 4.
+    // The sum 2 + 2 + 4 is smaller than 1 + 4 + 4, and this smaller than 1 + 2 + 8.
     let aspect = cube(16, Heuristic::Aspect);
     assert_eq!(aspect[3..6], [[1, 4, 4], [4, 1, 4], [4, 4, 1]]);
     assert_eq!(aspect[6..], [[1, 2, 8], [2, 1, 8]]);
-    // 127 has no box, and 128 is a whole machine.
+    // No box has 127 boards, and 128 are the whole machine.
     assert_eq!(cube(127, Heuristic::Sort), [[4, 4, 8]]);
     assert_eq!(shapes(&shaped(&[3, 2]), &[2, 2, 3], Heuristic::Greedy), [[1, 2, 3], [2, 1, 3]]);
 }
 
 #[test]
 fn rows_with_the_same_free_columns() {
-    // "HammingMesh", Fig. 3: with failed boards, the chosen rows have the same remaining columns.
+    // "HammingMesh", Fig. 3: despite failed boards, the chosen rows have the same remaining columns.
     let mesh = space(&[4, 4], Rule::Crossings);
     let mut free = Free::new(&mesh.count);
     [0, 6, 8].into_iter().for_each(|board| free.take(board));
@@ -79,7 +79,7 @@ fn rectangles_go_around_the_ends() {
     free.give(&found);
     assert_eq!(torus.place(&mut free, &shaped(&[2, 2]), Heuristic::Sort), None);
     assert_eq!(torus.place(&mut free, &shaped(&[1, 2]), Heuristic::Sort), Some(placed(&[&[1], &[0, 1]])));
-    // A HammingMesh takes rows and columns that are not adjacent.
+    // On a HammingMesh, a job may have rows and columns that are not adjacent.
     let mut free = Free::new(&torus.count);
     for row in 0..4 {
         free.take(4 * row + (row + 2) % 4);
@@ -89,7 +89,7 @@ fn rectangles_go_around_the_ends() {
     assert_eq!(torus.place(&mut free, &shaped(&[2, 3]), Heuristic::Sort), None);
 }
 
-/// A random set of free boards.
+/// Returns a random set of free boards.
 fn some_free(space: &JobSpace, case: u64) -> Free {
     let mut free = Free::new(&space.count);
     let share = mix(case) % 5;
@@ -114,7 +114,7 @@ fn orders(sides: &[u32]) -> Vec<Vec<u32>> {
     found
 }
 
-/// Returns whether a box of free boards has these sides, by trying all corners.
+/// Returns whether some box of free boards has these sides, by trying all corners.
 fn has_box(space: &JobSpace, free: &Free, sides: &[u32], wraps: bool) -> bool {
     let fits = sides.iter().zip(&space.count).all(|(side, all)| side <= all);
     fits && (0..space.all() as u32).any(|corner| {
@@ -141,7 +141,7 @@ fn a_box_is_refused_only_if_no_free_box_has_its_sides() {
         let is_free = orders(&shape).iter().any(|sides| has_box(&torus, &free, sides, wraps));
         assert_eq!(place.is_some(), is_free, "{count:?} {shape:?} {wraps} {case}");
         found[usize::from(place.is_some())] += 1;
-        // A size takes one of its shapes, and is refused only if none of them is free.
+        // A job without a shape gets one of the shapes of its size, and is refused only if no such box is free.
         let job = of(1 + draw(30, torus.all()));
         for &heuristic in Heuristic::ALL {
             let mut tried = shapes(&job, &count, heuristic).into_iter();
@@ -171,7 +171,7 @@ fn blocks_have_the_least_traffic_of_all_sets_of_free_boards() {
         let choices = sets(&free, all, job.boards);
         for &heuristic in Heuristic::ALL {
             let found = any.place(&mut free, &job, heuristic);
-            // Only too few free boards refuse a job.
+            // A job is refused only if there are too few free boards.
             assert_eq!(found.is_some(), !choices.is_empty(), "{case}");
             let Some(found) = found else { continue };
             assert!(choices.contains(&found.positions[0]), "{case}: {found:?}");
@@ -214,7 +214,7 @@ fn aligned_jobs_stay_inside_the_smallest_block_that_holds_them() {
     assert!(refused > 20, "{refused}");
 }
 
-/// Two groups of three leaves of four boards, of which leaf 1 has two free boards, leaf 4 three and the others four.
+/// There are two groups of three leaves of four boards. Leaf 1 has two free boards, leaf 4 three and all others four.
 #[test]
 fn the_smallest_block_with_room_is_filled_first() {
     let any = space(&[24], Rule::Blocks { sizes: vec![4, 12], aligned: false });
@@ -224,9 +224,9 @@ fn the_smallest_block_with_room_is_filled_first() {
     assert_eq!(near(2), [6, 7]);
     assert_eq!(near(3), [17, 18, 19]);
     assert_eq!(near(4), [0, 1, 2, 3]);
-    // Group 0 has ten free boards and group 1 eleven: two whole leaves of group 0.
+    // Group 0 has ten free boards and group 1 eleven: the job gets two whole leaves of group 0.
     assert_eq!(near(8), [0, 1, 2, 3, 8, 9, 10, 11]);
-    // All of group 1, then a leaf of group 0 with the fewest that suffice.
+    // The job gets all of group 1, and the leaf of group 0 with the fewest free boards that suffice.
     assert_eq!(near(13), [&[6, 7][..], &[12, 13, 14, 15], &(17..24).collect::<Vec<u32>>()[..]].concat());
     assert_eq!(any.place(&mut free, &of(3), Heuristic::Sort).unwrap().positions[0], [0, 1, 2]);
 }

@@ -11,7 +11,8 @@ fn grid(count: [u32; 2], board: [u32; 2]) -> JobSpace {
     JobSpace { count: count.to_vec(), board: board.to_vec(), leaf: count.to_vec(), rule: Rule::Crossings }
 }
 
-/// The lowest blocks are the accelerators of one switch, and the largest ones those of a named part, if there is one.
+/// The smallest blocks are the accelerators of one switch, and the largest blocks those of a named part, if there is
+/// one.
 #[test]
 fn every_family_states_its_boards() {
     let others = [
