@@ -1,8 +1,9 @@
 """Broadcasts and reduces on this computer beside each algorithm of Open MPI, pair by pair: rows of results/mpi.csv.
 
 The recipe of docs/mpi.md chooses: `tune --for openmpi-rules` times the library's own algorithms, and under its rules
-`tune` times schedules. Then each start of the ranks times the choice and one forced algorithm turn by turn, algorithm
-after algorithm. A row is the largest median over starts of these ratios, and the range of the same ratio over starts.
+`tune` times schedules. Then each start of the ranks times the choice and one forced algorithm by turns, for all
+algorithms. A row is the ratio choice / forced algorithm of the algorithm whose median ratio of all starts is largest,
+with the range of this ratio.
 Usage: forced.py [--ranks LIST] [--sizes LIST] [--starts N] [--candidates N] [--rounds N].
 """
 
@@ -34,7 +35,7 @@ _ROUNDS = 5
 
 
 def on_ranks(ranks: int, *words: str | Path, **variables: str) -> str:
-    """Returns what a program in Python prints on ranks of this computer, which share its cores."""
+    """Runs Python with the given words on ranks of this computer, which share its cores, and returns the output."""
     launcher: list[str | Path] = [BIN / "mpiexec", "--allow-run-as-root", "--oversubscribe"]
     launcher += ["--mca", "coll", "^acoll", "-n", str(ranks), BIN / "python"]
     done = subprocess.run(
@@ -48,7 +49,7 @@ def on_ranks(ranks: int, *words: str | Path, **variables: str) -> str:
 
 
 def choose(folder: Path, ranks: int, given: argparse.Namespace) -> tuple[Path, Path]:
-    """Returns the table of the library's algorithms and the plan of schedules that the recipe chooses."""
+    """Returns two files that the recipe makes: the table of the library's algorithms, and the plan of schedules."""
     machine, own, rules, plan = (folder / f"{ranks}{end}" for end in (".toml", "own.plan", ".conf", ".plan"))
     module = ("-m", "unisono")
     on_ranks(ranks, *module, "calibrate", "-o", machine)
@@ -77,7 +78,7 @@ def ruled(own: str, collective: str, ranks: int, size: int) -> dict[str, int]:
 
 
 def ratios(mpi: Any, own: str, plan: str, collective: str, sizes: list[int]) -> Iterator[tuple[int, str, str, float]]:
-    """Yields by size and forced algorithm the kind of choice, and its time over that algorithm's."""
+    """Yields size, forced algorithm, kind of the choice, and the choice's time divided by the algorithm's."""
     world = mpi.COMM_WORLD
     variable, names = f"coll_tuned_{FORCED[collective][0]}_algorithm", FORCED[collective][1].split(",")
     lanes = [{size // 4: {variable: number} for size in sizes} for number in range(1, len(names) + 1)]
@@ -86,7 +87,7 @@ def ratios(mpi: Any, own: str, plan: str, collective: str, sizes: list[int]) -> 
     with forced(mpi, world, lanes) as (*each, rules):
         for size in sizes:
             (first,) = contest(mpi, world, [planned], collective, size // 4, 2).timings
-            # A rank that only sends or receives serves as the others do.
+            # Every rank counts calls that the plan serves, also ranks that only send or receive.
             serves = world.allreduce(first.served, op=mpi.MIN) > 0
             for name, other in zip(names, each, strict=True):
                 pair = [planned if serves else rules, other]
@@ -96,7 +97,7 @@ def ratios(mpi: Any, own: str, plan: str, collective: str, sizes: list[int]) -> 
 
 
 def add_ranks(folder: Path, ranks: int, given: argparse.Namespace, figures: Figures) -> None:
-    """Adds the figures of a number of ranks."""
+    """Adds the figures of all collectives and sizes on `ranks` ranks."""
     own, plan = choose(folder, ranks, given)
     for collective in given.collectives.split(","):
         found: dict[tuple[int, str], list[float]] = defaultdict(list)
