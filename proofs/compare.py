@@ -116,7 +116,7 @@ def factorings(number: int) -> list[list[int]]:
 
 
 def generated(most: int) -> int:
-    """Compares the families proved for all numbers of ranks with Unisono's schedules; returns the count of differences."""
+    """Compares the families proved for all numbers of ranks with Unisono's schedules; returns how many differ."""
     cases = different = 0
     for family in families(most):
         cases += 1

@@ -24,7 +24,7 @@ def sweep(points: int) -> list[str]:
 
 @contextmanager
 def cluster(folder: Path, workers: int = 2) -> "Iterator[tuple[Path, list[subprocess.Popen[bytes]]]]":
-    """Starts a scheduler and single-threaded workers; yields the scheduler's file, and their processes in this order."""
+    """Starts a scheduler and single-threaded workers; yields the scheduler's file, and all processes, in this order."""
     file = folder / "scheduler.json"
     processes: list[subprocess.Popen[bytes]] = []
 

@@ -46,7 +46,7 @@ export interface HeatPanel {
   layers: { name: string; unit: string; values: (number | null)[] }[];
 }
 
-/** Links by the indices of their nodes; in a network with the cables' rate and latency, after a probe with its findings. */
+/** Links by the indices of their nodes; networks add the cables' rate and latency, probes their findings. */
 export interface Links {
   source: number[];
   target: number[];
