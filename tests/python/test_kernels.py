@@ -1,4 +1,4 @@
-"""Kernels of every kind: compiled by Numba, on a device, and on the host of one rank."""
+"""Kernels compiled by Numba, on devices, and on the host of one rank."""
 
 import itertools
 import math
@@ -19,7 +19,7 @@ Offsets = tuple[tuple[int, ...], ...]
 
 
 def compiled(**options: Any) -> Callable[[Callable[..., None]], Any]:
-    """Returns `numba.njit`, which has no types."""
+    """Returns the decorator `numba.njit` with a type, which Numba does not state."""
     return numba.njit(**options)  # type: ignore[no-any-return]
 
 
@@ -59,7 +59,7 @@ def nbody(step: Any, move: Any, steps: int = 5, **options: Any) -> Any:
 def test_numba_kernels_compile_once() -> None:
     program, p = nbody(nbody_step, nbody_move)
     python, q = nbody(nbody_step.py_func, nbody_move.py_func)
-    # The compiler may use fused multiplications.
+    # The compiler may use fused multiply-adds, which round differently.
     assert np.allclose(program.fetch(p), python.fetch(q), rtol=1e-13, atol=1e-13)
     assert (len(nbody_step.signatures), len(nbody_move.signatures)) == (1, 1)
     nbody(nbody_step, nbody_move)[0].run()
