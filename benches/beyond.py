@@ -66,7 +66,7 @@ def beyond(side: int, length: int) -> dict[str, int | None]:
 
 
 def add_figures(side: int, length: int, figures: Figures) -> None:
-    """Adds the figures of a reduce of `length` elements on `side` x `side` PEs."""
+    """Adds the figures of a reduce on `side` x `side` PEs."""
     of_paper, ours = papers(side, length), beyond(side, length)
     name = min(of_paper, key=of_paper.__getitem__)
     ran = {label: cycles for label, cycles in ours.items() if cycles is not None}

@@ -27,7 +27,7 @@ MIB = 1 << 20
 
 
 class Case(NamedTuple):
-    """A collective on a machine, the bound that its certificate proves, and the algorithm of the plan that has it."""
+    """A collective on a machine, with the bound and the algorithm of its certificate."""
 
     collective: str
     machine: str
@@ -55,10 +55,7 @@ def of_list(lines: str, rate: float) -> Iterator[tuple[int, int, float]]:
 
 
 def of_boxes(topology: dict[str, Any], rate: float) -> Iterator[tuple[int, int, float]]:
-    """Yields the cables of boxes.
-
-    Nodes are numbered in this order: all accelerators, box by box; the other nodes, box by box; the shared switches.
-    """
+    """Yields the cables of boxes; nodes are accelerators, box by box, then other nodes, box by box, shared switches."""
     boxes, each = topology["boxes"], topology["accelerators"]
     inside = list(of_list(topology["inside"], rate))
     uplinks = list(of_list(topology["uplinks"], rate))
@@ -86,7 +83,7 @@ def of_torus(dims: list[int], rate: float) -> Iterator[tuple[int, int, float]]:
 
 
 def cables(machine: dict[str, Any]) -> Iterator[tuple[int, int, int]]:
-    """Returns both nodes and the bit/s of each cable in one plane of a described machine."""
+    """Returns both nodes and the bit/s of each cable in one plane."""
     topology, rate = machine["topology"], machine["link_gbps"]
     match topology["name"]:
         case "boxes":
@@ -120,7 +117,7 @@ def second_checker() -> Callable[[str, Iterable[tuple[int, int, int]], int], Fra
 
 
 def check(case: Case, folder: Path, figures: Figures) -> bool:
-    """Writes the certificate of a case, and returns whether both checkers prove the bound that `unisono bounds` has."""
+    """Writes a certificate, and returns whether both checkers prove the bound of `unisono bounds`."""
     file = file_of(case.machine)
     machine = un.machine(str(file))
     plan = un.plan(case.collective, machine, bytes=case.bytes, algorithm=case.algorithm)

@@ -62,10 +62,7 @@ def measured(collective: str, algorithm: str, machine: str, ranks: int, size: st
 
 
 def points(collective: str, algorithm: str, machine: str, size: str, most: int) -> Iterator[Point]:
-    """Yields a point for each number of ranks, until the next schedule may have more than `most` instructions.
-
-    A doubling of the ranks multiplies the instructions by up to four.
-    """
+    """Yields points until a doubling of the ranks, up to 4 times the instructions, may exceed `most` instructions."""
     for ranks in RANKS:
         try:
             point = measured(collective, algorithm, machine, ranks, size)

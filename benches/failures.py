@@ -59,10 +59,7 @@ def nodes(numbers: Iterable[int]) -> tuple[str, ...]:
 
 
 def dgx_a100() -> tuple[Failed, ...]:
-    """Returns the failures of four boxes of 8 GPUs.
-
-    Nodes are numbered in this order: the GPUs, the switch and 8 interfaces of each box, the 2 InfiniBand switches.
-    """
+    """Returns the failures of four boxes; nodes are 32 GPUs, a switch and 8 interfaces a box, 2 InfiniBand switches."""
     gpus = [(box, k) for box in range(4) for k in range(8)]
     switch = range(32, 68, 9)
     return (
@@ -123,9 +120,7 @@ def throughput(ranks: int, block_bytes: int, seconds: float) -> str:
 
 
 def add_figures(case: Case, label: str, failed: str | None, figures: Figures) -> None:
-    """Adds the figures of a network with at most one failure.
-
-    They are the throughput by the bound `cut`, as predicted and as simulated, and the CPU seconds of the plan.
+    """Adds the throughput of a network by the cut, predicted and simulated, and the CPU seconds of the plan.
 
     Raises:
         InputError: the failure cuts off a rank.

@@ -56,10 +56,7 @@ MOST = 1.05
 
 
 class Case(NamedTuple):
-    """A case: the default model's choice with its predicted and simulated seconds, and the best by simulation.
-
-    `least` are the simulated seconds of the best; `plan_s` and `simulate_s` the CPU seconds of the two plans.
-    """
+    """A case: the choice of the default model, and the best by simulation with its `least` seconds."""
 
     machine: str
     collective: str
@@ -84,7 +81,7 @@ def named(algorithm: str, params: dict[str, str]) -> str:
 
 
 def measured(label: str, machine: un.Machine, collective: str, size: int) -> Case:
-    """Plans a collective by the default model and by the model `packets`, and compares the choices."""
+    """Plans a collective by the default model and by `packets`."""
     start = time.process_time()
     plan = un.plan(collective, machine, bytes=size)
     planned = time.process_time()

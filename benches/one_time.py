@@ -55,7 +55,7 @@ class Times(NamedTuple):
 
 
 def drawn(kind: str, seed: int) -> Problem:
-    """Returns the random problem of a kind of machine and a seed."""
+    """Returns a random problem on a kind of machine."""
     draw = random.Random(f"{kind} {seed}")
     names, collectives = KINDS[kind]
     name, collective = draw.choice(names), draw.choice(collectives)
@@ -74,7 +74,7 @@ def drawn(kind: str, seed: int) -> Problem:
 
 
 def program(problem: Problem, folder: Path) -> str:
-    """Writes a workload file that has only the collective of the problem, and returns its path."""
+    """Writes a workload file of the collective alone, and returns its path."""
     rows, columns = problem.shape if len(problem.shape) == 2 else (1, *problem.shape)
     (folder / "alone.toml").write_text(f"""
 name = "alone"

@@ -18,7 +18,7 @@ from figures import Figures, Of, add_option
 #: The width of a layer's matrix products, and the tokens of a sequence on a rank.
 WIDTH, TOKENS = 12288, 2048
 RATES = (494e12, 3350e9)
-#: The required CPU seconds for the time of a step, by level: at most these.
+#: The CPU seconds that may be spent on a step, by level.
 REQUIRED_S = {"model": 2, "flow": 60}
 
 

@@ -38,7 +38,7 @@ TIE = 0.01
 
 @dataclass(frozen=True)
 class Run:
-    """One all-gather of TE-CCL: bytes of a block, finish time in µs, and solver time in s."""
+    """An all-gather that TE-CCL publishes."""
 
     network: str
     size: str
@@ -50,7 +50,7 @@ class Run:
 
 @dataclass
 class Result:
-    """Our plan for the same network and block: times of the all-gather in µs, CPU times in s."""
+    """Our plan of the same all-gather."""
 
     label: str
     bound: str

@@ -15,7 +15,7 @@ from unisono.planning.libraries import library_choice
 
 PAGE = Path(__file__).with_name("gpus.md")
 DATA = Path(__file__).with_name("measured")
-#: The line of the page that follows the text written by hand and precedes the generated tables.
+#: The line of the page after which everything is generated.
 _MARK = "`python docs/generate.py` generates the tables below from the data in `docs/measured`.\n"
 POINTS = 6
 _GOOD = 0.15
@@ -47,7 +47,7 @@ def machine_of(row: dict[str, str]) -> Any:
     rate, pcie = _NVLINK[row["architecture"]] * int(row["nvlinks"]), 8 * int(row["pcie"])
     nvswitch, host, between = gpus, gpus + 1, int(row.get("cpus", 0))
     other = host + 1 + nics
-    # A message between boxes passes three cables in each of them, so a cable has a sixth of the latency.
+    # A message between boxes passes six cables, three in each box.
     ns = f"ns={1000 * float(row.get('network_us') or _NETWORK_US) / 6:.6g}"
     inside = [f"{gpu} {other if between and 2 * gpu >= gpus else host} gbps={pcie} {ns} board" for gpu in range(gpus)]
     inside += [f"{host} {host + 1 + nic} gbps={row['gbps']} {ns} board" for nic in range(nics)]
@@ -57,7 +57,7 @@ def machine_of(row: dict[str, str]) -> Any:
         inside += [f"{gpu} {nvswitch} gbps={rate} board" for gpu in range(gpus)]
     elif row["joined"] == "pairs":
         inside.append(f"0 1 gbps={rate} board")
-    # A graph has no nodes without cables: if the NVSwitch has none, later nodes get smaller numbers.
+    # A graph has no nodes without cables: without the NVSwitch, later nodes get smaller numbers.
     if not any(line.split()[1] == str(nvswitch) for line in inside):
         inside = [_renumbered(line, nvswitch) for line in inside]
         host -= 1
@@ -116,7 +116,7 @@ def _posted() -> str:
 def log_ratios(row: dict[str, str]) -> list[tuple[int, float, float | None, str]]:
     """Returns the rows of a posted log: bytes, measured microseconds, ratio, and the library's choice.
 
-    The ratio is the predicted time divided by the measured one, or None if the library's model has no time.
+    The ratio is predicted / measured time, or None if the library's model has no time.
     """
     machine, found = machine_of(row), []
     library = "rccl" if row["joined"] == "mesh" else "nccl"
@@ -128,8 +128,8 @@ def log_ratios(row: dict[str, str]) -> list[tuple[int, float, float | None, str]
     return found
 
 
-#: Times up to this factor apart are near. The page counts near times of sizes up to `_SHORT` bytes, and times within
-#: `_GOOD` of sizes from `_LONG` bytes on.
+#: The greatest ratio, in either direction, of near times. They are counted up to `_SHORT` bytes; long sizes begin at
+#: `_LONG` bytes.
 _NEAR = 1.5
 _SHORT, _LONG = 1 << 20, 256 << 20
 
@@ -166,8 +166,8 @@ def _logs() -> str:
     return "\n".join(lines) + "\n"
 
 
-#: Rows of 8 MI300X: collective, bytes, bus bandwidth in GB/s by RCCL's own choice
-#: (github.com/rouge3877/ns3-msccl-data, commit 76fd624), and the algorithm of the plan beside it.
+#: Of 8 MI300X: collective, bytes, GB/s of bus bandwidth by RCCL's own choice (github.com/rouge3877/ns3-msccl-data,
+#: commit 76fd624), and the algorithm of our plan.
 _MI300X = (("allgather", 1 << 30, 305.0, "balanced-shift"), ("allreduce", 1 << 28, 304.7, "forest"))
 
 

@@ -41,7 +41,7 @@ _MOST_UNGROUPED = 20
 #: Units of times, whose larger figure is slower, and parts of the column names of rates, whose smaller figure is.
 _TIMES = ("s", "CPU s", "ms", "µs", "ns")
 _RATES = ("GB/s", " second")
-#: A figure that is slower than the previous one by more than this factor is listed.
+#: Figures that became slower by more than this factor are listed.
 _SLOWER = 1.05
 _HEAD = """# Measured figures
 

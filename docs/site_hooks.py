@@ -107,7 +107,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         target = posixpath.normpath(posixpath.join(posixpath.dirname(source), link[2]))
         on_site = FROM_ROOT.get(target) or _page_of(target)
         if on_site.endswith(".ipynb") and not at.startswith("notebooks/"):
-            # Only notebooks link to the notebook file; other pages link to its page.
+            # Links lead to the page of a notebook.
             on_site = on_site.removesuffix(".ipynb") + ".md"
         if posixpath.dirname(target).split("/")[0] in FOLDERS and (ROOT / target).is_file():
             return link[1] + posixpath.relpath(target, posixpath.dirname(at) or ".") + link[3]

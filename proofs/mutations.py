@@ -234,7 +234,7 @@ def completed(pair: Pair) -> Pair:
 
 
 class Judged:
-    """Counts of the verdicts of both checkers on pairs; `wrong` counts wrong acceptances and disagreements."""
+    """The verdicts of both checkers; `wrong` counts wrong acceptances and disagreements."""
 
     def __init__(self, checker: Checker) -> None:
         self._checker, self.verdicts, self.wrong = checker, Counter[str](), 0

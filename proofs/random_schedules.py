@@ -37,7 +37,7 @@ class Row:
 
 @dataclass
 class Stream:
-    """A stream: its nodes, the lanes that write and read it, and the last instruction that pushed."""
+    """A stream with the lanes that write and read it; `pushed` is its last instruction so far."""
 
     source: int
     sinks: list[int]

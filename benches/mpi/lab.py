@@ -84,7 +84,7 @@ def main() -> None:
     given = words.parse_args()
     note = f"networks of 100 Gb/s at 1/{given.scale} of their rate; plans calibrated and tuned on the lab"
     figures = Figures("mpi", "Tuned collectives on emulated clusters", given, note=note)
-    # Paths of sockets must be short, so the folder is in /tmp.
+    # Sockets need short paths.
     with figures, tempfile.TemporaryDirectory(prefix="lab", dir="/tmp") as own:
         os.environ["XDG_RUNTIME_DIR"] = own
         for name in given.networks:

@@ -81,7 +81,7 @@ def main() -> None:
     if shutil.which("lmp") is None or shutil.which("mpiexec.openmpi") is None:
         raise SystemExit("LAMMPS is not run: Debian's packages lammps and openmpi-bin are not installed")
     hosts, cables = NETWORKS["two-leaves"]
-    # Paths of sockets must be short, so the folder is in /tmp.
+    # Sockets need short paths.
     with (
         Figures("mpi", "Programs on emulated clusters", given) as figures,
         tempfile.TemporaryDirectory(prefix="lab", dir="/tmp") as own,

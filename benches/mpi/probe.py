@@ -1,8 +1,7 @@
 """Slow cables named by `unisono probe`: on emulated clusters (`unisono lab`), and in the packet simulator.
 
-For each run, CABLES cables are drawn, which have a fifth of their rate. A run is right if it accuses the drawn cables
-and no others; an accused group of cables that no message distinguishes is right if it has the drawn one. A second
-figure counts the runs that accuse each drawn cable alone.
+Each run slows CABLES random cables to a fifth of their rate, and is right if it accuses these and no others. Cables
+that no message distinguishes are accused together; runs that accuse each cable alone are counted too.
 Usage: probe.py [--runs N] [--seed S] [--mpi openmpi|mpich] NETWORK:CABLES...
 A NETWORK is star-8, tree-8, tree-16, or a preset for the simulator; CABLES is how many are slow, 0 for none.
 """
@@ -63,7 +62,7 @@ def judged(links: list[dict[str, Any]], drawn: list[str]) -> tuple[bool, bool]:
 
 
 def add(figures: Figures, case: str, results: list[tuple[bool, bool]], seconds: float) -> None:
-    """Adds the figures of the runs on one network with slow cables of one class; `seconds` is the time of all runs."""
+    """Adds the figures of the runs on a network with a class of cables; all runs took `seconds`."""
     right, alone = (sum(of) for of in zip(*results, strict=True))
     figures.add(
         case,
@@ -79,7 +78,7 @@ def emulated(figures: Figures, name: str, slow: int, runs: int, seed: int, mpi: 
     draw = random.Random(f"{name} {slow} {seed}")
     cables = ["-".join(line.split()[:2]) for line in lines]
     results = []
-    # Paths of sockets must be short, so the folder is in /tmp.
+    # Sockets need short paths.
     with tempfile.TemporaryDirectory(prefix="lab", dir="/tmp") as own:
         edges, machine = Path(own) / f"{name}.txt", Path(own) / f"{name}.toml"
         edges.write_text("".join(f"{line}\n" for line in lines))

@@ -74,7 +74,7 @@ def main() -> None:
     add_option(words)
     given = words.parse_args()
     topic = "Broadcasts and reduces beside forced algorithms on emulated clusters"
-    # Paths of sockets must be short, so the folder is in /tmp.
+    # Sockets need short paths.
     with Figures("mpi", topic, given) as figures, tempfile.TemporaryDirectory(prefix="lab", dir="/tmp") as own:
         os.environ["XDG_RUNTIME_DIR"] = own
         for ranks in map(int, given.ranks.split(",")):

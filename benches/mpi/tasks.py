@@ -34,7 +34,7 @@ GATHERED = (64, 4096, 262144)
 WIDTHS = (8, 512, 32768)
 BODIES = (256, 1024, 2048)
 
-#: A function that executes the given number of steps of a program.
+#: A function that executes a number of steps.
 Way = Callable[[int], None]
 
 
@@ -160,7 +160,7 @@ def bodies(n: int) -> dict[str, Way]:
 
 
 def measure(figures: Figures, name: str, size: int, ways: dict[str, Way], steps: int, rounds: int) -> None:
-    """Adds the figures of a program and a size, each way of which runs `steps` steps a round."""
+    """Adds the figures of a program and a size, with `steps` steps a round."""
     from mpi4py import MPI
 
     comm = MPI.COMM_WORLD

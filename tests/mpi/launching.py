@@ -15,7 +15,7 @@ from ..python.test_mpi import OPEN_MPI, PATIENCE, YIELD
 
 __all__ = ["Case", "Started", "launch", "started_once", "together"]
 
-#: A function from a number of ranks to the runs of each named case, in the order of ranks.
+#: A function from a number of ranks to the runs of each case, in rank order.
 Started = Callable[[int], dict[str, list[Ran]]]
 
 _RUNNER = ROOT / "tests" / "mpi" / "together.py"
@@ -73,10 +73,7 @@ def together(environment: Path, ranks: int, cases: Iterable[Case], folder: Path,
 def started_once(
     name: str, cases: Callable[[int, Path], dict[str, Case]], shared: Shared, folders: pytest.TempPathFactory
 ) -> Started:
-    """Returns a function that starts all cases on a number of ranks, once for all workers of pytest.
-
-    ``name`` distinguishes the files of callers.
-    """
+    """Returns a function that runs all cases in one start for all workers; ``name`` distinguishes files."""
 
     def of(ranks: int) -> dict[str, list[Ran]]:
         def compute() -> dict[str, list[Ran]]:

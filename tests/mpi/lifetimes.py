@@ -66,7 +66,7 @@ def others_get_their_result() -> None:
 
 
 def waits(channel: int = 0) -> None:
-    """Returns once another thread is in a call on a channel, which then cannot be polled."""
+    """Returns once another thread is in a call on a channel."""
     while world._channels[channel].poll():
         time.sleep(0.001)
 
@@ -148,7 +148,7 @@ def never_met() -> None:
 
 
 def finalized() -> None:
-    """Finalizes MPI before a call has ended; later uses of the call raise errors."""
+    """Finalizes MPI before a call has ended."""
     global operation, world
     never_met()
     comm.Barrier()

@@ -55,7 +55,7 @@ def _behind(low: Point, high: Point, _shape: Point) -> list[Box]:
 
 
 def _ends(low: Point, high: Point, shape: Point) -> list[Box]:
-    """Returns three boxes: the array's first element, the part of the range, and the array's last element."""
+    """Returns three boxes: the array's first element, the part, and the last element."""
     return [((0,), (1,)), ((low[0],), (high[0],)), ((shape[0] - 1,), (shape[0],))]
 
 
@@ -240,7 +240,7 @@ class RandomProgram:
         self.program.task(run, range=width, reads=[a[parts]], updates=[b[parts]], name=name)
 
     def _reduce_part(self, name: str) -> None:
-        """Submits a task in which every element of the range contributes to all of a fixed part of the array."""
+        """Submits a task in which every part of the range contributes to all of a fixed part of the array."""
         low = self._number(0, self._n)
         extent, op, salt = self._number(1, self._n + 1 - low), self._op, self._salt
 
@@ -253,7 +253,7 @@ class RandomProgram:
         self.program.task(run, range=self._n, reads=[source], reduces=[target], op=op, name=name)
 
     def _scatter_sums(self, name: str) -> None:
-        """Submits a task in which every element contributes to itself and to its neighbors."""
+        """Submits a task in which every element contributes to its neighbors."""
         n, op = self._n, self._op
 
         def run(read: View, sums: View) -> None:

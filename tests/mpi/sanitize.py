@@ -25,7 +25,7 @@ OPEN_MPI, MPICH = ROOT / ".venv", ROOT / ".venv-mpich"
 
 
 def valgrind(logs: Path, *more: str) -> list[str]:
-    """Returns the words of valgrind before a program; valgrind writes an XML file for every process to `logs`."""
+    """Returns the command of valgrind, which writes an XML file for every process."""
     options = ["--xml=yes", f"--xml-file={logs}/%p.xml", "--leak-check=no", "--num-callers=40", "--trace-children=no"]
     return ["valgrind", "--quiet", *options, *more]
 
@@ -46,9 +46,9 @@ def errors(logs: Path) -> tuple[list[str], int]:
             stacks = error.findall("stack")
             frames = [frame for stack in stacks for frame in stack.findall("frame")]
             places = [[frame.findtext("obj") or "" for frame in stack.findall("frame")] for stack in stacks]
-            # An error counts as ours by the stack of its occurrence; for an invalid address, also by the stacks that
-            # allocated or freed the memory. The origin of an unset value does not count, since the system fills memory
-            # of the MPI libraries without valgrind's knowledge.
+            # An error is ours by its own stack; an invalid address also by the stacks that allocated or freed the
+            # memory. The origins of unset values do not count, since the system fills memory of the MPI libraries
+            # without valgrind's knowledge.
             if not (error.findtext("kind") or "").startswith("Invalid"):
                 places = places[:1]
             if any(_is_ours(place) for place in places):
@@ -84,7 +84,7 @@ def unit_tests() -> list[Path]:
 
 
 def plans(folder: Path, ranks: int) -> Path:
-    """Writes a plan with a row for each of seven collectives on `ranks` ranks."""
+    """Writes a plan of seven collectives."""
     path = folder / f"{ranks}.plan"
     of = partial(un.plan, machine=un.machine("archer", ranks))
     names = ("allreduce", "reduce", "broadcast", "allgather", "reduce-scatter", "alltoall")

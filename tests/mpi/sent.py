@@ -1,7 +1,7 @@
 """Under mpiexec: compares the messages of ranks with the schedules that `explain` prices. Rank 0 prints counts.
 
-Fixed and random programs run with collectives, and then with messages between pairs alone; each of these four
-comparisons prints the number of operations by messages and of others.
+Fixed and random programs run with collectives, and then with messages between pairs alone; each of these four cases
+prints a line.
 Usage: sent.py TRACE FIRST LAST
 """
 
@@ -206,7 +206,7 @@ def traced(program: Once, trace: str) -> None:
 
 
 def compared(programs: Iterable[Once]) -> None:
-    """Compares all programs, and prints the numbers of operations by messages and of others."""
+    """Compares all programs, and prints the sums of both numbers."""
     total = Counter[str]()
     for program in programs:
         by_messages, others = compare(program, program._rules)

@@ -261,7 +261,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
 
 
 def main(words: list[str]) -> None:
-    """Runs the command that the words name, twice after `both`."""
+    """Runs the command that the words name."""
     name, *given = words
     if name == "both":
         # One start of the ranks runs both: the start takes most of a short program's time.

@@ -13,7 +13,7 @@ from .launching import Case, launch, together
 __all__ = ["compiled", "plan"]
 
 Plans = Callable[[int], Path]
-#: The word of conditions for two ranks: each has its own core, or they share one.
+#: Two ranks have their own cores, or share one.
 CORES = "own" if len(os.sched_getaffinity(0)) > 1 else "shared"
 SPIN = {"OMPI_MCA_mpi_yield_when_idle": "0"}
 SAID = "unisono: rows of the plan were measured under "

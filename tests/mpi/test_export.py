@@ -192,7 +192,7 @@ def test_every_collective_is_right_under_an_exported_file(
 
 
 def run_every_collective(compiled: Compile, mpi: Library, load: list[str], ranks: int, *counts: int) -> None:
-    """Runs `every.c`, which compares all collectives with plain arithmetic, at each count of elements."""
+    """Compares all collectives with plain arithmetic, by `every.c`."""
     command, environment = [str(mpi.launcher), "-n", str(ranks)], dict(os.environ)
     if mpi.name == "Open MPI":
         environment |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}

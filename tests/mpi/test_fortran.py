@@ -34,7 +34,7 @@ Built = Callable[[str, str], Path]
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory, shared: Shared) -> Built:
-    """Returns a function that compiles the program once for each library and binding."""
+    """Returns a function that compiles each program once a run."""
 
     def of(library: str, binding: str) -> Path:
         compiler = shutil.which(f"mpif90.{library}")

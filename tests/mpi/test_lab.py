@@ -22,7 +22,7 @@ from unisono.mpi import installations
 from ..python.conftest import PROGRAM, Ran, call, json_of
 from ..python.test_mpi import MPICH, OPEN_MPI, PATIENCE
 
-#: A tree with two hosts on each of two leaf switches: there is only one path between two hosts.
+#: Two leaf switches with two hosts each, so there is one path between two hosts.
 TREE = "0 4\n1 4\n2 5\n3 5\n4 6\n5 6\n"
 HOSTS = 4
 #: A program that prints each rank's line in one write, because the ranks of a host share the output.
@@ -54,7 +54,7 @@ HEADERS = 28
 
 
 def network(folder: Path, cables: str, speed: str = "gbps=0.02 ns=100000") -> str:
-    """Writes a machine file of the cables, by default of 20 Mbit/s, slow enough that a lab does not scale it."""
+    """Writes a machine file, by default of 20 Mbit/s, which a lab does not scale."""
     edges, machine = folder / "edges.txt", folder / "small.toml"
     edges.write_text("".join(f"{line} {speed}\n" for line in cables.splitlines()))
     words = ("machines", "import", edges, "--from", "edges", "--accelerators", HOSTS, "-o", machine)
@@ -326,7 +326,7 @@ def test_requests_without_a_lab_are_refused(folder: Path, monkeypatch: pytest.Mo
         ran = call("lab", *words)
         assert (ran.code, ran.out) == (2, "")
         assert said in ran.err
-    # This `unshare` acts as on a kernel that permits no namespaces to this user.
+    # A kernel that permits this user no namespaces.
     own = folder / "unshare"
     own.write_text("#!/bin/sh\necho unshare: unshare failed: Operation not permitted >&2\nexit 1\n")
     own.chmod(0o755)

@@ -154,7 +154,7 @@ def test_a_killed_rank_ends_the_job(lab: Lab, folder: Path, environment: Path) -
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_to_the_command_reaches_the_ranks(lab: Lab, folder: Path, number: signal.Signals) -> None:
-    """The launcher passes the signal to the ranks, as without a lab; no rank is killed before it handles the signal."""
+    """The launcher passes the signal to the ranks, which handle it before they are killed."""
     handles = "import pathlib, signal, sys\nsignal.signal(15, lambda *_: pathlib.Path(sys.argv[1]).touch())\n"
     with job(folder, OPEN_MPI / "bin" / "python", program=handles + SUMS) as under:
         assert under.line() == "began"

@@ -20,7 +20,7 @@ from .test_lab import HOSTS, carried, folder, lab, network, run
 
 __all__ = ["folder", "lab"]
 
-#: The cables of a star, in which one switch joins all hosts.
+#: A star: one switch joins all hosts.
 STAR = "".join(f"{host} {HOSTS}\n" for host in range(HOSTS))
 #: Each cable has 100 Mbit/s and 2.5 ms. `HOP` is the latency between two hosts, `BYTE` the time of a byte, in seconds.
 SPEED, HOP, BYTE = "gbps=0.1 ns=2500000", 0.005, 8 / 0.1e9
@@ -115,7 +115,7 @@ def test_a_network_is_calibrated_in_its_own_time(star: Lab, folder: Path) -> Non
     assert all(abs(found["residuals"][size]) < 0.15 for size in ("8", "4194304")), found["residuals"]
 
 
-#: Two sizes of sums in bytes, and the words of the program that prints hashes of their bits.
+#: Sizes of sums in bytes, and the program that prints their hashes.
 SHORT, LONG = 1 << 12, 1 << 16
 BITS = (
     "--", str(OPEN_MPI / "bin" / "python"), _bits.__file__, f"allreduce:{SHORT}", f"allreduce:{LONG}",

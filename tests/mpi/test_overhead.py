@@ -75,7 +75,7 @@ def added(program: Path, ranks: int, path: Path) -> float:
 @ABIS
 @ROWS
 def test_calls_left_to_the_library_stay_fast(tmp_path: Path, abi: str, ranks: int, planned: int, first: int) -> None:
-    """A plan with rows for other numbers of ranks or other lengths at most doubles the time of a call."""
+    """A plan for other ranks or lengths at most doubles the time of a call."""
     program, path = tmp_path / "overhead", plan(tmp_path / "t.plan", planned, first)
     source = ROOT / "benches" / "mpi" / "overhead.c"
     subprocess.run([str(COMPILERS[abi]), "-O2", str(source), "-o", str(program)], check=True)

@@ -85,7 +85,7 @@ def test_persistent_calls_are_started_in_any_order(
     for path in (plan(ranks), pieces(ranks)) if ranks > 1 else (plan(ranks),):
         said = tmp_path / "report"
         options = ("--plan", str(path), "--report", str(said), "--nonblocking")
-        # Broadcasts of the library itself do not keep a freed datatype, so `order` needs a plan that serves them.
+        # Only planned broadcasts keep a datatype that `order` frees.
         words = ("order",) if path == plan(ranks) and abi != "abi" else ()
         done = run(ranks, program, str(rounds), *words, options=options)
         assert (done.code, done.out) == (0, f"ok {ranks}\n"), done.out + done.err

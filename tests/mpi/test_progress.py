@@ -26,7 +26,7 @@ LOOKING = 4
 
 
 def run(ranks: int, folder: Path, *cases: Case) -> list[str]:
-    """Runs all cases in one start of the ranks, and returns the output of rank 0 in each case."""
+    """Runs all cases in one start, and returns the outputs of rank 0."""
     return [runs[0].out for runs in together(OPEN_MPI, ranks, cases, folder)]
 
 
@@ -94,7 +94,7 @@ def test_programs_and_kernels_have_mpi_for_themselves(tmp_path: Path, ranks: int
     )
     assert len(set(found[:3])) == 1
     assert found[0]
-    # The remaining lines are errors of calls that a world cannot prepare.
+    # `prepare` refuses calls that a world cannot make.
     assert all(text.startswith("'barrier' is nothing to prepare; accepted are allgather, ") for text in found[3:])
 
 

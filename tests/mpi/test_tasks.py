@@ -33,7 +33,7 @@ PATTERNS = {
 }
 #: How many random programs run in the common start: on hosts, on devices, and with their messages compared.
 RANDOM, MIXED, SEEN = 8, 4, 16
-#: The first random program, and the one after the last, whose messages are sent in pieces.
+#: The range of random programs whose messages are sent in pieces.
 PIECES = (40, 46)
 #: Cases of programs that differ by rank, and the error that all ranks get.
 DIFFERENT = {
@@ -117,7 +117,7 @@ def cases(ranks: int, folder: Path) -> dict[str, Case]:
 
 @pytest.fixture(scope="module")
 def started(tmp_path_factory: pytest.TempPathFactory, shared: Shared) -> Started:
-    """Returns a function that runs all cases in one start on a number of ranks."""
+    """Returns a function that runs all cases on a number of ranks."""
     return started_once("tasks", cases, shared, tmp_path_factory)
 
 

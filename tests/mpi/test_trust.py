@@ -291,7 +291,7 @@ def test_communicators_by_the_thousand(
     made = int(done.out.split()[2])
     assert done.out == f"ok {ranks} {made}\n"
     assert made == live if live <= 2000 or abi == "openmpi" else made > 2040
-    # A sixth of the communicators made later have half of the ranks, and no row.
+    # A sixth of the later communicators have half of the ranks.
     halves = (turns + 2) // 6 if ranks > 1 else 0
     assert report(said)["allreduce", "recursive-doubling"] == 2 * made + turns - halves
 

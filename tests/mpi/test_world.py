@@ -163,7 +163,7 @@ def cases(ranks: int, folder: Path) -> dict[str, Case]:
 
 @pytest.fixture(scope="module")
 def worlds(tmp_path_factory: pytest.TempPathFactory, shared: Shared) -> Started:
-    """Returns a function that runs all cases in one start on a number of ranks."""
+    """Returns a function that runs all cases on a number of ranks."""
     return started_once("worlds", cases, shared, tmp_path_factory)
 
 

@@ -44,7 +44,7 @@ class Step:
     sink: tuple[str, int]
     count: int
     waits: list[tuple[int, int]]
-    #: The first source chunks of the reductions that are fused into this step.
+    #: The first source chunks of fused reductions.
     reductions: list[int] = field(default_factory=list)
     flagged: bool = False
 
@@ -343,10 +343,7 @@ def ways(text: str) -> list[bool]:
 
 
 def sizes(text: str) -> list[int]:
-    """Returns the chunk sizes in bytes at which a verdict may change.
-
-    They are the ends of the file's range, and of each range with one number of chunks in a piece.
-    """
+    """Returns chunk sizes in bytes at which a verdict may change, such as those at which pieces get fewer chunks."""
     algo = ElementTree.fromstring(text).attrib
     chunks, least, most = (int(algo[key]) for key in ("nchunksperloop", "minBytes", "maxBytes"))
     first = max(1, -(-least // chunks))

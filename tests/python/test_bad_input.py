@@ -356,7 +356,7 @@ def test_no_progress_bar_in_a_pipe(spawn: Spawn) -> None:
     assert ran.err == ""
 
 
-#: The module as `Any`, so that type checkers permit wrong arguments.
+#: The module without types, for wrong arguments.
 ANY: Any = un
 
 

@@ -10,7 +10,7 @@ import pytest
 from unisono.mpi import groups
 from unisono.tuning.calibration import Calibration, calibrate, line, outliers
 
-#: The tag of the message by which a peer reports that it is ready for a multicast.
+#: The tag of a peer's message that it is ready for a multicast.
 READY = 3
 SIZES = [32768, 262144, 1 << 20, 4 << 20]
 
@@ -40,7 +40,7 @@ def test_one_disturbed_measurement_does_not_bend_the_line() -> None:
 
 
 def test_a_line_that_does_not_fit_is_no_outlier() -> None:
-    """No point is left out if its minimum is as slow as its median, or if two of four times are disturbed."""
+    """No point is left out if its minimum is as slow, or if half of the times are disturbed."""
     bent = [1000 + 0.03 * size for size in SIZES[:3]] + [13_069_800.0]
     assert outliers(SIZES, bent, bent) == []
     assert measured(bent, bent).fits()["beta"].poor

@@ -59,7 +59,7 @@ def test_the_command_python_and_a_program_agree(file: str) -> None:
     devices = found["devices"]
     assert (devices["count"], devices["rank"], devices["broadcasts"]) == (2, 3, 3)
     rows = [(row["moment"], row["buffer"], row["kind"], row["count"], row["messages"]) for row in devices["operations"]]
-    # 64 bodies on 4 nodes with 2 devices are 8 bodies a device. Messages have sender, receiver and bytes.
+    # Each device has 8 of 64 bodies; messages are sender, receiver, bytes.
     assert rows == [
         ("before-kernel", "P", "copies", 1, [[0, 1, 512], [0, 2, 512]]),
         ("before-kernel", "V", "copies", 1, [[0, 1, 64], [0, 2, 64]]),

@@ -117,7 +117,7 @@ def test_a_certificate_is_read_from_a_file(machine: Path) -> None:
 
 
 def star(tmp_path: Path, leaves: int, rate: str = "100") -> Path:
-    """Writes a network of accelerators around one switch, and returns its file."""
+    """Writes a network of accelerators around one switch."""
     lines = "\n".join(f"{leaf} {leaves} gbps={rate}" for leaf in range(leaves))
     text = (
         'name = "star"\nkind = "network"\nplanes = 1\nlink_gbps = 100\nlink_latency_ns = 0\n'

@@ -286,7 +286,7 @@ def test_damaged_logs_are_read_or_refused() -> None:
 
 
 def synthetic(prices: dict[str, float]) -> tuple[list[Measured], Any]:
-    """Returns times on four GPUs in a mesh by given prices of the ring with LL, and the machine with these prices."""
+    """Returns times on a mesh of four by given prices of the ring with LL, and the machine."""
     fit = {"algorithm": "ring", "protocol": "ll", "across_boxes": False, **prices}
     on = un.machine({**un.machine(MESH).describe(), "nccl": {"fits": [fit]}})
     points = []

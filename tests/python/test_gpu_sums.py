@@ -70,7 +70,7 @@ def test_a_sum_of_packets_starts_from_zero(tmp_path: Path) -> None:
     assert all(found["diagnostics"] == [] for found in ways.values())
     assert {ab: found["repeatable"] for ab, found in ways.items()} == {ab: ab[0] == ab[1] for ab in ways}
     assert ways["zero", "zero"]["expression_class"] != ways["plain", "plain"]["expression_class"]
-    # Integers have only one zero, so the bits are the same.
+    # Integers have only one zero.
     assert checked(path, plan([[NOP, SEND, *FROM_ZERO], [NOP, SEND, *PLAIN]]), "i32")["repeatable"]
 
 

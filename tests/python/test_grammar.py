@@ -138,7 +138,7 @@ def test_all_readers_refuse_what_one_refuses(found: str, written: str) -> None:
 @pytest.mark.parametrize("character", ["\r", "\0", "\v", "\f", "\x1b", "\x1c", "\x7f", "\x85"])
 @pytest.mark.parametrize("where", ["; rank 1 adds", "machine\n", "phases x"])
 def test_control_characters_are_refused_by_all_readers(character: str, where: str, tmp_path: Path) -> None:
-    """This includes comments, since a reader that ends a line at the character would read another schedule."""
+    """Comments may not have them either: a reader may end a line at the character, and read another schedule."""
     text = (ECHO + "machine\n").replace(
         where, f"{where.rstrip()}{character}  i4: in[0..1] -> out[0..1]\n".rstrip(" "), 1
     )

@@ -70,7 +70,7 @@ def test_a_rank_that_stops_is_missing_in_the_first_call_that_it_has_not_made(kin
         [hang] = found(dumps, kind)
         assert (hang.kind, hang.call, hang.waits_for) == ("missing", stop + 1, (slow,))
         assert hang.ranks == tuple(rank for rank in range(4) if rank != slow)
-        # If the slow rank left no dump, it may have ended, and the others still wait for it.
+        # Without the slow rank's dump, others still wait for this rank.
         del dumps[slow]
         [hang] = found(dumps, kind)
         assert hang.waits_for == (slow,)
@@ -184,7 +184,7 @@ def test_the_command_prints_who_waits_for_whom(tmp_path: Path) -> None:
 
 
 def plain(draw: random.Random, depth: int = 0) -> Any:
-    """Draws nested data that pickles store without calls of functions."""
+    """Draws nested data whose pickles call no functions."""
     if depth < 3 and draw.random() < 0.6:
         values = [plain(draw, depth + 1) for _ in range(draw.randrange(5))]
         kind = draw.randrange(3)

@@ -14,7 +14,7 @@ Kernel = Callable[..., Any]
 
 
 def submit(kernel: Kernel, *, reduces: bool = False, run: bool = False) -> np.ndarray[Any, np.dtype[Any]] | None:
-    """Submits a task that reads `a` and updates or reduces `b`; with `run`, runs it and returns `b`."""
+    """Submits a task that reads `a` and updates or reduces `b`; returns `b` after a run."""
     program = Program()
     a, b = program.array(6, init=np.arange(6.0), name="a"), program.array(6, init=np.ones(6), name="b")
     program.task(
