@@ -40,7 +40,7 @@ class Of(NamedTuple):
         return text(self.peer_figure / self.figure if self.gain else self.figure / self.peer_figure, 3)
 
     def __str__(self) -> str:
-        """Shows the figure beside its peer's."""
+        """Formats the measure, the figure with its unit, the peer's figure, and the ratio."""
         inside = ", ".join(filter(None, (f"{self.peer} {text(self.peer_figure)}".strip(), self.ratio)))
         return " ".join(filter(None, (self.measure, text(self.figure), self.unit, inside and f"({inside})")))
 

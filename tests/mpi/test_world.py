@@ -290,7 +290,7 @@ sys.exit(main())
     [pytest.param(1, "4 ring", marks=pytest.mark.soak), (2, "2 rabenseifner"), (4, "1 recursive-doubling")],
 )
 def test_ranks_per_node_choose_the_row(tmp_path: Path, cliques: int, expected: str) -> None:
-    """MPICH can treat the ranks of one machine as those of several nodes."""
+    """MPICH can emulate several nodes, for whose numbers of ranks the plan has its own rows."""
     by_nodes = {
         n: un.plan("allreduce", "archer", shape=4, elements=64, algorithm=name)
         for n, name in ((4, "ring"), (2, "rabenseifner"), (1, "recursive-doubling"))

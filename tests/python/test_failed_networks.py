@@ -170,7 +170,7 @@ def test_links_fail_on_networks_alone(machine: str, workload: Path) -> None:
 
 
 def test_a_failure_beside_a_job_costs_it_nothing() -> None:
-    """A workload has its rows and columns if there is a rectangle without the failed accelerators."""
+    """A workload keeps its shape if a rectangle of that shape has no failed accelerator."""
     whole = un.workload("gpt-3", "torus2d-small")["exposed_seconds"]
     for failed in (1023, 5):
         ran = call("workload", "gpt-3", "--machine", "torus2d-small", "--fail", str(failed), "--json")

@@ -305,7 +305,7 @@ def arguments(draw: st.DrawFn, name: str) -> list[str]:
         source = known if known and fitting else WORDS
         words.append(draw(st.sampled_from(source)))
     if name == "reproduce" and len(words) == 1:
-        words.append(draw(st.sampled_from(WORDS)))  # Without a paper it reproduces all of them.
+        words.append(draw(st.sampled_from(WORDS)))  # Without a paper, the command reproduces all papers.
     options = [p for p in command.params if isinstance(p, click.Option) and "--help" not in p.opts]
     needed = [p for p in options if p.required or {"--machine", "--elements", "--sizes"} & set(p.opts)]
     chosen = [p for p in needed if draw(st.integers(0, 4))]

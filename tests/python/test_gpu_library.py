@@ -125,7 +125,7 @@ def test_every_line_of_a_tuner_file_is_enabled_on_the_machine(machine: str, node
         library = library_choice(collective, on, 1 << 18)
         enabled = {(one["algorithm"], one["protocol"]) for one in library["choices"]}
         assert {(region["algorithm"], region["protocol"]) for region in regions} <= enabled
-        # All sizes, without gaps.
+        # The regions cover all sizes.
         assert [region["first_bytes"] for region in regions] == [
             0,
             *(region["last_bytes"] + 1 for region in regions[:-1]),

@@ -46,7 +46,7 @@ def test_commands_stand_below_what_they_wait_for(name: str, rules: str) -> None:
             assert [command.rank for command in members] == list(members[0].participants)
             used.update((rank, row) for rank in range(members[0].rank, members[-1].rank + 1))
         assert set(used.values()) <= {1}
-        # Each message has two ends.
+        # Each push sends one message between two ranks.
         pushes = [command for command in graph.commands.values() if command.kind == "push"]
         assert len(graph.messages) == len(pushes)
         assert all(b.rank in a.peers and a.rank in b.peers for a, b in graph.messages)

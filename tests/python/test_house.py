@@ -48,7 +48,7 @@ ALLOWED: dict[str, set[str]] = {
     "py": _LEFT_OF_CHOICE | _FORMATS | {"workload", "sim", "plan", "discover", "runtime", "mpi", "taskrun"},
     # A separate program.
     "fabric": set(),
-    # Not part of the product: no crate may import it.
+    # The last three are not part of the product: no crate may import them.
     "fuzz": _LEFT_OF_CHOICE | _FORMATS | {"workload", "sim", "plan", "discover", "runtime"},
     "tests": set(),
     "oracles": set(),

@@ -72,7 +72,7 @@ def test_loads_are_those_that_the_simulator_counts(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["star", "tree", "wide", "dgx-h100-x8"])
 def test_sets_hold_no_more_than_the_links_carry(name: str) -> None:
-    """In a set, no accelerator sends or receives twice and no link is overloaded; sets distinguish links if possible."""
+    """No accelerator sends or receives twice in a set; sets overload no link, and distinguish links if possible."""
     sets = sets_of(name)
     for routes in sets.sets:
         assert len({a for a, _ in routes.pairs}) == len({b for _, b in routes.pairs}) == len(routes.pairs)

@@ -282,7 +282,7 @@ def test_neither_a_lost_worker_nor_a_killed_study_on_dask_loses_a_point(whole: b
         study = begin(SWEEP, other, *options)
         wait_for_points(other, 1, study)
         scheduler.kill()
-        # It may have ended before.
+        # The study may have ended before the kill.
         if study.wait() != 0:
             assert (study.returncode, errors(other).count("\n")) == (1, 1), errors(other)
             assert "the Dask scheduler at" in errors(other)
@@ -322,7 +322,7 @@ def test_a_lost_rank_of_mpi_loses_no_point(whole: bytes, tmp_path: Path) -> None
         wait_for_points(tmp_path, MOST // 4, study)
         for rank in descendants(study.pid)[-1:]:
             os.kill(rank, signal.SIGKILL)
-        # It may have ended before.
+        # The study may have ended before the kill.
         study.wait()
     assert kept(tmp_path) > 0
     subprocess.run([*mpiexec, *made], cwd=tmp_path, env=environment, capture_output=True, check=True)
