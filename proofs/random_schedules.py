@@ -37,7 +37,7 @@ class Row:
 
 @dataclass
 class Stream:
-    """A stream with the lanes that write and read it; `pushed` is its last instruction so far."""
+    """A stream with the lanes that write and read it; `pushed` is the last instruction that pushed so far."""
 
     source: int
     sinks: list[int]

@@ -282,7 +282,7 @@ LONGEST = 3600
 def test_communicators_by_the_thousand(
     compiled: Compile, plan: Plans, tmp_path: Path, abi: str, ranks: int, live: int, turns: int
 ) -> None:
-    """Programs can have as many communicators as the library permits, since planned calls add none; memory stays."""
+    """As many communicators exist as the library permits, since planned calls add none; memory does not grow."""
     said = tmp_path / "report"
     options = ("--plan", str(plan(ranks)), "--report", str(said))
     done = run(ranks, compiled("many", abi), str(live), str(turns), "count", options=options, seconds=LONGEST)

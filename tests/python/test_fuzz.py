@@ -219,8 +219,6 @@ def test_any_text(text: str) -> None:
             multiplying.cost(text, ranks, 1.0, 1.0)
 
 
-# --- commands
-
 #: Commands that measure under MPI run as separate processes, since a process can initialize MPI only once.
 MEASURES = {"bench", "calibrate", "tune"}
 PROGRAM = {command.name or "": command for command in COMMANDS}
@@ -404,9 +402,6 @@ def test_any_arguments_of_measurements() -> None:
     assert len(lines) == len(drawn), done.stderr[-2000:]
     for words, code, out, err in lines:
         check(words, Ran(code, out, err))
-
-
-# --- functions
 
 
 class Index:

@@ -174,7 +174,7 @@ def test_pictures_say_what_they_leave_out(monkeypatch: pytest.MonkeyPatch) -> No
     _command_picture.draw(Source(n_body, 8, "full"), "")
     # Rounds of a loop are drawn once.
     _task_picture.draw(Source(lambda to: n_body(to, 30), 2, "full"), "")
-    # The first step has two commands, each other step three, so 20 commands end within the 7th step.
+    # The first step has two commands, each other step three, so 20 commands are 7 steps, or 14 tasks.
     assert said == [["the first 8 of 64 ranks"], ["the first 14 of 60 tasks"], ["the first 24 of 60 tasks"], [], []]
 
 

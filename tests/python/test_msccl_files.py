@@ -125,9 +125,9 @@ def agrees(text: str, tmp_path: Path) -> str:
         # A nop that waits for nothing is not counted, and its flag is dropped.
         (gather(lambda _: [("nop", "i", 0, "i", 0, 0, -1, -1, 0), SEND, RECEIVE], 2), "error"),
         (gather(lambda _: [SEND, RECEIVE, ("nop", "i", 0, "i", 0, 0, -1, -1, 1)], 2), "error"),
-        # This file has the number of the wait as the executor counts.
+        # In this file the wait has the number that the executor counts.
         (gather(lambda _: [("nop", "i", 0, "i", 0, 0, -1, -1, 0), SEND, RECEIVE], 1), "proved"),
-        # A wait without a step that executes it.
+        # A chain of waits that no step ends.
         (reduced([WAIT_0, ("cpy", "i", 0, "o", 0, 2, -1, -1, 0)]), "error"),
         # The executor fuses three reductions to two: the first has the count of the second.
         (
