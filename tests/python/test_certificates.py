@@ -161,7 +161,7 @@ def test_every_algorithm_is_accepted(name: str, most: int) -> None:
     served = 0
     for collective in about["collectives"]:
         for machine, shapes in MACHINES:
-            # Two machines are of one kind; the second one has few cases.
+            # `dgx-h100` covers the same kind of machine.
             if most < 9 and machine == "dgx-a100":
                 continue
             for shape in (shape for shape in shapes if math.prod(shape) <= most or shape == shapes[-1]):

@@ -28,7 +28,7 @@ def write(folder: Path, nodes: tuple[int, ...] = (4, 8, 16)) -> Path:
         for name, (alpha, beta) in ALGORITHMS.items():
             for elements in (8, 512, 8192, 65536, 1 << 20):
                 time = int(alpha * np.log2(count) + beta * 4 * elements)
-                # The first fifth of the iterations are warm-up.
+                # The first fifth of the iterations is warm-up.
                 lines = [10 * time] * 2 + [time] * 8
                 (at / f"{elements}_{name}_int32.csv").write_text("highest\n" + "\n".join(map(str, lines)) + "\n")
         (at / "16_nccl_tree.csv").write_text("highest\n1\n2\n")

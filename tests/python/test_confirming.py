@@ -123,7 +123,7 @@ def test_the_report_of_a_trial_has_the_reason() -> None:
 def test_the_empty_message_between_calls_is_taken_off() -> None:
     draw = random.Random(11)
     for _ in range(50):
-        # Calls take from a hundredth to fifty times the time of a message.
+        # Calls are much shorter than a message, similar, or much longer.
         message = draw.uniform(1, 3)
         calls = [[draw.choice([0.01, 1, 50]) * draw.uniform(1, 2) for _ in range(5)] for _ in range(3)]
         timed = [[call + message for call in of] for of in calls]

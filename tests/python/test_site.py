@@ -74,7 +74,7 @@ def test_the_site_loads_nothing_from_a_network(site: Path) -> None:
         loaded = re.findall(
             r"""<(?:script|img|link|iframe)[^>]*(?:src|href)=["']?(https?:[^"' >]+)""", page.read_text()
         )
-        # Only addresses from which a browser loads nothing may remain.
+        # No element of a page that loads a file has an absolute address.
         assert not loaded, page
 
 
