@@ -27,7 +27,7 @@ BEYOND: tuple[tuple[str, dict[str, str]], ...] = (
     ("slack-tree", {"trees": "2", "children": "2"}),
     ("slack-tree", {"trees": "4", "children": "2", "chains": "80"}),
 )
-#: An algorithm for which Eq. 1 predicts this multiple of the paper's best is not simulated: the model errs by less.
+#: The paper's algorithms whose time by Eq. 1 exceeds the least by this factor are not simulated: Eq. 1 errs by less.
 HOPELESS = 1.4
 
 
@@ -41,7 +41,7 @@ def simulated(side: int, length: int, algorithm: str, params: dict[str, str] | N
 
 
 def papers(side: int, length: int) -> dict[str, int]:
-    """Returns the cycles of the paper's reduces that may be the best."""
+    """Returns the simulated cycles of the paper's reduces that may be the fastest; the snake's are by formula."""
     machine = un.machine("wse2", shape=(side, side))
     times: dict[str, float] = {
         name: in_cycles(un.plan("reduce", machine, elements=length, algorithm=name, model="paper").predicted)
@@ -54,7 +54,7 @@ def papers(side: int, length: int) -> dict[str, int]:
 
 
 def beyond(side: int, length: int) -> dict[str, int | None]:
-    """Returns the cycles of the reduces beyond the paper, None for those that do not exist on this grid."""
+    """Returns the simulated cycles of the reduces in `BEYOND`; None for reduces that do not support this grid."""
     found: dict[str, int | None] = {}
     for name, params in BEYOND:
         label = " ".join([name, *(f"{key}={value}" for key, value in params.items())])
@@ -66,7 +66,7 @@ def beyond(side: int, length: int) -> dict[str, int | None]:
 
 
 def add_figures(side: int, length: int, figures: Figures) -> None:
-    """Adds the figures of a point."""
+    """Adds the figures of a reduce on `side` x `side` PEs."""
     of_paper, ours = papers(side, length), beyond(side, length)
     name = min(of_paper, key=of_paper.__getitem__)
     ran = {label: cycles for label, cycles in ours.items() if cycles is not None}

@@ -27,7 +27,7 @@ MIB = 1 << 20
 
 
 class Case(NamedTuple):
-    """A collective on a machine, and the bound that its certificate proves."""
+    """A collective on a machine, with the bound and the algorithm of its certificate."""
 
     collective: str
     machine: str
@@ -47,7 +47,7 @@ CASES = (
 
 
 def of_list(lines: str, rate: float) -> Iterator[tuple[int, int, float]]:
-    """Yields the cables of a list, with their Gbit/s."""
+    """Yields both nodes and the Gbit/s of each cable in lines `A B [gbps=RATE] [count=N]`."""
     for line in filter(None, (line.split("#")[0].split() for line in lines.splitlines())):
         words = dict(word.split("=") for word in line[2:] if "=" in word)
         for _ in range(int(words.get("count", 1))):
@@ -55,7 +55,7 @@ def of_list(lines: str, rate: float) -> Iterator[tuple[int, int, float]]:
 
 
 def of_boxes(topology: dict[str, Any], rate: float) -> Iterator[tuple[int, int, float]]:
-    """Yields the cables of boxes: accelerators come first, box by box, then other nodes, then shared switches."""
+    """Yields the cables of boxes; nodes are accelerators, box by box, then other nodes, box by box, shared switches."""
     boxes, each = topology["boxes"], topology["accelerators"]
     inside = list(of_list(topology["inside"], rate))
     uplinks = list(of_list(topology["uplinks"], rate))
@@ -69,7 +69,7 @@ def of_boxes(topology: dict[str, Any], rate: float) -> Iterator[tuple[int, int, 
 
 
 def of_torus(dims: list[int], rate: float) -> Iterator[tuple[int, int, float]]:
-    """Yields the cables of a torus, numbered row by row, with those around."""
+    """Yields the cables of a torus, wrap-around cables included; nodes are numbered row by row."""
     for at in itertools.product(*map(range, dims)):
         for dim, size in enumerate(dims):
             there = [*at[:dim], (at[dim] + 1) % size, *at[dim + 1 :]]
@@ -83,7 +83,7 @@ def of_torus(dims: list[int], rate: float) -> Iterator[tuple[int, int, float]]:
 
 
 def cables(machine: dict[str, Any]) -> Iterator[tuple[int, int, int]]:
-    """Returns the cables of a plane in bit/s."""
+    """Returns both nodes and the bit/s of each cable in one plane."""
     topology, rate = machine["topology"], machine["link_gbps"]
     match topology["name"]:
         case "boxes":
@@ -98,13 +98,13 @@ def cables(machine: dict[str, Any]) -> Iterator[tuple[int, int, int]]:
 
 
 def file_of(name: str) -> Path:
-    """Returns the machine file of a bench, or of a preset."""
+    """Returns the path of a machine file in `benches/machines`, or else of a preset."""
     found = HERE / "machines" / f"{name}.toml"
     return found if found.exists() else HERE.parent / "machines" / f"{name}.toml"
 
 
 def second_checker() -> Callable[[str, Iterable[tuple[int, int, int]], int], Fraction]:
-    """Imports the checker of the tests, which are not an installed package."""
+    """Returns `bound_seconds` of `tests/python/bound_checker.py`, imported by path: tests are no installed package."""
     spec = importlib.util.spec_from_file_location(
         "bound_checker", HERE.parent / "tests" / "python" / "bound_checker.py"
     )
@@ -117,7 +117,7 @@ def second_checker() -> Callable[[str, Iterable[tuple[int, int, int]], int], Fra
 
 
 def check(case: Case, folder: Path, figures: Figures) -> bool:
-    """Writes the certificate, and checks it twice; returns whether all agree."""
+    """Writes a certificate, and returns whether both checkers prove the bound of `unisono bounds`."""
     file = file_of(case.machine)
     machine = un.machine(str(file))
     plan = un.plan(case.collective, machine, bytes=case.bytes, algorithm=case.algorithm)
@@ -150,7 +150,7 @@ def check(case: Case, folder: Path, figures: Figures) -> bool:
 
 
 def main() -> None:
-    """Adds the figures of each case; ends with 1 if a checker disagrees."""
+    """Adds the figures of each case; the exit code is 1 if a checker disagrees with a bound."""
     parser = argparse.ArgumentParser(description=__doc__)
     add_option(parser)
     topic = "Certificates of bounds"

@@ -34,7 +34,7 @@ CASES = {
 
 
 def table(path: Path) -> None:
-    """Writes a plan file with schedules of several collectives, sizes and numbers of ranks."""
+    """Writes a plan file with schedules of three collectives on 96, 128 and 192 ranks."""
     rows = []
     for kind, name in (("allreduce", "ring"), ("alltoall", "pairwise"), ("allgather", "ring")):
         for ranks in (96, 128, 192):

@@ -1,8 +1,8 @@
 """The measured times that lie between the ceiling and the band of the expected time, as `unisono expect` has both.
 
-The times are docs/measured/a100x4-nvlink.csv and, with --posted, the rows of a table of posted bandwidths: machine,
-boxes, ranks, collective, bytes, busbw in GB/s, source. A machine is a preset (`preset NAME`) or a topology of NCCL
-beside the table or in --topologies.
+The times are those of docs/measured/a100x4-nvlink.csv and, with --posted, of a table with the columns machine, boxes,
+ranks, collective, bytes, busbw in GB/s, source. A machine is `preset NAME`, or the file of an NCCL topology beside the
+table or in --topologies.
 Usage: expected.py [--posted TABLE.tsv] [--topologies DIR] [--record]
 """
 
@@ -60,7 +60,7 @@ def posted(row: list[str], folder: Path) -> str:
     per_byte = un.bandwidths(collective, int(ranks), 1, 1.0)
     blocks = int(ranks) if collective in ("allgather", "reduce-scatter") else 1
     assert per_byte["busbw"] is not None
-    # The busbw of one byte in one second gives the time of all bytes.
+    # Bus bandwidth is proportional to bytes / seconds, so that of one byte in one second is the factor.
     seconds = per_byte["busbw"] * int(size) / blocks / float(busbw)
     point = Measured(collective, int(ranks), int(boxes), int(size), seconds)
     is_preset = name.startswith("preset ")

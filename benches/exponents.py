@@ -22,15 +22,15 @@ from figures import Figures, Of, add_option
 POINTS = 5
 #: CPU seconds below this are mostly those of the command.
 LEAST_SECONDS = 0.004
-#: Exponents above this are marked.
+#: Exponents above this are counted.
 LINEAR = 1.2
-#: The numbers of ranks; algorithms with few instructions reach the last.
+#: The numbers of ranks; only algorithms with few instructions reach the largest.
 RANKS = [16 << doubling for doubling in range(10)]
 
 
 @dataclass
 class Point:
-    """One size: the ranks, the instructions of the schedule, and CPU seconds."""
+    """The ranks and instructions of one schedule, and the CPU seconds to plan, verify and simulate it."""
 
     ranks: int
     instructions: int
@@ -62,7 +62,7 @@ def measured(collective: str, algorithm: str, machine: str, ranks: int, size: st
 
 
 def points(collective: str, algorithm: str, machine: str, size: str, most: int) -> Iterator[Point]:
-    """Yields points while the next schedule, with up to four times the instructions, has no more than `most`."""
+    """Yields points until a doubling of the ranks, up to 4 times the instructions, may exceed `most` instructions."""
     for ranks in RANKS:
         try:
             point = measured(collective, algorithm, machine, ranks, size)
@@ -74,7 +74,10 @@ def points(collective: str, algorithm: str, machine: str, size: str, most: int) 
 
 
 def exponent(instructions: list[int], times: list[float]) -> float | None:
-    """Returns the slope of a line through the logarithms; ``None`` if fewer than three points are long enough."""
+    """Returns the slope of log(seconds) against log(instructions).
+
+    The slope is ``None`` if fewer than three points take `LEAST_SECONDS` or more.
+    """
     fitted = [(n, s) for n, s in zip(instructions, times, strict=True) if s >= LEAST_SECONDS]
     if len(fitted) < 3 or fitted[0][0] == fitted[-1][0]:
         return None

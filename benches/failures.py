@@ -26,7 +26,7 @@ MIB = KIB * KIB
 
 @dataclass(frozen=True)
 class Failed:
-    """A class of equal links or nodes; `members` are all of them in the form of `--fail`, and the first is tested."""
+    """A class of symmetric links or nodes; `members` lists them as values of `--fail`, and the first one is tested."""
 
     label: str
     members: tuple[str, ...]
@@ -41,7 +41,7 @@ class Failed:
 
 @dataclass(frozen=True)
 class Case:
-    """A machine or a part of it, and its failures."""
+    """A machine, the bytes that each rank contributes to its all-gather, and its classes of failures."""
 
     title: str
     machine: str
@@ -59,7 +59,7 @@ def nodes(numbers: Iterable[int]) -> tuple[str, ...]:
 
 
 def dgx_a100() -> tuple[Failed, ...]:
-    """Four boxes of 8 GPUs; a box has a switch and then 8 interfaces; two InfiniBand switches come last."""
+    """Returns the failures of four boxes; nodes are 32 GPUs, a switch and 8 interfaces a box, 2 InfiniBand switches."""
     gpus = [(box, k) for box in range(4) for k in range(8)]
     switch = range(32, 68, 9)
     return (
@@ -74,7 +74,7 @@ def dgx_a100() -> tuple[Failed, ...]:
 
 
 def dgx_h100() -> tuple[Failed, ...]:
-    """Eight boxes of 8 GPUs, rails to 8 leaves (nodes 136 to 143), and 4 spines above them."""
+    """Returns the failures of eight boxes of 8 GPUs, with rails to 8 leaves (nodes 136 to 143) and 4 spines."""
     gpus = [(box, k) for box in range(8) for k in range(8)]
     switch = range(64, 136, 9)
     trunks = tuple(f"{leaf}-{spine}:1" for leaf in range(136, 144) for spine in range(144, 148))
@@ -92,7 +92,7 @@ def dgx_h100() -> tuple[Failed, ...]:
 
 
 def hxmesh(side: int) -> tuple[Failed, ...]:
-    """Returns failures of 2 x 2 boards on a square of accelerators; switches of columns precede those of rows."""
+    """Returns the failures of `side` x `side` accelerators on 2 x 2 boards; column switches precede row switches."""
     at = [(row, column) for row in range(side) for column in range(side)]
     columns, rows = side * side, side * side + side
     return (
@@ -120,7 +120,7 @@ def throughput(ranks: int, block_bytes: int, seconds: float) -> str:
 
 
 def add_figures(case: Case, label: str, failed: str | None, figures: Figures) -> None:
-    """Adds the figures of one network: throughput by the cut, predicted and simulated, and CPU seconds of the plan.
+    """Adds the throughput of a network by the cut, predicted and simulated, and the CPU seconds of the plan.
 
     Raises:
         InputError: the failure cuts off a rank.

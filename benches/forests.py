@@ -1,7 +1,7 @@
-"""Planned all-gathers beside their bounds and the figures of other programs, as a markdown table.
+"""Planned all-gathers beside their bounds and the figures of other programs: rows of benches/results/forests.csv.
 
-The bound is the best of `unisono bounds`, with its name; simulations are packet by packet. CPU seconds
-of a plan count the machine, all candidates and the building of the schedule; the first case also loads the module.
+The bound is the best of `unisono bounds`, named unless it is `cut`; simulations are packet by packet. CPU seconds
+of a plan count the machine and all candidates; the first case also loads the module.
 `--all` adds the cases whose simulation takes minutes.
 
 Figures of ForestColl are those of its open program (github.com/liangyuRain/ForestColl, commit 3c13aee) on one core, and
@@ -27,7 +27,7 @@ MIB = KIB * KIB
 
 @dataclass(frozen=True)
 class Case:
-    """An all-gather; `slow` if the simulation takes minutes, `planned` if it takes hours."""
+    """An all-gather; `slow` if its simulation takes minutes, `planned` if hours, so that it is not simulated."""
 
     machine: str
     block_bytes: int

@@ -19,7 +19,7 @@ from figures import Figures, Of, add_option
 
 PLAIN = 'name = "plain"\nkind = "endpoint"\nmodel = "postal"\nalpha_ns = 2000\nbeta_ns_per_byte = 0.1\n'
 MIB = 1 << 20
-#: A machine, its ranks if it has no number of its own, and the bytes of the vector.
+#: Rows of a machine, its number of ranks (None for all), and the bytes of the vector.
 CASES = (
     ("torus2d-small", None, 16 * MIB),
     ("hx2mesh-small", None, 16 * MIB),
@@ -30,7 +30,7 @@ LARGE = (("torus2d-large", None, 16 * MIB), ("hx2mesh-large", None, 16 * MIB), (
 
 
 def add_figures(kind: str, machine: str, ranks: int | None, size: int, simulate: bool, figures: Figures) -> None:
-    """Adds the figures of a case."""
+    """Adds the figures of one collective of `size` bytes on a machine."""
     name = Path(machine).stem
     start = time.process_time()
     plan = un.plan(kind, machine, shape=ranks, bytes=size)

@@ -24,7 +24,7 @@ import unisono as un
 sys.path.insert(0, str(Path(__file__).parent / "common"))
 from figures import Figures, Of, add_option
 
-#: Presets, with the used part of large ones.
+#: Presets, with the shape of the used part; None for the whole machine.
 MACHINES: tuple[tuple[str, tuple[int, ...] | None], ...] = (
     ("dgx-a100", None),
     ("dgx-a100-x2", None),
@@ -46,17 +46,17 @@ MACHINES: tuple[tuple[str, tuple[int, ...] | None], ...] = (
 )
 COLLECTIVES = ("allgather", "allreduce", "alltoall", "broadcast", "reduce", "reduce-scatter")
 SIZES = (8 << 10, 64 << 10, 1 << 20, 16 << 20)
-#: Collectives with a block of each rank; a block is a 16th of the size.
+#: Collectives whose length is that of one rank's block, here a 16th of the size.
 BLOCKS = ("allgather", "alltoall", "reduce-scatter")
-#: The rates of links in random networks.
+#: The rates of links in random networks, in Gbit/s.
 GBPS = (50, 100, 200, 400, 800, 1600)
 LATENCIES_NS = (40, 100, 350, 700, 2000)
-#: The largest good ratio of a choice to the best.
+#: The largest `Case.ratio` that is not reported.
 MOST = 1.05
 
 
 class Case(NamedTuple):
-    """A case, with the choice of the default model and the best by simulation."""
+    """A case: the choice of the default model, and the best by simulation with its `least` seconds."""
 
     machine: str
     collective: str
@@ -71,7 +71,7 @@ class Case(NamedTuple):
 
     @property
     def ratio(self) -> float:
-        """Returns the time of the choice divided by that of the best."""
+        """The simulated time of the choice divided by the least simulated time."""
         return self.simulated / self.least
 
 
@@ -81,7 +81,7 @@ def named(algorithm: str, params: dict[str, str]) -> str:
 
 
 def measured(label: str, machine: un.Machine, collective: str, size: int) -> Case:
-    """Plans by both models."""
+    """Plans a collective by the default model and by `packets`."""
     start = time.process_time()
     plan = un.plan(collective, machine, bytes=size)
     planned = time.process_time()
@@ -94,7 +94,7 @@ def measured(label: str, machine: un.Machine, collective: str, size: int) -> Cas
     chosen, best = named(plan.algorithm, plan.params), named(by_packets.algorithm, by_packets.params)
     seconds = (planned - start, time.process_time() - planned)
     if chosen not in simulated:
-        # The timetable predicts over 4 times the best time, so the choice was not simulated with the candidates.
+        # The timetable predicts more than 4 times its best time, so `packets` did not simulate the choice.
         run = un.simulate(plan.schedule)
         assert run.seconds is not None
         simulated[chosen] = run.seconds
@@ -105,21 +105,21 @@ def measured(label: str, machine: un.Machine, collective: str, size: int) -> Cas
 
 
 def cases(every: bool, names: list[str] | None) -> Iterator[tuple[str, un.Machine, str, int]]:
-    """Yields one length of each collective on each machine, in turn, or all."""
+    """Yields each collective on each machine with one of the `SIZES`, by rotation, or with every size."""
     pairs = itertools.product(MACHINES, COLLECTIVES)
     for at, ((name, shape), collective) in enumerate(pairs):
         if names and name not in names:
             continue
         label = name if shape is None else f"{name} {'x'.join(map(str, shape))}"
         machine = un.machine(name, shape) if shape else un.machine(name)
-        # The sizes of a machine begin one further than those of the machine before.
+        # Each machine skips one size: otherwise six collectives would meet only two of the four sizes each.
         turn = at + at // len(COLLECTIVES)
         for size in SIZES if every else (SIZES[turn % len(SIZES)],):
             yield label, machine, collective, size // 16 if collective in BLOCKS else size
 
 
 def drawn(number: int) -> str:
-    """Returns a machine file of a random network: a line over all nodes, and random cables."""
+    """Returns the text of a machine file of a random network: a path through all nodes, and random cables."""
     draw = random.Random(number)
     nodes = draw.randint(2, 12)
     ranks = draw.randint(2, nodes)
@@ -171,7 +171,7 @@ def length(size: int) -> str:
 
 
 def add_figures(found: list[Case], figures: Figures) -> None:
-    """Adds the figures of each machine and of all, and prints the cases above the limit."""
+    """Adds the figures of each machine and of all machines, and prints the cases whose ratio exceeds `MOST`."""
     groups = [(name, list(group)) for name, group in itertools.groupby(found, lambda case: case.machine)]
     for name, group in [*groups, ("all", found)]:
         off = sorted(case.predicted / case.simulated for case in group)

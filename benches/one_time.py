@@ -26,7 +26,7 @@ from figures import Figures, Of, add_option
 
 ROOTED_AND_SUMS = ("broadcast", "reduce", "allreduce")
 ALL = (*ROOTED_AND_SUMS, "reduce-scatter", "allgather", "gather", "scatter", "alltoall")
-#: Presets of each kind, and the collectives that it serves on any part.
+#: Presets of each kind of machine, and the collectives that every part of these supports.
 KINDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "endpoint": (("archer", "archer-median", "paper-sim"), ALL),
     "network": (("hx2mesh-small", "torus2d-small", "fattree-small", "dragonfly-small", "hyperx2d-small"), ALL),
@@ -34,7 +34,7 @@ KINDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "wafer": (("wse2",), ROOTED_AND_SUMS),
     "in-network": (("piuma",), ROOTED_AND_SUMS),
 }
-#: A format of `tune --for` and `plan --for`, and more algorithms than there are.
+#: The format for `tune --for` and `plan --for`, and a limit on candidates that exceeds their number.
 _RULES, _ALL = "openmpi-rules", 1 << 20
 
 
@@ -48,14 +48,14 @@ class Problem(NamedTuple):
 
 
 class Times(NamedTuple):
-    """The times of one problem over the time of its plan: of the same question asked in other ways; simulated."""
+    """Times divided by the planned time: of the same problem by other commands (`alike`), and of the simulation."""
 
     alike: dict[str, float]
     simulated: float
 
 
 def drawn(kind: str, seed: int) -> Problem:
-    """Returns a random problem."""
+    """Returns a random problem on a kind of machine."""
     draw = random.Random(f"{kind} {seed}")
     names, collectives = KINDS[kind]
     name, collective = draw.choice(names), draw.choice(collectives)
@@ -74,7 +74,7 @@ def drawn(kind: str, seed: int) -> Problem:
 
 
 def program(problem: Problem, folder: Path) -> str:
-    """Writes a workload of the collective alone."""
+    """Writes a workload file of the collective alone, and returns its path."""
     rows, columns = problem.shape if len(problem.shape) == 2 else (1, *problem.shape)
     (folder / "alone.toml").write_text(f"""
 name = "alone"
@@ -93,7 +93,7 @@ elements = {problem.elements}
 
 
 def emitted(problem: Problem, machine: un.Machine, folder: Path) -> dict[str, float]:
-    """Returns for each format the simulated time of the written file over the time of the plan for it."""
+    """Returns by format the simulated time of the written file, divided by the planned time for that format."""
     found = {}
     for target in ("mscclpp", "msccl-xml"):
         try:
@@ -106,7 +106,7 @@ def emitted(problem: Problem, machine: un.Machine, folder: Path) -> dict[str, fl
 
 
 def proposed(problem: Problem, machine: un.Machine, target: str | None) -> float | None:
-    """Returns the time of the best plan that `tune` measures for a target; None if there is none."""
+    """Returns the least predicted seconds of the plans that `tune` would measure for a target; None without plans."""
     collective, _, shape, elements = problem
     ranks, file = math.prod(shape), None if target is None else FileFor(target, says(target), None)
     offered = offers(SimpleNamespace(rank=0), collective, machine, [elements], [(ranks, ranks)], _ALL, file)(ranks)
@@ -114,10 +114,10 @@ def proposed(problem: Problem, machine: un.Machine, target: str | None) -> float
 
 
 def tuned(problem: Problem, machine: un.Machine, plan: un.Plan) -> dict[str, float]:
-    """Returns the times of what `tune` proposes, alone and for a library, over those of the plans."""
+    """Returns the times of the best proposals of `tune`, alone and for a library, divided by those of the plans."""
     collective, _, _, elements = problem
     found: dict[str, tuple[float | None, float]] = {}
-    # Programs rely on the same bits on all ranks, so that `tune` measures no other allreduce.
+    # `tune` measures only allreduces that give all ranks the same bits, because programs rely on this.
     if collective != "allreduce" or plan.schedule.verify().repeatable:
         found["tune"] = proposed(problem, machine, None), plan.predicted["seconds"]
     try:
@@ -130,7 +130,7 @@ def tuned(problem: Problem, machine: un.Machine, plan: un.Plan) -> dict[str, flo
 
 
 def times(kind: str, problem: Problem, *, files: bool = True) -> Times:
-    """Asks for the time of a problem in every way, with ``files`` those of written plans for GPUs too."""
+    """Returns the times of a problem by every command; with ``files``, also those of written plans for GPUs."""
     collective, name, shape, elements = problem
     machine = un.machine(name, shape=shape)
     plan = un.plan(collective, machine, elements=elements)
@@ -139,7 +139,7 @@ def times(kind: str, problem: Problem, *, files: bool = True) -> Times:
     [row] = un.expect(collective, machine, sizes=[4 * elements])["rows"]
     named = un.plan(collective, machine, elements=elements, algorithm=plan.algorithm, params=plan.params)
     found: dict[str, float | None] = {"sweep": point["seconds"], "expect": row["plan"]}
-    # On a wafer only a choice is simulated: the time of a named algorithm is that of the model, and says so.
+    # On a wafer, planning simulates only its own choice; a named algorithm has the time, and the source, of the model.
     if named.predicted["source"] == plan.predicted["source"]:
         found["plan --algorithm"] = named.predicted["seconds"]
     others = tuned(problem, machine, plan) if kind == "endpoint" else {}
@@ -156,7 +156,7 @@ def times(kind: str, problem: Problem, *, files: bool = True) -> Times:
         run = un.simulate(un.load(folder / "made.sched"))
         if plan.predicted["source"] == "simulated":
             found["simulate"] = run.seconds
-    # A way that states no time differs from the plan without end.
+    # A command that reports no time counts as infinitely far from the plan.
     asked = {way: math.inf if seconds is None else seconds / planned for way, seconds in found.items()}
     return Times(asked | others, run.seconds / planned)
 

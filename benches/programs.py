@@ -18,7 +18,7 @@ from figures import Figures, Of, add_option
 #: The width of a layer's matrix products, and the tokens of a sequence on a rank.
 WIDTH, TOKENS = 12288, 2048
 RATES = (494e12, 3350e9)
-#: The most CPU seconds of a step, by level.
+#: The CPU seconds that may be spent on a step, by level.
 REQUIRED_S = {"model": 2, "flow": 60}
 
 

@@ -21,7 +21,7 @@ SIZES = (1 << 10, 64 << 10, 1 << 20, 16 << 20, 64 << 20)
 
 
 class Row(NamedTuple):
-    """The choice on a machine."""
+    """The choice on a machine, with its predicted, simulated and least possible seconds."""
 
     algorithm: str
     predicted: float

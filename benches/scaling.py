@@ -15,7 +15,7 @@ from figures import Figures, Of, add_option
 
 
 def step(p: View, v: View) -> None:
-    """Computes forces on some bodies at a time, so that memory never holds a distance of each pair."""
+    """Accelerates the bodies of a view, 64 at a time to limit the memory for distances."""
     for first in range(0, len(v), 64):
         part = v[first : first + 64]
         away = p[None] - p[v.offset[0] + first : v.offset[0] + first + len(part), None]
@@ -23,12 +23,12 @@ def step(p: View, v: View) -> None:
 
 
 def move(v: View, p: View) -> None:
-    """Moves the bodies."""
+    """Moves the bodies by one time step."""
     p += 1e-3 * v
 
 
 def n_body(bodies: int, steps: int) -> Program:
-    """Returns direct N-body: one all-gather a step."""
+    """Returns a program of direct N-body, which needs one all-gather a step."""
     program = Program()
     p = program.array((bodies, 3), init=np.random.default_rng(1).normal(size=(bodies, 3)), name="P")
     v = program.zeros((bodies, 3), name="V")
@@ -49,7 +49,7 @@ def relax(u: View, before: View) -> None:
 
 
 def wave(size: int, steps: int) -> Program:
-    """Returns the wave equation: a halo of a row on each side a step."""
+    """Returns a program of the wave equation, which needs a halo of one row on each side a step."""
     program = Program()
     now, before = (program.array((size, size), init=1.0, name=name) for name in ("now", "before"))
     for _ in range(steps):
@@ -73,7 +73,7 @@ def main() -> None:
         with Figures("workloads", f"Strong scaling of {name} by prediction", options, note=size) as figures:
             for machine, unit, seconds in (("paper-sim", "ms", 1e-3), ("hx2mesh-small", "µs", 1e-6)):
                 scaling = program.scaling(machine, nodes, simulate=True)
-                # The peer of a machine without shared links is the same program without collectives.
+                # On a machine without shared links, the peer is the same program with messages in place of collectives.
                 peer = "messages alone" if machine == "paper-sim" else "simulated"
                 for row in scaling.rows:
                     theirs = row["by_messages_seconds" if machine == "paper-sim" else "simulated_seconds"] / seconds

@@ -32,7 +32,7 @@ def main() -> None:
         seconds = time.perf_counter() - start
 
         def end(study: "subprocess.Popen[bytes]", where: Path) -> float:
-            """Waits for the end of a study, compares its table, and returns the time."""
+            """Waits for the end of a study, checks its table, and returns the clock's time."""
             code = study.wait()
             if code != 0 or not same(where, one) or kept(where) != given.points:
                 raise SystemExit(f"{where.name}: exit code {code}, {kept(where)} points, {errors(where)}")

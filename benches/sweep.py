@@ -31,7 +31,7 @@ def in_process() -> None:
 
 
 def timed(name: str, work: Callable[[], None], figures: Figures) -> None:
-    """Adds the median of some runs."""
+    """Adds the median wall seconds of `RUNS` runs."""
     seconds = []
     for _ in range(RUNS):
         start = time.perf_counter()

@@ -38,7 +38,7 @@ TIE = 0.01
 
 @dataclass(frozen=True)
 class Run:
-    """One published all-gather."""
+    """An all-gather that TE-CCL publishes."""
 
     network: str
     size: str
@@ -50,7 +50,7 @@ class Run:
 
 @dataclass
 class Result:
-    """One plan of ours, proven to be no faster than its bound."""
+    """Our plan of the same all-gather."""
 
     label: str
     bound: str
@@ -78,7 +78,7 @@ def published() -> list[Run]:
 
 
 def longest_way_us(machine: un.Machine, ranks: int) -> float:
-    """Returns the longest latency between two ranks; every all-gather contains a broadcast from each rank."""
+    """Returns the largest latency bound of a broadcast from any rank, since an all-gather contains all of these."""
     bounds = (bound for root in range(ranks) for bound in un.bounds("broadcast", machine, bytes=4, root=root))
     return max(float(bound["seconds"]) for bound in bounds if bound["name"] == "latency") * 1e6
 

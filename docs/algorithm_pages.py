@@ -12,7 +12,7 @@ import unisono as un
 from unisono.cli.algorithms import LEGEND
 from unisono.viewing.steps import steps_of, transfers
 
-#: Machines on which the collectives are planned, with the part and the name that the table shows.
+#: Machines on which the collectives are planned, with the shape of the used part and the name in the table.
 MACHINES = (
     ("wse2", (16,), "16 PEs in a row, `wse2`"),
     ("wse2", (8, 8), "8 x 8 PEs, `wse2`"),
@@ -23,7 +23,7 @@ MACHINES = (
     ("dgx-h100", None, "8 GPUs, `dgx-h100`"),
 )
 SIZES = (64, 1024, 16384, 262144, 4194304)
-#: Parts of machines for pictures; the first one that the algorithm supports is drawn.
+#: Machines and shapes for pictures; the first one that the algorithm supports is drawn.
 _SMALL = (
     ("archer", (8,)),
     ("archer", (7,)),

@@ -1,7 +1,7 @@
-"""The site's page of commands: docs/commands.md, with parts that the program states itself.
+"""The site's page of commands: docs/commands.md, with parts that are generated from the program.
 
-These are usage, examples and options of each command, and the keys of its JSON, from `unisono.base.reports`. A comment
-of docs/commands.md marks the place of each part. The text around it is written by hand, and states other facts only.
+The parts are usage, examples and options of each command, and the keys of its JSON, from `unisono.base.reports`. A
+comment in docs/commands.md marks the place of each part. The text around the parts is written by hand.
 """
 
 import re
@@ -16,9 +16,9 @@ from unisono.cli import COMMANDS
 from unisono.cli._examples import EXAMPLES
 
 PAGE = Path(__file__).with_name("commands.md")
-#: The number of commands from which on an option with one text has its row in the table of shared options.
+#: An option that this number of commands or more have, with the same text, is listed in the table of shared options.
 _SHARED = 3
-#: Names for shared options that mostly occur together, under which a command lists them.
+#: Groups of shared options; a command that has all options of a group lists the group's name in their place.
 _GROUPS = {
     "a part": ("--shape", "--ranks", "--nodes", "--subset", "--fail"),
     "a vector": ("--elements", "--bytes", "--dtype", "--op", "--root"),
@@ -30,10 +30,10 @@ _KEYS = re.compile(r"<!-- keys (\w+) -->\n")
 
 
 def page() -> str:
-    """Returns the text of the page with its parts.
+    """Returns the text of the page with its generated parts.
 
     Raises:
-        ValueError: the page lacks the place of a command, or has one for a command that does not exist.
+        ValueError: the page lacks the mark of a command, or has a mark of a command that does not exist.
 
     """
     options = {command.name or "": _options(command) for command in COMMANDS}
@@ -57,7 +57,7 @@ def page() -> str:
 
 
 def _keys(report: Any) -> str:
-    """Returns the keys of a report as a block of text; those of a type within it stand in braces, once."""
+    """Returns the keys of a report as a block of text; the keys of a nested type are in braces at its first use."""
     return f"```text\n{textwrap.fill(_listed(report, set()), 100, break_on_hyphens=False)}\n```\n"
 
 
@@ -75,7 +75,7 @@ def _listed(report: Any, seen: set[Any]) -> str:
 
 
 def _inner(hint: Any) -> tuple[Any, bool]:
-    """Returns the type with keys within a type, None without one, and whether the value is a list of it."""
+    """Returns the `TypedDict` within a type (None without one), and whether the value is a list of it."""
     if is_typeddict(hint):
         return hint, False
     for part in get_args(hint):
@@ -86,7 +86,7 @@ def _inner(hint: Any) -> tuple[Any, bool]:
 
 
 def _options(command: click.Command) -> list[tuple[str, str]]:
-    """Returns the names of each option with its value, and its text."""
+    """Returns for each option its names with the placeholder of its value, and its help text."""
     context = click.Context(command, info_name=f"unisono {command.name}")
     found = [parameter for parameter in command.params if isinstance(parameter, click.Option)]
     records = [record for option in found if (record := option.get_help_record(context))]

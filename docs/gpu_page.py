@@ -15,11 +15,11 @@ from unisono.planning.libraries import library_choice
 
 PAGE = Path(__file__).with_name("gpus.md")
 DATA = Path(__file__).with_name("measured")
-#: The text before it is written by hand.
+#: The line of the page after which everything is generated.
 _MARK = "`python docs/generate.py` generates the tables below from the data in `docs/measured`.\n"
 POINTS = 6
 _GOOD = 0.15
-#: Microseconds of a message between boxes where a row states none: InfiniBand, as in the presets.
+#: Microseconds of a message between boxes if a row states none: those of InfiniBand in the presets.
 _NETWORK_US = 2.6
 _NVLINK = {"volta": 200, "ampere": 200, "hopper": 200, "blackwell": 400}
 
@@ -37,9 +37,9 @@ def posted(name: str = "posted.tsv") -> list[dict[str, str]]:
 
 
 def machine_of(row: dict[str, str]) -> Any:
-    """Returns the machine of a posted row: boxes of GPUs with PCIe and NVSwitches, or a bridge of the first two.
+    """Returns the machine of a posted row: boxes of GPUs with PCIe, and an NVSwitch or a bridge of the first two GPUs.
 
-    With a rate between ``cpus`` each of two CPUs has half of the GPUs. GPUs of AMD are those of the preset.
+    A row with a rate in ``cpus`` has two CPUs with half of the GPUs each. Rows with a mesh use the preset `mi300x`.
     """
     gpus, boxes, nics = int(row["gpus"]), int(row["boxes"]), int(row["interfaces"])
     if row["joined"] == "mesh":
@@ -47,7 +47,7 @@ def machine_of(row: dict[str, str]) -> Any:
     rate, pcie = _NVLINK[row["architecture"]] * int(row["nvlinks"]), 8 * int(row["pcie"])
     nvswitch, host, between = gpus, gpus + 1, int(row.get("cpus", 0))
     other = host + 1 + nics
-    # A message passes three cables in each box.
+    # A message between boxes passes six cables, three in each box.
     ns = f"ns={1000 * float(row.get('network_us') or _NETWORK_US) / 6:.6g}"
     inside = [f"{gpu} {other if between and 2 * gpu >= gpus else host} gbps={pcie} {ns} board" for gpu in range(gpus)]
     inside += [f"{host} {host + 1 + nic} gbps={row['gbps']} {ns} board" for nic in range(nics)]
@@ -57,7 +57,7 @@ def machine_of(row: dict[str, str]) -> Any:
         inside += [f"{gpu} {nvswitch} gbps={rate} board" for gpu in range(gpus)]
     elif row["joined"] == "pairs":
         inside.append(f"0 1 gbps={rate} board")
-    # A node without cables would not be in the graph.
+    # A graph has no nodes without cables: without the NVSwitch, later nodes get smaller numbers.
     if not any(line.split()[1] == str(nvswitch) for line in inside):
         inside = [_renumbered(line, nvswitch) for line in inside]
         host -= 1
@@ -114,9 +114,9 @@ def _posted() -> str:
 
 
 def log_ratios(row: dict[str, str]) -> list[tuple[int, float, float | None, str]]:
-    """Returns bytes, measured microseconds, predicted over measured time and the library's choice, of a posted log.
+    """Returns the rows of a posted log: bytes, measured microseconds, ratio, and the library's choice.
 
-    The ratio is None where the library's model has no time.
+    The ratio is predicted / measured time, or None if the library's model has no time.
     """
     machine, found = machine_of(row), []
     library = "rccl" if row["joined"] == "mesh" else "nccl"
@@ -128,7 +128,8 @@ def log_ratios(row: dict[str, str]) -> list[tuple[int, float, float | None, str]
     return found
 
 
-#: The greatest ratio either way that counts as near, and the sizes at which it is asked for.
+#: The greatest ratio, in either direction, of near times. They are counted up to `_SHORT` bytes; long sizes begin at
+#: `_LONG` bytes.
 _NEAR = 1.5
 _SHORT, _LONG = 1 << 20, 256 << 20
 
@@ -165,7 +166,8 @@ def _logs() -> str:
     return "\n".join(lines) + "\n"
 
 
-#: GB/s on the bus of 8 MI300X by RCCL's own choice (github.com/rouge3877/ns3-msccl-data, commit 76fd624), and a plan.
+#: Of 8 MI300X: collective, bytes, GB/s of bus bandwidth by RCCL's own choice (github.com/rouge3877/ns3-msccl-data,
+#: commit 76fd624), and the algorithm of our plan.
 _MI300X = (("allgather", 1 << 30, 305.0, "balanced-shift"), ("allreduce", 1 << 28, 304.7, "forest"))
 
 
@@ -205,7 +207,7 @@ def _groups(residuals: list[Residual]) -> Iterator[tuple[str, list[Residual]]]:
 
 @cache
 def uncalibrated() -> list[Residual]:
-    """Returns the residuals of NCCL's own model."""
+    """Returns the residuals of all measured times by NCCL's own model."""
     # With 0 points to fit, all prices keep their values.
     plain = un.machine("a100x4")
     return calibrated(plain, measured(), 0)[2]
@@ -213,7 +215,7 @@ def uncalibrated() -> list[Residual]:
 
 @cache
 def fitted() -> list[Residual]:
-    """Returns the residuals after a fit to few sizes of each collective and number of GPUs."""
+    """Returns the residuals after a fit to `POINTS` sizes of each collective and number of GPUs."""
     return calibrated(un.machine("a100x4"), measured(), POINTS)[2]
 
 
@@ -250,7 +252,7 @@ def _calibrated() -> str:
 
 
 def two_boxes() -> tuple[list[Residual], list[Residual]]:
-    """Allreduces of two nodes over TCP: by NCCL's own constants, and after a fit to six of them."""
+    """Returns the residuals of allreduces on two nodes, by NCCL's own constants and by a fit to `POINTS` sizes."""
     machine = un.machine(str(DATA / "a100-2x4.toml"))
     points = measured("a100-2x4-slingshot-tcp.csv")
     return calibrated(machine, points, 0)[2], calibrated(machine, points, POINTS)[2]

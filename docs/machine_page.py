@@ -6,7 +6,7 @@ import unisono as un
 
 FOLDER = Path(__file__).parent
 PAGE = FOLDER / "machines.md"
-#: Possible names of the page of a kind.
+#: Patterns of the file name of a kind's page.
 _NAMES = ("{}.md", "{}s.md", "{}-model.md")
 _HEAD = """# Machines
 
@@ -25,12 +25,12 @@ def page() -> str:
 
 
 def page_names() -> list[str]:
-    """Returns the pages of all kinds."""
+    """Returns the file names of the pages of all kinds."""
     return [_page_of(kind) for kind in _presets()]
 
 
 def _presets() -> dict[str, list[str]]:
-    """Returns the presets of each kind."""
+    """Returns the names of the presets, by kind of machine."""
     found: dict[str, list[str]] = {}
     for preset in un.machine_presets():
         found.setdefault(preset["kind"], []).append(preset["name"])
@@ -47,10 +47,10 @@ def _row(kind: str, names: list[str]) -> str:
 
 
 def _page_of(kind: str) -> str:
-    """Returns the file of the page of a kind.
+    """Returns the file name of the page of a kind.
 
     Raises:
-        FileNotFoundError: it has none.
+        FileNotFoundError: the kind has no page in docs/.
 
     """
     names = [name.format(kind) for name in _NAMES]

@@ -12,13 +12,13 @@ import nbformat
 FOLDER = Path(__file__).with_name("notebooks")
 #: The seconds that a cell may take.
 _LIMIT = 600
-#: The library states no types.
+#: `nbformat.read`, which has no type annotations.
 _read: Any = nbformat.read
 
 
 def executed(path: Path) -> Any:
     """Returns a notebook with the outputs of a new kernel, without times and numbers that differ between runs."""
-    # Only the test executes notebooks.
+    # Only the test that executes notebooks needs nbclient.
     from nbclient import NotebookClient
 
     made = _read(path, as_version=4)
@@ -30,7 +30,7 @@ def executed(path: Path) -> Any:
 
 
 def shown(notebook: Any) -> list[list[str]]:
-    """Returns the text that each cell of code shows: a table, or else its plain text; pictures have none."""
+    """Returns the texts of the outputs of each code cell, as HTML or else plain; pictures are left out."""
     return [
         [_text(output) for output in cell.outputs if "image/png" not in output.get("data", {})]
         for cell in notebook.cells
@@ -39,7 +39,7 @@ def shown(notebook: Any) -> list[list[str]]:
 
 
 def pages() -> dict[str, str]:
-    """Returns the Markdown of the page of each notebook, by its name."""
+    """Returns the Markdown of the page of each notebook, by the notebook's name."""
     return {path.stem: _page(path) for path in sorted(FOLDER.glob("*.ipynb"))}
 
 

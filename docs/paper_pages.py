@@ -55,7 +55,7 @@ def page(paper: str) -> str:
     """Returns the text of the page of a paper."""
     head = tomllib.loads(paper_claims(paper))
     found = inventory(paper)
-    # The statements are the texts of their first rows.
+    # A row whose text is that of a statement does not repeat it.
     shown = {statement["text"] for statement, _ in found.statements}
     parts = [
         _HEAD.format(title=head["title"], source=head["source"], paper=paper, statements=_statements(found)),
@@ -90,7 +90,7 @@ def _decided(found: Inventory, statement: dict[str, Any], rows: list[dict[str, A
         apart = f" ({rows[0]['apart']})" if "apart" in rows[0] else ""
         return f"{_verdict(rows[0])}{apart}: {names}"
     if "tests" in statement:
-        # The list of claims names the tests in these files.
+        # The page names the files only; the list of claims has the names of the tests.
         files = dict.fromkeys(test.partition("::")[0] for test in statement["tests"])
         return f"tests: {', '.join(f'`{file}`' for file in files)}"
     return f"{'open' if statement in found.open else 'undecidable'}: {_cell(statement['reason'])}"

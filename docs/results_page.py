@@ -1,4 +1,4 @@
-"""The site's page of measured figures, from the tables in benches/results; as a program it prints the page."""
+"""The site's page of measured figures, from the tables in benches/results; `python docs/results_page.py` prints it."""
 
 import csv
 import sys
@@ -23,7 +23,7 @@ TITLES = {
     "proofs": "Proofs, certificates and guidelines",
     "program": "The program, its pages and its tests",
 }
-#: Topics for developers, which the page leaves to their tables.
+#: Topics for developers, which only the tables have, not the page.
 _OF_DEVELOPMENT = (
     "Budgets of commands",
     "Builds and tests",
@@ -34,14 +34,14 @@ _OF_DEVELOPMENT = (
     "Packet simulator, later",
     "Plans on all cores",
 )
-#: Most rows of a table; longer ones show the range of each group of cases, if groups are half as many.
+#: A topic with more cases has a row for each group of cases, if there are at most half as many groups.
 _MOST = 8
-#: Most rows of a table without such groups.
+#: A topic with more cases always has a row for each group.
 _MOST_UNGROUPED = 20
-#: Units of times, of which more is slower, and of rates and words in their names, of which less is.
+#: Units of times, whose larger figure is slower, and parts of the column names of rates, whose smaller figure is.
 _TIMES = ("s", "CPU s", "ms", "µs", "ns")
 _RATES = ("GB/s", " second")
-#: A figure that got slower by more is named.
+#: Figures that became slower by more than this factor are listed.
 _SLOWER = 1.05
 _HEAD = """# Measured figures
 
@@ -107,7 +107,7 @@ def page() -> str:
 
 
 def _changes() -> str:
-    """Returns the section that names all figures that are slower than those before them."""
+    """Returns the section that lists all figures that are slower than the figures that they replaced."""
     before = {figure[:3] + figure[4:6]: figure for figure in figures("before")}
     pairs = [
         (before[key], figure, slower)
@@ -137,7 +137,7 @@ def _changes() -> str:
 
 
 def _slower(before: Figure, now: Figure) -> float | None:
-    """Returns how many times slower a figure is than the one before it; None if it is no speed, or a range."""
+    """Returns how many times slower a figure is than the replaced one; None if it is a range, or no time or rate."""
     is_time = now.unit in _TIMES
     if not is_time and not any(word in _column(now) for word in _RATES):
         return None
@@ -178,14 +178,14 @@ def _topic(topic: str, rows: list[Figure]) -> str:
         own = [row for row in rows if groups[row.case] == group]
         cells = [_cell([row for row in own if _column(row) == column], len(peers[column]) > 1) for column in columns]
         note = _own_note(own, shared)
-        # A note of several rows one after the other stands in the first.
+        # Only the first of consecutive rows with the same note shows the note.
         lines.append(_row([group, *cells, *(["" if note == before else note] if listed else [])]))
         before = note
     return "\n".join(lines) + "\n"
 
 
 def _groups(cases: list[str]) -> dict[str, str]:
-    """Returns the row of each case: its own, or of many cases that of the group before the semicolon."""
+    """Returns the row's name by case: the case itself or, of many cases, its group (the text before the semicolon)."""
     groups = {case: case.partition("; ")[0] if "; " in case else "all" for case in cases}
     if len(cases) > _MOST_UNGROUPED or (len(cases) > _MOST and 1 < len(set(groups.values())) <= len(cases) / 2):
         return groups
@@ -207,12 +207,12 @@ def _column(row: Figure) -> str:
 
 
 def _peers(rows: list[Figure], column: str) -> list[str]:
-    """Returns the peers of a column; the only one is named in its head, several in their cells."""
+    """Returns the peers of a column. The head of the column names a single peer, the cells name several."""
     return [peer for peer in _distinct([row for row in rows if _column(row) == column], "peer") if peer]
 
 
 def _cell(rows: list[Figure], named: bool) -> str:
-    """Returns the figures of one cell, those beside each peer together."""
+    """Returns the text of one cell, in which figures with the same peer are together."""
     return "; ".join(
         _beside(peer, [row for row in rows if row.peer == peer], named) for peer in _distinct(rows, "peer")
     )
@@ -225,7 +225,7 @@ def _beside(peer: str, rows: list[Figure], named: bool) -> str:
 
 
 def _span(texts: list[str]) -> str:
-    """Returns the least and the greatest number of some texts, as they are written there."""
+    """Returns the least and the greatest number in texts such as ``1.5`` or ``1.5 to 2``, with the same digits."""
     numbers = [part for text in texts if text for part in text.split(" to ")]
     if not numbers:
         return ""

@@ -1,4 +1,4 @@
-"""Additions of mkdocs.yml to the pages of this folder: pages of the root, and pages that programs make."""
+"""Hooks of MkDocs: they add the pages of the root and the generated pages, and convert links and lists."""
 
 import posixpath
 import re
@@ -22,7 +22,7 @@ import site_lists
 import unsafe_page
 
 ROOT = Path(__file__).resolve().parents[1]
-#: Pages in the root of the project, and their names on the site.
+#: Pages in the root of the project, with their paths on the site.
 FROM_ROOT = {
     "README.md": "index.md",
     "ARCHITECTURE.md": "ARCHITECTURE.md",
@@ -31,14 +31,14 @@ FROM_ROOT = {
 }
 #: Folders whose files the pages use, and which an installed package does not have.
 FOLDERS = ("examples", "machines", "workloads")
-#: The script with which the search runs without a server. The theme loads it from a network; this site has its own
-#: copy.
+#: The script that lets the search run in pages that are opened as files. The theme would load it from a network; the
+#: site has a copy.
 SHIM = ROOT / "web" / "node_modules" / "iframe-worker" / "shim" / "index.js"
 #: The page for addresses that do not exist.
 MISSING = ROOT / "docs" / "404.html"
 _SHIM_OF_THEME = "https://unpkg.com/iframe-worker/shim"
 _SHIM_OF_SITE = "assets/iframe-worker.js"
-#: Data of which the site makes pages, by patterns of their paths in the project.
+#: Patterns of paths in the project, with the pages of the site that are made of these files.
 _MADE_OF = {
     r"papers/(\w+)/claims\.toml": r"papers/\1.md",
     r"benches/results/\w+\.csv": results_page.PAGE,
@@ -66,7 +66,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     listed = [path.relative_to(ROOT).as_posix() for path in _files_of_examples()]
     copied = [File.generated(config, name, content=(ROOT / name).read_text()) for name in listed]
     for file in copied:
-        # The pattern that excludes this folder's programs is not for these.
+        # mkdocs.yml excludes the programs of docs/; the copied files must stay.
         file.inclusion = file.inclusion.INCLUDED
     made += copied
     made.append(File.generated(config, "examples.md", content=_page_of_examples(listed)))
@@ -95,7 +95,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     """Converts links and lists for the files of the project into those for the site."""
     at = page.file.src_uri
     if "\n## " not in markdown:
-        # Without sections a table has the room of the list of sections.
+        # A page without sections needs no list of sections, so its tables get that room.
         page.meta["hide"] = ["toc"]
     source = next((name for name, where in FROM_ROOT.items() if where == at), f"docs/{at}")
     if at == "algorithms.md":
@@ -107,7 +107,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         target = posixpath.normpath(posixpath.join(posixpath.dirname(source), link[2]))
         on_site = FROM_ROOT.get(target) or _page_of(target)
         if on_site.endswith(".ipynb") and not at.startswith("notebooks/"):
-            # The page of the notebook.
+            # Links lead to the page of a notebook.
             on_site = on_site.removesuffix(".ipynb") + ".md"
         if posixpath.dirname(target).split("/")[0] in FOLDERS and (ROOT / target).is_file():
             return link[1] + posixpath.relpath(target, posixpath.dirname(at) or ".") + link[3]
@@ -124,7 +124,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def _page_of(path: str) -> str:
-    """Returns the path on the site of a file of the project, or of the page that is made of it."""
+    """Returns the path on the site for a file of the project, or for the page that is made of the file."""
     for pattern, page in _MADE_OF.items():
         if found := re.fullmatch(pattern, path):
             return found.expand(page)
@@ -132,14 +132,14 @@ def _page_of(path: str) -> str:
 
 
 def _with_bars(code: str) -> str:
-    """Replaces escaped bars of code in a table, which Python-Markdown shows with their backslashes."""
+    """Replaces escaped bars in the code of tables, because Python-Markdown would show the backslashes."""
     if "\\|" not in code:
         return code
     return "<code>" + escape(code[1:-1].replace("\\|", "|")).replace("|", "&#124;") + "</code>"
 
 
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:  # noqa: ARG001
-    """Replaces an address that the theme would load by one of the site."""
+    """Replaces the address of the theme's script by that of the site's copy."""
     here = posixpath.dirname(page.file.dest_uri) or "."
     return output.replace(_SHIM_OF_THEME, posixpath.relpath(_SHIM_OF_SITE, here))
 

@@ -19,7 +19,7 @@ def deepened(markdown: str) -> str:
         text = line.lstrip(" ")
         indent = len(line) - len(text)
         if code is not None:
-            # A block of code keeps its own indentation in addition to the item's.
+            # Within a block of code only the indentation of the block itself changes.
             lines.append((" " * _deep(code) + line[min(indent, code) :]) if text else "")
             code = None if text.startswith("```") else code
             continue
@@ -36,5 +36,5 @@ def deepened(markdown: str) -> str:
 
 
 def _deep(indent: int) -> int:
-    """Returns 4 spaces for each level of 2, or for the 3 under ``1. ``."""
+    """Returns 4 spaces for each level of 2 spaces; 1 to 3 spaces, as under ``1. ``, are one level."""
     return 4 * (indent // 2) if indent > 3 else 4 * (indent > 0)

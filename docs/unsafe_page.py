@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-#: The page's name on the site; the sources do not hold it.
+#: The path of the page on the site; docs/ has no such file.
 PAGE = "unsafe.md"
 CRATES = ("fabric", "mpi", "preload", "py", "taskrun")
 _SHOWN = 90
@@ -75,7 +75,7 @@ def _rows(lines: list[str]) -> list[str]:
     within, signatures = "", 0
     for number, line in enumerate(lines):
         code = line.split("//")[0]
-        # A function is named by its own line, and so is an `unsafe impl`.
+        # The declaration of a function, macro or impl gives the name for its line and those that follow.
         if found := _FUNCTION.search(code):
             within = next(name for name in found.groups() if name)
         if not _UNSAFE.search(code) or "unsafe_" in code:
@@ -118,7 +118,7 @@ def _argument(lines: list[str], number: int) -> str:
     comment: list[str] = []
     at = number - 1
     while at >= 0 and not lines[at].strip().startswith("//"):
-        # A statement may begin on lines above the word.
+        # A statement may begin on lines above the word `unsafe`.
         if lines[at].strip().endswith((";", "}")) or number - at > 4:
             return "**missing**"
         at -= 1

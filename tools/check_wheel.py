@@ -16,7 +16,7 @@ import tempfile
 import time
 from pathlib import Path
 
-#: An MPI program, and a C program of MPI's own binary interface, which mpi4py has no module for.
+#: An MPI program in Python, and one in C for MPI's own binary interface, which mpi4py has no module for.
 SUM = """
 import numpy as np
 from mpi4py import MPI
@@ -38,7 +38,7 @@ int main(void) {
 """
 PLANNED = ["allreduce", "--machine", "archer", "--ranks", "2", "--bytes", "256", "--algorithm", "recursive-doubling"]
 SHOWN = ["reduce", "--machine", "wse2", "--shape", "8x8", "--elements", "64"]
-#: The environment variables that a command sees besides its path: those by which pip finds its index.
+#: The environment variables that a command sees besides PATH and PIP_*: those with which pip reaches its index.
 KEPT = (
     "HOME",
     "LANG",
@@ -96,13 +96,13 @@ def check(wheel: Path, python: str, folder: Path, version: str) -> None:
 
 
 def environment(python: str, folder: Path) -> Path:
-    """Makes an environment, and returns the folder of its programs."""
+    """Makes a virtual environment, and returns the folder of its programs."""
     subprocess.run([python, "-m", "venv", folder], check=True)
     return folder / "bin"
 
 
 def under_plan(folder: Path, place: Path, *program: str) -> None:
-    """Runs an MPI program on two ranks under the plan, which must have served its call."""
+    """Runs an MPI program on two ranks under a plan; exits unless the plan performed its allreduce."""
     run(folder, place, "unisono", "run", "-n", "2", "--plan", "sum.plan", "--report", "report.txt", "--", *program)
     rows = [line.split() for line in (folder / "report.txt").read_text().splitlines() if line.startswith("allreduce")]
     if [row[-1] for row in rows] != ["recursive-doubling"]:
@@ -121,7 +121,7 @@ def run(folder: Path, place: Path, program: str, *words: str) -> None:
 
 
 def report(step: str, begin: float) -> float:
-    """Prints the seconds of a step, and returns the begin of the next."""
+    """Prints the seconds of a step that began at `begin`, and returns the clock's time."""
     now = time.perf_counter()
     sys.stdout.write(f"{now - begin:6.1f} s  {step}\n")
     sys.stdout.flush()

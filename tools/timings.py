@@ -1,7 +1,7 @@
 """Seconds of tests and of crates: a plugin of pytest, and a program that prints cargo's report.
 
-``pytest -p tools.timings`` ends with the tests and the files that took most processor time, that of child processes
-included; ``python -m tools.timings`` prints the crates of the newest ``cargo build --timings``.
+``pytest -p tools.timings`` lists at its end the tests and the files by processor time, including child processes;
+``python -m tools.timings`` prints the crates of the newest ``cargo build --timings``.
 """
 
 import json
@@ -19,14 +19,14 @@ ROWS = 60
 
 
 def _used() -> float:
-    """Returns the processor seconds of this process and of the children that ended."""
+    """Returns the processor seconds of this process and of its ended child processes."""
     found = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return sum(usage.ru_utime + usage.ru_stime for usage in found)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
-    """Begins to measure a test with its fixtures."""
+    """Starts the clocks of a test before its fixtures run."""
     item.stash[_BEGUN] = (_used(), time.perf_counter())
     return (yield)
 

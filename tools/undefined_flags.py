@@ -1,8 +1,8 @@
-"""Finds truth values that the compiler reads and never computes, in the MIR of a build.
+"""Finds booleans that a function reads and never computes, in the MIR of a build.
 
 rustc 1.92 to 1.97 may remove a comparison that is still needed, if a function uses its outcome as a number and a caller
 branches on it (rust-lang/rust#158206). The value is then undefined, and tests find it by chance only. ``python -m
-tools.undefined_flags FOLDER`` reads all MIR files in a folder and ends with 1 if one has such a value.
+tools.undefined_flags FOLDER`` reads all MIR files in a folder; its exit code is 1 if one has such a value.
 """
 
 import re
@@ -10,13 +10,13 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-#: Lines of a function that neither compute nor read a value.
+#: Beginnings of the lines that neither compute nor read a value.
 SILENT = ("let ", "debug ", "Storage", "scope ", "//")
 LOCAL = re.compile(r"_\d+")
 
 
 def functions(text: str) -> Iterator[tuple[str, list[str]]]:
-    """Yields the head of each function, and its lines."""
+    """Yields the first line of each function, and the stripped lines of its body."""
     head, lines = "", list[str]()
     for line in text.splitlines():
         if not head and line.startswith("fn ") and line.endswith("{"):
@@ -29,7 +29,7 @@ def functions(text: str) -> Iterator[tuple[str, list[str]]]:
 
 
 def undefined(head: str, lines: list[str]) -> set[str]:
-    """Returns the truth values of a function that are read and neither computed nor arguments."""
+    """Returns the local booleans of a function that are read, and are neither computed nor arguments."""
     computed, read = set(re.findall(r"(_\d+):", head)), set[str]()
     for line in lines:
         if line.startswith(SILENT):

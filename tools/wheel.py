@@ -26,12 +26,12 @@ def main() -> None:
     """Builds both packages, and fills in the recipes."""
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else "out/packages").resolve()
     folder.mkdir(parents=True, exist_ok=True)
-    # A fixed place: another one would compile the workspace again.
+    # In a fixed folder, cargo does not compile the whole workspace again.
     work = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).resolve() / "wheel"
     archive = folder / build("build_sdist", ROOT, folder)
     shutil.rmtree(work / "source", ignore_errors=True)
     with tarfile.open(archive) as packed:
-        # The files keep their times, by which cargo decides what to compile.
+        # The files keep their modification times, by which cargo decides which crates to compile.
         packed.extractall(work / "source", filter="data")
     (source,) = (work / "source").iterdir()
     wheel = folder / build("build_wheel", source, folder, CARGO_TARGET_DIR=str(work / "target"))
@@ -54,7 +54,7 @@ def fill(recipe: Path, filled: Path, archive: Path) -> Path:
 
 
 def build(call: str, source: Path, folder: Path, **changed: str) -> str:
-    """Calls a function of the build backend in a folder of sources, and returns the name of the made file."""
+    """Calls a function of the build backend in a folder of sources, and returns the name of the built file."""
     settings = {"glibc": GLIBC} if call == "build_wheel" else {}
     program = "import sys; sys.path.insert(0, 'tools'); import build_backend as b"
     program += f"; print(b.{call}({str(folder)!r}, {settings}))"

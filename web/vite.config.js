@@ -1,4 +1,4 @@
-// Makes two files with fixed names, which the package reads into each page that it writes.
+// Builds view.js and view.css, which the Python package copies into each page that it writes.
 import { defineConfig } from "vite";
 
 export default defineConfig({

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from figures import Figures, Of, add_option
 
-#: The measure and the unit of each printed unit; of seconds, those of the processor where a bench counts them.
+#: The measure and the unit in the table, by the unit that a bench prints; `s` may be wall or processor seconds.
 UNITS = {
     "s": ("time", "s"),
     "MB": ("memory", "MB"),
@@ -23,7 +23,7 @@ _NUMBER = re.compile(rf"([\d.]+(?:e[-+]?\d+)?) ({'|'.join(sorted(UNITS, key=len,
 
 
 def figures_of(line: str) -> tuple[str, list[Of]]:
-    """Returns the case and the figures of a printed line; no figures of a line of another form."""
+    """Returns the case and the figures of a printed line; the list is empty if the line has another form."""
     case, _, rest = line.rstrip("\n").partition(": ")
     own, _, peer = rest.partition(" [")
     theirs = dict(_numbers(peer))

@@ -8,12 +8,12 @@ import time
 from pathlib import Path
 
 PROGRAM = Path(sys.executable).with_name("unisono")
-#: Commands without an option `--jobs` of that meaning.
+#: Commands without an option `--jobs` for the number of cores; `taskset` limits their cores.
 BY_TASKSET = ("allocate", "discover", "emit", "topology", "traffic")
 
 
 def timed(command: str, jobs: int) -> tuple[float, float, bytes]:
-    """Runs a command on that many cores; returns its wall seconds, its CPU seconds, and its output."""
+    """Runs a command on `jobs` cores; returns its wall seconds, its CPU seconds, and its standard output."""
     name, *_ = words = shlex.split(command)
     given = ["taskset", "-c", f"0-{jobs - 1}"] if name in BY_TASKSET else []
     given += [str(PROGRAM), *words, *([] if name in BY_TASKSET else ["--jobs", str(jobs)])]

@@ -11,12 +11,12 @@ from typing import Any
 
 from commands import PROGRAM
 
-#: Dask looks for a lost worker as long as this, by default 30 s.
+#: The time for which Dask tries to reach a lost worker, by default 30 s.
 PATIENCE = {"DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "1s"}
 
 
 def sweep(points: int) -> list[str]:
-    """Returns a command with that many points: 20 lengths on rising numbers of ranks."""
+    """Returns the words of a sweep with about `points` points: 20 lengths on rising numbers of ranks."""
     lengths, ranks = (1 << power for power in range(20)), range(2, 2 + points // 20)
     asked = ["--ranks", ",".join(map(str, ranks)), "--elements", ",".join(map(str, lengths))]
     return ["sweep", "allreduce", "--machine", "archer", "--algorithms", "ring,recursive-doubling", *asked]
@@ -24,7 +24,7 @@ def sweep(points: int) -> list[str]:
 
 @contextmanager
 def cluster(folder: Path, workers: int = 2) -> "Iterator[tuple[Path, list[subprocess.Popen[bytes]]]]":
-    """Starts a scheduler and workers of one thread each; yields the scheduler's file, its process and theirs."""
+    """Starts a scheduler and single-threaded workers; yields the scheduler's file, and all processes, in this order."""
     file = folder / "scheduler.json"
     processes: list[subprocess.Popen[bytes]] = []
 
@@ -62,7 +62,7 @@ def kept(folder: Path) -> int:
 
 
 def wait_for_points(folder: Path, count: int, study: "subprocess.Popen[bytes]") -> int:
-    """Waits until a study has kept that many points, or has ended, and returns how many it kept."""
+    """Waits until a study has kept `count` points, or has ended, and returns the number of kept points."""
     while study.poll() is None and kept(folder) < count:
         time.sleep(0.01)
     return kept(folder)
@@ -74,5 +74,5 @@ def same(folder: Path, other: Path) -> bool:
 
 
 def errors(folder: Path) -> str:
-    """Returns what the last study in a folder wrote to standard error."""
+    """Returns the standard error of the last study in a folder."""
     return (folder / "errors").read_text()

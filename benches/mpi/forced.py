@@ -37,7 +37,7 @@ _ITSELF = "itself"
 
 
 def on_ranks(ranks: int, *words: str | Path, **variables: str) -> str:
-    """Returns what a program in Python prints on ranks of this computer, which share its cores."""
+    """Runs Python with the given words on ranks of this computer, which share its cores, and returns the output."""
     launcher: list[str | Path] = [BIN / "mpiexec", "--allow-run-as-root", "--oversubscribe"]
     launcher += ["--mca", "coll", "^acoll", "-n", str(ranks), BIN / "python"]
     done = subprocess.run(
@@ -51,7 +51,7 @@ def on_ranks(ranks: int, *words: str | Path, **variables: str) -> str:
 
 
 def choose(folder: Path, ranks: int, given: argparse.Namespace) -> tuple[Path, Path]:
-    """Returns the table of the library's algorithms and the plan of schedules that the recipe chooses."""
+    """Returns two files that the recipe makes: the table of the library's algorithms, and the plan of schedules."""
     machine, own, rules, plan = (folder / f"{ranks}{end}" for end in (".toml", "own.plan", ".conf", ".plan"))
     module = ("-m", "unisono")
     on_ranks(ranks, *module, "calibrate", "-o", machine)
@@ -89,7 +89,7 @@ def ratios(mpi: Any, own: str, plan: str, collective: str, sizes: list[int]) -> 
     with forced(mpi, world, lanes) as (*each, rules, same):
         for size in sizes:
             (first,) = contest(mpi, world, [planned], collective, size // 4, 2).timings
-            # A rank that only sends or receives serves as the others do.
+            # Every rank counts calls that the plan serves, also ranks that only send or receive.
             serves = world.allreduce(first.served, op=mpi.MIN) > 0
             copy = again if serves else same
             for name, other in zip((*names, _ITSELF), (*each, copy), strict=True):
@@ -100,7 +100,7 @@ def ratios(mpi: Any, own: str, plan: str, collective: str, sizes: list[int]) -> 
 
 
 def add_ranks(folder: Path, ranks: int, given: argparse.Namespace, figures: Figures) -> None:
-    """Adds the figures of a number of ranks."""
+    """Adds the figures of all collectives and sizes on `ranks` ranks."""
     own, plan = choose(folder, ranks, given)
     for collective in given.collectives.split(","):
         found: dict[tuple[int, str], list[float]] = defaultdict(list)

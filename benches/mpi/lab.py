@@ -24,7 +24,7 @@ from unisono.base.inputs import parse_bytes
 sys.path.insert(0, str(Path(__file__).parents[1] / "common"))
 from figures import Figures, Of, add_option
 
-#: The collectives, each with whether MPI counts the piece of one rank, in place of the whole vector.
+#: The collectives; True if the counts of MPI are those of one rank's piece, False if of the whole vector.
 COLLECTIVES = {
     "allreduce": False,
     "broadcast": False,
@@ -34,13 +34,13 @@ COLLECTIVES = {
     "alltoall": True,
 }
 FAST, SLOW = "gbps=100 ns=150", "gbps=25 ns=150"
-#: Nanoseconds that an end of a message costs: a host of a lab needs some 0.2 ms, and a lab of these networks has a
-#: thousandth of their rates.
+#: Nanoseconds that each end of a message costs: a host of a lab needs some 0.2 ms, and the lab is a thousand times
+#: slower than the network.
 OVERHEAD = 200
 
 
 def leaves(hosts: int, switches: int, uplink: str) -> Iterator[str]:
-    """Hosts that are dealt in turns to leaves, which one switch joins."""
+    """Yields cables of hosts that are dealt round-robin to leaf switches, and of these to one top switch."""
     top = hosts + switches
     yield from (f"{host} {hosts + host % switches} {FAST}" for host in range(hosts))
     yield from (f"{leaf} {top} {uplink}" for leaf in range(hosts, top))
@@ -53,7 +53,7 @@ NETWORKS = {
     "slow-host": (8, [f"{host} 8 {SLOW if host == 3 else FAST}" for host in range(8)]),
     "four-by-four": (4, [f"{host} 4 {FAST}" for host in range(4)]),
 }
-#: Ranks of a host, where there are several. Their machine has levels in place of a network, and times of the lab.
+#: Ranks on each host, if several. The calibrated machine then has levels in place of a network, and unscaled times.
 PER_HOST = {"four-by-four": 4}
 
 
@@ -65,7 +65,7 @@ def unisono(*words: str | Path, **variables: str) -> str:
 
 
 def planned(machine: Path, collective: str, sizes: list[int], plan: Path) -> None:
-    """Writes a plan of the best schedule for each size, by the model."""
+    """Writes a plan of the schedule with the least predicted time for each size in bytes."""
     un.save_plans([(un.plan(collective, machine, bytes=size), size, size) for size in sizes], plan)
 
 
@@ -84,7 +84,7 @@ def main() -> None:
     given = words.parse_args()
     note = f"networks of 100 Gb/s at 1/{given.scale} of their rate; plans calibrated and tuned on the lab"
     figures = Figures("mpi", "Tuned collectives on emulated clusters", given, note=note)
-    # Sockets have short names.
+    # Sockets need short paths.
     with figures, tempfile.TemporaryDirectory(prefix="lab", dir="/tmp") as own:
         os.environ["XDG_RUNTIME_DIR"] = own
         for name in given.networks:
@@ -103,7 +103,7 @@ def network(folder: Path, name: str, given: argparse.Namespace, figures: Figures
     unisono("lab", "up", bare, "--scale", given.scale, "--per-host", str(per_host))
 
     def on_hosts(*words: str | Path) -> str:
-        # The package comes from here: the other environment has MPI and NumPy only.
+        # PYTHONPATH provides the package, because the environment of MPICH has only MPI and NumPy.
         own = (LIBRARIES[given.mpi] / "python", "-m", "unisono")
         return unisono("lab", "run", "-n", str(ranks), "--", *own, *words, PYTHONPATH=str(ROOT / "python"))
 
@@ -114,7 +114,7 @@ def network(folder: Path, name: str, given: argparse.Namespace, figures: Figures
         measured = ("--levels",) if levels else ("--machine", bare)
         on_hosts("calibrate", *measured, "-o", machine, "--rounds", "20")
         for collective in given.collectives.split(","):
-            # A piece has an element at least.
+            # A piece has at least one element of 4 bytes.
             counted = ",".join(str(max(size // ranks, 4) if COLLECTIVES[collective] else size) for size in sizes)
             tuning = ("--machine", machine, "--candidates", given.candidates, "--sizes", counted)
             on_hosts("tune", collective, *tuning, "--rounds", "5", "-o", plan)
@@ -139,7 +139,7 @@ def network(folder: Path, name: str, given: argparse.Namespace, figures: Figures
 
 
 def predicted(machine: Path, collective: str, row: dict[str, Any], shape: int | None) -> float:
-    """Returns the seconds of a row's schedule by the model."""
+    """Returns the predicted seconds of the schedule in a row of `unisono bench`."""
     asked: dict[str, Any] = {"bytes": row["bytes"], "algorithm": row["algorithm"], "params": row["params"] or None}
     made = un.plan(collective, machine, shape=shape, **asked)
     seconds = made.predicted["seconds"]

@@ -41,7 +41,7 @@ def lammps(hosts: int, *options: str) -> tuple[str, float]:
 
 
 def tuned(folder: Path, bare: Path, hosts: int) -> Path:
-    """Returns a plan for the calls of the program, by measurement on the lab."""
+    """Returns a plan for the sizes that the program uses, calibrated and tuned on the lab."""
     machine, plan = folder / "measured.toml", folder / "tuned.plan"
     under = ("lab", "run", "-n", str(hosts), "--", LIBRARIES["openmpi"] / "python", "-m", "unisono")
     unisono(*under, "calibrate", "--machine", bare, "-o", machine, "--rounds", "20")
@@ -51,7 +51,7 @@ def tuned(folder: Path, bare: Path, hosts: int) -> Path:
 
 
 def forced(folder: Path, bare: Path) -> Path:
-    """Returns a plan that serves every call of these collectives by the model's choice for 16 bytes."""
+    """Returns a plan that serves every call of `COLLECTIVES` with the schedule that the model chooses for 16 bytes."""
     plan = folder / "forced.plan"
     un.save_plans([(un.plan(name, bare, bytes=16), 0, None) for name in COLLECTIVES.split(",")], plan)
     return plan
@@ -81,7 +81,7 @@ def main() -> None:
     if shutil.which("lmp") is None or shutil.which("mpiexec.openmpi") is None:
         raise SystemExit("LAMMPS is not run: Debian's packages lammps and openmpi-bin are not installed")
     hosts, cables = NETWORKS["two-leaves"]
-    # Sockets have short names.
+    # Sockets need short paths.
     with (
         Figures("mpi", "Programs on emulated clusters", given) as figures,
         tempfile.TemporaryDirectory(prefix="lab", dir="/tmp") as own,
@@ -96,7 +96,7 @@ def main() -> None:
             plan = forced(folder, bare) if given.forced else tuned(folder, bare, hosts)
             runs: dict[bool, list[tuple[str, float]]] = {True: [], False: []}
             for turn in range(given.turns):
-                # The order of both alternates from turn to turn.
+                # The order of the runs with and without the plan alternates.
                 for planned in (True, False) if turn % 2 else (False, True):
                     options = ("--plan", str(plan), "--report", str(report)) if planned else ()
                     runs[planned].append(lammps(hosts, *options))

@@ -1,8 +1,8 @@
 // The cost that the preload library adds to a call that it leaves to the MPI library: MPI_Allreduce beside
 // PMPI_Allreduce, in bursts of calls, in turns. On one rank the fastest burst of each counts, since other work only
 // adds to a time. On several ranks the time of a burst is the slowest rank's, and the lower quartile counts, because
-// the ranks also wait for each other. If other work keeps a rank from its core, a call waits for a turn of the
-// scheduler: SECONDS end the bursts early then.
+// the ranks also wait for each other. If other programs use the cores, a call may wait for a time slice of the
+// scheduler, so the bursts end after SECONDS.
 // Usage: overhead [BYTES]. Prints "added NANOSECONDS to NANOSECONDS" from rank 0, the latter those of PMPI_Allreduce.
 #include <mpi.h>
 #include <stdio.h>

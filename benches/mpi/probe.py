@@ -1,7 +1,7 @@
 """Slow cables named by `unisono probe`: on emulated clusters (`unisono lab`), and in the packet simulator.
 
-A cable at a fifth of its rate is drawn for each run, or two, or none. A run is right if it accuses the drawn cables and
-no others; cables that no message tells apart count as named, and are counted apart as well.
+Each run slows CABLES random cables to a fifth of their rate, and is right if it accuses these and no others. Cables
+that no message distinguishes are accused together; runs that accuse each cable alone are counted too.
 Usage: probe.py [--runs N] [--seed S] [--mpi openmpi|mpich] NETWORK:CABLES...
 A NETWORK is star-8, tree-8, tree-16, or a preset for the simulator; CABLES is how many are slow, 0 for none.
 """
@@ -62,7 +62,7 @@ def judged(links: list[dict[str, Any]], drawn: list[str]) -> tuple[bool, bool]:
 
 
 def add(figures: Figures, case: str, results: list[tuple[bool, bool]], seconds: float) -> None:
-    """Adds the figures of a network and a class of cables."""
+    """Adds the figures of the runs on a network with a class of cables; all runs took `seconds`."""
     right, alone = (sum(of) for of in zip(*results, strict=True))
     figures.add(
         case,
@@ -73,16 +73,16 @@ def add(figures: Figures, case: str, results: list[tuple[bool, bool]], seconds: 
 
 
 def emulated(figures: Figures, name: str, slow: int, runs: int, seed: int, mpi: str) -> None:
-    """Runs on a lab, which is started with the drawn cables."""
+    """Runs the probe on labs, each of which is started with its drawn cables slowed."""
     hosts, lines = NETWORKS[name]
     draw = random.Random(f"{name} {slow} {seed}")
     cables = ["-".join(line.split()[:2]) for line in lines]
     results = []
-    # Sockets have short names.
+    # Sockets need short paths.
     with tempfile.TemporaryDirectory(prefix="lab", dir="/tmp") as own:
         edges, machine = Path(own) / f"{name}.txt", Path(own) / f"{name}.toml"
         edges.write_text("".join(f"{line}\n" for line in lines))
-        # The package comes from here: the other environment has MPI and NumPy only.
+        # PYTHONPATH provides the package, because the environment of MPICH has only MPI and NumPy.
         variables = {**os.environ, "XDG_RUNTIME_DIR": own, "PYTHONPATH": str(ROOT / "python")}
 
         def unisono(*options: str | Path) -> subprocess.CompletedProcess[str]:
@@ -113,7 +113,7 @@ def emulated(figures: Figures, name: str, slow: int, runs: int, seed: int, mpi: 
 
 
 def simulated(figures: Figures, name: str, slow: int, runs: int, seed: int) -> None:
-    """Runs in the packet simulator, for each class of cables: the kinds of their ends and their rate."""
+    """Runs the probe in the packet simulator, for each class of cables: same kinds and ports of the ends, same rate."""
     sets = MessageSets(un.machine(name))
     links = sets.links
     classes: dict[str, list[str]] = {}
@@ -129,7 +129,7 @@ def simulated(figures: Figures, name: str, slow: int, runs: int, seed: int) -> N
         begin = time.monotonic()
         for at in range(runs):
             drawn = draw.sample(cables, slow)
-            # Noise of a hundredth makes the runs differ.
+            # Noise of 1 % makes the runs differ.
             found = probe_sets(sets, Simulated(links, dict.fromkeys(drawn, SHARE), noise=0.01, seed=at))
             results.append(judged(found.report()["links"], drawn))
             if not results[-1][0]:

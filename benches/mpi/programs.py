@@ -1,9 +1,9 @@
 """Whole programs under a tuned plan and without: the same output, and the times of both (`make programs`).
 
 A solver in the manner of HPCG (`programs/cg.c`), a machine-learning loop of mpi4py (`programs/learning.py`) and a melt
-of LAMMPS (`programs/melt.lammps`) run in turns, with the plan that `unisono tune` writes for this machine and with the
-library's own collectives. LAMMPS also runs once under a plan for every allreduce and broadcast. It is Debian's, built
-with Debian's Open MPI; without it, one line reports this. Usage: programs.py [TURNS].
+of LAMMPS (`programs/melt.lammps`) run by turns with the plan that `unisono tune` writes for this machine and with the
+library's own collectives. LAMMPS also runs once under a plan for every allreduce and broadcast. LAMMPS is the package
+of Debian, built with Debian's Open MPI; if it is not installed, a line reports this. Usage: programs.py [TURNS].
 """
 
 import argparse
@@ -41,7 +41,7 @@ def tune(folder: Path, ranks: int) -> Path:
 
 
 def forced(folder: Path, ranks: int) -> Path:
-    """Writes a plan for every allreduce and broadcast: a tuned one leaves short vectors to the library."""
+    """Writes a plan for every allreduce and broadcast, since a tuned plan may leave short vectors to the library."""
     plan = folder / f"forced-{ranks}.plan"
     names = {"allreduce": "recursive-doubling", "broadcast": "binomial"}
     machine = un.machine("archer", ranks)
@@ -99,12 +99,12 @@ def main() -> None:
                 planned: list[tuple[str, float]] = []
                 library: list[tuple[str, float]] = []
                 for turn in range(turns):
-                    # The order of both alternates from turn to turn.
+                    # The order of the runs with and without the plan alternates.
                     for which in (planned, library) if turn % 2 else (library, planned):
                         which.append(program(ranks, *(("--plan", str(plan)) if which is planned else ("--off",))))
                 outputs = {output for output, _ in planned + library}
                 if name == MELT:
-                    # Its vectors are short, and a tuned plan may leave all of them to the library.
+                    # The vectors of LAMMPS are short, and a tuned plan may leave all of them to the library.
                     outputs.add(program(ranks, "--plan", str(forced(folder, ranks)))[0])
                 p, b = (median(seconds for _, seconds in which) for which in (planned, library))
                 if len(outputs) > 1:

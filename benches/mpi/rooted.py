@@ -1,8 +1,8 @@
 """Planned broadcasts and reduces on an emulated cluster beside each algorithm that Open MPI can be forced to run.
 
 Hosts of one switch: the model of the network alone chooses the schedules. Then `unisono bench` runs once for each of
-the library's algorithms, which its own variable forces: it times the plan and the library turn by turn in the same
-processes, so other work on the cores slows both alike. A row is the largest ratio of all: the plan beside the best.
+the library's algorithms, forced by a variable of Open MPI. Each run times the plan and the library by turns in the same
+processes, so other work on the cores slows both alike. A row is the largest ratio plan / forced algorithm.
 Usage: rooted.py [--ranks LIST] [--sizes LIST] [--rounds N].
 """
 
@@ -32,7 +32,7 @@ FORCED = {
 
 
 def beside(plan: Path, collective: str, ranks: int, number: int, given: argparse.Namespace) -> dict[int, float]:
-    """Returns by bytes the time of the plan over that of the library with one algorithm forced."""
+    """Returns, by size in bytes, the time of the plan divided by that of the library's forced algorithm `number`."""
     variables = {
         "OMPI_MCA_coll_tuned_use_dynamic_rules": "1",
         f"OMPI_MCA_coll_tuned_{FORCED[collective][0]}_algorithm": str(number),
@@ -44,7 +44,7 @@ def beside(plan: Path, collective: str, ranks: int, number: int, given: argparse
 
 
 def add_ranks(folder: Path, ranks: int, given: argparse.Namespace, figures: Figures) -> None:
-    """Adds the figures of a number of hosts."""
+    """Adds the figures of all collectives and sizes on `ranks` hosts of one switch."""
     edges, machine, plan = folder / "star.txt", folder / f"star{ranks}.toml", folder / "bench.plan"
     edges.write_text("".join(f"{host} {ranks} {FAST}\n" for host in range(ranks)))
     unisono("machines", "import", edges, "--from", "edges", "--accelerators", str(ranks), "-o", machine)
@@ -74,7 +74,7 @@ def main() -> None:
     add_option(words)
     given = words.parse_args()
     topic = "Broadcasts and reduces beside forced algorithms on emulated clusters"
-    # Sockets have short names.
+    # Sockets need short paths.
     with Figures("mpi", topic, given) as figures, tempfile.TemporaryDirectory(prefix="lab", dir="/tmp") as own:
         os.environ["XDG_RUNTIME_DIR"] = own
         for ranks in map(int, given.ranks.split(",")):

@@ -1,10 +1,9 @@
-"""Programs of tasks beside the same by hand, under mpiexec, as a markdown table.
+"""Programs of tasks beside the same programs by hand, under mpiexec: rows of benches/results/tasks.csv.
 
 An all-gather loop and a stencil, both without work, and direct N-body, each run three ways in one process: as a program
 with collectives, with messages between pairs only (as with UNISONO_POINT_TO_POINT=1), and by hand with mpi4py. The ways
-alternate in each round. A time is that of a step on the slowest rank, submission included, or the CPU time of a step on
-all ranks; a ratio is the median of the rounds' ratios. The last two ratios are those of the least times, which are more
-reliable if other programs sometimes use the cores. Usage: tasks.py [ROUNDS [RANKS,...]].
+alternate in each round. A time is the median of the rounds, of a step on the slowest rank with its submission. The
+ratio of CPU times, of all ranks, is the median of the rounds' ratios. Usage: tasks.py [ROUNDS [RANKS,...]].
 """
 
 import argparse
@@ -21,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "common"))
 from figures import Figures, Of, add_option
 
 BIN = Path(__file__).resolve().parents[2] / ".venv" / "bin"
-# On shared cores a waiting rank must yield, or the others get no turn.
+# On shared cores a waiting rank must yield, or other ranks do not run.
 ENVIRONMENT = {
     **os.environ,
     "OMPI_MCA_mpi_yield_when_idle": "1",
@@ -30,12 +29,12 @@ ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
 }
-#: Doubles of the gathered array; doubles of the grid's borders; bodies.
+#: Sizes: doubles of the gathered array, doubles in a row of the stencil's grid, and bodies.
 GATHERED = (64, 4096, 262144)
 WIDTHS = (8, 512, 32768)
 BODIES = (256, 1024, 2048)
 
-#: Executes a number of steps.
+#: A function that executes a number of steps.
 Way = Callable[[int], None]
 
 
@@ -47,7 +46,7 @@ def program(by_messages: bool) -> Any:
 
 
 def gathering(n: int) -> dict[str, Way]:
-    """Gathers an array, of which each rank writes its part, on every rank."""
+    """Returns the three ways of an all-gather of `n` doubles, of which each rank writes an equal part."""
     import numpy as np
     from mpi4py import MPI
     from unisono.tasks import all_, one_to_one
@@ -80,7 +79,7 @@ def gathering(n: int) -> dict[str, Way]:
 
 
 def borders(width: int) -> dict[str, Way]:
-    """Exchanges a row of the parts of a grid between neighbors."""
+    """Returns the three ways of a stencil's halo exchange: neighbors exchange rows of `width` doubles."""
     import numpy as np
     from mpi4py import MPI
     from unisono.tasks import neighborhood, one_to_one
@@ -116,7 +115,7 @@ def borders(width: int) -> dict[str, Way]:
 
 
 def bodies(n: int) -> dict[str, Way]:
-    """Computes direct N-body in double precision: one all-gather of positions a step."""
+    """Returns the three ways of direct N-body in double precision, with one all-gather of positions a step."""
     import numpy as np
     from mpi4py import MPI
     from unisono.tasks import all_, one_to_one
@@ -161,7 +160,7 @@ def bodies(n: int) -> dict[str, Way]:
 
 
 def measure(figures: Figures, name: str, size: int, ways: dict[str, Way], steps: int, rounds: int) -> None:
-    """Adds the figures of a program and a size."""
+    """Adds the figures of a program and a size, with `steps` steps a round."""
     from mpi4py import MPI
 
     comm = MPI.COMM_WORLD
@@ -174,7 +173,7 @@ def measure(figures: Figures, name: str, size: int, ways: dict[str, Way], steps:
             run(steps)
             wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
             wall, cpu = comm.allreduce(wall, MPI.MAX), comm.allreduce(cpu)
-            # The first round makes plans and allocates memory.
+            # The first round makes plans and allocates memory, and is not counted.
             if at > 0:
                 walls[way].append(wall / steps * 1e6)
                 cpus[way].append(cpu / steps * 1e6)

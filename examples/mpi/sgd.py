@@ -1,4 +1,4 @@
-"""Data-parallel training, as far as MPI sees it: one broadcast, then an allreduce of the gradient in each step.
+"""Data-parallel training, reduced to its MPI calls: one broadcast, then an allreduce of the gradient in each step.
 
     mpiexec -n 8 python examples/mpi/sgd.py [STEPS] [PARAMETERS]
 

@@ -24,14 +24,14 @@ LATE_US = 40.0
 
 
 def event(name: str, begin: float, taken: float, stream: int, **more: Any) -> dict[str, Any]:
-    """Returns a kernel on a stream; times are microseconds."""
+    """Returns the event of a kernel on a stream, with begin and duration in microseconds."""
     args = {"stream": stream, "device": 0, **more}
     head = {"ph": "X", "cat": "kernel", "name": name, "pid": 0, "tid": stream}
     return {**head, "ts": begin, "dur": taken, "args": args}
 
 
 def trace(rank: int) -> dict[str, Any]:
-    """Returns the trace of a rank; the second one computes 5 % longer."""
+    """Returns the trace of a rank; rank 1 computes 5 % longer than rank 0."""
     slower = 1.05 if rank else 1.0
     events, now, free = [], 0.0, 0.0
     for layer in range(LAYERS):

@@ -16,7 +16,7 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 LAYERS, BATCH, LENGTH, WIDTH, HEADS = 4, 64, 2048, 4096, 32
-#: 32 parts of the data and of the stored weights, and 8 of each matrix product.
+#: The axis `data` splits the batch and the stored weights into 32 parts, `tensor` each matrix product into 8.
 mesh = Mesh(np.array(jax.devices()).reshape(32, 8), ("data", "tensor"))
 
 
@@ -25,7 +25,7 @@ def sharded(shape: tuple[int, ...], *axes: str) -> jax.ShapeDtypeStruct:
 
 
 def layer(x: jax.Array, weights: dict[str, jax.Array]) -> jax.Array:
-    # Every head has its own q, k and v, so that no part of them moves to another device.
+    # The columns of `qkv` are ordered by head, so no part of q, k or v moves to another device.
     q, k, v = jnp.split((x @ weights["qkv"]).reshape(*x.shape[:2], HEADS, -1), 3, axis=-1)
     scores = jax.nn.softmax(jnp.einsum("bqhd,bkhd->bhqk", q, k))
     x = x + jnp.einsum("bhqk,bkhd->bqhd", scores, v).reshape(x.shape) @ weights["out"]
@@ -51,5 +51,5 @@ weights = {
 model = [weights] * LAYERS
 kept = jax.tree.map(lambda weight: weight.sharding, model)
 compiled = jax.jit(step, out_shardings=kept).lower(model, sharded((BATCH, LENGTH, WIDTH), "data")).compile()
-# Places in the source are left out, because they are a third of the text.
+# Source locations are left out, because they are a third of the text.
 print(re.sub(r", metadata=\{[^}]*\}|\nFileNames.*?(?=\n\n%)", "", compiled.as_text(), flags=re.DOTALL))

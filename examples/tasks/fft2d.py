@@ -1,4 +1,4 @@
-"""A Fourier transform in two dimensions: rows, an all-to-all that turns the matrix, and rows again."""
+"""A Fourier transform in two dimensions: of all rows, then, after an all-to-all that transposes, of all columns."""
 
 import numpy as np
 from unisono.tasks import Program, View, one_to_one, transposed

@@ -1,4 +1,4 @@
-"""Jacobi's method for a chain of springs: halos, and the greatest residual of all, by which it ends."""
+"""Jacobi's method for a chain of springs, with halos; it ends when the greatest residual on all ranks is small."""
 
 import numpy as np
 from unisono.tasks import Program, View, all_, neighborhood, one_to_one

@@ -1,4 +1,4 @@
-"""A matrix times the transpose of another, which is computed here: the transposition is an all-to-all."""
+"""The product of a matrix and the transpose of a second matrix; the transposition is an all-to-all."""
 
 import numpy as np
 from unisono.tasks import Program, View, all_, one_to_one, transposed

@@ -1,4 +1,4 @@
-"""The bodies of `nbody.py` with kernels that Numba compiles: offsets come as a last argument."""
+"""The bodies of `nbody.py` with kernels that Numba compiles: the views' offsets are a further, last argument."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The largest eigenvalue of a matrix by power iteration: the product is all-gathered, its norm reduced."""
+"""The largest eigenvalue of a matrix by power iteration: an all-gather of the vector and an allreduce of its norm."""
 
 import numpy as np
 from unisono.tasks import Program, View, all_, one_to_one

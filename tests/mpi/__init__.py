@@ -1,1 +1,1 @@
-"""Tests under mpiexec, with the MPI libraries that are here."""
+"""Tests under mpiexec, with the installed MPI libraries."""

@@ -1,11 +1,11 @@
 """Every registered algorithm, forced by a plan, under programs that check their results: `make conformance`.
 
 Random collectives of all kinds, datatypes, operators, roots and layouts run beside their non-blocking forms, which no
-plan serves; wrong arguments must end as the library's own calls do. Programs in C and C++ run under every plan. Those
-of Fortran run if there is a compiler with the bindings of a library. Each program of communicators, threads, datatypes
-and processes runs under one plan of each number of ranks. One line is printed for each algorithm, with the number of
-calls that it served; one that served none is an error. Words after the command choose the ABIs (openmpi, mpich, abi),
-numbers the ranks.
+plan serves; wrong arguments must end as the library's own calls do. Programs in C and C++ run under every plan, and
+programs in Fortran if there is a compiler with the bindings of a library. Each program of communicators, threads,
+datatypes and processes runs under one plan of each number of ranks. A line for each algorithm states the number of
+calls that it served; none is an error. Words after the command choose the ABIs (openmpi, mpich, abi), numbers the
+numbers of ranks.
 """
 
 import argparse
@@ -38,21 +38,22 @@ KINDS = (
     "scan",
 )
 REDUCTIONS = ("allreduce", "reduce", "reduce-scatter", "scan")
-#: The number of random calls of a program. Waiting ranks of MPICH do not yield, so more ranks than cores are slow.
+#: Random calls of a program by ABI, on own cores and on shared ones. Waiting ranks of MPICH do not yield, so more ranks
+#: than cores are slow.
 CALLS = {"openmpi": 140, "mpich": 70, "abi": 70}
 CALLS_ON_SHARED_CORES = {"openmpi": 140, "mpich": 14, "abi": 14}
 
 
 @dataclass(frozen=True)
 class Program:
-    """A program of the suite; ``{ranks}``, ``{seed}`` and ``{calls}`` are filled in."""
+    """A program of the suite; ``{ranks}``, ``{seed}`` and ``{calls}`` in `arguments` and `expected` are filled in."""
 
     name: str
     arguments: tuple[str, ...] = ()
     expected: str = "ok {ranks}\n"
-    #: True if it runs under every plan, or under one only.
+    #: True if the program runs under every plan, False if under one of each number of ranks.
     under_all: bool = True
-    #: True if it permits schedules after which ranks have different bits.
+    #: True if the program permits schedules after which ranks have different bits.
     unlike_bits: bool = True
 
 
@@ -73,7 +74,7 @@ PROGRAMS = (
     Program("dynamic", ("both",), under_all=False),
     Program("hostile", under_all=False),
 )
-#: Debian's names of its libraries, whose bindings for Fortran the wheels lack.
+#: Debian's names of MPI libraries by ABI; unlike the wheels, its packages have bindings for Fortran.
 FORTRAN = {"openmpi": "openmpi", "mpich": "mpich"}
 
 
@@ -96,7 +97,7 @@ def schedules(kind: str, ranks: int, op: str = "sum", dtype: str = "f32") -> Ite
 
 
 def is_stored(plan: un.Plan) -> bool:
-    """Returns whether a plan file can store the schedule; not one with switches that reduce."""
+    """Returns whether a plan file can store the schedule; it cannot store reductions in switches."""
     with tempfile.TemporaryDirectory() as folder:
         try:
             un.save_plans([(plan, 0, None)], Path(folder) / "t.plan")
@@ -106,9 +107,9 @@ def is_stored(plan: un.Plan) -> bool:
 
 
 def forced(ranks: int, folder: Path) -> list[Path]:
-    """Writes plans that together have every algorithm: each has one of every collective, for all sizes.
+    """Writes plans that together have every algorithm; each plan has one algorithm of every collective, for all sizes.
 
-    If it can, an algorithm also serves operators that do not commute.
+    If an algorithm supports operators that do not commute, the plan has a row for these too.
     """
     paths = []
     columns = [list(schedules(kind, ranks)) for kind in KINDS]
@@ -122,7 +123,7 @@ def forced(ranks: int, folder: Path) -> list[Path]:
 
 
 def compile_for(abi: str, folder: Path, programs: Sequence[Program] = PROGRAMS) -> dict[str, Path]:
-    """Compiles programs of the suite; those of Fortran if there is a compiler with bindings."""
+    """Compiles programs of the suite, the one in Fortran only if there is a compiler with bindings."""
     built: dict[str, Path] = {}
     for program in programs:
         target = folder / f"{program.name}-{abi}"
@@ -133,7 +134,7 @@ def compile_for(abi: str, folder: Path, programs: Sequence[Program] = PROGRAMS) 
             words = ["-w", "-fallow-argument-mismatch", "-DBINDING=3", str(SOURCES / "fortran" / "collectives.F90")]
             command = [fortran, *words]
         elif program.name == "objects":
-            # A program in C++, by the same wrapper, which adds the library and its headers.
+            # The wrapper for C also compiles C++: it adds the library and its headers.
             command = [str(COMPILERS[abi]), "-x", "c++", str(SOURCES / "objects.cpp"), "-lstdc++"]
         else:
             command = [str(COMPILERS[abi]), str(SOURCES / f"{program.name}.c"), "-lm"]
@@ -146,7 +147,7 @@ def compile_for(abi: str, folder: Path, programs: Sequence[Program] = PROGRAMS) 
 
 
 def under(number: int, plans: int) -> list[Program]:
-    """Returns the programs that run under a plan: those for all, and a share of the others."""
+    """Returns the programs that run under plan `number` of `plans`: those for all plans, and a part of the others."""
     others = [program for program in PROGRAMS if not program.under_all]
     return [*(program for program in PROGRAMS if program.under_all), *others[number::plans]]
 
@@ -154,10 +155,10 @@ def under(number: int, plans: int) -> list[Program]:
 def served(
     plan: Path, ranks: int, abi: str, built: dict[str, Path], seed: int, programs: list[Program]
 ) -> Counter[tuple[str, str]]:
-    """Runs programs under a plan, and returns the calls that it served, by collective and algorithm.
+    """Runs programs under a plan, and returns the numbers of calls that the plan served, by collective and algorithm.
 
     Raises:
-        AssertionError: a program printed a wrong value, or ended otherwise than without the plan.
+        AssertionError: a program printed a wrong value, or did not end as without the plan.
 
     """
     said = plan.with_suffix(".report")
@@ -189,7 +190,7 @@ def idle(plan: Path, found: Counter[tuple[str, str]]) -> list[str]:
 
 
 def word(text: str) -> str | int:
-    """Reads an ABI, or a number of ranks."""
+    """Parses an ABI's name, or a number of ranks from 2 on."""
     if text in COMPILERS:
         return text
     if text.isdigit() and int(text) > 1:

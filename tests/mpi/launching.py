@@ -15,7 +15,7 @@ from ..python.test_mpi import OPEN_MPI, PATIENCE, YIELD
 
 __all__ = ["Case", "Started", "launch", "started_once", "together"]
 
-#: The runs of each case, by rank, for a number of ranks.
+#: A function from a number of ranks to the runs of each case, in rank order.
 Started = Callable[[int], dict[str, list[Ran]]]
 
 _RUNNER = ROOT / "tests" / "mpi" / "together.py"
@@ -27,7 +27,7 @@ def launch(environment: Path, ranks: int, *arguments: str | Path, **variables: s
     shared = ["--oversubscribe"] if environment == OPEN_MPI else []
     command = [str(environment / "bin" / "mpiexec"), *shared, "-n", str(ranks), str(environment / "bin" / "python")]
     root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-    # The other environment has MPI and NumPy only; the package and modules of the tests come from here.
+    # PYTHONPATH provides the package and the tests' modules: the environment of MPICH has only MPI and NumPy.
     path = {"PYTHONPATH": f"{ROOT / 'python'}{os.pathsep}{ROOT}"}
     # With colorama installed, Numba writes color codes to standard output when a program ends.
     plain = {"NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING": "1"}
@@ -49,16 +49,16 @@ class Case:
 
     words: Sequence[str | Path]
     env: dict[str, str] = field(default_factory=dict)
-    #: The only rank that runs it; None for all.
+    #: The only rank that runs the case; None for all ranks.
     on: int | None = None
-    #: True if it may end with an error; an error of any other case ends all ranks.
+    #: True if the case may end with an error; an error of any other case ends all ranks.
     fails: bool = False
 
 
 def together(environment: Path, ranks: int, cases: Iterable[Case], folder: Path, **variables: str) -> list[list[Ran]]:
-    """Runs cases one after the other in one start of the ranks, and returns the runs of each case, by rank.
+    """Runs cases one after the other in one start of the ranks, and returns the runs of each case, in rank order.
 
-    The start of a rank takes longer than most of the programs.
+    One start serves all cases because it takes longer than most programs.
     """
     file = folder / f"cases{next(_COUNT)}.json"
     listed = [
@@ -73,7 +73,7 @@ def together(environment: Path, ranks: int, cases: Iterable[Case], folder: Path,
 def started_once(
     name: str, cases: Callable[[int, Path], dict[str, Case]], shared: Shared, folders: pytest.TempPathFactory
 ) -> Started:
-    """Runs all cases for a number of ranks in one start, once for all workers; ``name`` distinguishes files."""
+    """Returns a function that runs all cases in one start for all workers; ``name`` distinguishes files."""
 
     def of(ranks: int) -> dict[str, list[Ran]]:
         def compute() -> dict[str, list[Ran]]:

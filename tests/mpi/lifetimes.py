@@ -1,7 +1,7 @@
 """Under mpiexec: calls that the program drops, interrupts or leaves unfinished. Usage: lifetimes.py CASE PLAN FOLDER.
 
-Rank 0 begins a call and gives it up in some way; other ranks take part in it later. In all cases, rank 0's own arrays
-do not change, and the others get their result.
+Rank 0 begins a call and abandons it; the other ranks make the same call later. In all cases, no other array of rank 0
+changes, and the other ranks get their result.
 """
 
 import gc
@@ -24,7 +24,7 @@ from unisono import Error, mpi  # noqa: E402
 
 from tests.mpi.raising import raises  # noqa: E402
 
-#: So long that no message is delivered before its receiver waits for it.
+#: Elements of the vectors: so many that no message is delivered before its receiver waits for it.
 COUNT = 1 << 18
 comm = MPI.COMM_WORLD
 rank = comm.rank
@@ -45,14 +45,14 @@ def begin() -> mpi.Operation:
 
 
 def guards() -> list[np.ndarray]:
-    """Returns arrays that are likely to be at addresses of freed ones."""
+    """Returns arrays that are likely to reuse the addresses of freed arrays."""
     return [np.full(size, 7.0, np.float32) for size in [COUNT] * 8 + [COUNT // 4] * 32]
 
 
 def others_get_their_result() -> None:
     """Checks that the dropped call completes while rank 0 makes other calls."""
     mine = guards() if rank == 0 else []
-    # Not before rank 0 has given its call up.
+    # The other ranks begin the call only after rank 0 has abandoned it.
     comm.Barrier()
     taken = begin() if rank else None
     while True:
@@ -66,7 +66,7 @@ def others_get_their_result() -> None:
 
 
 def waits(channel: int = 0) -> None:
-    """Returns when another thread is in a call."""
+    """Returns once another thread is in a call on a channel."""
     while world._channels[channel].poll():
         time.sleep(0.001)
 
@@ -121,7 +121,7 @@ def dropped_by_an_error() -> None:
 
 
 def left_behind() -> None:
-    """The program ends, which ends the call."""
+    """Leaves a call unfinished, which the end of the program completes."""
     global operation
     operation = begin()
     if rank:
@@ -140,7 +140,7 @@ def left_and_dropped() -> None:
 
 
 def never_met() -> None:
-    """The other ranks never make the call."""
+    """Begins a call on rank 0 that the other ranks never make."""
     global operation
     if rank == 0:
         operation = world.start("broadcast", vector(), root=1)
@@ -148,7 +148,7 @@ def never_met() -> None:
 
 
 def finalized() -> None:
-    """MPI ends before the call."""
+    """Finalizes MPI before a call has ended."""
     global operation, world
     never_met()
     comm.Barrier()
@@ -165,7 +165,7 @@ def finalized() -> None:
 
 
 def used_by_two_threads() -> None:
-    """A second thread is refused, and no thread waits for another one while it holds Python's lock."""
+    """Checks that a second thread gets an error, and that no thread waits for another while it holds the GIL."""
     if rank:
         comm.Barrier()
         world.allreduce(vector())
@@ -186,7 +186,7 @@ def used_by_two_threads() -> None:
 
 
 def interrupted() -> None:
-    """Ctrl-C ends the wait, but not the call."""
+    """Checks that Ctrl-C ends the wait, but not the call."""
     if rank == 0:
 
         def interrupt() -> None:
@@ -208,7 +208,7 @@ def interrupted() -> None:
 
 
 def level_serialized() -> None:
-    """With one thread at a time, another one is refused while the first waits."""
+    """Checks that under MPI_THREAD_SERIALIZED a second thread gets an error while the first one waits."""
     assert MPI.Query_thread() == MPI.THREAD_SERIALIZED
     go = folder / "go"
     if rank:
@@ -231,7 +231,7 @@ def level_serialized() -> None:
 
 
 def level_funneled() -> None:
-    """Only the thread that initialized MPI may call."""
+    """Checks that under MPI_THREAD_FUNNELED only the thread that initialized MPI may call."""
     assert MPI.Query_thread() == MPI.THREAD_FUNNELED
     said: list[str] = []
 
@@ -249,14 +249,14 @@ def level_funneled() -> None:
 
 
 def a_daemon_waits() -> None:
-    """The program ends while a thread waits for a call that the others never make."""
+    """Ends the program while a thread of rank 0 waits for a call that the other ranks never make."""
     if rank == 0:
         threading.Thread(target=lambda: world.bcast(vector(), root=1), daemon=True).start()
         waits()
 
 
 def wrong_arguments() -> None:
-    """Arguments that no world passes are refused, since the call would access memory beyond the arrays."""
+    """Checks that a channel refuses arguments with which a call would access memory beyond its arrays."""
     channel = other._channels[0]
     double, single, total = (MPI._handleof(h) for h in (MPI.DOUBLE, MPI.FLOAT, MPI.SUM))
     x, small = np.ones(8, np.float32), np.ones(4, np.float32)

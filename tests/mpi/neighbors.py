@@ -1,4 +1,4 @@
-"""Neighborhood collectives on a ring of all ranks, and how many calls of each were made."""
+"""Under mpiexec: neighborhood collectives on a ring of all ranks; prints the number of calls of each."""
 
 import numpy as np
 from mpi4py import MPI

@@ -1,6 +1,6 @@
-"""Prints for each ``call:bytes`` whether sums by an operator that does not commute are those in the order of ranks.
+"""Prints for each ``call:bytes`` whether the call combines the ranks' operands in rank order.
 
-Bytes are those of a vector of one rank. Elements are affine maps of 16 bytes under composition.
+Bytes are those of a vector of one rank. Elements are affine maps of 16 bytes, whose composition does not commute.
 """
 
 import sys

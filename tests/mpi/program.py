@@ -21,7 +21,7 @@ for repeat in range(5):
     world.Allgather(array.array("d", [rank]), gathered)
     assert list(gathered) == list(range(size)), "Allgather"
     world.Barrier()
-    # Python objects are sent by the same calls of MPI.
+    # mpi4py sends Python objects, as bytes, by calls of MPI too.
     assert world.allreduce(rank) == size * (size - 1) // 2
 
 half = world.Split(rank % 2, rank)

@@ -21,7 +21,7 @@ from unisono.tasks import Program, View, _transport, all_, neighborhood, one_to_
 
 WORLD = MPI.COMM_WORLD
 RANK = WORLD.Get_rank()
-# Programs with the same machine share a transport; a new one chooses a thread.
+# Programs with the same machine share a transport. Only a new transport decides whether it has a thread.
 _transport._shared.clear()
 
 
@@ -38,14 +38,13 @@ def steady(arguments: list[str]) -> None:
     def task(self: Program, kernel: Any, *positional: Any, **named: Any) -> None:
         seed, reads = next(numbers), len(named.get("reads", ()))
         accesses = [access for mode in ("reads", "writes", "updates", "reduces") for access in named.get(mode, ())]
-        # A function may return several boxes; other ranks may change elements of the view between them.
+        # A mapper written as a function may return several boxes; other ranks may change elements between these.
         boxes = [k for k, access in enumerate(accesses) if not access.mapper.name.startswith("_")]
 
         def slow(*views: View) -> None:
             before = [np.array(view) for view in views]
             draw = np.random.default_rng((seed, RANK))
-            # No element that this kernel writes, or that others may read of this array, changes before the kernel does
-            # it.
+            # Until the kernel writes, no element of its boxes may change.
             time.sleep(draw.uniform(0, 5e-4))
             for k in boxes:
                 assert (np.asarray(views[k]) == before[k]).all()
@@ -64,14 +63,14 @@ def steady(arguments: list[str]) -> None:
 
 
 def overlap(file: str) -> None:
-    """All-gathers of six arrays, more than a world has channels, run during a kernel that uses none of them."""
+    """Runs all-gathers of six arrays, more than a world has channels, during a kernel that uses none of the arrays."""
     program = Program(trace=file)
     arrays = [program.zeros(8 * WORLD.size, name=f"a{k}") for k in range(6)]
     other, total = program.zeros(WORLD.size, name="other"), program.zeros(WORLD.size, name="total")
 
     def write(*views: View) -> None:
         if RANK:
-            # Rank 0 is in its kernel then.
+            # Rank 0 sends this message from its kernel `long`.
             WORLD.recv(source=0)
         for k, view in enumerate(views):
             view[...] = RANK + k
@@ -80,7 +79,7 @@ def overlap(file: str) -> None:
         if RANK == 0:
             for rank in range(1, WORLD.size):
                 WORLD.isend(None, rank).wait()
-        # With the thread, until the exchanges are done; without it, none advances in any number of turns.
+        # With a progress thread, the loop ends when the exchanges are done; without it, no exchange advances.
         for _ in range(10_000) if os.environ["UNISONO_PROGRESS"] == "off" else itertools.count():
             if over():
                 break
@@ -88,7 +87,7 @@ def overlap(file: str) -> None:
         view += 1
 
     def over() -> bool:
-        """Returns whether only the exchange of the fetch has not begun, and none is under way."""
+        """Returns whether no exchange is under way, and only that of the fetch has not begun."""
         assert program._transport
         schedule = program._transport.progress_thread._schedule
         return isinstance(schedule, TaskSchedule) and schedule.waiting == 1 and schedule.idle
@@ -106,7 +105,7 @@ def overlap(file: str) -> None:
 
 
 def user_mpi() -> None:
-    """Kernels, and the program around them, send on MPI's world, with the tags that programs of tasks use."""
+    """Sends messages on MPI_COMM_WORLD in kernels and around them, with the tags that programs of tasks use."""
     ranks, n = WORLD.size, 12 * WORLD.size
     program = Program()
     x, y = program.array(n, init=np.arange(n), name="x"), program.zeros(n, dtype=int, name="y")
@@ -132,7 +131,7 @@ def user_mpi() -> None:
     for _ in range(20):
         program.task(gather, range=n, reads=[x[all_]], writes=[y[one_to_one]])
         program.task(near, range=n, reads=[y[neighborhood(1)]], writes=[x[one_to_one]])
-        # These receives were posted first, so they match this message, and the ring's messages come after it.
+        # The receives in `started` were posted first, so they match this message and not those of the ring.
         for request, tag in zip(started, (0, 1), strict=True):
             WORLD.Send(np.full(1, 7), to, tag)
             request.Wait()
@@ -146,10 +145,10 @@ def user_mpi() -> None:
 
 
 def fail() -> None:
-    """An exchange fails while a kernel runs."""
+    """Makes an exchange fail while a kernel runs."""
 
     class Broken:
-        """Replaces a trace: it is called at the end of each exchange, and raises an error."""
+        """A trace that raises an error at the end of an exchange that a rank waits for."""
 
         def begin(self, command: Any) -> str:
             return str(command[0])
@@ -186,7 +185,7 @@ def fail() -> None:
 
 
 def patterns(n: int, file: str, machine: str | None) -> None:
-    """Every pattern, with integers and with fractions whose sums are exact."""
+    """Runs every pattern with integers, and with fractions whose sums are exact."""
     program = Program(machine=machine, trace=file)
     kinds = {"whole": np.arange(n) * 7 % 11, "real": (np.arange(n) * 37 % 101 - 50) / 1024}
     results = []

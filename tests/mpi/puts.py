@@ -14,10 +14,10 @@ rank, ranks = world.rank, world.size
 
 
 def run(schedule: dict[str, Any], mine: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], int]:
-    """The result of this rank and the number of its puts.
+    """Returns the result of this rank and the number of its puts.
 
-    Each message has a place of its own in the window of its receiver. A fence ends each stage, so that no receive is
-    posted and no message is matched.
+    Each message has its own memory in the window of its receiver. A fence ends each stage, so no receive is posted and
+    no message is matched.
     """
     size = len(mine)
     memory = np.full(len(schedule["streams"]) * size, -1, dtype=np.int64)

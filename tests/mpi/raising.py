@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 @contextlib.contextmanager
 def raises(kind: type[BaseException] | tuple[type[BaseException], ...], match: str = "") -> Iterator[None]:
-    """Replaces pytest's `raises`: only one of the environments has pytest, and its import takes longer than MPI's."""
+    """Replaces pytest's `raises`: the environment of MPICH lacks pytest, whose import takes longer than that of MPI."""
     try:
         yield
     except kind as error:

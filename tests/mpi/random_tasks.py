@@ -1,6 +1,6 @@
 """Random programs of tasks.
 
-The value of an element depends on its place and on the elements read, not on how a range is split.
+The value of an element depends on its index and on the elements read, not on the division of the range among ranks.
 """
 
 import hashlib
@@ -28,7 +28,7 @@ from unisono.tasks import (
     transposed,
 )
 
-#: All written values are below this, so that their sums are exact.
+#: All written values are smaller than this number, so that their sums are exact.
 PRIME = 100_003
 OPERATORS = ("sum", "max", "min")
 
@@ -45,21 +45,21 @@ def digest(*arrays: Any) -> str:
 
 
 def _mirror(low: Point, high: Point, shape: Point) -> list[Box]:
-    """Returns the box at the same distance from the other end of the array."""
+    """Returns the mirror image of a box in a 1D array."""
     return [((max(shape[0] - high[0], 0),), (max(shape[0] - low[0], 0),))]
 
 
 def _behind(low: Point, high: Point, _shape: Point) -> list[Box]:
-    """Returns the part, extended by two elements before it."""
+    """Returns the part of the range, extended by the two elements before it."""
     return [((low[0] - 2,), (high[0],))]
 
 
 def _ends(low: Point, high: Point, shape: Point) -> list[Box]:
-    """Returns the part, and the array's first and last element."""
+    """Returns three boxes: the array's first element, the part, and the last element."""
     return [((0,), (1,)), ((low[0],), (high[0],)), ((shape[0] - 1,), (shape[0],))]
 
 
-# Mappers of two calls are not equal, even for the same function.
+# Each mapper is made once: two calls of `mapper` return unequal mappers, even for the same function.
 MIRROR, BEHIND, ENDS = mapper(_mirror), mapper(_behind), mapper(_ends)
 
 
@@ -71,14 +71,14 @@ class RandomProgram:
     """A random program of up to ``most`` tasks, determined by a seed."""
 
     def __init__(self, seed: int, most: int = 22, make: type[Program] = Program) -> None:
-        """Submits its tasks, and runs now and then."""
+        """Submits the tasks, and runs the program at random points between them."""
         self._draw = np.random.default_rng(seed)
         self.program = program = make()
         self._n = n = self._number(5, 14)
         self.flat = [program.array(n, init=self._draw.integers(0, 100, n), name=f"f{k}") for k in range(3)]
         self.square = [program.array((n, n), init=self._draw.integers(0, 100, (n, n)), name=f"s{k}") for k in range(2)]
         self.total = program.array(2, init=[1, 2], dtype=np.int64, name="total")
-        #: An array of which tasks reduce parts, by several operators.
+        #: An array whose parts tasks reduce by several operators.
         self.sums = program.array(n, init=self._draw.integers(0, 100, n), name="sums")
         kinds: list[Callable[[str], None]] = [
             self._write,
@@ -103,7 +103,7 @@ class RandomProgram:
                 program.run()
 
     def results(self) -> list[npt.NDArray[Any]]:
-        """Returns the contents of all its arrays at the end: one array fetched, and all copied to one by a last task.
+        """Returns the final contents of all arrays, which a last task copies to one array, and of one random array.
 
         A fetch of each array would take seven exchanges, one after the other.
         """
@@ -125,7 +125,7 @@ class RandomProgram:
         return arrays[a], arrays[b]
 
     def _source(self, array: Array) -> tuple[Access, Callable[[View, View], Any]]:
-        """Returns a read of all or a part of a 1D array, and a function from it to the values of the output."""
+        """Returns a random read access to a 1D array, and a function from the read view to the output's values."""
         n, salt = self._n, self._salt
 
         def near(widths: range) -> Callable[[View, View], Any]:
@@ -212,7 +212,7 @@ class RandomProgram:
         self.program.task(run, range=(self._n,) * 2, reads=reads, updates=[d[one_to_one]], name=name)
 
     def _rows(self, name: str) -> None:
-        """A matrix-vector product: the result is over one dimension of the range, the vector over both."""
+        """Submits a matrix-vector product on a 2D range: vectors are projections of the range to one dimension."""
 
         def run(m: View, x: View, every: View, y: View) -> None:
             y[...] = (np.asarray(m) @ np.asarray(every) + np.asarray(x)) % PRIME
@@ -222,7 +222,7 @@ class RandomProgram:
         self.program.task(run, range=(self._n,) * 2, reads=reads, writes=[b[project(0)]], name=name)
 
     def _mirrored(self, name: str) -> None:
-        """A task that writes with a function as mapper."""
+        """Submits a task whose written part is mapped by a function."""
 
         def run(read: View, out: View) -> None:
             out[...] = (np.asarray(read)[::-1] + _places(out)) % PRIME
@@ -240,7 +240,7 @@ class RandomProgram:
         self.program.task(run, range=width, reads=[a[parts]], updates=[b[parts]], name=name)
 
     def _reduce_part(self, name: str) -> None:
-        """Every part of the range contributes to a whole part of the array."""
+        """Submits a task in which every part of the range contributes to all of a fixed part of the array."""
         low = self._number(0, self._n)
         extent, op, salt = self._number(1, self._n + 1 - low), self._op, self._salt
 
@@ -253,7 +253,7 @@ class RandomProgram:
         self.program.task(run, range=self._n, reads=[source], reduces=[target], op=op, name=name)
 
     def _scatter_sums(self, name: str) -> None:
-        """Every place contributes to its neighbors."""
+        """Submits a task in which every element contributes to its neighbors."""
         n, op = self._n, self._op
 
         def run(read: View, sums: View) -> None:
@@ -276,7 +276,7 @@ class RandomProgram:
         self.program.task(run, range=width, reads=[source], updates=[array[one_to_one]], name=name)
 
     def _once(self, name: str) -> None:
-        """A task on one rank, with all elements of two arrays."""
+        """Submits a task that runs on one rank, with all elements of two arrays."""
 
         def run(a: View, b: View) -> None:
             b[...] = (np.asarray(b) + np.asarray(a)[::-1]) % PRIME
@@ -286,7 +286,7 @@ class RandomProgram:
 
 
 def _put(view: View, at: Any, values: Any, op: str) -> None:
-    """Adds values to a partial result."""
+    """Combines values into a partial result by an operator."""
     match op:
         case "sum":
             view[at] += np.sum(values)

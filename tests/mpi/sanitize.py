@@ -1,8 +1,8 @@
 """Runs the unsafe code under valgrind: `make sanitize`.
 
-The unit tests of the crate `mpi` need no MPI. Then C programs run under Open MPI with the preloaded library, and Python
-programs with worlds; with `--all` under MPICH too. Errors within other libraries that concern memory of theirs are
-counted apart. Words after the command select the runs with one of them in their name.
+The unit tests of the crate `mpi` run without MPI. Then C programs run under Open MPI with the preloaded library, and
+Python programs with worlds; with `--all` under MPICH too. Errors within other libraries that concern their own memory
+are counted separately. Words after the command select the runs whose name contains a word.
 """
 
 import json
@@ -19,19 +19,19 @@ import unisono as un
 from unisono.mpi.launchers import LIBRARY
 
 ROOT = Path(__file__).parents[2]
-#: The names of this project's objects in stacks: its libraries, and its test program.
+#: Parts of the names of this project's object files in stacks: its libraries, and its test program.
 OURS = ("libunisono_preload", "_core.abi3", "unisono_mpi-")
 OPEN_MPI, MPICH = ROOT / ".venv", ROOT / ".venv-mpich"
 
 
 def valgrind(logs: Path, *more: str) -> list[str]:
-    """Returns the command, which writes an XML file for every process."""
+    """Returns the command of valgrind, which writes an XML file for every process."""
     options = ["--xml=yes", f"--xml-file={logs}/%p.xml", "--leak-check=no", "--num-callers=40", "--trace-children=no"]
     return ["valgrind", "--quiet", *options, *more]
 
 
 def errors(logs: Path) -> tuple[list[str], int]:
-    """Returns our errors as text, and the number of errors of others."""
+    """Returns the errors of this project's code as text, and the number of errors in other libraries."""
     ours, others = [], 0
     for file in sorted(logs.glob("*.xml")):
         try:
@@ -40,15 +40,15 @@ def errors(logs: Path) -> tuple[list[str], int]:
             ours.append(f"{file.name} is cut off: the process was ended from outside")
             continue
         for error in tree.iter("error"):
-            # With XML, valgrind always searches for leaks; this memory is kept for ever on purpose.
+            # With XML, valgrind always reports leaks; the project never frees some memory on purpose.
             if (error.findtext("kind") or "").startswith("Leak"):
                 continue
             stacks = error.findall("stack")
             frames = [frame for stack in stacks for frame in stack.findall("frame")]
             places = [[frame.findtext("obj") or "" for frame in stack.findall("frame")] for stack in stacks]
-            # The place of the error; for an invalid address also the places that allocated or freed the memory. An
-            # unset value counts at its use only, since the MPI libraries get memory that the system filled without
-            # valgrind's knowledge.
+            # An error is ours by its own stack; an invalid address also by the stacks that allocated or freed the
+            # memory. The origins of unset values do not count, since the system fills memory of the MPI libraries
+            # without valgrind's knowledge.
             if not (error.findtext("kind") or "").startswith("Invalid"):
                 places = places[:1]
             if any(_is_ours(place) for place in places):
@@ -61,7 +61,7 @@ def errors(logs: Path) -> tuple[list[str], int]:
 
 
 def _is_ours(objects: list[str]) -> bool:
-    """Returns whether the innermost frame is ours, apart from valgrind's own memory functions."""
+    """Returns whether the innermost frame, except valgrind's own memory functions, is in `OURS`."""
     innermost = next((obj for obj in objects if "vgpreload" not in obj), "")
     return any(name in innermost for name in OURS)
 
@@ -84,7 +84,7 @@ def unit_tests() -> list[Path]:
 
 
 def plans(folder: Path, ranks: int) -> Path:
-    """Writes a plan of every collective."""
+    """Writes a plan of seven collectives."""
     path = folder / f"{ranks}.plan"
     of = partial(un.plan, machine=un.machine("archer", ranks))
     names = ("allreduce", "reduce", "broadcast", "allgather", "reduce-scatter", "alltoall")
@@ -94,7 +94,7 @@ def plans(folder: Path, ranks: int) -> Path:
 
 
 def limited(folder: Path) -> Path:
-    """Writes a plan for two ranks that leaves calls to the library, as `left.c` expects it."""
+    """Writes a plan for two ranks and 64 to 1023 bytes, which leaves the other calls of `left.c` to the library."""
     path = folder / "limited.plan"
     rows = [(un.plan(name, "archer", shape=2, elements=64), 64, 1023) for name in ("allreduce", "broadcast", "gather")]
     un.save_plans(rows, path)
@@ -148,7 +148,7 @@ def main() -> int:
             logs = folder / str(number)
             logs.mkdir()
             launcher = mpiexec(Path(variables.pop("mpi")), 2) if "mpi" in variables else []
-            # Variables for the program come after valgrind, which must not load the library.
+            # `env` with the variables comes before the program only, since valgrind must not load the library.
             front = command[:2] if command[0] == "env" else []
             tool = valgrind(logs, "--trace-children=yes") if front else valgrind(logs)
             done = subprocess.run(

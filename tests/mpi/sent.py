@@ -1,6 +1,7 @@
 """Under mpiexec: compares the messages of ranks with the schedules that `explain` prices. Rank 0 prints counts.
 
-Fixed and random programs run by collectives and then by messages between pairs alone: a line for each of the four.
+Fixed and random programs run with collectives, and then with messages between pairs alone; each of these four cases
+prints a line.
 Usage: sent.py TRACE FIRST LAST
 """
 
@@ -23,9 +24,9 @@ from tests.mpi.random_tasks import RandomProgram
 COMM = MPI.COMM_WORLD
 BYTES = {"f64": 8, "f32": 4, "f16": 2}
 
-#: The ranks and bytes of the messages of one operation on this rank, in the order in which they were begun.
+#: The messages of one operation, by direction ("to", "from"): other rank and bytes, in the order in which they begin.
 Ends = dict[str, list[tuple[int, int]]]
-#: The task, the array, the group or the read, and the name of the executed schedule.
+#: An operation: indices of the task, of the array, and of the group (-1 without one), and the executed schedule's name.
 Key = tuple[int, int, int, str | None]
 
 
@@ -39,7 +40,7 @@ class Log:
         self._memory.begun()
 
     def begin(self, command: Command) -> dict[str, Any]:
-        """Adds earlier messages to the exchange before, and begins one."""
+        """Assigns the messages so far to the previous exchange, and begins to record the next."""
         self._take()
         event = self._trace.begin(command) if self._trace else {}
         own = {"event": event, "to": [], "from": []}
@@ -76,10 +77,10 @@ class Log:
 
 
 class Once(Program):
-    """A program that runs as a whole, as `explain` reads it."""
+    """A program whose tasks run only in `go`, all at once, as `explain` sees them."""
 
     def run(self) -> None:
-        """Does nothing, until `go`."""
+        """Does nothing; `go` runs the program."""
 
     def go(self) -> dict[Key, Ends]:
         """Runs the program, and returns the messages of each operation of this rank."""
@@ -109,7 +110,7 @@ def priced(schedule: dict[str, Any]) -> list[Ends]:
 
 
 def compare(program: Once, rules: str) -> tuple[int, int]:
-    """Runs a program and compares; returns the numbers of operations by messages, and of others."""
+    """Compares a program's messages with `explain`; returns the numbers of operations by messages and of others."""
     everyone = COMM.gather(program.go())
     if everyone is None:
         return 0, 0
@@ -136,7 +137,7 @@ def compare(program: Once, rules: str) -> tuple[int, int]:
     for rank, done in enumerate(everyone):
         for (*_, name), ends in done.items():
             if name is None:
-                # A plan or the library carries it out, on other communicators.
+                # A plan or the library runs this operation on other communicators, without recorded messages.
                 assert ends == {"to": [], "from": []}
                 continue
             ranks, whole = schedules[name]
@@ -146,7 +147,7 @@ def compare(program: Once, rules: str) -> tuple[int, int]:
                     continue
                 assert [k for k, _ in ends[end]] == [k for k, _ in ranks[rank][end]]
                 for (_, sent), (_, cost) in zip(ends[end], ranks[rank][end], strict=True):
-                    # Elements of an odd number of bytes are priced as pairs of bytes, for each cell of the exchange.
+                    # Odd numbers of bytes are priced as pairs of bytes, in each cell of the exchange.
                     assert 0 <= cost - sent <= 8, (name, rank, end)
     by_messages = sum(count for (*_, name), count in found.items() if name)
     return by_messages, found.total() - by_messages
@@ -157,7 +158,7 @@ def nothing(*_: View) -> None:
 
 
 def reduced(dtype: str, ops: tuple[str, ...], mapper: Any, wide: int, trace: str | None = None) -> Once:
-    """Returns sums onto overlapping parts, read by some ranks or by all."""
+    """Returns a program of sums onto parts of an array, which some or all ranks read."""
     program = Once(trace=trace)
     source, sums = program.zeros(24, name="source"), program.zeros(24, dtype=dtype, name="sums")
     for op in ops:
@@ -169,7 +170,7 @@ def reduced(dtype: str, ops: tuple[str, ...], mapper: Any, wide: int, trace: str
 
 
 def moved(trace: str | None = None) -> Once:
-    """Returns halos in one and two dimensions, and data that ends on one rank."""
+    """Returns a program of halos in one and two dimensions, whose last task reads all data on one rank."""
     program = Once(trace=trace)
     grid, other = program.zeros((9, 7), name="grid"), program.zeros((9, 7), name="other")
     octets = program.zeros(31, dtype=np.uint8, name="octets")
@@ -185,7 +186,7 @@ def moved(trace: str | None = None) -> Once:
 
 
 def fixed() -> Iterator[Once]:
-    """Yields the same sums in every run."""
+    """Yields programs of sums that are the same in every run."""
     for mapper in (all_, neighborhood(1), one_to_one):
         for wide in (24, 1):
             yield reduced("i8", ("sum",), mapper, wide)
@@ -205,7 +206,7 @@ def traced(program: Once, trace: str) -> None:
 
 
 def compared(programs: Iterable[Once]) -> None:
-    """Compares all of them."""
+    """Compares all programs, and prints the sums of both numbers."""
     total = Counter[str]()
     for program in programs:
         by_messages, others = compare(program, program._rules)
@@ -223,7 +224,7 @@ def random(first: int, last: int) -> Iterator[Once]:
 
 
 def main(trace: str, first: str, last: str) -> None:
-    """Compares both kinds of programs, in both ways."""
+    """Compares fixed and random programs, with collectives and with messages alone."""
     for switch in "01":
         with patch.dict(os.environ, {"UNISONO_POINT_TO_POINT": switch}):
             large = moved(trace)

@@ -1,4 +1,4 @@
-"""A replacement for CuPy: its arrays have memory of their own, and mix with NumPy's as little as CuPy's do."""
+"""A replacement for CuPy on hosts: its arrays have their own memory, and refuse to mix with NumPy's, as CuPy's do."""
 
 import sys
 from contextlib import nullcontext
@@ -35,7 +35,7 @@ def _refuse(given: Any) -> None:
 
 
 class StandIn(ModuleType):
-    """The part of CuPy that is used, with the numbers of elements copied to and from devices."""
+    """The functions of CuPy that Unisono uses; `up` and `down` count the elements copied to and from devices."""
 
     def __init__(self, devices: int = 1) -> None:
         super().__init__("cupy")
@@ -59,7 +59,7 @@ class StandIn(ModuleType):
 
 
 def install(devices: int = 1) -> StandIn:
-    """Installs it as the module of `import cupy`."""
+    """Makes a `StandIn` the module that `import cupy` finds, and returns it."""
     module = StandIn(devices)
     sys.modules["cupy"] = module
     return module

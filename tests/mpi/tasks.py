@@ -1,7 +1,7 @@
 """Under mpiexec: runs files and prints their `result`, or random programs. Rank 0 prints digests.
 
 Usage: tasks.py [both] example FILE... | random|mixed FIRST LAST | wrong HOW | floats|rounded|ways|memory|dropped With
-`both`, the same twice: by collectives, then by messages between pairs of ranks alone.
+`both`, the command runs twice: with collectives, then with messages between pairs of ranks alone.
 """
 
 import gc
@@ -36,15 +36,15 @@ def say(line: str) -> None:
 
 
 class Mixed(Program):
-    """A program with half of its kernels on (simulated) devices; the others stay on the host."""
+    """A program with about half of its kernels on (simulated) devices, and the others on the host."""
 
     def __init__(self, *given: Any, **options: Any) -> None:
-        """Ranks have one, two or three devices."""
+        """Gives ranks one, two or three devices by turns."""
         super().__init__(*given, devices=1 + RANK % DEVICES, **options)
 
     def task(self, kernel: Callable[..., Any], *given: Any, **options: Any) -> None:
-        """Submits the task for one place or the other."""
-        # Each rank chooses for itself, since the exchanged data must not depend on the place of the kernel.
+        """Submits a task with its kernel on a device or on the host."""
+        # Each rank chooses differently, since the exchanged data must not depend on where a kernel runs.
         if hashlib.sha256(f"{len(self.tasks)} {RANK}".encode()).digest()[0] % 2:
             super().task(_on_device(kernel), *given, on="cupy", offsets=True, **options)
         else:
@@ -79,7 +79,7 @@ def wrong(how: str) -> None:
         program.task(one, range=8, reads=[a[neighborhood(1)]], updates=[b[one_to_one]], name="near")
         program._discovery.flush()
         if RANK == 1:
-            # The limit stops the first step of the proof.
+            # A limit of one step stops the proof at its beginning.
             _core.set_limits(None, 1, follow=False)
         program.run()
     if how == "contents":
@@ -94,7 +94,7 @@ def wrong(how: str) -> None:
 
 
 def floats() -> None:
-    """Computes rounded sums, which have the same bits on all ranks, also with a plan's machine."""
+    """Computes rounded sums, which must have the same bits on all ranks, without and with planned collectives."""
     for machine in (None, "archer"):
         program = Program(machine=machine)
         a = program.array(1003, init=np.random.default_rng(0).normal(size=1003), name="a")
@@ -130,7 +130,7 @@ def floats() -> None:
 
 
 def rounded() -> None:
-    """Prints the bits of a sum and a product of rounded numbers."""
+    """Prints a rounded sum and a rounded product as hexadecimal floats."""
     program = Program()
     drawn = np.random.default_rng(0).normal(size=10_007)
     x, near = program.array(drawn.size, init=drawn, name="x"), program.array(drawn.size, init=1 + drawn / 100)
@@ -149,7 +149,7 @@ def rounded() -> None:
 
 
 def ways() -> None:
-    """Computes sums to which all ranks contribute everywhere, and sums to which neighbors do."""
+    """Computes sums of whole arrays over all ranks, and sums to whose elements only neighbors contribute."""
     program = Program()
     ones = program.array(64, init=np.ones(64, int), name="ones")
     sums, seen = program.zeros(64, dtype=int, name="sums"), program.zeros(64, dtype=int, name="seen")
@@ -170,7 +170,7 @@ def ways() -> None:
 
 
 def memory() -> None:
-    """Checks that arrays that MPI cannot use as they are, or of other sizes, are refused."""
+    """Checks that `TaskMemory` refuses arrays that MPI cannot use directly, or whose sizes do not match."""
     handle = MPI._handleof(MPI.COMM_WORLD)
     held, data = _core.TaskMemory(handle, 1 << 30, False), np.zeros(64, np.uint8)
     read_only = data[:]
@@ -233,7 +233,7 @@ def dropped() -> None:
 
 
 def random(first: str, last: str, largest: str | None = None) -> None:
-    """Runs random programs; with `largest`, no message has more bytes."""
+    """Runs random programs; with `largest`, messages have at most this number of bytes."""
     with patch.object(_transport, "LARGEST", int(largest) if largest else _transport.LARGEST):
         for number in range(int(first), int(last)):
             say(f"{number} {digest(*RandomProgram(number).results())}")
@@ -250,7 +250,7 @@ def mixed(first: str, last: str) -> None:
 
 
 def example(*files: str) -> None:
-    """Prints one line for each file."""
+    """Runs each file, and prints a digest of its `result`."""
     for file in files:
         say(digest(runpy.run_path(file)["result"]))
 
@@ -261,10 +261,10 @@ COMMANDS: dict[str, Callable[..., None]] = {
 
 
 def main(words: list[str]) -> None:
-    """Runs a command."""
+    """Runs the command that the words name."""
     name, *given = words
     if name == "both":
-        # One start of all ranks for both: the start takes most of a short program's time.
+        # One start of the ranks runs both: the start takes most of a short program's time.
         for switch in "01":
             with patch.dict(os.environ, {"UNISONO_POINT_TO_POINT": switch}):
                 main(given)

@@ -1,4 +1,4 @@
-"""Commands that measure, started with other words or files on some ranks: they end, and name the difference."""
+"""Commands that measure, started with different words or files on some ranks, end and name the difference."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Collectives that a program begins and completes later, served by a plan (`unisono run --nonblocking`)."""
+"""Non-blocking collectives under a plan (`unisono run --nonblocking`)."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +11,7 @@ from ..python.test_mpi import Compile, compiled, plan, report, run
 __all__ = ["compiled", "plan"]
 
 Plans = Callable[[int], Path]
-#: The names of the program's begun calls in reports.
+#: The names that reports give to the non-blocking calls of `begun.c`.
 NAMES = ("iallreduce", "ibroadcast", "iallgather", "ialltoall", "ireduce", "ireduce-scatter", "ibarrier")
 
 
@@ -38,7 +38,7 @@ def test_begun_calls_end_however_they_are_completed(
         if name in calls:
             assert algorithm != "library"
             calls[name] += count
-    # The program also makes one sum beside messages, and one broadcast of a datatype that is freed.
+    # The program makes one further sum while messages are under way, and one broadcast with a datatype freed meanwhile.
     assert calls == dict.fromkeys(NAMES, rounds) | {"iallreduce": rounds + 1, "ibroadcast": rounds + 1}
     assert "passed through" not in said.read_text()
 
@@ -57,7 +57,7 @@ def test_the_library_makes_them_where_it_is_not_told_or_cannot_carry_them_on(
 @pytest.mark.parametrize("rows", ["one", "two"])
 @pytest.mark.parametrize("abi", ["openmpi", "mpich"])
 def test_unlike_lengths_end_with_an_error(compiled: Compile, tmp_path: Path, abi: str, rows: str) -> None:
-    """Within a row the messages reveal it, and between rows the notes of the ranks."""
+    """Messages reveal lengths that differ within a row of the plan, notes of the ranks lengths of different rows."""
     plans = [un.plan("allreduce", "archer", shape=3, elements=96, algorithm=a) for a in ("ring", "recursive-doubling")]
     path, limit = tmp_path / "t.plan", 379
     un.save_plans([(plans[0], 0, None)] if rows == "one" else [(plans[0], 0, limit), (plans[1], limit + 1, None)], path)
@@ -70,7 +70,7 @@ def test_unlike_lengths_end_with_an_error(compiled: Compile, tmp_path: Path, abi
 @pytest.mark.parametrize("abi", ["openmpi", "mpich"])
 @pytest.mark.parametrize("algorithm", ["dissemination", "recursive-doubling"])
 def test_begun_calls_keep_operators_and_bits(compiled: Compile, tmp_path: Path, abi: str, algorithm: str) -> None:
-    """Operators that are freed before the call has ended, and rounded sums by a schedule with different orders."""
+    """Begun calls keep operators that are freed before their end, and give all ranks the same bits."""
     path = tmp_path / "t.plan"
     un.save_plans([(un.plan("allreduce", "archer", shape=4, elements=16, algorithm=algorithm), 0, None)], path)
     options = ("--plan", str(path), "--nonblocking", "--safe-ops")

@@ -1,4 +1,4 @@
-"""The same bits at any size, offset and split under real MPI, and their differences without the property."""
+"""Sums have the same bits at any size, offset and split under real MPI, unless the plan lacks this property."""
 
 import os
 from collections.abc import Callable
@@ -28,12 +28,12 @@ RUNS = pytest.mark.parametrize(
         pytest.param("abi", 3, marks=SOAK),
     ],
 )
-#: Calls of each type and collective.
+#: The number of calls of each datatype and collective.
 CALLS = "2000" if os.environ.get("UNISONO_SOAK") == "1" else "40"
 
 
 def compared(out: str) -> dict[tuple[str, str], tuple[int, int]]:
-    """Returns by type and collective the sums that were compared, and those with other bits."""
+    """Returns by datatype and collective the number of compared sums, and the number of those with different bits."""
     lines = [line.split() for line in out.splitlines()]
     return {(kind, collective): (int(sums), int(unlike)) for kind, collective, sums, unlike in lines}
 
@@ -57,16 +57,16 @@ def test_a_table_gives_the_same_bits_at_any_size_and_place(
     assert len(found) == 8
     assert all(sums > 500 and unlike == 0 for sums, unlike in found.values()), found
     ran = {algorithm for _, algorithm in report(said)}
-    # The sum of differences at the end is the one call that the table leaves: it is of integers, and short.
+    # The program's final sum of differences is short and of integers: only this call has no row in the tables.
     assert ran <= rows(tables[0]) | rows(tables[1]), ran
 
 
-#: The elements of the vector of ``bits``, and its types.
+#: The number of elements of the vector of ``bits.c``, and its datatypes.
 LENGTH, TYPES = 1 << 15, (("f32", np.float32), ("f64", np.float64), ("f16", np.float16))
 
 
 def contributor(owner: int) -> NDArray[np.float64]:
-    """Returns the vector of one contributor, as ``store`` of ``bits.c`` makes it."""
+    """Returns the vector of one contributor, equal to that of ``store`` in ``bits.c``."""
     with np.errstate(over="ignore"):
         x = (np.uint64(owner << 32) | np.arange(LENGTH, dtype=np.uint64)) + np.uint64(0x9E3779B97F4A7C15)
         for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
@@ -84,7 +84,7 @@ def table(collective: str, ranks: int, contributors: int) -> un.PlanTable:
 
 
 def with_contributors(compiled: Compile, folder: Path, abi: str, ranks: int, contributors: int) -> bytes:
-    """Returns the sums of all types on a number of ranks, over lengths that no other number of ranks has."""
+    """Returns the sums of all datatypes on a number of ranks; the seed, and thus the lengths, depend on this number."""
     tables = [table(name, max(ranks, 2), contributors) for name in ("allreduce", "reduce")]
     path, sums = folder / f"{ranks}.plan", folder / f"{ranks}.sums"
     un.save_plans([row for table in tables for row in table.rows], path)
@@ -125,7 +125,7 @@ def test_contributors_give_the_same_bits_on_any_number_of_ranks(
 def test_other_plans_have_other_bits(
     compiled: Compile, plan: Callable[[int], Path], tmp_path: Path, abi: str, ranks: int
 ) -> None:
-    """Rings combine each piece in another order, and short vectors have another algorithm than long ones."""
+    """Rings combine each piece in a different order, and short and long vectors have different algorithms."""
     path = plan(ranks)
     assert call("verify", str(path), "--require", "size").code == 1
     done = run(ranks, compiled("bits", abi), "7", "150", options=("--plan", str(path), "--safe-ops"))

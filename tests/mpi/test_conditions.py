@@ -1,4 +1,4 @@
-"""Plans that were tuned elsewhere: with ranks that wait in another way, and with ranks that differ."""
+"""Plans tuned under other conditions: ranks that wait differently, other libraries, and ranks that differ."""
 
 import os
 from collections.abc import Callable
@@ -13,14 +13,14 @@ from .launching import Case, launch, together
 __all__ = ["compiled", "plan"]
 
 Plans = Callable[[int], Path]
-#: Two ranks have a core each, or share one.
+#: Two ranks have their own cores, or share one.
 CORES = "own" if len(os.sched_getaffinity(0)) > 1 else "shared"
 SPIN = {"OMPI_MCA_mpi_yield_when_idle": "0"}
 SAID = "unisono: rows of the plan were measured under "
 
 
 def tuned(path: Path, conditions: str) -> Path:
-    """Writes a plan with a row for short vectors measured under these conditions, and one for long ones under any."""
+    """Writes a plan with a row for short vectors under given conditions, and one for long vectors under any."""
     of = un.plan("allreduce", "archer", shape=2, elements=16, algorithm="recursive-doubling")
     beyond = un.plan("allreduce", "archer", shape=2, elements=1024, algorithm="ring")
     un.save_plans([(of, 0, 4095, None, conditions), (beyond, 4096, None, None, None)], path)
@@ -76,7 +76,7 @@ for count in (16, 1024):
     if world.rank == 0:
         print(world.last.algorithm, world.last.why)
 """
-#: For each library: conditions of a row, the value of UNISONO_ANYWHERE, and whether the row is used.
+#: By library: the conditions of a row, the value of UNISONO_ANYWHERE, and True if the library uses the row.
 SERVES: dict[str, list[tuple[str, str, bool]]] = {
     "openmpi": [
         (f"openmpi 4.1.4 spin {CORES}", "", True),
@@ -91,7 +91,7 @@ SERVES: dict[str, list[tuple[str, str, bool]]] = {
 
 
 def check_conditions(out: str, library: str, waits: str) -> None:
-    """Compares the conditions of both ranks."""
+    """Checks the conditions that both ranks printed."""
     lines = out.splitlines()
     assert len(lines) == 2, out
     for line in lines:
@@ -131,7 +131,7 @@ def test_a_world_asks_for_the_conditions_of_rows(tmp_path: Path, environment: Pa
 def test_ranks_that_would_choose_unlike_rows_run_unplanned(
     compiled: Compile, plan: Plans, tmp_path: Path, abi: str
 ) -> None:
-    """One rank of three has a library without error checks: it would serve calls that the others leave to it."""
+    """One rank of three has a library without error checks, and would serve calls that other ranks leave to it."""
     said, start = tmp_path / "report", tmp_path / "start"
     unlike = '[ "$OMPI_COMM_WORLD_RANK" = 1 ] && export OMPI_MCA_mpi_param_check=0'
     start.write_text(f'#!/bin/sh\n{unlike}\nexec "$@"\n')

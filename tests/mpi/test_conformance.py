@@ -28,7 +28,7 @@ def test_forced_algorithms_conform(
 ) -> None:
     programs = [program for program in PROGRAMS if program.under_all and program.name != "fortran"]
     if (abi, number) != ("openmpi", 0):
-        # The compiler of C++ takes as long as all programs.
+        # Compiling C++ takes as long as all programs together.
         programs = [program for program in programs if program.name != "objects"]
     of_c = [program for program in programs if program.name != "objects"]
     built = {program.name: compiled(program.name, abi) for program in of_c}

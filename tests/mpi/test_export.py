@@ -1,7 +1,7 @@
-"""Exported files in their libraries: the result bits of float sums show which algorithm ran.
+"""Exported files in their libraries: the bits of float sums show which algorithm ran.
 
-The bits with a file are compared with those of the same algorithm forced by the library's own variable; if the library
-adds in the order of our schedule, also with the interpreter's. Calls that the table does not name must not change.
+The bits with a file are compared with those of the same algorithm forced by a variable of the library and, if the
+library adds in the order of our schedule, with those of the interpreter. Calls that the table lacks must not change.
 """
 
 import json
@@ -53,7 +53,7 @@ def table(folder: Path, *rows: dict[str, Any]) -> str:
 
 
 def allreduce(folder: Path) -> str:
-    """Writes a table: doubling below 32 KiB and a ring above, on four ranks only."""
+    """Writes a table for four ranks: recursive doubling below 32 KiB, and a ring from 32 KiB on."""
     return table(
         folder,
         row("allreduce", 4, 0, 32767, "recursive-doubling"),
@@ -62,7 +62,7 @@ def allreduce(folder: Path) -> str:
 
 
 def ours(algorithm: str, ranks: int, size: int, machine: Path) -> str:
-    """Returns the hash that `_bits.py` prints, of our schedule of an algorithm."""
+    """Returns the hash that `_bits.py` would print for our schedule of an algorithm, by the interpreter."""
     import hashlib
 
     machine.write_text('name = "m"\nkind = "endpoint"\nmodel = "hockney"\nalpha_ns = 1000\nbeta_ns_per_byte = 1\n')
@@ -96,7 +96,7 @@ def test_open_mpi_rules_take_effect(tmp_path: Path) -> None:
 
 
 def test_open_mpi_rules_that_reorder_operands_are_named(tmp_path: Path) -> None:
-    """A program with an operator that does not commute meets each algorithm by its sizes."""
+    """A program with an operator that does not commute calls each algorithm by the size of its row."""
     mpi = library("Open MPI")
     kinds = {
         "allreduce": ["reduce-broadcast", "recursive-doubling", "ring", "rabenseifner"],
@@ -122,8 +122,7 @@ def test_open_mpi_rules_that_reorder_operands_are_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize("ranks", [pytest.param(3, marks=pytest.mark.soak), 5])
 def test_open_mpi_rules_stay_with_their_rank_count(tmp_path: Path, ranks: int) -> None:
     mpi = library("Open MPI")
-    # The linear algorithm adds in an order of its own on any number of ranks; it would reveal a table for other
-    # numbers.
+    # On any number of ranks the linear algorithm adds in its own order, so its bits would show that it ran.
     made = un.export(allreduce(tmp_path), "openmpi-rules", tmp_path / "rules.conf")
     default = mpi.bits(ranks, [LONG])
     if ranks == 5:
@@ -182,19 +181,19 @@ OF_ALL = (
 def test_every_collective_is_right_under_an_exported_file(
     compiled: Compile, tmp_path: Path, target: str, name: str
 ) -> None:
-    """A table with rows for all collectives loads, and the library aborts on none of its conditions."""
+    """The library loads a table with rows for all collectives, and accepts the conditions of each row."""
     mpi = library(name)
     made = un.export(table(tmp_path, *OF_ALL), target, tmp_path / "file")
     known_to_both = len([r for r in OF_ALL if r["collective"] not in {"scan", "scatter"}])
     assert made["rows"] == (len(OF_ALL) if name == "MPICH" else known_to_both)
-    # Files of other tests are each for one number of ranks.
+    # Other tests cover files for a single number of ranks.
     for ranks in (4, 3) if SOAK else (4,):
-        # Counts of 8 bytes, on either side of the limits of the rows.
+        # Counts of elements of 8 bytes, on both sides of the rows' limits.
         run_every_collective(compiled, mpi, made["load"], ranks, 0, 1, 3, 64, 1000, 20_000)
 
 
 def run_every_collective(compiled: Compile, mpi: Library, load: list[str], ranks: int, *counts: int) -> None:
-    """Compares all collectives with plain arithmetic."""
+    """Compares all collectives with plain arithmetic, by `every.c`."""
     command, environment = [str(mpi.launcher), "-n", str(ranks)], dict(os.environ)
     if mpi.name == "Open MPI":
         environment |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
@@ -219,7 +218,7 @@ def run_every_collective(compiled: Compile, mpi: Library, load: list[str], ranks
 def test_mpich_exchanges_recursively(
     compiled: Compile, tmp_path: Path, ranks: int, algorithm: dict[str, str], theirs: str
 ) -> None:
-    """The allgather of any radix and number of ranks is right in the library, which uses no other algorithm."""
+    """MPICH runs the exported allgather of any radix on any number of ranks, and its results are right."""
     mpi = library("MPICH")
     made = un.export(table(tmp_path, row("allgather", ranks, 0, None, **algorithm)), "mpich-json", tmp_path / "t.json")
     assert made["rows"] == 1
@@ -240,12 +239,12 @@ def test_every_collective_that_was_written_is_run(tmp_path: Path) -> None:
     assert "reduce of 192 bytes on 3 ranks: " in checked
 
 
-#: MPICH 4.0 as Debian has it, which lacks algorithms of MPICH 5.
+#: The MPICH 4.0 of Debian, which lacks some algorithms of MPICH 5.
 SYSTEM_MPICH = Path("/usr/lib/x86_64-linux-gnu/libmpich.so.12")
 
 
 def test_an_older_mpich_takes_the_rows_that_it_can(tmp_path: Path) -> None:
-    """The table of docs/export.md loads in a library without a ring for an allreduce."""
+    """The table of docs/export.md is exported for a library that has no ring for an allreduce."""
     launcher, compiler = shutil.which("mpiexec.mpich"), shutil.which("mpicc.mpich")
     if launcher is None or compiler is None or not SYSTEM_MPICH.exists():
         pytest.skip("there is no MPICH of the system (Debian: libmpich-dev)")

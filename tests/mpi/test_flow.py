@@ -1,4 +1,4 @@
-"""`calibrate`, `plan`, `bench`, `tune`, `export` one after the other, as in docs/mpi.md; times are not judged."""
+"""`calibrate`, `plan`, `bench`, `tune` and `export` in the order of docs/mpi.md; times are not judged."""
 
 import json
 import math
@@ -26,20 +26,20 @@ def command(*words: str | Path, fails: bool = False, on: int | None = None) -> C
 
 
 def json_of_ranks(runs: list[Ran]) -> dict[str, Any]:
-    """Returns the JSON of a command, which must be the whole output of its ranks."""
+    """Returns the JSON of a command; its ranks must print nothing else to standard output."""
     found: dict[str, Any] = json.loads("".join(ran.out for ran in runs))
     return found
 
 
 def error_of_ranks(runs: list[Ran]) -> str:
-    """Returns the error of a command, which one of its ranks prints; all of them end with 2."""
+    """Returns the error of a command; exactly one rank must print it, and all ranks end with code 2."""
     assert {ran.code for ran in runs} == {2}, runs
     told = [line for ran in runs for line in ran.err.splitlines() if line.startswith("error:")]
     assert len(told) == 1, runs
     return told[0]
 
 
-#: Commands on three ranks, and their errors; PLAN is a plan of an allreduce on two ranks.
+#: Wrong commands on three ranks, with their errors; PLAN stands for a plan of an allreduce on two ranks.
 WRONG: list[tuple[list[str], str]] = [
     (["calibrate", "-o", "m.txt"], "does not end in .toml"),
     (["calibrate", "-o", "m.toml", "--rounds", "3"], "--rounds is 3"),
@@ -73,7 +73,7 @@ WRONG: list[tuple[list[str], str]] = [
 ]
 
 
-#: One rank of two fails, and the other one waits for it; the rank is the last argument.
+#: A program in which one rank of two, the last argument, fails while the other rank waits for it.
 ALONE = """
 import sys
 from unittest.mock import patch
@@ -137,7 +137,7 @@ def cases_of_two(folder: Path) -> dict[str, Case]:
 
 
 def benches(folder: Path) -> dict[str, Case]:
-    """Returns a comparison of each collective."""
+    """Returns a `bench` of each collective under a plan, by collective."""
     found = {}
     for collective in BENCHED:
         plan = folder / f"{collective}.plan"
@@ -148,7 +148,7 @@ def benches(folder: Path) -> dict[str, Case]:
 
 @pytest.fixture(scope="module")
 def of_two(tmp_path_factory: pytest.TempPathFactory, shared: Shared) -> dict[str, list[Ran]]:
-    """Runs all of them in one start."""
+    """Runs all cases of two ranks in one start."""
 
     def compute() -> dict[str, list[Ran]]:
         folder = tmp_path_factory.mktemp("flow")
@@ -190,7 +190,7 @@ def test_each_output_feeds_the_next(tmp_path: Path) -> None:
     )
     measured, planned, timed, decided = map(json_of_ranks, runs)
     for ran in (runs[0], runs[2], runs[3]):
-        # With enough cores, no rank takes time from others.
+        # The note appears once if the computer has fewer than four cores.
         note = f"note: 4 ranks share {CORES} core{'' if CORES == 1 else 's'}: a rank that waits takes time from others"
         assert sum(one.err.count(note) for one in ran) == (CORES < 4), ran
     assert measured["file"] == str(machine)
@@ -210,7 +210,7 @@ def test_each_output_feeds_the_next(tmp_path: Path) -> None:
         assert 0 <= row["rounds_won"] <= row["rounds"] == 3
         ran = row["ran"]
         assert not ran["warning"]
-        # Above 64 KiB the plan has no row.
+        # The plan has no row for sizes above 64 KiB.
         served = row["bytes"] <= 65536
         assert row["algorithm"] == ("rabenseifner" if served else "library")
         assert ran["planned_calls"] == (ran["calls"] if served else 0)
@@ -236,13 +236,13 @@ def test_each_output_feeds_the_next(tmp_path: Path) -> None:
         for ranks in (2, 3, 4):
             of = [row for row in rows if (row["collective"], row["ranks"]) == (collective, ranks)]
             assert all(row["per_node"] == ranks for row in of)
-            # The rows cover every size: each one begins at the end of the one before.
+            # The rows cover every size: each row begins where the previous row ends.
             assert [row["first_bytes"] for row in of] == [0, *((row["last_bytes"] or 0) + 1 for row in of[:-1])]
             assert of[-1]["last_bytes"] is None
     interpolated = {row["ranks"] for row in decided["table"] if not row["measured"]}
     assert interpolated == {3}
 
-    # This time a process for each rank.
+    # In a separate start, unlike the cases that share one.
     again = launch(OPEN_MPI, 3, "-m", "unisono", "bench", "allreduce", "--plan", tuned, *sizes, "--json")
     assert again.returncode == 0, again.stdout + again.stderr
     assert not any(row["ran"]["warning"] for row in json.loads(again.stdout)["rows"])
@@ -360,7 +360,7 @@ def test_rows_that_were_tuned_elsewhere_are_timed_and_noted(of_two: dict[str, li
 
 @pytest.mark.parametrize("name", ["lost", "lost share"])
 def test_a_schedule_that_did_not_run_is_no_measurement(of_two: dict[str, list[Ran]], name: str) -> None:
-    """Calls without a plan go to the library, whose times would count as the schedule's."""
+    """A call that no plan serves runs in the library, whose time would count as the schedule's."""
     why = "did not run where it was measured: calls of allreduce of 4096 bytes on 2 ranks"
     assert {ran.code for ran in of_two[name]} == {1}
     assert any(why in ran.err for ran in of_two[name])
@@ -387,14 +387,14 @@ def test_one_rank_alone_is_told_to_use_mpiexec(tmp_path: Path, monkeypatch: pyte
         with monkeypatch.context() as patched:
             patched.setenv("PMI_SIZE", "3")
             assert "each of the 3 that the launcher started is alone in MPI_COMM_WORLD" in call(*arguments).err
-    # This time as a process.
+    # In a separate start, unlike the calls within this process.
     done = launch(OPEN_MPI, 1, "-m", "unisono", "bench", "allreduce", "--plan", "x")
     assert done.returncode == 2
     assert "at least two ranks: mpiexec -n 4 unisono" in done.stderr
 
 
 def test_ranks_per_node_are_tuned_apart(tmp_path: Path) -> None:
-    """MPICH treats four ranks here as two nodes of two: two ranks on one node, or one on each."""
+    """MPICH emulates two nodes with two ranks each; two ranks are tuned on one node, and with one rank on each."""
     tuned = tmp_path / "t.plan"
     options = ["--machine", "archer", "-o", str(tuned), "--sizes", "64", "--rounds", "2", "--candidates", "1"]
     words = ["-m", "unisono", "tune", "allreduce", *options, "--ranks", "2", "--per-node", "1,2", "--json"]

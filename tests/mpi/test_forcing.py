@@ -14,10 +14,10 @@ from unisono.mpi.forcing import variables_of
 from ..python.test_mpi import OPEN_MPI
 from .launching import launch
 
-#: Algorithms of an allreduce by their numbers in Open MPI that add in different orders, and a count of elements.
+#: Numbers in Open MPI of three allreduce algorithms with different orders of addition, and the vector's elements.
 ALGORITHMS = (3, 4, 6)
 ELEMENTS = 6001
-#: Prints the checksums of all ranks of an allreduce by each algorithm, forced by variables within one process.
+#: A program that forces each algorithm by variables in one process, and prints checksums of its sums on all ranks.
 FORCED = f"""
 import json
 from unisono.mpi.library import import_mpi
@@ -34,7 +34,7 @@ with forced(mpi, world, lanes) as own:
 if world.rank == 0:
     print(json.dumps(bits))
 """
-#: The parameters of algorithms that Open MPI has, and the number, and the bytes of a segment, by its documentation.
+#: By Open MPI's documentation: collective, algorithm, parameters, variable, its number, and the bytes of a segment.
 KNOWN = [
     ("broadcast", "binomial", {}, "coll_tuned_bcast_algorithm", 6, None),
     ("broadcast", "binomial", {"radix": "4"}, "coll_tuned_bcast_algorithm", 7, None),
@@ -78,7 +78,7 @@ def test_variables_exist_for_all_rows_of_a_rules_file() -> None:
 
 
 def test_an_algorithm_forced_in_a_process_is_the_one_that_a_user_forces() -> None:
-    """The order of its additions, which the bits of its sums show, is the same."""
+    """The bits of the sums, which show the order of additions, are the same in both cases."""
     done = launch(OPEN_MPI, 3, "-c", FORCED)
     assert done.returncode == 0, done.stderr
     bits = json.loads(done.stdout)
@@ -90,7 +90,7 @@ def test_an_algorithm_forced_in_a_process_is_the_one_that_a_user_forces() -> Non
         }
         alone[number] = json.loads(launch(OPEN_MPI, 3, "-c", FORCED, **settings).stdout)
     for at, number in enumerate(ALGORITHMS, start=1):
-        # The first contestant is the library's own choice, which the user's variables force.
+        # Contestant 0 is the library's own choice, which the user's environment forces.
         assert [of[at] for of in bits] == [of[0] for of in alone[number]]
     assert len({bits[0][at] for at in range(1, 4)}) > 1
 

@@ -15,7 +15,7 @@ __all__ = ["compiled", "plan"]
 
 Plans = Callable[[int], Path]
 BINDINGS = {"mpif.h": 1, "mpi": 2, "mpi_f08": 3}
-#: Collectives that a plan serves, and the program's calls of each; the names of begun ones start with an i.
+#: The program's number of calls of each collective that a plan serves; non-blocking names start with an i.
 CALLS = {
     "allgather": 6,
     "allreduce": 15,
@@ -28,13 +28,13 @@ CALLS = {
 BEGUN = {"iallgather", "iallreduce", "ialltoall", "ibarrier", "ibroadcast", "ireduce", "ireduce-scatter"}
 
 
-#: Compiles the program with bindings of a library; skips the test if there are none.
+#: A function that compiles the program with the bindings of a library, or skips the test if they are missing.
 Built = Callable[[str, str], Path]
 
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory, shared: Shared) -> Built:
-    """Compiles each program once a run."""
+    """Returns a function that compiles each program once a run."""
 
     def of(library: str, binding: str) -> Path:
         compiler = shutil.which(f"mpif90.{library}")
@@ -44,7 +44,7 @@ def built(tmp_path_factory: pytest.TempPathFactory, shared: Shared) -> Built:
         def build() -> Path:
             folder = tmp_path_factory.mktemp("fortran")
             target, source = folder / "program", SOURCES / "fortran" / "collectives.F90"
-            # One subroutine is called with data of several types, which mpif.h does not declare.
+            # mpif.h declares no interfaces, so compilers object to calls of one subroutine with several types.
             words = ["-w", "-O1", "-fallow-argument-mismatch", f"-DBINDING={BINDINGS[binding]}"]
             subprocess.run([compiler, *words, str(source), "-o", str(target)], check=True, cwd=folder)
             return target
@@ -83,7 +83,7 @@ def test_fortran_programs_are_served(
 @pytest.mark.parametrize("binding", BINDINGS)
 @pytest.mark.parametrize("library", ["openmpi", "mpich"])
 def test_fortran_programs_begin_calls(built: Built, plan: Plans, tmp_path: Path, library: str, binding: str) -> None:
-    """MPICH before 4.3 cannot advance begun calls of ours, and makes them itself."""
+    """MPICH before 4.3 cannot advance begun calls of a plan, so the library makes them."""
     said, program = tmp_path / "report", built(library, binding)
     options = ("--plan", str(plan(2)), "--report", str(said))
     assert under(library, 2, program, *options, "--nonblocking") == "ok 2\n"
@@ -115,7 +115,7 @@ def test_every_name_has_the_one_that_open_mpis_module_calls() -> None:
 def test_names_are_called_as_compilers_do(
     compiled: Compile, plan: Plans, tmp_path: Path, ranks: int, options: tuple[str, ...]
 ) -> None:
-    """Calls names like a Fortran compiler, with the Open MPI that has no bindings of its own."""
+    """A C program calls the symbols that Fortran compilers use, with an Open MPI that has no Fortran bindings."""
     said = tmp_path / "report"
     options = ("--plan", str(plan(ranks)), "--report", str(said), *options)
     done = run(ranks, compiled("names", "openmpi"), options=options)

@@ -26,7 +26,7 @@ def test_wrong_calls_end_as_the_librarys(
 
 
 def bare(program: Path, ranks: int, **variables: str) -> subprocess.CompletedProcess[str]:
-    """Runs a program under Open MPI's launcher, with the preloaded library and other variables."""
+    """Runs a program directly under Open MPI's launcher, with the preload library and the given variables."""
     from unisono.mpi.launchers import LIBRARY
 
     root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}

@@ -1,4 +1,4 @@
-"""A lab: hosts in namespaces of this computer, real MPI over TCP between them, and nothing left when it ends."""
+"""A lab: hosts in namespaces of this computer, with MPI over TCP between them; its end leaves no process or file."""
 
 import json
 import os
@@ -22,10 +22,10 @@ from unisono.mpi import installations
 from ..python.conftest import PROGRAM, Ran, call, json_of
 from ..python.test_mpi import MPICH, OPEN_MPI, PATIENCE
 
-#: Two leaves of two hosts each: every two hosts have one way.
+#: Two leaf switches with two hosts each, so there is one path between two hosts.
 TREE = "0 4\n1 4\n2 5\n3 5\n4 6\n5 6\n"
 HOSTS = 4
-#: Each rank writes its line at once, as ranks of a host share its output.
+#: A program that prints each rank's line in one write, because the ranks of a host share the output.
 WHERE = """
 import os, socket
 from mpi4py import MPI
@@ -54,7 +54,7 @@ HEADERS = 28
 
 
 def network(folder: Path, cables: str, speed: str = "gbps=0.02 ns=100000") -> str:
-    """The file of a machine of 20 Mbit/s, which a lab does not scale."""
+    """Writes a machine file, by default of 20 Mbit/s, which a lab does not scale."""
     edges, machine = folder / "edges.txt", folder / "small.toml"
     edges.write_text("".join(f"{line} {speed}\n" for line in cables.splitlines()))
     words = ("machines", "import", edges, "--from", "edges", "--accelerators", HOSTS, "-o", machine)
@@ -64,7 +64,7 @@ def network(folder: Path, cables: str, speed: str = "gbps=0.02 ns=100000") -> st
 
 @pytest.fixture
 def folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder with a short name, as those of sockets have to be."""
+    """Yields a folder with a short path, as the paths of sockets must be short."""
     path = Path(tempfile.mkdtemp(prefix="lab", dir="/tmp"))
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(path))
     yield path
@@ -73,9 +73,9 @@ def folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 @pytest.fixture
 def lab(folder: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
-    """The lab of the tree, without root if the parameter is "user"; skips where namespaces are not permitted."""
+    """Starts a lab of the tree, without root if the parameter is "user"; skips if namespaces are not permitted."""
     if getattr(request, "param", "") == "user":
-        # In a user namespace, root is as any other user.
+        # In a user namespace, root has the same rights as any other user.
         monkeypatch.setattr(session, "_is_root", lambda: False)
     ran = call("lab", "up", network(folder, TREE), "--per-host", "2", "--json")
     if ran.code == 2 and "a lab needs" in ran.err:
@@ -103,7 +103,7 @@ def carried(lab: Lab) -> dict[tuple[str, str], int]:
 
 
 def exchanged(lab: Lab, a: str, b: str, count: int, size: int, seconds: int = PATIENCE) -> str:
-    """Returns the report of a host that receives datagrams of another one."""
+    """Sends datagrams from host `a` to host `b`, and returns the output of the receiver."""
     python = [sys.executable, "-S", "-c"]
     receiver = subprocess.Popen(
         [*lab.enter(b), *python, RECEIVE, str(count), str(seconds)], stdout=subprocess.PIPE, text=True
@@ -135,19 +135,19 @@ def test_probe_names_the_slow_cable_of_a_lab(folder: Path) -> None:
     assert ran.code == 1, ran.err
     report = json.loads(ran.out)
     assert [(of["link"], of["or"]) for of in report["links"]] == [("2-5", [])]
-    # The host paces itself one percent below the rate of its cable, and TCP has headers.
+    # The host limits itself to 99 % of its cable's rate, and TCP has headers.
     assert report["links"][0]["rate"] == pytest.approx(0.004, rel=0.3)
 
 
 def test_programs_run_on_all_hosts_and_cables_fail(lab: Lab) -> None:
-    # Datagrams on the one way between two hosts, and nowhere else. TCP may still end connections after its programs.
+    # Datagrams use only the path between their hosts; they are not TCP, which may send after its programs have ended.
     count, size = 20, 1000
     assert exchanged(lab, "c0", "c3", count, size) == str(count * size)
     way = {("c0", "s4"), ("s4", "s6"), ("s6", "s5"), ("s5", "c3")}
     before = carried(lab)
     assert before == {port: count * (size + HEADERS) if port in way else 0 for port in before}
     ran = run("-n", "4", "--", str(OPEN_MPI / "bin" / "python"), "-c", WHERE)
-    # Two places a host: the first two hosts have all four ranks.
+    # Each host takes two ranks, so the first two hosts have all four.
     assert (ran.code, sorted(ran.out.split("\n"))) == (0, ["", "c0 6", "c0 6", "c1 6", "c1 6"]), ran.err
     ports = json_of("lab", "stats")["ports"]
     ways = ((port["from"], port["to"]) for port in ports)
@@ -189,14 +189,14 @@ def test_mpich_runs_on_hosts_and_plans_serve(lab: Lab, folder: Path) -> None:
 def test_a_killed_lab_leaves_nothing(lab: Lab, folder: Path, kills: str) -> None:
     first = lab._first_process()
     starter = int(Path(f"/proc/{first}/stat").read_text().rsplit(")", 1)[1].split()[1])
-    # A process of a host, as ranks are.
+    # A process on a host, as ranks are.
     waits = subprocess.Popen(
         [*lab.enter("c1"), "sh", "-c", "echo ready; sleep 1000"], stdout=subprocess.PIPE, text=True
     )
     assert waits.stdout is not None
     assert waits.stdout.readline() == "ready\n"
     of_lab = {pid for pid in processes() if spaces(pid, "pid") & spaces(first, "pid")}
-    # The fabric, what keeps each host, and the process on one of them.
+    # The fabric, the process that keeps each host's namespaces, and the process started above.
     assert len(of_lab) >= 1 + HOSTS + 1
     kept = {found for pid in of_lab for found in spaces(pid, *KINDS)} - spaces(os.getpid(), *KINDS)
     os.kill(first if kills == "first" else starter, signal.SIGKILL)
@@ -241,7 +241,7 @@ def test_a_lab_whose_start_was_killed_can_be_ended(folder: Path) -> None:
     )
     own = folder / f"unisono-lab-{os.geteuid()}"
     with up:
-        # The first host has its namespaces.
+        # The loop ends once the first host has its namespaces.
         while up.poll() is None and not any(own.glob("pids/*")):
             time.sleep(0.001)
         up.kill()
@@ -264,7 +264,7 @@ def test_hosts_of_a_lab_alone_have_its_factor(lab: Lab, tmp_path: Path, monkeypa
     on_host = [*own.enter("c1"), sys.executable, "-c", asks]
     done = subprocess.run(on_host, env=os.environ | {"TMPDIR": "/tmp"}, capture_output=True, text=True, check=True)
     assert done.stdout == "3.0\n"
-    # The folder that its hosts have for temporary files, on none of them.
+    # The hosts' folder for temporary files, seen outside of all hosts.
     monkeypatch.setenv("TMPDIR", str(own.folder / "tmp"))
     assert session.time_scale() == 1
     mounts = tmp_path / "mountinfo"
@@ -283,7 +283,7 @@ def processes() -> list[int]:
 
 
 def spaces(pid: int, *kinds: str) -> set[str]:
-    """The namespaces of a process, none where it has ended."""
+    """Returns the namespaces of a process; none if it has ended."""
     try:
         return {str(Path(f"/proc/{pid}/ns/{kind}").readlink()) for kind in kinds}
     except OSError:
@@ -326,7 +326,7 @@ def test_requests_without_a_lab_are_refused(folder: Path, monkeypatch: pytest.Mo
         ran = call("lab", *words)
         assert (ran.code, ran.out) == (2, "")
         assert said in ran.err
-    # A kernel without namespaces for this user.
+    # A kernel that permits this user no namespaces.
     own = folder / "unshare"
     own.write_text("#!/bin/sh\necho unshare: unshare failed: Operation not permitted >&2\nexit 1\n")
     own.chmod(0o755)
@@ -353,14 +353,14 @@ def test_one_factor_scales_rates_and_latencies() -> None:
         own = [found.mbit_of(host) for host in found.hosts]
         assert max(own) <= 100 * (1 + 1e-9)
         assert sum(own) <= 800 * (1 + 1e-9)
-        # The factor is no greater than needed, but for its two digits.
+        # The factor is the least possible one, rounded up to two digits.
         assert found.scale == 1 or max(max(own) / 100, sum(own) / 800) > 0.9
         for cable in found.cables:
             gbps, ns = cables[int(cable.a[1:]), int(cable.b[1:])]
             assert cable.mbit * found.scale == pytest.approx(gbps * 1000)
             assert cable.latency_us == pytest.approx(ns / 1000 * found.scale)
         assert scaling.Network.of_report(found.report()) == found
-        # A greater factor may be asked for, and no smaller one.
+        # A user may choose a greater factor, but not a smaller one.
         machine = imported(text, hosts)
         slower = scaling.scaled(machine, 3 * found.scale)
         assert slower.scale == 3 * found.scale

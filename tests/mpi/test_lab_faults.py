@@ -1,4 +1,4 @@
-"""Faults on the network of a lab: an outage, a cable that is cut for good, a killed rank."""
+"""Faults in a lab: an outage of the network, a cable that stays cut, a killed rank."""
 
 import os
 import re
@@ -20,9 +20,9 @@ from .test_lab import folder, lab, processes, spaces
 
 __all__ = ["folder", "lab"]
 
-#: Ranks on the first two hosts, two on each.
+#: The number of ranks, two on each of the first two hosts.
 RANKS = 4
-#: Sums until the file of the argument exists.
+#: A program that computes allreduces until the file of its argument exists.
 SUMS = """
 import os, pathlib, sys
 import numpy as np
@@ -41,7 +41,7 @@ while True:
 if world.rank == 0:
     print(f"sum {total[0]:g}", flush=True)
 """
-#: The end of a rank between two calls.
+#: A line of the program that kills the rank between two calls.
 KILL = "    os.kill(os.getpid(), 9)"
 WAITS = re.compile(r"unisono: rank (\d) on (c\d) has waited [\d.]+ s in a planned allreduce of 16 bytes (.*)")
 
@@ -72,7 +72,7 @@ class Job:
         return self.process.stdout.readline().strip()
 
     def waits(self) -> dict[int, set[int]]:
-        """The ranks that each rank waits for, as it printed them."""
+        """Returns by rank the ranks that it waits for, from the last line that it printed."""
         found = filter(None, map(WAITS.match, list(self.errors)))
         return {int(one[1]): {int(rank) for rank in re.findall(r"\d", one[3])} for one in found}
 
@@ -116,7 +116,7 @@ def test_an_outage_is_told_and_survived(lab: Lab, folder: Path, environment: Pat
         under.stop.touch()
         assert under.line() == f"sum {RANKS}"
         assert under.end() == 0
-        # In a ring each rank waits for messages of the rank before it.
+        # In a ring each rank waits for its two neighbors only.
         assert all(waits <= {(rank - 1) % RANKS, (rank + 1) % RANKS} for rank, waits in under.waits().items())
 
 
@@ -136,7 +136,7 @@ def test_a_job_across_a_cut_cable_ends_when_it_is_killed(lab: Lab, folder: Path)
         under.until("has waited")
         assert len(of_jobs()) >= RANKS
         under.process.kill()
-        # Its output has ended too, which any process of the job would keep open.
+        # The output of the job ends only if no process of the job has it open.
         assert under.end() == -signal.SIGKILL
     end = time.monotonic() + PATIENCE
     while left := of_jobs():
@@ -154,7 +154,7 @@ def test_a_killed_rank_ends_the_job(lab: Lab, folder: Path, environment: Path) -
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_to_the_command_reaches_the_ranks(lab: Lab, folder: Path, number: signal.Signals) -> None:
-    """The launcher passes it on, as without a lab; no rank is killed before."""
+    """The launcher passes the signal to the ranks, which handle it before they are killed."""
     handles = "import pathlib, signal, sys\nsignal.signal(15, lambda *_: pathlib.Path(sys.argv[1]).touch())\n"
     with job(folder, OPEN_MPI / "bin" / "python", program=handles + SUMS) as under:
         assert under.line() == "began"

@@ -1,6 +1,6 @@
-"""Tuning on hosts that share nothing but a network: each command on a lab, judged by counts and by ratios of times.
+"""Tuning on hosts that share only a network: each command on a lab, judged by counts and by ratios of times.
 
-The latency of the cables is far above what other work on this computer adds to a message.
+The latency of the cables is far longer than the delay that other work on this computer adds to a message.
 """
 
 import json
@@ -20,16 +20,16 @@ from .test_lab import HOSTS, carried, folder, lab, network, run
 
 __all__ = ["folder", "lab"]
 
-#: One switch joins all hosts.
+#: A star: one switch joins all hosts.
 STAR = "".join(f"{host} {HOSTS}\n" for host in range(HOSTS))
-#: Of each cable: 100 Mbit/s, and 2.5 ms. So a message to another host takes 5 ms.
+#: Each cable has 100 Mbit/s and 2.5 ms. `HOP` is the latency between two hosts, `BYTE` the time of a byte, in seconds.
 SPEED, HOP, BYTE = "gbps=0.1 ns=2500000", 0.005, 8 / 0.1e9
 UNISONO = ("--", str(OPEN_MPI / "bin" / "python"), "-m", "unisono")
 
 
 @pytest.fixture
 def star(folder: Path) -> Iterator[Lab]:
-    """A lab with a rank on each host."""
+    """Starts a lab of the star, with one rank on each host."""
     ran = call("lab", "up", network(folder, STAR, SPEED))
     if ran.code == 2 and "a lab needs" in ran.err:
         pytest.skip(ran.err.strip())
@@ -39,14 +39,14 @@ def star(folder: Path) -> Iterator[Lab]:
 
 
 def printed(*words: str, ranks: int = HOSTS, variables: dict[str, str] | None = None) -> str:
-    # The package comes from here: the other environment has MPI and NumPy only.
+    # PYTHONPATH provides the package, because the environment of MPICH has only MPI and NumPy.
     ran = run("-n", str(ranks), *words, **{"PYTHONPATH": str(Path(un.__file__).parents[1]), **(variables or {})})
     assert ran.code == 0, ran.err
     return ran.out
 
 
 def saved(folder: Path, collective: str, algorithm: str, size: int, name: str = "t.plan") -> str:
-    """A plan of one algorithm for one size in bytes on all hosts."""
+    """Writes a plan of one algorithm for one size in bytes on all hosts, and returns its path."""
     plan = un.plan(collective, "archer", shape=HOSTS, elements=size // 4, algorithm=algorithm)
     un.save_plans([(plan, size, size)], folder / name)
     return str(folder / name)
@@ -54,12 +54,12 @@ def saved(folder: Path, collective: str, algorithm: str, size: int, name: str = 
 
 @pytest.mark.parametrize("collective", ["broadcast", "reduce"])
 def test_a_rooted_call_takes_its_whole_latency(star: Lab, folder: Path, collective: str) -> None:
-    """A chain of 8 bytes takes a hop for each host but the root, although the root, or the last host, could go on."""
+    """A chain of 8 bytes takes a hop for each host except the root, although single ranks could start the next call."""
     plan = saved(folder, collective, "pipelined-chain", 8)
     out = printed(*UNISONO, "bench", collective, "--plan", plan, "--sizes", "8", "--rounds", "2", "--json")
     (row,) = json.loads(out)["rows"]
     assert row["seconds"] > 0.9 * (HOSTS - 1) * HOP
-    # The library's tree of four ranks has two levels.
+    # The library's tree of four ranks has two levels, of which this requires one.
     assert row["default_seconds"] > 0.9 * HOP
 
 
@@ -73,8 +73,8 @@ def test_a_machine_is_calibrated_and_its_plan_is_tuned_and_served(star: Lab, fol
     ranks = HOSTS if SOAK else 3
     out = printed(*unisono, "calibrate", "-o", str(machine), "--rounds", "10", "--json", ranks=ranks)
     found = json.loads(out)
-    # The wire sets the time of a byte, and headers add to it; the cables set the latency, and the software adds to it,
-    # on busy cores any amount.
+    # Headers add to the time of a byte on the wire, and software to the latency of the cables; on busy cores, software
+    # may take any time.
     byte, hop = found["beta_ns_per_byte"] / (1e9 * BYTE), found["alpha_ns"] / (1e9 * HOP)
     assert min(byte, hop) > 0.95
     assert not SOAK or (byte < 1.5 and hop < 4)
@@ -85,7 +85,7 @@ def test_a_machine_is_calibrated_and_its_plan_is_tuned_and_served(star: Lab, fol
     cells = tuned["cells"]
     assert [(cell["ranks"], cell["per_node"], cell["bytes"]) for cell in cells] == [(ranks, 1, size)] * len(cells)
     assert all(contender["effective"] for cell in cells for contender in cell["contenders"])
-    # Ranks of different hosts have only the wire.
+    # Ranks on different hosts can communicate only by the network.
     arrived = {to: sent for (_, to), sent in carried(star).items() if to in star.network.hosts}
     assert [host for host, sent in arrived.items() if sent > size] == list(star.network.hosts[:ranks])
     program = "import numpy as np; from mpi4py import MPI; x = np.ones(1 << 14, np.float32); MPI.COMM_WORLD.Bcast(x)"
@@ -99,23 +99,23 @@ def test_a_machine_is_calibrated_and_its_plan_is_tuned_and_served(star: Lab, fol
 
 @pytest.mark.soak
 def test_a_network_is_calibrated_in_its_own_time(star: Lab, folder: Path) -> None:
-    """The lab is twice as slow as the machine, which gets the costs of its own messages."""
+    """On a lab that is twice as slow as the machine, calibration gives the unscaled costs of the machine's messages."""
     call("lab", "down")
     bare, filled = folder / "small.toml", folder / "filled.toml"
     assert call("lab", "up", str(bare), "--scale", "2").code == 0
     words = ("calibrate", "--machine", str(bare), "-o", str(filled), "--rounds", "10", "--json")
     found = json.loads(printed(*UNISONO, *words, ranks=2))
     assert "times of the lab are divided by its factor 2" in found["notes"]
-    # Headers and windows of TCP take a part of the rate, and the latency is that of the cables.
+    # Headers and windows of TCP reduce the rate; the latency is that of the cables.
     rates = [float(rate) for rate in re.findall(r"measured=(\S+)", found["topology"]["edges"])]
     assert len(rates) == HOSTS
     assert all(0.07 < rate <= 0.1 for rate in rates)
     assert found["host_overhead_ns"] + found.get("signal_ns", 0.0) < 1e9 * HOP
-    # Between them, messages that wait for their receivers take another round trip.
+    # Messages of sizes between these wait for their receivers, which takes another round trip.
     assert all(abs(found["residuals"][size]) < 0.15 for size in ("8", "4194304")), found["residuals"]
 
 
-#: The program that prints the bits of sums of these sizes.
+#: Sizes of sums in bytes, and the program that prints their hashes.
 SHORT, LONG = 1 << 12, 1 << 16
 BITS = (
     "--", str(OPEN_MPI / "bin" / "python"), _bits.__file__, f"allreduce:{SHORT}", f"allreduce:{LONG}",
@@ -123,12 +123,12 @@ BITS = (
 
 
 def bits(variables: dict[str, str]) -> list[str]:
-    """The hashes of a short and of a long sum on four ranks."""
+    """Returns the hashes of a short and of a long sum on four ranks."""
     return [line.split()[1] for line in printed(*BITS, variables=variables).splitlines()]
 
 
 def exported(folder: Path, *formats: str) -> list[dict[str, str]]:
-    """The variables by which the library loads the files of a table with a ring for long sums."""
+    """Exports a table with a ring for long sums, and returns by format the variables with which Open MPI loads it."""
     plan, found = saved(folder, "allreduce", "ring", LONG), []
     for name in formats:
         report = json_of("export", plan, "--format", name, "--no-check", "-o", str(folder / name))
@@ -138,13 +138,13 @@ def exported(folder: Path, *formats: str) -> list[dict[str, str]]:
     return found
 
 
-#: Without `coll/han`, and with the ring that the library's own variable forces.
+#: Variables that disable `coll/han` (`TUNED`), and that also force the ring (`RING`).
 TUNED = {"OMPI_MCA_coll_han_priority": "0"}
 RING = TUNED | {"OMPI_MCA_coll_tuned_use_dynamic_rules": "1", "OMPI_MCA_coll_tuned_allreduce_algorithm": "4"}
 
 
 def test_exported_rules_are_in_effect_on_hosts(star: Lab, folder: Path) -> None:
-    """The bits of long sums are those of the algorithm that the library's own variable forces, on hosts too."""
+    """On hosts, the bits of long sums are those of the algorithm that Open MPI's own variable forces."""
     (rules,) = exported(folder, "openmpi-rules")
     (short, own), (_, ring) = bits(TUNED), bits(RING)
     assert bits(TUNED | rules) == [short, ring]
@@ -152,7 +152,7 @@ def test_exported_rules_are_in_effect_on_hosts(star: Lab, folder: Path) -> None:
 
 
 def test_rules_for_han_leave_calls_to_tuned(lab: Lab, folder: Path) -> None:
-    """On hosts with several ranks the rules have no effect without them."""
+    """On hosts with several ranks, the rules of `tuned` have no effect without the rules for `han`."""
     rules, han = exported(folder, "openmpi-rules", "openmpi-han")
     (short, own), (_, ring) = bits({}), bits(RING)
     assert own != ring

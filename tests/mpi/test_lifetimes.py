@@ -21,7 +21,7 @@ def plan(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-#: Cases that do not end the program, so that one start of the ranks runs all of them.
+#: Cases by environment that do not end the program, so that one start of the ranks runs all.
 GO_ON = {
     OPEN_MPI: (
         "dropped",
@@ -39,7 +39,7 @@ GO_ON = {
 def run(environment: Path, case: str, plan: Path | str, folder: Path, **variables: str) -> str:
     """Runs a case that ends the program, and returns its standard error."""
     done = launch(environment, 2, SCRIPT, case, plan, folder, **variables)
-    # A launcher may print the text of one rank within another's line.
+    # A launcher may print the text of one rank within the line of another rank.
     said = "".join(done.stdout.split())
     assert (done.returncode, said) == (0, "okok"), done.stdout + done.stderr
     return done.stderr
@@ -47,7 +47,7 @@ def run(environment: Path, case: str, plan: Path | str, folder: Path, **variable
 
 @ENVIRONMENTS
 def test_calls_outlive_their_owners(environment: Path, plan: Path, tmp_path: Path) -> None:
-    """All ways to drop calls; a world without a plan keeps calls of the library too."""
+    """Every case of `GO_ON` passes; a dropped call passes in a world without a plan too."""
     cases = [Case([SCRIPT, case, plan, tmp_path]) for case in GO_ON[environment]]
     cases += [Case([SCRIPT, "dropped", "-", tmp_path])]
     for case, runs in zip(cases, together(environment, 2, cases, tmp_path), strict=True):

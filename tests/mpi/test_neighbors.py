@@ -20,7 +20,7 @@ def test_neighborhood_collectives_are_passed_on(plan: Callable[[int], Path], tmp
     line = r"^MPI_(\w*eighbor_\w+) +(\d+) +passed through \(a schedule is of all ranks, and these are of neighbors\)$"
     made = dict(re.findall(line, said.read_text(), re.MULTILINE))
     assert made.items() >= {"Neighbor_allgather": "1", "Neighbor_alltoall": "1"}.items()
-    # MPICH has the forms with MPI_Count of the others, which mpi4py then calls directly.
+    # MPICH has the large-count functions of the other collectives, which mpi4py then calls.
     if environment == OPEN_MPI:
         assert made.keys() == {
             "Neighbor_allgather", "Neighbor_allgatherv", "Neighbor_alltoall", "Neighbor_alltoallv",

@@ -1,4 +1,4 @@
-"""Several nodes, as MPICH emulates them on one machine: ranks of different host names share no memory."""
+"""Several nodes, which MPICH emulates on one computer: ranks with different host names share no memory."""
 
 import json
 import tomllib
@@ -13,7 +13,7 @@ from .launching import launch
 
 __all__ = ["compiled"]
 
-#: Two nodes of two ranks.
+#: A launcher that emulates two nodes with two ranks each.
 LAUNCHER = f"{MPICH / 'bin' / 'mpiexec'} -launcher fork -hosts node0,node1 -ppn 2"
 
 
@@ -24,7 +24,7 @@ def test_levels_are_measured_apart(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     written = tomllib.loads(machine.read_text())
     assert json.loads(done.stdout)["levels"] == written["levels"]
-    # This variable places the ranks one by one.
+    # The variable MPIR_CVAR_NUM_CLIQUES deals the ranks to nodes one by one.
     assert written["placement"] == "cyclic"
     assert [(level["name"], level["size"]) for level in written["levels"]] == [("node", 2)]
     for key in ("alpha_ns", "alpha_p_ns", "alpha_r_ns", "beta_ns_per_byte"):
@@ -56,7 +56,7 @@ def test_hierarchical_schedules_run_on_two_nodes(compiled: Compile, tmp_path: Pa
 
 
 def test_counts_that_differ_little_are_served_on_two_nodes(compiled: Compile, tmp_path: Path) -> None:
-    """Rows for two ranks a node serve such counts, like rows for any number on one node."""
+    """Rows for two ranks a node serve slightly different counts, as rows for any number of ranks do on one node."""
     path, said = tmp_path / "t.plan", tmp_path / "report"
     made = [un.plan(kind, "archer", shape=4, elements=32) for kind in ("allreduce", "allgather", "reduce-scatter")]
     un.save_plans([(plan, 0, None, 2) for plan in made], path)
@@ -70,7 +70,7 @@ def test_counts_that_differ_little_are_served_on_two_nodes(compiled: Compile, tm
 
 
 def test_lengths_that_differ_across_nodes_are_reported(compiled: Compile, tmp_path: Path) -> None:
-    """Within a row the messages reveal it, also between nodes."""
+    """Messages reveal lengths that differ within a row of the plan, also between nodes."""
     path = tmp_path / "t.plan"
     un.save_plans([(un.plan("allreduce", "archer", shape=4, elements=16, algorithm="ring"), 0, None)], path)
     options = ("--launcher", LAUNCHER, "--plan", str(path))

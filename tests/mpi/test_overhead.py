@@ -13,7 +13,7 @@ from ..python.test_mpi import COMPILERS, SOURCES, Compile, compiled, run
 
 __all__ = ["compiled"]
 
-#: Ranks; then the ranks and the first bytes of a row that does not serve calls of 8 bytes on them.
+#: The ranks of a program, and the ranks and first bytes of a row that does not serve the program's calls of 8 bytes.
 ROWS = pytest.mark.parametrize(("ranks", "planned", "first"), [(1, 2, 0), (1, 1, 10**6), (2, 2, 10**6)])
 ABIS = pytest.mark.parametrize("abi", ["openmpi", "mpich"])
 
@@ -24,7 +24,7 @@ def plan(path: Path, planned: int, first: int) -> Path:
 
 
 def work(compiled: Compile, folder: Path, abi: str, ranks: int, path: Path) -> tuple[list[int], list[float]]:
-    """Returns the allocations, messages and nanoseconds of calls, each with those of the library's own."""
+    """Returns allocations and messages, and nanoseconds of calls; each with the library's own number beside it."""
     counting = folder / "counting.so"
     command = [str(COMPILERS[abi]), "-O1", "-shared", "-fPIC", str(SOURCES / "counting.c"), "-o", str(counting)]
     subprocess.run([*command, "-ldl"], check=True)
@@ -41,14 +41,14 @@ def work(compiled: Compile, folder: Path, abi: str, ranks: int, path: Path) -> t
 def test_calls_left_to_the_library_do_nothing_else(
     compiled: Compile, tmp_path: Path, abi: str, ranks: int, planned: int, first: int
 ) -> None:
-    """They allocate nothing, send nothing, and take less processor time than the library needs for a few bytes."""
+    """A call left to the library allocates and sends nothing more, and takes less than twice the library's own time."""
     counts, (ours, theirs) = work(compiled, tmp_path, abi, ranks, plan(tmp_path / "t.plan", planned, first))
-    # For 6,000 or 200 calls; the library's own memory grows now and then.
+    # The counts are of 6,000 or 200 calls; the library sometimes allocates memory itself.
     assert counts[0] <= counts[1] + 20
     assert counts[2:] == [0, 0]
     if ranks == 1:
-        # Other programs on the cores disturb either side, by more than the distance from the limit: one of three runs
-        # has to keep it.
+        # Other programs on the cores disturb both times by more than the margin, so one of three runs has to keep the
+        # limits.
         for _ in range(2):
             if not theirs < ours < 2 * theirs:
                 _, (ours, theirs) = work(compiled, tmp_path, abi, ranks, plan(tmp_path / "t.plan", planned, first))
@@ -57,7 +57,7 @@ def test_calls_left_to_the_library_do_nothing_else(
 
 @ABIS
 def test_messages_of_a_plan_are_counted(compiled: Compile, tmp_path: Path, abi: str) -> None:
-    """Calls that a plan serves send messages, unlike those of the test above."""
+    """Calls that a plan serves send messages that are counted, unlike calls that it leaves to the library."""
     counts, _ = work(compiled, tmp_path, abi, 2, plan(tmp_path / "t.plan", 2, 0))
     assert counts[2] > counts[3] == 0
 
@@ -75,7 +75,7 @@ def added(program: Path, ranks: int, path: Path) -> float:
 @ABIS
 @ROWS
 def test_calls_left_to_the_library_stay_fast(tmp_path: Path, abi: str, ranks: int, planned: int, first: int) -> None:
-    """The plan has rows for other numbers of ranks, or for other lengths."""
+    """A plan for other ranks or lengths at most doubles the time of a call."""
     program, path = tmp_path / "overhead", plan(tmp_path / "t.plan", planned, first)
     source = ROOT / "benches" / "mpi" / "overhead.c"
     subprocess.run([str(COMPILERS[abi]), "-O2", str(source), "-o", str(program)], check=True)

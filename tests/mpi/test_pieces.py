@@ -12,7 +12,7 @@ __all__ = ["compiled", "plan"]
 
 Plans = Callable[[int], Path]
 ABIS = [("openmpi", 2), pytest.param("openmpi", 3, marks=pytest.mark.soak), ("openmpi", 5), ("mpich", 2), ("abi", 2)]
-#: The names in reports of the calls that persistent.c starts.
+#: The names that reports give to the calls that `persistent.c` starts.
 STARTED = (
     "iallreduce",
     "ibroadcast",
@@ -29,7 +29,7 @@ STARTED = (
 
 @pytest.fixture(scope="session")
 def pieces(tmp_path_factory: pytest.TempPathFactory) -> Plans:
-    """Writes plans of gather and scatter for one root and of scan, by two algorithms each."""
+    """Returns a function that writes a plan of gather, scatter and scan, with two algorithms each by size."""
     folder = tmp_path_factory.mktemp("pieces")
 
     def write(ranks: int) -> Path:
@@ -64,7 +64,7 @@ def test_gather_scatter_and_scan_are_served(
     assert (done.code, done.out) == (0, f"ok {ranks}\n"), done.out + done.err
     rows = report(said)
     served = {kind: sum(n for (k, a), n in rows.items() if k == kind and a != "library") for kind in ("gather", "scan")}
-    # Every fourth call is begun only; gathers and scatters are served if their root is that of the plan.
+    # Every fourth call is non-blocking and has another name; gathers are served if their root is the plan's.
     assert served["scan"] == rounds * 3 // 4
     assert 0 < served["gather"] < rounds
     assert ("scan", "linear") in rows
@@ -85,7 +85,7 @@ def test_persistent_calls_are_started_in_any_order(
     for path in (plan(ranks), pieces(ranks)) if ranks > 1 else (plan(ranks),):
         said = tmp_path / "report"
         options = ("--plan", str(path), "--report", str(said), "--nonblocking")
-        # The library's own broadcasts do not keep a datatype.
+        # Only planned broadcasts keep a datatype that `order` frees.
         words = ("order",) if path == plan(ranks) and abi != "abi" else ()
         done = run(ranks, program, str(rounds), *words, options=options)
         assert (done.code, done.out) == (0, f"ok {ranks}\n"), done.out + done.err
@@ -93,11 +93,11 @@ def test_persistent_calls_are_started_in_any_order(
             if algorithm != "library" and name in STARTED:
                 found[name] = found.get(name, 0) + calls
     if abi == "abi":
-        # The library does not advance such calls with the standard ABI.
+        # With the standard ABI, the library does not advance persistent calls of a plan.
         assert not found
         assert "MPI_Allreduce_init" in said.read_text()
     elif ranks > 1:
-        # One of three communicators has another root than the plan's gather and scatter.
+        # On one of three communicators, the root differs from that of the plan's gather and scatter.
         expected = dict.fromkeys(STARTED, 3 * rounds) | {"igather": 2 * rounds, "iscatter": 2 * rounds}
         assert found == expected
 

@@ -1,4 +1,4 @@
-"""The programs of `make programs`, with every collective by a plan: the same output as the library's own."""
+"""The programs of `make programs` have the same output with planned collectives as with those of the library."""
 
 import subprocess
 from collections.abc import Callable

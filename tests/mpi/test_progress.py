@@ -1,4 +1,4 @@
-"""Exchanges of programs of tasks while kernels run, and traces, which show them."""
+"""Exchanges of programs of tasks while kernels run, and the traces that show them."""
 
 import json
 import resource
@@ -21,17 +21,20 @@ SCRIPT = FOLDER / "progress.py"
 
 
 TASKS = FOLDER / "tasks.py"
-#: Random programs whose kernels check their arguments.
+#: The number of random programs whose kernels check their arguments.
 LOOKING = 4
 
 
 def run(ranks: int, folder: Path, *cases: Case) -> list[str]:
-    """Returns the output of rank 0 in each case, in one start."""
+    """Runs all cases in one start, and returns the outputs of rank 0."""
     return [runs[0].out for runs in together(OPEN_MPI, ranks, cases, folder)]
 
 
 def spans(file: Path) -> list[dict[str, Any]]:
-    """Returns the spans of a trace: tracks have names, spans of one track do not overlap, arrows have two ends."""
+    """Returns the spans of a trace.
+
+    Checks that tracks have names, that spans of a track do not overlap, and that arrows have two ends.
+    """
     trace = json.loads(file.read_text())
     events = trace["traceEvents"]
     named = {(e["pid"], e["tid"]) for e in events if e["name"] == "thread_name"}
@@ -59,7 +62,7 @@ def test_collectives_go_on_while_a_kernel_runs(tmp_path: Path) -> None:
     run(2, tmp_path, *cases)
     for mode, file in files.items():
         found = spans(file)
-        # Rank 0 is the first in its kernel, so exchanges that it has begun cannot be over then.
+        # The kernel of rank 0 starts first, so the exchanges that this rank began cannot have ended before it.
         long = next(e for e in found if (e["pid"], e["name"]) == (1, "long"))
         ends = [e["ts"] + e["dur"] for k in range(6) for e in found if (e["pid"], e["name"]) == (1, f"allgather a{k}")]
         assert len(ends) == 6
@@ -69,10 +72,10 @@ def test_collectives_go_on_while_a_kernel_runs(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("ranks", [pytest.param(2, marks=pytest.mark.soak), 3, pytest.param(4, marks=pytest.mark.soak)])
 def test_kernels_never_see_what_an_exchange_changes(tmp_path: Path, ranks: int) -> None:
-    """The thread works during every kernel, and kernels check their arguments."""
+    """The progress thread works during every kernel, and kernels check that their arguments do not change."""
     always = [{"UNISONO_PROGRESS": "always", "UNISONO_POINT_TO_POINT": switch} for switch in "01"]
     words = ("0", str(LOOKING))
-    # The host and a device may have an array on different threads; neither loses the contents of the other.
+    # Different threads may use an array on the host and on a device; both must keep its contents.
     scripts: tuple[list[str | Path], ...] = ([SCRIPT, "steady", "random", *words], [TASKS, "mixed", *words])
     found = run(ranks, tmp_path, *(Case(script, env) for script in scripts for env in always))
     assert [text.splitlines() for text in found] == [alone(0, LOOKING)] * 4
@@ -91,7 +94,7 @@ def test_programs_and_kernels_have_mpi_for_themselves(tmp_path: Path, ranks: int
     )
     assert len(set(found[:3])) == 1
     assert found[0]
-    # A world prepares its calls.
+    # `prepare` refuses calls that a world cannot make.
     assert all(text.startswith("'barrier' is nothing to prepare; accepted are allgather, ") for text in found[3:])
 
 
@@ -104,7 +107,7 @@ def test_nobody_waits_where_an_exchange_fails() -> None:
 
 
 def test_the_trace_says_what_served(tmp_path: Path) -> None:
-    """All patterns among 4 ranks: plans serve equal parts, the library others; all ways give the same data."""
+    """On 4 ranks, plans serve patterns with equal parts, the library other parts, and all give the same data."""
     ways: list[tuple[str, list[str], dict[str, str]]] = [
         ("library", [], {}),
         ("plan", ["archer"], {}),
@@ -121,14 +124,14 @@ def test_the_trace_says_what_served(tmp_path: Path) -> None:
         assert {printed[n, way] for way, _, _ in ways} == {alone[n]}
         for way in ("library", "plan"):
             check_served(named[n, way], by_plan=way == "plan", equal=n == 12)
-        # Then messages combine partial results.
+        # Without collectives, messages combine partial results.
         assert {(e["cat"], e["args"].get("served", "messages")) for e in spans(named[n, "messages"])} == {
             (kind, "messages") for kind in ("kernel", "push", "await", "collective")
         }
 
 
 def check_served(file: Path, by_plan: bool, equal: bool) -> None:
-    """Compares the names in a trace with those of the calls that a plan serves."""
+    """Checks that a trace names the plan or the library, whichever serves each collective."""
     always = {"broadcast": "plan", "reduce": "plan", "gather": "library", "scatter": "library"}
     by_parts = dict.fromkeys(("allgather", "alltoall", "reduce-scatter"), "plan" if equal else "library")
     found: dict[tuple[str, str], set[str]] = defaultdict(set)
@@ -139,7 +142,7 @@ def check_served(file: Path, by_plan: bool, equal: bool) -> None:
             assert event["args"]["bytes"] > 0
     assert {pattern for pattern, _ in found} == {*always, *by_parts, "allreduce"}
     for (pattern, kind), served in found.items():
-        # With fractions, an allreduce by a plan could have other bits on each rank.
+        # A planned allreduce of fractions could have different bits on each rank.
         planned = {**always, **by_parts, "allreduce": "plan" if kind == "whole" else "library"}[pattern]
         assert served == {planned if by_plan else "library"}, (pattern, kind)
 
@@ -150,7 +153,7 @@ def test_zeros_take_no_room() -> None:
     for _ in range(4):
         program.zeros(1 << 26)
         program.array(1 << 26, init=0, dtype=np.float32)
-    # Of three gigabytes, in KiB.
+    # The growth in KiB; the arrays have three gigabytes.
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 300_000
     assert np.signbit(program.fetch(program.array(4, init=-0.0))).all()
 

@@ -1,4 +1,4 @@
-"""Schedules of recursive multiplying by one-sided puts, for which nothing of them has to change."""
+"""Unchanged schedules of recursive multiplying can be run by one-sided puts."""
 
 import json
 from pathlib import Path

@@ -16,12 +16,12 @@ import os, pathlib, sys, time
 pathlib.Path(sys.argv[1], str(os.getpid())).touch()
 time.sleep(3600)
 """
-#: Polls of 20 ms until ranks exist or are gone: ten minutes.
+#: The largest number of polls, one every 20 ms, until ranks exist or are gone: ten minutes.
 MOST_POLLS = 30_000
 
 
 def is_alive(pid: int) -> bool:
-    """Returns true for a process that runs; one that has ended may wait for its parent."""
+    """Returns whether a process runs; a zombie, which waits for its parent, does not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:
@@ -38,7 +38,7 @@ def test_ranks_end_with_the_command(environment: Path, number: signal.Signals, t
     command = list(map(str, [PROGRAM, "run", "-n", "2", "--", python, tmp_path / "rank.py", ranks]))
     root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     quiet = subprocess.DEVNULL
-    # In a separate session, like a job of a scheduler.
+    # The job has a separate session, as under a batch scheduler.
     with subprocess.Popen(
         command, env={**os.environ, **root}, start_new_session=True, stdout=quiet, stderr=quiet
     ) as job:

@@ -31,11 +31,11 @@ PATTERNS = {
     "jacobi": {"halo", "allreduce"},
     "fft2d": {"alltoall"},
 }
-#: The numbers of random programs in the common start: on hosts, on devices, and those whose messages are compared.
+#: How many random programs run in the common start: on hosts, on devices, and with their messages compared.
 RANDOM, MIXED, SEEN = 8, 4, 16
-#: The random programs whose messages are sent in pieces.
+#: The range of random programs whose messages are sent in pieces.
 PIECES = (40, 46)
-#: Programs that differ by rank, and the error on all ranks.
+#: Cases of programs that differ by rank, and the error that all ranks get.
 DIFFERENT = {
     "task": "different programs: submission 5 is task 'step3' on rank 0, 2, task 'step3x' on rank 1",
     "fewer": "submission 7 is task 'fetch of a' on rank 0, 2, task 'more' on rank 1",
@@ -75,12 +75,12 @@ result = np.append(program.fetch(a), np.round(program.fetch(total), 9))
 
 
 def examples(ranks: int) -> list[str]:
-    """Returns the examples to run on ``ranks`` ranks: a start of Numba takes longer than all others together."""
+    """Returns the examples to run on ``ranks`` ranks, without Numba on most: its start takes longer than all others."""
     return [name for name in PATTERNS if (SOAK and ranks <= 2) or name != "nbody_numba"]
 
 
 def cases(ranks: int, folder: Path) -> dict[str, Case]:
-    """Returns the programs that end without an error, by name."""
+    """Returns the cases that end without an error, by name."""
 
     def case(*words: str | Path, **env: str) -> Case:
         return Case([SCRIPT, *words], env)
@@ -117,7 +117,7 @@ def cases(ranks: int, folder: Path) -> dict[str, Case]:
 
 @pytest.fixture(scope="module")
 def started(tmp_path_factory: pytest.TempPathFactory, shared: Shared) -> Started:
-    """Starts all programs together on a number of ranks."""
+    """Returns a function that runs all cases on a number of ranks."""
     return started_once("tasks", cases, shared, tmp_path_factory)
 
 
@@ -128,7 +128,7 @@ def said(runs: list[Ran]) -> list[str]:
 
 
 def printed(ranks: int, *arguments: str | Path, environment: Path = OPEN_MPI, **variables: str) -> list[str]:
-    """Returns the lines of a start for one program."""
+    """Returns the lines that one program prints in its own start."""
     done = launch(environment, ranks, *arguments, **variables)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout.splitlines()
@@ -185,8 +185,7 @@ def test_examples_are_right(results: dict[str, dict[str, Any]]) -> None:
     places = np.arange(60)
     largest = np.linalg.eigvalsh(1 / (1 + np.abs(places[:, None] - places)))[-1]
     assert results["power"]["result"][0] == pytest.approx(largest, rel=0.02)
-    # The solution of -u'' = 1 at its grid points. It bounds the error by the residual, of which the example computes
-    # half.
+    # The solution of -u'' = 1 at the grid points bounds the error by the residual; the example computes half of this.
     x = np.arange(1, 33)
     assert np.allclose(results["jacobi"]["result"], x * (33 - x) / (2 * 32**2), rtol=2 * 1e-2, atol=0)
     assert np.allclose(results["nbody_numba"]["result"], results["nbody"]["result"], rtol=1e-12, atol=1e-12)
@@ -224,7 +223,7 @@ def test_random_programs_communicate_in_every_way_and_move_no_more_than_messages
 
 @pytest.mark.parametrize("ranks", [1, 2, 3])
 def test_kernels_on_devices_change_nothing(started: Started, ranks: int) -> None:
-    """Each rank has other kernels on (simulated) devices; arrays are copied as needed."""
+    """Results are the same if each rank runs different kernels on (simulated) devices."""
     assert said(started(ranks)["mixed"]) == alone(0, MIXED)
 
 
@@ -241,7 +240,7 @@ def test_many_kernels_on_devices_change_nothing(ranks: int, by_messages: str) ->
 
 
 def test_messages_longer_than_mpi_counts_go_in_pieces(started: Started) -> None:
-    """The limit is 16 bytes instead of 2^30."""
+    """Programs send messages in pieces of at most 16 bytes instead of 2^30."""
     assert said(started(3)["pieces"]) == alone(*PIECES)
 
 
@@ -255,7 +254,7 @@ def test_ranks_that_differ_are_all_told(started: Started, how: str) -> None:
 @pytest.mark.parametrize(
     ("how", "why"),
     [
-        # Three ranks in `DIFFERENT` have the same fault.
+        # On three ranks `DIFFERENT` has the same case.
         pytest.param(
             "task",
             "different programs: submission 5 is task 'step3' on rank 0, task 'step3x' on rank 1",
@@ -275,7 +274,7 @@ def test_nobody_waits_for_a_rank_that_ended(how: str, why: str) -> None:
 
 @pytest.mark.parametrize("ranks", [2, 3, 4])
 def test_sums_have_the_same_bits_on_all_ranks(started: Started, ranks: int) -> None:
-    """`floats` compares them; plans and messages may round otherwise than the library."""
+    """The program `floats` compares the bits of ranks; plans and messages may round differently from the library."""
     assert len(said(started(ranks)["floats"])) == 8
 
 
@@ -303,10 +302,10 @@ def test_what_ranks_send_is_what_is_priced_in_many_programs(tmp_path: Path, rank
     "ranks", [1, pytest.param(2, marks=pytest.mark.soak), 3, pytest.param(4, marks=pytest.mark.soak)]
 )
 def test_rounded_results_are_within_the_bound_of_any_order(started: Started, ranks: int) -> None:
-    """Of n terms (n - 1) u times the sum of magnitudes; of n factors (n - 1) u of the product, to first order."""
+    """The bound for n terms is (n - 1) u times the sum of magnitudes; for n factors, (n - 1) u times the product."""
     drawn = np.random.default_rng(0).normal(size=10_007)
     errors = (drawn.size - 1) * 2.0**-53
-    # Not as one Fraction, since its reduction takes longer than the programs.
+    # The exact product is a pair of integers: reducing a Fraction takes longer than the programs.
     above, below = map(math.prod, zip(*(x.as_integer_ratio() for x in (1 + drawn / 100).tolist()), strict=True))
     lines = said(started(ranks)["rounded"])
     assert len(lines) == 2
@@ -320,12 +319,12 @@ def test_rounded_results_are_within_the_bound_of_any_order(started: Started, ran
 
 @pytest.mark.parametrize("count", [4, pytest.param(100, marks=pytest.mark.soak)])
 def test_random_programs_under_mpich(count: int) -> None:
-    """Another library, with other collectives."""
+    """Random programs have the same results under MPICH."""
     assert printed(3, SCRIPT, "random", "0", str(count), environment=MPICH) == alone(0, count)
 
 
 def test_sums_of_few_go_by_messages(started: Started) -> None:
-    """If most ranks contribute nothing to an element, MPI's reductions would move more."""
+    """Sums to which most ranks contribute nothing go by messages, since MPI's reductions would move more data."""
     patterns = ("allreduce", "reduce", "reduce-scatter")
     expected = sorted(f"{pattern}:{way}" for pattern in patterns for way in ("world", "sums"))
     assert said(started(4)["ways"])[0].split() == expected
@@ -333,7 +332,7 @@ def test_sums_of_few_go_by_messages(started: Started) -> None:
 
 @pytest.mark.parametrize("ranks", [2, 3])
 def test_exchanges_stay_within_their_memory(started: Started, ranks: int) -> None:
-    """Sizes are compared before any exchange begins, on any number of ranks."""
+    """Arrays of wrong sizes are refused before any exchange begins."""
     (line,) = said(started(ranks)["memory"])
     for reason in (
         "the longest message has 0 bytes; accepted are 1 and more",

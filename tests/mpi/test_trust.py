@@ -1,4 +1,4 @@
-"""Programs end alike with and without a plan: errors, bits, threads, thousands of communicators, damaged plans."""
+"""Programs behave alike with and without a plan: errors, bits, threads, thousands of communicators, damaged plans."""
 
 import random
 from collections.abc import Callable
@@ -15,7 +15,7 @@ __all__ = ["compiled", "plan"]
 
 Plans = Callable[[int], Path]
 SOAK = pytest.mark.soak
-#: More ranks behave alike, and some tests use more.
+#: Few ranks suffice, since more behave alike.
 OPENMPI_2 = pytest.param("openmpi", 2, marks=SOAK)
 RANKS = pytest.mark.parametrize(("abi", "ranks"), [OPENMPI_2, ("openmpi", 3), ("mpich", 2), ("abi", 2)])
 
@@ -34,7 +34,7 @@ def test_errors_are_those_of_the_library(compiled: Compile, plan: Plans, tmp_pat
 def test_an_error_of_one_rank_waits_for_no_other(
     compiled: Compile, plan: Plans, abi: str, ranks: int, options: tuple[str, ...]
 ) -> None:
-    """The first call on a communicator prepares it together with the other ranks, unless the call is wrong."""
+    """The first call on a communicator communicates with the other ranks, unless its arguments are wrong."""
     done = run(ranks, compiled("early", abi), options=("--plan", str(plan(ranks)), *options))
     assert (done.code, done.out) == (0, f"ok {ranks}\n"), done.out + done.err
 
@@ -52,7 +52,7 @@ def test_no_floating_point_exception_comes_from_other_memory(
 
 @pytest.mark.parametrize(("abi", "ranks"), [("openmpi", 3), ("mpich", 2), ("abi", 2)])
 def test_every_operator_on_every_datatype(compiled: Compile, plan: Plans, abi: str, ranks: int) -> None:
-    """Fortran's datatypes too, if the library has them: bits, or error classes."""
+    """All pairs, with Fortran's datatypes if they exist, give the library's bits or error classes."""
     done = run(ranks, compiled("datatypes", abi), options=("--plan", str(plan(ranks))))
     assert (done.code, done.out) == (0, f"ok {ranks} all\n"), done.out + done.err
 
@@ -75,7 +75,7 @@ def test_lengths_that_differ_are_reported(
     assert "truncated, 1 calls of the handler" in told.read_text()
 
 
-#: A short and a long schedule of a collective; the program's ranks call it with 256 bytes, and the last one with 128.
+#: By call: a collective, and its algorithms for short and for long vectors. Ranks pass 256 bytes, the last one 128.
 UNLIKE = {
     "allreduce": ("allreduce", "recursive-doubling", "ring"),
     "reduce": ("reduce", "binomial", "pipelined-chain"),
@@ -101,7 +101,7 @@ UNLIKE = {
 def test_lengths_of_other_rows_keep_nobody_waiting(
     compiled: Compile, tmp_path: Path, abi: str, call: str, rows: str
 ) -> None:
-    """The ranks run two schedules, or the last one, or all others, the library's algorithm."""
+    """Ranks run different schedules of two rows, or some run a schedule and others the library's algorithm."""
     collective, *algorithms = UNLIKE[call]
     plans = [un.plan(collective, "archer", shape=3, elements=48, algorithm=name) for name in algorithms]
     table = [(plans[0], 0, 199), (plans[1], 200, None)]
@@ -118,7 +118,7 @@ def test_lengths_of_other_rows_keep_nobody_waiting(
     [OPENMPI_2, ("openmpi", 4), ("mpich", 2), pytest.param("abi", 2, marks=SOAK)],
 )
 def test_calls_are_served_or_left_each_for_itself(compiled: Compile, tmp_path: Path, abi: str, ranks: int) -> None:
-    """Without a report, calls that are left to the library are remembered."""
+    """Without a report, the library remembers which calls it leaves to MPI, which must not affect other calls."""
     all_of_them, fewer = (partial(un.plan, machine=un.machine("archer", n)) for n in (ranks, max(ranks - 1, 1)))
     kinds = ("allreduce", "broadcast", "gather")
     rows = [(all_of_them(kind, elements=64), 64, 1023) for kind in kinds]
@@ -127,8 +127,8 @@ def test_calls_are_served_or_left_each_for_itself(compiled: Compile, tmp_path: P
     un.save_plans(rows, path)
     done = run(ranks, compiled("left", abi), options=("--plan", str(path)))
     assert done.code == 0, done.out + done.err
-    # In six turns: nine lengths each, twice an allreduce and a broadcast, and in three turns a gather; three broadcasts
-    # of rows; six lengths on the other communicator, twice, in three turns or, with rows for one rank less, in all.
+    # In six rounds: nine lengths of two allreduces and two broadcasts, in three also of a gather; three broadcasts of
+    # rows; six lengths on another communicator, twice, in three rounds or, with rows for one rank less, in all.
     served = 9 * 2 * 2 * 6 + 9 * 3 + 3 * 3 + 6 * 2 * (6 if ranks > 2 else 3)
     assert done.out == f"ok {ranks} {served}\n"
 
@@ -142,7 +142,7 @@ def test_nothing_is_written_to_memory_after_an_error(compiled: Compile, tmp_path
 
 
 def test_ranks_of_which_some_check_run_unplanned(compiled: Compile, plan: Plans, tmp_path: Path) -> None:
-    """They would send different messages in one call, and wait for each other for ever."""
+    """Ranks with and without checks would send different messages in one call, and never end."""
     some = tmp_path / "some"
     some.write_text('#!/bin/sh\n[ "$OMPI_COMM_WORLD_RANK" = 0 ] && export UNISONO_CHECK=1\nexec "$@"\n')
     some.chmod(0o755)
@@ -152,7 +152,7 @@ def test_ranks_of_which_some_check_run_unplanned(compiled: Compile, plan: Plans,
 
 
 def unrepeatable(path: Path, ranks: int, unlike_bits: bool) -> Path:
-    """Writes a plan with a schedule that adds in another order on each rank."""
+    """Writes a plan with a schedule in which each rank adds in a different order."""
     made = un.plan("allreduce", "archer", shape=ranks, elements=16, algorithm="dissemination")
     un.save_plans([(made, 0, None)], path, unlike_bits=unlike_bits)
     return path
@@ -224,7 +224,7 @@ def test_operators_that_do_not_commute_keep_the_order_of_the_ranks(
 def test_rows_for_operators_that_commute_serve_no_others(
     compiled: Compile, tmp_path: Path, abi: str, safe: bool
 ) -> None:
-    """A ring rotates the order of the ranks. The program's operators are served only if they are declared safe."""
+    """A ring adds in rotated orders, so it serves a program's own operators only if they are declared safe."""
     path, said = tmp_path / "t.plan", tmp_path / "report"
     un.save_plans([(un.plan("allreduce", "archer", shape=4, elements=64, algorithm="ring"), 0, None)], path)
     options = ("--plan", str(path), "--report", str(said), *(["--safe-ops"] if safe else []))
@@ -243,8 +243,8 @@ def test_threads_make_use_and_free_communicators_at_once(
 ) -> None:
     said = tmp_path / "report"
     options = ("--plan", str(plan(ranks)), "--report", str(said))
-    # MPICH 5.0.2 alone, without a plan, fails in one of 374 starts of this program: its threads race for context ids,
-    # until "next_gcn != NULL" of contextid.c fails or memory is read that is not there. A wrong sum has the code 3.
+    # MPICH 5.0.2 fails in one of 374 starts of this program without a plan: its threads race for context ids, until
+    # "next_gcn != NULL" of contextid.c or a read of memory fails. The program ends with code 3 after a wrong sum.
     for _ in range(1 if abi == "openmpi" else 3):
         done = run(ranks, compiled("threads", abi), options=options)
         if done.code in (0, 3):
@@ -261,8 +261,8 @@ def test_partitioned_transfers_that_never_start_stop_nobody(
     assert (done.code, done.out) == (0, f"ok {ranks}\n"), done.err
 
 
-#: The program ends itself if a communicator takes minutes. All of them take seconds of CPU time; but if other programs
-#: keep the cores busy, each of some hundred thousand waits may take a turn of the scheduler.
+#: The limit in seconds; the program ends itself if one communicator takes minutes. All take seconds of CPU time, but on
+#: busy cores each of some hundred thousand waits may take a time slice of the scheduler.
 LONGEST = 3600
 
 
@@ -270,7 +270,7 @@ LONGEST = 3600
     ("abi", "ranks", "live", "turns"),
     [
         ("openmpi", 3, 100, 100),
-        # MPICH has room for 2,048, some of which are the library's and one is ours. One rank needs none for its calls.
+        # MPICH permits 2,048 communicators, of which it uses some and the plan one. Calls of one rank need none.
         ("mpich", 1, 10000, 2000),
         ("mpich", 2, 100, 100),
         pytest.param("openmpi", 2, 10000, 10000, marks=SOAK),
@@ -282,7 +282,7 @@ LONGEST = 3600
 def test_communicators_by_the_thousand(
     compiled: Compile, plan: Plans, tmp_path: Path, abi: str, ranks: int, live: int, turns: int
 ) -> None:
-    """As many at once as the library has room for: planned calls make none of their own. Memory does not grow."""
+    """As many communicators exist as the library permits, since planned calls add none; memory does not grow."""
     said = tmp_path / "report"
     options = ("--plan", str(plan(ranks)), "--report", str(said))
     done = run(ranks, compiled("many", abi), str(live), str(turns), "count", options=options, seconds=LONGEST)
@@ -291,7 +291,7 @@ def test_communicators_by_the_thousand(
     made = int(done.out.split()[2])
     assert done.out == f"ok {ranks} {made}\n"
     assert made == live if live <= 2000 or abi == "openmpi" else made > 2040
-    # A sixth of the later ones are halves.
+    # A sixth of the later communicators have half of the ranks.
     halves = (turns + 2) // 6 if ranks > 1 else 0
     assert report(said)["allreduce", "recursive-doubling"] == 2 * made + turns - halves
 
@@ -300,7 +300,7 @@ def test_communicators_by_the_thousand(
 def test_a_rank_that_is_killed_in_a_planned_call_ends_the_job(
     compiled: Compile, plan: Plans, abi: str, ranks: int
 ) -> None:
-    """The job ends as it does without a plan."""
+    """The job ends with the same code as without a plan."""
     planned = run(ranks, compiled("killed", abi), options=("--plan", str(plan(ranks))))
     bare = run(ranks, compiled("killed", abi), options=("--off",))
     assert "served 1\n" in planned.err
@@ -312,7 +312,7 @@ def test_a_rank_that_is_killed_in_a_planned_call_ends_the_job(
 
 
 def test_damaged_plans_are_refused_or_the_same(plan: Plans) -> None:
-    """10,000 damages: flips, cuts, joins, other versions, other bytes. A plan that is still read has the same rows."""
+    """Each of 10,000 damaged plans is refused or has the same rows."""
     good, other = plan(3).read_bytes(), plan(4).read_bytes()
     rows = _core.decode_plan(good)
     draw = random.Random(5)

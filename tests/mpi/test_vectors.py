@@ -47,12 +47,12 @@ def test_counts_that_differ_little_are_served(
 
 @pytest.mark.parametrize("environment", [OPEN_MPI, MPICH])
 def test_programs_that_look_for_large_counts_are_served(plan: Plans, tmp_path: Path, environment: Path) -> None:
-    """mpi4py calls the forms with MPI_Count if they exist, and the library need not have them."""
+    """mpi4py calls large-count functions if it finds them, also in libraries that lack some."""
     said = tmp_path / "report"
     options = ("--plan", str(plan(2)), "--report", str(said))
     done = run(2, environment / "bin" / "python", SOURCES / "vectors.py", options=options)
     assert (done.code, done.out) == (0, "ok 2\n"), done.out + done.err
     rows = report(said)
-    # Counts of 5 and 4 too.
+    # The counts include 5 and 4 elements on the two ranks.
     assert rows["allgather", "bruck"] == 6
     assert rows["reduce-scatter", "pairwise"] == 6

@@ -1,4 +1,4 @@
-"""`unisono.mpi`: worlds under mpiexec, by a machine, by a plan file, and without either."""
+"""`unisono.mpi`: worlds under mpiexec with a machine, with a plan file, and without either."""
 
 import os
 import subprocess
@@ -16,7 +16,7 @@ from .launching import Case, Started, launch, started_once
 SCRIPT = ROOT / "tests" / "mpi" / "world.py"
 
 
-#: Worlds that rank 0 cannot make.
+#: Arguments with which rank 0 cannot make a world.
 UNUSABLE = ('machine="nowhere.toml"', 'plan="nowhere.plan"', 'machine="wse2"')
 TOLD = """
 from unisono import InputError, mpi
@@ -109,8 +109,7 @@ def plan_that_says(plan: Path) -> Path:
 
 
 def plan_with_reasons(plan: Path) -> Path:
-    # The schedule is for pieces of three elements, in two messages: it has no name, and serves pieces divisible by
-    # three.
+    # A schedule without a name for pieces of three elements, in two messages, serves pieces divisible by three.
     own = un.ScheduleBuilder(ranks=2, elements=3, collective="allgather")
     streams = [own.stream(rank, 1 - rank) for rank in range(2)]
     for first, last in ((0, 1), (1, 3)):
@@ -141,7 +140,7 @@ def plan_of_three(plan: Path) -> Path:
 
 
 def cases(ranks: int, folder: Path) -> dict[str, Case]:
-    """Returns the programs for a number of ranks, by name."""
+    """Returns the cases for a number of ranks, by name."""
     plan = folder / "t.plan"
     found = {"machine": Case([SCRIPT, "machine", "archer"])} if ranks < 4 or SOAK else {}
     match ranks:
@@ -164,7 +163,7 @@ def cases(ranks: int, folder: Path) -> dict[str, Case]:
 
 @pytest.fixture(scope="module")
 def worlds(tmp_path_factory: pytest.TempPathFactory, shared: Shared) -> Started:
-    """Starts all programs together on a number of ranks."""
+    """Returns a function that runs all cases on a number of ranks."""
     return started_once("worlds", cases, shared, tmp_path_factory)
 
 
@@ -202,7 +201,7 @@ def test_what_ran_and_why(worlds: Started, safe: bool) -> None:
 
 
 def test_a_world_states_why_no_row_serves(worlds: Started) -> None:
-    """Each reason to refuse a row has its own sentence."""
+    """The library has its own sentence for each reason why no row serves a call."""
     assert worlds(2)["reasons"][0].out.splitlines() == [
         "allreduce 800 by t.plan, 64 to 1000 bytes",
         "allreduce 8000 because t.plan leaves these bytes to it",
@@ -291,7 +290,7 @@ sys.exit(main())
     [pytest.param(1, "4 ring", marks=pytest.mark.soak), (2, "2 rabenseifner"), (4, "1 recursive-doubling")],
 )
 def test_ranks_per_node_choose_the_row(tmp_path: Path, cliques: int, expected: str) -> None:
-    """MPICH can treat the ranks of one machine as those of several nodes."""
+    """MPICH can emulate several nodes, for whose numbers of ranks the plan has its own rows."""
     by_nodes = {
         n: un.plan("allreduce", "archer", shape=4, elements=64, algorithm=name)
         for n, name in ((4, "ring"), (2, "rabenseifner"), (1, "recursive-doubling"))

@@ -1,4 +1,4 @@
-"""Programs that have more than one world: other communicators, later processes, sessions, and tools of their own."""
+"""Programs with further communicators, spawned processes, sessions, and profiling tools."""
 
 import re
 import subprocess
@@ -31,7 +31,7 @@ def test_processes_that_come_later_and_sessions(
     compiled: Compile, plan: Plans, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, abi: str, case: str
 ) -> None:
     said = tmp_path / "report"
-    # Open MPI reaches the processes of another start through TCP only.
+    # Open MPI reaches spawned processes only by TCP.
     monkeypatch.setenv("OMPI_MCA_btl", "self,sm,tcp")
     # Open MPI starts no more processes than there are cores, unless this option is given.
     launcher = f"{COMPILERS[abi].parent / 'mpiexec'}{' --oversubscribe' if abi == 'openmpi' else ''}"
@@ -48,7 +48,7 @@ def test_processes_that_come_later_and_sessions(
         assert served.get("4", "library") == "library"
 
 
-# (MPICH 5.0.2 finds no port, with this library and without.)
+# (MPICH 5.0.2 finds no port, with and without the preload library.)
 @pytest.mark.parametrize("abi", ["openmpi", "abi"])
 def test_halves_that_connect(compiled: Compile, plan: Plans, abi: str) -> None:
     done = run(3, compiled("dynamic", abi), "port", options=("--plan", str(plan(3))))
@@ -56,7 +56,7 @@ def test_halves_that_connect(compiled: Compile, plan: Plans, abi: str) -> None:
 
 
 def counts(text: str) -> list[int]:
-    """Returns the numbers that the tool writes."""
+    """Returns the numbers of initializations, sums and broadcasts that the tool counts."""
     found = re.search(r"tool: initialised (\d+), (\d+) sums, (\d+) broadcasts", text)
     assert found is not None, text
     return [int(number) for number in found.groups()]
@@ -73,7 +73,7 @@ def test_a_tool_behind_sees_the_calls_that_no_plan_serves(
     bare = run(3, program, "100", options=("--off",), env=env)
     served = run(3, program, "100", options=("--plan", str(plan(3)), "--report", str(said)), env=env)
     assert (bare.code, bare.out) == (served.code, served.out) == (0, "ok 3\n"), bare.err + served.err
-    # Six sums of all ranks, one between two groups, and three on halves of them, for which there is no row.
+    # The tool counts six sums of all ranks, one between two groups, and three on halves, for which the plan has no row.
     assert counts(bare.err) == [1, 10, 3]
     assert counts(served.err) == [1, 4, 0]
     assert report(said)["allreduce", "recursive-doubling"] == 6
@@ -92,5 +92,5 @@ def test_a_tool_in_front_sees_every_call_and_no_plan_serves_them(
     done = run(3, start, compiled("collectives", abi), "100", options=options)
     assert (done.code, done.out) == (0, "ok 3\n"), done.err
     assert counts(done.err) == [1, 10, 3]
-    # The tool ends MPI too, so that there is no report.
+    # The tool replaces MPI_Finalize too, so there is no report.
     assert not said.exists()

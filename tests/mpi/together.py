@@ -1,9 +1,9 @@
 """Under mpiexec: programs one after the other, in one start of the ranks.
 
-Usage: together.py FILE. It is a JSON list of cases: ``words``, a script of Python and its arguments, or ``unisono`` and
-those of a command; ``env``, variables; ``on``, the only rank that runs it, if not all do; ``fails``, true if an error
-is expected: any other one ends all ranks. FILE.done becomes a list with the result of each rank in each case: its exit
-code, its standard output and its standard error.
+Usage: together.py FILE. FILE is a JSON list of cases: ``words``, a Python script with arguments, or ``unisono`` with a
+command; ``env``, variables; ``on``, the only rank that runs the case, or null; ``fails``, true if the case may end with
+an error: other errors end all ranks. FILE.done becomes a list with the exit code, standard output and standard error of
+each rank in each case.
 """
 
 import contextlib
@@ -39,7 +39,7 @@ def run(words: list[str]) -> int:
 
 @contextlib.contextmanager
 def caught(stream: TextIO) -> Iterator[list[str]]:
-    """Appends text that Python or the library writes to a stream to a list."""
+    """Yields a list, which at the end gets the text that Python or the library wrote to a stream."""
     text: list[str] = []
     stream.flush()
     kept = os.dup(stream.fileno())
@@ -80,7 +80,7 @@ def main(file: Path) -> None:
             sys.stderr.write(f"begins {case['words']}\n")
             sys.stderr.flush()
         done.append(COMM.gather(carry_out(case)))
-        # Rank 0 writes files for the next case.
+        # Rank 0 may write files that other ranks read in the next case.
         COMM.Barrier()
     if COMM.rank == 0:
         file.with_suffix(".done").write_text(json.dumps(done))

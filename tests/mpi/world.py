@@ -1,4 +1,4 @@
-"""Under mpiexec: every collective of a world, planned or not, against plain arithmetic.
+"""Under mpiexec: compares every collective of a world, planned or not, with plain arithmetic.
 
 Usage: world.py machine|plan|nothing FILE. Rank 0 prints "ok RANKS PLANNED CALLS"; PLANNED calls were planned.
 """
@@ -19,7 +19,7 @@ planned = calls = 0
 
 
 def given(of: int, *shape: int, dtype: type = np.float64) -> np.ndarray:
-    """Returns a rank's contribution: whole numbers, so that sums are exact in any order."""
+    """Returns the contribution of rank `of`: whole numbers, so that sums are exact in any order."""
     size = int(np.prod(shape))
     return (np.arange(size).reshape(shape) * 7 + of * of + 1).astype(dtype)
 
@@ -66,7 +66,7 @@ for count in (0, 1, 2, 5, 64, 1000, 4096, 20_001) if os.environ.get("UNISONO_SOA
         few = [given(r, count, dtype=np.int64) % 11 for r in range(ranks)]
         check(op, world.allreduce(few[rank].copy(), op=op), fold.reduce(few))
 
-# Several at once, of one size and of several, ended in another order than begun.
+# Several calls at once, of the same and of different sizes, complete in another order than they begin.
 for repeat in range(20):
     xs = [given(rank, n) for n in (3000, 3000, 17)]
     begun = [world.start("allreduce", x) for x in xs]
@@ -75,7 +75,7 @@ for repeat in range(20):
         result = begun[at].wait()
         assert result is xs[at]
         check("allreduce begun", xs[at], total(xs[at].size))
-# More calls than channels: each waits for the oldest one.
+# With more calls than channels, each new call waits for the oldest.
 more = [world.start("allgather", given(rank, 10 + n)) for n in range(8)]
 for n, operation in enumerate(more):
     result = operation.wait()
@@ -101,7 +101,7 @@ for wrong, why in (
 ):
     with raises(InputError, match=why):
         wrong()
-# Refused calls leave the world as it was.
+# Refused calls do not change the world.
 check("sum", world.allreduce(np.ones(3)), np.full(3, float(ranks)))
 world.close()
 if rank == 0:

@@ -1,7 +1,7 @@
 """A second checker of certificates of bounds, which shares no code with the one in the package.
 
-Nodes with free paths in both directions count as one. The checker then tries every arborescence, so few nodes may be
-left; for an all-to-all it sums the distances between all ranks.
+Nodes that reach each other by links of price 0 are merged. The checker then tries every arborescence, so few nodes may
+remain; for an all-to-all it sums the distances between all ranks.
 """
 
 import json
@@ -14,7 +14,7 @@ from itertools import product
 def ways(
     links: Mapping[tuple[int, int], int], prices: Mapping[tuple[int, int], int], ranks: list[int], *, over_ranks: bool
 ) -> list[list[float]]:
-    """Returns the price of the cheapest path between all ranks, through others if `over_ranks` (Bellman-Ford)."""
+    """Returns the prices of the cheapest paths between ranks, through other ranks if `over_ranks` (Bellman-Ford)."""
     nodes = {node for link in links for node in link}
     table = []
     for start in ranks:
@@ -55,7 +55,7 @@ def _reaches(of: dict[int, int], root: int) -> bool:
 
 
 def merged(links: Iterable[tuple[int, int]], prices: Mapping[tuple[int, int], int]) -> dict[int, int]:
-    """Returns for each node the first one with free paths to it and from it (Kosaraju)."""
+    """Returns for each node the representative of the nodes with free paths to it and from it (Kosaraju)."""
     after: dict[int, list[int]] = defaultdict(list)
     before: dict[int, list[int]] = defaultdict(list)
     nodes = set()
@@ -88,7 +88,7 @@ def merged(links: Iterable[tuple[int, int]], prices: Mapping[tuple[int, int], in
 
 
 def bound_seconds(text: str, cables: Iterable[tuple[int, int, int]], planes: int) -> Fraction:
-    """Returns the bound that a certificate proves; a cable has two ends and its bits a second."""
+    """Returns the seconds that a certificate proves for cables, each two nodes and bits a second, in all planes."""
     certificate = json.loads(text)
     links: dict[tuple[int, int], int] = defaultdict(int)
     for a, b, rate in cables:

@@ -1,4 +1,4 @@
-"""Common parts of the tests: runs of the program, in this process or as a separate one."""
+"""Fixtures and helpers of the tests: runs of the program, in this process or as a separate one."""
 
 import contextlib
 import fcntl
@@ -23,7 +23,7 @@ from unisono.cli import main
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = Path(sys.executable).with_name("unisono")
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
-#: Options with which the browser contacts no hosts of its own.
+#: Options that keep the browser from contacting hosts by itself.
 QUIET = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync",
@@ -34,16 +34,16 @@ QUIET = [
 # them.
 os.environ.setdefault("OMPI_MCA_pml", "ob1")
 os.environ.setdefault("OMPI_MCA_btl", "self,sm")
-# Ranks of MPICH that wait would poll at full speed, on cores that the ranks with work need: the waits of three ranks on
-# two cores take most of the processor time of a test. With this, they sleep after some thousand polls in vain.
+# Waiting ranks of MPICH would poll at full speed on cores that working ranks need: with three ranks on two cores, waits
+# take most of a test's processor time. With this variable, ranks sleep after some thousand unsuccessful polls.
 os.environ.setdefault("MPIR_CVAR_CH4_PROGRESS_THROTTLE", "1")
-# Otherwise NumPy starts a thread for each core, in every rank, which takes a third of its import.
+# By default NumPy starts a thread for each core, in every rank, which takes a third of its import.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 @dataclass(frozen=True)
 class Ran:
-    """The results of a run of the program."""
+    """The exit code and output of a run of the program."""
 
     code: int
     out: str
@@ -68,7 +68,7 @@ def call(*arguments: str) -> Ran:
 
 
 def printed(line: str, folder: Path) -> str:
-    """Returns standard output of a command line of a page; a shell runs all commands other than the program."""
+    """Returns the output of a command line of a page; a shell runs commands that are not simple calls of `unisono`."""
     command, _, first = line.partition(" | head -n ")
     program, *words = shlex.split(command)
     if program != "unisono" or {"|", "run", "--load"} & set(words):
@@ -84,14 +84,14 @@ def printed(line: str, folder: Path) -> str:
 
 
 def other_kinds(*machines: str) -> dict[str, str]:
-    """Returns a preset of each kind of machine that none of these machines has."""
+    """Returns a preset of each kind of machine, except the kinds of the given machines."""
     kinds = {preset["name"]: preset["kind"] for preset in unisono.machine_presets()}
     known = {kinds[machine] for machine in machines}
     return {kind: name for name, kind in reversed(kinds.items()) if kind not in known}
 
 
 def four_accelerators(file: Path, cables: Iterable[tuple[int, int, int]], planes: int = 1) -> Path:
-    """Writes a network of four accelerators and the given cables with their Gbit/s, named after its file."""
+    """Writes a network, named after its file, of four accelerators and cables (two nodes and Gbit/s each)."""
     edges = "\n".join(f"{a} {b} gbps={rate}" for a, b, rate in cables)
     file.write_text(
         f'name = "{file.stem}"\nkind = "network"\nplanes = {planes}\nlink_gbps = 100\nlink_latency_ns = 100\n'
@@ -108,7 +108,7 @@ def json_of(*arguments: str) -> Any:
     return ran.json
 
 
-#: Random tests have more cases: `make soak` sets it.
+#: True under `make soak`, where random tests have more cases.
 SOAK = os.environ.get("UNISONO_SOAK", "0") == "1"
 Spawn = Callable[..., Ran]
 Shared = Callable[[str, Callable[[], Any]], Any]
@@ -116,7 +116,7 @@ Shared = Callable[[str, Callable[[], Any]], Any]
 
 @pytest.fixture(scope="session")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Shared:
-    """Computes each named value once a run, in the first worker that requests it."""
+    """Returns a function that computes each named value once a run, in the first worker that requests it."""
     folder = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
         folder = folder.parent
@@ -140,7 +140,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Shared:
 
 @pytest.fixture
 def spawn(tmp_path: Path) -> Spawn:
-    """Runs the program as a process, in an empty folder."""
+    """Returns a function that runs the program as a process, in an empty folder."""
 
     def run(*arguments: str) -> Ran:
         done = subprocess.run(
@@ -158,14 +158,14 @@ def spawn(tmp_path: Path) -> Spawn:
 
 @pytest.fixture
 def within(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Spawn:
-    """Runs the program in this process, in an empty folder: a start of Python takes most of the time of `spawn`."""
+    """Returns a faster `spawn`, which runs the program in this process, in an empty folder."""
     monkeypatch.chdir(tmp_path)
     return call
 
 
 @pytest.fixture(autouse=True)
 def _registry() -> Iterator[None]:
-    """Removes algorithms that a test adds: other tests are about all algorithms."""
+    """Removes algorithms that a test adds, since other tests loop through all algorithms."""
     before = {about["name"] for about in unisono.algorithms()}
     yield
     for about in unisono.algorithms():

@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Any
 from xml.etree import ElementTree
 
-#: The slots of a connection, and the data bytes of one: the smaller of the two executors.
+#: By protocol, the slots of a connection and the data bytes of a slot; of the two executors, the smaller numbers.
 ROOM = {"LL": (8, 16384), "LL128": (8, 50176), "Simple": (2, 2 << 20)}
 MOST = 71
 STEPS = 64
@@ -21,7 +21,7 @@ SENDS = ("s", "rcs", "rrs", "rrcs")
 MODULUS = (1 << 61) - 1
 
 
-#: The attributes that the executor reads, by element, and those that are texts.
+#: The attributes that the executor reads, by element; those in `TEXTS` are texts, the others numbers.
 KEYS = {
     "algo": ["nchunksperloop", "nchannels", "ngpus", "proto", "coll", "minBytes", "maxBytes", "inplace", "outofplace"],
     "gpu": ["id", "i_chunks", "o_chunks", "s_chunks"],
@@ -29,7 +29,7 @@ KEYS = {
     "step": ["s", "srcoff", "srcbuf", "dstoff", "dstbuf", "cnt", "type", "depid", "deps", "hasdep"],
 }
 TEXTS = {"proto", "coll", "type", "srcbuf", "dstbuf"}
-#: The number of turns after which the flags of waits overflow.
+#: The number of passes through a file after which the flags of waits overflow.
 TURNS = 1 << 16
 
 
@@ -44,7 +44,7 @@ class Step:
     sink: tuple[str, int]
     count: int
     waits: list[tuple[int, int]]
-    #: First chunks of fused reductions.
+    #: The first source chunks of fused reductions.
     reductions: list[int] = field(default_factory=list)
     flagged: bool = False
 
@@ -74,7 +74,7 @@ class Text:
         return self.text[self.at - 1]
 
     def token(self) -> tuple[str, str | None, str]:
-        """Returns a name, the value after it, and the character after both."""
+        """Returns a name, its value if it has one, and the character that follows."""
         name = ""
         while (c := self.next()) not in " >/\n\r":
             if c == "=":
@@ -87,7 +87,7 @@ class Text:
         return name, None, c
 
     def nodes(self) -> list[tuple[str, dict[str, str]]]:
-        """Returns the tags, each with the first 16 of its attributes; an empty one counts."""
+        """Returns the tags, each with its first 16 attributes; an attribute with an empty name counts."""
         found = []
         while self.text[self.at :].strip(" \n\r"):
             while (c := self.next()) in " \n\r":
@@ -122,7 +122,7 @@ def number(text: str) -> int:
 
 
 def same_text(text: str) -> bool:
-    """Returns whether the executor reads the same attributes and numbers as a reader of XML and of decimals."""
+    """Returns whether the executor reads the same attributes and numbers as a standard XML parser."""
     try:
         nodes = [node for node in Text(text).nodes() if node[1]]
         elements = list(ElementTree.fromstring(text).iter())
@@ -139,7 +139,7 @@ def same_text(text: str) -> bool:
 
 
 def parse_block(element: ElementTree.Element) -> Block:
-    """Returns the transmissions of a thread block, as the executor's parser makes them."""
+    """Returns the steps of a thread block as the executor's parser builds them, with reductions fused."""
     steps: list[Step] = []
     waits: list[tuple[int, int]] = []
     begun = 0
@@ -187,7 +187,7 @@ def parse_block(element: ElementTree.Element) -> Block:
 
 
 def by_number(gpu: ElementTree.Element) -> list[ElementTree.Element]:
-    """The thread blocks of a GPU, which may stand in any order."""
+    """Returns the thread blocks of a GPU by id; the file may have them in any order."""
     blocks = sorted(gpu.findall("tb"), key=lambda tb: int(tb.attrib["id"]))
     if [int(tb.attrib["id"]) for tb in blocks] != list(range(len(blocks))):
         raise RefusedError("a thread block is missing, or there twice")
@@ -195,7 +195,7 @@ def by_number(gpu: ElementTree.Element) -> list[ElementTree.Element]:
 
 
 def windows(coll: str, gpu: int, chunks: int, gpus: int) -> tuple[int, int, int, int]:
-    """Returns first chunks and lengths of input and output in the one buffer of a call in place."""
+    """Returns first chunk and length of the input, and of the output, in the buffer of a call in place."""
     part = chunks // gpus
     if coll == "allgather":
         return gpu * part, part, 0, chunks
@@ -205,7 +205,7 @@ def windows(coll: str, gpu: int, chunks: int, gpus: int) -> tuple[int, int, int,
 
 
 class Run:
-    """One run of a file, in pieces of ``pieces`` chunks."""
+    """One run of a file in random order; a step moves ``pieces`` chunks at a time."""
 
     def __init__(self, text: str, *, in_place: bool, pieces: int, order: random.Random) -> None:
         algo = ElementTree.fromstring(text)
@@ -238,7 +238,7 @@ class Run:
         return self.memory[gpu][buffer], chunk + shift
 
     def load(self, gpu: int, buffer: str, chunk: int, count: int) -> list[int]:
-        """Returns chunks of a buffer; unwritten ones are random."""
+        """Returns chunks of a buffer; the values of unwritten chunks are random."""
         cells, start = self.place(gpu, buffer, chunk)
         return [self.values.randrange(MODULUS) if v is None else v for v in cells[start : start + count]]
 
@@ -248,10 +248,10 @@ class Run:
         cells[start : start + len(values)] = values
 
     def move(self, gpu: int, block: Block) -> bool:
-        """Executes one piece of a thread block's next step, and returns whether it could."""
+        """Executes one piece of a thread block's next step; returns False if the step has to wait."""
         step = block.steps[block.at]
         others = self.gpus[gpu]
-        # A flag of an earlier call ends no wait, whatever its number.
+        # Flags of earlier calls never end a wait.
         if block.piece == 0 and any(others[b].flag < max(goal, 0) for b, goal in step.waits):
             return False
         into = block.receive, gpu, block.channel
@@ -273,7 +273,7 @@ class Run:
         return True
 
     def piece(self, gpu: int, step: Step, first: int, into: tuple[int, int, int], out: tuple[int, int, int]) -> None:
-        """Moves the chunks of a step from ``first`` on."""
+        """Moves one piece of a step, from chunk ``first`` on."""
         count = min(self.pieces, step.count - first)
         (source, at), (sink, to) = step.source, step.sink
         if step.kind == "re":
@@ -328,7 +328,7 @@ def add(a: list[int], b: list[int]) -> list[int]:
 
 
 def pieces(text: str, chunk_bytes: int) -> int:
-    """Returns the chunks of a piece, for chunks of ``chunk_bytes`` bytes."""
+    """Returns the number of chunks in a piece, for chunks of ``chunk_bytes`` bytes."""
     algo = ElementTree.fromstring(text).attrib
     slot = ROOM[algo["proto"]][1]
     if algo["proto"] == "Simple" and algo["coll"] in ("broadcast", "reduce"):
@@ -343,7 +343,7 @@ def ways(text: str) -> list[bool]:
 
 
 def sizes(text: str) -> list[int]:
-    """Returns chunk sizes at which a verdict may change: the ends of the file's range and of each length of pieces."""
+    """Returns chunk sizes in bytes at which a verdict may change, such as those at which pieces get fewer chunks."""
     algo = ElementTree.fromstring(text).attrib
     chunks, least, most = (int(algo[key]) for key in ("nchunksperloop", "minBytes", "maxBytes"))
     first = max(1, -(-least // chunks))
@@ -355,13 +355,13 @@ def sizes(text: str) -> list[int]:
 
 
 def verdict(text: str, chunk_bytes: int, runs: int = 2, seed: int = 0) -> str:
-    """Returns the worst of some runs of each kind: ``refused``, ``hangs``, ``wrong`` or ``right``."""
+    """Returns the worst result of ``runs`` runs of each kind: ``refused``, ``hangs``, ``wrong`` or ``right``."""
     found = []
     if not same_text(text):
         return "refused"
     turns = -(-chunk_bytes // ROOM[ElementTree.fromstring(text).attrib["proto"]][1])
     if turns > TURNS and re.search('depid="[0-9]', text):
-        # The number of a turn overflows into the number of the call.
+        # In a flag, the number of the pass overflows into the number of the call.
         return "hangs"
     for in_place in ways(text):
         for n in range(runs):

@@ -1,7 +1,7 @@
-"""Logs that people posted in issues, written anew from their sizes and times; hosts have other names.
+"""Logs that people posted in issues, rebuilt from their sizes and times with other names of hosts.
 
-Each has its source, what its thread found, and what `unisono diagnose` must say; an empty text stands for no finding.
-Where a thread states rates only, times are those of the rates. Ranks and GPUs that it does not state are chosen.
+Each has its source, the finding of its thread, and the texts that `unisono diagnose` must print, if any. If a thread
+states only rates, times follow from them. Ranks and GPUs that a thread does not state are chosen.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ HEAD = "#  size  count  type  redop  root  time  algbw  busbw  #wrong  time  alg
 
 
 def hosts(nodes: int, each: int, gpu: str, names: str = "abcde") -> list[str]:
-    """Returns the lines of the ranks."""
+    """Returns the lines of a log of nccl-tests that list the ranks."""
     return [
         f"#  Rank {node * each + at:2} Group  0 Pid {7000 + node * each + at} on host-{names[node]} device {at:2} "
         f"[0x{at:02x}] {gpu}"
@@ -26,7 +26,7 @@ def hosts(nodes: int, each: int, gpu: str, names: str = "abcde") -> list[str]:
 
 
 def rows_of(collective: str, ranks: int, rows: Rows) -> list[str]:
-    """Returns rows of nccl-tests with the bandwidths of their times."""
+    """Returns rows of nccl-tests for sizes in bytes and times in µs, with their bandwidths."""
     lines = []
     for size, time in rows:
         rates = _core.bandwidths(collective, ranks, 1, 1.0)
@@ -50,7 +50,7 @@ def nccl_log(
     before: Sequence[str] = (),
     names: str = "abcde",
 ) -> str:
-    """Returns the output of one test."""
+    """Returns the output of one test of nccl-tests."""
     test = {"allreduce": "all_reduce", "allgather": "all_gather"}.get(collective, collective)
     lines = [
         *before,
@@ -83,13 +83,13 @@ def imb_log(ranks: int, tests: dict[str, Rows]) -> str:
 
 @dataclass(frozen=True)
 class Posted:
-    """Logs of one thread."""
+    """The logs of one thread, and the expected findings."""
 
     source: str
-    #: The finding of the thread; or its complaint, where no answer was at hand.
+    #: The finding of the thread; or the complaint, if the thread has no answer.
     end: str
     logs: dict[str, str]
-    #: Texts that the first three sentences must have; without any, nothing may be found.
+    #: Texts that the first three sentences must have; if empty, there must be no finding.
     says: tuple[str, ...]
     options: tuple[str, ...] = ()
     #: The box of GPUs as docs/measured/posted.tsv describes it: architecture, GPUs, NVLinks, interfaces, Gb/s, PCIe.
@@ -100,7 +100,7 @@ class Posted:
 
 
 def busbw(collective: str, ranks: int, size: int, rate: float) -> tuple[int, float]:
-    """Returns a row with that bus bandwidth in GB/s."""
+    """Returns a size in bytes, and the time in µs of the bus bandwidth ``rate`` in GB/s."""
     rates = _core.bandwidths(collective, ranks, 1, 1.0)
     return size, size * (rates["busbw"] or 0.0) / (rates["algbw"] or 1.0) / rate * 1e-3
 
@@ -361,7 +361,7 @@ POSTED = [
     ),
 ]
 
-#: Threads that no log of times decides, with the reason.
+#: Threads whose cause times cannot show, with the reason.
 MISSED = {
     "intel/mpi-benchmarks#37": "Sendrecv is no collective",
     "NVIDIA/nccl-tests#293": "the cause is a setting of the BIOS (NUMA nodes of a socket)",

@@ -1,4 +1,4 @@
-"""Ranks of one measurement that were started unlike: refused by all of them, with the first difference."""
+"""Ranks of one measurement that are started differently all refuse, and name the first difference."""
 
 import threading
 from typing import Any
@@ -9,7 +9,7 @@ from unisono.mpi.library import check_alike
 
 
 class World:
-    """The part of a communicator that the check needs, among threads."""
+    """A replacement of a communicator among threads, with the methods that the check needs."""
 
     def __init__(self, rank: int, size: int, board: list[Any], barrier: threading.Barrier) -> None:
         self.rank, self.size, self._board, self._barrier = rank, size, board, barrier
@@ -26,7 +26,7 @@ class World:
 
 
 def ends(said: list[dict[str, object]]) -> list[str]:
-    """How the check ends on each rank: the message of its error, the code with which it leaves, or nothing."""
+    """Returns for each rank the error message of the check, "exit" with the code, or an empty text."""
     board, barrier = [None] * len(said), threading.Barrier(len(said))
     ended = [""] * len(said)
 

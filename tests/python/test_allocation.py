@@ -163,7 +163,7 @@ def test_wrong_boards_are_refused(fail: list[str], why: str) -> None:
 
 @pytest.mark.parametrize(("dims", "steps"), [([16384], 10**8), ([16, 16, 16], 3 * 10**7), ([8, 8, 8, 8], 6 * 10**7)])
 def test_the_steps_of_a_torus_are_near_those_it_takes(dims: list[int], steps: int) -> None:
-    """A step takes about a nanosecond, and one sample 0.1, 0.03 and 0.06 s of an idle core."""
+    """The estimate is at least a quarter of these steps, at most twice as many; a step takes about a nanosecond."""
     torus = {**un.machine("torus2d-small").describe(), "topology": {"name": "torus", "dims": dims}}
     with un.limits(steps=steps // 4), pytest.raises(un.InputError, match="the study of the allocation needs about"):
         un.allocate(torus, samples=1)
@@ -181,11 +181,11 @@ def test_a_job_that_takes_more_boards_than_its_size_says_so(tmp_path: Path) -> N
 
 
 def small(topology: dict[str, object]) -> dict[str, object]:
-    """Returns a small network of a family."""
+    """Returns the description of a small network with a given topology."""
     return {**un.machine("fattree-small").describe(), "name": "small", "topology": topology}
 
 
-#: Networks of 64 boards, with the accelerators of a board that is not the family's own.
+#: Networks of 64 boards, with the accelerators of a board if the topology defines none.
 NETWORKS: dict[str, tuple[dict[str, object], int | None]] = {
     "hxmesh": ({"name": "hxmesh", "board": [2, 2], "boards": [8, 8]}, None),
     "torus": ({"name": "torus", "dims": [8, 8, 4], "board": [2, 2, 1]}, None),

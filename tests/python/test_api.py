@@ -1,4 +1,4 @@
-"""The Python module: plans, proofs, files, an algorithm of the user's own, data through the interpreter."""
+"""The Python module: plans, proofs, files, algorithms of users, and interpretation with data."""
 
 import threading
 from pathlib import Path
@@ -11,7 +11,7 @@ from unisono.base.reports import in_cycles
 
 
 def inputs(ranks: int, elements: int, dtype: type = np.float32) -> list[np.ndarray]:
-    """Returns whole numbers, so that any order of a sum gives the same bits."""
+    """Returns the inputs of ranks: random whole numbers, so that any order of a sum gives the same bits."""
     random = np.random.default_rng(ranks * 1000 + elements)
     return [random.integers(-50, 50, elements).astype(dtype) for _ in range(ranks)]
 
@@ -88,7 +88,7 @@ def test_own_algorithm_that_waits_in_a_circle_is_refused() -> None:
 
 
 def test_halves_with_slices_and_scratch() -> None:
-    """Each rank reduces one half and passes it on: the ring of two."""
+    """In a ring of two, each rank reduces one half and sends the result back."""
     b = un.ScheduleBuilder(ranks=2, elements=8)
     for me, other in ((0, 1), (1, 0)):
         mine, theirs = (slice(0, 4), slice(4, 8)) if me == 0 else (slice(4, 8), slice(0, 4))
@@ -249,7 +249,7 @@ def test_python_goes_on_while_rust_works() -> None:
 
     worker = threading.Thread(target=work)
     worker.start()
-    # If the lock were held, this thread would not run before the proof is finished.
+    # If the proof kept the GIL, this thread would not run before the proof has ended.
     ran_meanwhile = not done.wait(0.001)
     worker.join()
     assert ran_meanwhile

@@ -323,7 +323,7 @@ def test_a_closed_pipe_is_quiet() -> None:
     done = subprocess.run([PROGRAM, "algorithms"], stdout=write, stderr=subprocess.PIPE, check=False)
     os.close(write)
     assert done.stderr == b""
-    # The exit code of a program that a closed pipe ends.
+    # The exit code that shells give to a program killed by SIGPIPE.
     assert done.returncode == 128 + signal.SIGPIPE
 
 
@@ -340,7 +340,7 @@ def test_a_closed_pipe_is_quiet() -> None:
 def test_streams_that_take_nothing(redirected: str, code: int, printed: str, tmp_path: Path) -> None:
     done = subprocess.run(["bash", "-c", redirected], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout + done.stderr) == (code, printed)
-    # No stream has the number of a file that is written.
+    # A written file must not get the descriptor of a closed standard stream.
     assert [un.load(path).ranks for path in tmp_path.iterdir()] == [2] * ("a.sched" in redirected)
 
 
@@ -356,7 +356,7 @@ def test_no_progress_bar_in_a_pipe(spawn: Spawn) -> None:
     assert ran.err == ""
 
 
-#: The module without its types.
+#: The module without types, for wrong arguments.
 ANY: Any = un
 
 

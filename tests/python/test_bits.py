@@ -1,4 +1,4 @@
-"""The same bits at any place and size: proofs, plans and tables."""
+"""Sums with the same bits at any position and size: proofs, plans and tables."""
 
 from pathlib import Path
 
@@ -8,10 +8,10 @@ from unisono import certificate_checker as checker
 
 from .conftest import call
 
-#: A machine on which the best schedules for short and for long vectors differ, and the longest vectors of tables.
+#: A machine whose best schedules for short and long vectors differ, and the bytes of the longest vectors of tables.
 MACHINE, MOST = "paper-sim", 1 << 20
 
-#: A reduce of two elements, of which the second has its operands the other way round.
+#: A reduce of two elements that adds the operands of the second one in reverse order.
 TURNED = """unisono-schedule 1
 collective reduce ranks=2 elements=2 root=0 operator={operator} dtype=f32
 phases fold
@@ -177,7 +177,7 @@ def test_one_table_serves_all_sizes_by_several_schedules(tmp_path: Path) -> None
 
 
 def test_a_class_that_changes_with_the_size_is_found(tmp_path: Path) -> None:
-    """A forest has one tree for a vector of one element, and several with unlike expressions for longer ones."""
+    """A forest has one tree for one element, and several trees with different expressions for longer vectors."""
     table = un.plan_table("reduce-scatter", "dgx-h100", shape=8, last_bytes=256)
     table.save(tmp_path / "t.plan")
     assert {plan.schedule.verify().bits[-1] for plan, _, _ in table.rows} == {"place"}
@@ -225,7 +225,7 @@ def test_a_barrier_has_every_property(tmp_path: Path) -> None:
 
 
 def grouped(numbers: list[str]) -> str:
-    """Returns the expression of numbers in the tree of contributors, by its definition."""
+    """Returns the sum of numbers as an expression, grouped by the definition of the tree of contributors."""
     if len(numbers) == 1:
         return numbers[0]
     size = next(n for n in range(2, len(numbers) + 1) if len(numbers) % n == 0)
@@ -290,7 +290,7 @@ def test_only_trees_of_contributors_have_ranks_count(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("order", "bits"), [("ranks", "size"), ("tree", "ranks-count")])
 def test_forests_of_depth_1_add_all_elements_in_one_order(order: str, bits: str, tmp_path: Path) -> None:
-    """Every length and number of chunks has one expression, also lengths that do not divide into equal chunks."""
+    """All lengths and numbers of chunks have the same expression, also if the chunks are unequal."""
     rows, first = [], 0
     for elements, chunks in [(1, 1), (100, 3), (4097, 16), (5000, 7)]:
         params = {"order": order, "chunks": str(chunks)}
@@ -313,7 +313,7 @@ def test_forests_of_depth_1_add_all_elements_in_one_order(order: str, bits: str,
 
 
 def test_the_price_of_a_size_is_beside_what_a_plan_file_can_hold() -> None:
-    """Sums in switches are faster, and no .plan holds them."""
+    """Sums in switches are faster, but a .plan file cannot store them."""
     plan = un.plan("allreduce", "dgx-h100", shape=8, bytes="1MiB", bits="size")
     fastest = un.plan("allreduce", "dgx-h100", shape=8, bytes="1MiB", target="preload")
     assert un.plan("allreduce", "dgx-h100", shape=8, bytes="1MiB").algorithm == "in-network"

@@ -8,7 +8,7 @@ import unisono as un
 from .bound_checker import bound_seconds
 from .conftest import SOAK, call
 
-#: Gbit/s of an accelerator to the switch of its box, and of that switch to the outer one.
+#: Gbit/s of the cable from an accelerator to the switch of its box, and from that switch to the outer switch.
 INSIDE, OUTSIDE = 300, 100
 BOXES = f"""
 name = "pairs"
@@ -41,7 +41,7 @@ MACHINES: list[tuple[list[str], int, list[tuple[int, int]]]] = [
     (["--fail", "2-3", "--fail", "0-1"], 2, [(0, 1), (2, 3)]),
     (["--nodes", "3", "--fail", "0-1"], 3, [(0, 1)]),
 ]
-#: Options that name its ranks, with their places; None means all.
+#: Options that choose ranks, with their accelerators; None means all.
 PARTS: list[tuple[list[str], list[int] | None]] = [
     ([], None),
     (["--ranks", "3"], [0, 1, 2]),
@@ -57,7 +57,7 @@ def pairs(tmp_path: Path) -> Path:
 
 
 def cables(boxes: int, failed: list[tuple[int, int]]) -> list[tuple[int, int, int]]:
-    """Returns the cables in bit/s: accelerators come first, then the switch of each box, then the outer one."""
+    """Returns the cables in bit/s; nodes are numbered: accelerators, then the switch of each box, the outer switch."""
     listed = []
     for box in range(boxes):
         first, switch = 2 * box, 2 * boxes + box
@@ -79,7 +79,7 @@ def test_a_certificate_is_accepted_with_the_options_of_its_plan_alone(
         stated = made.json["certificate"]["seconds"]
         again = bound_seconds(file.read_text(), cables(boxes, failed), 1)
         assert float(again) == pytest.approx(stated), options
-        # The plan's own options and a quarter of the others; in `make soak` all.
+        # A quarter of all options for machine and ranks, with those of the plan; all in `make soak`.
         others = cases if SOAK else cases[at % 4 :: 4]
         for (other, other_boxes, other_failed), (other_part, other_places) in others:
             found = call("verify", "--certificate", str(file), "--machine", str(pairs), *other, *other_part, "--json")

@@ -44,7 +44,7 @@ def machine(topology: dict[str, Any], **keys: Any) -> un.Machine:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_no_closed_form_exceeds_the_linear_program(family: str) -> None:
-    """`flow` and `cut` are optima of linear programs, so a larger bound would exclude an existing schedule."""
+    """`flow` and `cut` are optima of linear programs, so a larger bound would exclude a schedule that exists."""
     exact = {"alltoall": "flow", "allgather": "cut", "reduce-scatter": "cut", "broadcast": "cut", "reduce": "cut"}
     for sizes in FAMILIES[family]:
         on = machine({"name": family, **sizes})
@@ -64,7 +64,7 @@ def test_a_partly_filled_leaf_is_no_bottleneck() -> None:
 
 
 def drawn(draw: random.Random) -> un.Machine:
-    """Returns 3 to 6 accelerators and up to 2 switches, with unlike links whose times are not whole picoseconds."""
+    """Returns 3 to 6 accelerators and up to 2 switches, with random links whose times are not whole picoseconds."""
     accelerators, switches = draw.randint(3, 6), draw.randint(0, 2)
     nodes = accelerators + switches
     edges = {(draw.randrange(at), at) for at in range(1, nodes)}
@@ -111,7 +111,7 @@ def test_no_time_in_switches_is_below_a_bound(seed: int) -> None:
     ("collective", "elements"), [("reduce", 1), ("reduce", 8), ("allreduce", 4), ("broadcast", 16)]
 )
 def test_no_simulated_time_on_a_wafer_is_below_a_bound(collective: str, elements: int) -> None:
-    """The fabric overlaps terms that Eq. 1 adds, so its optimum is not a bound: a reduce on 16 PEs takes 21 of 28."""
+    """Eq. 1 adds terms that the fabric overlaps, so its optimum is no bound: 28 against 21 cycles on 16 PEs."""
     for shape in ((5,), (16,), (3, 4)):
         last = un.plan(collective, "wse2", shape=shape, elements=elements)
         for candidate in last.candidates[:4]:
@@ -125,7 +125,7 @@ def test_no_simulated_time_on_a_wafer_is_below_a_bound(collective: str, elements
 
 @pytest.mark.parametrize("seed", range(3))
 def test_an_optimum_of_a_model_is_reached_and_not_undercut(seed: int) -> None:
-    """Plans with contention, an inner root, an allreduce's broadcast or star's improved form do not reach it."""
+    """A stated optimum equals the least candidate; only reduces by the model `paper` have one."""
     draw, reached = random.Random(seed), 0
     for _ in range(25):
         kind, pes = draw.choice(["reduce", "allreduce"]), draw.choice([2, 4, 5, 8, 12, 16, 33, 64])
@@ -166,7 +166,7 @@ def test_a_ring_by_the_lemma_has_a_note() -> None:
 
 @pytest.mark.parametrize("pes", [3, 5, 8])
 def test_the_choice_on_a_row_is_as_simulated(pes: int) -> None:
-    """Lemma 6.1 halves the time of a ring, so only plans that name the model of the paper follow it."""
+    """Lemma 6.1 halves the time of a ring, so only the model `paper` follows it."""
 
     def simulated(plan: un.Plan) -> int:
         return un.simulate(plan.schedule).cycles or 0
@@ -180,7 +180,7 @@ def test_the_choice_on_a_row_is_as_simulated(pes: int) -> None:
 
 
 def test_plans_and_bounds_count_beyond_32_bits() -> None:
-    """Buffers that a schedule cannot hold are planned in units of several elements, with the same times."""
+    """Vectors too long for a schedule are planned in units of several elements, with times in proportion."""
     ranks = {"name": "e", "kind": "endpoint", "model": "hockney", "alpha_ns": 10, "beta_ns_per_byte": 0.1, "ranks": 8}
     for collective, at, size in (
         ("allgather", un.machine("dgx-a100", nodes=2), 1 << 30),
@@ -237,7 +237,7 @@ def test_a_bound_names_what_an_imported_machine_may_lack(sm: int, says: bool, tm
 
 
 def test_the_fan_out_is_that_of_logp() -> None:
-    """Culler et al., "LogP: towards a realistic model of parallel computation", Fig. 3: L=6, o=2, g=4, P=8, time 24."""
+    """The bound is that of Culler et al., "LogP: towards a realistic model", Fig. 3: L=6, o=2, g=4, P=8, time 24."""
     machine = {"name": "m", "kind": "endpoint", "model": "logp", "L_ns": 6, "o_ns": 2, "g_ns": 4}
     found = un.bounds("broadcast", machine, shape=8, elements=1)
     assert {bound["name"]: bound["seconds"] for bound in found}["fan-out"] == pytest.approx(24e-9)

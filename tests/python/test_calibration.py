@@ -1,4 +1,4 @@
-"""Lines through measured times, without ranks; and the initialization of MPI for measurements."""
+"""Fits to measured times, without running ranks, and the initialization of MPI for measurements."""
 
 import random
 import subprocess
@@ -10,7 +10,7 @@ import pytest
 from unisono.mpi import groups
 from unisono.tuning.calibration import Calibration, calibrate, line, outliers
 
-#: The tag of a peer that is ready for a multicast.
+#: The tag of a peer's message that it is ready for a multicast.
 READY = 3
 SIZES = [32768, 262144, 1 << 20, 4 << 20]
 
@@ -25,7 +25,7 @@ def measured(times: list[float], floors: list[float]) -> Calibration:
 
 
 def test_one_disturbed_measurement_does_not_bend_the_line() -> None:
-    """4 MiB took 100 times its minimum, as if the other rank had no core; the rest is 1 us and 0.03 ns a byte."""
+    """One median is 100 times its minimum, as if the other rank had no core; the others are 1 us and 0.03 ns a byte."""
     floors = [900 + 0.03 * size for size in SIZES]
     times = [1000 + 0.03 * size for size in SIZES[:3]] + [13_069_800.0]
     found = measured(times, floors)
@@ -35,12 +35,12 @@ def test_one_disturbed_measurement_does_not_bend_the_line() -> None:
     machine = found.machine("m")
     assert machine["beta_ns_per_byte"] == pytest.approx(0.03)
     assert (machine["fit"]["set_aside"], machine["fit"]["poor"]) == ({"beta": [4 << 20]}, [])
-    # All four points together have a line of another slope.
+    # A line through all four points would not fit.
     assert line(SIZES, times).residual > 0.9
 
 
 def test_a_line_that_does_not_fit_is_no_outlier() -> None:
-    """A bend without disturbed rounds, and two disturbed times of four, keep their residuals."""
+    """No point is left out if its minimum is as slow, or if half of the times are disturbed."""
     bent = [1000 + 0.03 * size for size in SIZES[:3]] + [13_069_800.0]
     assert outliers(SIZES, bent, bent) == []
     assert measured(bent, bent).fits()["beta"].poor
@@ -60,13 +60,13 @@ def test_cores_are_those_on_which_ranks_may_run(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(groups, "nodes", lambda *_: [[0, 1], [2]])
     assert groups.shared_cores(None, World({0}, {1}, {0})) is None
     assert groups.shared_cores(None, World({0, 1}, {0, 1}, {0, 1})) is None
-    # Both are bound to one core, though the node has two.
+    # Both ranks are bound to one core, though the node has two.
     assert groups.shared_cores(None, World({0}, {0}, {0, 1})) == (2, 1)
 
 
 @pytest.mark.parametrize(("measures", "level"), [(True, "FUNNELED"), (False, "MULTIPLE")])
 def test_what_is_measured_runs_with_calls_of_one_thread(*, measures: bool, level: str) -> None:
-    """Most programs in C request this level, and MPICH is faster with it."""
+    """Measurements use the thread level that most C programs request and with which MPICH is faster."""
     program = (
         "from unisono.mpi.library import import_mpi\n"
         f"MPI = import_mpi(measures={measures})\n"
@@ -92,8 +92,8 @@ def test_known_prices_are_measured(monkeypatch: pytest.MonkeyPatch) -> None:
         Barrier=lambda: None,
         Send=lambda buffer, _, tag=0: spend(blocking if tag else alone(buffer)),
         Isend=lambda _buffer, _target, tag: spend(issue),
-        # The last message of a multicast arrives a latency after it was issued; then its peer answers. Peers are ready
-        # at unlike times.
+        # The last message of a multicast arrives one latency after its issue; then its peer answers. Peers report ready
+        # at different times.
         Recv=lambda buffer, source, tag=0: spend(1e6 * source if tag == READY else alone(buffer) + latency * bool(tag)),
     )
     mpi = SimpleNamespace(
@@ -121,7 +121,7 @@ def test_known_prices_are_measured(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_groups_fill_their_first_nodes() -> None:
-    """All nodes of a group have as many ranks each, except the last, which has the rest and room for as many."""
+    """All nodes of a group have the same number of ranks, except the last one, which has the rest."""
     draw = random.Random(5)
     for _ in range(300):
         sizes = [draw.randint(1, 4) for _ in range(draw.randint(1, 5))]

@@ -1,4 +1,4 @@
-"""Certificates of proofs: the independent checker accepts one of every algorithm, and refuses wrong schedules."""
+"""Certificates of proofs: the independent checker accepts those of every algorithm, and refuses wrong schedules."""
 
 import ast
 import functools
@@ -20,12 +20,12 @@ FILE = Path(checker.__file__)
 FILETESTS = sorted((ROOT / "tests" / "filetests").glob("*.sched"))
 WRONG = ROOT / "tests" / "certificates"
 CLAIMS = "complete deadlock-free race-free"
-#: The claims of the bits that a certificate may add.
+#: The claims about bits that a certificate may add to `CLAIMS`.
 EVERY = ["repeatable", "place"]
 
 
 def claimed(proof: un.Proof) -> list[str]:
-    """Returns the claims of the bits that the certificate of a proof has."""
+    """Returns the claims about bits that the certificate of a proof must have."""
     assert proof.repeatable is ("ranks" in proof.bits)
     return [{"ranks": "repeatable"}.get(name, name) for name in proof.bits]
 
@@ -55,7 +55,7 @@ def order(s: checker.Schedule) -> list[int]:
 
 
 def forged(text: str, claims: str = CLAIMS, facts: bool = True) -> str:
-    """Returns the best possible certificate of a schedule, right or wrong: an order, and all facts that follow."""
+    """Returns the certificate of a right or wrong schedule most likely to be accepted: an order with all its facts."""
     s = checker.Schedule(text)
     replay, words = checker.Replay(s), []
     writers = [(i, {b for a, b, _ in row[3] if a == checker.STREAM}) for i, row in enumerate(s.rows)]
@@ -78,7 +78,7 @@ def forged(text: str, claims: str = CLAIMS, facts: bool = True) -> str:
 
 
 def accepted(schedule: str, certificate: str) -> bool:
-    """Returns whether the checker accepts; exceptions other than its two refusals are errors of this test."""
+    """Returns whether the checker accepts; exceptions other than `Refused` fail the test."""
     try:
         checker.check(schedule, certificate)
     except checker.Refused:
@@ -161,7 +161,7 @@ def test_every_algorithm_is_accepted(name: str, most: int) -> None:
     served = 0
     for collective in about["collectives"]:
         for machine, shapes in MACHINES:
-            # There are two machines of one kind, and few cases on the last one.
+            # `dgx-h100` covers the same kind of machine.
             if most < 9 and machine == "dgx-a100":
                 continue
             for shape in (shape for shape in shapes if math.prod(shape) <= most or shape == shapes[-1]):
@@ -186,7 +186,7 @@ def test_other_operators_are_accepted(op: str) -> None:
         for collective in set(algorithm["collectives"]) & {"allreduce", "reduce", "reduce-scatter", "scan"}:
             for machine, shape in [("archer", (5,)), ("wse2", (2, 3)), ("piuma", (5,))]:
                 if text := planned(algorithm["name"], collective, machine, shape, op):
-                    # Only the proof claims bits; the rest of the certificate is the same without them.
+                    # The certificate without claims of bits is also accepted.
                     certificate = un.Schedule.parse(text).certificate().replace(" repeatable", "").replace(" place", "")
                     assert checker.check(text, certificate), (algorithm["name"], op)
                     count += 1
@@ -206,7 +206,7 @@ def test_checker_agrees_with_the_proof_of_every_file(path: Path) -> None:
     with pytest.raises((un.VerifyError, un.InputError)):
         un.Schedule.parse(text).certificate()
     if "machine" in text.split() or "placement" in text.split():
-        return  # A placement is not in a certificate.
+        return  # Certificates do not cover machines and placements.
     try:
         certificate = forged(text)
     except checker.Refused:
@@ -215,11 +215,11 @@ def test_checker_agrees_with_the_proof_of_every_file(path: Path) -> None:
 
 
 def test_forged_proofs_are_refused() -> None:
-    # A reduce that adds a rank twice, made so that fingerprints of a known seed do not show it.
+    # A reduce that adds a rank twice, built so that fingerprints with a known seed do not detect this.
     text = (WRONG / "wrong-fingerprint.sched").read_text()
     with pytest.raises(checker.Refused, match="combines a rank twice"):
         checker.check(text, forged(text, facts=False))
-    # An allreduce whose ranks end with different expressions of equal unkeyed hashes.
+    # An allreduce whose ranks end with different expressions that have equal unkeyed hashes.
     text = (WRONG / "wrong-repeatable.sched").read_text()
     with pytest.raises(checker.Refused, match="different expressions"):
         checker.check(text, forged(text, f"{CLAIMS} repeatable", facts=False))
@@ -270,7 +270,7 @@ def test_an_order_over_other_nodes_needs_its_facts() -> None:
     facts = certificate.count("<")
     assert facts >= 2
     assert checker.check(RELAY, certificate)[1] == facts
-    # Without any one of the facts nothing orders the two lanes.
+    # The certificate needs each of its facts to order the two lanes.
     for word in certificate.split():
         if "<" in word:
             less = certificate.replace(word, word.partition("<")[0], 1)
@@ -284,7 +284,7 @@ def test_an_order_over_other_nodes_needs_its_facts() -> None:
                 assert not accepted(RELAY, forgery)
                 raised = forgery.replace(f"facts {facts}", f"facts {facts + 1}")
                 if accepted(RELAY, raised):
-                    # A fact that follows may be stated at a place that does not need it.
+                    # A true fact may be stated for an instruction that does not need it.
                     assert accepted(RELAY, forged(RELAY))
 
 
@@ -313,7 +313,7 @@ def mutated(text: str, r: random.Random) -> str:
                 lines[at] = lines[at][:place] + new + lines[at][place + 1 :]
         if len(lines) < 4:
             break
-    # Instructions are numbered by their place, so that most mutations are more than a wrong number.
+    # Instructions are numbered again in order, so that wrong numbers do not hide other mutations.
     number = 0
     for i, line in enumerate(lines):
         head = line.strip().partition(":")[0].partition(" ")[0]

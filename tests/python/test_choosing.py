@@ -14,12 +14,12 @@ from unisono.tuning.choosing import NOISE, Posterior, cross_validate
 from unisono.tuning.measurements import Point, read_pico
 
 HEAD = "timestamp,test_id,nnodes,tasks_per_node,collective_type,mpi_lib,gpu_awareness,notes\n"
-#: Latencies, and nanoseconds a byte: the best algorithm depends on the size.
+#: Latencies in ns and ns a byte of each algorithm; the best algorithm depends on the size.
 ALGORITHMS = {"short": (1e4, 2.0), "middle": (2e4, 0.6), "long": (8e4, 0.3), "never_over": (2e5, 3.0)}
 
 
 def write(folder: Path, nodes: tuple[int, ...] = (4, 8, 16)) -> Path:
-    """Writes results of one system in PICO's format, with times by closed form."""
+    """Writes results of one system in PICO's format, with times of `ALGORITHMS` by formula."""
     rows = [f"2025,{test},{count},1,ALLREDUCE,OMPI,no,null\n" for test, count in enumerate(nodes)]
     (folder / "small_metadata.csv").write_text(HEAD + "".join(rows))
     for test, count in enumerate(nodes):
@@ -28,7 +28,7 @@ def write(folder: Path, nodes: tuple[int, ...] = (4, 8, 16)) -> Path:
         for name, (alpha, beta) in ALGORITHMS.items():
             for elements in (8, 512, 8192, 65536, 1 << 20):
                 time = int(alpha * np.log2(count) + beta * 4 * elements)
-                # The first fifth are warm-up iterations.
+                # The first fifth of the iterations is warm-up.
                 lines = [10 * time] * 2 + [time] * 8
                 (at / f"{elements}_{name}_int32.csv").write_text("highest\n" + "\n".join(map(str, lines)) + "\n")
         (at / "16_nccl_tree.csv").write_text("highest\n1\n2\n")
@@ -66,7 +66,7 @@ def test_a_fifth_of_the_iterations_warms_up(tmp_path: Path) -> None:
 
 
 def test_observations_are_those_of_gaussian_regression() -> None:
-    """Single observations give the same result as conditioning on all at once."""
+    """Observing one value at a time gives the same result as conditioning on all at once."""
     names = ("a", "b", "c")
     points = [Point("s", (), "t", "allreduce", 4, 4 << size, name, 1, 1) for size in range(3) for name in names]
     belief = Posterior(points)

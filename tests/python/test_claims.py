@@ -36,7 +36,7 @@ Check = Callable[[str, dict[str, Any]], Finding]
 
 @pytest.fixture
 def found_once(shared: Shared, monkeypatch: pytest.MonkeyPatch) -> Check:
-    """Computes a row once a run; the command computes none again, and draws nothing."""
+    """Computes each row once a run, also for the command, and replaces drawing by nothing."""
     checks = {paper: module.check for paper, module in MODULES.items()}
 
     def of(paper: str, listed: dict[str, Any]) -> Finding:
@@ -49,7 +49,7 @@ def found_once(shared: Shared, monkeypatch: pytest.MonkeyPatch) -> Check:
     return of
 
 
-#: The largest ratio of a tolerance to its number: half of a printed digit of "approximately one".
+#: The largest permitted ratio of a tolerance to its number.
 WIDEST = 0.1
 
 
@@ -71,7 +71,7 @@ def test_claims_are_complete(paper: str) -> None:
         assert ("reported" in claim) != ("formula" in claim), claim["id"]
         assert claim.get("formula") in {None, *formulas}
         assert claim["check"] in checks
-        # The derivation's value, which ours has to be: also a refuted row can be missed.
+        # A refuted row has the value of its derivation, with which our value must agree.
         assert ("refuted" in claim) == ("derived" in claim), claim["id"]
         assert claim.get("apart") in {None, *APART}
         assert not {"apart", "refuted"} <= set(claim), "a row that decides nothing refutes nothing"
@@ -134,7 +134,7 @@ def test_every_section_of_a_paper_has_a_statement(paper: str) -> None:
 
 
 def _numbers(claim: dict[str, Any]) -> Iterator[tuple[float, float]]:
-    """Yields the reported numbers of a row of equality, each with its tolerance."""
+    """Yields the reported numbers of a row that compares for equality, each with its tolerance."""
     reported = claim.get("reported", []) if claim["compare"] == "equal" else []
     numbers = reported if isinstance(reported, list) else [reported]
     tolerances = claim["tolerance"] if isinstance(claim["tolerance"], list) else [claim["tolerance"]] * len(numbers)
@@ -183,7 +183,7 @@ def accepted(paper: str, listed: dict[str, Any], found: Finding) -> bool:
 
 
 def moved(compare: str, value: Any, other: Any, tolerance: Any) -> Iterator[Any]:
-    """Yields values that do not agree with ``other``: beyond the tolerance by little, at each place of a list."""
+    """Yields values that disagree with ``other`` by slightly more than the tolerance, at each place of a list."""
     if isinstance(value, list):
         each = tolerance if isinstance(tolerance, list) else [tolerance] * len(value)
         for at, of_one in enumerate(zip(value, other, each, strict=True)):
@@ -201,11 +201,11 @@ def moved(compare: str, value: Any, other: Any, tolerance: Any) -> Iterator[Any]
 
 
 def fails_when_moved(paper: str, listed: dict[str, Any], found: Finding) -> None:
-    """Checks that a row accepts a result, and neither that result nor its constant moved past the tolerance."""
+    """Checks that a row accepts a result, and refuses it if result or constant move past the tolerance."""
     assert accepted(paper, listed, found)
     compare, reported, tolerance = listed["compare"], found.reported, listed["tolerance"]
     if "refuted" in listed:
-        # A refuted row accepts no other value than the one that its derivation gives.
+        # A refuted row accepts only the value of its derivation.
         compare, reported, tolerance = "equal", listed["derived"], listed.get("derived_tolerance", 0)
     others = list(moved(compare, found.ours, reported, tolerance))
     assert others
@@ -213,7 +213,7 @@ def fails_when_moved(paper: str, listed: dict[str, Any], found: Finding) -> None
         assert not accepted(paper, listed, Finding(found.reported, other)), other
     if "refuted" in listed:
         return
-    # The constant of the row, moved beyond our value.
+    # Now the constant of the row moves beyond our value.
     opposite = {"at-most": "at-least", "at-least": "at-most"}.get(compare, compare)
     for other in moved(opposite, found.reported, found.ours, tolerance):
         assert not accepted(paper, listed, Finding(other, found.ours)), other
@@ -242,7 +242,7 @@ def test_every_row_can_fail(paper: str, listed: dict[str, Any], found_once: Chec
     fails_when_moved(paper, listed, found)
     if "refuted" in listed:
         return
-    # The reported value is the row's own constant, so a row that compares a value with itself is found.
+    # The reported value must be the row's own constant: a row must not compare a computed value with itself.
     constant = listed.get("reported", found.reported)
     assert found.reported in (constant, [constant] * (len(found.reported) if isinstance(found.reported, list) else 0))
 

@@ -92,7 +92,7 @@ def test_the_best_machine_of_each_workload_is_marked() -> None:
         products = [(row["seconds"] or 0.0) * (row["used_cost_usd"] or 0.0) for row in own]
         for quantity, values in (("seconds", times), ("time_x_used_cost", products)):
             assert [quantity in row["best"] for row in own] == [value == min(values) for value in values]
-    # Ties are marked alike, and what only one machine can run is not compared.
+    # Ties are all marked as best. A workload that only one machine can run is not compared.
     twice = un.compare(["dlrm"], ["torus2d-small", "torus2d-small", "dgx-a100"])
     assert [row["best"] for row in twice] == [["seconds", "time_x_used_cost"]] * 2 + [[]]
     assert [row["best"] for row in un.compare(["dlrm"], ["torus2d-small", "dgx-a100"])] == [[], []]

@@ -25,7 +25,7 @@ def served(rows: list[Row]) -> list[tuple[int, int | None, str]]:
 def test_a_row_is_timed_at_the_sizes_that_it_serves_and_at_its_ends(schedule: un.Plan) -> None:
     row = Row("allreduce", 4, 4, 1001, 9000, schedule, True)
     assert trial_counts(row, [64, 512, 1024, 4096]) == [251, 512, 1024, 2250]
-    # Blocks of one length serve multiples of their number only.
+    # A schedule of 16 equal blocks serves only multiples of 16 elements.
     assert trial_counts(row, [64, 512, 1000, 1024, 4096], 16) == [256, 512, 1024, 2240]
     assert trial_counts(row, [64], 4096) == []
     without_ends = Row("allreduce", 4, 4, 0, None, schedule, True)
@@ -53,7 +53,7 @@ def test_a_row_is_timed_at_the_sizes_that_it_serves_and_at_its_ends(schedule: un
 def test_a_row_keeps_the_sizes_that_were_confirmed(
     schedule: un.Plan, verdicts: list[tuple[int, bool]], expected: list[tuple[int, int | None, str]]
 ) -> None:
-    # A confirmed size between others that are not is the library's.
+    # A single confirmed size between refused sizes is left to the library.
     row = Row("allreduce", 4, 4, 100, None, schedule, True, "openmpi 5.0.11 spin own")
     assert served(kept(row, verdicts)) == expected
     assert all((part.tuned is None) == (part.plan is None) for part in kept(row, verdicts))
@@ -108,7 +108,7 @@ def test_neighbours_that_the_library_serves_are_one_row(schedule: un.Plan) -> No
 def test_what_the_library_serves_again_has_its_reason(
     size: int, ratio: float, won: int, rounds: int, idle: bool, why: str
 ) -> None:
-    """Short sizes have a stricter rule than a median below the library's, which the reason states."""
+    """The reason states the rule that failed; for short sizes it is stricter than a median below the library's."""
     assert refusal(size, ratio, won, rounds, idle=idle) == why
 
 
@@ -123,7 +123,7 @@ def test_the_report_of_a_trial_has_the_reason() -> None:
 def test_the_empty_message_between_calls_is_taken_off() -> None:
     draw = random.Random(11)
     for _ in range(50):
-        # A pair of messages takes two times of one; calls of long and of very short ones.
+        # Calls are much shorter than a message, similar, or much longer.
         message = draw.uniform(1, 3)
         calls = [[draw.choice([0.01, 1, 50]) * draw.uniform(1, 2) for _ in range(5)] for _ in range(3)]
         timed = [[call + message for call in of] for of in calls]

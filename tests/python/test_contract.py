@@ -135,7 +135,7 @@ def test_verify_with_the_options_of_plan() -> None:
 def test_a_refused_schedule_is_the_answer_no(within: Spawn, tmp_path: Path) -> None:
     assert within("schedule", "reduce", *ROW[:2], "--shape", "3", "--elements", "4", "-o", "a.sched").code == 0
     text = (tmp_path / "a.sched").read_text()
-    # A schedule that names another collective does not carry it out.
+    # A schedule whose head names another collective is refused by the proof.
     (tmp_path / "b.sched").write_text(text.replace("reduce", "allreduce", 1))
     ran = within("verify", "b.sched", "--json")
     assert ran.code == 1, ran
@@ -157,7 +157,7 @@ def test_bounds_are_listed_with_their_sources() -> None:
 
 def test_sweep_points() -> None:
     arguments = ["sweep", "allreduce", "--machine", "wse2", "--elements", "1,256"]
-    # Lemma 6.1 of the paper prefers the ring, which takes twice its time on a datapath.
+    # By Lemma 6.1 of the paper the ring wins, but on one datapath it takes twice that time.
     for model, winners in ((["--model", "paper"], ["star", "ring"]), ([], ["star", "chain"])):
         row = json_of(*arguments, "--shapes", "4,8", "--algorithms", ",".join(FIXED_1D), *model)["points"]
         assert [point["shape"] for point in row] == [[4], [4], [8], [8]]

@@ -15,7 +15,7 @@ _STEP = ["--what-if", "machine=dgx-h100-x2", "--what-if", "link_gbps=100,allredu
 
 @pytest.fixture
 def table(tmp_path: Path) -> str:
-    """Writes schedules of several sizes and numbers of ranks, long enough that two threads prove them."""
+    """Writes a plan file of several sizes and numbers of ranks, large enough that two threads prove it."""
     plans = [
         (un.plan(kind, "archer", shape=ranks, bytes=bytes, algorithm=name), bytes, bytes)
         for kind, name in [("allreduce", "ring"), ("allgather", "ring"), ("alltoall", "linear")]

@@ -1,4 +1,4 @@
-"""The script that measures on a wafer, with a replacement of the host's library that has clocks of its own."""
+"""The script that measures on a wafer, run with a replacement of the host's library and simulated clocks."""
 
 import json
 import subprocess
@@ -62,7 +62,7 @@ def test_the_script_calibrates_and_measures(tmp_path: Path, rows: int, cols: int
     for run in runs:
         assert run["calibrated"] is True
         assert run["start_spread"] < limit
-        # The last start is 321 cycles before the end, whatever the clocks show.
+        # The last start is 321 cycles before the end, for any offsets of the clocks.
         assert run["cycles"] == 321 + run["start_spread"]
     assert runs[0]["runs"] == (1 if write == 1.0 else 2)
     assert runs[1]["runs"] == 1
@@ -107,7 +107,7 @@ def test_broadcasts_on_lines_are_measured_by_ping_pong(tmp_path: Path, machine: 
     command = [sys.executable, "measure.py", "--name", "out", "--repeats", "3"]
     ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True, timeout=60)
     *runs, summary = map(json.loads, ran.stdout.splitlines())
-    # 10 rounds of two broadcasts of 77.5 cycles, by a clock whose low word wraps.
+    # 10 rounds of two broadcasts of 77.5 cycles each, by a clock whose low word wraps around.
     assert runs == [{"cycles": 77.5, "rounds": 10}] * 3
     assert summary == {"mean_cycles": 77.5, "std_cycles": 0.0, "repeats": 3}
 

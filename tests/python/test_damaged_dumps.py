@@ -1,4 +1,4 @@
-"""Topologies of NCCL with a damaged device: its slowest part decides the times of the library, and is named."""
+"""Topologies of NCCL with a damaged device: the slowest device decides the library's times, and is named."""
 
 import random
 import re
@@ -12,14 +12,14 @@ from unisono.planning.libraries import library_choice
 
 CORPUS = Path(__file__).parents[2] / "crates" / "fuzz" / "corpus" / "machine-import"
 COLLECTIVES = ("allgather", "allreduce", "broadcast", "reduce", "reduce-scatter")
-#: GPUs of another maker have another library.
+#: Topology files with NVIDIA's GPUs, since other GPUs have other libraries.
 DUMPS = ("dgx-a100.xml", "h100.xml", "pcie-v100.xml")
-#: NCCL counts rates in whole steps, and bounds are of exact numbers of bytes.
+#: The relative difference allowed, since NCCL rounds rates and bounds have exact numbers of bytes.
 SLACK = 0.01
 
 
 def damaged(text: str, rng: random.Random) -> str:
-    """Returns a dump of which one device has fewer NVLinks, none, fewer lanes, or a slower network interface."""
+    """Returns a topology with one or two damages: missing NVLinks, fewer PCIe lanes, slower PCIe or interfaces."""
     patterns = [
         (r"<nvlink [^>]*/>", ""),
         (r"(?s)(<gpu [^>]*>)(?:(?!</gpu>).)*</gpu>", r"\1</gpu>"),
@@ -36,7 +36,7 @@ def damaged(text: str, rng: random.Random) -> str:
 
 
 def by_measured_rates(machine: unisono.Machine, folder: Path) -> unisono.Machine:
-    """Returns the machine whose data sheet has the rates that were measured."""
+    """Returns the machine with the measured rates in place of those of the data sheet."""
     described = machine.describe()
     text = re.sub(r"gbps=[^ \\]+ measured=", "gbps=", tomli_w.dumps({**described, "name": "measured"}))
     (folder / "measured.toml").write_text(re.sub(r"(?m)^measured_gbps = .*\n", "", text))

@@ -1,4 +1,4 @@
-"""Damaged and mixed-up traces of several ranks: each is read, or refused in one sentence that names a file."""
+"""Damaged and mixed-up traces of several ranks are read, or refused in one sentence that names a file."""
 
 import json
 import random
@@ -17,7 +17,7 @@ Files = dict[str, bytes]
 
 
 def _chakra() -> Files:
-    """Returns four ranks in rows and columns, which end with a ring of messages."""
+    """Returns Chakra traces of four ranks with collectives of rows and columns, and a ring of messages at the end."""
 
     def nodes(rank: int) -> list[dict[str, object]]:
         ring = {"comm_tag": 1, "comm_size": 64, "data_deps": [5]}

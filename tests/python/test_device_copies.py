@@ -1,4 +1,4 @@
-"""Copies between the memories of a process with several devices: in closed form, on machines, and clear refusals."""
+"""Copies between host and devices of a process: counts by formula, times on machines, and refusals."""
 
 import json
 import sys
@@ -14,7 +14,7 @@ from ..mpi.standin import StandIn
 from .conftest import call, json_of
 from .test_discover import n_body
 
-#: Host and devices: 10 µs a copy and 10 GB/s.
+#: A machine of a host and devices, with 10 µs a copy and 10 GB/s.
 HOST = """
 name = "host-and-devices"
 kind = "endpoint"
@@ -59,7 +59,7 @@ def test_the_command_python_and_a_program_agree(file: str) -> None:
     devices = found["devices"]
     assert (devices["count"], devices["rank"], devices["broadcasts"]) == (2, 3, 3)
     rows = [(row["moment"], row["buffer"], row["kind"], row["count"], row["messages"]) for row in devices["operations"]]
-    # 64 bodies on 4 nodes with 2 devices: 8 on each; bytes.
+    # Each device has 8 of 64 bodies; messages are sender, receiver, bytes.
     assert rows == [
         ("before-kernel", "P", "copies", 1, [[0, 1, 512], [0, 2, 512]]),
         ("before-kernel", "V", "copies", 1, [[0, 1, 64], [0, 2, 64]]),
@@ -80,7 +80,7 @@ def test_messages_alone_update_each_device_for_each_message(file: str) -> None:
         found = un.discover(file, 4, "off", devices=devices)["devices"]
         assert found["broadcasts"] == 0
         rows = [row for row in found["operations"] if row["moment"] == "before-kernel" and row["buffer"] == "P"]
-        # In the first step the host has all. Then each device gets three messages, and the elements of other devices.
+        # First the host has all elements. Later each device gets three messages, and the elements of other devices.
         assert [row["updates"] for row in rows] == [devices, devices * (3 + (devices > 1))]
         assert [row["copies"] for row in rows] == [devices, devices]
 
@@ -92,7 +92,7 @@ def test_copies_take_what_the_machine_of_devices_says(machine: str) -> None:
     predicted = explained.devices["predicted"]
     rows = predicted["operations"]
     assert [row["pattern"] for row in rows] == ["point-to-point", "point-to-point", "point-to-point", "broadcast"]
-    # The host sends one copy after the other; two devices send to it at once.
+    # The host sends its copies one after the other; two devices send to the host at once.
     alpha, beta = 10_000, 0.1
     host_to_both = 2 * (alpha + beta * 8000)
     assert rows[0]["seconds"] == pytest.approx(host_to_both / 1e9)
@@ -102,7 +102,7 @@ def test_copies_take_what_the_machine_of_devices_says(machine: str) -> None:
     assert predicted["seconds"] == pytest.approx(sum(row["seconds"] * row["count"] for row in rows))
     assert predicted["simulated_seconds"] == pytest.approx(predicted["seconds"])
     assert f"copies on host-and-devices by {predicted['model']}" in str(explained)
-    # A machine of nodes and one of devices can be given together.
+    # A machine of nodes and a machine of devices can be combined.
     both = bodies(1000, 3).explain(4, machine="paper-sim", devices=2, device_machine=machine)
     assert both.devices is not None
     assert both.devices["predicted"]["seconds"] == predicted["seconds"]
@@ -130,7 +130,7 @@ def test_places_of_kernels() -> None:
         assert found is not None
         return [(row["buffer"], row["messages"]) for row in found["operations"] if row["task"] == task]
 
-    # If no kernel names a device, all kernels run on devices, except those on the host.
+    # If no kernel names a device, all kernels run on devices, except those of host tasks.
     program = bodies(8, 1)
     read(program)
     assert moments(program, "say") == [("P", [[1, 0, 32], [2, 0, 32]])]
@@ -149,7 +149,7 @@ def test_a_kernel_on_the_host_runs() -> None:
     program.task(lambda view: view.__iadd__(2), range=4, updates=[a[one_to_one]], on="host", name="add")
     program.run()
     assert np.array_equal(program.fetch(a), [2, 2, 2, 2])
-    # Fetched contents are read on the host.
+    # A fetch reads on the host.
     found = bodies(8, 1).explain(1, devices=2)
     assert found.devices is not None
     assert {row["task"] for row in found.devices["operations"]} == {"time_step"}
@@ -157,14 +157,14 @@ def test_a_kernel_on_the_host_runs() -> None:
 
 @pytest.fixture
 def gpus(monkeypatch: pytest.MonkeyPatch) -> StandIn:
-    """Replaces CuPy by one with four devices."""
+    """Replaces CuPy by a stand-in with four devices."""
     module = StandIn(devices=4)
     monkeypatch.setitem(sys.modules, "cupy", module)
     return module
 
 
 def wave(devices: int | None, on: str, rows: int = 17, steps: int = 5) -> tuple[Program, Any]:
-    """A wave on a string of points, its energy by a reduction, and a kernel on the host in between."""
+    """Returns a program of a wave on a string with a reduction and a kernel on the host, and its arrays."""
     program = Program(devices=devices)
     now = program.array(rows, init=np.sin(np.arange(rows)), name="now")
     before = program.array(rows, init=np.sin(np.arange(rows) - 0.1), name="before")
@@ -199,7 +199,7 @@ def test_a_run_on_several_devices_has_the_contents_of_the_host(gpus: StandIn, de
     (program, arrays), (host, expected) = wave(devices, "cupy"), wave(None, "numpy")
     for array, other in zip(arrays, expected, strict=True):
         assert np.allclose(program.fetch(array), host.fetch(other), rtol=1e-12)
-    # Devices without a part of the range get no kernel: here are more devices than points.
+    # With more devices than points, devices without a part of the range run no kernel.
     few, small = wave(4, "cupy", rows=3, steps=1)
     host, expected = wave(None, "numpy", rows=3, steps=1)
     assert np.allclose(few.fetch(small[0]), host.fetch(expected[0]))
@@ -217,7 +217,7 @@ def test_a_run_copies_what_the_explanation_lists(gpus: StandIn, devices: int) ->
         return sum(row["count"] * m[2] // 8 for row in found["operations"] for m in row["messages"] if picked(m))
 
     assert gpus.up == elements(lambda m: m[1] != 0)
-    # Elements that several other devices need are copied to the host once.
+    # An element that several devices need is copied to the host once.
     down = elements(lambda m: m[1] == 0)
     between = elements(lambda m: m[0] != 0 and m[1] != 0)
     assert 0 < gpus.down <= down + between

@@ -1,4 +1,4 @@
-"""`unisono diagnose`: posted logs, laws of its findings on drawn logs, and files that are no logs."""
+"""`unisono diagnose`: posted logs, laws of findings on random logs, and files that are no logs."""
 
 import json
 import random
@@ -65,7 +65,7 @@ SIZES = [8 << power for power in range(0, 26, 2)]
 
 
 def curve(draw: random.Random, ranks: int = 8, noise: float = 0.04) -> list[Measured]:
-    """Returns the times of an ideal library: a start and a time per byte, disturbed by less than the tolerance."""
+    """Returns times of an ideal library, a start and a time per byte, with noise below the tolerance."""
     start, beta = draw.uniform(300e-6, 900e-6), 10 ** draw.uniform(-11, -9)
     return [
         Measured("allreduce", ranks, 1, size, (start + beta * size) * (1 + draw.uniform(0, noise))) for size in SIZES
@@ -92,7 +92,7 @@ def test_ideal_logs_have_no_findings() -> None:
 
 
 def test_a_size_that_is_slow_is_a_cliff_that_costs_what_it_loses() -> None:
-    """The sizes from a place on take a multiple of their time; a cliff begins there and ends with the last size."""
+    """If all sizes from one on take a multiple of their time, the cliff begins there and ends with the last size."""
     draw = random.Random(2)
     for _ in range(200):
         factor, beta = draw.uniform(1.5, 30), 10 ** draw.uniform(-10, -9)
@@ -142,7 +142,7 @@ def expectation(machine: un.Machine, points: Sequence[Measured], library: str | 
 
 @pytest.mark.parametrize(("name", "library", "first"), [("dgx-h100", "nccl", 256 << 20), ("archer", None, 1 << 10)])
 def test_times_are_judged_by_what_a_machine_allows(name: str, library: str | None, first: int) -> None:
-    """Expected times give no finding, longer ones are below expectation, shorter ones than the ceiling impossible."""
+    """Expected times give no finding, longer times are below expectation, times below the ceiling impossible."""
     draw, machine = random.Random(6), un.machine(name)
     sizes = [first, 2 * first, 4 * first]
     points = [Measured("allreduce", 8, 1, size, 1.0) for size in sizes]
@@ -196,7 +196,7 @@ def test_a_setting_that_leaves_a_slower_algorithm_is_named() -> None:
 
 
 def test_fitted_times_show_a_wrong_choice_of_the_library() -> None:
-    """Times of one protocol are fitted as ten times NCCL's own, so that another protocol is quicker there."""
+    """If one protocol takes ten times NCCL's own estimate, a finding names a quicker algorithm or protocol."""
     machine = un.machine("dgx-a100")
     points = [Measured("allreduce", 8, 1, 1 << power, 1.0) for power in range(10, 31)]
     own = expectation(machine, points, "nccl")
@@ -211,7 +211,7 @@ def test_fitted_times_show_a_wrong_choice_of_the_library() -> None:
 
 
 def test_a_sentence_has_the_cause_that_its_log_shows(tmp_path: Path) -> None:
-    """As in aws/aws-ofi-nccl#889: the plugin of the network fails, and NCCL uses sockets."""
+    """In the log of aws/aws-ofi-nccl#889 the network plugin fails, and NCCL uses sockets."""
     before = ["host-a:1:2 [0] NCCL INFO Using network Socket"]
     (tmp_path / "a.log").write_text(nccl_log("allreduce", 2, 8, [(1 << 30, 600e3)], before=before))
     [sentence] = call("diagnose", str(tmp_path / "a.log"), "--machine", "dgx-h100", "--json").json["sentences"]
@@ -230,7 +230,7 @@ def test_remarks_are_of_lines_and_excused_by_others() -> None:
 
 
 def test_choices_of_mpi_libraries_are_judged_by_their_rules(tmp_path: Path) -> None:
-    """Open MPI broadcasts 64 KiB among 7 ranks by 6 messages of the root, and a binomial tree needs 3 rounds."""
+    """Open MPI broadcasts 64 KiB on 7 ranks by 6 messages of the root, although a binomial tree needs 3 rounds."""
     model = "alpha_ns = 1000\nbeta_ns_per_byte = 1\ngamma_ns_per_byte = 0\n"
     machine = tmp_path / "h.toml"
     machine.write_text(f'name = "h"\nkind = "endpoint"\nmodel = "hockney"\n{model}')
@@ -245,7 +245,7 @@ def test_choices_of_mpi_libraries_are_judged_by_their_rules(tmp_path: Path) -> N
     assert (wrong["kind"], wrong["measured"]) == ("algorithm", pytest.approx(400e-6))
     assert "basic_linear, where " in wrong["words"]
     assert "--for openmpi -o FILE" in wrong["advice"]
-    # MPICH takes a binomial tree, so the time is longer than that of its choice.
+    # MPICH's choice is a binomial tree, which would take less than the measured time.
     (slow,) = findings_of("mpich")
     assert (slow["kind"], slow["expected"]) == ("below-expectation", pytest.approx(3 * (1000 + 65536) * 1e-9))
 

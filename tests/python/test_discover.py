@@ -68,7 +68,7 @@ def test_rules_and_defaults(file: str) -> None:
 
 
 def test_the_table_has_one_row_for_the_rounds_of_a_loop(tmp_path: Path) -> None:
-    """A loop of any length prints as many rows as one of three rounds, whose numbers add up to its exchanges."""
+    """A loop of 40 rounds prints as many rows as one of three; the numbers of a table add up to all exchanges."""
     rows = []
     for rounds in (3, 40):
         path = tmp_path / f"{rounds}.json"
@@ -137,11 +137,11 @@ def test_commands_of_a_rank() -> None:
     kinds = [command[0] for command in commands]
     assert kinds == ["execute", "push", "push", "await", "execute"] * 2
     assert commands[0][4:] == ((2,), (4,))
-    # Equal regions are the same object, so that results for them can be kept.
+    # Equal regions are the same object, so that results can be cached by region.
     assert commands[1][6] == (((2, 0), (3, 3)),)
     assert commands[1][6] is commands[6][6]
     assert commands[3][5] == ((0, (((1, 0), (2, 3)),)), (2, (((4, 0), (5, 3)),)))
-    # The kernel waits for received data; the next one reads the first one's results, and overwrites sent and read data.
+    # Kernel 4 waits for received data; kernel 5 reads the results of kernel 4, and overwrites sent and read data.
     assert commands[4][3] == ([0, 3], None)
     assert commands[5][3] == ([0, 1, 2, 4], None)
 
@@ -211,7 +211,7 @@ def test_rows_that_are_written_by_columns_are_gathered(tmp_path: Path, whole: bo
     path.write_text(json.dumps(program(made, R=[steps, columns])))
     for nodes in (2, 3, 4, 12):
         found = json_of("discover", str(path), "--nodes", str(nodes))
-        # Every rank gets the elements of rows 1 to 3 that the others wrote, and no row twice.
+        # Every rank gets the elements of rows 1 to 3 that other ranks wrote, and no row twice.
         assert found["messages"]["collective"] == steps - 2
         assert found["messages"]["collective_bytes"] == (steps - 2) * columns * 8 * (nodes - 1)
         assert found["messages"]["p2p"] == 0

@@ -21,7 +21,7 @@ DOCS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("**/*.md")])
 
 
 def generated(file: str, *names: str, function: str = "page") -> str:
-    """Returns the page that a program of docs/ makes; these programs import each other."""
+    """Returns the page that a program in docs/ makes, with docs/ in the path of imports."""
     folder = str(ROOT / "docs")
     sys.path.insert(0, folder)
     try:
@@ -31,7 +31,7 @@ def generated(file: str, *names: str, function: str = "page") -> str:
     return page
 
 
-#: The site's page of commands, which fails to be made if the section of a command is missing.
+#: The site's page of commands; making it raises an error if a command has no section.
 REFERENCE = generated("command_page.py")
 
 
@@ -90,7 +90,7 @@ def test_page_of_results_is_their_tables() -> None:
 
 @pytest.mark.parametrize("path", sorted((ROOT / "benches" / "results").glob("*.csv")), ids=lambda path: path.stem)
 def test_tables_of_results_hold_numbers_with_their_origin(path: Path) -> None:
-    """A ratio is a quotient of the two figures beside it, as far as their digits allow."""
+    """A ratio is the quotient of the two figures beside it, within the rounding of their digits."""
 
     def ends(text: str) -> list[float]:
         return [float(part) for part in text.split(" to ")]
@@ -114,7 +114,7 @@ def test_tables_of_results_hold_numbers_with_their_origin(path: Path) -> None:
 def test_page_of_a_paper_lists_its_claims(paper: str) -> None:
     page = generated("paper_pages.py", paper)
     rows = page.partition("## Result")[0]
-    # Rows apart are in a second table.
+    # Rows with the key `apart` are in a second table.
     in_order = sorted(listed_claims(paper), key=lambda claim: "apart" in claim)
     assert re.findall(r"^\| `(\S+)`", rows, re.MULTILINE) == [claim["id"] for claim in in_order]
     statements = page.partition("## Statements")[2].partition("## Rows")[0]
@@ -129,7 +129,7 @@ def test_page_of_a_paper_lists_its_claims(paper: str) -> None:
 
 @pytest.mark.parametrize("page", DOCS, ids=lambda path: path.name)
 def test_tables_and_bullets_follow_a_blank_line(page: Path) -> None:
-    """Elsewhere the site shows them as text; GitHub does not need the line."""
+    """Without the line, the site shows a table or list as text, although GitHub does not."""
     text = re.sub(r"^```.*?^```$", "```", page.read_text(), flags=re.MULTILINE | re.DOTALL)
     for before, first, line in re.findall(r"^(.*)\n((\|.*)\n\|[-:| ]+\|)$", text, re.MULTILINE):
         assert not before or before.startswith("#"), first or line
@@ -145,16 +145,16 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 @pytest.mark.parametrize("page", [page for page in DOCS if page.name != "CHANGELOG.md"], ids=lambda path: path.name)
 def test_named_files_exist(page: Path) -> None:
-    """Paths start at the root; a word in capitals stands for a name, as in ``crates/cost/src/KIND/``."""
+    """Paths in pages start at the root; a word in capitals is a placeholder, as in ``crates/cost/src/KIND/``."""
     named = re.findall(r"`((?:benches|crates|docs|examples|papers|python|tests)/[^`\s]+)`", page.read_text())
     missing = {path for path in named if not re.search(r"\b[A-Z]+\b", path) and not (ROOT / path).exists()}
-    # `make build` makes this one.
+    # `make build` makes this folder.
     assert missing <= {"python/unisono/_lib"}
 
 
 @pytest.mark.parametrize("page", ["python.md", "tasks.md"])
 def test_examples_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every example of a page, in order, as one program, which may write files."""
+    """The examples of a page run in order as one program, which may write files."""
     monkeypatch.chdir(tmp_path)
     text = (ROOT / "docs" / page).read_text()
     program = "\n".join(re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL))
@@ -163,7 +163,7 @@ def test_examples_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_own_network_prints_what_the_page_shows(tmp_path: Path) -> None:
-    """The commands of the page, in order, on its list of cables."""
+    """The commands of the page, in order, on its list of cables, print the shown output."""
     text = (ROOT / "docs" / "own-network.md").read_text()
     (cables,) = re.findall(r"^```text\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     (tmp_path / "six.txt").write_text(cables)

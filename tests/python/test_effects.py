@@ -102,7 +102,7 @@ def test_options_beside_a_mode_that_has_no_use_for_them_are_refused() -> None:
         ["--unlike-bits"],
         ["--anywhere"],
     ):
-        # A report without a plan has the calls of the library.
+        # `--report` alone is accepted without a plan: the report then has the library's calls.
         for before in (["--off"], []) if len(flag) == 1 else (["--off"],):
             ran = call("run", "-n", "2", *before, *flag, "--dry-run", "--", "true")
             assert (ran.code, f"{flag[0]} is for calls that a plan serves" in ran.err) == (2, True)
@@ -142,7 +142,7 @@ def test_an_unknown_variable_is_reported_once(spawn: Spawn, monkeypatch: pytest.
     assert expected.err == ""
     monkeypatch.setenv("UNISONO_PALN", "t.plan")
     assert spawn("machines", "--json") == Ran(0, expected.out, f"unisono: {UNKNOWN}\n")
-    # Neither a program that the first one starts nor another rank repeats it.
+    # Started programs and further ranks do not repeat the warning.
     again = spawn(
         "run",
         "-n",
@@ -203,7 +203,7 @@ def test_a_part_of_a_machine_is_described() -> None:
         assert json_of("machines", name, "--shape", shape)["shape"] == list(un.parse_shape(shape))
 
 
-#: Files of rules without the comments of `unisono export`, two of them with comments of their own.
+#: Files of rules by format, without the comments that `unisono export` writes.
 RULES = {
     "nccl-tuner-csv": "# site rules\nallreduce,0,65536,tree,ll,2,1,8\nallreduce,65537,4294967295,ring,simple,8,1,8\n",
     "ncclx-csv": "allreduce,[0,4096),tree,ll,4,*,8\n",
@@ -222,7 +222,7 @@ def test_rules_are_known_by_their_contents(tmp_path: Path) -> None:
     long = "1\n2\n1\n64\n9999\n" + "".join(f"{size} 3 0 0\n" for size in range(9999))
     (tmp_path / "site.conf").write_text(long)
     assert json_of("show", str(tmp_path / "site.conf"))["format"] == "openmpi-rules"
-    # Lists of cables consist of numbers too.
+    # Lists of cables also consist of numbers, but are no rules.
     for text in ("0 1\n1 2\n2 0\n", "1 2 3\n", "", "0\n", RULES["openmpi-rules"] + "7\n"):
         (tmp_path / "site.conf").write_text(text)
         assert call("show", str(tmp_path / "site.conf")).code == 2

@@ -58,7 +58,7 @@ def test_the_planners_choice_for_csl_is_simulated_and_emitted(tmp_path: Path, co
     assert first["expressible"] is True
     assert report["predicted"]["cycles"] == first["cycles"]
     assert all(c["refused"] is None for c in [first, *others] if c["expressible"] is not False)
-    # The file has the form of the plan: the same time, a right result, and a project without control wavelets.
+    # The written file has the plan's time, a right result, and a project without control wavelets.
     again = un.load(file)
     run = un.simulate(again)
     assert report["predicted"]["source"] == first["source"] == "simulated"
@@ -104,7 +104,7 @@ def test_a_plan_for_a_tuning_file_takes_what_the_library_names(form: str, tmp_pa
         table = tmp_path / "table.json"
         table.write_text(json.dumps({"unisono_table": 1, "rows": [row]}))
         exported = call("export", str(table), "--format", form, "-o", str(tmp_path / "out"), "--no-check")
-        # Equal schedules have one name there, and candidates are judged by their own.
+        # A table has one name for equal schedules, but candidates are judged by their own names.
         assert candidate["expressible"] is False or exported.code == 0
     ran = call("plan", "reduce", *REDUCE, "--for", form)
     assert ran.code == 1
@@ -136,7 +136,7 @@ def test_a_plan_for_csl_says_which_times_are_simulated() -> None:
     sources = [row[-2] for row in rows]
     assert set(sources) == {"simulated", "model"}
     assert sources == sorted(sources, reverse=True)
-    # Without a format no candidate is simulated, and a single one needs no comparison.
+    # Without a format no candidate is simulated; neither is a single candidate.
     assert "(model links)" in call("plan", *where).out
     alone = un.plan("reduce", "wse2", shape=(16, 16), elements=256, algorithm="quad-chain", target="csl")
     assert alone.predicted["source"] == "terms"

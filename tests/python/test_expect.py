@@ -21,7 +21,7 @@ ON_2 = ("--machine", "dgx-h100", "--ranks", "2")
 
 
 def random_machine(draw: random.Random) -> tuple[str, un.Machine]:
-    """Returns a part of a machine of each kind, with rates of its own, and a collective that it has algorithms for."""
+    """Returns a supported collective, and a part of a random preset with random rates."""
     several: tuple[tuple[str, Shape, list[str]], ...] = (
         ("archer", draw.randint(1, 9), sorted(set(un.collectives()) - {"message"})),
         ("dgx-h100", draw.randint(2, 8), ["allreduce", "allgather", "broadcast", "alltoall", "scan", "barrier"]),
@@ -34,7 +34,7 @@ def random_machine(draw: random.Random) -> tuple[str, un.Machine]:
     name, shape, kinds = draw.choice(several)
     text = un.preset_toml(name)
     for key in ("link_gbps", "link_latency_ns", "launch_ns", "signal_ns", "beta_ns_per_byte", "alpha_p_ns"):
-        # Measured rates are at most those of the data sheet.
+        # Rates only rise, since measured rates must be at most those of the data sheet.
         if stated := re.search(rf"^{key} = ([0-9.]+)", text, re.MULTILINE):
             value = float(stated[1]) * draw.uniform(1, 4)
             text = f"{text[: stated.start(1)]}{value:.3f}{text[stated.end(1) :]}"
@@ -80,9 +80,9 @@ def test_the_library_is_that_of_the_plan(collective: str) -> None:
     assert any("as nccl, " in note for note in expected["notes"])
 
 
-#: The algorithm of a library here; None where none does the same.
+#: Unisono's algorithm and parameters that do the same as a library's; None if there are none.
 Ours = tuple[str, dict[str, str]] | None
-#: Choices of MPI libraries, by hand from their sources: collective, ranks, bytes, the library's name, and ours.
+#: Choices of MPI libraries, from their sources: collective, ranks, bytes, the library's name, and Unisono's.
 CHOICES: dict[str, list[tuple[str, int, int, str, Ours]]] = {
     "openmpi": [
         ("allreduce", 4, 8, "ring", ("recursive-doubling", {})),
@@ -155,7 +155,7 @@ def test_trees_of_mpi_libraries_take_as_long_as_their_messages() -> None:
 
     check("broadcast", 7, 65536, "basic_linear", 6)
     check("reduce", 3, 65536, "linear", 2)
-    # Ranks 0, 1, 3 and 0, 2, 4 and 0, 1, 5: the second child of the root begins after its first one.
+    # The paths are 0, 1, 3 and 0, 2, 4 and 0, 1, 5: the root sends to its second child after the first.
     check("broadcast", 6, 128, "binary_tree", 3)
 
 
@@ -207,7 +207,7 @@ def test_default_sizes_are_those_of_all_blocks() -> None:
     def sizes(collective: str, machine: un.Machine) -> list[int]:
         return [row["bytes"] for row in un.expect(collective, machine)["rows"]]
 
-    # One rank has no messages to plan, and eight have an eighth of the largest buffer each.
+    # One rank may have vectors of all sizes; of eight ranks, each has an eighth of the largest buffer.
     powers = [4**power for power in range(3, 16)]
     assert sizes("allreduce", un.machine("archer", 1)) == [8, *powers]
     assert sizes("gather", un.machine("archer", 8)) == [8, *(size for size in powers if 8 * size <= 2**30)]
@@ -238,7 +238,7 @@ def test_files_have_the_report(tmp_path: Path) -> None:
 
 
 def samples(text: str) -> dict[tuple[str, ...], float]:
-    """Returns the values of a Prometheus text by metric and labels; each metric is described once, before samples."""
+    """Returns the values of a Prometheus text by metric and labels; checks that descriptions precede samples."""
     assert text.endswith("\n")
     found: dict[tuple[str, ...], float] = {}
     described: list[str] = []
@@ -332,7 +332,7 @@ def test_other_collectives_and_machines_are_refused_in_one_sentence() -> None:
 
 
 def test_rows_state_the_source_of_their_times(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A column tells simulated times from those of the model, where a curve has both."""
+    """If a curve has simulated times and times of the model, a column states the source."""
     options = ("allreduce", "--machine", "a100x4", "--sizes", "64,4096")
     rows = json_of("expect", *options)["rows"]
     for row in rows:

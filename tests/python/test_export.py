@@ -1,4 +1,4 @@
-"""Other tools' formats without those tools: MSCCL XML both ways, and tables as files without the library."""
+"""Other tools' formats without those tools: MSCCL XML written and read, and tables for libraries."""
 
 import json
 from pathlib import Path
@@ -10,7 +10,7 @@ import unisono as un
 from .conftest import ROOT, call, json_of
 
 MACHINE = 'name = "m"\nkind = "endpoint"\nmodel = "hockney"\nalpha_ns = 1000\nbeta_ns_per_byte = 1\n'
-#: A table with all required entries of MPICH's, in place of the library's own.
+#: A table with all entries that a table of MPICH must have, in place of the library's file.
 MPICH: dict[str, Any] = {
     f"collective={name}": {"comm_type=intra": {"algorithm=MPIR_own": {}}}
     for name in ("allreduce", "bcast", "iallreduce", "neighbor_allgather")
@@ -109,7 +109,7 @@ def test_every_format_is_written(tmp_path: Path, target: str, says: str) -> None
 @pytest.mark.parametrize("conditions", ["openmpi 5.0.11 yield shared", "mpich 5.0.2 spin own"])
 @pytest.mark.parametrize("target", ["openmpi-rules", "openmpi-han", "openmpi-json", "ucc"])
 def test_conditions_of_rows_are_stated(tmp_path: Path, target: str, conditions: str) -> None:
-    """A library's file does not store them, and `unisono run` refuses such rows under another library."""
+    """Notes state the conditions of rows, because a library's file does not store them."""
     plan = un.plan("allreduce", "paper-sim", shape=4, elements=1024, algorithm="ring")
     un.save_plans([(plan, 0, 4095, None, conditions), (plan, 4096, None)], tmp_path / "t.plan")
     out = ["-o", str(tmp_path / "rules"), "--no-check"]
@@ -223,7 +223,7 @@ def test_algorithms_of_one_schedule_prove_alike(entry: dict[str, Any], ranks: in
     for name in others:
         one, other = plan_of(ranks, entry["name"]).schedule.verify(), plan_of(ranks, name).schedule.verify()
         assert one.expression_class == other.expression_class
-        # Names of one algorithm are names of the other.
+        # If one algorithm lists another as equal, the other lists the first too.
         assert entry["name"] in other_names({**row, "algorithm": name})
     if ranks == 2 and entry["name"] in ("recursive-doubling", "elimination"):
         assert {"recursive-doubling", "elimination"} - {entry["name"]} <= set(others)

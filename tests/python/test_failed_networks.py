@@ -10,7 +10,7 @@ from unisono.planning.comparison import failed_names
 
 from .conftest import call
 
-#: Two messages at a time among eight ranks: ranks r and r ^ 1 send each other 1 MiB.
+#: A workload of eight ranks, in which ranks r and r ^ 1 send each other 1 MiB.
 WORKLOAD = """
 name = "pairs"
 [[dimensions]]
@@ -25,7 +25,7 @@ collective = "exchange"
 elements = 262144
 partners = [1]
 """
-#: Networks of each family with sixteen accelerators or eight, and a cable of each.
+#: A network of each family, with eight or sixteen accelerators, and the name of one of its cables.
 FAMILIES: dict[str, tuple[dict[str, Any], str]] = {
     "boxes": (
         {"boxes": 4, "accelerators": 4, "inside": "0 4\n1 4\n2 4\n3 4\n0 1", "uplinks": "4 0\n4 1"},
@@ -84,7 +84,7 @@ def test_a_failed_link_costs_time(family: str, workload: Path) -> None:
 def test_one_link_of_each_class_fails(family: str, workload: Path) -> None:
     whole = network(family)
     broken = un.machine(whole, failed=["one-link"])
-    # Names of what is left are those of the whole network.
+    # The remaining parts have the same names as in the whole network.
     assert part_names(broken) == part_names(whole)
     failed = broken.describe()["failed"]
     assert failed
@@ -121,7 +121,7 @@ def test_failures_have_names(family: str) -> None:
     broken = un.machine(whole, failed=["one-link"])
     names = failed_names(broken)
     assert all(" to " in name for name in names)
-    # Names are failures too, of the same cables.
+    # Names of cables are accepted as failures of the same cables.
     assert un.machine(whole, failed=names).describe()["failed"] == broken.describe()["failed"]
     assert failed_names(whole) == []
 
@@ -145,7 +145,7 @@ def test_ranks_run_on_the_accelerators_that_are_left(family: str, workload: Path
 
 
 def test_a_ring_without_a_link_sends_the_long_way(workload: Path, tmp_path: Path) -> None:
-    """0 and 1 send each other 1 MiB over seven links, three of which also carry 1 MiB of other pairs."""
+    """Ranks 0 and 1 send each other 1 MiB through seven links, three of which carry 1 MiB of other pairs too."""
     file = tmp_path / "ring.toml"
     file.write_text(
         'name = "ring"\nkind = "network"\nplanes = 1\nlink_gbps = 400\nlink_latency_ns = 0\ninput_latency_ns = 0\n'
@@ -170,13 +170,13 @@ def test_links_fail_on_networks_alone(machine: str, workload: Path) -> None:
 
 
 def test_a_failure_beside_a_job_costs_it_nothing() -> None:
-    """A workload has its rows and columns if there is a rectangle without the failed accelerators."""
+    """A workload keeps its shape if a rectangle of that shape has no failed accelerator."""
     whole = un.workload("gpt-3", "torus2d-small")["exposed_seconds"]
     for failed in (1023, 5):
         ran = call("workload", "gpt-3", "--machine", "torus2d-small", "--fail", str(failed), "--json")
         assert ran.json["exposed_seconds"] == pytest.approx(whole, rel=0.01)
         assert not any("rows and columns" in note for note in ran.json["notes"])
-    # Every rectangle of 24 x 16 or 16 x 24 accelerators has one of these.
+    # Every rectangle of 24 x 16 or 16 x 24 accelerators contains one of these points.
     points = (15 * 32 + 15, 15 * 32 + 16, 16 * 32 + 15, 16 * 32 + 16)
     fails = [word for node in points for word in ("--fail", str(node))]
     lost = call("workload", "gpt-3", "--machine", "torus2d-small", *fails, "--json").json
@@ -199,7 +199,7 @@ def test_a_shape_takes_healthy_accelerators() -> None:
 
 
 def test_a_failed_plane_takes_its_share_of_the_bandwidth(workload: Path) -> None:
-    """Long messages are limited by bandwidth, of which three of four planes are left."""
+    """Long messages are limited by bandwidth, so one failed plane of four makes them 4/3 as long."""
     whole, broken = (un.machine("hx2mesh-small", failed=failed) for failed in ((), ("plane 1",)))
     cut = [un.plan("allreduce", machine, shape="8x8", bytes="1GiB").predicted["seconds"] for machine in (whole, broken)]
     assert cut[1] / cut[0] == pytest.approx(4 / 3, rel=1e-3)

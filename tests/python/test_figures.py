@@ -22,7 +22,7 @@ BENCHES = sorted(path for path in (ROOT / "benches").glob("**/*.py") if path.par
 
 
 def recorded(folder: Path, monkeypatch: pytest.MonkeyPatch, table: str, *added: tuple[str, Of]) -> str:
-    """Returns the table after the figures were recorded."""
+    """Records figures into a table, and returns the text of the new table."""
     results = folder / "benches" / "results"
     results.mkdir(parents=True, exist_ok=True)
     (results / "some.csv").write_text(table)
@@ -113,5 +113,5 @@ def test_benches_record_their_figures(bench: Path) -> None:
     source = bench.read_text()
     assert "Figures(" in source
     assert "add_option(" in source
-    # No table of its own, to be copied by hand.
+    # Benches print no Markdown tables, which would have to be copied by hand.
     assert '"| "' not in source

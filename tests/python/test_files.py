@@ -1,4 +1,4 @@
-"""Files in and out: accepted kinds and places, and the properties of a file that is replaced."""
+"""Reading and writing of files: accepted kinds of files, and the properties of replaced files."""
 
 import os
 import stat
@@ -67,7 +67,7 @@ def test_no_file_of_a_caller_is_a_device(tmp_path: Path) -> None:
         lambda path: un.import_schedule(path, "msccl-xml"),
         lambda path: un.allocate("hx2mesh-small", path),
     ]
-    # These accept a folder too.
+    # Functions that also accept a folder.
     of_folders: list[Any] = [
         lambda path: un.simulate_goal(path),
         lambda path: un.simulate_goal(path, machine="hx2mesh-small"),
@@ -326,7 +326,7 @@ def test_names_and_values_that_are_none(wrong: Any) -> None:
 
 
 def _short_in_python(message: str) -> bool:
-    """Returns whether Python made the message, and so shortened values; those of the extension are not checked."""
+    """Returns whether a message is short, as those are in which Python shortens long values."""
     return len(message) < 2000
 
 
@@ -387,7 +387,7 @@ def test_microseconds_without_their_letter() -> None:
 
 
 def test_output_to_a_pipe_is_refused_and_not_waited_for(spawn: Spawn, tmp_path: Path) -> None:
-    """A pipe would wait for its reader, at the end of the work."""
+    """Opening a pipe would wait for its reader, after all work is done."""
     pipe = tmp_path / "pipe.sched"
     os.mkfifo(pipe)
     assert_one_sentence(spawn("schedule", "reduce", *ON_4, "-o", str(pipe)), "pipe.sched", "not a regular file")

@@ -9,7 +9,7 @@ import unisono as un
 from .bound_checker import bound_seconds
 from .conftest import call, four_accelerators
 
-#: Cables with their Gbit/s among four accelerators and a switch. The fast path from 0 to 1 is through the switch.
+#: Cables with their Gbit/s among four accelerators and switch 4, through which the fastest path from 0 to 1 leads.
 CABLES = [(0, 4, 300), (1, 4, 300), (0, 1, 50), (1, 2, 100), (2, 3, 200), (3, 0, 25)]
 
 
@@ -54,12 +54,12 @@ def test_certificates_on_the_command_line(machine: Path, tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("machine", "shape", "seconds"),
     [
-        # One block of each of 56 pairs at 300 GB/s a GPU.
+        # Each GPU sends 7 blocks at 300 GB/s.
         ("dgx-a100", None, 7 * 2**20 / 300e9),
-        # 64 pairs between the boxes over 8 interfaces of 25 GB/s.
+        # 64 blocks in each direction between the boxes, through 8 interfaces of 25 GB/s.
         ("dgx-a100-x2", None, 64 * 2**20 / 200e9),
         ("mi300x", None, 2**20 / 64e9),
-        # A torus of n ranks and sides k: n k / 8 blocks over every link of 4 planes of 400 Gbit/s.
+        # In a torus of n ranks and sides k, every link carries n k / 8 blocks, in 4 planes of 400 Gbit/s.
         ("torus2d-small", None, 1024 * 32 / 8 * 2**20 / 200e9),
     ],
 )

@@ -43,7 +43,7 @@ def test_certificates_on_the_command_line(machine: Path, tmp_path: Path) -> None
     assert done.code == 0
     assert done.out.startswith("accepted: allgather of 1048576 bytes on 4 ranks of two-boxes takes at least 167.772 µs")
     assert "places  0 to 3" in done.out
-    # Another network, and a bound that the prices do not prove.
+    # The certificate is refused for another network, and with a larger bound than its prices prove.
     assert call("verify", "--certificate", str(file), "--machine", "torus2d-small").code == 1
     document = json.loads(file.read_text())
     document["seconds"] *= 1.01
@@ -117,7 +117,7 @@ def test_a_certificate_is_read_from_a_file(machine: Path) -> None:
 
 
 def star(tmp_path: Path, leaves: int, rate: str = "100") -> Path:
-    """Returns accelerators around one switch."""
+    """Writes a network of accelerators around one switch."""
     lines = "\n".join(f"{leaf} {leaves} gbps={rate}" for leaf in range(leaves))
     text = (
         'name = "star"\nkind = "network"\nplanes = 1\nlink_gbps = 100\nlink_latency_ns = 0\n'
@@ -150,7 +150,7 @@ def test_certificates_of_many_ranks_take_little_memory(tmp_path: Path) -> None:
     done = call("plan", "broadcast", *options, "--bytes", "1KiB", "--certificate", str(file))
     assert done.code == 0, done.err
     assert call("verify", "--certificate", str(file), *options).code == 0
-    # These prices leave no two ranks together.
+    # With these prices, no two ranks have a path of price 0.
     document = json.loads(file.read_text())
     document["prices"] = [[leaf, 600, 1 + leaf] for leaf in range(600)]
     document["seconds"] = 0.0
@@ -209,7 +209,7 @@ def test_a_front_falls_with_depth_and_has_the_plan(machine: Path) -> None:
 
 
 def test_a_large_torus_sends_near_its_bound_by_a_forest_of_its_front() -> None:
-    # A forest of 1024 ranks has a million messages and more, but those of one rank stand for all.
+    # A forest of 1024 ranks has over a million messages; by symmetry the planner needs only those of one rank.
     plan = un.plan("allgather", "torus2d-small", bytes="16KiB")
     assert plan.algorithm == "forest"
     assert plan.ratio is not None
@@ -253,7 +253,7 @@ def test_pictures_say_what_they_leave_out(words: tuple[str, ...], note: str, tmp
 
 
 def test_short_packets_do_not_fill_the_buffers_of_links() -> None:
-    """A packet of any length takes one place in a buffer; 64 chunks of 32 ranks are more than its 1,024 places."""
+    """A packet of any length takes one slot of a buffer, and 64 chunks of 32 ranks exceed its 1,024 slots."""
     machine = un.machine("dgx-a100-x4")
     plan = un.plan("allreduce", machine, bytes="64KiB", algorithm="forest")
     assert un.simulate(plan.schedule).seconds == pytest.approx(plan.predicted["seconds"], rel=0.01)
@@ -262,7 +262,7 @@ def test_short_packets_do_not_fill_the_buffers_of_links() -> None:
 
 @pytest.mark.parametrize(("slow", "size"), [(3, "64KiB"), (6, "256KiB")])
 def test_an_allreduce_keeps_a_slow_host_out_of_its_middle(slow: int, size: str) -> None:
-    """Its cable carries its vector once each way. In a ring of eight it carries 1.75 vectors each way."""
+    """The slow host's cable carries one vector each way, against 1.75 vectors in a ring of eight."""
     edges = "".join(f"{rank} 8 gbps={25 if rank == slow else 100} ns=150\n" for rank in range(8))
     star = un._core.import_network(edges, "edges", "edges", "star", 1, 8)
     plan, ring = un.plan("allreduce", star, bytes=size), un.plan("allreduce", star, bytes=size, algorithm="ring")

@@ -19,7 +19,7 @@ FUNCTIONS: dict[str, Callable[..., float]] = {
 
 
 def evaluate(formula: str, names: Mapping[str, float]) -> float:
-    """Returns the value of a formula; two adjacent operands are multiplied."""
+    """Returns the value of a formula, in which adjacent operands are multiplied."""
     written: list[str] = []
     assert "".join(TOKEN.findall(formula)) == formula.replace(" ", "")
     for token in TOKEN.findall(formula):
@@ -31,7 +31,7 @@ def evaluate(formula: str, names: Mapping[str, float]) -> float:
 
 
 class Case(NamedTuple):
-    """A part of a machine, the elements of its vector, and the parameters and names of the formula's condition."""
+    """A shape, the elements of the vector, the algorithm's parameters, and values of further names in the formula."""
 
     shape: tuple[int, ...]
     elements: int
@@ -46,7 +46,7 @@ def cycles(plan: un.Plan) -> float:
 
 
 def plain(keep: Callable[[int, int], bool] = lambda ranks, elements: True) -> Iterator[Case]:
-    """Yields ranks or PEs in a row and lengths that satisfy the condition."""
+    """Yields cases of ranks, or PEs in a row, and lengths for which ``keep`` holds."""
     for ranks in RANKS:
         for elements in (5, 720 * 7 * 16):
             if keep(ranks, elements):
@@ -152,7 +152,7 @@ def test_predictions_equal_formulas(algorithm: str, form: dict[str, Any]) -> Non
                 model=form["model"],
             )
             found = plan.predicted["cycles"] or 1e9 * plan.predicted["seconds"]
-            # Times are stored in seconds, and messages of an odd number of bytes are rounded.
+            # Times are stored in seconds, which rounds them.
             assert found == pytest.approx(expected, rel=1e-9), (collective, case)
             seen += 1
     assert seen >= 4

@@ -219,12 +219,10 @@ def test_any_text(text: str) -> None:
             multiplying.cost(text, ranks, 1.0, 1.0)
 
 
-# --- commands
-
-#: Commands that measure under MPI: they run as a separate process, since a process has one MPI.
+#: Commands that measure under MPI run as separate processes, since a process can initialize MPI only once.
 MEASURES = {"bench", "calibrate", "tune"}
 PROGRAM = {command.name or "": command for command in COMMANDS}
-#: Valid values of the options that most commands need, and of the arguments.
+#: Valid values of the options that most commands need.
 SOUND = {
     "--machine": ["archer", "wse2", "small.toml", "piuma"],
     "--elements": ["8", "100"],
@@ -270,7 +268,7 @@ WORDS = [
 
 @cache
 def files() -> dict[str, str | bytes]:
-    """Returns inputs of the commands, by name."""
+    """Returns the contents of valid input files, by name."""
     schedule = un.plan("allreduce", "archer", shape=4, elements=8)
     switches = un.plan("allreduce", un.machine("piuma", nodes=1), elements=8, algorithm="in-network").schedule
     small = (ROOT / "machines" / "hx2mesh-small.toml").read_text().replace("[16, 16]", "[2, 2]")
@@ -305,7 +303,7 @@ def arguments(draw: st.DrawFn, name: str) -> list[str]:
         source = known if known and fitting else WORDS
         words.append(draw(st.sampled_from(source)))
     if name == "reproduce" and len(words) == 1:
-        words.append(draw(st.sampled_from(WORDS)))  # Without a paper it reproduces all of them.
+        words.append(draw(st.sampled_from(WORDS)))  # Without a paper, the command reproduces all papers.
     options = [p for p in command.params if isinstance(p, click.Option) and "--help" not in p.opts]
     needed = [p for p in options if p.required or {"--machine", "--elements", "--sizes"} & set(p.opts)]
     chosen = [p for p in needed if draw(st.integers(0, 4))]
@@ -333,13 +331,13 @@ def check(given: list[str], ran: Ran) -> None:
         assert isinstance(ran.json, dict), (given, ran)
 
 
-#: The number of draws for commands with long runs: `doctor` starts programs.
+#: Fewer draws for commands that take long: `doctor` starts programs.
 DRAWS = {"doctor": 2}
 
 
 @pytest.fixture
 def small_demo(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lets the command ``demo`` ask for small problems: its only option is a folder, and its problems take seconds."""
+    """Makes the command ``demo`` plan small problems, since its own take seconds and no option changes them."""
     plan, sweep = un.plan, un.sweep
 
     def planned(collective: str, machine: str, *, shape: int | tuple[int, int], elements: int) -> un.Plan:
@@ -380,7 +378,7 @@ for given in json.loads(sys.stdin.read()):
 
 
 def test_any_arguments_of_measurements() -> None:
-    """With one rank nothing is measured: each command reports this, or names the option that is wrong."""
+    """With one rank nothing can be measured: each command reports this, or a wrong option."""
     drawn: list[list[str]] = []
 
     @fuzz(40)
@@ -406,9 +404,6 @@ def test_any_arguments_of_measurements() -> None:
         check(words, Ran(code, out, err))
 
 
-# --- functions
-
-
 class Index:
     def __init__(self, value: int) -> None:
         self.value = value
@@ -424,7 +419,7 @@ class Fails:
 
 @cache
 def functions() -> dict[str, tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]]:
-    """Returns functions with valid arguments."""
+    """Returns functions by name, with valid positional and keyword arguments."""
     wafer, ranks = un.machine("wse2", shape=(3, 2)), un.machine("archer", shape=4)
     placed = un.plan("reduce", wafer, elements=4).schedule
     schedule = un.plan("allreduce", ranks, elements=4).schedule

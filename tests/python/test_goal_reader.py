@@ -1,4 +1,4 @@
-"""GOAL beside a second reader of its grammar: the same operations of each rank, or a refusal by both."""
+"""Both the reader of GOAL and a second one find the same number of operations of each rank, or refuse a text."""
 
 import random
 import re
@@ -18,11 +18,11 @@ EDGE = re.compile(r"([A-Za-z]\w*)\s+(i?requires)\s+([A-Za-z]\w*)\s*", re.ASCII)
 
 
 class RefusedError(Exception):
-    """The text is no GOAL, by the grammar of LogGOPSim."""
+    """The text violates the grammar of GOAL, as LogGOPSim defines it."""
 
 
 def read(text: str) -> list[int]:
-    """The number of operations of each rank, of a text whose comments are whole lines."""
+    """Returns the number of operations of each rank in a text whose comments are whole lines."""
     words = "\n".join(line for line in text.split("\n") if not line.lstrip(" \t").startswith("//"))
     head = re.match(r"\s*num_ranks[ \t]*(\d+)", words)
     if not head or not 0 < int(head[1]) < 1 << 20:
@@ -39,7 +39,7 @@ def read(text: str) -> list[int]:
 
 
 def operations(body: str, ranks: int) -> int:
-    """The number of operations of a rank, whose dependencies name earlier labels."""
+    """Returns the number of operations of a rank; its dependencies must name earlier labels."""
     labels: set[str] = set()
     count = 0
     lines = (line.strip(" \t\r") for line in body.split("\n"))
@@ -79,7 +79,7 @@ BITS = [
 
 
 def mutated(text: str, draw: random.Random) -> str:
-    """The text with a few characters, a line or a number changed."""
+    """Returns the text with a few characters, a line or a number changed."""
     at, way = draw.randrange(len(text)), draw.random()
     if way < 0.4:
         return text[:at] + draw.choice(BITS) + text[at:]
@@ -114,7 +114,7 @@ def test_two_readers_of_goal_read_the_same(seed: int, tmp_path: Path) -> None:
         except un.InputError as error:
             found, refused = wanted, str(error)
         assert found == wanted
-        # Messages that nothing answers, and tasks in a circle, are no fault of the text.
+        # Unmatched messages and circular dependencies are no faults of the grammar, and name no line.
         assert not re.search(r"line \d+|at its end", refused), (refused, text)
         both += not refused
     assert both > 2

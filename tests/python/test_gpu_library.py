@@ -60,7 +60,7 @@ def test_rows_of_other_tests_are_left_out_with_a_note(tmp_path: Path) -> None:
         assert refused.code == 2
         assert f"{said}, since" in refused.err
         assert "no other rows" in refused.err
-    # A name that no test has stays refused.
+    # A name that is no test of nccl-tests is refused.
     table.write_text("op,gpus,bytes,time_us\nallreduxe,4,1048576,32.00\n")
     assert "'allreduxe' is no collective" in call("diagnose", str(table)).err
 
@@ -80,7 +80,7 @@ def test_the_choice_is_printed_and_in_the_report() -> None:
     asked = call("plan", "allreduce", "--machine", "dgx-h100", "--bytes", "1GiB", "--as", "nccl", "--json").json
     library = asked["library"]
     assert (library["name"], library["algorithm"], library["protocol"]) == ("nccl", "nvls", "simple")
-    # 25 us and 2^30 bytes at 8 x 59.5 GB/s of busbw: by hand in the tests of the model.
+    # 25 us, and 2^30 bytes at 8 x 59.5 GB/s of bus bandwidth, which the tests of the model derive.
     assert library["seconds"] == pytest.approx(25e-6 + 2**30 * 1.75 / 476e9, rel=1e-9)
     assert library["busbw"] == pytest.approx(2**30 * 1.75 / library["seconds"] / 1e9, rel=1e-9)
     assert library["cost_seconds"] == min(one["cost_seconds"] for one in library["choices"])
@@ -125,7 +125,7 @@ def test_every_line_of_a_tuner_file_is_enabled_on_the_machine(machine: str, node
         library = library_choice(collective, on, 1 << 18)
         enabled = {(one["algorithm"], one["protocol"]) for one in library["choices"]}
         assert {(region["algorithm"], region["protocol"]) for region in regions} <= enabled
-        # All sizes, without gaps.
+        # The regions cover all sizes.
         assert [region["first_bytes"] for region in regions] == [
             0,
             *(region["last_bytes"] + 1 for region in regions[:-1]),
@@ -144,7 +144,7 @@ def test_every_line_of_a_tuner_file_is_enabled_on_the_machine(machine: str, node
 
 
 def test_a_plan_for_nccl_has_lines_of_its_own_algorithms(tmp_path: Path) -> None:
-    """NCCL's ring uses all interfaces, so its line is for the size and not that of one ring over all ranks."""
+    """A plan for NCCL has one line for its size, with NCCL's algorithm and protocol."""
     words = ["plan", "allreduce", "--machine", "dgx-a100", "--bytes", "64KiB", "--for", "nccl"]
     for more, expected in (([], ("ring", "ll")), (["--algorithm", "ring"], ("ring", "simple"))):
         file = tmp_path / "tuner.csv"
@@ -166,13 +166,13 @@ def test_logs_of_nccl_tests_are_read() -> None:
     assert [point.seconds for point in points] == pytest.approx([12.95e-6, 32e-6, 119.35e-6])
     found = {(point.collective, point.ranks, point.nodes, point.gpu) for point in points}
     assert found == {("allreduce", 4, 1, "NVIDIA A100-SXM4-80GB")}
-    # Without the name of the test, the ratio of the bandwidths is 2 x 3/4.
+    # Without the test's name, the ratio of the bandwidths, 2 x 3/4, shows the collective.
     unnamed = "\n".join(LOG.splitlines()[1:])
     last = unnamed.replace("           8             2     float     sum      -1    12.95    0.00    0.00", "#")
     assert [point.collective for point in read_log(last, "log")] == ["allreduce"] * 2
     two = LOG.replace("node-a device  2", "node-b device  0").replace("node-a device  3", "node-b device  1")
     assert {(point.ranks, point.nodes) for point in read_log(two, "log")} == {(4, 2)}
-    # No preset has four GPUs; one has eight A100 with NVSwitches.
+    # No preset has four of these GPUs, but one has eight.
     with pytest.raises(un.InputError, match="--machine"):
         preset_of(points)
     assert preset_of([Measured("allreduce", 8, 1, 8, 1e-5, "NVIDIA A100-SXM4-80GB")]) == "dgx-a100"
@@ -286,7 +286,7 @@ def test_damaged_logs_are_read_or_refused() -> None:
 
 
 def synthetic(prices: dict[str, float]) -> tuple[list[Measured], Any]:
-    """Returns times of the mesh of four by known prices of the ring with LL."""
+    """Returns times on a mesh of four by given prices of the ring with LL, and the machine."""
     fit = {"algorithm": "ring", "protocol": "ll", "across_boxes": False, **prices}
     on = un.machine({**un.machine(MESH).describe(), "nccl": {"fits": [fit]}})
     points = []
@@ -305,7 +305,7 @@ def test_a_fit_finds_the_prices_that_made_the_times() -> None:
     assert [group.key for group in groups] == [("ring", "ll", False)]
     assert max(abs(residual.error) for residual in residuals) < 0.02
     assert groups[0].prices["start_us"] == pytest.approx(9.0, rel=0.1)
-    # The machine predicts the times, also after it was written to a file.
+    # A machine made from the description has the same prices.
     again = un.machine(made.describe())
     assert again.describe()["nccl"] == made.describe()["nccl"]
     assert un.plan("allreduce", again, bytes=8192, as_library="nccl").report()["library"]["calibrated"]
@@ -313,7 +313,7 @@ def test_a_fit_finds_the_prices_that_made_the_times() -> None:
 
 @pytest.mark.parametrize("slower", [0.3, 15.0])
 def test_few_points_of_another_network_are_fitted(slower: float) -> None:
-    """One price for all that few points leave open: a network far slower than NCCL's own constants is predicted."""
+    """Three points suffice to predict a network far slower than NCCL's own constants, by a common factor."""
     inside = "".join(f"{gpu} 4 board\n" for gpu in range(4)) + "0 5\n"
     topology = {"name": "boxes", "boxes": 2, "accelerators": 4, "inside": inside, "uplinks": "5 0\n"}
     base = un.machine({**un.machine(MESH).describe(), "name": "two", "topology": topology})
@@ -355,14 +355,14 @@ def test_a_calibrated_node_of_four_a100_is_predicted(tmp_path: Path) -> None:
 
     residuals = gpu_page.fitted()
     fitted = [r for r in residuals if r.fitted]
-    # One of six sizes of the reduce-scatter on 2 GPUs took longer than a longer call, and is left out.
+    # One of the six sizes of the reduce-scatter on 2 GPUs took longer than a larger size, and is left out.
     assert (len(fitted), len(residuals)) == (47, 174)
     groups: dict[tuple[str, int], list[bool]] = {}
     for r in residuals:
         groups.setdefault((r.point.collective, r.point.ranks), []).append(abs(r.error) <= 0.15)
     assert {key for key, of in groups.items() if sum(of) < 0.9 * len(of)} <= {("reduce-scatter", 2)}
     assert sum(map(sum, groups.values())) >= 0.94 * len(residuals)
-    # Three times of 8 B and 1 KiB are above those of 2 KiB of the same collective.
+    # Three times, of 8 B and 1 KiB, are longer than those of 2 KiB of the same collective.
     far = {(r.point.collective, r.point.ranks, r.point.bytes) for r in residuals if abs(r.error) > 0.35}
     assert far <= {("allgather", 2, 8), ("reduce-scatter", 2, 8), ("reduce-scatter", 2, 1024)}
     for row in gpu_page.posted():
@@ -372,7 +372,7 @@ def test_a_calibrated_node_of_four_a100_is_predicted(tmp_path: Path) -> None:
 
 
 def test_whole_logs_that_people_posted_are_predicted() -> None:
-    """Short calls are within a factor of 1.5, long ones over InfiniBand and on 8 MI300X within 15 %."""
+    """Predictions are within a factor of 1.5 for most short calls, and within 15 % for long ones on most networks."""
     import gpu_page
 
     rows = gpu_page.posted("posted-times.tsv")
@@ -396,7 +396,7 @@ def test_rccls_choice_has_no_time_between_boxes() -> None:
     one = json.loads(call("plan", "allreduce", "--machine", "mi300x", "--bytes", "1GiB", "--as", "rccl", "--json").out)
     library = one["library"]
     assert (library["algorithm"], library["protocol"], library["channels"]) == ("ring", "simple", 28)
-    # 17 us and 14 steps of 2.1 us, and 1 GiB at 192 GB/s.
+    # 17 us and 14 steps of 2.1 us are 46.4 us; 1 GiB moves at 192 GB/s.
     assert library["seconds"] * 1e6 == pytest.approx(46.4 + 1073741.824 / 192)
     assert library["choices"][0]["work"] is None
     words = ["allreduce", "--machine", "mi250", "--nodes", "2", "--bytes", "64KiB", "--as", "rccl"]
@@ -419,13 +419,13 @@ def test_logs_of_one_thread_for_all_gpus_are_noted(tmp_path: Path) -> None:
 
 
 def test_two_nodes_over_tcp_are_fitted_by_six_points() -> None:
-    """The network is 15 times slower than NCCL's constants; outliers are sizes that took longer than larger ones."""
+    """The network is 15 times slower than NCCL's constants; sizes that took longer than larger ones are left out."""
     import gpu_page
 
     own, fit = gpu_page.two_boxes()
     assert max(residual.error for residual in own) < -0.45
     errors = {residual.point.bytes: abs(residual.error) for residual in fit if residual.fitted}
-    # 384 KiB took longer than 1 MiB, by the same algorithm, and is left out.
+    # 384 KiB took longer than 1 MiB by the same algorithm, and is left out.
     assert len(errors) == 5
     assert max(errors.values()) < 0.2
     large = [abs(residual.error) for residual in fit if residual.point.bytes >= 786432]

@@ -10,13 +10,13 @@ from unisono.planning.emission import FORMATS, TARGETS
 
 from .conftest import call, json_of
 
-#: Formats of programs and registers that need no library, those of wafers, and one that needs a library's table.
+#: Formats that are not for libraries of GPUs, and one that needs a library's table.
 NOT_OF_LIBRARIES = {*FORMATS} - {"msccl-xml", "mscclpp"} | {"mpich-json"}
 NOP: dict[str, Any] = {"name": "nop"}
 
 
 def meeting(*names: str) -> list[dict[str, Any]]:
-    """Returns signals and waits on the only channel, between meetings of the threads."""
+    """Returns operations on the only channel, with a barrier of the threads before and after each."""
     ops = [NOP]
     for name in names:
         ops += [{"name": name, "channel_ids": [0], "channel_type": "memory"}, NOP]
@@ -24,7 +24,7 @@ def meeting(*names: str) -> list[dict[str, Any]]:
 
 
 def allgather(*last: str) -> dict[str, Any]:
-    """Returns an allgather of two GPUs by a put each, with the signals and waits ``last`` after it."""
+    """Returns an allgather in which each of two GPUs puts its chunk, followed by the operations ``last``."""
     gpus = []
     for gpu in range(2):
         own = {"type": "o", "index": gpu, "size": 1}
@@ -206,7 +206,7 @@ def test_plans_are_in_place_or_not(collective: str, tmp_path: Path) -> None:
     assert made["inplace"] is True
     found = json_of("verify", str(file))
     assert (found["complete"], found["keeps_input"], found["diagnostics"]) == (True, None, [])
-    # The library may use it for a call with two buffers.
+    # If the library may use the plan for calls with two buffers, the input must be kept.
     file.write_text(json.dumps({**made, "inplace": False}))
     assert json_of("verify", str(file))["keeps_input"] is True
 
@@ -229,7 +229,7 @@ def test_boxes_have_port_channels_between_them(tmp_path: Path) -> None:
 
 
 def test_packets_are_ordered_by_ranges(tmp_path: Path) -> None:
-    """The order of shares of packets takes no more memory for more of them."""
+    """The memory to order packets does not grow with the size of a call."""
     file = tmp_path / "plan.json"
     words = ("--machine", "archer", "--ranks", "4", "--bytes", "8KiB", "--thread-blocks", "2", "--format", "mscclpp")
     call("emit", "allreduce", *words, "--algorithm", "recursive-doubling", "-o", str(file))
@@ -259,7 +259,7 @@ def test_thread_blocks_share_the_work_of_a_gpu(tmp_path: Path) -> None:
             assert shares() == {(n, count) for n in range(count)}, algorithm
             found = json_of("verify", str(file), "--bytes", "1MiB")
             assert (found["complete"], found["race_free"], found["diagnostics"]) == (True, True, [])
-            # A thread block puts the share of another one.
+            # This plan is wrong: one thread block puts the share of another block.
             plan = json.loads(file.read_text())
             moved = next(op for op in plan["gpus"][0]["threadblocks"][0]["ops"] if op["name"] == "put")
             moved["tbg_info"]["tb_id"] = 1
@@ -275,7 +275,7 @@ def test_one_gpu_asks_for_sums_where_the_runtime_lacks_channels_for_more(tmp_pat
     call("emit", *words, "chunks=4", "--format", "mscclpp", "-o", str(file))
     gpus = json.loads(file.read_text())["gpus"]
     asking = [gpu["id"] for gpu in gpus for b in gpu["threadblocks"] for op in b["ops"] if op["name"] == "glres"]
-    # Each of the four sums is asked for by one GPU, in shares of its thread blocks.
+    # One GPU each requests the four sums from the switch, divided among its thread blocks.
     assert len(set(asking)) == 4
     found = json_of("verify", str(file), "--bytes", "1MiB")
     assert (found["complete"], found["race_free"], found["diagnostics"]) == (True, True, [])
@@ -295,7 +295,7 @@ def test_switches_that_reduce_are_asked_for_shares(collective: str, tmp_path: Pa
         for op in block["ops"]
         if op["name"] == name
     ]
-    # The vector is shared by the fastest number of thread blocks, and a sum for all GPUs by all of them.
+    # The fastest number of thread blocks share the vector, in an allreduce on all eight GPUs.
     leaders = 8 if collective == "allreduce" else 1
     size = asked[0][2]
     assert size > leaders
@@ -305,7 +305,7 @@ def test_switches_that_reduce_are_asked_for_shares(collective: str, tmp_path: Pa
     assert sorted(asked) == sorted(shares)
     found = json_of("verify", str(file), "--bytes", "1MiB")
     assert (found["complete"], found["race_free"], found["diagnostics"]) == (True, True, [])
-    # One comparison of all algorithms, since it takes long.
+    # Only the broadcast compares all algorithms, which takes long.
     alone = () if collective == "broadcast" else ("--algorithm", "in-network")
     ran = call("plan", collective, "--machine", "dgx-h100", "--bytes", "64KiB", "--for", "mscclpp", *alone)
     assert "in-network" in ran.out
@@ -318,7 +318,7 @@ def test_findings_about_files_of_msccl_name_the_step(tmp_path: Path) -> None:
     call(*words, "--format", "msccl-xml", "-o", str(file))
     lines = file.read_text().splitlines()
     own = [n for n, line in enumerate(lines) if 'type="cpy"' in line]
-    # The copy of the own part on GPU 2 reads an unwritten output.
+    # GPU 2 now copies from an unwritten output, in place of its own input.
     lines[own[2]] = lines[own[2]].replace('srcbuf="i" srcoff="0"', 'srcbuf="o" srcoff="1"')
     gpu, block, step = 2, 0, 1
     file.write_text("\n".join(lines) + "\n")
@@ -333,7 +333,7 @@ def test_findings_about_files_of_msccl_name_the_step(tmp_path: Path) -> None:
 @pytest.mark.parametrize("target", sorted({*TARGETS} - NOT_OF_LIBRARIES))
 @pytest.mark.parametrize("machine", ["wse2", "piuma"])
 def test_files_of_libraries_are_refused_on_machines_that_run_none(target: str, machine: str) -> None:
-    """Libraries of GPUs and of MPI run neither on wafers nor on cores whose switches reduce."""
+    """Files for libraries of GPUs and MPI are refused for wafers and for cores whose switches reduce."""
     with pytest.raises(un.NotExpressibleError, match=f"{target} .*{machine} "):
         un.plan("allreduce", machine, elements=8, target=target, shape=4)
     if target in FORMATS:
@@ -343,7 +343,7 @@ def test_files_of_libraries_are_refused_on_machines_that_run_none(target: str, m
 
 
 def test_channels_that_are_waited_for_twice_keep_their_thread() -> None:
-    """An instruction of this forest takes several messages of one GPU and one of another."""
+    """An instruction of this forest receives several messages from one GPU and one from another."""
     params = {"chunks": "16", "depth": "6"}
     plan = un.plan("reduce", "mi250", elements=1024, algorithm="forest", params=params)
     assert un.emit_files(plan.schedule, "mscclpp")

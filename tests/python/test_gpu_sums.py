@@ -1,4 +1,4 @@
-"""Plans for GPUs whose sums have bits of their own, and keys that change the loader by their presence."""
+"""Plans for GPUs whose sums start from +0, which changes bits, and keys whose mere presence changes the loader."""
 
 import json
 from collections.abc import Callable
@@ -26,7 +26,7 @@ def remote(buffer: int, index: int = 0) -> Chunk:
 
 
 def plan(ops: list[list[dict[str, Any]]], coll: str = "allreduce", switch: bool = False, **keys: Any) -> dict[str, Any]:
-    """Returns a plan of one thread block a GPU; its remote buffers are the scratch memories of the others."""
+    """Returns a plan of one thread block a GPU; remote buffers are the scratch memories of the other GPUs."""
     gpus = []
     ranks = range(len(ops))
     for gpu, own in enumerate(ops):
@@ -49,7 +49,7 @@ def plan(ops: list[list[dict[str, Any]]], coll: str = "allreduce", switch: bool 
 
 
 SEND = {"name": "ppkt", "src_buff": [local("i")], "dst_buff": [remote(0)], "channel_type": "memory"}
-#: The sum of a packet and the own input, with and without +0 as its start.
+#: Operations that add a packet and the own input, starting from +0 (`FROM_ZERO`) and not (`PLAIN`).
 FROM_ZERO = [{"name": "repkt", "src_buff": [local("i"), local("s")], "dst_buff": [local("o")]}, NOP]
 PLAIN = [
     {"name": "upkt", "src_buff": [local("s")], "dst_buff": [local("o")]},
@@ -70,7 +70,7 @@ def test_a_sum_of_packets_starts_from_zero(tmp_path: Path) -> None:
     assert all(found["diagnostics"] == [] for found in ways.values())
     assert {ab: found["repeatable"] for ab, found in ways.items()} == {ab: ab[0] == ab[1] for ab in ways}
     assert ways["zero", "zero"]["expression_class"] != ways["plain", "plain"]["expression_class"]
-    # Integers have one zero.
+    # Integers have only one zero.
     assert checked(path, plan([[NOP, SEND, *FROM_ZERO], [NOP, SEND, *PLAIN]]), "i32")["repeatable"]
 
 
@@ -123,7 +123,7 @@ def test_emitted_packets_have_the_class_of_their_own_sum(size: str, tmp_path: Pa
     assert (found["repeatable"], proof.repeatable) == (True, True)
     packets = json.loads(Path(path).read_text())["protocol"] == "LL"
     assert packets is (size == "4KiB")
-    # Classes are of one number of elements.
+    # With packets, sums start from +0 and have another expression class.
     assert (found["expression_class"] != proof.expression_class) is packets
     notes = json_of("plan", "allreduce", *words, "--for", "mscclpp")["notes"]
     assert any("begins with +0" in note for note in notes) is packets
@@ -134,7 +134,7 @@ def first_op(made: dict[str, Any], name: str) -> dict[str, Any]:
     return next(op for op in ops if op["name"] == name)
 
 
-#: The places of a plan that may have a key.
+#: Objects within a plan that may have certain keys.
 PLACES: dict[str, tuple[Callable[[dict[str, Any]], dict[str, Any]], list[str]]] = {
     "plan": (lambda made: made, ["min_message_size", "max_message_size"]),
     "operation": (

@@ -1,4 +1,4 @@
-"""One grammar: the program, its loader of files and the independent checker read the same characters alike."""
+"""The program's parser, its loader of files and the independent checker read the same grammar."""
 
 import json
 import random
@@ -72,7 +72,7 @@ def mutated(text: str, draw: random.Random) -> str:
 
 
 def view(text: str) -> Any:
-    """Returns the schedule as the checker reads it; a stream with room for all its elements counts as unlimited."""
+    """Returns the schedule as the checker reads it; capacities that hold all elements of a stream become None."""
     read = checker.Schedule(text)
     pushed: dict[int, int] = {}
     for _, length, _, sinks, _ in read.rows:
@@ -128,7 +128,7 @@ def test_three_readers_read_one_schedule(seed: int, tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_all_readers_refuse_what_one_refuses(found: str, written: str) -> None:
-    """A certificate proves nothing for a file that the checker or the program cannot read."""
+    """The program and the checker refuse the same texts."""
     for reader in (un.Schedule.parse, checker.Schedule):
         reader(ECHO)
         with pytest.raises((un.Error, checker.Refused)):
@@ -138,7 +138,7 @@ def test_all_readers_refuse_what_one_refuses(found: str, written: str) -> None:
 @pytest.mark.parametrize("character", ["\r", "\0", "\v", "\f", "\x1b", "\x1c", "\x7f", "\x85"])
 @pytest.mark.parametrize("where", ["; rank 1 adds", "machine\n", "phases x"])
 def test_control_characters_are_refused_by_all_readers(character: str, where: str, tmp_path: Path) -> None:
-    """Comments are included: a reader that ends a line at the character would read another schedule."""
+    """Comments may not have them either: a reader may end a line at the character, and read another schedule."""
     text = (ECHO + "machine\n").replace(
         where, f"{where.rstrip()}{character}  i4: in[0..1] -> out[0..1]\n".rstrip(" "), 1
     )
@@ -151,7 +151,7 @@ def test_control_characters_are_refused_by_all_readers(character: str, where: st
 
 
 def test_every_origin_and_phase_has_a_text_that_all_readers_read() -> None:
-    """Names of files become origins, and may have any characters."""
+    """Origins may have any characters, because they are names of files."""
     draw, document = random.Random(7), json.loads(un.Schedule.parse(ECHO).to_json())
 
     def drawn() -> str:

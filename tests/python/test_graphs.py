@@ -1,4 +1,4 @@
-"""Graphs of programs of tasks: Graphviz text, and pictures whose places show the order."""
+"""Graphs of programs of tasks: Graphviz text, and pictures whose positions show the order."""
 
 import json
 import re
@@ -36,7 +36,7 @@ def test_commands_stand_below_what_they_wait_for(name: str, rules: str) -> None:
         assert set(rows) == set(graph.commands)
         for place, earlier in graph.before().items():
             assert all(rows[other] < rows[place] for other in earlier)
-        # A lane has one command in a row, and a bar covers all lanes between its first and last.
+        # A row has at most one command in each lane; the bar of a collective covers all lanes between its ends.
         used: Counter[tuple[int, int]] = Counter()
         for place, command in graph.commands.items():
             if command.kind != "collective":
@@ -46,7 +46,7 @@ def test_commands_stand_below_what_they_wait_for(name: str, rules: str) -> None:
             assert [command.rank for command in members] == list(members[0].participants)
             used.update((rank, row) for rank in range(members[0].rank, members[-1].rank + 1))
         assert set(used.values()) <= {1}
-        # Each message has two ends.
+        # Each push sends one message between two ranks.
         pushes = [command for command in graph.commands.values() if command.kind == "push"]
         assert len(graph.messages) == len(pushes)
         assert all(b.rank in a.peers and a.rank in b.peers for a, b in graph.messages)
@@ -78,7 +78,7 @@ def test_tasks_and_what_moves() -> None:
     assert {edge.by for edge in edges("off", 1)} == {""}
 
 
-#: The reads of an n-body program from earlier rounds: each step its velocities, and all positions.
+#: The edges of an n-body program from earlier rounds: each step reads its velocities, and all positions.
 BACK = {(3, 2, "P"), (2, 2, "V"), (3, 3, "P")}
 
 
@@ -104,12 +104,12 @@ def test_rounds_of_loops_are_stored_once() -> None:
         edges = {(edge.after, edge.before, edge.buffer, edge.by) for edge in folded.edges}
         assert {(0, 1, "V", ""), (1, 2, "P", "allgather"), (2, 3, "V", ""), (3, 4, "P", "allgather")} <= edges
         assert {(2, 4, "V")} == {edge[:3] for edge in edges if edge[1:3] == (4, "V")}
-        # Only reads from the round before lead back.
+        # Only reads from an earlier round are backward edges.
         assert {edge[:3] for edge in edges if edge[0] >= edge[1]} == BACK
         text = dot(Source(partial(end, steps=steps), 4, "full"), "loop")
         assert text.count("style=dashed, constraint=false") == len(BACK)
         assert "dashed: to a later round" in text
-    # Too few rounds are a list of tasks.
+    # Too few rounds are not folded.
     short = task_graph(Source(partial(end, steps=3), 4, "full")).folded()
     assert [task.rounds for task in short.tasks] == [1] * 7
 
@@ -122,10 +122,10 @@ def test_rounds_of_loops_are_stored_once() -> None:
         ("abcabcabc", [(0, 3, 3)]),
         ("xababababy", [(1, 2, 4)]),
         ("aaaaab", [(0, 1, 5)]),
-        # The rounds with the smallest rest, and of these the shortest.
+        # The folding that leaves the fewest tasks wins; of equal ones, the shortest round.
         ("aabaabaabaab", [(0, 3, 4)]),
         ("abababcdcdcd", [(0, 2, 3), (6, 2, 3)]),
-        # An incomplete round does not count.
+        # An incomplete round is not folded.
         ("abcabcabcab", [(0, 3, 3)]),
     ],
 )
@@ -174,7 +174,7 @@ def test_pictures_say_what_they_leave_out(monkeypatch: pytest.MonkeyPatch) -> No
     _command_picture.draw(Source(n_body, 8, "full"), "")
     # Rounds of a loop are drawn once.
     _task_picture.draw(Source(lambda to: n_body(to, 30), 2, "full"), "")
-    # Each step has three commands, the first one two: 20 commands are 7 steps, with the first task of the last.
+    # The first step has two commands, each other step three, so 20 commands are 7 steps, or 14 tasks.
     assert said == [["the first 8 of 64 ranks"], ["the first 14 of 60 tasks"], ["the first 24 of 60 tasks"], [], []]
 
 
@@ -198,7 +198,7 @@ def test_command_line_draws_both_forms_of_programs(tmp_path: Path) -> None:
         dot = tmp_path / f"{number}.dot"
         found = json_of("discover", str(program), "--nodes", "4", "--graph", str(dot))
         assert found["graph"] == str(dot)
-        # They differ in names of tasks and files, and in the columns of an array.
+        # The two graphs differ only in names of tasks and files, and in the columns of an array.
         text = re.sub("time_step", "step", re.sub("update_p", "move", dot.read_text()))
         texts.append(re.sub(r"n-body\.\w+", "n-body", text).replace(" x [0, 3)", ""))
     assert texts[0] == texts[1]

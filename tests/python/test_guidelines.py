@@ -61,7 +61,7 @@ IMB = """
        #bytes #repetitions      t[usec]   Mbytes/sec
             1         1000         0.60         1.60
 """
-#: Seconds of an ideal library by a start and bytes: no collective is slower than a sequence that contains it.
+#: Seconds of an ideal library by seconds per byte and bytes: no collective is slower than one that contains it.
 IDEAL: dict[str, Callable[[float, int], float]] = {
     "barrier": lambda beta, n: 1e-6,
     "broadcast": lambda beta, n: 1e-6 + beta * n,

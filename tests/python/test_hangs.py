@@ -1,4 +1,4 @@
-"""Hangs: what `unisono diagnose` says of dumps of PyTorch's flight recorder, and its reader of pickles."""
+"""Hangs that `unisono diagnose` finds in dumps of PyTorch's flight recorder, and its reader of pickles."""
 
 import contextlib
 import json
@@ -15,7 +15,7 @@ from unisono.logs.hangs import hangs, read_dump
 from .conftest import call
 
 NAMES = ("all_reduce", "_all_gather_base", "_reduce_scatter_base", "broadcast")
-#: A call of a program: its group, name and elements.
+#: A call of a program: group, name of the collective, elements.
 Step = tuple[str, str, int]
 
 
@@ -24,7 +24,7 @@ def program(draw: random.Random, groups: dict[str, list[int]], length: int) -> l
 
 
 def dumped(steps: list[Step], groups: dict[str, list[int]], unfinished: int | None, **changes: Any) -> dict[str, Any]:
-    """Returns the dump of a rank that made these calls; those from ``unfinished`` on are not completed."""
+    """Returns the dump of a rank that made these calls, of which those from index ``unfinished`` on did not end."""
     counts: dict[str, int] = {}
     entries = []
     for at, (group, name, elements) in enumerate(steps):
@@ -49,7 +49,7 @@ def dumped(steps: list[Step], groups: dict[str, list[int]], unfinished: int | No
 
 
 def found(dumps: dict[int, dict[str, Any]], kind: str = "json") -> list[Any]:
-    """Returns the hangs of the dumps of several ranks."""
+    """Returns the hangs found in the dumps of several ranks."""
 
     def written(dump: dict[str, Any]) -> bytes:
         return pickle.dumps(dump) if kind == "pickle" else json.dumps(dump).encode()
@@ -70,7 +70,7 @@ def test_a_rank_that_stops_is_missing_in_the_first_call_that_it_has_not_made(kin
         [hang] = found(dumps, kind)
         assert (hang.kind, hang.call, hang.waits_for) == ("missing", stop + 1, (slow,))
         assert hang.ranks == tuple(rank for rank in range(4) if rank != slow)
-        # Without its dump, the rank may have ended.
+        # Without the slow rank's dump, others still wait for this rank.
         del dumps[slow]
         [hang] = found(dumps, kind)
         assert hang.waits_for == (slow,)
@@ -103,7 +103,7 @@ def test_an_unlike_call_is_found_where_it_begins() -> None:
 
 
 def test_ranks_that_enter_groups_in_another_order_wait_for_each_other() -> None:
-    """Each rank of a circle begins with the group that it shares with the next one."""
+    """Ranks wait in a circle if each rank first calls in the group that it shares with the next rank."""
     draw = random.Random(4)
     for _ in range(30):
         count = draw.randrange(2, 7)
@@ -123,7 +123,7 @@ def test_ranks_that_enter_groups_in_another_order_wait_for_each_other() -> None:
 
 
 def messages(rank: int, *names: str) -> dict[str, Any]:
-    """Returns the dump of a rank that is in these messages."""
+    """Returns the dump of a rank with these unfinished messages."""
     dump = dumped([("0", "all_reduce", 8), *(("0", name, 8) for name in names)], WORLD, 1)
     for at, entry in enumerate(dump["entries"][1:], 1):
         entry.update(is_p2p=True, p2p_seq_id=at, profiling_name=f"nccl:{names[at - 1]}")
@@ -131,7 +131,7 @@ def messages(rank: int, *names: str) -> dict[str, Any]:
 
 
 def test_messages_without_the_other_side_are_found() -> None:
-    """Two ranks that send to each other first wait in a circle, and a pair of a send and its receive does not."""
+    """Two ranks that both send first wait in a circle; a send and the matching receive do not."""
     both = {0: messages(0, "send 0->1", "recv 0<-1"), 1: messages(1, "recv 1<-0", "send 1->0")}
     assert not found(both)
     [circle, *rest] = found({0: messages(0, "send 0->1"), 1: messages(1, "send 1->0"), 2: messages(2), 3: messages(3)})
@@ -184,7 +184,7 @@ def test_the_command_prints_who_waits_for_whom(tmp_path: Path) -> None:
 
 
 def plain(draw: random.Random, depth: int = 0) -> Any:
-    """Draws plain data."""
+    """Draws nested data whose pickles call no functions."""
     if depth < 3 and draw.random() < 0.6:
         values = [plain(draw, depth + 1) for _ in range(draw.randrange(5))]
         kind = draw.randrange(3)
@@ -211,7 +211,7 @@ def test_type_tags_of_torchscript_are_dropped() -> None:
 
 
 class Evil:
-    """A pickle of it calls ``open``."""
+    """An object whose pickle calls ``open``."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -231,7 +231,7 @@ def test_no_pickle_runs_code(protocol: int, tmp_path: Path) -> None:
 
 
 def test_damaged_dumps_have_one_sentence() -> None:
-    """Bytes are changed, cut or repeated at random, so that lengths of texts may be any number."""
+    """Random changes, cuts and repetitions of bytes give an error of one sentence, or are read."""
     draw = random.Random(6)
     whole = pickle.dumps(dumped(program(draw, WORLD, 6), WORLD, 4), 4)
     for _ in range(250):

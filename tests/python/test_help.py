@@ -13,7 +13,7 @@ from unisono.cli._examples import EXAMPLES, UNDER_MPI
 
 from .conftest import ROOT, Ran, call
 
-#: Commands whose examples write inputs of others come first.
+#: Commands that run first because their examples write inputs of other examples.
 ORDER = ("plan", "schedule", "emit", "import", "sweep", "merge")
 
 
@@ -37,7 +37,7 @@ def test_help_lists_commands_by_group_with_their_whole_summaries() -> None:
 def test_examples_are_in_the_help_of_their_command(name: str) -> None:
     out = call(name, "--help")
     assert out.code == 0
-    # Help breaks no line of an example.
+    # Help does not wrap the lines of examples.
     for line in EXAMPLES[name]:
         assert f"unisono {line}\n" in out.out
 
@@ -58,11 +58,11 @@ def test_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             words = shlex.split(line)
             assert words[0] == name
             if name in UNDER_MPI or name in ("lab", "run"):
-                # Options and arguments are right; tests of MPI run such lines.
+                # Only options and arguments are checked; tests of MPI run such lines.
                 assert isinstance(command(name).make_context(name, words[1:]), click.Context)
                 continue
             ran = call(*words)
-            # The library of the example breaks guidelines.
+            # In these two examples, the times break guidelines, which is code 1.
             assert ran.code == (name in ("check-guidelines", "diagnose")), (line, ran.err)
 
 
@@ -75,7 +75,7 @@ def test_help_takes_little_time() -> None:
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
-    # In turns, since other work on the machine changes the time of all.
+    # Runs alternate, since other work on the machine changes both times.
     pairs = [(seconds("-m", "unisono", "--help"), seconds("-c", "import click, runpy, re, pathlib")) for _ in range(7)]
     helps, others = zip(*pairs, strict=True)
     assert min(helps) < 2 * min(others)

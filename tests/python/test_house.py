@@ -19,7 +19,7 @@ _LEFT_OF_PLACED = {"base", "machine", "collective", "schedule"}
 _LEFT_OF_CHOICE = _LEFT_OF_PLACED | {"lower", "synthesis", "algorithms", "cost"}
 #: The crates of formats, and the list of them.
 _FORMATS = {"tables", "formats", "gpu", "emit"}
-#: The crates that each crate may import: those further left in the line of layers, none in its own bracket. base <
+#: The crates that each crate may import: those further left in these chains, none in its own bracket. base <
 #: [machine | collective] < [schedule | workload] < lower < [algorithms | cost | formats] < sim < discover < plan < py,
 #: collective < tables < plan, formats < [csl | gpu] < emit < plan, and schedule < runtime < mpi <
 #: [preload | taskrun < py]; taskrun imports discover too.
@@ -46,14 +46,14 @@ ALLOWED: dict[str, set[str]] = {
     "preload": _LEFT_OF_PLACED | {"runtime", "mpi"},
     "taskrun": _LEFT_OF_PLACED | {"discover", "runtime", "mpi"},
     "py": _LEFT_OF_CHOICE | _FORMATS | {"workload", "sim", "plan", "discover", "runtime", "mpi", "taskrun"},
-    # A program of its own.
+    # A separate program.
     "fabric": set(),
-    # Not part of the product: no crate may import it.
+    # The last three are not part of the product: no crate may import them.
     "fuzz": _LEFT_OF_CHOICE | _FORMATS | {"workload", "sim", "plan", "discover", "runtime"},
     "tests": set(),
     "oracles": set(),
 }
-#: Folders with one unit a file: the folder, and the constant of its `mod.rs` that lists them.
+#: Folders with one unit a file, and the constant in `mod.rs` that lists the units.
 REGISTRIES = [
     (ROOT / "crates" / "algorithms" / "src" / "catalog", "ALGORITHMS"),
     *((folder, "BOUNDS") for folder in sorted((ROOT / "crates" / "cost" / "src").glob("*/bounds"))),
@@ -82,7 +82,7 @@ def test_imports_point_left_only() -> None:
 
 
 def features(*of: str) -> set[str]:
-    """Returns every package with its version and features, as cargo compiles it for a choice of crates."""
+    """Returns every package with its version and features, as cargo compiles it with the options ``of``."""
     command = ["cargo", "tree", "--locked", "--offline", "--prefix", "none", "--format", "{p} [{f}]", *of]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     return {line.removesuffix(" (*)").replace(" (proc-macro)", "") for line in done.stdout.splitlines() if line}
@@ -147,7 +147,7 @@ def test_every_output_format_is_registered() -> None:
     entries, read = registered(lib, "EMITTERS"), registered(lib, "IMPORTERS")
     assert entries == sorted(entries)
     assert read == sorted(read)
-    # The forms of CSL are in a crate of their own.
+    # The formats of CSL are in a separate crate.
     assert set(entries) == of_gpus | others | {"csl"}
     assert set(read) < set(entries)
     assert set(registered(ROOT / "crates" / "gpu" / "src" / "lib.rs", "FORMATS")) == of_gpus
@@ -189,7 +189,7 @@ def test_no_file_holds_the_marks_of_an_unfinished_merge() -> None:
 
 
 def test_comments_in_rust_end_by_column_120() -> None:
-    """The formatter does not break comments. Rows of tables and aligned text may be longer."""
+    """Comments fit in 120 columns, although rustfmt does not break them; tables and aligned text may be longer."""
     long = [
         f"{path.relative_to(ROOT)}:{number}"
         for path in sorted((ROOT / "crates").rglob("*.rs"))
@@ -222,8 +222,8 @@ def test_version_is_one() -> None:
     assert un.__version__ == stated[1]
 
 
-#: The packages and modules of `unisono` in the order of imports: each imports only those before it. The name `unisono`
-#: stands for the package itself, whose names are those of the packages before it.
+#: The packages and modules of `unisono`; each imports only from earlier ones. The name `unisono` stands for the package
+#: itself, which exports names of the packages before it.
 PYTHON_LAYERS = (
     "_core", "base", "certificate_checker", "machines", "planning", "simulation", "pictures", "viewing", "discovery",
     "mpi", "lab", "logs", "tuning", "probing", "tasks", "unisono", "reproduce", "cli", "__main__",
@@ -299,7 +299,7 @@ def test_public_modules_state_their_names() -> None:
     for module, path in modules().items():
         tree = ast.parse(path.read_text())
         assert ast.get_docstring(tree), f"{module} has no docstring"
-        # The checker of certificates is one file, and its page states its names.
+        # The checker of certificates has no `__all__`: it is one file, whose page states its names.
         if module == "unisono.certificate_checker" or any(part.startswith("_") for part in module.split(".")):
             continue
         stated = import_module(module).__all__

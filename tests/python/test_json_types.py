@@ -1,4 +1,4 @@
-"""Wrong types in JSON: a value of another type in the place of each value of a valid file is refused."""
+"""Wrong types in JSON: readers refuse a valid file in which one value is replaced by a value of another type."""
 
 import copy
 import json
@@ -21,11 +21,11 @@ Place = tuple[str | int, ...]
 
 @dataclass(frozen=True)
 class Reader:
-    """A reader of a file of JSON, and a valid document."""
+    """A function that reads a JSON file, and one that makes a valid document."""
 
     read: Callable[[Path], object]
     document: Callable[[], Any]
-    #: The places and types of wrong values that are accepted; indices are stars.
+    #: Paths and types of wrong values that are accepted, such as ``points.*.cycles null``; stars are indices.
     accepts: frozenset[str] = frozenset()
 
 
@@ -79,7 +79,7 @@ def _chakra(rank: int = 0) -> Any:
 
 
 def _traces(path: Path) -> object:
-    """Reads the traces of two ranks with their file of groups, of which one is the given file."""
+    """Reads a file as one of the two traces or the file of groups of a program, with valid other files."""
     files = {"t.0.json": _chakra(0), "t.1.json": _chakra(1), "groups.json": _groups()}
     for name, document in files.items():
         if name != path.name:
@@ -144,7 +144,7 @@ def _table() -> Any:
 
 
 def _accepts(*lines: str) -> frozenset[str]:
-    """Returns places with their types; a null character in a place stands for a blank."""
+    """Returns each path with each of the types that follow it; a null character in a path stands for a blank."""
     parts = [(line.split(" ")[0].replace("\0", " "), line.split(" ")[1:]) for line in lines]
     return frozenset(f"{place} {kind}" for place, kinds in parts for kind in kinds)
 
@@ -153,7 +153,7 @@ _PLACED = _accepts("machine null", "placement null")
 #: Keys of a point that a machine may lack.
 _OPTIONAL = ("cycles", "cycles_by_algorithm", "baseline", "baseline_cycles", "baseline_seconds", "baseline_ratio")
 _GROUP = "traceEvents.*.args.Process\0Group\0Ranks"
-#: The list of groups of a trace precedes the ranks of an event, and another name of a group precedes that list.
+#: Values that may be wrong, since a reader takes a group's ranks from the first of several keys that has them.
 _KINETO = _accepts(
     "distributedInfo.pg_config null",
     "distributedInfo.pg_config.*.pg_name null true number list object",
@@ -166,7 +166,7 @@ _KINETO = _accepts(
     f"{_GROUP} null true number text object",
     f"{_GROUP}.* null true text list object",
 )
-#: The name of the file, and its reader.
+#: The readers, by the name of their format.
 READERS = {
     "gpu-plan": Reader(_check, _gpu_plan),
     "schedule": Reader(un.load, lambda: _schedule("archer", shape=(2,)), _accepts("machine null")),
@@ -182,7 +182,7 @@ READERS = {
     "t.0": Reader(
         _traces, _chakra, _accepts(*(f"workload_graph.*.{key} null" for key in ("comm_dst", "is_cpu_op", "pg_name")))
     ),
-    # JSON without a group that traces name belongs to another program.
+    # A file without a group that the traces name is taken for a file of another program.
     "groups": Reader(_traces, _groups, _accepts(" list null number text true")),
     "kineto": Reader(lambda path: read_workload(path, strict=True), _kineto, _KINETO),
     "part": Reader(lambda path: merge_parts([path]), _part, _accepts(*(f"points.*.{key} null" for key in _OPTIONAL))),
@@ -219,7 +219,7 @@ def _at(document: Any, place: Place) -> Any:
 
 
 def _others(value: Any) -> Iterator[tuple[str, Any]]:
-    """Yields values of each other type; an object's values in their order, and a value in a list."""
+    """Yields values of all other types with their names, also the value's own contents as another type."""
     yield from ((kind, other) for kind, other in KINDS.items() if kind != _kind(value))
     if isinstance(value, dict):
         yield "list", list(value.values())
@@ -244,7 +244,7 @@ def test_values_of_other_types_are_refused(name: str, tmp_path: Path) -> None:
     path.write_text(json.dumps(document))
     reader.read(path)
     found = set()
-    # One of the places that differ in indices alone.
+    # Of paths that differ only in indices, one is tested.
     alike = {_name(place): place for place in _places(document)}
     for named, place in alike.items():
         for kind, other in _others(_at(document, place)):

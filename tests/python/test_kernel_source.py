@@ -1,4 +1,4 @@
-"""Kernels that only rebind the name of a view, or return a result, are refused; those that may write are accepted."""
+"""Kernels that only rebind the name of a view, or return a result, are refused; kernels that may write are accepted."""
 
 import functools
 import itertools
@@ -14,7 +14,7 @@ Kernel = Callable[..., Any]
 
 
 def submit(kernel: Kernel, *, reduces: bool = False, run: bool = False) -> np.ndarray[Any, np.dtype[Any]] | None:
-    """Submits a task that reads `a` and updates or reduces `b`."""
+    """Submits a task that reads `a` and updates or reduces `b`; returns `b` after a run."""
     program = Program()
     a, b = program.array(6, init=np.arange(6.0), name="a"), program.array(6, init=np.ones(6), name="b")
     program.task(
@@ -197,7 +197,7 @@ def test_what_cannot_be_judged_is_accepted() -> None:
     pair = [lambda a, b: a * b, lambda a, b: np.copyto(b, a)]
     for kernel in (nothing, stars, wrapped(returns), functools.partial(rebinds), made["kernel"], np.add, *pair):
         submit(kernel)
-    # The wrapper writes the kernel's result.
+    # A wrapper is accepted, since it writes the kernel's result.
     assert np.array_equal(submit(wrapped(returns), run=True), np.arange(6.0))  # type: ignore[arg-type]
 
 
@@ -210,7 +210,7 @@ def test_a_second_view_is_judged_by_its_own_name() -> None:
     a, b, c = (program.zeros(4, name=name) for name in "abc")
     with pytest.raises(un.InputError, match=r"assigns to the name c.* never writes to 'c'"):
         program.task(half, range=4, reads=[a[one_to_one]], writes=[b[one_to_one], c[one_to_one]])
-    # A name of an argument that is only read may be rebound.
+    # The name of a view that is only read may be rebound.
     program.task(rebinds, range=4, reads=[a[one_to_one], c[one_to_one]])
 
 

@@ -1,4 +1,4 @@
-"""Kernels of every kind: compiled by Numba, on a device, and on the host of one rank."""
+"""Kernels compiled by Numba, on devices, and on the host of one rank."""
 
 import itertools
 import math
@@ -19,7 +19,7 @@ Offsets = tuple[tuple[int, ...], ...]
 
 
 def compiled(**options: Any) -> Callable[[Callable[..., None]], Any]:
-    """Returns `numba.njit`, which has no types."""
+    """Returns `numba.njit` with a type, which Numba lacks."""
     return numba.njit(**options)  # type: ignore[no-any-return]
 
 
@@ -59,7 +59,7 @@ def nbody(step: Any, move: Any, steps: int = 5, **options: Any) -> Any:
 def test_numba_kernels_compile_once() -> None:
     program, p = nbody(nbody_step, nbody_move)
     python, q = nbody(nbody_step.py_func, nbody_move.py_func)
-    # The compiler may use fused multiplications.
+    # The compiler may use fused multiply-adds, which round differently.
     assert np.allclose(program.fetch(p), python.fetch(q), rtol=1e-13, atol=1e-13)
     assert (len(nbody_step.signatures), len(nbody_move.signatures)) == (1, 1)
     nbody(nbody_step, nbody_move)[0].run()
@@ -67,7 +67,7 @@ def test_numba_kernels_compile_once() -> None:
 
 
 def test_numba_kernels_see_rows_and_strided_tiles() -> None:
-    """Tiles of a matrix are strided, whole rows are not: two types of array."""
+    """One kernel runs on whole rows and on strided tiles, for which Numba compiles two versions."""
 
     @compiled()
     def add(a: Any, b: Any, total: Any) -> None:
@@ -174,8 +174,7 @@ def test_a_host_kernel_costs_what_it_touches(device: StandIn) -> None:
     program.task(touch, range=5, updates=[b[one_to_one]], offset=10)
     program.task(smooth, range=90, reads=[b[halo(1)]], writes=[a[one_to_one]], on="cupy")
     program.run()
-    # To the device: 91 elements of a, nothing of b; the five that the host changed, and the last, which no kernel
-    # wrote.
+    # Copied to the device: 91 elements of a, five that the host changed, and the last one, which no kernel wrote.
     assert (device.up, device.down) == (91 + 5 + 1, 5)
     expected = np.arange(100)
     expected_b = np.concatenate([expected[:90] + 1, np.zeros(10, int)])
@@ -186,7 +185,7 @@ def test_a_host_kernel_costs_what_it_touches(device: StandIn) -> None:
 
 
 def test_what_lies_between_boxes_stays(device: StandIn) -> None:
-    """A function may map to two boxes; a view spans both, and elements between them are not the kernel's."""
+    """If a mapper returns two boxes, the view spans both, and elements between them keep their values."""
     ends = mapper(lambda low, high, shape: [((0,), (1,)), ((shape[0] - 1,), (shape[0],))])
 
     def write(a: Any) -> None:
@@ -245,7 +244,7 @@ def test_what_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         program_on("tpu")
     monkeypatch.setitem(sys.modules, "cupy", None)
     program = program_on("cupy")
-    # Without a device it can be explained, but not run.
+    # Without a device the program can be explained, but not run.
     assert program.explain(4).forwards == []
     with pytest.raises(un.InputError, match="need CuPy, which is not there"):
         program.run()

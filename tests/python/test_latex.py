@@ -1,4 +1,4 @@
-"""Tables in LaTeX: each cell holds what the point holds, whatever its characters."""
+"""Tables in LaTeX: a cell prints the point's text, also with special characters."""
 
 import random
 import re
@@ -10,13 +10,13 @@ from unisono.base.tables import latex_text
 
 from .conftest import call
 
-#: The commands that print characters with a meaning in LaTeX.
+#: Commands of LaTeX that print special characters.
 _WORDS = {"textbackslash": "\\", "textasciitilde": "~", "textasciicircum": "^", "textless": "<", "textgreater": ">"}
 _PRINTED = re.compile(r"\\(text\w+)\{\}|\\([&%$#_{}])|([&%$#_{}~^\\])")
 
 
 def cells(line: str) -> list[str]:
-    """Returns the cells of a row as LaTeX prints them; a bare character with a meaning ends a cell or is a fault."""
+    """Returns the cells of a row as LaTeX prints them; the only special character that is not escaped is "&"."""
     assert line.endswith(r" \\")
     found = [""]
     at = 0

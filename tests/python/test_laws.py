@@ -8,7 +8,7 @@ import unisono as un
 
 from .conftest import SOAK, call, json_of, other_kinds
 
-#: A part of a machine of each kind, and an algorithm whose time depends on the places of its ranks.
+#: Parts of each kind of machine, with a collective and, if one is named, an algorithm.
 CASES = [
     ("wse2", (6, 5), "allreduce", None),
     ("wse2", (9,), "reduce", "two-phase"),
@@ -83,7 +83,7 @@ def test_a_schedule_on_a_wafer_has_the_time_of_its_plan(
 ) -> None:
     for elements in (1, 600):
         candidates = un.plan(collective, "wse2", shape=shape, elements=elements).candidates
-        # Each candidate by one of the models; in `make soak` by all.
+        # A model tests a part of the candidates; in `make soak` all.
         for candidate in candidates if SOAK else candidates[MODELS.index(model) :: len(MODELS)]:
             name, params = candidate["algorithm"], candidate["params"]
             plan = un.plan(
@@ -168,7 +168,7 @@ def test_a_run_of_nodes_past_all_numbers_is_refused() -> None:
         un.Schedule.parse_json(text.replace('"nodes":[[0,2]]', f'"nodes":[[5,{2**64 - 1}]]'))
 
 
-#: A request on a machine of each kind, and the simulator's own metrics.
+#: By simulator, the options of a machine, and the metrics that only this simulator has.
 SIMULATED = {
     "fabric": (["wse2", "--shape", "6x5"], {"hops", "stalled_cycles"}),
     "endpoint": (["archer", "--ranks", "12"], {"messages", "unreceived_messages"}),
@@ -194,7 +194,7 @@ def test_runs_answer_alike_on_every_kind_of_machine() -> None:
     filled = {name: {key for key, value in answer.items() if value is not None} for name, answer in answers.items()}
     assert {name for name in filled if "cycles" in filled[name]} == {"fabric"}
     assert {name for name in filled if "stalls" in filled[name]} == {"fabric"}
-    # If no data flows nothing is checked, and the report does not claim that it was.
+    # Simulators without data check no result, so their reports have no `result_correct`.
     assert {name for name in filled if "result_correct" in filled[name]} == {"fabric", "collective-engine"}
     assert all({"seconds", "nanoseconds", "finish", "events", "wall_seconds"} <= keys for keys in filled.values())
 

@@ -1,4 +1,4 @@
-"""Levels of a machine, by the places of its ranks."""
+"""Levels of a machine, found from the nodes and sockets of its ranks."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from unisono.tuning.levels import Level, Place, here, levels, ranks_in_order
 
 
 def cpus(folder: Path, packages: list[int]) -> Path:
-    """Writes a folder in which Linux would describe cores, each with its socket."""
+    """Writes a folder like Linux's description of cores, with the socket of each core."""
     for cpu, package in enumerate(packages):
         at = folder / f"cpu{cpu}" / "topology"
         at.mkdir(parents=True)
@@ -36,7 +36,7 @@ def test_two_nodes_of_two_sockets_have_three_levels() -> None:
 
 
 def test_sizes_multiply_to_the_ranks() -> None:
-    """Machine files count members of a level in groups of the level before."""
+    """The size of a level counts groups of the next smaller level."""
     for nodes, sockets, ranks in [(1, 1, 4), (3, 1, 2), (2, 2, 1), (1, 2, 2), (4, 1, 1), (2, 4, 3)]:
         found = [Place(str(n), s) for n in range(nodes) for s in range(sockets) for _ in range(ranks)]
         product = 1
@@ -50,7 +50,7 @@ def test_sizes_multiply_to_the_ranks() -> None:
 def test_ranks_that_are_not_bound_have_no_sockets() -> None:
     found = [Place(node) for node in "ab" for _ in range(4)]
     assert [level.name for level in levels(found)] == ["node", "network"]
-    # Ranks on unlike numbers of sockets have no level of sockets either.
+    # Sockets with different numbers of ranks are no level either.
     uneven = [Place("a", 0), Place("a", 0), Place("a", 1), Place("b", 0), Place("b", 0), Place("b", 1)]
     assert [level.name for level in levels(uneven)] == ["node", "network"]
 

@@ -44,7 +44,7 @@ code = subprocess.run(sys.argv[1:], stdout=sys.stderr).returncode
 print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
 sys.exit(code)
 """
-#: Bytes that a process may allocate in addition, and seconds of its CPU time.
+#: Bytes that a process may allocate in addition to those at its start, and seconds of its CPU time.
 MEMORY, SECONDS = 1_500_000_000, 40
 
 
@@ -83,13 +83,13 @@ node 1:
 
 
 def scratch(folder: Path) -> un.Schedule:
-    """Returns that schedule on a wafer."""
+    """Returns the schedule `SCRATCH`, placed on a wafer."""
     path = folder / "tmp.sched"
     path.write_text(SCRATCH)
     return un.load(path).on(un.machine("wse2", shape=2))
 
 
-#: Inputs below a megabyte, each with words of its refusal, or None if it is accepted.
+#: Work on inputs below a megabyte, with words of its refusal, or None if the work is done.
 CASES: dict[str, tuple[Callable[[Path], Any], str | None]] = {
     "a line of 100,000 switches": (
         lambda _: un.plan("allreduce", network('name = "hyperx"\ndims = [100000]'), elements=100),
@@ -178,7 +178,7 @@ CASES: dict[str, tuple[Callable[[Path], Any], str | None]] = {
 
 
 def alone(work: Callable[[], Any]) -> str:
-    """Returns the end of ``work`` in a process with bounds: ``ok``, the failure, or how the process ended."""
+    """Runs ``work`` in a process with bounds; returns ``ok``, the exception, or the end of the process."""
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
@@ -201,7 +201,7 @@ def alone(work: Callable[[], Any]) -> str:
     return text or f"the process died of status {status}"
 
 
-#: A refusal that comes after seconds of work, and is like others.
+#: A case whose refusal takes seconds, and is similar to others.
 SLOW = "a sweep of 5000 lengths on a large wafer"
 
 
@@ -219,7 +219,7 @@ def test_large_work_is_refused_or_served(name: str, tmp_path: Path) -> None:
 
 
 def doubling(times: int) -> str:
-    """Returns a schedule of a kilobyte in which each copy has twice the segments of the one before."""
+    """Returns a schedule of a kilobyte in which each copy has twice the segments of the previous one."""
     lines = ["unisono-schedule 1", "collective allreduce ranks=1 elements=2 root=0 operator=sum dtype=f32"]
     lines += ["phases p", "nodes 1", f"node 0: tmp={2 << times}", "  i0: in[1..2] -> tmp[0..1]"]
     lines += ["  i1: in[0..1] -> tmp[1..2]"]
@@ -229,7 +229,7 @@ def doubling(times: int) -> str:
 
 
 def growing(ranks: int) -> str:
-    """Returns a short schedule in which each of `ranks` others doubles the number of expressions on rank 0."""
+    """Returns a short schedule in which each of `ranks` other ranks doubles the number of expressions on rank 0."""
     lines = ["unisono-schedule 1", f"collective reduce ranks={ranks + 1} elements=1 root=0 operator=sum dtype=f32"]
     lines += ["phases p", f"nodes {ranks + 1}", *(f"stream s{j}: {j + 1} -> 0" for j in range(ranks))]
     programs = [[f"node 0: tmp={1 << ranks}", "in[0..1] -> tmp[0..1]"]]
@@ -254,7 +254,7 @@ def growing(ranks: int) -> str:
         pytest.param(doubling(30), None, id="copies-30", marks=pytest.mark.soak),
         pytest.param(growing(24), None, id="sums-24", marks=pytest.mark.soak),
         pytest.param(growing(23), None, id="sums-23", marks=pytest.mark.soak),
-        # An eighth of the memory, for which an eighth of the expressions is too many.
+        # An eighth of the expressions is too much for this smaller limit.
         pytest.param(growing(20), "80MB", id="sums-20"),
     ],
 )
@@ -269,14 +269,14 @@ def test_proofs_of_short_files_take_less_than_a_gigabyte(text: str, limit: str |
 
 
 def test_the_diameter_of_large_groups() -> None:
-    """Local, global and local cables, and one at both ends."""
+    """Local, global and local cables, and one at each end, are five."""
     topology = network('name = "dragonfly"\np = 1\na = 65535\nh = 1\ng = 256').topology
     assert topology is not None
     assert topology["diameter"] == 5
 
 
 def test_packets_are_counted_in_full() -> None:
-    """2^30 + 1 packets a message exceed the limit, and the sentence has their number and not its low bits."""
+    """A message of 2^30 + 1 packets exceeds the limit: the count does not wrap around."""
     with pytest.raises(un.InputError, match="simulation of packets needs about"):
         un.traffic("permutation", "hx2mesh-small", bytes=(2**30 + 1) * 8192 * 8, level="packet")
 
@@ -318,9 +318,9 @@ def test_options_of_commands() -> None:
 
 
 def test_a_limit_leaves_dear_candidates_out() -> None:
-    """The cheap candidates are ranked, and a note names the others."""
+    """Candidates within the limit are ranked, and a note names the others."""
     notes: list[str] = []
-    # A model that is named simulates nothing, for which the limit leaves no steps.
+    # With a named model nothing is simulated, for which the limit would not suffice.
     options: dict[str, Any] = {"shape": "64x64", "elements": 8, "model": "links"}
     every = un.plan("reduce", "wse2", **options).candidates
     _core.note_large_work(notes.append)
@@ -328,7 +328,7 @@ def test_a_limit_leaves_dear_candidates_out() -> None:
         with un.limits(steps=200_000_000):
             plan = un.plan("reduce", "wse2", **options)
             some = plan.candidates
-            # The rest of the limit after ranking is enough to build the best.
+            # After ranking, the rest of the limit suffices to build the best schedule.
             assert plan.schedule.instructions > 0
     finally:
         _core.note_large_work(None)
@@ -356,7 +356,7 @@ def test_a_note_announces_long_work() -> None:
 
 @contextlib.contextmanager
 def _interrupt_soon(seconds: float = 0.5) -> Iterator[None]:
-    """Raises KeyboardInterrupt so many seconds from now."""
+    """Raises KeyboardInterrupt after a number of seconds."""
     before = signal.signal(signal.SIGALRM, signal.default_int_handler)
     signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
@@ -367,7 +367,7 @@ def _interrupt_soon(seconds: float = 0.5) -> Iterator[None]:
 
 
 def test_an_interrupted_discovery_says_so_from_then_on() -> None:
-    """A task that was followed in part would give wrong commands."""
+    """An interrupted discovery refuses to go on, since a partly processed task would give wrong commands."""
     elements, halo = 1 << 20, _core.Mapper("neighborhood", halo=(1,))
     discovery = _core.Discovery(1 << 18)
     buffer = discovery.buffer("A", elements, initialized=True)
@@ -388,7 +388,7 @@ def test_an_interrupt_in_a_note_is_not_lost() -> None:
     def note(_: str) -> None:
         raise KeyboardInterrupt
 
-    # If a shell runs the tests in its background, they inherit that the signal is ignored.
+    # Tests in the background of a shell inherit that the signal is ignored.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     _core.note_large_work(note)
     try:
@@ -399,7 +399,7 @@ def test_an_interrupt_in_a_note_is_not_lost() -> None:
         signal.signal(signal.SIGINT, before)
 
 
-#: Commands with long runs.
+#: Commands that run long.
 LONG = {
     "routing": ["topology", "torus2d-large", "--check"],
     "packets": ["traffic", "alltoall", "--machine", "hx2mesh-small", "--bytes", "1MiB", "--level", "packet"],
@@ -417,7 +417,7 @@ LONG = {
 
 
 def heed() -> None:
-    """Restores the interrupt, which a background shell may ignore."""
+    """Restores the action of SIGINT, which background processes may ignore."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
@@ -442,7 +442,7 @@ def test_an_interrupt_ends_long_work(name: str, tmp_path: Path) -> None:
     try:
         past_the_start(process)
         assert process.poll() is None, process.communicate()
-        # The end takes little time, on any machine.
+        # An interrupted program may use one more CPU second.
         most = cpu_seconds(process.pid) + 1.0
         process.send_signal(signal.SIGINT)
         while process.poll() is None and cpu_seconds(process.pid) < most:
@@ -467,7 +467,7 @@ def test_an_interrupt_while_modules_are_imported(tmp_path: Path) -> None:
             command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=heed
         )
         try:
-            # During the start of the interpreter Python handles the interrupt.
+            # Earlier, during its own start, the interpreter handles the interrupt.
             least = 0.05 + draws.random() * 0.4
             while process.poll() is None and cpu_seconds(process.pid) < least:
                 time.sleep(0.005)

@@ -16,5 +16,5 @@ def test_reduces_on_lines_take_the_predicted_time(shape: tuple[int, int], where:
         predicted = plan.predicted["cycles"]
         assert predicted is not None
         assert un.simulate(plan.schedule).cycles == pytest.approx(predicted, rel=0.05, abs=4)
-        # The file has the time of its plan.
+        # A schedule predicts the same time as its plan.
         assert plan.schedule.predict(model="links")["cycles"] == pytest.approx(predicted)

@@ -1,4 +1,4 @@
-"""Logs of links: what is read of them, what is refused, and the machines that they make."""
+"""Logs of links: accepted and refused files, and the machines that result."""
 
 import json
 import random
@@ -25,7 +25,7 @@ TACCL_SHORT = TACCL | {
 
 
 def bandwidth_log(device: str, gbps: float, unit: str = "Gb", *, both: bool = False, size: int = 1 << 20) -> str:
-    """The output of `ib_write_bw`; formats of linux-rdma/perftest, src/perftest_parameters.h."""
+    """Returns the output of `ib_write_bw` (linux-rdma/perftest, src/perftest_parameters.h)."""
     printed = gbps * (2 if both else 1)
     average = printed if unit == "Gb" else printed / 8e-3 / 1.048576
     rows = [(size // 2, 0.9), (size, 1.0)]
@@ -61,7 +61,7 @@ def matrix(rates: dict[tuple[int, int], float], count: int, corner: str = "   D\
 
 
 def copies_log(rates: dict[tuple[int, int], float], count: int, gpu: str = "NVIDIA A100-SXM4-40GB") -> str:
-    """The output of `p2pBandwidthLatencyTest`; formats of NVIDIA/cuda-samples."""
+    """Returns the output of `p2pBandwidthLatencyTest` of NVIDIA/cuda-samples."""
     gpus = "".join(f"Device: {at}, {gpu}, pciBusID: {at + 3:x}, pciDeviceID: 0, pciDomainID:0\n" for at in range(count))
     both = {(a, b): rates[a, b] + rates[b, a] for a, b in rates}
     return (
@@ -75,7 +75,7 @@ def copies_log(rates: dict[tuple[int, int], float], count: int, gpu: str = "NVID
 
 
 def kernels_log(rates: dict[tuple[int, int], float], count: int, way: str = "SM") -> str:
-    """The output of NVIDIA/nvbandwidth for writes, whose columns are the sources."""
+    """Returns the output of NVIDIA/nvbandwidth for writes, whose columns are the sources."""
     turned = {(b, a): rate for (a, b), rate in rates.items()}
     return (
         f"Running device_to_device_memcpy_write_{way.lower()}.\nmemcpy {way} GPU(row) <- GPU(column) bandwidth (GB/s)\n"
@@ -178,7 +178,7 @@ def test_other_and_cut_logs_get_one_sentence(text: str, needed: str) -> None:
 
 
 def rates_of(machine: un.Machine) -> list[float]:
-    """The measured rates of the cables of a machine in Gb/s, line by line."""
+    """Returns the measured rates of a machine's cables in Gb/s, by line of its description."""
     table = machine.describe()
     own = table.get("measured_gbps", table["link_gbps"])
     lines = [line for key in ("edges", "inside", "uplinks") for line in table["topology"].get(key, "").splitlines()]
@@ -216,7 +216,7 @@ def test_rates_of_kernels_become_those_of_the_cables() -> None:
                 expected.append(8 * reached)
             assert rates_of(made) == pytest.approx(expected, rel=1e-3), (name, notes)
             assert (f"the cable {slow} {count} reaches" in " ".join(notes)) == (name == "dgx-h100")
-            # The data sheet, and with it the bounds, stay as they were.
+            # The data sheet, which the bounds use, does not change.
             assert made.data_sheet().describe()["topology"] == base.data_sheet().describe()["topology"]
 
 
@@ -225,13 +225,13 @@ def test_copies_do_not_overrule_what_kernels_reach() -> None:
     made, _, notes = with_links(base, [of(copies_log(rates, 4))])
     assert made.describe() == base.describe()
     assert "copies reach 94.0 of 100.0 GB/s; 6 of 6 cables keep the measured rate of the machine" in " ".join(notes)
-    # Copies that are slower than the stated rate show a slower machine.
+    # If copies are slower than the stated rate, the machine is slower.
     assert rates_of(with_links(base, [of(copies_log(pairs_of(4, 60.0), 4))])[0]) == [480.0] * 6
-    # The rate of copies stands in for one that was not measured, and the note says so.
+    # Without a measured rate, the rate of copies is used, with a note.
     made, _, notes = with_links(base.data_sheet(), [of(copies_log(rates, 4))])
     assert rates_of(made) == [752.0] * 6
     assert "kernels may reach less" in " ".join(notes)
-    # Kernels of the same log decide, in either order of the files.
+    # Rates of kernels are preferred to those of copies, in either order of the files.
     both = [of(kernels_log(pairs_of(4, 84.0), 4)), of(copies_log(rates, 4))]
     for logs in (both, both[::-1]):
         assert rates_of(with_links(base.data_sheet(), logs)[0]) == [672.0] * 6
@@ -267,7 +267,7 @@ def test_interfaces_get_their_rate_and_latency() -> None:
     assert table["inside"].count("measured=391 ns=425") == 8
     assert table["outside"] == base.describe()["topology"]["outside"]
     assert max(abs(one.error) for one in compared) < 0.01
-    # Another interface, and a unit that is another one, are named and left out.
+    # Rates above the data sheet, or unlike those of the other interfaces, are named and left out.
     odd = of(cards + bandwidth_log("mlx5_9", 97.0) + bandwidth_log("mlx5_8", 3128.0))
     again, _, notes = with_links(base, [odd])
     assert again.describe()["topology"]["uplinks"].count("measured=391 ") == 8

@@ -10,12 +10,12 @@ import unisono as un
 
 from .conftest import call, json_of
 
-#: Presets of one box, or of several, in any requested number.
+#: Presets of boxes, whose number a user can request.
 BOXES = ["dgx-a100", "dgx-a100-x2", "dgx-h100", "dgx-h100-x8", "mi250"]
 
 
 def written(preset: str, own: dict[str, Any], path: Path) -> Path:
-    """Writes the file of a preset with a user's own values."""
+    """Writes the file of a preset with changed values of keys."""
     lines = un.preset_toml(preset).splitlines()
     for key, value in own.items():
         lines = [line for line in lines if not line.startswith(f"{key} =")]
@@ -25,10 +25,10 @@ def written(preset: str, own: dict[str, Any], path: Path) -> Path:
 
 
 def a_failure(draw: random.Random, path: Path, nodes: int) -> list[str]:
-    """Draws a cable of the machine of ``nodes`` boxes, as numbered by `unisono topology`, or an accelerator."""
+    """Draws the failure of a cable or accelerator of the machine with ``nodes`` boxes."""
     report = json_of("topology", str(path), "--nodes", str(nodes), "--cables")
     cables = [f"{cable['a']}-{cable['b']}" for cable in report["cable_list"]]
-    # A switch of GPUs has one cable to each: without it a GPU has its interface left, or is cut off.
+    # Without its cable to the switch, a GPU still has its network interface, or is cut off.
     return [draw.choice([*cables, *map(str, range(report["accelerators"]))])]
 
 
@@ -64,7 +64,7 @@ def test_all_ways_of_asking_make_one_machine(seed: int, tmp_path: Path) -> None:
         assert other.to_toml() == made.to_toml(), way
     on_the_command_line = json_of("topology", str(path), "--fail", *fail, "--nodes", str(nodes))
     assert on_the_command_line == made.topology
-    # Failures of another number of boxes would be others.
+    # Numbers of nodes, and thus failures, depend on the number of boxes.
     with pytest.raises(un.InputError, match="states failures"):
         un.machine({**sized, "failed": fail}, nodes=nodes + 1)
 

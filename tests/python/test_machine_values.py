@@ -44,7 +44,7 @@ def test_wrong_dictionaries_are_one_sentence(keys: dict[str, Any], words: str) -
 
 
 def star() -> Any:
-    """Returns two fast accelerators and a slow one around a switch, which is named first."""
+    """Returns a graph of two fast accelerators and a slow one around a switch, which is added first."""
     graph = nx.Graph(name="star")
     graph.add_node("hub", switch=True)
     for name, gbps in (("a", 800), ("b", 800), ("c", 400)):
@@ -59,7 +59,7 @@ def test_a_graph_is_a_network() -> None:
     assert facts is not None
     assert (facts["accelerators"], facts["plane"]["switches"]) == (3, 1)
     plan = un.plan("allgather", star(), bytes="8MiB")
-    # The slow accelerator receives the blocks of the two others.
+    # The slow accelerator receives two blocks at 50 GB/s.
     assert plan.bound["seconds"] >= 2 * 8 * 2**20 / 50e9
     assert un.simulate(plan.schedule).seconds >= plan.bound["seconds"]
 

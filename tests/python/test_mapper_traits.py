@@ -1,4 +1,4 @@
-"""Users' mappers: their traits are derived when they are registered, from one call with symbols."""
+"""Mappers of users: registration derives their traits from one call with symbols."""
 
 import random
 from collections.abc import Callable, Sequence
@@ -15,7 +15,7 @@ Boxes = list[tuple[Point, Point]]
 Function = Callable[[Point, Point, Point], Boxes]
 SIZE = 24
 
-#: Mappers of two dimensions and functions of a user that do the same.
+#: Pairs of a built-in mapper of two dimensions and an equal function of a user.
 SAME: list[tuple[Mapper, Function]] = [
     (Mapper("one_to_one"), lambda low, high, _: [(low, high)]),
     (Mapper("all"), lambda _low, _high, shape: [((0, 0), shape)]),
@@ -58,7 +58,7 @@ def test_functions_are_found_like_the_mappers_that_they_equal(seed: int) -> None
 
 
 def pattern(function: Function, *, from_all: bool, readers: int = SIZE) -> str | None:
-    """Returns the collective before a task that reads by `function` what all nodes, or one, have written."""
+    """Returns the collective before a task that reads, by `function`, data written by all nodes or by one."""
     discovery = Discovery(4, rules="paper")
     a = discovery.buffer("A", SIZE, 8, True)
     writer = Mapper("one_to_one") if from_all else Mapper("all")
@@ -85,7 +85,7 @@ def test_traits_of_linear_functions_are_true(seed: int) -> None:
         start, end = ends(low[0], high[0])
         return [((start,), (end,))]
 
-    # Even parts of all sizes show if the function is constant or free of overlap, without a look at its form.
+    # The images of even parts of all sizes show if the function is constant or has no overlap.
     images = [[ends(*part) for part in cut] for cut in even]
     constant = len({ends(0, SIZE), *(image for cut in images for image in cut)}) == 1
     apart = all(

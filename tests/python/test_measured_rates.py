@@ -14,7 +14,7 @@ OWN = 400
 
 
 def server(draw: random.Random) -> tuple[un.Machine, un.Machine]:
-    """Returns GPUs around a switch that copies and reduces, with more cables; and the same without measured rates."""
+    """Returns random GPUs around a switch that copies and reduces, with and without measured rates."""
     gpus = draw.randint(3, 5)
     lines = [(f"{gpu} {gpus}", "") for gpu in range(gpus)]
     for _ in range(draw.randint(0, 4)):
@@ -86,9 +86,9 @@ def test_the_data_sheet_is_the_machine_without_what_was_measured(seed: int) -> N
 
 @pytest.mark.parametrize(("gpus", "pulls", "share"), [(2, True, 1.0), (5, True, 0.7), (8, True, 0.85), (4, False, 0.5)])
 def test_a_pulled_sum_crosses_the_links_of_who_asks_once_more(gpus: int, pulls: bool, share: float) -> None:
-    """A vector of S bytes puts S (1 + 1/n) on each link, at the share of its 50 bytes a nanosecond, up and down.
+    """A vector of S bytes puts S (1 + 1/n) bytes on each link, up and down, if sums are pulled, or else S.
 
-    A sum that is pulled goes to the GPU that asks and back.
+    A link has ``share`` of 50 bytes a nanosecond. A pulled sum goes to the GPU that requests it, and back.
     """
     machine = un.machine(
         {
@@ -141,7 +141,7 @@ def test_every_command_with_times_takes_the_data_sheet(tmp_path: Path) -> None:
 
 
 def program(folder: Path) -> str:
-    """Writes a send between two ranks."""
+    """Writes a GOAL program of one message."""
     file = folder / "send.goal"
     file.write_text("num_ranks 2\nrank 0 {\nl1: send 1000000b to 1\n}\nrank 1 {\nl1: recv 1000000b from 0\n}\n")
     return str(file)
@@ -155,7 +155,7 @@ def test_a_preset_with_another_name_is_named() -> None:
 def test_groups_of_one_box_reduce_side_by_side(tmp_path: Path) -> None:
     """Two groups of 4 in an H100 box use separate links, and the NVSwitches sum as fast as bytes arrive."""
     box = un.machine("dgx-h100").describe()
-    # At all of their rate, switches gain on trees among 4 GPUs.
+    # At their full rate, switches are faster than trees among 4 GPUs.
     machine = {**box, "switches": [{**box["switches"][0], "measured_share": 1.0}]}
     text = (
         "HloModule m, num_partitions=8\n\n%add (a: f32[], b: f32[]) -> f32[] {\n  %a = f32[] parameter(0)\n"

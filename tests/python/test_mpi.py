@@ -27,8 +27,8 @@ COMPILERS = {
     "mpich": MPICH / "bin" / "mpicc",
     "abi": MPICH / "bin" / "mpicc_abi",
 }
-#: With this, waiting ranks of Open MPI yield to others, even with enough cores for all. If other programs keep all
-#: cores busy, they take the turn of a rank that yields: two ranks are faster with 0.
+#: A variable that makes waiting ranks of Open MPI yield their cores, even if there are enough. On cores that other
+#: programs keep busy, two ranks are faster with 0.
 YIELD = {"OMPI_MCA_mpi_yield_when_idle": "1"}
 #: Every collective by two algorithms if there are two, as (collective, algorithm, parameters).
 SHORT = [
@@ -47,17 +47,17 @@ LONG = [
     ("reduce-scatter", "ring"),
     ("alltoall", "pairwise"),
 ]
-#: The least number of bytes for the second list.
+#: The bytes from which on a plan has the algorithms of `LONG`.
 LIMIT = 1500
 
 Compile = Callable[[str, str], Path]
-#: Seconds after which a program hangs. If other programs keep all cores busy, waits of MPICH's ranks take minutes.
+#: Seconds after which a program counts as hanging. On busy cores, waits of MPICH's ranks take minutes.
 PATIENCE = 900
 
 
 @pytest.fixture(scope="session")
 def compiled(tmp_path_factory: pytest.TempPathFactory, shared: Shared) -> Compile:
-    """Compiles a program of tests/mpi for an ABI, once a run."""
+    """Returns a function that compiles a program of tests/mpi for an ABI, once a run."""
 
     def built(name: str, abi: str) -> Path:
         def build() -> Path:
@@ -74,7 +74,7 @@ def compiled(tmp_path_factory: pytest.TempPathFactory, shared: Shared) -> Compil
 
 @pytest.fixture(scope="session")
 def plan(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], Path]:
-    """Writes a plan of every collective for a number of ranks."""
+    """Returns a function that writes a plan of every collective for a number of ranks."""
     folder = tmp_path_factory.mktemp("plans")
 
     def write(ranks: int) -> Path:
@@ -93,7 +93,7 @@ def plan(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], Path]:
     return write
 
 
-#: No file of a launcher or a program of MPI changes during a test.
+#: Look-ups that are cached, since no launcher or MPI program changes during a test.
 _FAMILY, _LINKED = functools.cache(launchers.family), functools.cache(launchers.linked_library)
 
 
@@ -104,7 +104,7 @@ def run(
     options: tuple[str, ...] = (),
     seconds: float = PATIENCE,
 ) -> Ran:
-    """Runs the command of `unisono run`, from its dry run, without a process of Python before it."""
+    """Runs the command that the dry run of `unisono run` prints, which saves a start of Python."""
     words = ("run", "-n", str(ranks), "--dry-run", *options, "--", *map(str, command))
     with (
         patch.dict(os.environ, {**YIELD, **os.environ, **(env or {})}),
@@ -127,12 +127,12 @@ def spawned(ranks: int, *command: str | Path, options: tuple[str, ...] = ()) -> 
 
 def _ended(command: list[str], env: dict[str, str], seconds: float) -> Ran:
     done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=seconds, check=False)
-    # Open MPI's launcher may print zeros between the lines of its ranks.
+    # Open MPI's launcher may print null characters between the lines of its ranks.
     return Ran(done.returncode, done.stdout.replace("\0", ""), done.stderr.replace("\0", ""))
 
 
 def report(path: Path) -> dict[tuple[str, str], int]:
-    """Returns calls by collective and algorithm, over all sizes, on the largest communicator."""
+    """Returns the numbers of calls of all sizes on the largest communicator, by collective and algorithm."""
     rows: dict[tuple[str, str], int] = {}
     lines = [line.split() for line in path.read_text().splitlines()[2:] if not line.startswith(("checked", "MPI_"))]
     most = max(int(line[2]) for line in lines if len(line) > 5)
@@ -164,7 +164,7 @@ def test_a_c_program_runs_as_planned(
     rows = report(said)
     expected = dict.fromkeys(SHORT, 3) | {("allreduce", "recursive-doubling"): 6, ("barrier", "dissemination"): 3}
     if ranks <= 2:
-        # The program's halves are then communicators of one rank, which the plan may serve too.
+        # Halves of two ranks are communicators of one rank, whose calls the plan may serve too.
         expected.pop(("allreduce", "recursive-doubling"))
     assert expected.items() <= rows.items()
     passed = r"^MPI_Iallreduce +1 +passed through \(not asked for: --nonblocking\)$"
@@ -246,7 +246,7 @@ def test_declared_operators_are_served(
             assert (done.code, done.out) == (0, f"ok {ranks} {calls}\n"), done.err
             assert "differences" not in done.err or " 0 differences" in done.err
             served.append(sum(n for (_, algorithm), n in report(said).items() if algorithm != "library"))
-        # The same calls each time; an operator that does not commute needs a plan for any operator.
+        # `--check` does not change the served calls; operators that do not commute need a row for any operator.
         assert served[0] < served[1] == served[2] <= calls
 
 
@@ -341,13 +341,13 @@ def test_ranks_with_different_plans_fall_back_together(
         env={"OTHER_PLAN": theirs},
     )
     assert (done.code, done.out) == (0, "ok 3\n"), done.err
-    # One line, whichever rank has another plan; a rank whose plan is damaged is not the first.
+    # One line reports the difference, on whichever rank it is.
     assert done.err.count("do not all have the same plan") == 1
     assert {algorithm for _, algorithm in report(said)} == {"library"}
 
 
 def test_rows_are_for_their_ranks_per_node(compiled: Compile, tmp_path: Path) -> None:
-    """With this option, MPICH treats the ranks of one machine as those of two nodes."""
+    """MPIR_CVAR_NUM_CLIQUES lets MPICH treat the ranks of one computer as those of several nodes."""
     path, said = tmp_path / "t.plan", tmp_path / "report"
     of = partial(un.plan, "allreduce", "archer", shape=4, elements=64)
     un.save_plans([(of(algorithm="ring"), 0, None, 4), (of(algorithm="rabenseifner"), 0, None, 2)], path)
@@ -359,7 +359,7 @@ def test_rows_are_for_their_ranks_per_node(compiled: Compile, tmp_path: Path) ->
 
 
 def test_mpich_doubles_on_three_conditions() -> None:
-    """MPICH reports where its algorithm for long vectors is not applicable, and has a limit of short messages."""
+    """MPICH uses recursive doubling for own operators, few elements, and vectors up to a limit."""
     program = """
 import sys
 import numpy
@@ -380,7 +380,7 @@ for elements in map(int, sys.argv[2:]):
     }
 
     def refusals(*arguments: str) -> int:
-        """Returns how often MPICH falls back, the calls of its own start included."""
+        """Returns the number of calls, MPICH's own at its start included, in which its algorithm is not applicable."""
         command = [MPICH / "bin" / name for name in ("mpiexec", "python")]
         full = [str(command[0]), "-n", "4", str(command[1]), "-c", program, *arguments]
         done = _ended(full, {**os.environ, **asked}, PATIENCE)
@@ -455,7 +455,7 @@ def test_the_launcher_is_the_programs_own(compiled: Compile) -> None:
 def test_of_two_libraries_in_one_folder_each_has_its_launcher(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, library: str, name: str
 ) -> None:
-    """Debian installs them so: `mpiexec` is that of one of them, and this Python has another one."""
+    """On Debian two libraries share a folder, and `mpiexec` is that of one of them."""
     said = {"mpiexec": "Open MPI", "mpiexec.openmpi": "Open MPI", "mpiexec.mpich": "HYDRA"}
     linked = tmp_path / "usr" / "lib" / "x86_64-linux-gnu" / library
     for path, text in {tmp_path / "usr" / "bin" / of: text for of, text in said.items()}.items():
@@ -466,7 +466,7 @@ def test_of_two_libraries_in_one_folder_each_has_its_launcher(
     linked.touch()
     monkeypatch.setattr(launchers, "linked_library", lambda _: linked)
     assert launchers.find_launcher("true").path == tmp_path / "usr" / "bin" / name
-    # The launcher of another MPI is not used if its own is missing.
+    # If the library's own launcher is missing, that of another MPI is not used.
     (tmp_path / "usr" / "bin" / name).unlink()
     if library == "libmpi.so.40":
         assert launchers.find_launcher("true").path == tmp_path / "usr" / "bin" / "mpiexec"
@@ -528,7 +528,7 @@ def test_a_dry_run_needs_no_scheduler() -> None:
 
 
 def test_a_launcher_of_a_scheduler_starts_the_ranks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A replacement for srun runs a program that many times, with its own environment."""
+    """A replacement for srun starts a program on three ranks, which get the preload library, unlike srun itself."""
     srun = tmp_path / "srun"
     srun.write_text('#!/bin/sh\n[ "$1 $2 $3" = "-N 2 -n" ] || exit 9\nn=$4; shift 4\n'
                     'echo "preload of the launcher: $LD_PRELOAD"\nfor k in $(seq "$n"); do "$@"; done\n')  # fmt: skip

@@ -1,4 +1,4 @@
-"""Files of MSCCL: the verdict of `verify` is the result of an independent executor, in each way and size."""
+"""Files of MSCCL: the verdict of `verify` is that of an independent executor, for each kind and size of call."""
 
 import random
 import re
@@ -18,7 +18,7 @@ Step = tuple[str, str, int, str, int, int, int, int, int]
 
 
 def algo(coll: str, chunks: int, gpus: list[str], **keys: object) -> str:
-    """Returns a file of MSCCL."""
+    """Returns the text of an MSCCL file."""
     stated = {"proto": "Simple", "inplace": 0, "outofplace": 1, "minBytes": 0, "maxBytes": 0, "nchannels": 1, **keys}
     attributes = " ".join(f'{key}="{value}"' for key, value in stated.items())
     head = f'<algo name="x" nchunksperloop="{chunks}" ngpus="{len(gpus)}" coll="{coll}" {attributes}>\n'
@@ -26,7 +26,7 @@ def algo(coll: str, chunks: int, gpus: list[str], **keys: object) -> str:
 
 
 def gpu(n: int, chunks: tuple[int, int, int], blocks: list[str]) -> str:
-    """Returns a GPU with chunks of its input, output and scratch memory."""
+    """Returns the element of a GPU; ``chunks`` are those of its input, output and scratch memory."""
     i, o, s = chunks
     return f'<gpu id="{n}" i_chunks="{i}" o_chunks="{o}" s_chunks="{s}">\n' + "".join(blocks) + "</gpu>\n"
 
@@ -40,9 +40,9 @@ def block(n: int, peers: tuple[int, int], steps: list[Step]) -> str:
 
 
 def all_pairs(n: int, count: int, proto: str, **keys: object) -> str:
-    """Returns an allreduce in two exchanges among all pairs, in place, as libraries ship it: steps of ``count`` chunks.
+    """Returns an in-place allreduce by two exchanges among all pairs, in steps of ``count`` chunks, as in libraries.
 
-    GPU g reduces part g. Each GPU has a thread block a peer, and the first one reduces.
+    GPU g reduces part g. Each GPU has a thread block for each peer, of which the first one reduces.
     """
     gpus = []
     for g in range(n):
@@ -67,7 +67,7 @@ def all_pairs(n: int, count: int, proto: str, **keys: object) -> str:
 
 
 def gather(steps: Callable[[int], list[Step]], wait: int, **keys: object) -> str:
-    """Returns an allgather of two GPUs: the first thread block exchanges, the second waits for its step ``wait``."""
+    """Returns an allgather of two GPUs: thread block 0 exchanges, block 1 waits for step ``wait`` of block 0."""
     gpus = []
     for g in range(2):
         p = 1 - g
@@ -81,7 +81,7 @@ RECEIVE: Step = ("r", "s", 0, "s", 0, 1, -1, -1, 1)
 
 
 def reduced(last: list[Step], scratch: int = 4, chunks: int = 2, **keys: object) -> str:
-    """Returns an allreduce of three GPUs: all exchange inputs, and the third thread block adds by steps ``last``."""
+    """Returns an allreduce of three GPUs: two thread blocks exchange inputs, the third one adds by steps ``last``."""
     gpus = []
     for g in range(3):
         a, b = (g + 1) % 3, (g + 2) % 3
@@ -103,7 +103,7 @@ WAIT_1: Step = ("nop", "i", 0, "i", 0, 0, 1, 1, 0)
 
 
 def agrees(text: str, tmp_path: Path) -> str:
-    """Returns the verdict of the check, which must be the executor's at all sizes."""
+    """Returns the verdict of `check_msccl`, and checks that the executor agrees at all sizes."""
     path = tmp_path / "x.xml"
     path.write_text(text)
     words = [executor.verdict(text, size) for size in executor.sizes(text)]
@@ -125,11 +125,11 @@ def agrees(text: str, tmp_path: Path) -> str:
         # A nop that waits for nothing is not counted, and its flag is dropped.
         (gather(lambda _: [("nop", "i", 0, "i", 0, 0, -1, -1, 0), SEND, RECEIVE], 2), "error"),
         (gather(lambda _: [SEND, RECEIVE, ("nop", "i", 0, "i", 0, 0, -1, -1, 1)], 2), "error"),
-        # The writer accounted for the shifted numbers.
+        # In this file the wait has the number that the executor counts.
         (gather(lambda _: [("nop", "i", 0, "i", 0, 0, -1, -1, 0), SEND, RECEIVE], 1), "proved"),
-        # A chain of waits without a step at its end.
+        # A chain of waits that no step ends.
         (reduced([WAIT_0, ("cpy", "i", 0, "o", 0, 2, -1, -1, 0)]), "error"),
-        # Three reductions, of which the executor makes two: the first takes the count of the second.
+        # The executor fuses three reductions to two: the first has the count of the second.
         (
             reduced(
                 [
@@ -187,7 +187,7 @@ def test_all_pairs_hang_from_the_size_at_which_the_executor_does(proto: str, cou
     assert (said == "proved") == (count <= slots)
     if said == "proved":
         return
-    # The chunks of a piece for `slots` pieces, and the largest chunk that is sent in such pieces.
+    # The fewest chunks of a piece so that `slots` pieces suffice, and the largest chunk sent in such pieces.
     fewest = -(-count // slots)
     last = slot // fewest
     found = check_msccl(tmp_path / "x.xml")
@@ -204,18 +204,18 @@ def test_all_pairs_hang_from_the_size_at_which_the_executor_does(proto: str, cou
 
 
 def test_a_chunk_of_a_mebibyte_hangs_in_eight_steps_and_one_of_half_does_not(tmp_path: Path) -> None:
-    """Measured on eight MI300X (rouge3877/ns3-msccl-data): 512 KiB a chunk ran, 1 MiB hung; LL ran to 4 GiB."""
+    """On eight MI300X (rouge3877/ns3-msccl-data), chunks of 512 KiB ran and of 1 MiB hung; LL ran to 4 GiB."""
     for size, word in ((512 << 10, "proved"), (1 << 20, "deadlock")):
         bounds = {"minBytes": 16 * size, "maxBytes": 16 * size}
         assert agrees(all_pairs(2, 8, "Simple", **bounds), tmp_path) == word
         assert agrees(all_pairs(2, 8, "LL", **bounds), tmp_path) == "proved"
-    # The loaded schedule has the same fault.
+    # The proof of the loaded schedule finds the same deadlock.
     (tmp_path / "x.xml").write_text(all_pairs(2, 8, "Simple"))
     assert not un.load(tmp_path / "x.xml").verify().deadlock_free
 
 
 def idle(nodes: int) -> str:
-    """Returns an allgather of two GPUs; the first one has ``nodes`` nodes of the file, mostly steps without work."""
+    """Returns an allgather of two GPUs; the first GPU has ``nodes`` XML elements, mostly steps without work."""
     text = gather(lambda _: [SEND, RECEIVE], 1)
     kept = 3 + 2 + 4
     blocks: list[str] = []
@@ -244,13 +244,13 @@ def test_a_file_that_no_call_runs_says_so(
 ) -> None:
     path = tmp_path / "x.xml"
     path.write_text(gather(lambda _: [SEND, RECEIVE], 1, minBytes=least, maxBytes=most))
-    # The bytes are those of one of the two ranks.
+    # `--bytes` counts those of one rank, half of the whole.
     ran = call("verify", str(path), *(() if size is None else ("--bytes", str(size // 2))))
     assert ran.code == 0
     assert ("note: the executor does not run " in ran.err) is not served
     if size is None:
         return
-    # Every command that reads the file says so.
+    # Every command that reads the file has the note.
     asked = str(path), "--bytes", str(size // 2)
     notes = [
         json_of("simulate", *asked, "--machine", "dgx-a100")["notes"],
@@ -283,7 +283,7 @@ def test_limits_of_the_executor_are_findings(tmp_path: Path) -> None:
 
 
 def reordered(text: str, draw: random.Random) -> str:
-    """The file with the thread blocks of each GPU in another order."""
+    """Returns the file with the thread blocks of each GPU in another order."""
     head, *gpus = re.split("(?=<gpu)", text)
     for n, one in enumerate(gpus):
         first, *blocks = re.split("(?=<tb)", one.replace("</gpu>", "<tb></gpu>"))
@@ -301,7 +301,7 @@ def test_thread_blocks_may_stand_in_any_order(seed: int, tmp_path: Path) -> None
     said = agrees(text, tmp_path)
     other = reordered(text, draw)
     assert agrees(other, tmp_path) == said
-    # A number that is not there, or there twice.
+    # The id of block 1 is now missing, or appears twice.
     for number in ("5", "0"):
         wrong = other.replace('<tb id="1"', f'<tb id="{number}"', 1)
         assert agrees(wrong, tmp_path) == "error"
@@ -328,7 +328,7 @@ def test_sizes_up_to_those_that_buffers_hold_are_checked_or_refused(shape: str, 
 
 
 def noted(line: str, count: int) -> str:
-    """Returns a tag with ``count`` more attributes, before its own."""
+    """Returns a tag with ``count`` further attributes before its own."""
     return line.replace(" ", "".join(f' note{n}="1"' for n in range(count)) + " ", 1)
 
 
@@ -355,7 +355,7 @@ SPELLINGS: list[Callable[[str], str]] = [
 
 
 def respelled(text: str, draw: random.Random) -> str:
-    """Returns the file as XML with the same elements, but with some characters written in another way."""
+    """Returns the file as equivalent XML in which some characters are written differently."""
     lines = text.splitlines()
     for _ in range(draw.randrange(1, 4)):
         at = draw.randrange(len(lines))
@@ -395,13 +395,13 @@ def test_waits_count_so_many_turns(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("copies", ["own", "late"])
 def test_a_copy_onto_itself_is_no_race_with_readers(copies: str, tmp_path: Path) -> None:
-    """An allgather with two buffers and in place copies its own part while it is sent."""
+    """In an in-place allgather, copying the own part onto itself while it is sent is no race."""
     late = copies == "late"
     gpus = []
     for g in range(2):
         p = 1 - g
         exchange: list[Step] = [SEND, ("r", "o", p, "o", p, 1, -1, -1, 1)]
-        # The late copy is of the part that arrives, onto itself, and may restore its old contents.
+        # The late copy moves the arriving part onto itself, and may restore old contents.
         own: Step = ("cpy", "o", p, "o", p, 1, -1, -1, 0) if late else ("cpy", "i", 0, "o", g, 1, -1, -1, 0)
         gpus.append(gpu(g, (1, 2, 0), [block(0, (p, p), exchange), block(1, (-1, -1), [own])]))
     (tmp_path / "x.xml").write_text(algo("allgather", 2, gpus, inplace=1, outofplace=int(not late)))
@@ -518,7 +518,7 @@ def test_a_fused_sum_has_at_most_fifteen_terms_beside_the_destination(fused: int
 
 
 def test_a_file_falls_back_to_instances_with_the_same_sums(tmp_path: Path) -> None:
-    """Instances cut chunks, and the chunks of this forest are added in unlike orders."""
+    """Instances divide chunks; this forest adds its chunks in different orders."""
     forest = ("--algorithm", "forest", "--param", "chunks=4", "--param", "depth=2")
     words = ("emit", "reduce", "--machine", "dgx-a100", "--elements", "4096", *forest)
     assert call(*words, "--format", "msccl-xml", "-o", str(tmp_path / "a.xml")).code == 0

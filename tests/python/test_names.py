@@ -1,4 +1,4 @@
-"""Names and sizes as users write them: other spellings mean the same, and errors propose the nearest name."""
+"""Other spellings of names and sizes have the same meaning, and errors propose the nearest name."""
 
 import os
 import subprocess

@@ -32,7 +32,7 @@ TOPOLOGIES = [(4, 1), (8, 1), (8, 2), (16, 2)]
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Path]]:
-    """Returns the host, and the plugins that it calls."""
+    """Returns the compiled host program, and the plugins that it calls."""
     compiler = shutil.which("cc")
     if compiler is None:
         pytest.skip("the host of the plugin is compiled with cc, which is not here")
@@ -83,7 +83,7 @@ def some_rows(some: random.Random) -> list[dict[str, object]]:
 
 
 def meant(rows: list[dict[str, object]], call: tuple[str, int, int, int], ranks: int, nodes: int) -> str:
-    """Returns the table's choice for a call, by its own meaning: sizes of one rank, exact ranks and nodes."""
+    """Returns the choice of a table for a call; the table's sizes are of one rank, its ranks and nodes exact."""
     name, size, calls, registered = call
     theirs = {"ring": "ring", "in-network": "nvls", "pipelined-chain": "ring"}
     for row in rows:

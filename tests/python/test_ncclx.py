@@ -21,7 +21,7 @@ OF_ALL = ("allgather", "reducescatter")
 
 
 def fields(line: str) -> list[str]:
-    """Returns the fields of a line: a comma inside brackets separates none."""
+    """Returns the fields of a line, separated by commas outside of brackets."""
     found, depth = [""], 0
     for character in line:
         depth += (character in "[(") - (character in ")]")
@@ -47,7 +47,7 @@ def within(text: str, number: int) -> bool:
 
 @dataclass(frozen=True)
 class Tuner:
-    """The tuner of a communicator; a wrong file keeps it from starting."""
+    """The tuner of a communicator with its rules; a wrong file raises an error."""
 
     rules: list[list[str]]
     ranks: int
@@ -70,7 +70,7 @@ class Tuner:
         return cls(rules, ranks, nodes)
 
     def choose(self, collective: str, total: int) -> str:
-        """Returns the first rule that matches a call with the bytes that NCCL counts."""
+        """Returns the choice of the first rule that matches a call of ``total`` bytes, as NCCL counts them."""
         local = self.ranks // self.nodes
         per_rank = total // (self.nodes * local)
         for name, size, algorithm, protocol, channels, nodes, of_node, *chunk in self.rules:
@@ -103,7 +103,7 @@ def some_rows(some: random.Random) -> list[dict[str, object]]:
 
 
 def meant(rows: list[dict[str, object]], collective: str, size: int, ranks: int, nodes: int) -> str:
-    """Returns the table's choice for a call of a size as the table counts it."""
+    """Returns the choice of a table for a call of ``size`` bytes, as the table counts them."""
     for row in rows:
         params = row["params"]
         assert isinstance(params, dict)

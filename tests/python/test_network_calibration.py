@@ -1,4 +1,4 @@
-"""The costs of messages on a network: known ones are found again, and what does not fit is refused or noted."""
+"""Calibration of messages on a network: it finds known costs, and refuses or notes times that do not fit."""
 
 import random
 
@@ -13,12 +13,12 @@ SIZES = (0, 8, 64, 512, 4096, 32768, 262144, 1 << 20, 4 << 20)
 
 
 def drawn(draw: random.Random) -> un.Machine:
-    """A tree of two leaves, or a topology of the catalog."""
+    """Returns a random tree of two leaves, or a preset."""
     return tree(draw) if draw.random() < 0.7 else un.machine(draw.choice(["torus2d-small", "fattree-small"]))
 
 
 def tree(draw: random.Random) -> un.Machine:
-    """Two leaves of four hosts each."""
+    """Returns a random tree of two leaves with four hosts each."""
     rate, up, ns = draw.choice([10, 100, 400]), draw.choice([5, 50, 200]), draw.randint(50, 5000)
     cables = [f"{host} {8 + host % 2} gbps={rate} ns={ns}" for host in range(8)]
     cables += [f"{leaf} 10 gbps={up} ns={ns}" for leaf in (8, 9)]
@@ -31,7 +31,7 @@ def with_costs(machine: un.Machine, share: float, host: float, signal: float) ->
 
 
 def measured(truth: un.Machine, scale: float) -> Calibration:
-    """The measurements of a machine whose times are those of its model, all longer by a factor."""
+    """Returns measurements equal to the times of a machine's model multiplied by ``scale``."""
     table = truth.describe()
 
     def message(size: int) -> float:
@@ -56,7 +56,7 @@ def test_known_costs_are_found(seed: int) -> None:
     assert table["signal_ns"] == pytest.approx(signal, rel=0.02, abs=0.02 * host + 5)
     assert table["gamma_ns_per_byte"] == pytest.approx(0.25, rel=0.02)
     assert max(map(abs, found.residuals.values())) < 0.02
-    # Bounds read the data sheet, which stays.
+    # Bounds use the data sheet, which calibration does not change.
     bounds = [un.bounds("allreduce", machine, elements=1 << 16) for machine in (base, found.machine)]
     tight = [[bound["seconds"] for bound in one if bound["name"] == "injection"] for one in bounds]
     assert tight[0] == tight[1]
@@ -84,7 +84,7 @@ def test_notes_name_values_of_the_file() -> None:
 
 
 def test_a_measured_machine_is_measured_again() -> None:
-    """The earlier costs have no effect."""
+    """Earlier costs have no effect on a new calibration."""
     base = tree(random.Random(1))
     times = measured(with_costs(base, 0.9, 200, 100), 1.0)
     again = message_costs(with_costs(base, 0.5, 3000, 2000), times)

@@ -1,4 +1,4 @@
-"""The notebooks of the documentation show what their cells return."""
+"""The stored outputs of the documentation's notebooks are those of their cells."""
 
 import os
 import sys

@@ -20,7 +20,7 @@ compute_us = 1
 collective = "allreduce"
 elements = 65536
 """
-#: A machine, and the words of its notes.
+#: Machines, with texts that their notes must have.
 MACHINES = {
     "archer": ["a byte costs nothing on this machine"],
     "paper-sim": [],
@@ -70,7 +70,7 @@ def test_every_command_says_what_its_times_leave_out(
 def test_short_vectors_need_no_price_of_a_byte_and_models_price_it_or_not() -> None:
     assert un.machine("archer").notes(1024) == []
     assert len(un.machine("archer").notes(1025)) == 1
-    # The postal model of this machine prices bytes, and LogP has no price for them.
+    # In this machine the postal model has a price of bytes, and LogP has none.
     priced = un.machine({**un.machine("paper-sim").describe(), "L_ns": 1, "o_ns": 1, "g_ns": 1})
     assert priced.notes() == []
     assert len(priced.notes(model="logp")) == 1
@@ -106,7 +106,7 @@ def test_short_queues_of_a_wafer_have_a_note(depth: int, slower: int) -> None:
     ],
 )
 def test_what_closed_forms_of_large_networks_leave_out_has_a_note(changed: dict[str, int], key: str | None) -> None:
-    """An allreduce of 4 MiB with one message at a time takes 2.5 times its prediction."""
+    """A note names costs that closed forms omit; an allreduce of 4 MiB can take 2.5 times its prediction."""
     on = un.machine(un.machine("torus2d-small").describe() | changed)
     plan = un.plan("allreduce", on, shape=(32, 32), bytes="4MiB", algorithm="bucket")
     assert plan.candidates[0]["source"] == "exchanges"
@@ -126,5 +126,5 @@ def test_long_notes_are_one_line_unless_they_are_explained() -> None:
     explained = [line for line in call(*asked, "--explain").out.splitlines() if line.startswith("note")]
     assert [line.split(maxsplit=1)[1] for line in explained] == whole
     assert json_of(*asked, "--explain")["notes"] == whole
-    # Commands without the option print notes whole.
+    # Commands without `--explain` print whole notes.
     assert whole[0] in call("bound", *asked[1:]).out

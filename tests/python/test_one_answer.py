@@ -1,4 +1,4 @@
-"""One question has one answer, whichever command is asked."""
+"""All commands that compute the same quantity give the same value."""
 
 import itertools
 import random
@@ -11,7 +11,7 @@ from benches import one_time
 
 from .conftest import ROOT, SOAK, call
 
-#: The largest ones are timed on one network: each takes a second.
+#: Large workloads, which run on one network only because each takes a second.
 LARGE = {"resnet-152", "resnet-152-artifact"}
 NETWORKS = ["torus2d-small", "hx2mesh-small", "fattree-small"]
 NAMED = [
@@ -40,7 +40,7 @@ def described(seed: int) -> str:
 
 
 def compared(named: str, described: str, machine: str, level: str = "model") -> list[str]:
-    """Compares a workload by each way to ask for it; returns the names of its phases."""
+    """Checks that `workload`, `step` and `compare` agree on a workload; returns the names of its phases."""
     first, second = un.workload(named, machine, level=level), un.step(described, machine, level=level)
     [third] = un.compare([named], [machine], level=level)
     for key in ("seconds", "compute_seconds", "exposed_seconds"):
@@ -133,7 +133,7 @@ def test_plans_for_files_of_gpus_have_one_clock(target: str) -> None:
     assert "timed by their thread blocks" in ran.err
 
 
-#: Parts of presets: whole rows and others, of grids, boxes and lines.
+#: Presets and shapes: whole and partial rows of grids, boxes, and lines.
 PARTS = [
     ("dgx-a100-x2", "16"), ("dgx-a100-x4", "8"), ("dgx-a100-x4", "24"),
     ("torus2d-small", "64"), ("torus2d-small", "48"), ("hx2mesh-small", "4x8"),

@@ -27,7 +27,7 @@ def naive_energy(pes: int, depth: int, contention: int) -> float:
 
 @cache
 def paper_bound_energy(pes: int, depth: int) -> float:
-    """Returns the least energy for one wavelet by Lemma 5.5."""
+    """Returns the least energy for one wavelet by the paper's Lemma 5.5."""
     if pes == 1:
         return 0
     if depth == 0:
@@ -82,7 +82,7 @@ def test_auto_gen_of_512_pes() -> None:
 @pytest.mark.parametrize("pes", [2, 3, 4, 7, 12, 16, 23])
 def test_lower_bounds_are_those_of_the_recursions(pes: int, length: int) -> None:
     paper = min(length * paper_bound_energy(pes, d) / (pes - 1) + pes - 1 + 5 * d for d in range(1, pes))
-    # With as many messages to a PE as there are PEs, contention is no limit.
+    # A contention of `pes` messages is no limit.
     tight = min(length * naive_energy(pes, d, pes) / (pes - 1) + pes - 1 + 5 * d for d in range(1, pes))
     assert bound_of(pes, length, "paper-1d") == pytest.approx(paper, rel=1e-12)
     assert bound_of(pes, length, "tight-1d") == pytest.approx(tight, rel=1e-12)
@@ -120,7 +120,7 @@ def test_closed_forms_are_what_the_schedules_cost(pes: int, length: int) -> None
 
 
 def two_phase_exact(pes: int, length: int, group: int) -> float:
-    """Returns Eq. 1 with the exact terms of Two-Phase, groups counted from the far end."""
+    """Returns the cycles by Eq. 1 with the exact terms of Two-Phase, with groups formed from the far end."""
     groups = math.ceil(pes / group)
     contention = length if group == 1 or groups == 1 or group == pes - 1 else 2 * length
     energy = length * (2 * pes - groups - group if groups > 1 else pes - 1)

@@ -47,7 +47,7 @@ def script(tmp_path: Path) -> Path:
 
 
 def ring(case: un.AlgorithmCase, first: str = "0") -> un.Schedule:
-    """Returns an allgather around a ring, by blocks; all streams of a rank are its neighbor's."""
+    """Returns an allgather around a ring, in which each rank sends blocks to the next rank."""
     b, p = case.builder(), case.ranks
     if p < 2:
         raise un.UnsupportedError("a ring has at least two ranks")
@@ -153,7 +153,7 @@ def test_what_is_wrong_with_a_function_is_said(function: Function, words: str, n
     words = rf"(?s)'{name}' {words}.* \(for scan of 8 elements on 4 ranks\)"
     with pytest.raises(un.InputError, match=words):
         un.plan("scan", "archer", shape=4, elements=8, algorithm=name)
-    # With other candidates, only its own row is missing.
+    # With other candidates, only the row of the wrong algorithm is missing.
     with pytest.warns(UserWarning, match=words):
         ranked = un.plan("scan", "archer", shape=4, elements=8).candidates
     assert ranked
@@ -166,7 +166,7 @@ def test_what_is_wrong_with_a_function_is_said(function: Function, words: str, n
 @pytest.mark.parametrize("ranks", [2, 5])
 @pytest.mark.parametrize("elements", [0, 1, 2, 3, 64])
 def test_parts_of_fewer_elements_are_empty_and_no_fault(elements: int, ranks: int, name: str) -> None:
-    """The example of docs/python.md, whose slices are empty if there are fewer elements than parts."""
+    """The example of docs/python.md is right also with fewer elements than parts, where slices are empty."""
 
     @un.algorithm(name, collectives=["broadcast"], params={"parts": [1, 4]})
     def hand_over(case: un.AlgorithmCase, parts: str) -> un.Schedule:
@@ -226,7 +226,7 @@ def test_named_without_its_parameters_the_listed_settings_are_ranked(name: str) 
     assert {c["algorithm"] for c in named.candidates} == {name}
     best = next(c for c in un.plan("allreduce", **where).candidates if c["algorithm"] == name)  # type: ignore[arg-type]
     assert (named.params, named.predicted["seconds"]) == (best["params"], best["seconds"])
-    # If all parameters are given, the values need not be listed.
+    # If a user gives all parameters, the algorithm's list of values does not matter.
     alone = un.plan("allreduce", algorithm=name, params={"segments": "3"}, **where)  # type: ignore[arg-type]
     assert [c["params"] for c in alone.candidates] == [{"segments": "3"}]
 

@@ -20,7 +20,7 @@ BACKEND = (
 
 
 def backend(call: str, folder: Path, **changed: str) -> subprocess.CompletedProcess[str]:
-    """Calls a function of the build backend as pip does, with the settings of `make build`."""
+    """Calls a function of the build backend as pip does, with the environment variables of `make build`."""
     config = Path(sys.prefix) / ".pyo3-config"
     shared = {"PYO3_CONFIG_FILE": str(config)} if config.is_file() else {}
     made = {"PYO3_BUILD_EXTENSION_MODULE": "1", "PYO3_PYTHON": str(Path(sys.prefix) / "bin" / "python")}
@@ -43,7 +43,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Returns the commands of an environment that has the wheel, and its dependencies from this one."""
+    """Returns the folder of programs of an environment with the wheel, and with dependencies of this environment."""
     folder = tmp_path_factory.mktemp("installed") / "env"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
     python = folder / "bin" / "python"
@@ -52,7 +52,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     subprocess.run(install, check=True, capture_output=True)
     (site,) = folder.glob("lib/python*/site-packages")
     (own,) = Path(sys.prefix).glob("lib/python*/site-packages")
-    # A line of such a file adds a folder, but not the folders of other such files in it: so not these sources.
+    # A .pth file adds a folder without the .pth files in it, which would add these sources.
     (site / "dependencies.pth").write_text(f"{own}\n")
     return folder / "bin"
 
@@ -181,7 +181,7 @@ def test_the_recipes_name_the_dependencies_of_the_package() -> None:
     for name, versions in needed:
         least, below = versions.split(",<")
         assert f"    - {name} >={versions}\n" in conda
-        # Spack's ranges include their last version.
+        # Ranges of Spack include their last version, unlike those of pip.
         first = least if not least.endswith(".0") else least.removesuffix(".0")
         ends = {f"@{first}:{int(below) - 1}", f"@{int(below) - 1}"}
         assert any(f'"py-{name}{end}"' in spack for end in ends), name

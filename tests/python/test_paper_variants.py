@@ -1,4 +1,4 @@
-"""Machines and schedules that rows of the papers make themselves, on random instances."""
+"""Machines and schedules that the code of the papers' rows builds, on random instances."""
 
 import random
 
@@ -19,7 +19,7 @@ def test_links_between_nodes_grow_with_distance(seed: int) -> None:
     root = draws.randrange(8 * int(np.prod(dims)))
     made = un.plan("broadcast", on, elements=1, root=root, algorithm="in-network")
     latency = un.simulate(made.schedule).metrics["latency"].value
-    # No broadcast is faster than the shortest way to the farthest core, which the bound has and a graph apart from it.
+    # No broadcast is faster than the shortest path to the farthest core, by the bound and by a separate graph.
     farthest = max(piuma_links.distances(on, root)[0])
     (bound,) = (each for each in un.bounds("broadcast", on, elements=1, root=root) if each["name"] == "path")
     assert bound["seconds"] * 1e9 == pytest.approx(farthest)
@@ -29,7 +29,7 @@ def test_links_between_nodes_grow_with_distance(seed: int) -> None:
 
 @pytest.mark.parametrize(("step_ns", "root"), [(0.0, 3), (10.0, 2)])
 def test_the_root_is_in_the_middle_of_the_nodes_that_take_part(step_ns: float, root: int) -> None:
-    """Three nodes of a line of eight are one link apart; only with a step is the one between the others nearest."""
+    """Of three nodes in a line of eight, the middle one is the root only if steps between nodes cost time."""
     on = un.machine(un.machine("piuma").describe() | {"node_step_ns": step_ns}, nodes=8)
     made = un.plan("allreduce", un.machine(on, subset=[0, 2, 3]), elements=4, algorithm="in-network")
     (registers,) = emit(made.schedule, "registers").values()
@@ -38,7 +38,7 @@ def test_the_root_is_in_the_middle_of_the_nodes_that_take_part(step_ns: float, r
 
 
 def test_messages_between_nodes_take_longer_with_their_distance() -> None:
-    """Rounds between 4 x 8 nodes go 1, 2 and 4 far in one dimension, 1 and 2 in the other: five steps more."""
+    """On 4 x 8 nodes, rounds go 1, 2 and 4 steps in one dimension and 1 and 2 in the other: five steps more in all."""
     times = [
         un.plan(
             "allreduce",
@@ -57,7 +57,7 @@ def test_a_step_is_no_negative_time() -> None:
 
 
 def test_messages_without_sharing_take_their_bytes() -> None:
-    """Two halves of 64 KiB at 51.2 Gbit/s, and the latency of the way."""
+    """A broadcast of 128 KiB takes its bytes at 51.2 Gbit/s, and a latency."""
     for rate in (64.0, 64_000.0):
         on = piuma_messages.network(1, rate)
         made = un.plan("broadcast", on, shape=2, bytes=1 << 17, algorithm="binomial")

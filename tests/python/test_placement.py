@@ -66,7 +66,7 @@ def test_ranks_are_not_placed_in_switches(tmp_path: Path) -> None:
         assert "runs on the cores of piuma, where only plans have times" in ran.err
 
 
-#: Parts of machines, as `un.machine` takes them.
+#: Parts of machines, as arguments of `un.machine`.
 PARTS = [
     ("piuma", {"nodes": 3, "subset": [0, 2]}),
     ("piuma", {"nodes": 3, "subset": [1]}),
@@ -92,7 +92,7 @@ def test_a_schedule_names_the_part_that_it_is_on(name: str, part: dict[str, obje
             bounds = un.bounds(collective, one.machine, elements=1)
             assert bounds == un.bounds(collective, machine, elements=1)
             assert one.on(machine) == one.on(one.machine) == one
-            # Bounds of star on a wafer are those of a model.
+            # Bounds that assume a model are left out, as those of star on a wafer.
             held = [bound for bound in bounds if "model" not in (bound["assumes"] or "")]
             if name == "piuma":
                 assert max(bound["seconds"] for bound in held) <= un.simulate(one).seconds

@@ -1,4 +1,4 @@
-"""`unisono plan -o FILE.plan`: an allreduce that MPI programs may serve, after which all ranks have the same bits."""
+"""`unisono plan -o FILE.plan` stores an allreduce after which all ranks have the same bits."""
 
 from pathlib import Path
 
@@ -23,7 +23,7 @@ gamma_ns_per_byte = 0.07
 
 @pytest.fixture
 def machine(tmp_path: Path) -> str:
-    """Writes a machine whose best candidate gives unlike bits on ranks."""
+    """Writes a machine whose fastest candidate gives ranks different bits."""
     path = tmp_path / "pairs.toml"
     path.write_text(MACHINE)
     best = un.plan("allreduce", str(path), shape=4, bytes="4KiB")

@@ -1,4 +1,4 @@
-"""Plans for formats by the names of libraries, for `.plan` files, and as the file of a library with one row."""
+"""Plans for formats and libraries, for `.plan` files, and as files of libraries with one row."""
 
 import json
 import random
@@ -68,7 +68,7 @@ def test_preload_takes_what_a_plan_file_holds(tmp_path: Path) -> None:
         ("dgx-h100-x8", 1, None, [], True),
         ("dgx-h100-x8", 2, None, [], False),
         ("dgx-h100-x8-sharp", 2, None, [], True),
-        # Ranks of one box are on one node, whatever the rest of the machine; ranks of both are not, though some failed.
+        # Eight ranks are in one box, although the machine has two; four failed GPUs do not change the number of nodes.
         ("dgx-h100-x8", 2, 8, [], True),
         ("dgx-h100", 2, None, [0, 1, 2, 3], False),
     ],
@@ -90,7 +90,7 @@ def test_a_plan_in_switches_becomes_a_file_for_nccl(tmp_path: Path) -> None:
     assert report["algorithm"] == "in-network"
     assert report["tuning"]["file"] == str(out)
     assert f"NCCL_TUNER_CONFIG_FILE={out}" in report["tuning"]["load"]
-    # The lines are those of NCCL's own algorithms; the one in switches is for long vectors.
+    # The lines have NCCL's own algorithms; that in switches is for long vectors.
     lines = [line.split(",") for line in out.read_text().splitlines() if line.startswith("allreduce,")]
     assert (lines[0][1], lines[-1][2]) == ("1048576", "18446744073709551615")
     assert {tuple(line[3:5]) for line in lines} <= {
@@ -100,7 +100,7 @@ def test_a_plan_in_switches_becomes_a_file_for_nccl(tmp_path: Path) -> None:
         ("nvls", "simple"),
     }
     assert lines[-1][3:] == ["nvls", "simple", "0", "1", "8"]
-    # The sizes of the line are those of the plan.
+    # A plan of one size writes a line for this size only.
     json_of("plan", *GPUS, "--for", "nccl", "-o", str(out))
     (line,) = (line for line in out.read_text().splitlines() if line.startswith("allreduce,"))
     assert line.split(",")[1:3] == ["1048576", "1048576"]
@@ -113,7 +113,7 @@ def test_a_plan_in_switches_becomes_a_file_for_nccl(tmp_path: Path) -> None:
 
 
 def test_a_plan_for_nccl_has_the_time_of_its_lines(tmp_path: Path) -> None:
-    """The ring of the candidates passes all ranks once; the lines are NCCL's algorithms, and so is the time beside."""
+    """The lines have NCCL's algorithms, with their time, and not the own ring, which passes all ranks once."""
     text = call("plan", "allreduce", "--machine", "a100x4", "--bytes", "64KiB", "--for", "nccl", "--explain").out
     assert "as nccl  ring ll" in text
     assert "own plan   ring" in text
@@ -121,7 +121,7 @@ def test_a_plan_for_nccl_has_the_time_of_its_lines(tmp_path: Path) -> None:
     mesh = un.machine("a100x4")
     own = un.plan("allreduce", mesh, bytes="64KiB", target="nccl").report()
     assert own["library"] == library_choice("allreduce", mesh, 1 << 14)
-    # Without a machine that states its GPUs, and for one algorithm that the user names, there is no choice of NCCL.
+    # The report has no choice of NCCL on machines without stated GPUs, or if the user names the algorithm.
     assert "library" not in un.plan("allreduce", "archer", shape=8, bytes="64KiB", target="nccl").report()
     assert "library" not in un.plan("allreduce", mesh, bytes="64KiB", target="nccl", algorithm="ring").report()
 
@@ -196,7 +196,7 @@ def test_both_tuners_of_nccl_get_the_same_choices(collective: str, where: tuple[
         if library == "nccl":
             lines = [line.split(",") for line in rows]
             assert all(line[6:8] == [str(boxes), str(ranks)] for line in lines)
-            # The first size of a line, of one rank.
+            # The first size of a line is divided by the ranks.
             chosen[library] = [(-(-int(line[1]) // ranks), line[3], line[4]) for line in lines]
         else:
             # The interval has a comma.
@@ -223,14 +223,14 @@ def test_a_poor_calibration_is_noted(tmp_path: Path) -> None:
         assert any("poor fit (beta, gamma)" in note for note in notes) == is_noted
 
 
-#: The plan of 32 GPUs takes several seconds.
+#: A case whose plan, for 32 GPUs, takes several seconds.
 LARGE = pytest.param("mi250-x2", "alltoall", marks=pytest.mark.soak)
 
 
 @pytest.mark.parametrize(("machine", "collective"), [("mi250", "alltoall"), ("a100x4", "allgather"), LARGE])
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(1, 6))])
 def test_no_file_is_faster_than_that_of_the_choice(machine: str, collective: str, seed: int) -> None:
-    """Files of all candidates that are predicted to take less than the choice, and of some others."""
+    """The file of the choice is as fast as those of candidates predicted to be faster, and of some others."""
     draw = random.Random(f"{machine} {seed}")
     size, target = 4 << draw.randrange(4, 18), "msccl-xml"
     plan = un.plan(collective, machine, bytes=size, target=target)

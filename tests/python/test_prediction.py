@@ -1,4 +1,4 @@
-"""Predicted times of programs of tasks: equal to plans and closed forms, also by simulators; and clear refusals."""
+"""Predicted times of programs of tasks agree with plans, closed forms and simulators; wrong requests are refused."""
 
 import json
 import math
@@ -82,22 +82,22 @@ def test_a_planned_all_gather_is_never_slower_than_its_messages(machine: str, no
 def test_unlike_parts_are_as_large_as_the_largest_and_that_is_said() -> None:
     explained = n_body(10, 2).explain(4, machine="paper-sim")
     (row,) = explained.operations
-    # 10 bodies among 4 ranks are 3, 3, 2, 2.
+    # 10 bodies on 4 ranks are 3, 3, 2 and 2 bodies, of 24 bytes each.
     assert (row["counts"], row["part_bytes"], row["gives"]) == ("largest", 72, [48, 72])
     assert row["seconds"] == un.plan("allgather", "paper-sim", shape=4, elements=9, dtype="f64").predicted["seconds"]
     assert "(equal parts of the largest)" in str(explained)
-    # Messages have their own lengths.
+    # Messages between pairs have the lengths of their parts.
     (alone,) = messages(explained)
     assert (alone["counts"], alone["messages"], alone["bytes"]) == ("exact", 12, 30 * 24)
 
 
 def halo_ns(model: str, n: int) -> float:
-    """Returns the time of two messages of n bytes from each rank, to its neighbors, by docs/endpoints.md."""
+    """Returns the nanoseconds of a message of n bytes from each rank to each of two neighbors, by docs/endpoints.md."""
     if model == "postal":
         return 2 * (1000 + 0.5 * n)
     latency, o, g, rest = 900, 120, 300, 0.25 * (n - 1)
-    # The second message leaves when the interface is free; if the first one from the other side has arrived by then, it
-    # leaves when the CPU has received that one.
+    # The second message leaves when the interface is free; if a message from a neighbor has arrived by then, the CPU
+    # receives that message first.
     second = g + rest
     if second > o + latency:
         second = max(second, o + latency + o + rest)
@@ -124,12 +124,12 @@ def test_halo_is_the_closed_form(tmp_path: Path, model: str, columns: int) -> No
 def test_messages_of_a_network_take_their_busiest_link_and_longest_way() -> None:
     description = un.machine("torus2d-small").describe()
     hop = sum(description[key] for key in ("output_latency_ns", "link_latency_ns", "input_latency_ns"))
-    # 3 MB to each neighbor in a row of a torus: no link carries two of them.
+    # 3.2 MB to each neighbor in a row of a torus: no link carries two messages.
     bytes_ = 8 * 400_000
     explained = wave(32, 400_000, 3).explain(32, machine="torus2d-small", simulate=True)
     transfer = bytes_ / description["planes"] / description["link_gbps"] * 8
     for row in explained.operations:
-        # A rank sends two messages, the second one after the first, and receives.
+        # A rank sends two messages, one after the other, and receives, with an overhead each.
         host = 3 * description["host_overhead_ns"]
         assert row["seconds"] * 1e9 == pytest.approx(hop + host + transfer, rel=1e-9)
         assert row["simulated_seconds"] == pytest.approx(row["seconds"], rel=0.01)
@@ -142,7 +142,7 @@ def test_messages_are_one_proved_schedule() -> None:
     assert schedule.ranks == 4
     assert schedule.verify()
     assert moved.message_list()[:3] == [(0, 1, 9), (0, 2, 9), (0, 3, 9)]
-    # As an alltoall of its own block length it would be incomplete.
+    # As an alltoall the schedule would be incomplete.
     assert not un.Schedule.parse(schedule.to_text()).verify()
 
 
@@ -162,7 +162,7 @@ def test_examples_on_machines(example: str, machine: str) -> None:
         assert part["seconds"] == sum(row["seconds"] * row["count"] for row in rows)
         assert part["seconds"] == pytest.approx(sum(task["seconds"] for task in part["tasks"]), rel=1e-12)
         for row in rows:
-            # For ranks the model is the simulator; on a network the model is near it (docs/networks.md).
+            # Among ranks the model equals the simulator; on a network they differ slightly (docs/networks.md).
             near = 1e-12 if machine == "archer" else 0.25
             assert row["simulated_seconds"] == pytest.approx(row["seconds"], rel=near)
             assert row["ratio"] is None or row["ratio"] >= 1 - 1e-9
@@ -205,7 +205,7 @@ def test_off_has_no_collectives_and_equals_the_comparison(machine: str) -> None:
 
 
 def test_some_of_the_ranks_are_priced_where_they_are() -> None:
-    """Two ranks read elements of all: on a network the gather is among accelerators that are far apart, or near."""
+    """A collective of some ranks is priced on their own accelerators, which may be near or far apart."""
     program = Program()
     a, b = program.array(64, name="a", dtype=float), program.zeros(64, name="b")
     program.task(nothing, range=64, writes=[a[one_to_one]], name="write")
@@ -252,7 +252,7 @@ def test_long_loops_have_few_rows() -> None:
 
 
 def test_free_bytes_are_noted() -> None:
-    """``archer`` states no price of a byte, so that long messages are too fast there."""
+    """Long messages are too fast on ``archer``, which has no price of a byte, so a note says so."""
     note = "a byte costs nothing on this machine"
     for bodies, machine, noted in ((4096, "archer", True), (4096, "paper-sim", False), (8, "archer", False)):
         explained = n_body(bodies, 2).explain(8, machine=machine)
@@ -265,7 +265,7 @@ def test_free_bytes_are_noted() -> None:
 
 
 def test_faster_messages_are_noted() -> None:
-    """A sum of one number for all ranks: on a machine without latency each rank sends its part at once."""
+    """A text notes if messages between pairs are predicted to be faster than collectives."""
     alone, found = (Prediction("m", "p", seconds, None, [], []) for seconds in (1.0, 2.0))
     assert "messages between pairs are faster here" in "".join(total_lines(found, alone))
     assert "faster" not in "".join(total_lines(alone, found))

@@ -38,12 +38,12 @@ def test_a_sweep_finds_the_plan(collective: str, machine: str, shape: tuple[int,
         plan.predicted["cycles"],
         plan.predicted["seconds"],
     )
-    # The name of a sweep, with its parameters, is an algorithm that `plan` takes.
+    # `plan` accepts the algorithm and parameters of a sweep's point.
     assert point["params"] == plan.params
     parts = {"x-y", "reduce-broadcast", "x-y-allreduce", point["best"]}
     params = {name: value for name, value in point["params"].items() if value not in parts}
     again = un.plan(collective, machine, shape=shape, elements=elements, algorithm=point["best"], params=params)
-    # On a wafer the time of a choice is that of a simulation, and a named algorithm keeps the time of the model.
+    # On a wafer the time of a choice is simulated, and that of a named algorithm is the model's.
     is_simulated = machine == "wse2" and plan.predicted["source"] == "simulated"
     found = un.simulate(again.schedule).seconds if is_simulated else again.predicted["seconds"]
     assert found == plan.predicted["seconds"]
@@ -161,7 +161,7 @@ def test_certificates_of_other_things_are_not_overwritten(tmp_path: Path) -> Non
 def test_what_failed_is_printed_and_counts() -> None:
     plain = json_of("workload", "gpt-3", "--machine", "hx2mesh-small")
     failed = json_of("workload", "gpt-3", "--machine", "hx2mesh-small", "--fail", "0-1")
-    # The messages of accelerators 0 and 1 go over the switch of their row: one more cable, at the same rate.
+    # The messages of accelerators 0 and 1 pass the switch of their row: one more cable, at the same rate.
     assert 0 < failed["seconds"] - plain["seconds"] < 1e-6
     first = text_of("workload", "gpt-3", "--machine", "hx2mesh-small", "--fail", "0-1").splitlines()[0]
     assert first == "gpt-3 on 384 accelerators of hx2mesh-small without 0-1, by model"

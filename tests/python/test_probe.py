@@ -18,15 +18,15 @@ from unisono.probing.networks import Floats, Links, Pairs, Routes
 from .conftest import SOAK, call, json_of
 from .test_mpi import COMPILERS, OPEN_MPI, PATIENCE, YIELD
 
-#: Two leaves with eight hosts and one uplink each, behind one switch; and a star.
+#: Cables of a star of eight hosts, and of a tree of two leaves with four hosts and one uplink each.
 FAST = "gbps=100 ns=150"
 STAR = "".join(f"{host} 8 {FAST}\n" for host in range(8))
 TREE = "".join(f"{host} {8 + host % 2} {FAST}\n" for host in range(8)) + "8 10 gbps=50 ns=150\n9 10 gbps=50 ns=150\n"
-#: Leaves of unlike hosts: 16 hosts of 4 leaves.
+#: Cables of 16 hosts on 4 leaves, which one switch joins.
 WIDE = "".join(f"{host} {16 + host % 4} {FAST}\n" for host in range(16)) + "".join(
     f"{leaf} 20 {FAST}\n" for leaf in range(16, 20)
 )
-#: Neighbors have one way, and no accelerator is in the middle of two ways of one length.
+#: A ring of five, in which there is only one shortest path between two accelerators.
 RING = "".join(f"{host} {(host + 1) % 5} {FAST}\n" for host in range(5))
 SMALL = {"star": (STAR, 8), "tree": (TREE, 8), "wide": (WIDE, 16), "ring": (RING, 5)}
 DRAWS = 100 if SOAK else 1
@@ -43,13 +43,13 @@ def sets_of(name: str) -> MessageSets:
 
 
 def found(sets: MessageSets, slow: dict[str, float], seed: int = 0, rounds: int = 3) -> list[list[str]]:
-    """The accused cables; each time is up to some hundredths longer at random."""
+    """Returns the groups of accused cables, from simulated times with random noise of about 1 %."""
     result = probe_sets(sets, Simulated(sets.links, slow, noise=0.01, seed=seed), rounds)
     return sorted(of.cables for of in result.accused)
 
 
 def cables_by_class(sets: MessageSets) -> list[list[str]]:
-    """Cables by the kinds of their ends, their rates, and the ports of their nodes."""
+    """Returns the cables, grouped by the kinds and ports of their ends and by rate."""
     links = sets.links
     kinds: dict[tuple[object, ...], list[str]] = {}
     for cable in links.cables.tolist():
@@ -61,7 +61,7 @@ def cables_by_class(sets: MessageSets) -> list[list[str]]:
 
 @pytest.mark.parametrize("name", ["star", "tree", "wide"])
 def test_loads_are_those_that_the_simulator_counts(name: str) -> None:
-    """Every message has one way, so the packets over a link are those of the messages that are said to use it."""
+    """Every message has one path, so the simulated packets of a link are those of the messages assigned to it."""
     sets = sets_of(name)
     packet = int(sets.links.machine.describe()["packet_bytes"])
     for routes in sets.sets:
@@ -72,7 +72,7 @@ def test_loads_are_those_that_the_simulator_counts(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["star", "tree", "wide", "dgx-h100-x8"])
 def test_sets_hold_no_more_than_the_links_carry(name: str) -> None:
-    """No accelerator sends or receives twice in a set, no link is overloaded, and links are told apart if they can."""
+    """No accelerator sends or receives twice in a set; sets overload no link, and distinguish links if possible."""
     sets = sets_of(name)
     for routes in sets.sets:
         assert len({a for a, _ in routes.pairs}) == len({b for _, b in routes.pairs}) == len(routes.pairs)
@@ -86,7 +86,7 @@ def test_sets_hold_no_more_than_the_links_carry(name: str) -> None:
 def test_one_slow_cable_is_named_and_none_else(name: str) -> None:
     sets = sets_of(name)
     assert found(sets, {}, seed=1) == []
-    # The larger networks take seconds for each class.
+    # On larger networks, each class takes seconds.
     for cables in cables_by_class(sets)[0 if SOAK or name in SMALL else -1 :]:
         draw = random.Random(f"{name} {cables[0]}")
         right = 0
@@ -116,7 +116,7 @@ def test_the_rate_of_a_slow_cable_is_measured() -> None:
     for share in (0.5, 0.2, 0.05):
         accused = probe_sets(sets_of("star"), Simulated(sets_of("star").links, {"3-8": share}), 1).accused
         assert accused[0].expected == pytest.approx(100, rel=0.01)
-        # Messages have latencies beside their bytes.
+        # The rate is lower by the latency of messages.
         assert accused[0].rate == pytest.approx(100 * share, rel=0.06)
 
 
@@ -136,7 +136,7 @@ def test_the_number_of_sets_grows_with_the_logarithm_of_links() -> None:
 
 
 def test_a_slow_start_of_all_messages_accuses_nothing() -> None:
-    """A network of another scale than the machine, as a lab, is compared with itself."""
+    """If all messages are slower by a factor, as in a lab, only cables slower than the others are accused."""
 
     class Slower(Simulated):
         def measure(self, sets: Sequence[Pairs], bytes: int, rounds: int) -> list[Floats]:
@@ -150,7 +150,7 @@ def test_a_slow_start_of_all_messages_accuses_nothing() -> None:
 
 
 def test_one_slow_message_beside_fast_ones_accuses_nothing() -> None:
-    """Other messages over the same cables are in time, so another cause made it slow."""
+    """If other messages through the same cables are in time, a slow message has another cause."""
 
     class Disturbed(Simulated):
         def measure(self, sets: Sequence[Pairs], bytes: int, rounds: int) -> list[Floats]:
@@ -177,7 +177,7 @@ def test_command(tmp_path: Path) -> None:
 
 
 def results_of(sets: MessageSets, slow: dict[str, float], messages: str, seed: int = 0) -> str:
-    """The output of the program of `--emit`, with the times of the packet simulator."""
+    """Returns output as of the program that `--emit` writes, with times of the packet simulator."""
     head, *lines = messages.splitlines()
     rounds = int(head.split()[head.split().index("rounds") + 1])
     simulated = Simulated(sets.links, slow, noise=0.01, seed=seed)
@@ -195,7 +195,7 @@ def test_results_of_the_emitted_program_accuse_as_the_probe_does(tmp_path: Path)
         program, messages = un.emit_probe(sets.links.machine, tmp_path / "out")
         assert "MPI_Isend" in Path(program).read_text()
         file = tmp_path / "results.txt"
-        # A launcher may label lines, and print others.
+        # A launcher may label lines, and print further ones.
         text = results_of(sets, {cable: 0.2}, Path(messages).read_text(), seed)
         file.write_text("a host says hello\n" + text.replace("probe ", "[1,0]<stdout>:probe "))
         result = un.probe(sets.links.machine, results=file)

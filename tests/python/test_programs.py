@@ -20,7 +20,7 @@ TRANSFORMER = FOLDER / "transformer.hlo"
 RATES: dict[str, Any] = {"tflops": 494.0, "memory_gb_per_second": 3350.0}
 OPTIONS = ("--tflops", "494", "--memory-gb-per-second", "3350")
 
-#: 8 devices sum a vector of 1 MiB.
+#: A program in which 8 devices sum a vector of 1 MiB.
 SUM = """HloModule small, num_partitions=8
 
 ENTRY %main (x: f32[262144]) -> f32[262144] {
@@ -30,7 +30,7 @@ ENTRY %main (x: f32[262144]) -> f32[262144] {
 """
 
 
-#: The transformer on 64 devices in place of 256, with 8 parts of its data: a sixth of the planning on HammingMesh.
+#: Replacements that reduce the transformer from 256 to 64 devices, with 8 parts of the batch, for faster planning.
 FEWER = {
     "num_partitions=256": "num_partitions=64",
     "[32,8]<=[256]": "[8,8]<=[64]",
@@ -53,7 +53,7 @@ def fewer(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def modelled(fewer: Path, shared: Shared) -> Modelled:
-    """Returns steps of the transformer by the model: their planning takes most of the time of the comparing tests."""
+    """Returns a function that computes a program's step by the model once a run, since planning takes long."""
 
     def of(machine: str, program: Path = fewer) -> reports.StepReport:
         report: reports.StepReport = shared(
@@ -73,7 +73,7 @@ def small(tmp_path: Path) -> str:
 
 @pytest.mark.parametrize("level", ["model", "packet"])
 def test_short_steps_print_their_times_and_no_ratio_below_1(tmp_path: Path, level: str) -> None:
-    """In a ring, messages leave before their receives begin."""
+    """In a ring, messages leave before their receives begin, which must not make ratios smaller than 1."""
     plan = un.plan("allreduce", "fattree-small", shape=16, elements=64, algorithm="ring")
     un.emit(plan.schedule, "chakra", tmp_path)
     arguments = ("workload", "--from", str(tmp_path), "--machine", "fattree-small", "--level", level)
@@ -231,7 +231,7 @@ def test_large_groups_that_lie_alike_take_forests(tmp_path: Path) -> None:
     rings = row("hx2mesh-small", algorithms={"allreduce": "bidirectional-ring"})
     assert free["algorithm"] == "forest"
     assert free["bound"] < free["seconds"] < 0.6 * rings["seconds"]
-    # On a torus the messages of all groups share links, and forests of one group would overload them.
+    # On a torus all groups share links, which forests for a single group would overload.
     assert row("torus2d-small")["algorithm"] == "dual-rings"
 
 
@@ -247,7 +247,7 @@ def test_the_price_of_the_network_is_reported(small: str) -> None:
     assert (box["cost_usd"], box["time_x_cost"]) == (None, None)
 
 
-#: Workloads whose plans take seconds; similar ones are smaller.
+#: Workloads whose plans take seconds, and of which smaller variants are tested.
 DEAR = {"dlrm", "resnet-152", "resnet-152-artifact"}
 
 
@@ -260,7 +260,7 @@ def test_a_workload_is_a_program(name: str) -> None:
     report, before = un.step(name, machine), un.workload(name, machine)
     assert report["accelerators"] == before["accelerators"]
     assert report["compute_seconds"] == pytest.approx(before["compute_seconds"])
-    # An exchange with two partners is two permutations, one after the other.
+    # An exchange with two partners becomes two permutations, one after the other.
     assert report["seconds"] == pytest.approx(before["seconds"], rel=0.02)
     by_flows = un.step(name, machine, level="flow")
     check(by_flows, "StepReport")
@@ -349,19 +349,19 @@ def test_wrong_input_is_one_sentence(
 def test_algorithms_are_named_by_their_collectives(small: str) -> None:
     report = json_of("workload", "--from", small, "--machine", "torus2d-small", "--algorithm", "all-reduce=Ring")
     assert report["collectives"][0]["algorithm"] == "ring"
-    # Without `algorithms` another one is the fastest.
+    # Without the option, the planner chooses another algorithm.
     assert un.step(small, "torus2d-small")["collectives"][0]["algorithm"] != "ring"
 
 
 def kilobytes(name: str) -> int:
-    """Returns a number of kilobytes of the status of this process."""
+    """Returns a size in kilobytes from /proc/self/status."""
     (line,) = re.findall(rf"^{name}:\s+(\d+) kB$", Path("/proc/self/status").read_text(), re.MULTILINE)
     return int(line)
 
 
 def test_a_program_that_is_too_large_names_what_makes_it_so() -> None:
     words = ("workload", "--from", "resnet-152", "--machine", "torus2d-small", "--level", "packet")
-    # This resets the peak memory of the process.
+    # Writing 5 resets the peak memory of the process.
     Path("/proc/self/clear_refs").write_text("5")
     before = kilobytes("VmRSS")
     ran = call(*words, "--limit-memory", "300MB")
@@ -400,7 +400,7 @@ def test_a_program_as_traces_takes_the_same_time(tmp_path: Path, fewer: Path) ->
     (tmp_path / "notes.txt").write_text("not a trace")
     report = un.step(tmp_path, "torus2d-small", **RATES)
     before = un.step(program, "torus2d-small", **RATES)
-    # Traces do not state which part of a result a rank uses.
+    # Except for the format and second opinions, traces give the report of the program.
     assert report == {**before, "format": "chakra", "second_opinion": []}
     (tmp_path / "jit_step.7.et").unlink()
     ran = call("workload", "--from", str(tmp_path), "--machine", "torus2d-small")
@@ -411,7 +411,7 @@ def test_a_program_as_traces_takes_the_same_time(tmp_path: Path, fewer: Path) ->
 def test_traces_of_a_profiler(tmp_path: Path) -> None:
     folder = FOLDER / "ddp"
     report = un.step(folder, "dgx-h100")
-    # Rank 1 computes 5 % longer, and decides: 4 forward, 4 backward, the optimizer, and 40 us of the host.
+    # The slower rank 1, by 5 %, decides: 4 forward, 4 backward, the optimizer, and 40 us of the host.
     assert report["compute_seconds"] == pytest.approx((4 * 900 + 4 * 1800 + 600) * 1.05e-6 + 40e-6)
     # The trace omits nothing; the notes are the machine's.
     assert (report["format"], report["classes"], report["notes"]) == ("kineto", 2, un.machine("dgx-h100").notes())
@@ -430,7 +430,7 @@ def test_traces_of_a_profiler(tmp_path: Path) -> None:
         assert (tmp_path / f"step.{rank}.json").read_text() == (folder / f"step.{rank}.json").read_text()
 
 
-#: Traces have no starts of kernels, signals and copies: `dgx2` states none.
+#: Machines without costs for starts of kernels, signals and copies, which traces lack.
 @pytest.mark.parametrize("machine", ["torus2d-small", "dgx2"])
 @pytest.mark.parametrize("target", ["chakra", "astra-sim"])
 def test_a_schedule_as_traces_takes_the_same_time(tmp_path: Path, machine: str, target: str) -> None:
@@ -440,7 +440,7 @@ def test_a_schedule_as_traces_takes_the_same_time(tmp_path: Path, machine: str, 
     run = un.simulate(plan.schedule)
     again = un.simulate_goal(tmp_path / "out", machine=machine)
     assert (again.seconds, list(again.finish)) == (run.seconds, list(run.finish))
-    # As a program, by the model of messages between pairs, and by packets; sums take no rates of an accelerator.
+    # The traces as a program take about the same time by the model, and the same by packets.
     report = un.step(tmp_path / "out", machine)
     assert 0.5 * run.seconds < report["seconds"] < 2 * run.seconds
     assert un.step(tmp_path / "out", machine, level="packet")["seconds"] == pytest.approx(run.seconds, rel=1e-9)
@@ -461,7 +461,7 @@ def test_every_algorithm_takes_the_same_time_as_traces(tmp_path: Path, machine: 
                 try:
                     un.emit(schedule, target, folder)
                 except un.NotExpressibleError:
-                    # Switches that reduce send no messages of ranks, and ASTRA-sim has custom forms of some kinds.
+                    # Sums in switches are no messages of ranks, and ASTRA-sim has custom algorithms of some kinds only.
                     continue
                 again = un.simulate_goal(folder, machine=machine)
                 assert (again.seconds, list(again.finish)) == (run.seconds, list(run.finish)), (kind, algorithm)
@@ -494,7 +494,7 @@ def test_sums_of_traces_take_the_time_of_the_machine(tmp_path: Path) -> None:
     plan = un.plan("allreduce", machine, bytes="1MiB", algorithm="ring")
     un.emit(plan.schedule, "chakra", tmp_path / "out")
     report = un.step(tmp_path / "out", machine)
-    # Each of 4 ranks reduces three quarters of the vector; each of 4 planes a quarter of that.
+    # Each of 4 ranks reduces three quarters of the vector, divided among the planes.
     planes = machine.describe()["planes"]
     assert report["compute_seconds"] == pytest.approx(0.75 * 2**20 * 0.5e-9 / planes)
 
@@ -508,7 +508,7 @@ def test_programs_of_tasks_are_programs() -> None:
         ("allgather", 24 * 65536 // 64, 1),
         ("allreduce", 8, 1),
     ]
-    # Forces on 1024 bodies take 1.34 ms, twice.
+    # Two steps compute forces on 1024 bodies, in 1.34 ms each.
     assert report["compute_seconds"] == pytest.approx(2 * 1024 * 1310720e-12, rel=1e-3)
     options = ("--ranks", "64", "--machine", "hx2mesh-small", "--tflops", "1", "--memory-gb-per-second", "1000")
     assert json_of("workload", "--from", path, *options, "--json")["seconds"] == report["seconds"]
@@ -531,7 +531,7 @@ def test_goal_is_a_program(tmp_path: Path) -> None:
     text = "num_ranks 2\nrank 0 {\na: calc 5000\nb: send 8b to 1\nb requires a\n}\nrank 1 {\nrecv 8b from 0\n}\n"
     (tmp_path / "a.goal").write_text(text)
     assert un.step(tmp_path / "a.goal", "torus2d-small")["seconds"] > 5e-6
-    # A send is done when it starts, so the calc behind it runs while the message is on its way.
+    # A send ends when it starts, so the calc after it runs during the transfer.
     long = text.replace("8b", "1048576b").replace("a: calc 5000\nb: send", "a: calc 50000\nb: send")
     (tmp_path / "b.goal").write_text(long.replace("b requires a", "a requires b"))
     run = un.simulate_goal(tmp_path / "b.goal", machine="torus2d-small")

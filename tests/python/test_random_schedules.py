@@ -1,4 +1,4 @@
-"""Random schedules and changed certificates: the checker in Python accepts those alone that the proof accepts."""
+"""Random schedules and changed certificates: the checker in Python accepts only schedules that the proof accepts."""
 
 import random
 from itertools import islice
@@ -13,7 +13,7 @@ from .test_certificates import forged
 
 
 def agrees(text: str) -> bool | None:
-    """Returns whether a schedule is right, after its best certificate was judged; None if it is not well-formed."""
+    """Returns whether a schedule is right, None if it is malformed; the checker must refuse wrong schedules."""
     try:
         best = forged(text)
     except certificate_checker.Refused:

@@ -76,7 +76,7 @@ def test_recursive_multiplying_beats_doubling_on_archer(capsys: pytest.CaptureFi
 )
 def test_optimal_costs_at_ratio_4(machine: Any, ranks: int, units: int) -> None:
     plan = un.plan("allreduce", un.machine(machine(RATIO_4), ranks), elements=1, algorithm="recursive-multiplying")
-    # Stage costs add up to this; with a merge or a split stages may overlap, and the run may be shorter.
+    # Stage costs add up to `units`; with a merge or split, stages may overlap and take less time.
     assert plan.predicted["seconds"] * 1e6 <= units + 1e-9
     if ranks & (ranks - 1) == 0:
         assert plan.predicted["seconds"] * 1e6 == pytest.approx(units)
@@ -84,7 +84,7 @@ def test_optimal_costs_at_ratio_4(machine: Any, ranks: int, units: int) -> None:
 
 @pytest.mark.parametrize("ranks", [6, 11, 14, 27, 44, 55, 61])
 def test_default_stages_are_the_best_that_a_plan_lists(machine: Any, ranks: int) -> None:
-    """Stage costs give an upper bound if stages overlap, so the times of schedules decide, not their costs."""
+    """Times of schedules decide, not sums of stage costs, which are upper bounds if stages overlap."""
     where = un.machine(machine(RATIO_4), ranks)
     name = "recursive-multiplying"
     listed = un.plan("allreduce", where, elements=1).candidates
@@ -116,7 +116,7 @@ def test_the_default_is_the_best_of_all_schedules(machine: Any, gap_ns: int, ran
     ],
 )
 def test_finish_times_of_the_papers_simulator(machine: Any, schedule: str, ranks: int, finish: list[int]) -> None:
-    # With bytes that cost nothing a vector is like the paper's, which has no elements.
+    # The vectors of the paper have no elements, so bytes must cost nothing.
     text = (
         (ROOT / "machines" / "paper-sim.toml").read_text().replace("beta_ns_per_byte = 0.4", "beta_ns_per_byte = 0.0")
     )
@@ -178,7 +178,7 @@ def test_schedules_go_to_goal_and_back(tmp_path: Path) -> None:
     un.emit(schedule, "goal", path)
     run = un.simulate_goal(path, zero_byte="sane")
     direct = un.simulate(schedule)
-    # A schedule's reduction is a calc there, so the numbers of tasks are equal.
+    # GOAL has a calc for each reduction, so the numbers of tasks are equal.
     assert run.events == direct.events
 
 
@@ -235,9 +235,9 @@ f_messages = 4
 @pytest.mark.parametrize(
     ("model", "parameters", "collective", "ranks"),
     [
-        # An interface that is busy with a message for longer than the message takes.
+        # The gap exceeds the time of a message, so interfaces stay busy after it.
         ("loggp", "L_ns = 0\no_ns = 1\ng_ns = 10\nG_ns_per_byte = 7", "allgather", 3),
-        # Prices of parts of a picosecond.
+        # Costs are fractions of a picosecond.
         (
             "pipelining-postal",
             "alpha_p_ns = 0\nalpha_r_ns = 0.0001\nbeta_ns_per_byte = 0.1665525504275246",
@@ -281,7 +281,7 @@ def test_hierarchies_where_ranks_are_dealt_to_nodes(
                 plan = un.plan(collective, where, elements=50, algorithm="hierarchical", root=root)
                 assert plan.schedule.verify().complete
                 times.append(plan.predicted["seconds"])
-            # For ranks of equal nodes only their numbers differ.
+            # If all nodes are full, both placements differ only in the numbers of ranks.
             if ranks % 4 == 0 and root == 0:
                 assert times[0] == times[1]
     names = [candidate["algorithm"] for candidate in un.plan("allreduce", cyclic, elements=50).candidates]
@@ -317,7 +317,7 @@ def test_noise_and_late_ranks(capsys: pytest.CaptureFixture[str]) -> None:
     assert un.simulate(schedule, noise=("exponential", 100.0), seed=4).seconds != noisy.seconds
     late = un.simulate(schedule, late=[0.0] * 15 + [50_000.0])
     assert late.seconds == pytest.approx(quiet + 50e-6, rel=0.2)
-    # A list that is too long for the name of a file.
+    # The list of delays is longer than any name of a file.
     many = ",".join(str(100_000.25 + rank) for rank in range(64))
     arguments = ("--machine", "archer", "--ranks", "64", "--elements", "2", "--late", many, "--json")
     code, report, _ = run(capsys, "simulate", "allreduce", *arguments)

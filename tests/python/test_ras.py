@@ -1,4 +1,4 @@
-"""Reports of NCCL's RAS: what `unisono diagnose` says of communicators whose ranks differ."""
+"""Reports of NCCL's RAS: the findings of `unisono diagnose` on communicators whose ranks differ."""
 
 import contextlib
 import random
@@ -15,7 +15,7 @@ PLACE = "GPU 3 managed by process 1650386 on node node1"
 
 
 def report(*sections: str, size: int = 8, count: int = 1, errors: str = "MISMATCH", warnings: str = "") -> bytes:
-    """A report in the words of NCCL 2.28, with one group of communicators."""
+    """Returns a report in the words of NCCL 2.28, with one group of communicators."""
     return f"""NCCL version 2.28.3 compiled with CUDA 12.9
 CUDA runtime version 12090, driver version 12080
 
@@ -43,7 +43,7 @@ Errors
 
 
 def counts(of: dict[int, int], kind: str | None = "AllReduce") -> str:
-    """The section of a communicator whose rank k has launched ``of[k]`` operations; few ranks are listed."""
+    """Returns the section of a communicator whose rank k has launched ``of[k]`` operations; it lists minorities."""
     lines = [f"#0-0 ({HASH}) MISMATCH"]
     lines.append(f"  Communicator ranks have different {f'{kind} ' if kind else 'collective '}operation counts")
     for number in sorted(set(of.values()), key=lambda number: -[*of.values()].count(number)):
@@ -134,7 +134,7 @@ def test_options_of_logs_are_refused(tmp_path: Path) -> None:
 
 
 def test_changed_reports_are_read_or_refused() -> None:
-    """Bytes are changed, cut or repeated at random, so that counts may be any number."""
+    """Reports with randomly changed bytes are read or refused."""
     draw = random.Random(7)
     whole = report(warnings=counts({0: 5, 1: 5, 2: 4, 3: 0, 4: 5, 5: 5, 6: 5, 7: 5}))
     for _ in range(3000):

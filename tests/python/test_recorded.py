@@ -1,8 +1,7 @@
 """Numbers of about 200 requests on every kind of machine, compared with those recorded in `tests/contract`.
 
-A record is a part of the report: a report may gain keys, and no recorded key may be lost or change its value. To record
-them again on purpose: `UNISONO_RECORD=1 pytest tests/python/test_recorded.py`; CHANGELOG.md must name those that
-changed.
+A report may gain keys, but no recorded key may be lost or change its value. To record all again on purpose:
+`UNISONO_RECORD=1 pytest tests/python/test_recorded.py`; CHANGELOG.md must name the changed numbers.
 """
 
 import hashlib
@@ -15,12 +14,12 @@ import pytest
 from .conftest import ROOT, SOAK, call
 
 FOLDER = ROOT / "tests" / "contract"
-#: Lists of more numbers than this are recorded by their length, first, last and a digest.
+#: Longer lists are recorded by their length, first element, last element and a digest.
 LONGEST = 32
 COLLECTIVES = ("allreduce", "reduce", "broadcast", "allgather", "reduce-scatter", "alltoall", "barrier")
 ON_WAFERS = ("allreduce", "reduce", "broadcast")
 
-#: The collectives, the parts of the machine (the first is for all commands) and other requests, by machine.
+#: By machine: the collectives, its parts (the first one for all commands), and other requests.
 MACHINES: dict[str, tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]] = {
     "wse2": (
         ON_WAFERS,
@@ -76,7 +75,7 @@ MACHINES: dict[str, tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]] = 
         ),
     ),
 }
-#: Requests that take over half a second of CPU time, which `make soak` compares; others plan the same in smaller sizes.
+#: Requests of over half a second of CPU time, which only `make soak` compares; others plan the same in smaller sizes.
 DEAR = {
     "hx2mesh-small": {
         "plan allreduce --bytes 16MiB",
@@ -126,7 +125,7 @@ def condense(value: Any) -> Any:
 
 
 def lost(recorded: Any, answer: Any, place: str = "") -> list[str]:
-    """Returns the places at which the report lacks a recorded key or has another value."""
+    """Returns the paths at which the report lacks a recorded key or has another value."""
     if isinstance(recorded, dict) and isinstance(answer, dict):
         return [
             line

@@ -1,4 +1,4 @@
-"""Recordings of files: fetched contents, and loops that wait for them."""
+"""Recordings of Python programs: fetched contents, and loops that depend on them."""
 
 from pathlib import Path
 
@@ -24,7 +24,7 @@ def sweep():
     return program.fetch(b)[0]
 """
 
-#: Loops, the type of their numbers, and the number of rounds of four that are recorded.
+#: Loops: the type of their numbers, the code, and the rounds that are recorded with a limit of four.
 LOOPS = {
     "break": ("float", "for k in range(1000):\n    if sweep() < TOL: break", 4),
     "while": ("float", "r = 1.0\nwhile np.sqrt(r) > TOL: r = sweep()", 4),
@@ -77,7 +77,7 @@ def test_contents_that_tasks_write_are_zeros_or_made_up(tmp_path: Path) -> None:
     text = f"sweep()\nwith open({str(out)!r}, 'a') as f: print(program.fetch(a), sweep(), file=f)"
     _, (note,) = recorded(tmp_path, text)
     assert note.startswith("contents were fetched at 2 places and are zeros here")
-    # The second recording submits no more, so that the first counts.
+    # The second recording submits no further tasks, so the first one is kept.
     assert out.read_text() == "[0. 0. 0.] 0.0\n[3. 3. 3.] 2.0\n"
 
 

@@ -24,7 +24,7 @@ ON_EVERY_KIND = pytest.mark.parametrize("machine", MACHINES.values(), ids=list(M
 
 
 def differences(value: Any, kind: Any, place: str = "it") -> list[str]:
-    """Returns the places at which a value does not have a type: other keys of a dictionary, or another type."""
+    """Returns the paths at which a value does not have a type: other keys of a dictionary, or another type."""
     origin, arguments = get_origin(kind), get_args(kind)
     if kind is Any:
         return []

@@ -1,4 +1,4 @@
-"""Papers reproduced: the command's output, its figures, and the claims that it refutes."""
+"""`unisono reproduce`: output, figures, and refuted claims."""
 
 import csv
 import sys
@@ -13,7 +13,7 @@ KEYS = {"paper", "id", "text", "reported", "ours", "unit", "tolerance", "holds",
 
 
 def decides_every_row(ran: Ran, paper: str) -> bool:
-    """Returns whether a run without --full has all rows, and misses only those that a derivation refutes."""
+    """Returns whether a run without --full has all rows, and refutes only rows with a derivation."""
     verdicts = {claim["id"]: claim["verdict"] for claim in ran.json["claims"]}
     listed = [claim for claim in listed_claims(paper) if not claim.get("full", False)]
     kept = {row["id"]: "consistent" if "apart" in row else "holds" for row in listed}
@@ -89,7 +89,7 @@ def test_claims_of_hammingmesh(within: Spawn, tmp_path: Path) -> None:
 
 def test_claims_of_discovery(within: Spawn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if not SOAK:
-        # The rates of discovery take most of the time.
+        # Measuring the rates of discovery takes most of the time.
         monkeypatch.setattr(discovery, "_FIG_3_NODES", (1, 2, 4))
         monkeypatch.setattr(discovery, "_FIG_3_TASKS", 2_000)
     ran = within("reproduce", "discovery", "--json")

@@ -9,7 +9,7 @@ from unisono.reproduce.wafer_formulas import FORMULAS
 
 from .conftest import Shared
 
-#: Rows that take at most seconds and have no derivation against them.
+#: Rows that take at most seconds and are not refuted.
 ROWS = [
     row for row in listed_claims("wafer") if row.get("quick", True) and not row.get("full") and "refuted" not in row
 ]
@@ -21,11 +21,11 @@ DEAR = {
 
 
 def _other(reported: Any, compare: str, tolerance: float, ours: Any) -> Any:
-    """Returns a value that does not agree with `ours`."""
+    """Returns a reported value with which `ours` must disagree."""
     if isinstance(reported, list):
         return [_other(one, compare, tolerance, mine) for one, mine in zip(reported, ours, strict=True)]
     if isinstance(reported, str):
-        # Another letter of the same alphabet, so that every row can still be computed.
+        # The new letter is one of the same alphabet, so that every row can still be computed.
         return {"S": "C", "C": "S"}.get(reported[-1], "S").join([reported[:-1], ""])
     step = 2 * tolerance + 0.01 * abs(ours) + 0.01
     return ours + (step if compare == "at-least" else -step)

@@ -11,7 +11,7 @@ from unisono.tuning.measuring import Timing
 from unisono.tuning.sampled import TuningPoint, cells_of, expected_of, points_of
 from unisono.tuning.tables import LIBRARY, Cell, families_of, rows_of
 
-#: Seconds of a message and of a byte: the best algorithm depends on the size.
+#: Seconds of a call and of a byte by algorithm; the best algorithm depends on the size.
 TIMES = {LIBRARY: (9e-6, 1.2e-9), "recursive-doubling": (3e-6, 1.5e-9), "ring": (2e-5, 4e-10), "bucket": (9e-5, 3e-9)}
 ROUNDS = 6
 COUNTS = [16, 256, 1024, 8192, 65536, 1 << 20]
@@ -55,13 +55,13 @@ def tuned(share: float, idle: bool = True) -> tuple[list[Cell], int]:
     groups = {("allreduce", *group): [cell for cell in cells if cell.ranks == group[0]] for group in GROUPS}
     (family,) = families_of(["allreduce"], [8], COUNTS, groups)
     rows = rows_of(family, un.machine(MACHINE, 8))
-    # A row for each number of ranks from the first to the last, from 0 bytes on.
+    # Rows cover each number of ranks from the first to the last, from 0 bytes on.
     assert {row.ranks for row in rows if row.first_bytes == 0} == {2, 3, 4, 5, 6, 7, 8}
     return cells, len(timings)
 
 
 def regret(cells: list[Cell]) -> float:
-    """Returns the geometric mean of the chosen over the best time, of cells with long messages."""
+    """Returns the geometric mean of (chosen time / best time) of the cells from 2048 bytes on."""
     long = [cell for cell in cells if cell.bytes >= 2048]
     best = [min(recorded(name, cell.ranks, cell.elements) for name in TIMES) for cell in long]
     chosen = [recorded(cell.chosen, cell.ranks, cell.elements) for cell in long]
@@ -88,7 +88,7 @@ def test_times_are_expected_to_grow_with_the_bytes() -> None:
     for cell in unseen:
         for contender in cell.contenders:
             assert 0.5 < contender.seconds / recorded(contender.name, cell.ranks, cell.elements) < 2
-    # Without measurements the best schedule's time is the model's.
+    # Before any measurement, expected times grow with the size, as in the model.
     tries = all_tries()
     expected = dict(zip(((t.group, t.elements) for t in tries), expected_of(tries), strict=True))
     assert all(expected[group, COUNTS[at]] < expected[group, COUNTS[at + 1]] for group in GROUPS for at in range(5))

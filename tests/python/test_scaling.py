@@ -1,4 +1,4 @@
-"""Strong scaling by prediction: parts of kernels counted out, communication as explained, pictures."""
+"""Strong scaling by prediction: parts of kernels, communication as in `explain`, pictures."""
 
 import math
 from pathlib import Path
@@ -15,7 +15,7 @@ def busy(p: View, v: View) -> None:
 
 
 def idle(*_: View) -> None:
-    """Takes no time."""
+    """A kernel that takes no time."""
 
 
 def program(size: int, steps: int = 3) -> Program:
@@ -104,7 +104,7 @@ def test_wrong_kernels_are_named(kernels: dict[str, float], said: str) -> None:
 @pytest.mark.parametrize("rounds", [1, 2, 3, 10])
 @pytest.mark.parametrize("fetches", [False, True])
 def test_one_node_is_no_faster_where_a_loop_fetches(rounds: int, fetches: bool) -> None:
-    """Fetches are numbered with the tasks; a part of one task is never counted for another."""
+    """Fetches share the numbering of tasks, but parts of one task are never counted for another."""
     made = Program()
     a, total = made.zeros(64, name="a"), made.zeros(1, name="total")
     for _ in range(rounds):
@@ -130,7 +130,7 @@ def test_host_tasks_are_not_executed() -> None:
     made.scaling("paper-sim", [1, 2])
     given = made.scaling("paper-sim", [1, 2], kernels={"busy": 2e-3, "idle": 0})
     assert [row["compute_seconds"] for row in given.rows] == [pytest.approx(2e-3), pytest.approx(1e-3)]
-    # One node prints while the others wait.
+    # The task `say` runs on one node while the others wait.
     given = made.scaling("paper-sim", [1, 2], kernels={"busy": 2e-3, "idle": 0, "say": 1e-3})
     assert [row["compute_seconds"] for row in given.rows] == [pytest.approx(3e-3), pytest.approx(2e-3)]
     assert said == []

@@ -1,4 +1,4 @@
-"""Sweeps in shards and on executors give the points of one job; machines go to other processes whole."""
+"""Sweeps in shards and on executors give the same points as one job; machines can be sent to other processes."""
 
 import json
 import pickle

@@ -16,7 +16,7 @@ def test_a_round_of_a_short_message_is_won_against_the_librarys_fastest() -> Non
 
 
 def rows(left: bool) -> list[tuple[int, int | None, bool]]:
-    """Returns the regions of two sizes, both won by the schedule: first byte, last byte, whether it serves."""
+    """Returns the rows of two sizes that a schedule wins: first byte, last byte, True if the schedule serves it."""
     machine = un.machine("archer", 2)
     family = Family("allreduce", 2, [2, 4096])
     plan = [un.plan("allreduce", machine, elements=n, algorithm="recursive-doubling") for n in (2, 4096)]

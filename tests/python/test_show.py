@@ -50,7 +50,7 @@ OF_GPUS = ("nccl-tuner-csv", "ncclx-csv")
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Writes one file of every form, by the name of the file."""
+    """Writes a file of every form, and returns the paths by name."""
     folder = tmp_path_factory.mktemp("files")
     among = ["allreduce", "--machine", "archer", "--ranks", "4", "--bytes", "64"]
     boxes = ["allgather", "--machine", "dgx-a100", "--bytes", "1KiB"]
@@ -130,7 +130,7 @@ def test_every_form_has_a_file(files: dict[str, Path]) -> None:
     assert set(FORM_OF.values()) == {name for name, _ in FORMS}
 
 
-#: Commands that read a file of some forms; programs have endings that files of other forms have too.
+#: Commands that read files, with the forms that they accept.
 READERS: list[tuple[list[str], set[str]]] = [
     (["simulate", "FILE"], {"schedule", "plan for GPUs"}),
     (["verify", "FILE", "--method", "exact"], {"schedule", "plan for GPUs"}),
@@ -200,7 +200,7 @@ def test_other_files_are_refused(tmp_path: Path, files: dict[str, Path]) -> None
         other.write_text(text)
         ran = call("show", str(other))
         assert (ran.code, ran.err.count("\n")) == (2, 1), text
-    # Rows need not have the same columns.
+    # Rows of a table may have different columns.
     other.write_text('{"collective": 1, "machine": 2, "algorithm": 3, "candidates": [{"a": 1}, {"b": 2}]}')
     assert json_of("show", str(other))["rows"] == [{"a": 1, "b": None}, {"a": None, "b": 2}]
     assert call("show", str(other)).code == 0
@@ -264,7 +264,7 @@ def test_a_trace_is_read_an_event_at_a_time(tmp_path: Path, monkeypatch: pytest.
     assert (whole["events"], whole["begins_microseconds"], whole["microseconds"]) == (1000, 7, 1007.25)
     assert (whole["machine"], whole["seconds"]) == ("m", 12)
     assert whole["rows"] == [{"event": "send", "count": 1000}]
-    # Pieces may end anywhere, also within a number or a character's escape.
+    # Files are read in pieces, which may end within a number or an escape sequence.
     for piece in (1, 2, 3, 7, 64):
         monkeypatch.setattr("unisono.base.json_streams._PIECE", piece)
         assert json_of("show", str(path)) == whole

@@ -20,7 +20,7 @@ KEYS = {
 
 
 def trace_events(file: Path) -> tuple[dict[str, Any], list[dict[str, Any]], dict[int, str]]:
-    """Returns the file, its operations, and the names of its tracks."""
+    """Returns a trace file, its operations, and the names of its tracks by id."""
     whole = json.loads(file.read_text())
     events = whole["traceEvents"]
     names = {event["tid"]: event["args"]["name"] for event in events if event["name"] == "thread_name"}
@@ -68,7 +68,7 @@ def test_people_get_a_table() -> None:
 @pytest.mark.parametrize(("shape", "elements"), [("1", 5), ("4", 0), ("1x1", 3), ("3x2", 0)])
 def test_nothing_to_do(collective: str, shape: str, elements: int) -> None:
     run = un.simulate(un.plan(collective, "wse2", shape=shape, elements=elements).schedule)
-    # Without elements nothing flows, so that nothing was checked.
+    # A run without elements has no result to check.
     assert (run.result_correct, run.elements_checked) == ((True, elements) if elements else (None, None))
     assert run.finish.max() == run.cycles
 
@@ -110,7 +110,7 @@ def test_what_is_not_proved_does_not_run(tmp_path: Path) -> None:
 
 
 def test_a_run_that_is_stuck_says_where(tmp_path: Path) -> None:
-    """Two neighbors that both send long vectors before they receive: right with endless queues, not with these."""
+    """Two neighbors both send long vectors before they receive, which finite queues turn into a deadlock."""
     b = un.ScheduleBuilder(ranks=2, elements=512)
     streams = [b.stream(0, 1), b.stream(1, 0)]
     for me in (0, 1):
@@ -212,7 +212,7 @@ def test_a_machine_with_too_few_colors_is_refused(tmp_path: Path) -> None:
 
 
 def test_measured_as_on_hardware() -> None:
-    """A chain of 8 PEs: 16 + 6 * 7 cycles, and the 5 by which the first PE samples the trigger too early."""
+    """A chain of 8 PEs takes 16 + 6 * 7 cycles, and 5 more because the first PE samples the trigger early."""
     found = json_of("simulate", *ON_8, "--calibrated")["calibrated"]
     assert set(found) == {
         "alpha", "runs", "calibrated", "clock_spread", "trigger_spread", "start_spread", "true_start_spread",

@@ -12,7 +12,7 @@ import unisono as un
 
 from .conftest import ROOT, SOAK
 
-#: Calls mkdocs with the best algorithms of one machine at one size, which are most of the work of the whole site.
+#: Calls mkdocs with plans on one machine at one size, since plans are most of the work of the site.
 FEWER = """
 import sys
 sys.path.insert(0, "docs")
@@ -74,7 +74,7 @@ def test_the_site_loads_nothing_from_a_network(site: Path) -> None:
         loaded = re.findall(
             r"""<(?:script|img|link|iframe)[^>]*(?:src|href)=["']?(https?:[^"' >]+)""", page.read_text()
         )
-        # The address of a page itself, from which a browser loads nothing.
+        # No element of a page that loads a file has an absolute address.
         assert not loaded, page
 
 

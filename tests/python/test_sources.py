@@ -11,7 +11,7 @@ from unisono.cli import command
 
 from .conftest import ROOT, call
 
-#: Options of all commands, with a value each.
+#: Words that give each option a valid value.
 VALUES: Mapping[str, tuple[str, ...]] = {
     "--machine": ("--machine", "archer"),
     "--shape": ("--shape", "4"),
@@ -80,9 +80,9 @@ VALUES: Mapping[str, tuple[str, ...]] = {
     "--graph": ("--graph", "made.dot"),
     "--graph-kind": ("--graph-kind", "tasks"),
 }
-#: Options of every command: the form of the output, and limits.
+#: Options that every command accepts: for output and limits.
 ALWAYS = {"--json", "--explain", "--limit-memory", "--no-limit", "--help"}
-#: The options of a file of MSCCL.
+#: The options that have an effect on MSCCL files.
 _OF_MSCCL = {
     "--require",
     "--elements",
@@ -97,7 +97,7 @@ _OF_MSCCL = {
 }
 _PART = {"--shape", "--ranks", "--nodes", "--subset", "--fail"}
 _PLANNED = {"--elements", "--bytes", "--dtype", "--op", "--root", "--algorithm", "--param", "--for"}
-#: The command refuses them itself if the machine has no such switches.
+#: Options for VGG-16, which the command refuses itself on machines without switches that reduce.
 _OF_VGG = {"--nodes", "--minibatch", "--algorithm"}
 _GOAL = {"--L", "--o", "--g", "--G", "--O", "--S", "--zero-byte"}
 _OF_WAFER = {"--queue-depth", "--noop-probability", "--calibrated"}
@@ -105,7 +105,7 @@ _OF_RANKS = {"--late", "--noise", "--timeline"}
 _STUDY = {"--executor", "--resume", "--shard"}
 _RUN = {"--sim", "--trace", "--trace-pes"}
 
-#: Options by the library's words for them.
+#: The words of the refusal, for options whose name the refusal lacks.
 RECORDS = {
     "--timeline": ("have no timeline",),
     "--trace": ("are not traced",),
@@ -113,7 +113,7 @@ RECORDS = {
 }
 
 _RATES = ("--tflops", "1", "--memory-gb-per-second", "1000")
-#: A command with its input: the words of the command line, and the options that have an effect.
+#: Named inputs of commands: the words of the command line, and the options that have an effect.
 INPUTS: Mapping[str, tuple[tuple[str, ...], set[str]]] = {
     "verify a file": (
         ("verify", "ranks.sched"),
@@ -198,7 +198,7 @@ INPUTS: Mapping[str, tuple[tuple[str, ...], set[str]]] = {
             "-o",
         },
     ),
-    # The option of another tool's program is a source itself.
+    # `--from` names an input itself.
     "list workloads": (("workload",), {"--from"}),
     "a workload": (
         ("workload", "dlrm", "--machine", "hx2mesh-small"),
@@ -257,7 +257,7 @@ def option_of(option: Option) -> str:
 def test_options_without_a_use_are_refused(name: str, files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(files)
     words, used = INPUTS[name]
-    # The threads of a command are no part of its question.
+    # `--jobs` has no effect on results.
     given = [option for option in command(words[0]).params if option.name != "jobs" or option.expose_value]
     options = {option_of(option) for option in given if isinstance(option, Option)}
     accepted = []

@@ -1,4 +1,4 @@
-"""Studies go on where they were killed, on any executor, with the results of one process."""
+"""Killed studies resume from their kept points, on any executor, with the results of one process."""
 
 import json
 import os
@@ -29,7 +29,7 @@ SWEEP = dask_cluster.sweep(MOST)
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    """The table of one process on one core."""
+    """Returns the table that one process on one core writes."""
     file = tmp_path_factory.mktemp("whole") / "whole.csv"
     assert call(*SWEEP, "--jobs", "1", "-o", str(file)).code == 0
     return file.read_bytes()
@@ -42,7 +42,7 @@ def test_a_killed_study_goes_on(whole: bytes, tmp_path: Path) -> None:
     first.wait()
     lines = (tmp_path / "points").read_bytes().splitlines(keepends=True)[: MOST // 2]
     assert len(lines) > MOST // 10
-    # A kill in the middle of a line leaves a part of it.
+    # A kill while a line is written leaves a part of the line.
     (tmp_path / "points").write_bytes(b"".join(lines[:-1]) + lines[-1][:-9])
     assert begin(SWEEP, tmp_path).wait() == 0
     assert (tmp_path / "made.csv").read_bytes() == whole
@@ -218,7 +218,7 @@ def test_limits_hold_in_other_processes() -> None:
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as processes, un.limits(steps=1000):
         with pytest.raises(un.InputError, match=r"the limit is 1\.0e3 steps") as refused:
             un.expect("alltoall", network, sizes=[8], executor=processes)
-        # The process that computes refused it.
+        # The refusal comes from the process that computes.
         assert "_report" in str(refused.value.__cause__)
 
 
@@ -282,7 +282,7 @@ def test_neither_a_lost_worker_nor_a_killed_study_on_dask_loses_a_point(whole: b
         study = begin(SWEEP, other, *options)
         wait_for_points(other, 1, study)
         scheduler.kill()
-        # It may have ended before.
+        # The study may have ended before the kill.
         if study.wait() != 0:
             assert (study.returncode, errors(other).count("\n")) == (1, 1), errors(other)
             assert "the Dask scheduler at" in errors(other)
@@ -296,7 +296,7 @@ def test_ranks_of_mpi_make_the_same_table(pool: list[str], whole: bytes, tmp_pat
     ran = subprocess.run([*mpiexec, sys.executable, *pool, *made], cwd=tmp_path, env=environment, capture_output=True)
     assert ran.returncode == 0, ran.stderr
     assert (tmp_path / "made.csv").read_bytes() == whole
-    # The command speaks once, whatever the number of ranks.
+    # Only one rank prints the message.
     assert ran.stdout.count(b"wrote made.csv") == 1
 
 
@@ -322,7 +322,7 @@ def test_a_lost_rank_of_mpi_loses_no_point(whole: bytes, tmp_path: Path) -> None
         wait_for_points(tmp_path, MOST // 4, study)
         for rank in descendants(study.pid)[-1:]:
             os.kill(rank, signal.SIGKILL)
-        # It may have ended before.
+        # The study may have ended before the kill.
         study.wait()
     assert kept(tmp_path) > 0
     subprocess.run([*mpiexec, *made], cwd=tmp_path, env=environment, capture_output=True, check=True)
@@ -330,7 +330,7 @@ def test_a_lost_rank_of_mpi_loses_no_point(whole: bytes, tmp_path: Path) -> None
 
 
 def descendants(process: int) -> list[int]:
-    """The processes that one started, and those that they started; none of one that has ended."""
+    """Returns all descendants of a process; none if the process has ended."""
     try:
         started = Path(f"/proc/{process}/task/{process}/children").read_text().split()
     except OSError:
@@ -339,14 +339,14 @@ def descendants(process: int) -> list[int]:
 
 
 def test_one_rank_cannot_compute_for_others() -> None:
-    # In a process of its own, since MPI stays in the process that imports it.
+    # A separate process runs the command, since MPI stays in the process that imports it.
     ran = subprocess.run([PROGRAM, *SWEEP, "--executor", "mpi"], capture_output=True, text=True)
     assert (ran.returncode, "mpiexec -n 3" in ran.stderr) == (2, True), ran.stderr
 
 
 @pytest.mark.parametrize("value", [None, 3, [], [{}, 1], [{"shape": "4"}, 1]])
 def test_a_point_of_another_form_is_refused(value: object, tmp_path: Path) -> None:
-    """Its line is whole, with a right checksum, as another program could write it."""
+    """A kept point with a right checksum but a value of another form is refused."""
     file = tmp_path / "points"
     sweep = ("sweep", "reduce", "--machine", "wse2", "--shapes", "4", "--elements", "1", "--resume", str(file))
     assert call(*sweep).code == 0

@@ -189,7 +189,7 @@ def test_vgg16_has_its_layers_and_overlaps() -> None:
     by = training.reduction(machine, "in-network")
     apart, over = (training.iteration(machine, 128, by, overlap=overlap) for overlap in (False, True))
     assert apart.exposed == pytest.approx(by.of(138_357_544))
-    # The first layer's gradients come last: only they cannot be hidden.
+    # The gradients of the first layer come last, and alone cannot be hidden.
     assert over.exposed == pytest.approx(by.of(layers[0].weights))
     ran = call("workload", "vgg16", "--machine", "piuma-a100", "--nodes", "16", "--json")
     assert ran.code == 0
@@ -247,7 +247,7 @@ def test_schedules_on_the_same_nodes_share_their_time_and_no_identifier() -> Non
     assert identifiers(one, one, two, of_nodes(2, 3)) == [[0], [1], [2, 3], [0]]
     alone = un.simulate(one).nanoseconds
     together = un.simulate_beside([one, one])
-    # Each memory gives each of two trees half of its bandwidth.
+    # Two trees share the bandwidth of each memory.
     assert [run.nanoseconds / alone for run in together] == pytest.approx([2, 2], rel=0.05)
     assert all(run.result_correct for run in together)
 

@@ -32,7 +32,7 @@ def test_edges_of_views_are_found() -> None:
     p.task(smooth, range=20, reads=[u[halo(1)]], writes=[new[one_to_one]])
     p.check(3)
     p.task(padded, range=20, reads=[u[one_to_one]], writes=[new[one_to_one]])
-    # Rank 0 has 7 of 20 points: there u is 0, 2, ..., 72, and the next one 98.
+    # Rank 0 has 7 of 20 points, at which u is 0, 2, ..., 72; the next value is 98.
     said = (
         r"task 'padded' .*: new\[6\] is 73\.3\d* on one rank and 64\.6\d* on 3 ranks, by rank 0 with the part \[0, 7\)"
     )

@@ -1,4 +1,4 @@
-"""Programs of `unisono.tasks` as programs of ranks, from Python files and in Python."""
+"""Programs of `unisono.tasks` as workloads, from Python files and in Python."""
 
 import json
 from pathlib import Path
@@ -31,7 +31,7 @@ program.task(print, 64, [E[all_]], name="check")
 
 
 def bodies(n: int) -> dict[str, Any]:
-    """Returns the same in JSON."""
+    """Returns the program of `BODIES` with ``n`` bodies in JSON."""
 
     def access(buffer: str, mode: str, mapper: str) -> dict[str, Any]:
         return {"buffer": buffer, "mode": mode, "mapper": {"kind": mapper}}
@@ -145,7 +145,7 @@ def kernel() -> None:
 
 
 def test_a_program_waits_for_contents_that_it_fetches() -> None:
-    """Two tasks of 1 ms each on independent arrays, with a gather between them or hidden behind the second one."""
+    """Of two tasks of 1 ms, the second one hides a gather of the first one's array unless the program fetches it."""
 
     def seconds(fetches: bool) -> tuple[float, float]:
         program = Program()
@@ -179,7 +179,7 @@ def test_operations_are_checked_where_a_task_is_submitted() -> None:
     for wrong in (-1, float("nan"), float("inf"), "many"):
         with pytest.raises(un.InputError, match="operations"):
             program.task(kernel, 8, updates=[a[one_to_one]], operations=wrong)  # type: ignore[arg-type]
-    # Another number of operations is another task.
+    # Tasks that differ only in their number of operations have their own times.
     program.task(kernel, 8, updates=[a[one_to_one]], operations=1e9)
     program.task(kernel, 8, updates=[a[one_to_one]], operations=2e9)
     report = un.step(program.workload(1), "fattree-small", **RATES)

@@ -53,7 +53,7 @@ def test_n_body_is_plain_numpy(tmp_path: Path) -> None:
     assert [f["collective"] for f in explained.forwards] == ["allgather"] * 3
     assert np.array_equal(program.fetch(p), x)  # type: ignore[arg-type]
     assert np.array_equal(program.fetch(v), u)  # type: ignore[arg-type]
-    # Fetched contents go to every rank.
+    # A fetch is a forward to every rank.
     fetched = program.explain(nodes=64).forwards[3:]
     found = [(f["before_task"], f["collective"]) for f in fetched]
     assert found == [("fetch of P", "allgather"), ("fetch of V", "allgather")]
@@ -112,7 +112,7 @@ def test_reductions_and_functions() -> None:
     p.task(largest, range=4, reads=[y[one_to_one]], reduces=[top[all_]], op="max")
     p.task(lambda top: None, range=4, reads=[top[all_]], name="use")
     assert p.fetch(top).tolist() == [54]
-    # Each rank wrote by rows the elements that it reads: that forward needs no message.
+    # Each rank reads the elements that it wrote, so the first forward needs no message.
     explained = p.explain(4)
     assert [f["collective"] for f in explained.forwards] == [None, "allreduce"]
     assert (explained.messages["p2p"], explained.messages["collective"]) == (0, 1)
@@ -126,7 +126,7 @@ def test_reductions_and_functions() -> None:
 
 
 def test_a_task_that_is_submitted_again_is_the_same_task() -> None:
-    """Its number is the same too: ranks with a loop in either form agree. A kernel may keep or change its views."""
+    """A task submitted again has the same number, also by unhashable arguments; kernels may keep or change views."""
     kept: list[View] = []
 
     def add(a: View, b: View) -> None:
@@ -141,7 +141,7 @@ def test_a_task_that_is_submitted_again_is_the_same_task() -> None:
     assert a[halo(1)] is a[halo(1)]
     for _ in range(600):
         p.task(add, range=8, reads=[a[all_]], updates=[b[one_to_one]])
-        # Lists have no hash, so the task is checked again.
+        # A list has no hash, so this task is checked each time.
         q.task(add, range=[8], reads=[c[all_]], updates=[d[one_to_one]])
     assert p._discovery.chain == q._discovery.chain
     assert p._discovery.task_name(599) == "add"
@@ -152,14 +152,14 @@ def test_a_task_that_is_submitted_again_is_the_same_task() -> None:
     with pytest.raises(un.InputError, match="there is no task 700"):
         p._discovery.again(700)
 
-    # A reduction starts from neutral elements each time; other kernels, ranges and arrays are other tasks.
+    # A reduction starts from neutral elements each time; with another kernel, range or array it is another task.
     total = p.zeros(1, name="total")
     for k in range(3):
         p.task(lambda a, total: total.__iadd__(a.sum()), range=8, reads=[a[one_to_one]], reduces=[total[all_]])
         p.task(add, range=8, reads=[a[all_]], updates=[b[one_to_one]], name=f"add {k % 2}")
     assert p.fetch(total).tolist() == [28]
     assert np.array_equal(p.fetch(b), 603 * np.arange(8.0))
-    # The copies for measurements have kernels on their own memory.
+    # Measurements run kernels on copies, and change no array of the program.
     p.scaling("paper-sim", [1, 2])
     assert np.array_equal(p.fetch(b), 603 * np.arange(8.0))
 
@@ -272,7 +272,7 @@ def test_a_loop_that_waits_for_contents_is_recorded_for_some_rounds(converging: 
     assert ran.code == 0, ran.err
     assert "line 16 of converges.py fetched 'change' 7 times" in ran.err
     assert ran.json["notes"] == [ran.err.removeprefix("note: ").strip()]
-    # The reduction of every test is reported, with its cost.
+    # The allreduce of the loop's condition is reported for every round.
     assert [f["collective"] for f in ran.json["forwards"] if f["buffer"] == "change"] == ["allreduce"] * 7
     priced = json_of("discover", str(converging), "--nodes", "8", "--rounds", "7", "--machine", "archer")
     assert priced["predicted"]["seconds"] > 0
@@ -312,7 +312,7 @@ def test_fetches_are_in_graphs(converging: Path, tmp_path: Path) -> None:
 
 
 def smooth(old: View, new: View) -> None:
-    """Computes a mean of three neighbors, one after the other: written elements must not be read."""
+    """Computes means of three neighbors element by element, so reading written elements would give wrong means."""
     left = new.offset[0] - old.offset[0]
     wide = np.pad(old, (1 - left, 1 - (len(old) - left - len(new))), mode="edge")
     for i in range(len(new)):

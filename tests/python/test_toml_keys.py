@@ -33,7 +33,7 @@ def test_a_misspelt_key_is_refused_with_the_nearest_one(file: str, tmp_path: Pat
     seen = set()
     for match in keys:
         key = match[2]
-        # The kind of a machine and the family of a network choose the keys.
+        # `kind` and `name` are skipped, because they decide which other keys are valid.
         if key in seen or key in ("kind", "name") or (match[1] and "." in match[0]):
             continue
         seen.add(key)

@@ -27,7 +27,7 @@ packet_bytes = 8192
 buffer_bytes = 65536
 [topology]
 """
-#: One of each family, small and whole.
+#: A small complete network of each family.
 SMALL = {
     "boxes": 'name = "boxes"\nboxes = 2\naccelerators = 2\ninside = """0 2\n1 2\n0 3 gbps=25"""\nuplinks = "3 0"',
     "dragonfly": 'name = "dragonfly"\np = 2\na = 4\nh = 2\ng = 9\nrouting = "valiant"',
@@ -139,7 +139,7 @@ def test_a_graph_from_a_file_beside_the_machine_file(tmp_path: Path) -> None:
     assert report["cables"] == {"dac": 6, "aoc": 2}
     assert report["bisection_share"] == 0.5
     machine = un.machine(file)
-    # The description has all contents of the file.
+    # The description contains everything in the file.
     assert un.Machine.from_toml(machine.to_toml(), "copy").topology == machine.topology
 
 
@@ -220,7 +220,7 @@ def test_failures_stay_with_a_schedule(tmp_path: Path) -> None:
     loaded = un.load(file)
     assert loaded.machine is not None
     assert loaded.machine.describe()["failed"] == ["0-1"]
-    # The schedule that was planned without failures keeps its places on the degraded machine.
+    # A schedule planned without failures keeps its accelerators on the degraded machine.
     call("schedule", *asked, "-o", file)
     assert json_of("simulate", file, "--fail", "0-1")["seconds"] == planned["seconds"]
     assert json_of("simulate", file)["seconds"] < planned["seconds"]
@@ -325,7 +325,7 @@ def test_a_graph_in_graphml_becomes_a_machine(tmp_path: Path) -> None:
     file, out = tmp_path / "star.graphml", str(tmp_path / "star.toml")
     file.write_text(GRAPHML)
     assert call("machines", "import", str(file), "-o", out).code == 0
-    # The node that is not a switch comes first, so that the cable of 200 Gb/s is that of rank 1.
+    # Accelerators are numbered before switches, so the cable of 200 Gb/s is that of rank 1.
     assert un.machine(out).shape == (2,)
     same = un.machine({**un.machine(out).describe(), "name": "star"} | {"summary": ""})
     assert same.shape == (2,)

@@ -26,13 +26,13 @@ board = [2, 2]
 boards = [2, 2]
 """
 RING = MESH.split("[topology]", maxsplit=1)[0].replace("mesh16", "ring8") + '[topology]\nname = "torus"\ndims = [8]\n'
-#: 4 planes x 4 ports of 400 Gb/s.
+#: Bytes/s of an accelerator with 4 planes x 4 ports of 400 Gb/s.
 INJECTION = 16 * 400e9 / 8
 
 
 @pytest.fixture
 def mesh(tmp_path: Path) -> str:
-    """Writes a file of 16 accelerators."""
+    """Writes a machine file of 16 accelerators."""
     path = tmp_path / "mesh16.toml"
     path.write_text(MESH)
     return str(path)
@@ -40,7 +40,7 @@ def mesh(tmp_path: Path) -> str:
 
 @pytest.fixture
 def ring(tmp_path: Path) -> str:
-    """Writes a file of 8 accelerators in a ring."""
+    """Writes a machine file of 8 accelerators in a ring."""
     path = tmp_path / "ring8.toml"
     path.write_text(RING)
     return str(path)
@@ -48,7 +48,7 @@ def ring(tmp_path: Path) -> str:
 
 def test_a_schedule_runs_packet_by_packet(ring: str) -> None:
     report = json_of("simulate", "allreduce", "--machine", ring, "--bytes", "1MiB", "--algorithm", "ring")
-    # 14 rounds of 1 MiB / 8 ranks / 4 planes = 4 packets over one link, and both hosts' nanosecond.
+    # 14 rounds, each of 1 MiB / 8 ranks / 4 planes = 4 packets through one link, and 1 ns at each host.
     assert report["nanoseconds"] == pytest.approx(14 * (80 + 4 * 163.84 + 2))
     assert report["sim"] == "network"
     # Only proved schedules run, and no data moves that could be checked.
@@ -103,7 +103,7 @@ def test_goal_programs_run_on_networks(ring: str, tmp_path: Path) -> None:
         "l1: recv 8192b from 0\n}\n"
     )
     report = json_of("simulate", "--goal", str(path), "--machine", ring)
-    # A calc of 100 ns, overheads, two links, and a quarter of a packet on each plane.
+    # A calc of 100 ns, overheads of 1 ns, two links, and a quarter of a packet on each plane.
     assert report["finish_ns"] == pytest.approx([101, 0, 101 + 160 + 163.84 / 4 + 1])
     assert report["deadlock"] == []
     both = call("simulate", "--goal", str(path), "--machine", ring, "--L", "10")
@@ -115,7 +115,7 @@ def test_an_alltoall_is_below_its_bound(mesh: str) -> None:
     report = json_of("traffic", "alltoall", "--machine", mesh, "--bytes", "4MiB")
     # (1/2a) (N-1) / (N - N/x) for x = 2 boards a side of a x a = 2 x 2.
     bound = 0.25 * 15 / (16 - 8)
-    # Few accelerators send in the same direction at a time in the order of shifts.
+    # In the order of shifts, accelerators send in different directions at a time.
     assert 0.6 * bound < report["share_of_injection"] < bound
     assert report["share_of_peak"] == report["share_of_injection"]
     assert report["seconds"] == pytest.approx(15 * 2**22 / report["share_of_injection"] / INJECTION)
@@ -160,7 +160,7 @@ def test_a_sweep_is_drawn(mesh: str, tmp_path: Path) -> None:
 
 
 def test_traffic_that_does_not_fit_is_refused_with_its_size() -> None:
-    """268,419,072 messages of 32 packets; refused before the tables of its tasks are made."""
+    """An alltoall of 268,419,072 messages of 32 packets is refused before its tables of tasks are built."""
     ran = call("traffic", "alltoall", "--machine", "hx2mesh-large", "--bytes", "1MiB", "--level", "packet")
     assert ran.code == 2
     assert "alltoall of 1048576 bytes on 16384 accelerators is 8.6e9 packets a plane, about " in ran.err
@@ -188,7 +188,7 @@ def test_wrong_traffic_is_refused(mesh: str, arguments: list[str], said: str) ->
 
 
 def test_unlike_accelerators_are_listed_with_both_rates(tmp_path: Path) -> None:
-    """Two accelerators on one switch, one with half of the rate of the other."""
+    """If two accelerators have different rates, the output has both."""
     path = tmp_path / "unlike.toml"
     head = MESH.split("[topology]", maxsplit=1)[0].replace("planes = 4", "planes = 1")
     path.write_text(f'{head}[topology]\nname = "graph"\naccelerators = 2\nedges = "0 2 gbps=200\\n1 2 gbps=400"\n')

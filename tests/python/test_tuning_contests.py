@@ -12,7 +12,7 @@ from unisono.tuning.tables import LIBRARY, Cell, Contender
 
 
 class Timed:
-    """A contestant whose calls take a known time, the first one longer, as it connects."""
+    """A contestant whose calls take a known time; the first call takes longer because it connects."""
 
     def __init__(self, clock: list[float], seconds: float, first: float) -> None:
         self.clock, self.seconds, self.first = clock, seconds, first
@@ -41,7 +41,7 @@ def test_a_long_call_is_made_once_a_round_and_a_short_one_often() -> None:
     long, short = Timed(clock, 2.0, 2.0), Timed(clock, 1e-3, 5.0)
     found = ran(9, long, short)
     assert long.made == 2 + 9
-    # The time to connect decides nothing.
+    # The time to connect does not matter.
     assert short.made == 4 + 9 * 20
     assert [timing.calls for timing in found.timings] == [long.made, short.made]
     assert [timing.seconds for timing in found.timings] == pytest.approx([2.0, 1e-3])
@@ -54,7 +54,7 @@ def test_each_algorithm_is_chosen_at_its_fastest_number_of_pieces() -> None:
     others = in_other_pieces([first], tree, 4, 1 << 18)
     assert [int(plan.params["chunks"]) for plan in others] == [number // 4, number * 4]
     assert {plan.algorithm for plan in others} == {"forest"}
-    # Beside a plan that does not cut the vector, the one that does has others, and is added where it is not there.
+    # A plan that divides the vector is proposed with other pieces too; without such a plan, one is added.
     star = un._core.import_network("0 4\n1 4\n2 4\n3 4\n", "edges", "edges", "star", 1, 4)
     whole, cut = (un.plan("allgather", star, elements=1 << 16, algorithm=name) for name in ("ring", "forest"))
     params = [plan.params for plan in in_other_pieces([whole, cut], star, 4, 1 << 16)]

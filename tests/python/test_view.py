@@ -24,7 +24,7 @@ KINDS = (("wse2", (4, 4), "cycles"), ("archer", (8,), "ns"), ("hx2mesh-small", (
 
 
 def data_of(html: str) -> Any:
-    """Returns the data of a page."""
+    """Returns the JSON data in the text of a page."""
     (found,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', html, re.DOTALL)
     return json.loads(found)
 
@@ -52,7 +52,7 @@ def test_transfers_are_those_of_the_schedule(
     moves = seen["moves"]
     assert moves["start"] == sorted(moves["start"])
     assert all(0 <= start <= end <= seen["last"] for start, end in zip(moves["start"], moves["end"], strict=True))
-    # The elements that instructions send to each node, from the schedule's own JSON.
+    # The elements that instructions send to all nodes, by the schedule's JSON.
     document = json.loads(plan.schedule.to_json())
     sent = sum(
         instruction["length"] * len(document["streams"][sink["stream"]]["sinks"])
@@ -83,7 +83,7 @@ def test_links_of_a_network_carry_what_its_packets_cross(name: str, shape: tuple
 
 
 def test_steps_are_the_longest_chains() -> None:
-    """A ring's allgather among P ranks sends P - 1 times, each time the block received before."""
+    """A ring's allgather on P ranks has P - 1 steps, since each rank sends the block that it received before."""
     schedule = un.plan("allgather", un.machine("archer", 6), elements=6, algorithm="ring").schedule
     bare = un.Schedule.parse(re.sub(r"(?m)^(\||machine).*\n?", "", schedule.to_text()))
     moves = panel(un.view(bare), "map")["moves"]
@@ -159,7 +159,7 @@ def test_wrong_input_is_one_sentence(
 
 
 def test_damaged_files_are_one_sentence(tmp_path: Path) -> None:
-    """Every damage of a trace, a report and a sweep ends in a page or in one sentence."""
+    """A damaged trace, report or sweep gives a page, or an error of one sentence."""
     plan = un.plan("reduce", un.machine("wse2", (2, 2)), elements=8)
     un.simulate(plan.schedule, trace_pes=range(4)).trace(tmp_path / "run.json")
     report = call("plan", "reduce", "--machine", "wse2", "--shape", "2x2", "--elements", "8", "--json").out
@@ -272,7 +272,7 @@ def test_a_browser_colours_slow_cables_and_draws_times(open_page: Any, tmp_path:
     page = open_page(un.view(file), viewport={"width": width, "height": 900})
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert page.locator(".below .key").all_text_contents() == ["slow", "in time"]
-    # The colour of slow cables is nowhere else on the canvas.
+    # Counts pixels in the colour that only slow cables have.
     count = """canvas => {
         const data = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
         let found = 0;
@@ -289,7 +289,7 @@ def test_a_browser_colours_slow_cables_and_draws_times(open_page: Any, tmp_path:
 
 @pytest.fixture
 def open_page(browser: Browser, tmp_path: Path) -> Iterator[Any]:
-    """Opens a page's text; the test fails if the browser writes an error or the page loads another file."""
+    """Returns a function that opens a page; the test fails if the page logs an error or loads another file."""
     faults: list[str] = []
     pages: list[Page] = []
 
@@ -399,7 +399,7 @@ def test_tracks_are_shown_in_pages_that_a_browser_can_draw(open_page: Any) -> No
     page = open_page(html)
     shown = page.locator("section.timeline .tracks")
     assert f"1 to 256 of {count:,}" in shown.text_content()
-    # Something is drawn on the first page and on the last.
+    # The first and the last page of tracks are not empty.
     drawn = (
         "canvas => { const d = canvas.getContext('2d').getImageData(92, 24, canvas.width - 92, 900).data;"
         " return new Set(new Uint32Array(d.buffer)).size }"
@@ -419,7 +419,7 @@ def test_the_root_and_the_speeds_of_cables_are_told(open_page: Any, tmp_path: Pa
     assert seen["nodes"]["root"] == 5
     assert "root" in open_page(un.view(plan.schedule)).locator("section.map .below").text_content()
     own = tmp_path / "star.toml"
-    # A box's accelerators and its switch are in a row, in which straight cables would look like a chain.
+    # A box's accelerators and its switch are in one row, so straight cables would overlap like a chain.
     own.write_text(un.machine("dgx-a100-x4").to_toml())
     network = panel(un.view(own), "map")
     assert "1920 Gb/s" in network["note"]
@@ -436,7 +436,7 @@ def test_the_root_and_the_speeds_of_cables_are_told(open_page: Any, tmp_path: Pa
 
 @pytest.mark.soak
 def test_the_page_of_the_documentation(open_page: Any) -> None:
-    """The page of docs/images/view.png: a reduce at its middle, and the candidates."""
+    """The page in docs/images/view.png shows the middle of a reduce, and candidates."""
     where = un.machine("wse2", (8, 8))
     plans = [un.plan("reduce", where, elements=n) for n in (4, 64, 1024)]
     page = open_page(un.view(plans[1], sizes=[plans[0], plans[2]]), viewport={"width": 1000, "height": 1000})
@@ -464,7 +464,7 @@ def test_notebooks_show_tables(name: str, shape: tuple[int, ...]) -> None:
     [(0, "0 ns"), (7.8448e-7, "784.5 ns"), (1e-6, "1 µs"), (0.0123456, "12.35 ms"), (12345.6, "12,350 s")],
 )
 def test_facts_of_pages_have_times_like_their_players(seconds: float, text: str) -> None:
-    """The format of `web/src/numbers.ts`: four digits, without zeros behind them."""
+    """Python formats times as `web/src/numbers.ts` does: four digits, without trailing zeros."""
     assert time_text(seconds) == text
 
 

@@ -24,11 +24,11 @@ def test_they_are_proved_and_run_in_no_less_than_their_bound(kind: str, shape: t
 
 @pytest.mark.parametrize(("pes", "elements"), [(8, 64), (16, 256)])
 def test_long_blocks_on_a_line(pes: int, elements: int) -> None:
-    # Long sums use one direction at a time: P+2 blocks of one element a cycle, and the latency of a chain both ways.
+    # Long sums use one direction at a time: P + 2 blocks at one element a cycle, and two latencies of a chain.
     scattered = un.simulate(un.plan("reduce-scatter", "wse2", shape=pes, elements=elements).schedule)
     assert scattered.cycles is not None
     assert scattered.cycles <= (pes + 2) * elements + 15 * (pes - 1)
-    # The PEs in the middle wait for half of the time.
+    # PEs in the middle wait for half of the time, which is the factor 1.5.
     gathered = un.simulate(un.plan("allgather", "wse2", shape=pes, elements=elements).schedule)
     assert gathered.cycles is not None
     assert gathered.cycles <= 1.5 * (pes + 1) * elements + 6 * (pes - 1)
@@ -47,7 +47,7 @@ def test_predictions_are_near_the_simulated_time(shape: int | tuple[int, int]) -
 
 @pytest.mark.parametrize("shape", [2, 3, 4, 8, 9, 16, 33, (4, 6), (5, 7), (8, 8)])
 def test_the_prediction_of_an_alltoall_is_near_the_simulated_time(shape: int | tuple[int, int]) -> None:
-    # An odd number of PEs takes up to 11 % longer, and so do rows of a grid, which send blocks in pieces.
+    # Odd numbers of PEs, and rows of a grid, which send blocks in pieces, take up to 11 % longer.
     for elements in (1, 4, 16, 64) if isinstance(shape, int) else (1, 8):
         plan = un.plan("alltoall", "wse2", shape=shape, elements=elements, algorithm="two-way")
         cycles = un.simulate(plan.schedule).cycles
@@ -56,7 +56,7 @@ def test_the_prediction_of_an_alltoall_is_near_the_simulated_time(shape: int | t
 
 
 def test_the_shorter_order_of_a_reduce_scatter_is_taken() -> None:
-    # Sums of the farthest PE first would take 3295 cycles on 64 PEs.
+    # The other order, with the sums of the farthest PE first, would take 3295 cycles.
     run = un.simulate(un.plan("reduce-scatter", "wse2", shape=64, elements=31).schedule)
     assert run.cycles is not None
     assert run.cycles <= 65 * 31 + 12 * 62 + 6
@@ -82,5 +82,5 @@ def test_an_operator_that_does_not_commute_keeps_its_order() -> None:
 
 def test_the_bound_of_an_alltoall_is_its_cut() -> None:
     bounds = json_of("bound", "alltoall", "--machine", "wse2", "--shape", "1x16", "--elements", "10")["bounds"]
-    # 8 x 8 blocks of 10 cross the middle link, after a ramp, a hop and a ramp.
+    # 8 x 8 blocks of 10 elements cross the middle link, with the latency of a ramp, a hop and a ramp.
     assert [(b["name"], b["cycles"]) for b in bounds] == [("blocks", 64 * 10 + 6)]

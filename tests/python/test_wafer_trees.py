@@ -20,7 +20,7 @@ def test_trees_are_predicted_within_four_percent(
 
 
 def test_the_snake_is_chosen_where_it_is_the_fastest() -> None:
-    # Simulated: snake 5626, quad-chain 5740, kd-tree 6230 and 6579.
+    # Simulated cycles: snake 5626, quad-chain 5740, kd-tree 6230 and 6579.
     plan = un.plan("reduce", "wse2", shape=(16, 16), elements=4096)
     assert plan.algorithm == "snake"
     assert [c["algorithm"] for c in plan.candidates[:4]] == ["snake", "quad-chain", "kd-tree", "kd-tree"]

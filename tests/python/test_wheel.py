@@ -12,7 +12,7 @@ import unisono as un
 
 from .conftest import ROOT
 
-#: A cargo that compiles nothing: it describes the workspace, and reports an existing library.
+#: A replacement for cargo that compiles nothing: it describes the workspace, and reports an existing library.
 CARGO = """#!{python}
 import json, os, subprocess, sys
 words = sys.argv[1:]

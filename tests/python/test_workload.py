@@ -13,7 +13,7 @@ from unisono.pictures.plots import workloads
 
 from .conftest import ROOT
 
-#: Two accelerators that reduce 1 MB while they compute for 5 ms, and then send it on.
+#: A workload in which accelerators allreduce 1 MB while they compute for 5 ms, and then send it in pairs.
 PAIRS = """
 name = "pairs"
 [[dimensions]]
@@ -99,7 +99,7 @@ def test_the_command(capsys: pytest.CaptureFixture[str], pairs: str, tmp_path: P
     assert picture.read_bytes() == workloads.draw(report, "svg")
     accelerators = report["accelerators"]
     assert f"on {accelerators} accelerators of torus2d-small" in picture.read_text()
-    # The names of steps and collectives that have room; the first step and its allreduce are short.
+    # Names are drawn if they have room; the first step is too short for its name.
     assert all(f"<!-- {name} -->".encode() in picture.read_bytes() for name in ("second", "allreduce", "exchange"))
     code, listed, _ = run(capsys, "workload", "--json")
     names = [w["name"] for w in listed["workloads"]]
@@ -116,7 +116,7 @@ def test_names_in_pictures_of_many_steps() -> None:
     first = report["phases"][0]
     begin, end = 0.0, report["seconds"]
     one = first["communication"][0]
-    # A step that is hardly visible, upright and long names of collectives.
+    # The phases have a step that is hardly visible, and upright and long names of collectives.
     report["phases"] = [
         {**first, "name": "tiny", "begin": begin, "compute_seconds": end / 1e4, "communication": []},
         {
@@ -179,7 +179,7 @@ def test_reports_are_the_same_on_switches_that_reduce() -> None:
         un.workload("vgg16", "wse2")
 
 
-#: Backward 31.83 ms; two rings of 6 steps of a quarter of 100.66 MB and one message of it, at 200 GB/s.
+#: Seconds: backward 31.83 ms; two rings of 6 steps of a quarter of 100.66 MB, and one message of all, at 200 GB/s.
 PIPELINE = 31.83e-3 + (2 * 6 / 4 + 1) * 4 * 25165824 / 200e9
 
 
@@ -196,7 +196,7 @@ def test_stages_of_a_pipeline_run_at_the_same_time() -> None:
 
 @pytest.mark.soak
 def test_stages_of_a_pipeline_run_at_the_same_time_by_packets() -> None:
-    # Each rank adds up 0.75 of a vector twice, at 0.01 ns an element.
+    # Each rank adds 0.75 vectors twice, at 0.01 ns an element.
     by_packets = un.workload("gpt-3-artifact", "fattree-small-one-plane", level="packet")
     assert by_packets["seconds"] == pytest.approx(PIPELINE + 2 * 0.75 * 25165824 * 0.01e-9, rel=1e-3)
 
@@ -255,7 +255,7 @@ def test_copies_of_a_model_fill_a_network(machine: str, dims: list[int] | None, 
     assert all_copies["accelerators"] == 384 * copies
     assert all_copies["utilization"] == pytest.approx(384 * copies / accelerators)
     assert all_copies["used_cost_usd"] == pytest.approx(all_copies["utilization"] * topology["cost_usd"])
-    # Every rank computes the same, and then the copies reduce their gradients.
+    # All copies compute the same as one, and then reduce their gradients.
     assert all_copies["compute_seconds"] == one["compute_seconds"]
     reduced = [c for phase in all_copies["phases"] for c in phase["communication"] if c["bytes"] > 1e9]
     expected = ("allreduce", copies, 4 * 12 * 12288**2 // 4)
@@ -264,7 +264,7 @@ def test_copies_of_a_model_fill_a_network(machine: str, dims: list[int] | None, 
 
 
 def test_a_filled_network_has_the_size_that_its_workload_states() -> None:
-    """A workload of 1,024 ranks takes any number of copies, and as many as its file states on 1,024 accelerators."""
+    """With `fill`, a workload of 1,024 ranks runs with as many copies as a network has accelerators."""
     whole, filled = un.workload("resnet-152", "fattree-small"), un.workload("resnet-152", "fattree-small", fill=True)
     assert filled == whole
     assert un.workload("resnet-152", "dgx-h100", fill=True)["copies"] == 8

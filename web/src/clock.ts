@@ -1,4 +1,4 @@
-// The moment that the panels of one page show together.
+// Clocks: the moment of a run that several panels of a page show, and its playback.
 
 import type { Unit } from "./data";
 
@@ -60,7 +60,7 @@ export class Clock {
 
 const clocks = new Map<string, Clock>();
 
-/** The clock of all panels that count the same unit to the same end. */
+/** Returns the clock that all panels with the same unit and the same last moment share. */
 export function clockOf(unit: Unit, last: number): Clock {
   const key = `${unit} ${last}`;
   let found = clocks.get(key);

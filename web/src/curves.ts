@@ -10,10 +10,10 @@ import { bytes, seconds } from "./numbers";
 
 const HEIGHT = 380;
 const MARGIN = { left: 74, right: 16, top: 10, bottom: 44 };
-/** Of Okabe and Ito; logs are told apart by colour and name. */
+/** The colours of logs, from the palette of Okabe and Ito; the legend also has their names. */
 const COLORS = ["#d55e00", "#0072b2", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"];
 const DASHES: Record<string, string> = { expected: "7 4", plan: "7 4", ceiling: "2 3" };
-/** Lines beyond these are not named in the legend. */
+/** The largest number of lines that the legend names. */
 const NAMED = 12;
 
 export function curves(panel: CurvesPanel): HTMLElement {
@@ -71,7 +71,7 @@ export function curves(panel: CurvesPanel): HTMLElement {
     legend.replaceChildren(...keys.slice(0, NAMED), ...more);
   }
 
-  /** Powers of ten, and between few of them their multiples by 2 and 5. */
+  /** Returns the powers of ten between two times; of at most 5 powers, also their multiples by 2 and 5. */
   function ticks([least, most]: number[]): number[] {
     const powers = [];
     for (let power = Math.floor(Math.log10(least)); power <= Math.ceil(Math.log10(most)); power++) powers.push(power);

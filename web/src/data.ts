@@ -17,7 +17,7 @@ export type Panel =
   | TablePanel
   | TextPanel;
 
-/** What times count: cycles of a wafer, nanoseconds of a run, or steps of a schedule without times. */
+/** The unit of times: cycles of a wafer, nanoseconds of a run, or steps of a schedule without times. */
 export type Unit = "cycles" | "ns" | "steps";
 
 export interface MapPanel {
@@ -34,19 +34,19 @@ export interface MapPanel {
   moves: { source: number[]; target: number[]; amount: number[]; phase: number[]; start: number[]; end: number[] };
 }
 
-/** A large machine, row by row; a layer has a value for each part, or null for a part that takes no part. */
+/** A large machine, cell by cell and row by row; a layer has a value for each cell, null for an unused one. */
 export interface HeatPanel {
   kind: "heat";
   title: string;
   note: string;
-  /** The name of one part. */
+  /** The name of one cell, such as that of a processing element. */
   cell: string;
   rows: number;
   columns: number;
   layers: { name: string; unit: string; values: (number | null)[] }[];
 }
 
-/** Of a network also the rate and the latency of each cable, and of a probe what it found of each. */
+/** Links by the indices of their nodes; networks add the cables' rate and latency, probes their findings. */
 export interface Links {
   source: number[];
   target: number[];
@@ -55,12 +55,12 @@ export interface Links {
   gbps?: number[];
   ns?: number[];
   state?: State[];
-  /** Gb/s. */
+  /** The rate that a probe reached, and the rate that it expected, both in Gb/s. */
   reached?: (number | null)[];
   expected?: number[];
 }
 
-/** A cable that is slow, that or another one is slow, that is in time, or that no message used. */
+/** The state of a cable: slow, slow unless another cable is, as fast as expected, or used by no message. */
 export type State = "slow" | "doubted" | "fast" | "untested";
 
 export interface TimelinePanel {
@@ -90,7 +90,7 @@ export interface CandidatesPanel {
   chosen: number;
 }
 
-/** Seconds by bytes. */
+/** Times by size; a point is a size in bytes and a time in seconds. */
 export interface CurvesPanel {
   kind: "curves";
   title: string;

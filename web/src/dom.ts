@@ -1,8 +1,8 @@
-// Small help for making elements.
+// Helpers that make elements, and canvases that fit the screen.
 
 type Attributes = Record<string, string | number | boolean | ((event: Event) => void)>;
 
-/** An element with attributes (functions are listeners, `true` is an attribute without a value) and children. */
+/** Makes an element with attributes (functions are listeners, `true` is an attribute without a value) and children. */
 export function element<K extends keyof HTMLElementTagNameMap>(
   tag: K,
   attributes: Attributes = {},
@@ -18,12 +18,12 @@ export function element<K extends keyof HTMLElementTagNameMap>(
   return made;
 }
 
-/** The colour of a variable of the style, which depends on the theme. */
+/** Returns the colour that a variable of the style sheet has in the current theme. */
 export function color(name: string): string {
   return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 }
 
-/** Fits a canvas to its place on the screen, and returns its context in CSS pixels. */
+/** Fits the resolution of a canvas to its size on the screen, clears it, and returns its context in CSS pixels. */
 export function fit(canvas: HTMLCanvasElement): { context: CanvasRenderingContext2D; width: number; height: number } {
   const ratio = window.devicePixelRatio || 1;
   const { clientWidth: width, clientHeight: height } = canvas;
@@ -35,7 +35,7 @@ export function fit(canvas: HTMLCanvasElement): { context: CanvasRenderingContex
   return { context, width, height };
 }
 
-/** Calls `draw` when the place of an element changes its size, and when the theme changes. */
+/** Calls `draw` whenever an element changes its size, and when the theme changes. */
 export function redrawn(target: Element, draw: () => void): void {
   new ResizeObserver(draw).observe(target);
   document.addEventListener("themechange", draw);

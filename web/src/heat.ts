@@ -1,4 +1,4 @@
-// Parts of a large machine as a heat map: one cell a part, and blocks of parts where cells would be too small to see.
+// A heat map of a large machine: a cell for each of its parts, or for a block of parts if cells would be too small.
 
 import { max } from "d3-array";
 import { interpolateCividis } from "d3-scale-chromatic";
@@ -9,7 +9,7 @@ import { color, element, fit, redrawn } from "./dom";
 import { number } from "./numbers";
 
 const MARGIN = 10;
-/** The least side of a cell or block, in pixels, and the least of a cell with its value. */
+/** The least side of a drawn cell or block, and of a cell that shows its value, in pixels. */
 const [LEAST, LETTERED] = [4, 44];
 
 export function heat(panel: HeatPanel): HTMLElement {
@@ -24,7 +24,7 @@ export function heat(panel: HeatPanel): HTMLElement {
 
   const layer = () => panel.layers[Number(choice.value)];
 
-  /** The largest value in the block that begins at a cell; null if none of its cells has a value. */
+  /** Returns the largest value in the block whose first cell is given; null if no cell of the block has a value. */
   function largest(row: number, column: number): number | null {
     let found: number | null = null;
     for (let r = row; r < Math.min(row + block, rows); r++) {
@@ -58,7 +58,7 @@ export function heat(panel: HeatPanel): HTMLElement {
         const [x, y] = [x0 + column * side, y0 + row * side];
         const [wide, high] = [Math.min(block, columns - column) * side, Math.min(block, rows - row) * side];
         const gap = side > 12 ? 1 : 0;
-        // Cells that end within a pixel would leave light seams.
+        // Without a gap, cells overlap by half a pixel: edges within a pixel would be light seams.
         context.fillRect(x, y, wide - gap + (gap ? 0 : 0.5), high - gap + (gap ? 0 : 0.5));
         if (side < LETTERED || value === null) continue;
         context.fillStyle = share > 0.55 ? "#1c2530" : "#ffffff";

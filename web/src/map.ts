@@ -11,10 +11,10 @@ import { bytes, number } from "./numbers";
 import { player } from "./player";
 
 const MARGIN = 28;
-/** Phases are told apart by colour and, in the legend, by name. The colours are those of Okabe and Ito. */
+/** The colours of phases, from the palette of Okabe and Ito; the legend names the phases. */
 const PHASES = ["#d55e00", "#0072b2", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"];
 
-/** The states of a probe; a slow cable is also thicker, and others than fast ones are dashed. */
+/** The lines of cables by their state after a probe: slow ones are thickest, uncertain and untested ones dashed. */
 const STATES: Record<State, { name: string; color: string; width: number; dash: number[] }> = {
   slow: { name: "slow", color: "busy", width: 4, dash: [] },
   doubted: { name: "it or another one is slow", color: "doubt", width: 3, dash: [8, 4] },
@@ -23,7 +23,7 @@ const STATES: Record<State, { name: string; color: string; width: number; dash: 
 };
 /** The largest number of slow cables whose rates are written beside them. */
 const LABELLED = 12;
-/** From this number of cables on, those in time are faint. */
+/** If there are more cables, the lines of fast ones are faint. */
 const MANY = 150;
 
 export function map(panel: MapPanel): HTMLElement {
@@ -49,7 +49,7 @@ export function map(panel: MapPanel): HTMLElement {
     const [top, bottom] = [Math.min(...nodes.y), Math.max(...nodes.y)];
     const wide = (width - 2 * MARGIN) / Math.max(right - left, 1);
     const high = (height - 2 * MARGIN) / Math.max(bottom - top, 1);
-    // One scale for both directions, but a picture that would be a thin line is stretched.
+    // Both directions have one scale, unless the picture would be a thin line.
     const [sx, sy] = wide < high ? [wide, Math.min(high, 4 * wide)] : [Math.min(wide, 4 * high), high];
     const flat = Math.max(wide / high, high / wide) > 4;
     const least = Math.min(wide, high, 90);
@@ -59,7 +59,7 @@ export function map(panel: MapPanel): HTMLElement {
     places = nodes.x.map((x, k) => transform.apply([x0 + mx * (x - left), y0 + my * (nodes.y[k] - top)]));
   }
 
-  /** The transfers that are under way, by their numbers. */
+  /** Returns the indices of the transfers that are under way. */
   function active(): number[] {
     const found: number[] = [];
     const from = bisectRight(moves.start, clock.now - longest - 1e-9);
@@ -214,7 +214,7 @@ function about(panel: MapPanel, node: number): string {
   return words.join("\n");
 }
 
-/** The rate of a cable that a probe found. */
+/** Describes the rate that a probe found for a cable. */
 function probed(links: Links, k: number): string {
   const [reached, expected] = [links.reached?.[k], links.expected?.[k]];
   if (reached == null || expected == null) return STATES.untested.name;
@@ -225,7 +225,7 @@ function rate(gbps: number): string {
   return number(Number(gbps.toPrecision(3)));
 }
 
-/** Writes the rates of slow cables beside their middles. */
+/** Writes the rates of slow cables beside the middles of their lines. */
 function rates(context: CanvasRenderingContext2D, links: Links, places: [number, number][], bend: (k: number) => number, wide: number): void {
   const slow = links.state ? links.state.flatMap((state, k) => (state === "slow" || state === "doubted" ? [k] : [])) : [];
   const taken: [number, number, number][] = [];
@@ -266,7 +266,10 @@ function nearest(places: [number, number][], [x, y]: [number, number], most: num
   return found;
 }
 
-/** A line, `aside` to the right of its direction, so that both directions of a cable are seen, bent by `bend` in its middle. */
+/**
+ * Draws a line, bent by `bend` pixels at its middle. A shift by `aside` pixels to the right of its direction keeps both
+ * directions of a cable visible.
+ */
 function line(context: CanvasRenderingContext2D, a: [number, number], b: [number, number], aside: number, bend = 0): void {
   const [dx, dy] = [b[0] - a[0], b[1] - a[1]];
   const length = Math.hypot(dx, dy) || 1;
@@ -281,7 +284,7 @@ function line(context: CanvasRenderingContext2D, a: [number, number], b: [number
   context.stroke();
 }
 
-/** For each link how far it bends, in units of the picture: links along a row or column of nodes go around those between. */
+/** Returns the bend of each link, in units of node positions: links along a row or column bend around nodes between. */
 function bendsOf(nodes: MapPanel["nodes"], links: NonNullable<MapPanel["links"]>): number[] {
   const lines = (at: number[], along: number[]) => {
     const made = new Map<number, number[]>();
@@ -315,7 +318,7 @@ function disc(context: CanvasRenderingContext2D, at: [number, number], radius: n
   context.fill();
 }
 
-/** The text of a node in the largest size that does not touch its neighbours, if one is legible. */
+/** Writes the text of a node in the largest font, of 6 to 10 pixels, that fits into `room` pixels, if any. */
 function label(context: CanvasRenderingContext2D, at: [number, number], text: string, busy: boolean, room: number): void {
   context.fillStyle = color(busy ? "on-busy" : "on-node");
   context.textAlign = "center";

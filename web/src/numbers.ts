@@ -10,7 +10,7 @@ export function number(value: number): string {
   return Number.isInteger(value) && Math.abs(value) < 1e15 ? whole(value) : plain(value);
 }
 
-/** Seconds in the unit that leaves few digits before the point. */
+/** Formats seconds in s, ms, µs or ns, with few digits before the point. */
 export function seconds(value: number): string {
   const [scale, unit] = value >= 1 ? [1, "s"] : value >= 1e-3 ? [1e3, "ms"] : value >= 1e-6 ? [1e6, "µs"] : [1e9, "ns"];
   return `${plain(value * scale)} ${unit}`;

@@ -1,4 +1,4 @@
-// A row a track, a bar an event; the wheel and the buttons change the part of the run that is seen.
+// A timeline: a row for each track, a bar for each event; the wheel and the buttons change the visible span of time.
 
 import { axisTop } from "d3-axis";
 import { scaleLinear } from "d3-scale";
@@ -12,7 +12,7 @@ import { player } from "./player";
 const ROW = 18;
 const LEFT = 92;
 const TOP = 24;
-/** Tracks that are drawn at a time: a browser shows no canvas that is higher than some 32000 pixels. */
+/** The number of tracks drawn at once: a browser shows no canvas that is higher than some 32000 pixels. */
 const PAGE = 256;
 const COLORS = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#999999"];
 
@@ -55,7 +55,7 @@ export function timeline(panel: TimelinePanel, controls: boolean): HTMLElement {
       let right = -1;
       for (let k = first[track]; k < first[track + 1]; k++) {
         const [a, b] = [Math.max(LEFT, x(spans.start[k])), Math.min(width, x(spans.end[k]))];
-        // Bars that end before the last pixel that was drawn would not be seen.
+        // A bar that ends within the previous bar would be hidden.
         if (b < LEFT || a > width || b <= right) continue;
         context.fillStyle = COLORS[kinds.indexOf(kind(spans.name[k])) % COLORS.length];
         context.fillRect(a, y + 3, Math.max(1, b - a - 0.5), ROW - 6);
@@ -152,7 +152,7 @@ export function timeline(panel: TimelinePanel, controls: boolean): HTMLElement {
   );
 }
 
-/** The kind of an event: the first word of its name, which other words make unlike. */
+/** Returns the kind of an event: the first word of its name, since the other words differ between events. */
 function kind(name: string): string {
   return name.split(/[ :]/, 1)[0];
 }

@@ -20,7 +20,7 @@ static double dot(const double *a, const double *b) {
     return sum(mine);
 }
 
-// y = A x; x has a layer before its first and one after its last, which the neighbours own.
+// y = A x; x has one layer of each neighbour before and after the rank's own layers, which this function receives.
 static void apply(double *x, double *y) {
     long layer = (long)edge * edge;
     int below = rank > 0 ? rank - 1 : MPI_PROC_NULL, above = rank < size - 1 ? rank + 1 : MPI_PROC_NULL;
