@@ -103,7 +103,7 @@ def test_open_mpi_rules_that_reorder_operands_are_named(tmp_path: Path) -> None:
         "reduce": ["pipelined-chain", "binary-tree", "binomial", "reduce-scatter-gather"],
         "reduce-scatter": ["recursive-halving"],
     }
-    # Each has sizes of its own, because other collectives contain an MPI_Reduce.
+    # Every algorithm has its own sizes, because other collectives of the library call MPI_Reduce.
     order = {"binary-tree": {"order": "levels"}}
     named_kinds = [(kind, name) for kind, names in kinds.items() for name in names]
     calls = [(kind, 16 << 2 * at, name) for at, (kind, name) in enumerate(named_kinds)]
