@@ -126,7 +126,7 @@ impl Planned {
         self.running.is_some()
     }
 
-    /// Returns how often [`Planned::poll`] advanced or completed a call, for progress statistics.
+    /// Returns how often [`Planned::poll`] advanced or completed a call.
     pub fn moves(&self) -> u64 {
         self.moves
     }
