@@ -65,7 +65,7 @@ impl Machine {
     /// Checks that the whole machine is used. `what` names the purpose for the error.
     ///
     /// # Errors
-    /// Returns an error if only a part of the machine is used.
+    /// Returns an error if a part of the machine is selected.
     pub fn check_whole(&self, what: &str) -> PyResult<()> {
         if self.part.is_whole(&self.description).map_err(input)? {
             return Ok(());

@@ -82,7 +82,7 @@ def parse_bytes(text: str) -> int:
             "KiB, MiB, GiB, TiB or K, M, G, T (powers of two), as in 64KiB"
         )
     whole_part, decimals = match[1], match[2] or ""
-    # Python reads at most 4300 digits, and no size has more than 19.
+    # Python converts at most 4300 digits, and no size has more than 19.
     if len(whole_part) > 19 or len(decimals) > 19:
         raise InputError(f"{shown(text)} is not a size in bytes: it has more than 19 digits")
     size, rest = divmod(int(whole_part + decimals) * unit, int(10 ** len(decimals)))

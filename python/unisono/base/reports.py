@@ -363,7 +363,7 @@ class Expectation(TypedDict):
 
 
 class ChunkTree(TypedDict):
-    """A tree that ``chunks`` chunks share: the nodes that each message passes, nearest to the root first."""
+    """A tree that ``chunks`` chunks share; each of its ``messages``, from the root outwards, lists its nodes."""
 
     chunks: int
     messages: list[list[int]]
@@ -384,7 +384,7 @@ class ForestTrees(TypedDict):
 
 
 class FrontPoint(TypedDict):
-    """Forests up to a depth: the time of chunks of any size without latency, and ``(chunks, predicted seconds)``."""
+    """Forests up to a depth: the time with chunks of any size, without latency, and (chunks, predicted seconds)."""
 
     depth: int
     fluid_seconds: float | None
