@@ -15,7 +15,7 @@ def main() -> int:
     try:
         return cli.main()
     finally:
-        # An interrupt while the interpreter shuts down ends the process at once.
+        # Interrupts during shutdown end the process immediately.
         interrupts.end_at_once(True)
 
 

@@ -104,11 +104,11 @@ pub struct Constants {
     pub combiner_named: c_int,
     /// Sorted by handle.
     ops: Vec<(usize, Op)>,
-    /// The handles of the null operator and of the predefined operators that no plan serves, in Open MPI only: in the
-    /// other ABIs the value of a handle shows that it is predefined.
+    /// Open MPI's handles of the null operator and of predefined operators that no plan serves; other ABIs' handles
+    /// show that they are predefined.
     other_ops: Vec<usize>,
     types: Vec<(usize, Element)>,
-    /// The handles of datatypes whose size only the running library knows, with the kind of their elements.
+    /// Datatypes whose size only the running library knows: handles and kinds of elements.
     pub(crate) candidates: Vec<(usize, Number)>,
     /// The datatypes of [`Self::candidates`] that the library has and can combine, sorted by handle.
     learned: OnceLock<Vec<(usize, Element)>>,
@@ -168,8 +168,7 @@ pub const TYPES: [TypeRow; 27] = [
 ];
 
 impl Constants {
-    /// Returns the constants of an ABI. Open MPI's handles are addresses of symbols, looked up in `scope`; None if one
-    /// of the handles needed is missing.
+    /// Returns the constants of an ABI. Open MPI's handles are addresses of symbols in `scope`; None if one is missing.
     pub fn new(abi: Abi, scope: &Scope) -> Option<Self> {
         let object = |name: String| {
             let name = CString::new(name).unwrap_or_default();

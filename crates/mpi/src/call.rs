@@ -22,8 +22,8 @@ pub struct Reduction {
 }
 
 impl Reduction {
-    /// Returns whether the kernels of this crate combine the elements. A kernel treats all elements alike, so the bits
-    /// of a result do not depend on how the call is cut into pieces.
+    /// Returns whether the kernels of this crate combine the elements. The bits of a result then do not depend on the
+    /// pieces of a call.
     pub fn is_ours(&self) -> bool {
         self.element.zip(self.op).is_some_and(|(element, op)| kernels::serves(element, op))
     }
@@ -74,8 +74,7 @@ impl Call {
         })
     }
 
-    /// Returns the size by which decision tables choose a row, in bytes: `elements * element_bytes`, and 0 for a
-    /// barrier.
+    /// Returns the bytes by which decision tables choose a row; 0 for a barrier.
     pub fn bytes(&self) -> u64 {
         if self.kind == Kind::Barrier { 0 } else { (self.elements as u64).saturating_mul(self.element_bytes as u64) }
     }

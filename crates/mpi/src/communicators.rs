@@ -104,8 +104,7 @@ impl Library {
     }
 
     /// Returns whether the library refuses a call whose input and output have the same address. MPI permits libraries
-    /// not to check. `vector` selects the function with a count for every rank, such as `MPI_Allgatherv`; `alone` is a
-    /// communicator of this process alone.
+    /// not to check. `vector` selects the `v` function; `alone` is a communicator of this process alone.
     pub fn refuses_alias(&self, kind: Kind, vector: bool, alone: Comm) -> bool {
         let (c, f) = (&self.constants, &self.functions);
         // Libraries may copy short vectors without the check, so the vector is long.

@@ -21,7 +21,7 @@ unsafe extern "C" {
 
 /// The key of a row's parameter that states the conditions of its measurement.
 pub const TUNED: &str = "tuned";
-/// The number of 32-bit words in a mask of the cores on which a process may run: 1,024 bits, one a core.
+/// Words of a process's mask of 1,024 cores.
 const CORES: usize = 32;
 /// The bytes of the longest description of a library: `MPI_MAX_LIBRARY_VERSION_STRING` of all supported libraries.
 const MOST_BYTES: usize = 8192;
@@ -32,9 +32,9 @@ pub struct Conditions {
     /// `openmpi`, `mpich`, or the first word of the library's description.
     pub library: String,
     pub version: String,
-    /// True if ranks yield their core while they wait; `yield` or `spin` in the text form.
+    /// True if ranks yield their core while they wait (`yield`, else `spin`).
     pub yields: bool,
-    /// True if some node has more ranks than cores; `shared` or `own` in the text form.
+    /// True if some node has more ranks than cores (`shared`, else `own`).
     pub shares_cores: bool,
 }
 

@@ -67,9 +67,8 @@ impl Library {
         }
     }
 
-    /// Returns the bytes of an element and whether elements are contiguous, for a datatype that all ranks of a call
-    /// name. Unlike [`Library::layout`], this permits derived datatypes, whose bytes may have another order than their
-    /// signature.
+    /// Returns an element's bytes and whether elements are contiguous, for a datatype that all ranks of a call name.
+    /// Unlike [`Library::layout`], this permits derived datatypes.
     pub fn layout_of_all(&self, datatype: Datatype) -> Outcome<(usize, bool)> {
         let (size, plain) = self.layout(datatype)?;
         if plain {

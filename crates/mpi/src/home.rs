@@ -50,8 +50,8 @@ pub enum Joined {
     Planned {
         /// Runs blocking calls.
         planned: Box<Planned>,
-        /// Runs nonblocking calls; None if the library cannot advance them, if they are switched off, or if a rank has
-        /// no tags left for them.
+        /// Runs nonblocking calls; None if the library cannot advance these, they are switched off, or tags are
+        /// missing.
         begun: Option<Box<Planned>>,
     },
 }
@@ -66,15 +66,14 @@ pub struct Home {
     /// The bits of `wants` ([`Home::settle`]) that any rank set.
     wanted: u64,
     tags: Tags,
-    /// For each rank the lowest rank on its node; empty if no row depends on the number of ranks on a node.
+    /// For each rank the lowest rank on its node; empty if no row depends on ranks per node.
     nodes: Vec<c_int>,
     /// By kind of collective, whether the library refuses a call whose input is its output: the function with one
     /// count, then the function with a count for every rank.
     refuses_aliases: Vec<[bool; 2]>,
-    /// The notes by which ranks find calls of unequal length; None if no row depends on the length of a call.
+    /// The notes by which ranks find calls of unequal length; None if no row depends on lengths.
     notes: Option<Arc<Notes>>,
-    /// The conditions under which ranks wait here; None if no row states conditions, or rows serve under any
-    /// conditions.
+    /// The conditions under which ranks wait here; None if no row depends on conditions.
     conditions: Option<Conditions>,
     /// True if plans may serve nonblocking calls.
     begins: bool,
@@ -281,8 +280,7 @@ fn varies(plan: &PlanFile, most: u32) -> bool {
     })
 }
 
-/// Returns the value of `Home::refuses_aliases`, from one trial call of each function. All trials run on this process
-/// alone.
+/// Returns the value of `Home::refuses_aliases`, from a trial call of each function on this process alone.
 fn refused_aliases(library: &Library) -> Outcome<Vec<[bool; 2]>> {
     let c = &library.constants;
     let alone = library.dup(c.comm_self)?;

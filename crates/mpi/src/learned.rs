@@ -38,8 +38,7 @@ pub const ROWS: [Row; 20] = [
     ("count", Number::Signed, 0x4c00_0845, 0x202),
 ];
 
-/// Returns the handles of the datatypes of [`ROWS`] in an ABI, with the kinds of their elements. Open MPI's handles are
-/// addresses of symbols, looked up in `scope`.
+/// Returns an ABI's handles of [`ROWS`], with the kinds of elements. Open MPI's are addresses of symbols in `scope`.
 pub(crate) fn candidates(abi: Abi, scope: &Scope) -> Vec<(usize, Number)> {
     let handle = |row: &Row| match abi {
         Abi::Mpich => Some(row.2),

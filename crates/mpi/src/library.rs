@@ -1,4 +1,4 @@
-//! The MPI library that the process has loaded: its functions and constants behind methods with Rust types.
+//! The loaded MPI library: functions and constants behind methods with Rust types.
 
 use std::{
     ffi::{c_int, c_void},
@@ -77,7 +77,7 @@ pub struct Library {
     scope: Scope,
 }
 
-/// Returns the loaded MPI library; None if the process has not loaded one. Each call searches again until one is found.
+/// Returns the loaded MPI library, if any. Calls search again until one is found.
 #[inline]
 pub fn library() -> Option<&'static Library> {
     static LIBRARY: OnceLock<Library> = OnceLock::new();
@@ -103,7 +103,7 @@ impl Library {
         Some(Self { constants, functions, hook, scope })
     }
 
-    /// Returns the address of a function of the MPI library; None if this library does not have the function.
+    /// Returns the address of a function, if the MPI library has it.
     pub fn find_function(&self, name: &std::ffi::CStr) -> Option<*mut c_void> {
         self.scope.find(name)
     }

@@ -28,7 +28,7 @@ pub struct Shares<'a> {
     pub address: *mut u8,
     /// The number of elements of each rank, if the function has a count for each rank; else one number.
     pub counts: &'a [c_int],
-    /// The index of each rank's first element, if the function has them.
+    /// The index of each rank's first element, if any.
     pub places: &'a [c_int],
     /// True if the input is in the result's memory, where `MPI_IN_PLACE` defines it.
     pub in_place: bool,

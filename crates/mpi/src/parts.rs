@@ -21,14 +21,14 @@ impl Layout {
     }
 }
 
-/// A two-dimensional grid of equally long runs of contiguous bytes, at constant distances in each dimension.
+/// A two-dimensional grid of equally long runs of contiguous bytes, evenly spaced.
 #[derive(Clone, Debug)]
 pub struct Runs {
     /// The offset of the first byte in the array.
     array: usize,
     /// The offset of the first byte in packed memory.
     packed: usize,
-    /// For each dimension: the number of runs, the bytes between their starts in the array, and those in packed memory.
+    /// Per dimension: the number of runs, and bytes between their starts in the array and in packed memory.
     outer: [(usize, usize, usize); 2],
     /// The bytes of a run.
     run: usize,
@@ -40,7 +40,7 @@ pub struct Parts {
     pub rows: Vec<Runs>,
     /// The end of the bytes touched in the array, as an offset.
     array_end: usize,
-    /// The end of the bytes touched in packed memory, as an offset.
+    /// The end of the bytes touched in packed memory.
     packed_end: usize,
 }
 
@@ -55,9 +55,8 @@ impl Parts {
         Some(parts)
     }
 
-    /// Adds the copy of `part`, which lies in the box `packed`; the elements of this box occupy packed memory from
-    /// element `start` on. Returns None if the part is not in the box, the box is not in the array, or a size
-    /// overflows.
+    /// Adds the copy of `part` of the box `packed`, which is at element `start` of packed memory. Returns None if the
+    /// part is not in the box, the box is not in the array, or a size overflows.
     pub fn add(&mut self, layout: &Layout, part: &Corners, start: usize, packed: &Corners) -> Option<()> {
         let ([low, high], [first, last]) = (part, packed);
         let inside = (0..3).all(|d| first[d] <= low[d] && high[d] <= last[d] && last[d] <= layout.shape[d]);
@@ -103,7 +102,7 @@ impl Parts {
         self.packed_end
     }
 
-    /// Returns the size of the array that the copies need, in bytes: the end of the last byte touched.
+    /// Returns the bytes of the array up to the last byte touched.
     pub fn array_bytes(&self) -> usize {
         self.array_end
     }

@@ -21,8 +21,8 @@ pub struct Awaited {
     pub arrives: bool,
 }
 
-/// A function that prints a report: it receives the call, the time for which the call has waited, and the messages
-/// awaited; no messages if the call continues.
+/// A function that reports a call: the time for which it has waited, and the messages awaited; none if the call
+/// continues.
 pub type Tell = fn(&Call, Duration, &[Awaited]);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -73,7 +73,7 @@ impl Patience {
         (self.turns, self.since, self.stage) = (0, None, Stage::Waiting);
     }
 
-    /// Counts a poll that advanced nothing, and reports the wait if it has reached the limit.
+    /// Counts a poll that advanced nothing, and reports too long a wait.
     #[inline]
     pub fn idle(&mut self, call: &Call) {
         self.turns = self.turns.wrapping_add(1).max(1);

@@ -16,8 +16,8 @@ use crate::{
     watch::{CallNotes, Watch},
 };
 
-/// The programs of an entry that have run, out of place and in place, by rank of the schedule. The rank of the schedule
-/// differs from the rank of the communicator if the call has another root than the schedule.
+/// The programs of an entry that have run, out of place and in place, by rank of the schedule, which differs from the
+/// communicator's rank if the roots differ.
 type Executors = [BTreeMap<u32, Executor<Request>>; 2];
 
 /// A call under way, with the program that this rank executes.
@@ -40,7 +40,7 @@ pub struct Planned {
     route: Route,
     rank: u32,
     executors: Vec<Executors>,
-    /// The scratch memory of programs, in words of 16 bytes so that elements of any type are aligned.
+    /// Scratch memory, in words of 16 bytes so that all elements are aligned.
     scratch: Vec<u128>,
     spare: Vec<u128>,
     running: Option<Running>,

@@ -55,8 +55,7 @@ impl Port<'_> {
         base.wrapping_add(slice.start * self.call.element_bytes)
     }
 
-    /// Returns the length of a message in bytes, or an error if it exceeds an `int`, as it may in a plan without a
-    /// proof.
+    /// Returns a message's length in bytes, or an error if an unproven plan's length exceeds an `int`.
     #[inline]
     fn bytes(&self, slice: Slice) -> Outcome<c_int> {
         slice.len.checked_mul(self.call.element_bytes).ok_or(Failed::COUNT).and_then(int)

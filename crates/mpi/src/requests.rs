@@ -76,8 +76,7 @@ unsafe impl Send for PersistentRequest {}
 // SAFETY: as above; a shared request is never changed.
 unsafe impl Sync for PersistentRequest {}
 
-/// The message of a process to itself: one byte, or two if the call failed. The receive has room for one, so MPI
-/// reports two as an error.
+/// The message of a process to itself: one byte, or two if the call failed, for which the receive has no room.
 static MESSAGE: [u8; 2] = [0; 2];
 
 impl PersistentRequest {

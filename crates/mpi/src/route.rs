@@ -26,7 +26,7 @@ pub struct Route {
     tag: c_int,
     /// Peers by rank; None if ranks and tags are those of the private communicator.
     peers: Option<Box<[Peer]>>,
-    /// This rank's range of tags, which is released when the route is dropped; None if tags are used unchanged.
+    /// This rank's range of tags, released on drop; None if tags are used unchanged.
     lease: Option<Lease>,
 }
 
@@ -40,7 +40,7 @@ impl Route {
         Self { comm, tag: lease.first, peers: Some(peers), lease: Some(lease) }
     }
 
-    /// Returns the rank and the tag, in the private communicator, of a message to `rank`.
+    /// Returns a message's rank and tag in the private communicator, to `rank`.
     #[inline]
     pub fn to(&self, rank: c_int, tag: u32) -> Outcome<(c_int, c_int)> {
         let tag = int(tag)?;
@@ -53,7 +53,7 @@ impl Route {
         }
     }
 
-    /// Returns the rank and the tag, in the private communicator, of a message from `rank`.
+    /// Returns a message's rank and tag in the private communicator, from `rank`.
     #[inline]
     pub fn from(&self, rank: c_int, tag: u32) -> Outcome<(c_int, c_int)> {
         let tag = int(tag)?.checked_add(self.tag).ok_or(Failed::COUNT)?;

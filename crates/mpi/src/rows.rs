@@ -21,7 +21,7 @@ pub(crate) struct Entry {
     class: OperatorClass,
     first_bytes: u64,
     last_bytes: u64,
-    /// The index of the schedule in the plan; None if the library makes the call.
+    /// The schedule's index; None if the library makes the call.
     pub schedule: Option<usize>,
     /// True if the row was measured under other conditions, so that the library makes the call.
     is_elsewhere: bool,
@@ -79,7 +79,7 @@ pub struct Rows {
     pub(crate) ranks: u32,
     /// Entries by kind; earlier entries take precedence.
     pub(crate) entries: Vec<Vec<Entry>>,
-    /// Bit `k` is set if a schedule serves some calls of the collective with index `k` in [`Kind`].
+    /// Bit `k` is set if a schedule serves calls of the [`Kind`] with index `k`.
     kinds: u32,
     /// The number of tags with which this rank receives.
     pub(crate) tags: c_int,
@@ -87,7 +87,7 @@ pub struct Rows {
     elsewhere: Option<String>,
 }
 
-/// The most bytes of a planned call's input or output, because MPI's counts are `int`. The library makes longer calls.
+/// The limit of a planned call's bytes, because MPI's counts are `int`.
 const MOST_BYTES: usize = i32::MAX as usize;
 
 impl Rows {

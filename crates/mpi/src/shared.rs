@@ -48,7 +48,7 @@ impl Shared {
     /// Opens the memory that another process made.
     ///
     /// # Errors
-    /// Returns an error if this process has no access to the file, or the file has another size.
+    /// Returns an error if the file is inaccessible or has another size.
     pub fn open(name: [c_int; 2], bytes: usize) -> Result<Self> {
         let file = OpenOptions::new().read(true).write(true).open(path(name))?;
         match file.metadata()?.len() == bytes as u64 {

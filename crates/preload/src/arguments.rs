@@ -1,4 +1,4 @@
-//! The arguments of one call of a collective, and a description of the call that is equal on all ranks.
+//! The arguments of a collective call, and its description, equal on all ranks.
 
 use unisono_collective::Kind;
 use unisono_mpi::{Call, Comm, Datatype, Home, Library, OpHandle, Outcome, Reduction};
@@ -34,7 +34,7 @@ pub struct Described {
     /// The memory that this rank contributes, if any. [`Described::output`] is the memory of its result, if any.
     pub input: Option<Memory>,
     pub output: Option<Memory>,
-    /// True if the program passed `MPI_IN_PLACE`: the input is the output's memory or a part of it.
+    /// True if the program passed `MPI_IN_PLACE`: the input is in the output's memory.
     pub in_place: bool,
     /// True if the result is copied to the program's memory after the call.
     pub unpacks: bool,
@@ -42,8 +42,7 @@ pub struct Described {
     pub overlaps: bool,
 }
 
-/// A numerator and a denominator: plans serve vectors of unequal lengths if the sum of all lengths is at least 8/9 of
-/// the longest length times the number of ranks.
+/// A fraction: plans serve unequal lengths if their sum is at least this fraction of ranks times the longest length.
 const FULL: (i128, i128) = (8, 9);
 
 impl Arguments {
@@ -124,8 +123,7 @@ impl Arguments {
         Ok(fits.then_some((most, false)))
     }
 
-    /// Describes a call with unequal counts as a call in which each rank has the largest count. Ranks with smaller
-    /// counts fill only a part of their room.
+    /// Describes a call with unequal counts as a call in which each rank has the largest count.
     fn describe_unlike(
         &self,
         library: &Library,

@@ -44,7 +44,7 @@ pub struct Begun {
 
 struct Queue {
     planned: Planned,
-    /// Calls in the order in which they began; only the first runs.
+    /// Calls in order; only the first runs.
     calls: VecDeque<UnderWay>,
 }
 

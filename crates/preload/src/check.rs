@@ -104,8 +104,7 @@ pub fn both(
     Ok(code)
 }
 
-/// Returns the sum of magnitudes for each element of this rank's result, to which the rounding error of a sum is
-/// proportional; empty for other operators.
+/// Returns for each element of a sum its sum of magnitudes, the scale of rounding errors; empty for other operators.
 fn magnitudes(library: &Library, described: &Described, call: Call, known: &Known, comm: Comm) -> Outcome<Vec<f64>> {
     let Some(Reduction {
         op: Some(Op::Sum), element: Some(Element { number: Number::Float, bytes }), datatype, ..
@@ -170,7 +169,7 @@ fn rounded_otherwise(ours: &[u8], theirs: &[u8], reduction: Option<Reduction>) -
     ours.chunks(bytes).zip(theirs.chunks(bytes)).any(|(a, b)| a != b && (finite(a) || finite(b)))
 }
 
-/// Returns a description of the first difference that exceeds rounding; None if there is none.
+/// Returns a description of the first difference beyond rounding.
 fn compare(ours: &[u8], theirs: &[u8], reduction: Option<Reduction>, scale: &[f64], ranks: u32) -> Option<String> {
     // The rounding of the program's own operators is unknown.
     if ours == theirs || reduction.is_some_and(|r| r.op.is_none()) {

@@ -123,9 +123,8 @@ fn free_comm(at: usize, original: impl Fn() -> c_int) -> c_int {
     guarded(|| freed().unwrap_or_else(&original), NO_FUNCTION)
 }
 
-/// Compares the plans of the ranks of `comm`, so that later calls on communicators within `comm` may be served. All
-/// ranks of `comm` call this, in programs that load this library after MPI was initialised. Returns 1 if all ranks have
-/// the same plan, else 0.
+/// Compares the plans of the ranks of `comm`, so that plans may serve later calls within `comm`. All its ranks call
+/// this, in programs that load this library after MPI was initialised. Returns 1 if all have the same plan, else 0.
 #[unsafe(no_mangle)]
 pub extern "C" fn unisono_settle(comm: usize) -> c_int {
     let settle = || {

@@ -62,7 +62,7 @@ pub fn collective(arguments: Arguments, original: impl Fn() -> c_int) -> c_int {
     look_closer(&arguments, original)
 }
 
-/// Makes a call for which the thread's cache does not decide that the library makes it.
+/// Makes a call that the thread's cache does not pass to the library.
 #[inline(never)]
 fn look_closer(arguments: &Arguments, original: impl Fn() -> c_int) -> c_int {
     shielded(

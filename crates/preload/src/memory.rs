@@ -40,7 +40,7 @@ impl Numbers {
 #[derive(Clone, Copy, Debug)]
 pub struct Vector {
     pub counts: Numbers,
-    /// The index of the first element of each rank's piece; None if the pieces follow each other.
+    /// The index of each piece's first element; None if pieces follow each other.
     pub displs: Option<Numbers>,
 }
 
@@ -74,7 +74,7 @@ pub struct Memory {
     pub datatype: Datatype,
     /// The bytes of all elements without their gaps.
     pub bytes: usize,
-    /// True if the elements are contiguous in memory, so that their bytes can be sent without a copy.
+    /// True if elements are contiguous, so that no copy is needed.
     pub plain: bool,
     pieces: Option<Pieces>,
 }

@@ -1,5 +1,5 @@
-//! Collectives that this library counts and lets the MPI library make. Of the functions counted here, a plan may serve
-//! those in braces, which other modules export ([`crate::begun`], [`crate::persistent`], [`crate::vectors`]).
+//! Collectives that this library counts and lets the MPI library make. A plan may serve the functions in braces, which
+//! other modules export ([`crate::begun`], [`crate::persistent`], [`crate::vectors`]).
 //!
 //! Of the `_c` functions, only those without lists of counts are exported: if a library lacks such a function, the
 //! `int` function can be called instead.

@@ -122,7 +122,7 @@ impl Prepared {
     }
 }
 
-/// Starts a prepared call and returns its error code; None if the plan does not serve the request.
+/// Starts a prepared call; None if the plan does not serve the request.
 fn started(library: &Library, handle: usize) -> Option<c_int> {
     let prepared = found(handle)?;
     Some(prepared.start(library).map_or_else(|failed| failed.0, |()| 0))

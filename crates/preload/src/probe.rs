@@ -18,7 +18,7 @@ use crate::{
 /// The least number of elements to compare. Sums in different orders hardly ever agree on 256 elements by chance.
 const ELEMENTS: usize = 256;
 
-/// Returns a reduction with its operator and the bytes of an element, if the bits of its result depend on the order.
+/// Returns the operator and element bytes of a reduction whose bits depend on the order.
 pub fn depends_on_order(reduction: Option<Reduction>) -> Option<(Reduction, Op, usize)> {
     let reduction = reduction?;
     match (reduction.op?, reduction.element?) {

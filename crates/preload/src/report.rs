@@ -29,7 +29,7 @@ static RAN: Mutex<BTreeMap<Key, (u64, u64)>> = Mutex::new(BTreeMap::new());
 /// The number added to the index of a kind for nonblocking calls.
 const BEGUN: usize = Kind::ALL.len();
 
-/// Counts a planned call. Class `k` has the sizes from `2^(k-1)` to `2^k - 1` bytes, and class 0 the size 0.
+/// Counts a planned call. Class `k` has `2^(k-1)` to `2^k - 1` bytes, and class 0 has 0.
 pub fn count(kind: Kind, bytes: u64, ranks: u32, row: usize, took: Duration) {
     add(kind as usize, bytes, ranks, Ok(row), took);
 }
@@ -65,7 +65,7 @@ pub fn name_of(row: usize) -> String {
     if name.is_empty() { "unnamed".to_owned() } else { name }
 }
 
-/// The words of one row that ranks send: five of the key, the number of calls, and their total nanoseconds.
+/// The words of a row that ranks send: the key, the calls, and their nanoseconds.
 const ROW: usize = 7;
 
 /// Gathers the counts and writes the report. All ranks of the program take part, with or without a report to write.

@@ -18,8 +18,8 @@ use crate::{
     machine::Machine,
 };
 
-/// A job of the first sample. `positions` has a list for each dimension of the boards' coordinates in it, and None if
-/// the job was not placed. In two dimensions `rows` and `columns` are the two lists.
+/// A job of the first sample. `positions` lists its boards' coordinates by dimension, None if it was not placed; two
+/// dimensions are `rows` and `columns`.
 #[derive(Serialize)]
 struct JobReport {
     boards: u32,
@@ -44,8 +44,7 @@ struct Report<'a> {
     /// The name of the rule for the sets of boards that a job may have.
     rule: &'static str,
     fail: u64,
-    /// The positions of the boards that failed in every sample. `fail` also counts the boards drawn at random in each
-    /// sample.
+    /// The boards that failed in every sample. `fail` also counts boards drawn in each sample.
     failed: Vec<Vec<u32>>,
     seed: u64,
     #[serde(flatten)]

@@ -1,4 +1,4 @@
-//! `ScheduleBuilder`, by which a program builds its own schedule; the proof is that of all schedules.
+//! `ScheduleBuilder`: a program builds its own schedule, which is proved like all schedules.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -241,8 +241,8 @@ impl ScheduleBuilder {
         let sinks = sinks.iter().map(&mut operand).collect::<PyResult<Vec<_>>>()?;
         let len = len.ok_or_else(|| input("all operands are streams, so length= must give the number of elements"))?;
         let b = self.get()?;
-        // If a vector has fewer elements than parts, some slices are empty. Instructions with 0 elements are kept only
-        // if the whole collective has 0 elements.
+        // If a vector has fewer elements than parts, some slices are empty. Only a collective of 0 elements keeps empty
+        // instructions.
         if len == 0 && b.collective().elements > 0 {
             return Ok(None);
         }

@@ -11,8 +11,7 @@ use unisono_plan::{Part, Request, Root};
 
 use crate::{errors::input, machine::Machine};
 
-/// Converts a whole number. A truth value is refused, although it is a number in Python. `what` names the argument in
-/// errors.
+/// Converts a whole number. A truth value is refused, although a number in Python. `what` is the argument's name.
 pub fn whole(what: &str, value: &Bound<'_, PyAny>) -> PyResult<i128> {
     let number = if value.is_instance_of::<PyBool>() { None } else { value.extract::<i128>().ok() };
     number.ok_or_else(|| input(format!("{what} is {value}; accepted is a whole number")))
@@ -63,8 +62,8 @@ pub fn params(given: Option<&Bound<'_, PyDict>>) -> PyResult<Params> {
     given.iter().map(|(k, v)| Ok((k.str()?.to_string(), v.str()?.to_string()))).collect()
 }
 
-/// Converts the arguments of a Python call to a request that uses the machine's own model. `root` is a rank or a `(row,
-/// column)` of a grid, by default rank 0. `places` lists the accelerators of a network on which ranks run.
+/// Converts the arguments of a Python call to a request that uses the machine's own model. `root` is a rank or `(row,
+/// column)` of a grid, by default rank 0. `places` lists the accelerators of ranks on a network.
 pub fn request<'a>(
     collective: &str,
     machine: &'a Machine,

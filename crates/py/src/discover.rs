@@ -134,8 +134,7 @@ impl Discovery {
         Ok(submitted.map_err(refused)?.0)
     }
 
-    /// Issues the commands that the engine holds back until it sees later tasks. All ranks call this at the same point
-    /// of the program.
+    /// Issues the commands that wait for later tasks. All ranks call this at the same point of the program.
     fn flush(&mut self, py: Python<'_>) -> PyResult<()> {
         self.whole(py, Engine::flush)
     }

@@ -26,8 +26,8 @@ pub fn task_graph(py: Python<'_>, path: &str, program: Option<&WorkloadGraph>) -
     detached(py, || unisono_formats::goal::read(BufReader::with_capacity(1 << 16, file), path))?.map_err(input)
 }
 
-/// Simulates the program of a GOAL file, or `program`, under LogGOPS. `parameters` are L, o, g, G and O in whole ticks,
-/// and S in bytes; None takes the default.
+/// Simulates the program of a GOAL file, or `program`, under LogGOPS. `parameters` are L, o, g, G and O in ticks, and S
+/// in bytes.
 #[pyfunction]
 #[pyo3(signature = (path, parameters, sane_zero_bytes = false, start_ns = None, noise = None, seed = 0, trace_ranks = None,
                     program = None, ticks_per_ns = 1))]

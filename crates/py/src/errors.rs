@@ -68,7 +68,7 @@ thread_local! {
     static PANIC: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
-/// Sets a hook that stores the message and the source line of a panic for [`detached`], instead of printing them.
+/// Makes panics store message and source line for [`detached`] instead of printing.
 pub fn quiet_panics() {
     std::panic::set_hook(Box::new(|info| PANIC.with(|p| p.replace(info.to_string().replace('\n', " ")).clear())));
 }

@@ -27,7 +27,7 @@ const PERIOD: Duration = Duration::from_secs(1);
 static FOLLOWS: AtomicBool = AtomicBool::new(true);
 
 thread_local! {
-    /// The time of the last reading of the free memory, and its result in bytes; the result is None if unknown.
+    /// The time of the last reading of free memory, and the bytes, if known.
     static READ: Cell<Option<(Instant, Option<u64>)>> = const { Cell::new(None) };
 }
 
@@ -165,8 +165,8 @@ pub fn steps_counted() -> u64 {
     limits::last_counted()
 }
 
-/// Returns an error if a sweep of `points` points exceeds a limit. `steps` is the sum of the known estimates; each
-/// point adds constants for memory and steps.
+/// Returns an error if a sweep of `points` points exceeds a limit. `steps` is the sum of known estimates; each point
+/// adds constants.
 #[pyfunction]
 #[pyo3(signature = (points, steps))]
 pub fn admit_sweep(points: u64, steps: u64) -> PyResult<()> {

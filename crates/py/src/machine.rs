@@ -15,7 +15,7 @@ use crate::{
     errors::{detached, input, to_python},
 };
 
-/// A machine and the part of it that is used; for a grid of PEs, the part is a shape `(n,)` or `(rows, columns)`.
+/// A machine and its used part; for a grid of PEs, a shape `(n,)` or `(rows, columns)`.
 #[pyclass(frozen, module = "unisono")]
 pub struct Machine {
     description: Description,

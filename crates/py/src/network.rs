@@ -39,9 +39,8 @@ pub fn topologies(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     to_python(py, FAMILIES)
 }
 
-/// Returns one plane as a dictionary: the numbers of `accelerators` and `nodes`, and for every cable its ends `a` and
-/// `b`, its `kind` (0 board, 1 DAC, 2 AOC), its rate `gbps`, its `latency_ns`, and the indices `there` and `back` of
-/// its two links.
+/// Returns one plane: the numbers of `accelerators` and `nodes`, and for every cable its ends `a` and `b`, its `kind`
+/// (0 board, 1 DAC, 2 AOC), `gbps`, `latency_ns`, and the indices `there` and `back` of its links.
 #[pyfunction]
 pub fn plane<'py>(py: Python<'py>, machine: &Machine) -> PyResult<Bound<'py, PyDict>> {
     let network = network(machine)?;

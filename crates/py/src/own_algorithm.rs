@@ -64,8 +64,7 @@ impl Algorithm for OwnAlgorithm {
         }
     }
 
-    /// Returns the number of instructions; 0 if the function fails, so that the planner reports the failure and does
-    /// not skip the case as too large.
+    /// Returns the number of instructions; 0 if the function fails, so that the planner reports the failure.
     fn size(&self, case: &Case, params: &Params) -> Size {
         let instructions = self.build(case, params).map_or(0, |placed| placed.schedule.instr_count() as u64);
         Size { instructions: Some(instructions), ..Size::default() }

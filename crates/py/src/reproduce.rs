@@ -13,8 +13,7 @@ use crate::{
 /// The cycles of one step of the depth on the paper's machine, where T_R = 2.
 const DEPTH_CYCLES: f64 = 5.0;
 
-/// Returns the best tree to reduce a vector of `wavelets` wavelets on a line of `pes` PEs: `{depth, contention, energy,
-/// cycles}`.
+/// Returns the best tree to reduce a vector on a line of PEs: `{depth, contention, energy, cycles}`.
 #[pyfunction]
 pub fn auto_gen<'py>(
     py: Python<'py>,
@@ -35,8 +34,8 @@ pub fn auto_gen<'py>(
     Ok(dict)
 }
 
-/// Returns, by algorithm, the cycles of a reduce by Eq. 1 of the paper divided by its 1D bound, for P = 2..=pes_max
-/// (rows) and each vector length in wavelets (columns).
+/// Returns by algorithm the cycles of Eq. 1 divided by the paper's 1D bound, for P = 2..=pes_max (rows) and vector
+/// lengths in wavelets (columns).
 #[pyfunction]
 pub fn reduce_optimality<'py>(
     py: Python<'py>,

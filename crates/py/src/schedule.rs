@@ -1,4 +1,4 @@
-//! `Schedule`, a schedule in Python with its readers, writers, proof and interpreter.
+//! `Schedule` in Python, with readers, writers, proof and interpreter.
 
 use std::sync::Arc;
 
@@ -168,9 +168,8 @@ impl Schedule {
     /// On a wafer, node k is on PE k of the machine's shape. Without a shape the schedule keeps its grid; without a
     /// grid it is placed on a row. On a network, rank k is on accelerator `places[k]`, or on accelerator k of the part
     /// that the machine's shape selects. Without places and shape, the schedule keeps its placement on the same
-    /// machine; on another machine it takes the part with the shape that it has on its own machine, else the first
-    /// accelerators. On switches that reduce, the schedule keeps its placement, which must be on the part that the
-    /// machine selects, if any.
+    /// machine; on another machine it takes the part with the same shape, else the first accelerators. On switches that
+    /// reduce, the schedule keeps its placement, which must be on the part that the machine selects, if any.
     #[pyo3(signature = (machine, places = None))]
     fn on(&self, py: Python<'_>, machine: &Machine, places: Option<Vec<u32>>) -> PyResult<Self> {
         let description = machine.description();
@@ -229,8 +228,8 @@ impl Schedule {
         large(py, &made.map_err(|found| verify_error(py, &found))?)
     }
 
-    /// Returns `{source, target, elements}`: three arrays with the two PEs and the element count of each directed link
-    /// between neighbouring PEs that carries data; None if the schedule is not on a wafer.
+    /// Returns `{source, target, elements}`: arrays of the PEs and element counts of directed links between
+    /// neighbouring PEs that carry data; None if not on a wafer.
     fn link_loads<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
         let grid = self.file.placement.as_ref().and_then(Placement::grid);
         let Some(placed) = grid.map(|placement| OnGrid { schedule: self.inner(), placement }) else {

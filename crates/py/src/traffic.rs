@@ -106,7 +106,7 @@ fn admit(
 }
 
 /// Simulates the traffic of [`traffic_packets`] by flows. Returns the makespan in ns, the end in ns of each accelerator
-/// (or of an even sample), the bytes that cross the busiest link of a plane, and the wall time in seconds.
+/// (or of an even sample), the bytes on a plane's busiest link, and the wall time in seconds.
 #[pyfunction]
 pub fn traffic_flows<'py>(
     py: Python<'py>,
@@ -132,8 +132,8 @@ pub fn traffic_flows<'py>(
     Ok((fluid.makespan_ps / TICKS_PER_NS, finish, fluid.busiest_bytes, begin.elapsed().as_secs_f64()))
 }
 
-/// Returns for each pair of accelerators the links of a message between them: the index of the link in a plane, and the
-/// fraction of the message on the link if every node splits it evenly over the hops that the routing allows.
+/// Returns for each pair of accelerators the links of its message: the index in a plane, and the fraction of the
+/// message there if every node splits evenly among permitted hops.
 #[pyfunction]
 pub fn message_routes(py: Python<'_>, machine: &Machine, pairs: Vec<(u32, u32)>) -> PyResult<Vec<Vec<(u32, f64)>>> {
     let network = whole_network(machine, "messages are sent")?;

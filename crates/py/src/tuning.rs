@@ -16,8 +16,7 @@ use crate::{
     plan::Plan,
 };
 
-/// The measurement of a contender at one size: its plan (None for the library), its time, and the number of rounds that
-/// it won.
+/// The measurement of a contender at a size: plan (None for the library), time, and rounds won.
 #[derive(FromPyObject)]
 pub struct Contender<'py> {
     plan: Option<PyRef<'py, Plan>>,

@@ -28,14 +28,12 @@ use crate::{
     simulate::failed,
 };
 
-/// A machine, the rates of its accelerator in operations and bytes of memory per second, and the algorithm of each kind
-/// of collective.
+/// A machine, its accelerator's operations and bytes of memory per second, and the algorithm of each collective.
 type Case = (Py<Machine>, Option<(f64, f64)>, Option<BTreeMap<String, String>>);
 /// A [`Case`] after its kinds of collectives were checked.
 type Named = (Py<Machine>, Option<(f64, f64)>, BTreeMap<&'static str, String>);
 
-/// A program that computes and communicates, read from files of other tools, and the workload that it comes from, if
-/// any.
+/// A program that computes and communicates, and the workload that it comes from, if any.
 #[pyclass(frozen, module = "unisono")]
 pub struct WorkloadGraph(pub(crate) Graph, pub(crate) Option<Workload>);
 

@@ -147,7 +147,7 @@ def _is_program(name: str, head: bytes) -> bool:
 FORMS: tuple[tuple[str, Callable[[str, bytes], bool]], ...] = (
     ("plan for MPI programs", _begins("UNISPLAN")),
     (CERTIFICATE, _begins("unisono-certificate")),
-    # The key of the prices is not tested: in a certificate for a large machine, it comes after the first bytes.
+    # The prices' key is not tested: in a large certificate, it is after the first bytes.
     (BOUND, lambda _, head: re.search(rb'"format" *: *"unisono-bound ', head) is not None),
     (GPU_PLAN, lambda name, _: is_gpu_plan(name)),
     (SCHEDULE, _begins("unisono-schedule", "unisono registers")),

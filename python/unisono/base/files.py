@@ -366,7 +366,7 @@ def load(path: str | bytes | os.PathLike[str], *, elements: int | None = None, d
     origin = title(path)
     # A certificate has the digest of the stored characters, so line ends must not be converted.
     text = read_text(path, as_stored=not origin.endswith((".registers", ".xml", ".json")))
-    # The import is here, because `file_types` imports this module.
+    # Imported late, because `file_types` imports this module.
     from unisono.base.file_types import GPU_PLAN, SCHEDULE, reading
 
     with reading(

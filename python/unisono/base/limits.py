@@ -9,7 +9,7 @@ from unisono.base.inputs import parse_bytes, whole
 
 __all__ = ["Limits", "default_steps", "limits", "note_large_work", "set_cores"]
 
-#: The largest finite limit: limits have 64 bits, and the largest 64-bit number means no limit.
+#: The largest finite limit; the largest 64-bit number means no limit.
 _LARGEST = 2**64 - 2
 
 

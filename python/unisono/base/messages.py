@@ -30,7 +30,7 @@ def shown(value: object) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """Returns a number with its noun: ``1 message``, ``2 messages``. The plural is formed with an s."""
+    """Returns a number and its noun: ``1 message``, ``2 messages``."""
     return f"{number} {noun}" + ("" if number == 1 else "s")
 
 

@@ -44,9 +44,9 @@ _LIBRARIES = {
     "ncclx": "ncclx-csv",
     "openmpi": "openmpi-rules",
 }
-#: The largest number of characters of a name that is compared with accepted names; longer text is slow to compare.
+#: The longest name that is compared with accepted names, in characters; longer text is slow.
 _LONGEST = 64
-#: The least similarity of a proposed name, by the ratio of difflib from 0 to 1; ``rign`` and ``ring`` have 0.75.
+#: The least similarity of a proposed name, by difflib from 0 to 1; ``rign`` and ``ring`` have 0.75.
 _ALIKE = 0.7
 
 
@@ -115,7 +115,7 @@ def did_you_mean(found: str, accepted: Iterable[str]) -> str:
     """Returns `` (did you mean ring?)`` if one of the accepted names is similar, else nothing."""
     if not 2 <= len(found) <= _LONGEST:
         return ""
-    # The import is here, because only misspelt names need it.
+    # Imported late, because only misspelt names need it.
     from difflib import get_close_matches
 
     names = {_folded(name): name for name in accepted}

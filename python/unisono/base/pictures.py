@@ -29,7 +29,7 @@ def form_of(path: str) -> Form:
 
 def encoded(figure: "Figure", form: Form = "png", dpi: int = _DPI) -> bytes:
     """Returns the figure as a file of that format; ``dpi`` is the resolution of a PNG."""
-    # The import is here, because the names of formats are checked without drawing.
+    # Imported late, because the names of formats are checked without drawing.
     import matplotlib as mpl
 
     file = io.BytesIO()

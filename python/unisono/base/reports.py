@@ -99,8 +99,8 @@ class Bound(TypedDict):
     reference: str
     source: str
     assumes: str | None
-    #: One of ``bound``, which holds for every schedule on the machine, ``of-model``, which holds only by a model, and
-    #: ``model-optimum``, which holds by a model and is reached by a candidate of the plan.
+    #: ``bound`` holds for every schedule on the machine, ``of-model`` only by a model; ``model-optimum``, also by a
+    #: model, is reached by a candidate of the plan.
     standing: str
 
 
@@ -127,7 +127,7 @@ class BoundProof(TypedDict):
     places: list[int]
     #: The name of the bound.
     bound: str
-    #: The bound in seconds that the prices prove, or None if the certificate does not hold.
+    #: The proved bound in seconds; None if the certificate does not hold.
     seconds: float | None
 
 

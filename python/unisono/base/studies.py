@@ -125,7 +125,7 @@ def _begin(
             with suppress(OSError, ValueError):
                 add(ended.result())
 
-    # A point is saved when it ends, which may be long before its result is asked for.
+    # A point is saved when it ends, maybe long before its turn.
     future.add_done_callback(keep)
     return lambda: add(future.result())
 

@@ -32,7 +32,7 @@ def reports(names: Sequence[str], together: Sequence[Run], alone: Sequence[Run])
 
 
 def print_beside(rows: Sequence[dict[str, Any]]) -> None:
-    """Prints a table with the times of each schedule together with the others, and alone."""
+    """Prints a table of each schedule's times together and alone."""
     print_lines("")
     print_table(
         ["at the same time", "identifiers", "ns", "alone, ns", "ratio"],

@@ -120,7 +120,7 @@ def study(
 
 
 def _report_shard(ended: ShardEnded, shard: tuple[int, int], file: str | None) -> NoReturn:
-    # The import is here, because the start of the program imports this module.
+    # Imported late, because the start of the program imports this module.
     from unisono.cli._output import print_json, print_lines
 
     if click.get_current_context().params["as_json"]:

@@ -31,7 +31,7 @@ def import_alike() -> Any:
 
 
 def fingerprint(content: bytes) -> str:
-    """Returns a short text that identifies the contents of a file: its length and CRC-32."""
+    """Returns the length and CRC-32 of a file as text."""
     return f"{len(content)} bytes with CRC-32 {crc32(content):08x}"
 
 

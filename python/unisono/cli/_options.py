@@ -119,7 +119,7 @@ def library_of(target: str | None) -> Path | None:
     """Returns the file of the installed MPI library that a format of tuning files needs; None for other formats."""
     if target != "mpich-json":
         return None
-    # The import is here, because only this format needs it.
+    # Imported late, because only this format needs it.
     from unisono.mpi.installations import mpich_image
 
     found = mpich_image()

@@ -16,8 +16,8 @@ from unisono.base import interrupts
 from unisono.base.messages import printable
 from unisono.base.reports import Bound, MemoryReport
 
-#: Collectives whose stated size is that of one block of a rank: its input, its output (reduce-scatter, scatter), or the
-#: block that it sends to each rank; with the words for it.
+#: Collectives whose stated size is one block of a rank: input, output (reduce-scatter, scatter), or what it sends to
+#: each rank; with words for it.
 _OF_BLOCKS = {
     "allgather": "of each rank",
     "alltoall": "between every two ranks",
@@ -25,7 +25,7 @@ _OF_BLOCKS = {
     "reduce-scatter": "for each rank",
     "scatter": "for each rank",
 }
-#: The width of a table in characters if the output is not a terminal, so that pipes get the same text everywhere.
+#: The width of a table in characters without a terminal, so that pipes get the same text.
 _PIPE_WIDTH = 160
 #: The largest number of characters in a line of a cell.
 _WIDEST = 200
@@ -215,7 +215,7 @@ def without(machine: Machine) -> str:
 
 
 def note_text(note: str) -> str:
-    """Returns a note in full, or its beginning on one line if the command has ``--explain`` and it is not given."""
+    """Returns a note in full, or its beginning if the command's ``--explain`` is not given."""
     context = click.get_current_context(silent=True)
     if len(note) <= _NOTE or context is None or context.meta.get(EXPLAIN, True):
         return note

@@ -43,7 +43,7 @@ def _presets() -> list[str]:
 
 
 def _targets() -> list[str]:
-    # The import is here, because only shell completion needs it.
+    # Imported late, because only shell completion needs it.
     from unisono.planning.emission import TARGETS
 
     return list(TARGETS)
@@ -263,7 +263,7 @@ class TracedPes:
     def of(self, count: int) -> Sequence[int]:
         """Returns the indices of the PEs on a machine of ``count`` PEs; ranges are cut before they are expanded."""
         if self.sampled is not None:
-            # The import is here, because commands that plan do not need NumPy.
+            # Imported late, because commands that plan do not need NumPy.
             from unisono.simulation.traces import sample
 
             return sample(count, self.sampled)

@@ -127,7 +127,7 @@ def allocate(
             aligned=aligned,
         )
     if plot is not None:
-        # The import is here, because the drawing library takes long to import.
+        # Imported late, because matplotlib takes long to import.
         from unisono.pictures.plots import allocations
 
         write(plot, allocations.mapping(report, f"{jobs} jobs on {report['machine']}, {heuristic}", form_of(plot)))

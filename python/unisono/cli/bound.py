@@ -72,7 +72,7 @@ def bound(as_json: bool, **options: Any) -> None:
                 "shape": machine.extents,
                 "elements": count,
                 "dtype": request.dtype,
-                # Bounds use the rates of the data sheet, also on a machine with measured rates.
+                # Bounds use the data sheet, also on measured machines.
                 "rates": machine.rates("data-sheet"),
                 "bounds": bounds,
                 "notes": notes,

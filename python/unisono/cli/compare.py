@@ -90,7 +90,7 @@ def compare(
     for at, row in enumerate(rows):
         row["machine"] = labels[at % len(labels)]
     if plot is not None:
-        # The import is here, because the drawing library takes long to import.
+        # Imported late, because matplotlib takes long to import.
         from unisono.pictures.plots import comparisons
 
         write(plot, comparisons.draw(rows, form_of(plot), fill=fill))

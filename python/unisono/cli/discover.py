@@ -169,7 +169,7 @@ def _folded(forwards: list[Forward]) -> list[tuple[Forward, int]]:
 
 
 def _region(boxes: list[Any]) -> str:
-    """Formats the first box of a region as ``[0, 8) x [0, 4)``, and the number of further boxes."""
+    """Formats a region's first box, ``[0, 8) x [0, 4)``, and the number of further boxes."""
     if not boxes:
         return "nothing"
     low, high = boxes[0]

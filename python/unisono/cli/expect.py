@@ -126,7 +126,7 @@ def expect(
     if output is not None:
         write(output, json_text(expected) if output.endswith(".json") else prometheus_text(expected))
     if plot is not None:
-        # The import is here, because the drawing library takes long to import.
+        # Imported late, because matplotlib takes long to import.
         from unisono.pictures.plots import expectations
 
         write(plot, expectations.draw(expected, form_of(plot)))
@@ -172,7 +172,7 @@ def _print(expected: Expectation, machine: Machine) -> None:
 
 
 def _value(row: ExpectationRow, part: str, why: str) -> str:
-    """Formats the bandwidth and the time of a row, with ``why`` as their source; empty without a time."""
+    """Formats bandwidth, time and their source ``why``; empty without a time."""
     seconds, busbw = row[part], row["busbw"][part]  # type: ignore[literal-required]
     if seconds is None:
         return ""

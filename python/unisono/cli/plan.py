@@ -256,7 +256,7 @@ def _write_tuning(made: Plan, options: dict[str, Any], serve: str | None, path: 
     The file has one row, the best candidate. For NCCL on a machine that states its GPUs, the rows are the best of
     NCCL's own algorithms, unless the user names an algorithm.
     """
-    # The import is here, because only tuning files need it.
+    # Imported late, because only tuning files need it.
     from unisono.mpi.exports import export_rows, loading, row_of
 
     target, report = options["target"], made.report()
@@ -274,7 +274,7 @@ def _write_tuning(made: Plan, options: dict[str, Any], serve: str | None, path: 
 
 
 def _draw(made: Plan, path: str) -> None:
-    # The import is here, because the drawing library takes long to import.
+    # Imported late, because matplotlib takes long to import.
     from unisono.pictures.plots import forests
 
     write(path, forests.draw(made, form_of(path)))
@@ -312,7 +312,7 @@ def _with_equal_bits(made: Plan, options: dict[str, Any]) -> Plan:
 
 
 def _sizes(serve: str | None, planned: int) -> tuple[int, int | None]:
-    """Returns the first and the last size of `--serve` in bytes; the last is None without a limit."""
+    """Returns the first and last size of `--serve` in bytes; None is no limit."""
     if serve is None:
         return planned, planned
     if serve == "all":

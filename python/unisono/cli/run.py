@@ -135,8 +135,8 @@ _SECONDS_TO_END = 30
 def passing_signals(command: list[str], variables: dict[str, str], inner: Callable[[int], int] | None = None) -> int:
     """Runs a command, passes signals that would end this process to it, and returns its exit code.
 
-    ``inner`` maps the command's process id to the id of the process that receives the signals, if the command only
-    starts that process and waits for it; the command itself then ignores interrupts of the keyboard.
+    ``inner`` maps the command's process id to that of the process that gets the signals, if the command only waits for
+    it and ignores the keyboard.
     """
     waited = {*_PASSED, signal.SIGCHLD}
     before = signal.pthread_sigmask(signal.SIG_BLOCK, waited)

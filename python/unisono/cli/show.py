@@ -48,7 +48,7 @@ def _cell(form: str, name: str, value: object) -> str:
     # A row of a plan without an algorithm leaves its calls to the MPI library.
     if form == "plan for MPI programs" and name == "algorithm" and value is None:
         return "the library"
-    # The text shows only the first 8 characters of a long value; the JSON has the whole value.
+    # The text shows 8 characters of a long value, the JSON all.
     return value_text(value)[:8] if name == "expression_class" else value_text(value)
 
 

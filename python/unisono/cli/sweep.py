@@ -175,7 +175,7 @@ def report(
     if output is not None:
         write(output, sweep_text(points, output))
     if plot is not None:
-        # The import is here, because the drawing library takes long to import.
+        # Imported late, because matplotlib takes long to import.
         from unisono.pictures import plots
 
         nodes = "ranks" if points[0]["cycles"] is None else "PEs"

@@ -86,7 +86,7 @@ def _cables(machine: Machine) -> list[dict[str, Any]]:
 
 
 def _draw(machine: Machine, path: str) -> None:
-    # The import is here, because the drawing library takes long to import.
+    # Imported late, because matplotlib takes long to import.
     from unisono.pictures.networks import draw
 
     write(path, draw(machine, form_of(path)))

@@ -105,7 +105,7 @@ def traffic(
                 )
             )
     if plot is not None:
-        # The import is here, because the drawing library takes long to import.
+        # Imported late, because matplotlib takes long to import.
         from unisono.pictures.plots.bandwidths import bandwidths
 
         write(plot, bandwidths(points, form_of(plot)))

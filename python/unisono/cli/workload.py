@@ -223,7 +223,7 @@ def _recorded(
 
 def _draw(report: WorkloadReport, plot: str | None) -> None:
     if plot is not None:
-        # The import is here, because the drawing library takes long to import.
+        # Imported late, because matplotlib takes long to import.
         from unisono.pictures.plots import workloads
 
         write(plot, workloads.draw(report, form_of(plot)))

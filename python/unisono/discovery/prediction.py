@@ -21,7 +21,7 @@ from unisono.machines.descriptions import with_shape
 __all__ = ["Prediction", "as_report", "predictions", "sum_line", "total_lines", "without_machine"]
 
 
-#: Messages without collectives are reported as faster if their time is less than this fraction of the time with them.
+#: Messages alone are reported as faster below this fraction of the time with collectives.
 _LESS = 0.999
 
 
@@ -99,7 +99,7 @@ def predictions(
 ) -> tuple[DiscoveryReport, Prediction, Prediction]:
     """Returns a program's report, its prediction, and its prediction if all operations are single messages.
 
-    ``found`` returns the report and the operations of the program for a set of rules.
+    ``found`` returns report and operations for a set of rules.
     """
     on = with_shape(machine, None)
     pricing = _core.pricing(on, nodes, model, simulate)

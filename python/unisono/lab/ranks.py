@@ -90,7 +90,7 @@ def variables(lab: Lab, starter: Launcher) -> dict[str, str]:
     """Returns the environment variables of the launcher, which runs on the first host."""
     agent = str(lab.folder / "agent")
     settings = {
-        # The first two are for Open MPI from release 5 on, the next two for older releases.
+        # For Open MPI from release 5 on, then for older releases.
         "PRTE_MCA_plm_ssh_agent": agent,
         "PRTE_MCA_plm_ssh_no_tree_spawn": "1",
         "OMPI_MCA_plm_rsh_agent": agent,

@@ -96,8 +96,8 @@ class Lab:
     def enter(self, host: str) -> list[str]:
         """Returns the beginning of a command that runs on a host, and that ends with its starting process."""
         user = ("--user", "--preserve-credentials") if self.user else ()
-        # Entering a process namespace adds a process between the parent and the command. Inside, parents have number 0,
-        # so `$PPID` cannot be compared there as `_ending_with` does.
+        # Entering a process namespace adds a process between parent and command. Inside, the parent's number is 0, so
+        # it is not compared.
         inside = ["sh", str(self.folder / "enter"), host, str(Path.cwd()), *_ENDS]
         entered = ["nsenter", "--target", str(self._first_process()), *user, "--mount", "--pid"]
         return [*_ending_with(os.getpid()), *entered, *inside]
@@ -210,8 +210,8 @@ def start(
 ) -> Lab:
     """Starts a lab of a machine, and returns when all hosts are up.
 
-    ``slow`` has the fractions of their rates at which cables run. ``scale`` divides rates and multiplies latencies, by
-    default the least factor with which this computer carries the rates.
+    ``slow`` has cables' fractions of their rates. ``scale`` divides rates and multiplies latencies, by default the
+    least factor that this computer carries.
 
     Raises:
         InputError: the machine is no network, a lab is up, a cable does not exist, the factor is out of range,
@@ -229,8 +229,7 @@ def start(
             shutil.rmtree(left) if left.is_dir() and not left.is_symlink() else left.unlink()
         scripts.write(folder, network)
         lab = Lab(folder, network, per_host, mpi, user)
-        # The state is written before the fabric starts, so that a lab can be ended even if its starting command is
-        # killed.
+        # The state is written first, so that a lab whose starting command is killed can be ended.
         kept = {"network": network.report(), "per_host": per_host, "mpi": mpi, "user": user}
         (folder / "lab.json").write_text(json.dumps(kept))
         _start_fabric(lab, lock)
@@ -277,7 +276,7 @@ def _start_fabric(lab: Lab, lock: int) -> None:
         process.kill()
         process.wait()
         raise
-    # The fabric outlives this process; a return code keeps `Popen` from a warning about a running child.
+    # The fabric outlives this process; the return code avoids a warning of `Popen`.
     process.returncode = 0
 
 
@@ -305,7 +304,7 @@ def _made(folder: Path) -> int | None:
     """Creates a folder if needed, and returns a descriptor with its lock; None if a lab holds the lock."""
     while True:
         folder.mkdir(mode=0o700, exist_ok=True)
-        # Another command can find the new folder before it is locked, take it for a dead lab's folder, and remove it.
+        # Another command can remove the new folder before it is locked.
         with contextlib.suppress(FileNotFoundError):
             return _lock(folder)
 

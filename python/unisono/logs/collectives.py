@@ -32,7 +32,7 @@ from unisono.logs.rows import (
 __all__ = ["LeftOut", "Measured", "read_log", "read_logs"]
 
 _COLUMNS = ("op", "bytes", "time_us")
-#: The columns that may state the number of ranks; a table has one of them.
+#: Columns that may state the number of ranks.
 _COUNTS = ("gpus", "ranks")
 _NODES = "nodes"
 _NAMES = {
@@ -53,7 +53,7 @@ _TEST = re.compile(r"\b((?:all_|reduce_|send)?[a-z]+)_perf\b")
 #: The datatypes and operators of nccl-tests that the model of NCCL distinguishes.
 _TYPES = {"half": "f16", "bfloat16": "bf16", "float": "f32", "double": "f64", "int32": "i32", "int64": "i64"}
 _OPERATORS = frozenset(("sum", "prod", "max", "min"))
-#: The largest relative rounding error of a printed time, which has at least three digits.
+#: The relative rounding error of times with three digits.
 _ROUNDED = 0.01
 
 

@@ -23,12 +23,12 @@ _GPU = ("nccl", "rccl")
 _OF_GPU = frozenset(("allgather", "allreduce", "broadcast", "reduce", "reduce-scatter"))
 #: Libraries that choose by rules.
 _MPI = ("mpich", "openmpi")
-#: The size in bytes from which a vector is long, and the normal relative errors of predictions. A node without faults
-#: takes 2.2 times NCCL's own estimate for short vectors and 1.5 times for long vectors; for allreduces the estimates
-#: are closer (docs/measured/a100x4-nvlink.csv).
+#: The bytes from which a vector is long, and normal relative errors of predictions. A node without faults takes 2.2
+#: times NCCL's own estimate for short vectors, 1.5 times for long vectors, and less for allreduces
+#: (docs/measured/a100x4-nvlink.csv).
 _LONG = 256 << 20
 _LONG_ALLREDUCE, _LONG_ESTIMATE, _SHORT_ESTIMATE = 0.25, 0.5, 1.25
-#: The normal relative error of a plan as the prediction for a library, whose algorithms are seldom the best.
+#: The normal relative error if a plan predicts a library, whose algorithms are seldom best.
 _PLAN = 0.5
 _ELEMENT = 4
 

@@ -25,7 +25,7 @@ __all__ = ["KINDS", "TOLERANCE", "Finding", "findings", "sentences", "size_text"
 KINDS = ("not-connected", "faster-than-possible", "below-expectation", "algorithm", "cliff", "guideline", "spread")
 #: The relative difference up to which two times count as equal.
 TOLERANCE = 0.1
-#: The time in seconds below which times vary more, and the tolerance for such times.
+#: The seconds below which times vary more, and the tolerance there.
 _SHORT_SECONDS, _SHORT_TOLERANCE = 200e-6, 0.25
 _CEILING_ROUNDED = 0.02
 #: The factor above which a jump cannot be explained by another algorithm or protocol.
@@ -54,7 +54,7 @@ _SLOW_GPU = (
 _SLOW_MPI = "its algorithm or its links are slower than the machine allows: 'unisono tune' measures other algorithms"
 _FAST = "the log is of another machine, or of other ranks: name the machine that was measured"
 
-#: The factor between measured and expected times of all sizes above which the logs are likely of another machine.
+#: If all sizes are slower by this factor, the logs are likely of another machine.
 _OTHER = 20
 #: The largest number of hosts and logs that a sentence names.
 _HOSTS = 4
@@ -196,7 +196,7 @@ def _of_processes(log: Log) -> list[Finding]:
     if not alone:
         return []
     case = (alone[0].collective, alone[0].ranks, alone[0].nodes)
-    # These times have no meaning, so they count as lost entirely.
+    # Times without meaning count as lost entirely.
     misses = [_Miss(point.bytes, point.seconds, point.seconds, lost=1.0) for point in alone]
     why = "ran in several processes that did not know each other" if apart else "was measured, so nothing was sent"
     return _finding("not-connected", case, log.label, misses, why, CONNECT)

@@ -61,8 +61,8 @@ class Violation:
 def violations(points: Iterable[Measured], tolerance: float = TOLERANCE) -> tuple[list[Violation], int]:
     """Returns the guidelines that measured times break, the largest ratio first, and the number of comparisons.
 
-    Times of other sizes are interpolated between the two nearest measured sizes, and not extrapolated. If a collective
-    was measured several times at the same size and numbers of ranks and nodes, the least time counts.
+    Times of other sizes are interpolated between the two nearest measured sizes, and not extrapolated. Of several times
+    at the same size, ranks and nodes, the least counts.
     """
     measured: dict[tuple[int, int], dict[str, Curve]] = defaultdict(lambda: defaultdict(dict))
     for point in points:

@@ -37,8 +37,8 @@ __all__ = [
 FAR = 0.35
 #: The weight of NCCL's own prices in the fit: the relative error of each.
 _PRIOR = 0.03
-#: The relative error below which points have full weight. Iterated weights approximate the least absolute relative
-#: errors, which a few disturbed points do not distort.
+#: The relative error below which points have full weight. Iterated weights approximate least absolute relative errors,
+#: which few disturbed points distort.
 _TOLERATED = 0.02
 _ROUNDS = 20
 #: A call counts as disturbed if it takes this factor longer than a call of more bytes by the same algorithm.
@@ -277,7 +277,7 @@ def _groups(machine: Machine, points: Iterable[Measured]) -> list[Group]:
         rows.setdefault(key, []).append((features, point.seconds * 1e6, prices))
     groups = []
     for key, of in sorted(rows.items()):
-        # NCCL's own prices are taken at the longest call, which determines the price of a byte best.
+        # NCCL's prices are those of the longest call, which shows the price of a byte best.
         own = max(of, key=lambda row: row[1])[2]
         prior = [own["start_us"], own["hop_us"], own["network_hop_us"], own["ns_per_byte"], own["ns_per_byte"]]
         prices = _fit(np.array([row[0] for row in of]), np.array([row[1] for row in of]), np.array(prior))

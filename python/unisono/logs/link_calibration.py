@@ -26,7 +26,7 @@ __all__ = ["Compared", "with_links", "with_share"]
 
 #: The relative deviation from the rates of equal links above which a rate belongs to another kind of link.
 _ALIKE = 0.25
-#: The relative deviation from the median up to which a fraction counts as equal to it.
+#: The relative deviation at which a fraction counts as equal to the median.
 _SAME = 0.03
 #: Rates that exceed the data sheet by at most this fraction, a rounding error of logs, count as equal to it.
 _ROUNDED = 0.005
@@ -51,7 +51,7 @@ class Compared:
 
 @dataclass(eq=False)
 class _Cable:
-    """A line of equal cables in a machine file; ``share`` is the measured rate divided by the data sheet's rate."""
+    """A line of equal cables; ``share`` is the measured rate divided by the data sheet's."""
 
     key: str
     ends: tuple[int, int]

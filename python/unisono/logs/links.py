@@ -38,7 +38,7 @@ _COLLECTIVES = re.compile(r"^#\s+size\s+count\s+type\s", re.MULTILINE)
 _PROFILE_SIZE = re.compile(r"(\d{1,6})\s*(K|M)i?B$")
 #: The Gb/s of one unit of perftest, whose MB/sec are 2^20 bytes (`format_factor` of its perftest_parameters.c).
 _GBPS = {"MB": 8 * 1.048576e-3, "MiB": 8 * 1.048576e-3, "Gb": 1.0}
-#: The least size in bytes of a message that shows the rate, and the largest of a message that shows the latency.
+#: The largest message in bytes that shows the latency, and the least that shows the rate.
 _LONG, _SHORT = 32 << 10, 256
 _MOST_GPUS = 1 << 10
 _RATES = ("gb_per_second", "gbytes_per_s")

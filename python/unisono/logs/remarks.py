@@ -31,8 +31,7 @@ def _setting(name: str, value: str) -> str:
     return rf"\b{name}(?:=| set by environment to )['\"]?({value})"
 
 
-#: The pattern of a line, a pattern that makes it harmless, and the words and advice of the remark; ``{}`` stands for
-#: the pattern's first group.
+#: The pattern of a line, a pattern that excuses it, words and advice; ``{}`` is the first group.
 _LINES: tuple[tuple[str, str, str, str], ...] = (
     (
         r"Using network (Socket)\b|\[send\] via NET/(Socket)",

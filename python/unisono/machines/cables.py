@@ -59,7 +59,7 @@ def _texts(network: Machine) -> dict[str, str]:
 
 
 def _table(network: Machine) -> dict[str, Any]:
-    # The import is here, because the TOML reader takes longer to import than this package.
+    # Imported late, because the TOML reader takes longer to import than this package.
     import tomllib
 
     return tomllib.loads(network.to_toml())

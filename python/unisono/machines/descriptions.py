@@ -15,7 +15,7 @@ from unisono.machines.graphs import is_graph, of_graph
 
 __all__ = ["DATA_SHEET", "Shape", "by_rates", "machine", "of_ranks", "shape_of", "with_shape"]
 
-#: The name of the model that uses the rates of data sheets in place of measured rates.
+#: The model with data sheets' rates in place of measured rates.
 DATA_SHEET = "data-sheet"
 
 #: A grid: ``"512"``, ``"512x512"``, ``512`` or ``(rows, columns)``.
@@ -84,7 +84,7 @@ def _failures(failed: Iterable[SupportsIndex | str] | None) -> list[str]:
         failure if isinstance(failure, str) else str(_node("a node that failed", failure))
         for failure in items(failed, f"{what}; {shown(failed)} is not")
     ]
-    # A failure A-B:N counts cables, so repetitions add up; all other failures may be named once.
+    # Failures A-B:N count cables and add up; all others may be named once.
     again = next((one for one in found if ":" not in one and found.count(one) > 1), None)
     if again is not None:
         raise InputError(f"the failure '{again}' is named {found.count(again)} times; name it once")
@@ -136,7 +136,7 @@ def _machine(name: Any) -> Machine:
 
 def _described(keys: Mapping[str, Any]) -> Machine:
     """Returns the machine that a dictionary describes, with the keys of ``Machine.describe()`` and of files."""
-    # The import is here, because most machines are presets.
+    # Imported late, because most machines are presets.
     import tomli_w
 
     # TOML has no None: such keys are omitted.
@@ -155,7 +155,7 @@ def _named_files(description: str, folder: Path) -> dict[str, str]:
         InputError: the named file is in another folder, or does not exist.
 
     """
-    # The import is here, because most machines are presets.
+    # Imported late, because most machines are presets.
     import tomllib
 
     try:

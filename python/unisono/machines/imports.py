@@ -53,7 +53,7 @@ def import_machine(
     text = read_text(path, MOST_DESCRIPTION_BYTES, "a topology")
     called = named("the name", name) if name is not None else Path(path).stem
     if found == "graphml":
-        # The import is here, because the XML parser takes longer to import than the rest of this package.
+        # Imported late, because the XML parser takes longer to import than the rest of this package.
         from unisono.machines import graphml
 
         if len(counts) > 1 or counts["boxes"] != 1:

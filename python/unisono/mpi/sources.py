@@ -32,7 +32,7 @@ class Call:
     elements: int
     unit: int
     root: int = 0
-    #: The handles of the datatype and of the operator in MPI; ``op`` is None without a reduction.
+    #: MPI's handles of datatype and operator; ``op`` is None without a reduction.
     datatype: int = 0
     op: int | None = None
     #: The reason why no plan can serve the operator, if any; ``commutes`` is true if operands may be swapped.
@@ -60,7 +60,7 @@ class CallFacts:
     ranks: int
     #: The largest number of ranks that share a node.
     per_node: int
-    #: The name of the algorithm; ``library`` for the MPI library's own, ``unnamed`` for a schedule without a name.
+    #: The algorithm's name; ``library`` for the MPI library's, ``unnamed`` for a nameless schedule.
     algorithm: str
     why: str
     params: dict[str, str] = field(default_factory=dict)
@@ -251,7 +251,7 @@ class Model:
 
 
 def check(machine: Machine | str | os.PathLike[str] | None, plan: str | os.PathLike[str] | None) -> None:
-    """Refuses a machine or plan that a world of any number of ranks would refuse.
+    """Refuses what a world of any number of ranks would refuse.
 
     Raises:
         InputError: both are given, or the machine or plan cannot be used.

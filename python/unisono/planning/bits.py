@@ -48,7 +48,7 @@ class PlanTable:
 
     @property
     def mean_cost(self) -> float:
-        """Returns the geometric mean, over all sizes, of the table's time divided by the time of the fastest plan."""
+        """Returns the geometric mean for all sizes of the table's time divided by the fastest plan's."""
         return exp(sum(log(ratio(price)) for price in self.prices) / len(self.prices))
 
     def save(self, path: str | os.PathLike[str]) -> None:

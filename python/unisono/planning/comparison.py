@@ -72,7 +72,7 @@ def compare(
     calls = [(one, machine, *how) for one in programs for machine in where]
     rows: list[ComparisonRow] = []
     failed: Error | None = None
-    # Rows with an error are not saved, because its reason, such as a limit, may apply to this run alone.
+    # Rows with an error are not saved: a reason such as a limit may apply to this run alone.
     for row, error in results(_timed, calls, executor, kept, lambda one: one[1] is None):
         if error is not None:
             failed = failed or (InputError if error == "InputError" else UnsupportedError)(row["reason"])
@@ -112,7 +112,7 @@ def _cells(row: ComparisonRow) -> tuple[object, ...]:
 
 
 def _opened(workload: object) -> str | WorkloadGraph:
-    """Returns the name of a preset workload, or the program that was given or read from a file.
+    """Returns a preset workload's name, or the program given or read.
 
     Raises:
         InputError: ``workload`` is neither.

@@ -28,8 +28,8 @@ __all__ = ["path_of", "price", "read_workload", "step", "takes_rates"]
 #: The endings of files with a schedule.
 _SCHEDULES = (".sched", ".xml")
 
-#: The keys of changes that set rates of the accelerator; ``_OF_CABLES`` begins those that change cables with their own
-#: rate. All other changes are keys of a machine file.
+#: Keys that set accelerator rates; ``_OF_CABLES`` begins keys for cables with their own rate. Other changes are keys of
+#: a machine file.
 _RATES = ("tflops", "memory_gb_per_second")
 _OF_CABLES = "gbps."
 #: The formats of programs that may state numbers of operations instead of times.
@@ -270,7 +270,7 @@ def _changed(
 ) -> tuple[Machine, dict[str, float | None], dict[str, str]]:
     """Returns the machine, the rates of the accelerator and the algorithms after changes."""
     other, own_rates, own_algorithms = machine, dict(rates), dict(algorithms)
-    # A change of the machine is applied first, because the other changes apply to the new machine.
+    # A change of machine comes first: all other changes apply to the new machine.
     for key, value in sorted(changes.items(), key=lambda change: change[0] != "machine"):
         if key == "machine":
             if not isinstance(value, str | os.PathLike | Machine):

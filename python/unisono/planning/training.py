@@ -39,7 +39,7 @@ class Layer:
 
     name: str
     weights: int
-    #: The floating-point operations of the forward pass for one image; the backward pass takes twice as many.
+    #: Forward floating-point operations of one image; the backward pass has twice as many.
     flops: float
 
 

@@ -1,8 +1,8 @@
 """The search for slow cables, by timed messages whose loads on links are known.
 
 `networks` lists links and routes, `design` chooses sets of messages, `measuring` times messages, `inference` finds
-cables that explain slow messages, `probes` does all of this, and `asking` is the interface for users. `emitted` writes
-the messages for a program in C that sends them.
+cables that explain slow messages, `probes` combines these, and `asking` is the interface for users. `emitted` writes
+messages for a program in C.
 """
 
 from unisono.probing.asking import emit_probe, probe

@@ -1,4 +1,4 @@
-"""Sets of messages that load every link, and by which a slow link can be told from other links.
+"""Sets of messages that load every link and distinguish slow links.
 
 The messages of a set are sent at the same time. No accelerator sends or receives two messages of a set, and no link
 gets more than its rate, so each message takes as long as it would alone, unless one of its links is slow. Messages with

@@ -21,7 +21,7 @@ __all__ = ["Evidence", "Suspect", "accuse"]
 
 #: The smallest and the largest limit from which a message is slow, as multiples of its expected time.
 _LEAST_CUT, _HIGHEST_CUT = 1.25, 2.5
-#: The number of standard deviations above the usual quotient from which a message is slow.
+#: Standard deviations above the usual quotient from which messages are slow.
 _DEVIATIONS = 6.0
 #: The quantile of all quotients that counts as undisturbed: no more than three quarters of the messages may be slow.
 _USUAL = 0.25
@@ -34,11 +34,11 @@ class Evidence:
     sets: list[Routes]
     #: For each set, the seconds of its messages without slow links.
     expected: list[Floats]
-    #: For each set, the measured seconds: a row per round, a column per message.
+    #: For each set, measured seconds: a row per round.
     measured: list[Floats]
     #: The usual quotient of measured and expected time.
     factor: float = field(init=False)
-    #: A message is slow if its time is more than `cut * factor` times the expected time.
+    #: A message is slow above `cut * factor` times the expected time.
     cut: float = field(init=False)
 
     def __post_init__(self) -> None:
@@ -83,7 +83,7 @@ class Suspect:
     cables: list[int]
     #: The slow messages that the suspect explains: by set, the indices of messages.
     slow: dict[int, list[int]]
-    #: The number of messages that the cables could have made slow.
+    #: Messages that the cables could have made slow.
     seen: int
     confidence: float = 0.0
 

@@ -36,7 +36,7 @@ class Simulated:
         self._noise = noise
         self._random = np.random.default_rng(seed)
         self._slow: list[tuple[int, float]] = []
-        #: Results by messages and bytes: sets with slow messages are measured again, and need no second simulation.
+        #: Results by messages and bytes, because sets with slow messages are measured again.
         self._known: dict[tuple[tuple[tuple[int, int], ...], int], tuple[Floats, Floats]] = {}
         for name, share in (slow or {}).items():
             if not 0 < share <= 1:
@@ -58,14 +58,14 @@ class Simulated:
         found = []
         for pairs in sets:
             seconds, _ = self.run(pairs, bytes)
-            # Other load on a real computer lengthens messages and never shortens them, so the noise is positive.
+            # The noise is positive: load on a real computer never shortens messages.
             noise = self._random.exponential(self._noise, (rounds, len(pairs))) if self._noise else 0.0
             found.append(np.broadcast_to(seconds, (rounds, len(pairs))) * (1 + noise))
         return found
 
 
 class MpiMeasurer:
-    """Measures between the ranks of MPI's world; rank 0 has this object, all other ranks call :func:`serve`."""
+    """Measures between the ranks of MPI's world; ranks except 0 call :func:`serve`."""
 
     def __init__(self, mpi: Any) -> None:
         self._mpi = mpi

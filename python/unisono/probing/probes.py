@@ -24,11 +24,11 @@ class SlowCable:
     cables: list[str]
     #: The measured rate in Gb/s.
     rate: float
-    #: The rate in Gb/s that the cable would reach at the speed of cables that are not slow.
+    #: The rate in Gb/s of such a cable if it is not slow.
     expected: float
     #: The probability, from 0 to 1, that the first cable of the list is the slow one.
     confidence: float
-    #: The number of slow messages that the cable explains.
+    #: The number of slow messages explained.
     slow: int
     seen: int
 
@@ -53,8 +53,8 @@ class Probe:
     #: Cables that no message between the ranks uses.
     untested: list[str]
     notes: list[str] = field(default_factory=list)
-    #: All cables: ``link``, ``expected`` in Gb/s, and ``reached``, a lower limit of the cable's rate in Gb/s (the
-    #: measured rate for an accused cable, None for a cable without messages).
+    #: All cables: ``link``, ``expected`` in Gb/s, and ``reached``, a lower limit of the rate (the measured rate for an
+    #: accused cable, None without messages).
     cables: list[dict[str, Any]] = field(default_factory=list)
     #: The description of the network, from which :func:`unisono.view` draws it.
     description: dict[str, Any] = field(default_factory=dict)
@@ -150,7 +150,7 @@ def probe_sets(
     step(2, 2)
     found = _found(sets, evidence, suspects, left, rounds)
     found.cables = _cables(sets, found, reached)
-    # Simulated times have no costs of hosts, unlike times under MPI, so a large factor means that all cables are slow.
+    # Simulated times have no costs of hosts, so a large factor means that most cables are slow.
     if isinstance(measurer, Simulated) and evidence.factor >= evidence.cut:
         found.notes.append(
             f"most messages take {evidence.factor:.3g} times as long as expected, so most cables may be slow; the "
@@ -161,9 +161,9 @@ def probe_sets(
 
 #: The largest accepted number of rounds.
 _MOST_ROUNDS = 1000
-#: The upper limit of confidences, because a finite number of messages proves nothing.
+#: The upper limit of confidences: finitely many messages prove nothing.
 _MOST_CONFIDENCE = 0.999
-#: The smallest reported fraction of a cable's rate, and the bisection steps that find the fraction within 1 %.
+#: The smallest reported fraction of a cable's rate, and the bisection steps that find it within 1 %.
 _LEAST_SHARE, _HALVINGS = 1e-3, 9
 #: From this factor between measured and simulated times on, the report notes that scales differ.
 _OTHER_SCALE = 3.0

@@ -249,7 +249,7 @@ def _strong_scaling(listed: Listed) -> Finding:
 
 
 def _rate(example: str, nodes: int, rules: str) -> float:
-    # Without collectives a task has up to as many commands as there are nodes, so fewer tasks are timed.
+    # Without collectives a task has up to a command per node, so fewer tasks are timed.
     tasks = max(200, _FIG_3_TASKS // nodes) if rules == "off" else _FIG_3_TASKS
     return discovery_rate(example, nodes, rules, tasks, 3)
 

@@ -104,7 +104,7 @@ def _masked(listed: Listed) -> Finding:
 
 
 def _writers(listed: Listed) -> Finding:
-    """Lists the mappers with which a task may write; with any other mapper several nodes would write one element."""
+    """Lists the mappers with which tasks may write; with others several nodes would write one element."""
 
     def accepted(mapper: Mapper) -> bool:
         discovery = Discovery(4, rules="paper")

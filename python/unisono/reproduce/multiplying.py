@@ -15,7 +15,7 @@ from unisono.reproduce.multiplying_table import ALPHAS, TABLE_2, Row, prediction
 
 __all__ = ["FORMULAS", "check", "draw", "eq_2", "eq_4", "eq_4_minimum", "eq_5_printed"]
 
-#: The parameters of Fig. 3 (ratios of alpha_p to alpha_r) and of Fig. 4 (alphas in us).
+#: Ratios of alpha_p to alpha_r in Fig. 3, and the alphas of Fig. 4 in us.
 RATIOS = [1 + k / 4 for k in range(61)]
 FIG_4_ALPHA_P, FIG_4_ALPHA_R = 1.0, 0.25
 FIG_4_FAN_OUTS = list(range(1, 17))
@@ -42,13 +42,13 @@ def draw(folder: Path, _full: bool = False) -> list[str]:
 
 
 def eq_2(ranks: float) -> float:
-    """Returns the time of recursive doubling, in units of alpha."""
+    """Returns recursive doubling's time in alphas."""
     whole = math.log2(ranks)
     return whole if whole.is_integer() else math.floor(whole) + 2
 
 
 def eq_4(b: float, ranks: float, alpha_p: float, alpha_r: float) -> float:
-    """Returns the time of recursive multiplying with b messages a stage, in the unit of the alphas."""
+    """Returns the time of recursive multiplying with b messages a stage."""
     return (alpha_p + b * alpha_r) * math.log(ranks) / math.log(b + 1)
 
 

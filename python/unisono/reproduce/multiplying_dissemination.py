@@ -17,8 +17,7 @@ def unrepaired(listed: dict[str, Any]) -> Finding:
 def repairable(ranks: int, ways: int) -> bool:
     """Returns whether the sums before the last round can be added so that every operand counts once.
 
-    The sums are those that process 0 and its peers of the last round began with or received. By symmetry the result
-    holds for all processes.
+    The sums are those of process 0 and its peers of the last round. By symmetry the result holds for all processes.
     """
     window, pieces = 1, [(0, 1)]
     while window * (ways + 1) < ranks:

@@ -45,7 +45,7 @@ MACHINES: dict[str, dict[str, Any]] = {
     "ratio-1": {"model": "pipelining-postal", "alpha_p_ns": 500.0, "alpha_r_ns": 500.0},
     "logfp": {"model": "logfp", "L_ns": 500.0, "o_ns": 50.0, "g_ns": 100.0, "f_messages": 4},
 }
-#: Presets of the paper's simulated machine, and the costs that are set to 0 in addition to that of bytes.
+#: Presets of the paper's simulated machine, and further costs that are set to 0.
 _PAPER = {"paper-sim": (), "paper-sim-no-compute": ("compute_ns",)}
 #: The costs of bytes on ``MACHINES``, for runs with a number of bytes.
 _BYTES = {"beta_ns_per_byte": 0.5, "gamma_ns_per_byte": 0.25}

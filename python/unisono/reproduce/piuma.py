@@ -21,7 +21,7 @@ from unisono.reproduce.piuma_trees import changed, machine, on_subset, run
 
 __all__ = ["LARGEST", "check", "draw", "eq_1", "eq_2", "host", "machine", "run", "train"]
 
-#: The numbers of 4-byte elements of 128 KiB and of 1 MiB, and the number of nodes of the largest machine.
+#: Elements (4 bytes) of 128 KiB and of 1 MiB, and nodes of the largest machine.
 MEDIUM, LONG = 1 << 15, 1 << 18
 LARGEST = 16_384
 #: The numbers of nodes and of elements in Fig. 4.
@@ -30,7 +30,7 @@ FIG_4_ELEMENTS = [1 << k for k in range(0, 19, 2)]
 FIG_5_MINIBATCHES = [32, 64, 128, 256, 512, 1024]
 #: The length in elements of allreduces whose messages are counted.
 _COUNTED = 1280
-#: The algorithms on the cores with which the paper compares, for one element and for vectors.
+#: The paper's algorithms on the cores, for one element and for vectors.
 SHORT, VECTORS = "recursive-doubling", "rabenseifner"
 
 Listed = dict[str, Any]
@@ -44,8 +44,7 @@ def check(listed: Listed) -> Finding:
 def draw(folder: Path, full: bool = False) -> list[str]:
     """Draws Figs. 4 and 5 as PNG and CSV; makes the folder if needed."""
     folder.mkdir(parents=True, exist_ok=True)
-    # Vectors on machines of more than 256 nodes take long, so without --full only 16K nodes, which claims need, are
-    # run.
+    # Vectors on more than 256 nodes take long, so without --full only the 16K nodes that claims need are run.
     vectors = [n for n in FIG_4_NODES if n <= 256 or n == LARGEST or full]
     latency = {
         "in-network (simulated)": [(n, run(n, 1).nanoseconds) for n in FIG_4_NODES],
@@ -252,7 +251,7 @@ def _beside(listed: Listed) -> Finding:
 
 
 def _beside_over_alone(listed: Listed) -> Finding:
-    """Divides the times of simultaneous allreduces on subsets by the times of each alone."""
+    """Divides the times of simultaneous allreduces by those of each alone."""
     schedules = [on_subset(subset, listed["elements"]) for subset in listed["subsets"]]
     ran = un.simulate_beside(schedules)
     pairs = zip(ran, schedules, strict=True)

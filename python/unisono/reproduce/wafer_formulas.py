@@ -49,7 +49,7 @@ def star_sharper(pes: int, length: int) -> float:
 def star_of_two(pes: int, length: int) -> float:
     """Returns by Eq. 1 the cycles of an AllReduce by stars to the two middle PEs, which exchange their sums.
 
-    Each middle PE receives the vectors of its half and the sum of the other middle PE, and broadcasts to its half.
+    Each receives its half's vectors and the other's sum, and broadcasts to its half.
     """
     half = pes // 2
     return max(half * length, half) + 2 * _STEP + message(half, length)

@@ -40,7 +40,7 @@ REDUCES_1D = ("star", "chain", "tree", "two-phase", "auto-gen")
 REDUCES_2D = (*REDUCES_1D, "snake")
 #: Points of more PEs x cycles than this, which take about a second, are only predicted.
 MOST_WORK = 7e7
-#: The limit of PEs x cycles in a full run.
+#: The limit in a full run.
 MOST_WORK_FULL = 2e9
 
 

@@ -28,7 +28,7 @@ def _gains(listed: Listed) -> Finding:
 
 
 def _gains_of_rows(listed: Listed) -> Finding:
-    """Divides the chain's time by Auto-Gen's at every length, with times computed from simulated rows."""
+    """Divides the chain's time by Auto-Gen's at every length, from simulated rows."""
 
     def cycles(name: str, shape: tuple[int, ...], length: int) -> float:
         return _of_rows(listed["collective"], name, shape[0], length)

@@ -68,7 +68,7 @@ def _times(listed: Listed, algorithms: Iterable[str]) -> list[dict[str, float]]:
 
 
 def _gain_order(listed: Listed) -> Finding:
-    """Divides the largest gain of Two-Phase over the chain by the largest gain of Auto-Gen over the chain."""
+    """Divides Two-Phase's largest gain over the chain by Auto-Gen's."""
     times = _times(listed, ["chain", "auto-gen", "two-phase"])
     gains = {name: max(at["chain"] / at[name] for at in times) for name in ("auto-gen", "two-phase")}
     return Finding(listed["reported"], gains["two-phase"] / gains["auto-gen"])

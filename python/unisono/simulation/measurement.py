@@ -22,19 +22,19 @@ class Measurement:
     alpha: float
     #: The number of runs of the calibration.
     runs: int
-    #: True if the calibration reached the wanted spread of starts.
+    #: True if starts reached the wanted spread.
     calibrated: bool
-    #: The cycles between the first and the last start if each PE started by its own clock.
+    #: The cycles between first and last start if each PE started by its own clock.
     clock_spread: int
-    #: The cycles between the first and the last start if each PE started at the trigger.
+    #: The same if each PE started at the trigger.
     trigger_spread: int
-    #: The cycles between the first and the last start, as measured.
+    #: The measured cycles between first and last start.
     start_spread: int
-    #: The true cycles between the first and the last start.
+    #: The true cycles between first and last start.
     true_start_spread: int
     #: The measured time of the run.
     measured_cycles: int
-    #: The time of the same run by one common clock.
+    #: The run's time by a common clock.
     true_cycles: int
     quiet_cycles: int
     result_correct: bool

@@ -45,7 +45,7 @@ class Traffic:
     injection: float
     """The rate at which one accelerator can send on all planes, bytes a second."""
     rates: npt.NDArray[np.float64]
-    """Bytes a second of each accelerator until its end; for flows of many accelerators, those of an even sample."""
+    """Bytes a second of each accelerator until its end; for many flows, of an even sample."""
     packets: int | None
     events: int | None
     hops: int | None

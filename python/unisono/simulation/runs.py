@@ -137,7 +137,7 @@ class Run:
 
         """
         check_outputs(self.simulator, timeline=path)
-        # The import is here, because matplotlib takes long to import.
+        # Imported late, because matplotlib takes long to import.
         from unisono.simulation import timelines
 
         finish = self._simulation.finish_ns

@@ -26,7 +26,7 @@ def draw(
     title: str,
     form: Form = "png",
 ) -> bytes:
-    """Returns the content of the file with the picture of a run.
+    """Returns the file of a run's picture.
 
     An operation has ``rank``, ``kind`` (send, receive, calc, reduce), ``start_ns`` and ``end_ns``; a message has
     ``source``, ``target``, ``sent_ns`` and ``arrived_ns``. Rank 0 is the uppermost row.

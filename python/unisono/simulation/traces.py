@@ -210,5 +210,5 @@ def _file(about: dict[str, Any], events: Iterable[dict[str, Any]]) -> str:
 #: The functions that write traces, by the kind of recorded nodes, and then by simulator.
 _WRITERS: dict[str, Callable[[Traced, Simulation], str]] = {"pes": pe_trace, "ranks": rank_trace}
 TRACES = {name: _WRITERS[about.records] for name, about in SIMULATORS.items() if about.records in _WRITERS}
-#: The simulators whose runs have a timeline.
+#: Simulators whose runs have timelines.
 TIMELINES = tuple(name for name, about in SIMULATORS.items() if about.records == "ranks")

@@ -22,7 +22,7 @@ Kernel = Callable[..., Any]
 
 
 class Part(NamedTuple):
-    """The region of an array that one access of a task uses, for the part of the task on a rank or device."""
+    """The region of an array that an access uses, for a rank's or device's part of a task."""
 
     local: LocalArray
     name: str

@@ -1,4 +1,4 @@
-"""Operations on regions, which are tuples of boxes ``(min, max)`` as in the commands of a discovery.
+"""Operations on regions: tuples of boxes ``(min, max)``, as in commands.
 
 Results are cached, because loops use the same tuples repeatedly.
 """

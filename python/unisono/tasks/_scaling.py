@@ -23,10 +23,10 @@ NODES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 class Scaling:
     """A program on increasing numbers of nodes of a machine; printed as a table.
 
-    Each row has ``nodes``, ``compute_seconds``, ``communication_seconds``, their sum ``seconds``, ``speedup`` (the time
-    on one node divided by ``seconds``) and ``efficiency`` (``speedup`` / ``nodes``), and ``by_messages_seconds`` and
-    ``by_messages_speedup`` without collectives; with a simulation ``simulated_seconds`` and
-    ``by_messages_simulated_seconds`` of the communication.
+    Each row has ``nodes``, ``compute_seconds``, ``communication_seconds``, their sum ``seconds``, ``speedup`` relative
+    to one node, ``efficiency`` (``speedup`` / ``nodes``), and ``by_messages_seconds`` and ``by_messages_speedup``
+    without collectives; with a simulation ``simulated_seconds`` and ``by_messages_simulated_seconds`` of the
+    communication.
     """
 
     machine: str
@@ -131,7 +131,7 @@ def measured(program: "Program") -> dict[str, float]:
 
 
 def checked(program: "Program", kernels: Mapping[str, float]) -> dict[str, float]:
-    """Returns the given seconds of each task's kernels, after a check of the names and values.
+    """Checks and returns the given seconds of each task's kernels.
 
     Raises:
         InputError: a task is missing or unknown, or a time is not a finite number from 0 on.

@@ -60,7 +60,7 @@ class Task:
     once: bool = False
     #: The number of the task's first submission.
     first: int = -1
-    #: A function that runs the kernel on views of host memory, made at the first execution.
+    #: Runs the kernel on views of host memory; made at first execution.
     run: Callable[[], None] | None = None
 
     def submit(self, to: Discovery) -> int:

@@ -42,7 +42,7 @@ class RankGroup(Protocol):
 
 @dataclass
 class _Offset:
-    """The offset of a rank's clock at a time of rank 0, in ns: positive if ahead of rank 0's clock."""
+    """The ns by which a rank's clock is ahead of rank 0's, at a time of rank 0."""
 
     at: int
     ahead: float

@@ -2,8 +2,8 @@
 
 There are three benchmarks between rank 0 and other ranks: a ping-pong by size; a multicast to one, two, ... up to eight
 peers with non-blocking and with blocking sends, whose regression gives alpha_p and alpha_r as in "Recursive
-multiplying", section 5.1; and local reductions by size. The parameters of the machine are fitted to medians; its table
-``fit`` has those fitted to minima, and residuals.
+multiplying", section 5.1; and local reductions by size. The machine's parameters fit medians; its table ``fit`` has
+those of minima, and residuals.
 """
 
 import math

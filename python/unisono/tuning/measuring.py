@@ -67,7 +67,7 @@ class Contest:
     timings: list[Timing]
 
     def won(self, at: int, other: int = 0) -> int:
-        """Returns the number of rounds in which contestant ``at`` was faster than ``other`` in the same round."""
+        """Counts the rounds in which contestant ``at`` was faster than ``other``."""
         pairs = zip(self.timings[at].rounds, self.timings[other].rounds, strict=True)
         return sum(mine < theirs for mine, theirs in pairs)
 
@@ -114,7 +114,7 @@ def contest(
     made = [0] * len(calls)
     repeats = []
     for at, call in enumerate(calls):
-        # The first call connects ranks and allocates memory, so it is not timed.
+        # Untimed first calls connect ranks and allocate memory.
         call(1)
         took, made[at] = 0.0, 1
         while took < _LONG_CALL and made[at] < _FIRST_CALLS:
@@ -137,7 +137,7 @@ def contest(
                 call(burst)
                 taken[again] = (mpi.Wtime() - start) / burst
             comm.Allreduce(mpi.IN_PLACE, taken, op=mpi.MAX)
-            # The lower quartile is used because other work on a core makes some bursts tens of times as long.
+            # The lower quartile omits bursts that other work makes tens of times as long.
             times[at].append(float(np.quantile(taken, 0.25)))
             made[at] += burst * bursts
     if apart:

@@ -37,7 +37,7 @@ __all__ = [
     "unserved",
 ]
 
-#: The name of the contender that stands for the MPI library's own algorithms.
+#: The contender that is the MPI library's own algorithms.
 LIBRARY = "library"
 #: The size in bytes below which a call takes about a microsecond, partly for its interception. Below it a schedule must
 #: be faster than the library's fastest round, in most rounds and on an idle machine.

@@ -64,7 +64,7 @@ fn compare(layout: &Layout, array: &[u8], part: &Corners, outer: &Corners) {
     unsafe { parts.pack(array.as_ptr(), packed.as_mut_ptr()) };
     assert_eq!(packed, expected, "{layout:?} {part:?} {outer:?}");
     let mut back = vec![255; array.len()];
-    // SAFETY: the assertions checked the sizes of both memories.
+    // SAFETY: the assertions checked both sizes.
     unsafe { parts.unpack(back.as_mut_ptr(), packed.as_ptr()) };
     assert_eq!(back, there, "{layout:?} {part:?} {outer:?}");
 }

@@ -30,7 +30,7 @@ fn call() -> Call {
     }
 }
 
-/// Polls `number` times, and reports messages of ranks 5 and 2 as pending at each poll.
+/// Polls `number` times with pending messages of ranks 5 and 2.
 fn polls(patience: &mut Patience, number: u32) {
     for _ in 0..number {
         patience.pending(5, false);

@@ -12,8 +12,8 @@ use crate::{
     moved::Moved,
 };
 
-/// Reports on a program of tasks, given as JSON text, on `nodes` nodes: its forwards (data on the way from the task
-/// that wrote it to a task that reads it) in the order of issue, and its messages.
+/// Reports on a program of tasks, given as JSON text, on `nodes` nodes: its forwards (data on the way between tasks) in
+/// the order of issue, and its messages.
 #[pyfunction]
 #[pyo3(signature = (program, nodes, rules="full"))]
 pub fn discover<'py>(

@@ -46,8 +46,8 @@ impl Objects for PythonObjects {
     type Planned = (Py<PyAny>, Py<PyAny>);
 }
 
-/// A task schedule while a thread runs it. `kernels` are `execute`, which runs the kernel of a task, and `attendant`,
-/// the context manager around a kernel while exchanges are under way.
+/// A task schedule while a thread runs it. `kernels` are `execute`, which runs a task's kernel, and `attendant`, the
+/// context manager around kernels during exchanges.
 pub struct PythonHost<'a, 'py> {
     pub py: Python<'py>,
     pub schedule: &'a TaskSchedule,

@@ -21,7 +21,7 @@ impl WorldCall {
         self.call.kind.name()
     }
 
-    /// The number of elements of one rank's part, or of the vector; the number of bytes if the call does not combine.
+    /// The elements (bytes unless the call combines) of one rank's part, or of the vector.
     #[getter]
     fn count(&self) -> usize {
         self.call.count

@@ -37,7 +37,7 @@ def write_graph(source: Source, file: str | os.PathLike[str], kind: str, title: 
 def _made(source: Source, file: str, kind: str, title: str) -> str | bytes:
     if file.endswith(".dot"):
         return _commands.dot(source, title) if kind == "commands" else _tasks.dot(source, title)
-    # The import is here, because only pictures need matplotlib.
+    # Imported late, because only pictures need matplotlib.
     from unisono.pictures.graphs import _command_picture, _task_picture
 
     if kind == "commands":

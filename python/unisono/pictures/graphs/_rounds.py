@@ -26,11 +26,11 @@ class Rounds:
         return self.first + self.period * self.count
 
     def kept(self, row: int) -> bool:
-        """Returns whether a row is drawn: it is in the first round, or outside the loop."""
+        """Returns whether a row is outside the later rounds."""
         return not self.end <= row < self.last
 
     def place(self, row: int) -> int:
-        """Returns the row of the first round that stands for a row of the loop; other rows stand for themselves."""
+        """Returns the drawn row that equals a row."""
         return row if self.kept(row) else self.first + (row - self.first) % self.period
 
 

@@ -10,7 +10,7 @@ from matplotlib.patches import FancyBboxPatch
 
 from unisono.base.pictures import Form, encoded
 
-#: The colors of fill and edge by kind of command, equal to those of the timeline of a run.
+#: Colors of fill and edge by kind of command, as in timelines.
 COLORS = {
     "execute": ("#f6dde0", "#d1495b"),
     "push": ("#dbe4f2", "#3b6fb6"),

@@ -49,7 +49,7 @@ class Source:
     build: Callable[[Any], None]
     nodes: int
     rules: str
-    #: True if arrays may have more dimensions than ranges; a point of a range is then a row of the array.
+    #: True if arrays may have more dimensions than ranges, whose points are then rows of arrays.
     rows: bool = False
 
     def submitted(self) -> SubmissionRecorder:

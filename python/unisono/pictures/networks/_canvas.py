@@ -25,7 +25,7 @@ _NAMES: dict[Kind, str] = {
 }
 _ACCELERATOR, _SWITCH, _BOARD = "#F0E442", "0.25", "0.94"
 _INCHES = (4.5, 13.0)
-#: Half the side of an accelerator's square, in units of the distance of accelerators.
+#: Half the side of an accelerator's square.
 HALF = 0.3
 
 
@@ -60,7 +60,7 @@ class Canvas:
             self.text(at, name, size=6, color="white")
 
     def board(self, corner: Point, width: float, height: float) -> None:
-        """Adds a board: a light box behind all other shapes, with its lower left corner."""
+        """Adds a board: a light box behind all other shapes."""
         self._boards.append(FancyBboxPatch(corner, width, height, boxstyle="round,pad=0,rounding_size=0.15"))
         self._corners += [corner, (corner[0] + width, corner[1] + height)]
 
@@ -79,7 +79,7 @@ class Canvas:
         self._corners.append(at)
 
     def picture(self, title: str, part: str, form: Form) -> bytes:
-        """Draws all shapes, and returns the content of the picture's file."""
+        """Returns the content of the picture's file."""
         (left, bottom), (right, top) = (tuple(map(side, zip(*self._corners, strict=True))) for side in (min, max))
         width, height = right - left + 1.2, top - bottom + 1.2
         scale = min(max(0.42, _INCHES[0] / max(width, height)), _INCHES[1] / max(width, height))

@@ -19,7 +19,7 @@ __all__ = ["mapping"]
 
 #: The colors of jobs, different for successive jobs.
 _COLORS = mpl.colormaps["tab20"].colors  # type: ignore[attr-defined]
-#: The greys of failed boards and of boards without a job.
+#: Greys of failed and idle boards.
 _FAILED, _IDLE = "#202020", "#ececec"
 #: The largest number of boards in a row for which boards have room for a number.
 _NUMBERED = 24
@@ -30,7 +30,7 @@ def mapping(report: AllocationReport, title: str, form: Form = "png") -> bytes:
 
     Jobs are numbered by size if there is room. The boards of a job are at the crossings of its positions, so a job may
     be in several pieces. Boards of one dimension are drawn leaf by leaf; of three or more dimensions, the last is one
-    side of the picture, and all other dimensions together are the second side.
+    side of the picture, and all others together are the second.
     """
     grid = _Grid.of(report["boards"], report["leaf"])
     rows, columns = grid.rows, grid.columns

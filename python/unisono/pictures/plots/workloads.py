@@ -20,7 +20,7 @@ _COMPUTE, _HIDDEN, _EXPOSED = "#3b6fb6", "#7fb069", "#d1495b"
 
 
 def draw(report: WorkloadReport, form: Form = "png") -> bytes:
-    """Returns the content of the file with the picture of a report of :func:`unisono.workload`."""
+    """Returns the picture's file for a report of :func:`unisono.workload`."""
     figure = Figure(figsize=(11, 2.6), layout="constrained")
     axes = figure.subplots()
     computing = [(phase["begin"] * 1e3, phase["compute_seconds"] * 1e3) for phase in report["phases"]]
