@@ -1,4 +1,4 @@
-//! One call of a collective by the program: the arguments that are equal on all ranks, and the memory of this rank.
+//! A call of a collective: the arguments that are equal on all ranks, and this rank's memory.
 
 use unisono_collective::{Kind, OperatorClass};
 

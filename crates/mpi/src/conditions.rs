@@ -42,7 +42,7 @@ impl Conditions {
     /// Determines the conditions of a communicator's ranks, which all call this.
     ///
     /// # Errors
-    /// Errors of the library.
+    /// Returns errors of the library.
     pub fn of(library: &Library, comm: Comm) -> Outcome<Self> {
         let (_, yields) = library.bounds(u64::from(library.yields()), comm)?;
         let node = library.node(comm)?;

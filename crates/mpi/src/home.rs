@@ -85,7 +85,7 @@ impl Home {
     /// without a plan. `wants` has two bits; [`Home::wanted`] returns their union over all ranks.
     ///
     /// # Errors
-    /// Errors of the library.
+    /// Returns errors of the library.
     pub fn settle(
         library: &Library,
         world: Comm,
@@ -169,7 +169,7 @@ impl Home {
     /// Makes a communicator ready for planned calls. All ranks of the communicator call this in the same collective.
     ///
     /// # Errors
-    /// Errors of the library.
+    /// Returns errors of the library.
     pub fn join(&self, library: &Library, comm: Comm, ranks: u32, rank: u32) -> Outcome<Joined> {
         let Some(plan) = self.plan.as_ref().filter(|plan| plan.table().rows().iter().any(|row| row.ranks == ranks))
         else {
@@ -230,7 +230,7 @@ impl Home {
     /// call this together. Returns None if a rank has no tags left.
     ///
     /// # Errors
-    /// Errors of the library.
+    /// Returns errors of the library.
     pub fn another(&self, library: &Library, comm: Comm, planned: &Planned) -> Outcome<Option<Planned>> {
         let (rows, ranks) = (planned.rows(), planned.rows().ranks);
         let at = library.ranks_in(comm, ranks, self.comm)?;
@@ -247,7 +247,7 @@ impl Home {
     /// Returns a request that this process can complete repeatedly; None if the process has no tag left.
     ///
     /// # Errors
-    /// Errors of the library.
+    /// Returns errors of the library.
     pub fn persistent(&self, library: &Library) -> Outcome<Option<PersistentRequest>> {
         match self.tags.lease(1) {
             Some(lease) => library.persistent(self.comm, lease).map(Some),

@@ -55,10 +55,10 @@ pub(crate) fn candidates(abi: Abi, scope: &Scope) -> Vec<(usize, Number)> {
 const MOST_BYTES: usize = 16;
 
 impl Library {
-    /// Tests the datatypes of unknown size, once, when MPI runs, and stores those that the library has.
+    /// Tests the datatypes of unknown size once, when MPI runs, and stores those that exist.
     ///
     /// # Errors
-    /// Errors of the library when its error handlers are read or set.
+    /// Returns errors of the library when its error handlers are read or set.
     pub(crate) fn learn_types(&self) -> Outcome {
         let c = &self.constants;
         let try_all = || {

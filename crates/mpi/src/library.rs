@@ -230,7 +230,7 @@ impl Library {
     /// Returns the thread level of MPI.
     ///
     /// # Errors
-    /// MPI is not running.
+    /// Returns an error if MPI is not running.
     pub fn thread_level(&self) -> Outcome<ThreadLevel> {
         let mut level = 0;
         // SAFETY: one integer is written.
@@ -247,7 +247,7 @@ impl Library {
     /// Returns whether the calling thread initialised MPI.
     ///
     /// # Errors
-    /// MPI is not running.
+    /// Returns an error if MPI is not running.
     pub fn is_main_thread(&self) -> Outcome<bool> {
         let mut is_main = 0;
         // SAFETY: one integer is written.

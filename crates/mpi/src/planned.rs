@@ -56,7 +56,7 @@ impl Planned {
     /// conditions serve only with `anywhere`, which must be equal on all ranks.
     ///
     /// # Errors
-    /// Errors of the library.
+    /// Returns errors of the library.
     pub fn on(library: &Library, private: Comm, plan: &Arc<PlanFile>, anywhere: bool) -> Outcome<Option<Self>> {
         let (ranks, rank) = (library.size(private)?, library.rank(private)?);
         let depends = plan.table().rows().iter().any(|row| row.ranks == ranks && row.per_node.is_some());
@@ -134,7 +134,7 @@ impl Planned {
     /// Runs a call by the entry that [`Rows::find`] returned.
     ///
     /// # Errors
-    /// Errors of the library. A `Planned` on which a call failed runs no other.
+    /// Returns errors of the library. A `Planned` runs no call after a failed one.
     ///
     /// # Safety
     /// The call's input and output must have the sizes of its kind and count, and must not overlap unless the call is
@@ -157,7 +157,7 @@ impl Planned {
     /// Begins a call, which [`Planned::poll`] advances. Only one call may be under way.
     ///
     /// # Errors
-    /// Errors of the library. A `Planned` on which a call failed runs no other.
+    /// Returns errors of the library. A `Planned` runs no call after a failed one.
     ///
     /// # Safety
     /// As for [`Planned::run`], until `poll` has returned true.
@@ -171,7 +171,7 @@ impl Planned {
     /// Advances the call as far as possible without waiting, and returns whether it is complete.
     ///
     /// # Errors
-    /// Errors of the library. It must not be called again afterwards.
+    /// Returns errors of the library. It must not be called again afterwards.
     pub fn poll(&mut self, library: &Library) -> Outcome<bool> {
         let Some(running) = self.running else { return Ok(true) };
         let (executor, mut port) = self.parts(library, &running);
@@ -264,7 +264,7 @@ fn turned(rank: u32, first: u32, ranks: u32) -> u32 {
 /// Makes room for `bytes` bytes.
 ///
 /// # Errors
-/// The memory is not available.
+/// Returns an error if the memory is not available.
 pub fn grow(words: &mut Vec<u128>, bytes: usize) -> Outcome {
     let wanted = bytes.div_ceil(size_of::<u128>());
     if let Some(more) = wanted.checked_sub(words.len()).filter(|more| *more > 0) {

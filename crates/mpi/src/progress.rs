@@ -108,7 +108,7 @@ impl Library {
     /// `work`.
     ///
     /// # Errors
-    /// Errors of the library.
+    /// Returns errors of the library.
     pub fn call_on_progress(&self, work: Work) -> Outcome {
         WORK.get_or_init(|| work);
         if CALLED.swap(true, Ordering::Relaxed) {

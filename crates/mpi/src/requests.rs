@@ -90,7 +90,7 @@ impl Library {
     /// must return codes.
     ///
     /// # Errors
-    /// Errors of the library.
+    /// Returns errors of the library.
     pub(crate) fn persistent(&self, comm: Comm, lease: Lease) -> Outcome<PersistentRequest> {
         let (rank, tag, byte) = (int(self.rank(comm)?)?, lease.first(), Box::into_raw(Box::new(0u8)));
         let mut handle = 0usize;
@@ -104,7 +104,7 @@ impl Library {
     /// Starts a request that is not under way.
     ///
     /// # Errors
-    /// Errors of the library.
+    /// Returns errors of the library.
     pub fn start_again(&self, request: &PersistentRequest) -> Outcome {
         let mut handle = request.handle;
         // SAFETY: the handle is that of a persistent request, which is not changed.
@@ -166,7 +166,7 @@ impl Library {
     /// Makes a generalized request.
     ///
     /// # Errors
-    /// Errors of the library.
+    /// Returns errors of the library.
     pub fn start_request(&self) -> Outcome<GeneralRequest> {
         let code = Box::into_raw(Box::new(AtomicI32::new(0)));
         let mut handle = 0usize;
@@ -192,7 +192,7 @@ impl Library {
     /// Duplicates a datatype, because the program may free its handle before a call ends.
     ///
     /// # Errors
-    /// Errors of the library.
+    /// Returns errors of the library.
     pub fn keep_type(&self, datatype: Datatype) -> Outcome<Datatype> {
         let mut kept = 0usize;
         // SAFETY: one handle is written, of 32 or 64 bits; the word was 0 before.

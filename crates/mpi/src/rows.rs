@@ -83,7 +83,7 @@ pub struct Rows {
     kinds: u32,
     /// The number of tags with which this rank receives.
     pub(crate) tags: c_int,
-    /// The conditions that the first such row states, if a row was measured under conditions that do not hold here.
+    /// The conditions of the first row whose conditions do not hold here.
     elsewhere: Option<String>,
 }
 

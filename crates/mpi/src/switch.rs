@@ -37,11 +37,11 @@ const OF_TESTS: [&str; 11] = [
 pub const REPORTED: &str = "_UNISONO_REPORTED";
 /// The variable with the time in seconds for which a call may wait without progress before it is reported.
 const PATIENCE: &str = "UNISONO_PATIENCE";
-/// The time without that variable.
+/// The time if [`PATIENCE`] is not set.
 const DEFAULT_PATIENCE: Duration = Duration::from_secs(30);
 /// The largest number of unknown names in the sentence.
 const MOST_NAMES: usize = 3;
-/// The largest number of characters of a name in the sentence.
+/// The limit of characters of a name.
 const MOST_CHARACTERS: usize = 60;
 
 /// Returns a sentence on the variables of this process that begin with `UNISONO_` and that nothing reads.

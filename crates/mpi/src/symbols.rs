@@ -75,7 +75,7 @@ pub fn share_a_file(a: *const c_void, b: *const c_void) -> bool {
     matches!((info_of(a), info_of(b)), (Some(a), Some(b)) if a.base == b.base)
 }
 
-/// Returns the path of the library file that contains the code or data at `address`; empty if unknown.
+/// Returns the path of the file with the code or data at `address`; empty if unknown.
 pub fn file_of(address: *const c_void) -> String {
     let Some(info) = info_of(address).filter(|info| !info.file.is_null()) else { return String::new() };
     // SAFETY: the name belongs to the loader and ends with a zero.

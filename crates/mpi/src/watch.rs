@@ -74,7 +74,7 @@ impl Notes {
     /// map it.
     ///
     /// # Errors
-    /// Errors of the library.
+    /// Returns errors of the library.
     pub fn open(library: &Library, comm: Comm) -> Outcome<Option<Self>> {
         let (ranks, rank) = (library.size(comm)?, library.rank(comm)?);
         let node = library.node(comm)?;
@@ -163,7 +163,7 @@ impl CallNotes {
     }
 }
 
-/// Finds ranks with another length while a call on one communicator waits.
+/// Finds ranks with another length while a call waits.
 pub struct Watch {
     pub calls: Arc<CallNotes>,
     /// The ranks of the communicator, as ranks of the private communicator.

@@ -31,7 +31,7 @@ pub struct Arguments {
 #[derive(Clone, Copy, Debug)]
 pub struct Described {
     pub call: Call,
-    /// The memory that this rank contributes, if any. [`Described::output`] is the memory of its result, if any.
+    /// This rank's input and [`Described::output`], if any.
     pub input: Option<Memory>,
     pub output: Option<Memory>,
     /// True if the program passed `MPI_IN_PLACE`: the input is in the output's memory.
@@ -67,7 +67,7 @@ impl Arguments {
     /// library reports. Datatypes are tested on the private communicator.
     ///
     /// # Errors
-    /// Errors of the library.
+    /// Returns errors of the library.
     pub fn describe(
         &self,
         library: &Library,
@@ -341,7 +341,7 @@ impl Arguments {
         (sends && huge(self.send_type)) || (receives && huge(self.recv_type))
     }
 
-    /// Returns an estimate of the bytes of a call that cannot be described, for the report; 0 if unknown.
+    /// Estimates the bytes of a call that cannot be described, for the report; 0 if unknown.
     pub fn bytes_guess(&self, library: &Library) -> u64 {
         // If only some ranks have a significant count and datatype, the library is not called.
         let rooted = matches!(self.kind, Kind::Barrier | Kind::Gather | Kind::Scatter);

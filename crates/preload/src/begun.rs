@@ -95,11 +95,11 @@ impl Begun {
         work(&self.queue.lock().unwrap_or_else(PoisonError::into_inner).planned)
     }
 
-    /// Begins a call by an entry. `number` is the number of the call's note. `request` makes the request, after all
-    /// steps that can fail.
+    /// Begins a call by an entry, with the `number` of its note. `request` makes the request, after all steps that can
+    /// fail.
     ///
     /// # Errors
-    /// Errors of the library, or `Failed::OTHER` after an earlier failed call. After an error there is no request.
+    /// Returns errors of the library, or `Failed::OTHER` after a failed call. After an error there is no request.
     pub fn begin(
         self: &Arc<Self>,
         library: &Library,
@@ -206,8 +206,7 @@ fn serve_on(
     Ok(true)
 }
 
-/// Returns the entry that serves a nonblocking call; None if the library makes the call. The result is the same on all
-/// ranks.
+/// Returns the entry that serves a nonblocking call, if any. The result is the same on all ranks.
 pub fn entry(arguments: &Arguments, home: &Home, begun: &Begun, known: &Known, described: &Described) -> Option<usize> {
     let entry = begun.rows.find(&described.call)?;
     let refused = arguments.is_refused_alias(home, described);

@@ -33,7 +33,7 @@ const SHOWN: u64 = 8;
 /// Runs the planned call and the library's, compares them, and returns the library's error code.
 ///
 /// # Errors
-/// Errors of the library in the planned run.
+/// Returns errors of the library in the planned run.
 pub fn both(
     library: &Library,
     home: &Home,

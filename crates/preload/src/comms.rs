@@ -134,7 +134,7 @@ fn place_of(comm: Comm) -> usize {
 /// make the call.
 ///
 /// # Errors
-/// Errors of the library.
+/// Returns errors of the library.
 #[inline]
 pub fn with_known<T>(
     library: &Library,

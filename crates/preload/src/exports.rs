@@ -1,5 +1,5 @@
-//! The functions of MPI that this library exports in place of the MPI library's. Handles and addresses are machine
-//! words. An `int` of the caller is an `int` here, because the upper half of its register is undefined.
+//! The MPI functions that this library exports. Handles and addresses are machine words. An `int` of the caller is an
+//! `int` here, because the upper half of its register is undefined.
 
 use std::{
     ffi::{CString, c_char, c_int},

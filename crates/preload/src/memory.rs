@@ -22,7 +22,7 @@ impl Numbers {
         self.address == 0
     }
 
-    /// Returns the number of `rank`.
+    /// Returns the list's value for `rank`.
     pub fn at(self, rank: usize) -> i64 {
         let bytes = if self.wide { size_of::<i64>() } else { size_of::<i32>() };
         let at = std::ptr::with_exposed_provenance::<u8>(self.address.wrapping_add(rank * bytes));
@@ -179,7 +179,7 @@ impl Memory {
     /// Copies the program's elements to `to`, without gaps.
     ///
     /// # Errors
-    /// Errors of the library.
+    /// Returns errors of the library.
     ///
     /// # Safety
     /// The memory must hold the elements, and `to` must have room for their bytes.
@@ -234,7 +234,7 @@ impl Memory {
     /// Copies the bytes at `from`, which have no gaps, to the program's elements.
     ///
     /// # Errors
-    /// Errors of the library.
+    /// Returns errors of the library.
     ///
     /// # Safety
     /// Both memories must hold the elements.

@@ -18,7 +18,7 @@ use crate::{
 /// The least number of elements to compare. Sums in different orders hardly ever agree on 256 elements by chance.
 const ELEMENTS: usize = 256;
 
-/// Returns the operator and element bytes of a reduction whose bits depend on the order.
+/// Returns a reduction whose bits depend on the order, with its operator and element bytes.
 pub fn depends_on_order(reduction: Option<Reduction>) -> Option<(Reduction, Op, usize)> {
     let reduction = reduction?;
     match (reduction.op?, reduction.element?) {
@@ -37,7 +37,7 @@ fn sizes(call: &Call, known: &Known) -> (usize, usize) {
 /// Returns whether plan and library give all ranks the same bits on generated vectors.
 ///
 /// # Errors
-/// Errors of the library.
+/// Returns errors of the library.
 pub fn same_order(
     library: &Library,
     known: &Known,
@@ -72,7 +72,7 @@ pub fn same_order(
 /// Returns whether a second run of the library on the program's data has other bits than `before` on any rank.
 ///
 /// # Errors
-/// Errors of the library.
+/// Returns errors of the library.
 pub fn wavers(library: &Library, known: &Known, call: &Call, before: &[u8], comm: Comm) -> Outcome<bool> {
     let Some((reduction, _, bytes)) = depends_on_order(call.reduction) else { return Ok(true) };
     let (_, got) = sizes(call, known);

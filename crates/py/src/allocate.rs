@@ -250,8 +250,8 @@ fn boards(machine: &Machine) -> PyResult<Boards> {
     topology.boards().ok_or_else(none)
 }
 
-/// Returns the accelerators of the boards at the given rows and columns, in the order of ranks, and the extents of the
-/// grid that they form.
+/// Returns the accelerators of the boards at some rows and columns, in the order of ranks, and the extents of their
+/// grid.
 #[pyfunction]
 pub fn submesh(machine: &Machine, rows: Vec<u32>, columns: Vec<u32>) -> PyResult<(Vec<u32>, [u32; 2])> {
     let boards = boards(machine)?;

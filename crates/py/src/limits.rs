@@ -126,8 +126,7 @@ pub fn set_limits(bytes: Option<u64>, steps: Option<u64>, follow: bool) {
     refresh();
 }
 
-/// Registers a receiver that issues a Python warning for each important sentence, if no other receiver
-/// ([`note_large_work`]) takes it.
+/// Issues a Python warning for each important sentence that no receiver ([`note_large_work`]) takes.
 pub fn warn_in_python() {
     limits::set_warn(|sentence| {
         // If a filter turns the warning into an error, the error is dropped: the work continues.

@@ -44,7 +44,7 @@ impl Machine {
     /// Returns the wafer.
     ///
     /// # Errors
-    /// The machine is of another kind.
+    /// Returns an error if the machine is of another kind.
     pub fn wafer(&self) -> PyResult<&Wafer> {
         self.of("a wafer")
     }
@@ -52,7 +52,7 @@ impl Machine {
     /// Returns the description, if it is of the kind `T`.
     ///
     /// # Errors
-    /// The machine is of another kind.
+    /// Returns an error if the machine is of another kind.
     pub fn of<T: unisono_machine::Description>(&self, needed: &str) -> PyResult<&T> {
         let (name, kind) = (self.description.name(), self.description.kind());
         self.description.get().ok_or_else(|| input(format!("{name} is of kind {kind}; this needs {needed}")))

@@ -18,7 +18,7 @@ use crate::{
 /// Returns a machine's network.
 ///
 /// # Errors
-/// The machine is of another kind.
+/// Returns an error if the machine is of another kind.
 pub fn network(machine: &Machine) -> PyResult<&Network> {
     machine.of("a network")
 }

@@ -1,4 +1,4 @@
-//! `Proof`, the result of a proof in Python, and the functions that prove a `Schedule`.
+//! `Proof`, and the functions that prove a `Schedule`.
 
 use pyo3::prelude::*;
 use unisono_lower::VerifiedFile;
@@ -14,7 +14,7 @@ impl Schedule {
     /// Returns the schedule with its proof, for lowering and emission.
     ///
     /// # Errors
-    /// `VerifyError` with the diagnostics of the proof and of the placement.
+    /// Returns `VerifyError` with the diagnostics of the proof and of the placement.
     pub fn verified(&self, py: Python<'_>) -> PyResult<VerifiedFile<'_>> {
         let proven = detached(py, || match &self.expected {
             Some(expected) => VerifiedFile::of_messages(&self.file, Method::Auto, expected),
@@ -28,7 +28,7 @@ impl Schedule {
         self.prove_seeded(method, Seed::random())
     }
 
-    /// Proves the schedule with `seed`, which repeats an earlier proof, and adds the findings about its placement.
+    /// Repeats an earlier proof from its `seed`, and adds findings about the placement.
     pub fn prove_seeded(&self, method: Method, seed: Seed) -> verify::Proof {
         let mut proof = match &self.expected {
             Some(expected) => verify::verify_with(self.inner(), method, seed, expected),

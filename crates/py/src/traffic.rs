@@ -56,8 +56,8 @@ pub fn simulate_network_goal(
     )
 }
 
-/// Simulates traffic among all accelerators packet by packet, on `jobs` threads: `alltoall` with `bytes` bytes for each
-/// ordered pair, or a random `permutation` by `seed` with `messages` messages of `bytes` bytes from each accelerator.
+/// Simulates traffic among all accelerators packet by packet, on `jobs` threads: `alltoall` with `bytes` for each
+/// ordered pair, or a `permutation` drawn by `seed`, with `messages` messages of `bytes` from each accelerator.
 #[pyfunction]
 pub fn traffic_packets(
     py: Python<'_>,

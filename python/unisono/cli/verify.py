@@ -227,7 +227,7 @@ def _some(items: Sequence[object]) -> str:
 
 
 def _check_target(what: str, certificate: str) -> None:
-    """Refuses to write a certificate to an invalid path, or over the certificate of a bound.
+    """Refuses to write a certificate to an invalid path, or to replace the certificate of a bound.
 
     Raises:
         InputError: the schedule has no text form, or the file cannot be written or is the certificate of a bound.

@@ -331,7 +331,7 @@ def _against_machine(log: Log, expected: Mapping[Key, Expected], tolerance: floa
 
 
 def _choices(expected: Expected, remarks: Sequence[Remark]) -> tuple[Choice | None, Choice | None, str]:
-    """Returns the library's choice among those that settings permit, the best choice, and the setting for the latter.
+    """Returns the library's choice under its settings, the best choice, and the setting for the best choice.
 
     Without fitted times the best choice is the library's own choice, because the library minimizes its own estimates.
     """

@@ -27,7 +27,7 @@ _RANK = "from mpi4py import MPI; print(MPI.COMM_WORLD.size, MPI.Get_library_vers
 
 @dataclass(frozen=True)
 class Check:
-    """The check of one part."""
+    """The result of checking a part of the installation."""
 
     name: str
     #: True if the part exists and works.

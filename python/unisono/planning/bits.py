@@ -19,7 +19,7 @@ __all__ = ["BITS", "PlanTable", "plan_table", "plan_tables", "save_table"]
 
 #: The properties of the bits of results; each implies the properties before it.
 BITS = ("ranks", "place", "size", "ranks-count")
-#: The factor over the time of the fastest candidate above which candidates are not considered.
+#: Candidates slower than this multiple of the fastest candidate's time are not considered.
 _SLOWEST = 16
 #: A candidate: its algorithm and its parameters.
 _Key = tuple[str, tuple[tuple[str, str], ...]]
@@ -43,7 +43,7 @@ class PlanTable:
 
     @property
     def cost(self) -> float:
-        """Returns the largest value, over all sizes, of the table's time divided by the time of the fastest plan."""
+        """Returns the largest value, for all sizes, of the table's time divided by the fastest plan's."""
         return max(ratio(price) for price in self.prices)
 
     @property

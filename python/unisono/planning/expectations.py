@@ -47,11 +47,11 @@ def expect(
     """Returns the times to expect of a collective by its size, in ascending order of bytes.
 
     A row has ``ceiling`` (the plan's lower bound, by the data sheet), ``library`` (the choice of ``as_library`` by its
-    own rules, else None) and ``plan``, in seconds, the ``source`` of the latter (``"simulated"``, or the part of the
-    model), and the ``busbw`` of each in GB/s, None if nccl-tests do not define
-    it. ``sizes`` are in bytes, as numbers or text such as ``"64KiB"``, and count as those of :func:`plan`, whose other
-    options mean the same here. The default sizes are 8 bytes and the powers of 4 from 64 bytes, while all blocks
-    together take at most 1 GiB, or the memory of a PE of a wafer.
+    own rules, else None) and ``plan``, in seconds, the ``source`` of ``plan`` (``"simulated"``, or the part of the
+    model), and the ``busbw`` of each in GB/s, None if nccl-tests do not define it. ``sizes`` are in bytes, as numbers
+    or text such as ``"64KiB"``, and count as those of :func:`plan`, whose other options mean the same here. The default
+    sizes are 8 bytes and the powers of 4 from 64 bytes, while all blocks together take at most 1 GiB, or the memory of
+    a PE of a wafer.
 
     An ``executor`` plans sizes at the same time, and ``kept`` keeps them, as in :func:`sweep`; ``progress`` is called
     with the number of sizes done and of all sizes.

@@ -44,7 +44,7 @@ class Simulated:
             self._slow += [(int(link), share) for link in links.named(name)]
 
     def run(self, pairs: Pairs, bytes: int) -> tuple[Floats, Floats]:
-        """Returns the seconds of each message, and the packets over each link."""
+        """Returns the seconds of each message, and the packets on each link."""
         key = tuple(pairs), bytes
         if key not in self._known:
             run = _core.simulate_messages(self._links.machine, [(a, b, bytes) for a, b in pairs], self._slow)

@@ -45,7 +45,7 @@ _KEPT = 1024
 
 
 class Program:
-    """Arrays and tasks over them.
+    """Arrays, and tasks that access arrays.
 
     A task is checked when it is submitted. :meth:`run` executes the tasks submitted since its last call.
 

@@ -70,7 +70,7 @@ def trial_counts(row: Row, counts: Sequence[int], unit: int = 1) -> list[int]:
 
 
 def _unit(plan: Plan | None) -> int:
-    """Returns the number of elements of which a schedule serves multiples only."""
+    """Returns the divisor of the element counts that a schedule serves."""
     if plan is None:
         return 1
     (stored,) = _core.decode_plan(encoded_plans([(plan, 0, None)]))

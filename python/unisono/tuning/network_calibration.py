@@ -73,7 +73,7 @@ def message_costs(machine: Machine, measured: Calibration, scale: float = 1.0) -
     rest = made["alpha_ns"] / scale - short
     if rest < 0:
         notes.append(f"a message took {-rest:.4g} ns less than the latency by the data sheet of {machine.name}")
-    # A host begins a message in alpha_r; begin, end and signal together are the latency without that of the links.
+    # A host begins a message in alpha_r; begin, end and signal together take the latency minus that of links.
     host = max(min(made["alpha_r_ns"] / scale, rest / 2), 0.0)
     kept = with_share(machine, min(share, 1.0))
     filled = _with_hosts(kept, host, max(rest - 2 * host, 0.0), made["gamma_ns_per_byte"] / scale)

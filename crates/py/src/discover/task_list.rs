@@ -28,8 +28,7 @@ impl TaskList {
         Ok(Self(Program::parse(program).and_then(|program| program.list()).map_err(refused)?))
     }
 
-    /// Makes an empty list. If an array has more dimensions than the range of a task, each point of the range covers
-    /// whole rows.
+    /// Makes an empty list. If arrays have more dimensions than a task's range, each point covers whole rows.
     #[new]
     fn new() -> Self {
         Self(List { rows: true, ..List::default() })

@@ -22,8 +22,8 @@ pub struct TaskMemory {
 
 #[pymethods]
 impl TaskMemory {
-    /// Makes a memory without arrays. `largest` is the length of the longest message in bytes. With `by_messages`,
-    /// messages between pairs of ranks replace all collectives.
+    /// Makes a memory without arrays. `largest` is the longest message in bytes. With `by_messages`, messages between
+    /// pairs replace all collectives.
     #[new]
     fn new(comm: usize, largest: usize, by_messages: bool) -> PyResult<Self> {
         let memory = Mpi::on(comm).and_then(|layer| Memory::new(layer, largest)).map_err(run_error)?;
