@@ -21,7 +21,7 @@ unsafe extern "C" {
 
 /// The key of a row's parameter that states the conditions of its measurement.
 pub const TUNED: &str = "tuned";
-/// Words of a process's mask of 1,024 cores.
+/// The number of 32-bit words in a mask of 1,024 cores.
 const CORES: usize = 32;
 /// The bytes of the longest description of a library: `MPI_MAX_LIBRARY_VERSION_STRING` of all supported libraries.
 const MOST_BYTES: usize = 8192;

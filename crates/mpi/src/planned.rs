@@ -26,7 +26,7 @@ struct Running {
     call: Call,
     entry: usize,
     blocks: Blocks,
-    /// Added to a rank of the schedule to get the rank of the communicator.
+    /// The number added to a schedule's rank to get the communicator's rank.
     shift: u32,
     own: u32,
 }

@@ -33,7 +33,7 @@ def check_contributors(option: str, bits: str | None, contributors: int | None) 
     """Refuses a number of contributors without ``ranks-count``, and ``ranks-count`` without the number.
 
     Raises:
-        InputError: one is given without the other.
+        InputError: ``ranks-count`` or the number is given alone.
 
     """
     if bits == "ranks-count" and contributors is None:

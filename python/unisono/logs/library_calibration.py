@@ -38,7 +38,7 @@ FAR = 0.35
 #: The weight of NCCL's own prices in the fit: the relative error of each.
 _PRIOR = 0.03
 #: The relative error below which points have full weight. Iterated weights approximate least absolute relative errors,
-#: which few disturbed points distort.
+#: which few disturbed points do not bend.
 _TOLERATED = 0.02
 _ROUNDS = 20
 #: A call counts as disturbed if it takes this factor longer than a call of more bytes by the same algorithm.

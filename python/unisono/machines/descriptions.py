@@ -84,7 +84,7 @@ def _failures(failed: Iterable[SupportsIndex | str] | None) -> list[str]:
         failure if isinstance(failure, str) else str(_node("a node that failed", failure))
         for failure in items(failed, f"{what}; {shown(failed)} is not")
     ]
-    # Failures A-B:N count cables and add up; all others may be named once.
+    # Failures A-B:N count cables and add up; a link or node may be named only once.
     again = next((one for one in found if ":" not in one and found.count(one) > 1), None)
     if again is not None:
         raise InputError(f"the failure '{again}' is named {found.count(again)} times; name it once")

@@ -26,7 +26,7 @@ class Measurement:
     calibrated: bool
     #: The cycles between first and last start if each PE started by its own clock.
     clock_spread: int
-    #: The same if each PE started at the trigger.
+    #: The spread in cycles if each PE started at the trigger.
     trigger_spread: int
     #: The measured cycles between first and last start.
     start_spread: int

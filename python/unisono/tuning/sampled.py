@@ -180,7 +180,7 @@ def _check_count(share: float, wanted: int, points: int | None, collective: str)
 
 
 def points_of(collective: str, tries: Sequence[TuningPoint]) -> list[Point]:
-    """Returns the points of the process; each group of ranks counts as a test."""
+    """Returns the points of the Gaussian process; each group of ranks counts as a test."""
     return [
         Point("", (), f"{ranks},{per_node}", collective, ranks, 4 * elements, name, nan, nan)
         for (ranks, per_node), elements, name in ((t.group, t.elements, t.name) for t in tries)
