@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from unisono.base.lazy import lazy
 
 if TYPE_CHECKING:
-    # The names of the package; a module is imported when one of its names is first used.
+    # The public names of the package; a module is imported when one of its names is first used.
     from unisono._core import Buffer as Buffer
     from unisono._core import Error as Error
     from unisono._core import InputError as InputError

@@ -15,12 +15,12 @@ def main() -> int:
     try:
         return cli.main()
     finally:
-        # The interpreter still has to end.
+        # Interrupts during shutdown end the process immediately.
         interrupts.end_at_once(True)
 
 
 def _open_streams() -> None:
-    """Opens closed standard streams on the null device, so that no written file gets their numbers."""
+    """Opens closed standard streams on the null device, so that no written file gets their descriptor numbers."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
             nothing = os.open(os.devnull, os.O_RDWR)

@@ -1,4 +1,4 @@
-"""The extension module. Users import `unisono`; this module converts and does nothing else."""
+"""The types of the extension module. Users import `unisono`; the extension module only converts values."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, Protocol, Self, SupportsIndex, TypeAlias, TypedDict, final, overload
@@ -145,7 +145,7 @@ __all__ = [
 __version__: str
 
 class _Contender(Protocol):
-    """A contender at a size: its plan, or None for the library."""
+    """A contender at a size: its plan (None for the library) and its result."""
 
     @property
     def plan(self) -> Plan | None: ...
@@ -502,7 +502,7 @@ class ScheduleBuilder:
     ) -> int | None: ...
     def build(self) -> Schedule: ...
 
-#: Boxes `(min, max)` of points.
+#: A box of points: its least and greatest coordinates.
 _Box: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
 _Boxes: TypeAlias = tuple[_Box, ...]
 

@@ -104,13 +104,13 @@ pub struct Constants {
     pub combiner_named: c_int,
     /// Sorted by handle.
     ops: Vec<(usize, Op)>,
-    /// Open MPI's predefined operators that no plan serves, and its null operator. In other libraries the handle shows
-    /// this.
+    /// Open MPI's handles of the null operator and of predefined operators that no plan serves; other ABIs' handles
+    /// show that they are predefined.
     other_ops: Vec<usize>,
     types: Vec<(usize, Element)>,
-    /// Datatypes whose size only the running library knows.
+    /// Datatypes whose size only the running library knows: handles and kinds of elements.
     pub(crate) candidates: Vec<(usize, Number)>,
-    /// Those of [`Self::candidates`] that the library has, sorted by handle.
+    /// The datatypes of [`Self::candidates`] that the library has and can combine, sorted by handle.
     learned: OnceLock<Vec<(usize, Element)>>,
 }
 
@@ -168,7 +168,7 @@ pub const TYPES: [TypeRow; 27] = [
 ];
 
 impl Constants {
-    /// Returns the constants of an ABI. Open MPI's are looked up in `scope`.
+    /// Returns the constants of an ABI. Open MPI's handles are addresses of symbols in `scope`; None if one is missing.
     pub fn new(abi: Abi, scope: &Scope) -> Option<Self> {
         let object = |name: String| {
             let name = CString::new(name).unwrap_or_default();
@@ -225,7 +225,8 @@ impl Constants {
         })
     }
 
-    /// Returns a handle from a register word. MPICH's handles have 32 bits; the upper half is undefined.
+    /// Returns the handle in a register word. MPICH's handles have 32 bits, and the upper half of the word is
+    /// undefined.
     #[inline]
     pub fn handle(&self, word: usize) -> usize {
         if self.abi == Abi::Mpich { word & 0xffff_ffff } else { word }
@@ -237,8 +238,8 @@ impl Constants {
         self.ops.binary_search_by_key(&handle, |row| row.0).ok().map(|row| self.ops[row].1)
     }
 
-    /// Returns whether the program made an operator. Predefined operators are numbers below 1024 in the standard ABI,
-    /// and have the kind "built in" in their two highest bits in MPICH.
+    /// Returns whether the program made this operator with `MPI_Op_create`. Predefined operators are numbers below 1024
+    /// in the standard ABI, and have the kind "built in" in their two highest bits in MPICH.
     pub fn is_users(&self, op: usize) -> bool {
         match self.abi {
             Abi::Mpich => !matches!(op >> 30, 0 | 1),
@@ -259,7 +260,7 @@ impl Constants {
         find(&self.types).ok().or_else(|| find(self.learned.get()?).ok())
     }
 
-    /// Adds datatypes, sorted by handle. Only the first call has an effect.
+    /// Stores the datatypes that the library has, sorted by handle. Only the first call has an effect.
     pub(crate) fn learn(&self, types: Vec<(usize, Element)>) {
         self.learned.get_or_init(|| types);
     }

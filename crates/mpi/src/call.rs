@@ -8,22 +8,22 @@ use crate::{
     library::{Datatype, OpHandle},
 };
 
-/// The operator of a call and its datatype.
+/// The operator and the datatype of a call that reduces.
 #[derive(Clone, Copy, Debug)]
 pub struct Reduction {
-    /// None: an operator of the program, which only the library can apply.
+    /// The predefined operator; None for an operator of the program, which only the library can apply.
     pub op: Option<Op>,
     /// True if the operands may be swapped.
     pub commutes: bool,
     pub op_handle: OpHandle,
     pub datatype: Datatype,
-    /// None: only the library can inspect the datatype.
+    /// The element of the datatype; None if only the library can inspect the datatype.
     pub element: Option<Element>,
 }
 
 impl Reduction {
-    /// Returns whether our own kernels combine the elements. They treat all elements of a call alike, however the call
-    /// is cut into pieces.
+    /// Returns whether the kernels of this crate combine the elements. The bits of a result then do not depend on the
+    /// pieces of a call.
     pub fn is_ours(&self) -> bool {
         self.element.zip(self.op).is_some_and(|(element, op)| kernels::serves(element, op))
     }
@@ -35,15 +35,15 @@ impl Reduction {
 pub struct Call {
     pub kind: Kind,
     pub root: u32,
-    /// The number of elements, as the collective counts. Without a reduction an element is a byte, because ranks may
-    /// then describe the same bytes with different datatypes.
+    /// The number of elements, counted as in the argument `count` of the collective. Without a reduction an element is
+    /// a byte, because ranks may then describe the same bytes with different datatypes.
     pub elements: usize,
     pub element_bytes: usize,
     pub reduction: Option<Reduction>,
     pub input: *const u8,
     pub output: *mut u8,
-    /// The input is in the output, at the place that `MPI_IN_PLACE` defines. Only for entries that
-    /// [`crate::Rows::runs_in_place`].
+    /// True if the input is in the output's memory, where `MPI_IN_PLACE` defines it. Only entries with
+    /// [`crate::Rows::runs_in_place`] accept such a call.
     pub in_place: bool,
 }
 
@@ -62,7 +62,7 @@ impl Call {
         }
     }
 
-    /// Returns the bytes of the input and of the output of a rank that has both; None if they overflow.
+    /// Returns the bytes of the input and the bytes of the output of a rank that has both; None if a size overflows.
     pub fn sizes(&self, ranks: u32) -> Option<(usize, usize)> {
         let piece = self.elements.checked_mul(self.element_bytes)?;
         let all = piece.checked_mul(usize::try_from(ranks).ok()?)?;
@@ -74,7 +74,7 @@ impl Call {
         })
     }
 
-    /// Returns the bytes as decision tables count them.
+    /// Returns the bytes by which decision tables choose a row; 0 for a barrier.
     pub fn bytes(&self) -> u64 {
         if self.kind == Kind::Barrier { 0 } else { (self.elements as u64).saturating_mul(self.element_bytes as u64) }
     }

@@ -7,7 +7,7 @@ use unisono_collective::Kind;
 use crate::library::{Comm, Failed, Library, Outcome, check, int};
 
 impl Library {
-    /// Gathers the numbers of every rank, in rank order. All ranks call this.
+    /// Gathers `N` integers of every rank, in rank order. All ranks of `comm` call this.
     pub fn all_numbers<const N: usize>(&self, mine: [c_int; N], comm: Comm, ranks: u32) -> Outcome<Vec<[c_int; N]>> {
         let mut all = vec![[0; N]; ranks as usize];
         let (from, to, bytes) = (mine.as_ptr() as usize, all.as_mut_ptr() as usize, int(size_of::<[c_int; N]>())?);
@@ -17,8 +17,8 @@ impl Library {
         Ok(all)
     }
 
-    /// Returns the ranks that the ranks `0..ranks` of `comm` have in `other`, negative if a rank is not in it. It does
-    /// not wait for other ranks.
+    /// Returns the ranks in `other` of the ranks `0..ranks` of `comm`; negative for a process that is not in `other`.
+    /// This function does not wait for other ranks.
     pub fn ranks_in(&self, comm: Comm, ranks: u32, other: Comm) -> Outcome<Vec<c_int>> {
         let group = |comm: Comm| {
             let mut group = 0usize;
@@ -40,7 +40,7 @@ impl Library {
         check(code).map(|()| to)
     }
 
-    /// Gathers all ranks' words on rank 0 of the communicator. Other ranks get an empty list.
+    /// Gathers the words of all ranks on rank 0 of the communicator, one list a rank. Other ranks get an empty list.
     pub fn gather(&self, mine: &[u64], comm: Comm) -> Outcome<Vec<Vec<u64>>> {
         let (ranks, rank) = (self.size(comm)? as usize, self.rank(comm)?);
         let (f, word) = (&self.functions, self.constants.uint64);
@@ -79,7 +79,8 @@ impl Library {
         check(unsafe { (self.functions.Comm_set_errhandler)(comm, self.constants.errors_return) })
     }
 
-    /// Returns the first rank of the node of every rank. All ranks of the communicator call this.
+    /// Returns for every rank the lowest rank on its node, which identifies the node. All ranks of the communicator
+    /// call this.
     pub fn nodes(&self, comm: Comm) -> Outcome<Vec<c_int>> {
         let (ranks, rank) = (self.size(comm)?, self.rank(comm)?);
         let node = self.node(comm)?;
@@ -102,11 +103,11 @@ impl Library {
         Ok(done)
     }
 
-    /// Returns whether the library refuses a call whose input is its output. MPI permits libraries not to check.
-    /// `vector` selects the form with a count for every rank.
+    /// Returns whether the library refuses a call whose input and output have the same address. MPI permits libraries
+    /// not to check. `vector` selects the `v` function; `alone` is a communicator of this process alone.
     pub fn refuses_alias(&self, kind: Kind, vector: bool, alone: Comm) -> bool {
         let (c, f) = (&self.constants, &self.functions);
-        // Libraries may copy a few elements without the check, so there are many.
+        // Libraries may copy short vectors without the check, so the vector is long.
         let mut words = [0u64; 256];
         let (at, count, first, uint64) = (words.as_mut_ptr() as usize, words.len() as c_int, 0, c.uint64);
         let code = match kind {

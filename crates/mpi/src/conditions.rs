@@ -19,22 +19,22 @@ unsafe extern "C" {
     fn sched_getaffinity(process: c_int, bytes: usize, mask: *mut [c_int; CORES]) -> c_int;
 }
 
-/// The parameter of a row that holds its conditions.
+/// The key of a row's parameter that states the conditions of its measurement.
 pub const TUNED: &str = "tuned";
-/// Words of the mask of cores on which a process may run: 1,024 cores.
+/// The number of 32-bit words in a mask of 1,024 cores.
 const CORES: usize = 32;
-/// The longest description of a library: `MPI_MAX_LIBRARY_VERSION_STRING` of all supported libraries.
+/// The bytes of the longest description of a library: `MPI_MAX_LIBRARY_VERSION_STRING` of all supported libraries.
 const MOST_BYTES: usize = 8192;
 
-/// The conditions, which are equal on all ranks. The text form is `openmpi 5.0.11 spin own`.
+/// The library and how its ranks wait; equal on all ranks. The text form is `openmpi 5.0.11 spin own`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Conditions {
     /// `openmpi`, `mpich`, or the first word of the library's description.
     pub library: String,
     pub version: String,
-    /// Ranks yield their core while they wait.
+    /// True if ranks yield their core while they wait (`yield`, else `spin`).
     pub yields: bool,
-    /// A node has more ranks than cores.
+    /// True if some node has more ranks than cores (`shared`, else `own`).
     pub shares_cores: bool,
 }
 
@@ -42,7 +42,7 @@ impl Conditions {
     /// Determines the conditions of a communicator's ranks, which all call this.
     ///
     /// # Errors
-    /// Errors of the library.
+    /// Returns errors of the library.
     pub fn of(library: &Library, comm: Comm) -> Outcome<Self> {
         let (_, yields) = library.bounds(u64::from(library.yields()), comm)?;
         let node = library.node(comm)?;
@@ -58,8 +58,8 @@ impl Conditions {
         Ok(Self { library: name, version, yields: yields > 0, shares_cores: shares > 0 })
     }
 
-    /// Returns whether a choice that was measured under `others` is valid under these conditions. The library's version
-    /// may differ.
+    /// Returns whether a choice that was measured under `others` is valid under these conditions: all but the version
+    /// of the library must be equal.
     pub fn permit(&self, others: &Self) -> bool {
         (&self.library, self.yields, self.shares_cores) == (&others.library, others.yields, others.shares_cores)
     }
@@ -118,7 +118,8 @@ fn cores() -> [c_int; CORES] {
     if code == 0 { mask } else { [0; CORES] }
 }
 
-/// Reads name and version from a library's description: `Open MPI v5.0.11, ...` or `MPICH Version: 5.0.2 ...`.
+/// Returns the name and the version that a library's description states: `Open MPI v5.0.11, ...` or `MPICH Version:
+/// 5.0.2 ...`.
 pub fn name_and_version(text: &str) -> (String, String) {
     let mut words = text.split(|c: char| c.is_whitespace() || c == ',').filter(|word| !word.is_empty());
     let name = match words.clone().next() {

@@ -13,7 +13,8 @@ impl Library {
         Ok(extent.cast_unsigned())
     }
 
-    /// Returns whether the library accepts elements of a datatype. It may refuse a datatype that was never committed.
+    /// Returns whether the library accepts elements of a datatype. A library may refuse a datatype that was never
+    /// committed.
     pub fn takes_type(&self, datatype: Datatype, private: Comm) -> bool {
         let (mut word, mut at) = (0u64, 0);
         let word = &raw mut word as usize;
@@ -21,7 +22,7 @@ impl Library {
         unsafe { (self.functions.Pack)(word, 0, datatype, word, 8, &raw mut at, private) == 0 }
     }
 
-    /// Copies elements without their gaps.
+    /// Copies elements to contiguous bytes, without their gaps.
     ///
     /// # Safety
     /// `from` must hold `count` elements, and `to` must have room for their bytes.
@@ -39,7 +40,7 @@ impl Library {
         check(unsafe { (self.functions.Pack)(from, count, datatype, to as usize, bytes, &raw mut at, comm) })
     }
 
-    /// Copies bytes to elements with gaps.
+    /// Copies contiguous bytes to elements, which may have gaps.
     ///
     /// # Safety
     /// `to` must have room for `count` elements, and `from` must hold their bytes.
@@ -57,7 +58,7 @@ impl Library {
         check(unsafe { (self.functions.Unpack)(from as usize, bytes, &raw mut at, to, count, datatype, comm) })
     }
 
-    /// Returns the bytes of an element, and whether elements are contiguous, in the order of their signature.
+    /// Returns the bytes of an element, and whether the datatype is predefined and without gaps.
     #[inline]
     pub fn layout(&self, datatype: Datatype) -> Outcome<(usize, bool)> {
         match self.constants.element(datatype) {
@@ -66,7 +67,8 @@ impl Library {
         }
     }
 
-    /// Returns [`Library::layout`] of a datatype that every rank of the call names, which may be the program's own.
+    /// Returns an element's bytes and whether elements are contiguous, for a datatype that all ranks of a call name.
+    /// Unlike [`Library::layout`], this permits derived datatypes.
     pub fn layout_of_all(&self, datatype: Datatype) -> Outcome<(usize, bool)> {
         let (size, plain) = self.layout(datatype)?;
         if plain {
@@ -85,7 +87,7 @@ impl Library {
         let mut size = 0;
         // SAFETY: one integer is written.
         check(unsafe { (self.functions.Type_size)(datatype, &raw mut size) })?;
-        // The size is the negative MPI_UNDEFINED: more bytes than an `int` holds. No call of this size is served.
+        // A negative size is MPI_UNDEFINED: the element has more bytes than an `int` holds. No plan serves such a call.
         let Ok(size) = usize::try_from(size) else { return Ok((usize::MAX, false)) };
         let (lower, extent) = self.bounds_of(datatype)?;
         let (mut a, mut b, mut c, mut combiner) = (0, 0, 0, 0);

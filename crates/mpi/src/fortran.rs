@@ -11,9 +11,9 @@ use std::{
 
 use crate::{abi::Abi, library::Library};
 
-/// `MPI_Comm_f2c` and its like.
+/// The type of `MPI_Comm_f2c` and of the same function for other handles.
 type FromFortran = unsafe extern "C" fn(c_int) -> usize;
-/// `MPI_Request_c2f`.
+/// The type of `MPI_Request_c2f`.
 type ToFortran = unsafe extern "C" fn(usize) -> c_int;
 
 /// Converts arguments as the bindings of Open MPI do.
@@ -25,7 +25,8 @@ pub struct Fortran {
     info: FromFortran,
     handle: FromFortran,
     request: ToFortran,
-    /// The addresses of the variables that Fortran programs pass, and the values that C programs pass instead.
+    /// Pairs for `MPI_IN_PLACE` and `MPI_BOTTOM`: the address that a Fortran program passes, and the value that a C
+    /// program passes.
     addresses: [(usize, usize); 2],
 }
 
@@ -91,7 +92,7 @@ impl Fortran {
         unsafe { (self.request)(handle) }
     }
 
-    /// Converts an address to the one that a C program passes.
+    /// Converts the address of a buffer to the address that a C program passes.
     #[inline]
     pub fn buffer(&self, address: usize) -> usize {
         self.addresses.iter().find(|(of, _)| *of == address).map_or(address, |(_, c)| *c)

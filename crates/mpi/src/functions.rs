@@ -22,7 +22,8 @@ pub type Free = extern "C" fn(*mut c_void) -> c_int;
 /// A function that MPI calls when a generalized request is cancelled.
 pub type Cancel = extern "C" fn(*mut c_void, c_int) -> c_int;
 
-/// Room for an `MPI_Status` of any supported library; the largest has 32 bytes. MPI writes it before it reads it.
+/// Memory for an `MPI_Status` of any supported library; the largest has 32 bytes. MPI writes a status before it reads
+/// it.
 #[repr(C, align(8))]
 pub struct Status([MaybeUninit<u8>; 64]);
 
@@ -32,8 +33,8 @@ impl Status {
 
 macro_rules! functions {
     ($($name:ident: $type:ty, $symbol:literal;)*) => {
-        /// The functions called, each named without its `PMPI_`. Handles are machine words: integers of 32 bits and
-        /// pointers travel in the same registers.
+        /// The functions of MPI that this crate calls, named without `PMPI_`. Handles are machine words: calls pass
+        /// integers of 32 bits and pointers in the same registers.
         #[allow(non_snake_case, reason = "the names of MPI")]
         pub struct Functions {
             $(pub(crate) $name: $type,)*

@@ -1,8 +1,8 @@
 //! The private communicator of a process, which carries the planned calls of all the program's communicators.
 //!
-//! All ranks of `MPI_COMM_WORLD` make it together, and compare their plans on it, once. A communicator of the program
-//! then joins by one `MPI_Allgather`, in its first call that a plan may serve. Joining makes no communicator and waits
-//! only for the ranks of the call.
+//! All ranks of `MPI_COMM_WORLD` make the private communicator together, and compare their plans on it, once. A
+//! communicator of the program then joins by one `MPI_Allgather`, in its first call that a plan may serve. Joining
+//! makes no communicator and waits only for the ranks of the call.
 
 use std::{
     collections::BTreeMap,
@@ -31,10 +31,10 @@ use crate::{
 /// The result of the comparison of all ranks' plans.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Agreement {
-    /// No rank has a plan.
+    /// No rank has a plan file.
     Unplanned,
     Planned,
-    /// Some ranks have another plan, or none.
+    /// Some ranks have different plans or settings, or no plan.
     Differs,
 }
 
@@ -44,46 +44,48 @@ pub enum Joined {
     Unplanned,
     /// A program of the plan failed its proof or cannot be decoded, or no tags are left.
     Refused,
-    /// The ranks would choose different rows for one call: their copies of the MPI library or of this one differ.
+    /// The ranks would choose different rows for one call, because their MPI libraries or their versions of this
+    /// library differ.
     Differs,
     Planned {
         /// Runs blocking calls.
         planned: Box<Planned>,
-        /// Runs nonblocking calls; None if the library cannot advance them.
+        /// Runs nonblocking calls; None if the library cannot advance these, they are switched off, or tags are
+        /// missing.
         begun: Option<Box<Planned>>,
     },
 }
 
-/// Sent instead of a rank's first tag if the rank cannot join.
+/// The value that a rank sends instead of its first tag if the rank cannot join.
 const REFUSED: c_int = -1;
 
 pub struct Home {
     comm: Comm,
     plan: Option<Arc<PlanFile>>,
     agreement: Agreement,
-    /// Bits set by any rank.
+    /// The bits of `wants` ([`Home::settle`]) that any rank set.
     wanted: u64,
     tags: Tags,
-    /// The first rank of the node of each rank; empty if no row depends on it.
+    /// For each rank the lowest rank on its node; empty if no row depends on ranks per node.
     nodes: Vec<c_int>,
-    /// True if the library refuses an input that is the output, by kind, for the plain form and the form with a count
-    /// for every rank.
+    /// By kind of collective, whether the library refuses a call whose input is its output: the function with one
+    /// count, then the function with a count for every rank.
     refuses_aliases: Vec<[bool; 2]>,
-    /// None if no row depends on the length of a call.
+    /// The notes by which ranks find calls of unequal length; None if no row depends on lengths.
     notes: Option<Arc<Notes>>,
-    /// None if no row depends on the conditions.
+    /// The conditions under which ranks wait here; None if no row depends on conditions.
     conditions: Option<Conditions>,
-    /// True if nonblocking calls may be served.
+    /// True if plans may serve nonblocking calls.
     begins: bool,
     joined: AtomicI32,
 }
 
 impl Home {
     /// Compares the plans and other settings (`terms`) of all ranks of `world`. All ranks call this together, with or
-    /// without a plan. `wants` are two bits; [`Home::wanted`] has those of all ranks.
+    /// without a plan. `wants` has two bits; [`Home::wanted`] returns their union over all ranks.
     ///
     /// # Errors
-    /// Errors of the library.
+    /// Returns errors of the library.
     pub fn settle(
         library: &Library,
         world: Comm,
@@ -127,19 +129,19 @@ impl Home {
         Ok(Self { comm, plan, agreement, wanted, tags, nodes, refuses_aliases, notes, conditions, begins, joined })
     }
 
-    /// Sets whether nonblocking calls of communicators that join are served. It must be equal on all ranks.
+    /// Sets whether plans serve nonblocking calls of communicators that join. `begins` must be equal on all ranks.
     pub fn beginning(mut self, begins: bool) -> Self {
         self.begins = begins;
         self
     }
 
-    /// Sets whether rows also serve under conditions other than those of their measurement. It must be equal on all
-    /// ranks.
+    /// Sets whether rows also serve under conditions other than those of their measurement. `anywhere` must be equal on
+    /// all ranks.
     pub fn serving_anywhere(self, anywhere: bool) -> Self {
         Self { conditions: self.conditions.filter(|_| !anywhere), ..self }
     }
 
-    /// Returns the conditions under which ranks wait here, if rows depend on them.
+    /// Returns the conditions under which ranks wait here, if they decide which rows serve.
     pub fn conditions(&self) -> Option<&Conditions> {
         self.conditions.as_ref()
     }
@@ -152,20 +154,22 @@ impl Home {
         self.wanted
     }
 
-    /// Returns the private communicator, for operations that involve all ranks of the program. Its errors are codes.
+    /// Returns the private communicator, for operations that involve all ranks of the program. Errors on this
+    /// communicator return codes.
     pub fn comm(&self) -> Comm {
         self.comm
     }
 
-    /// Returns whether the library refuses a call of this kind whose input is its output.
+    /// Returns whether the library refuses a call of this kind whose input is its output; `vector` as in
+    /// [`Library::refuses_alias`].
     pub fn refuses_alias(&self, kind: Kind, vector: bool) -> bool {
         self.refuses_aliases.get(kind as usize).is_some_and(|refuses| refuses[usize::from(vector)])
     }
 
-    /// Makes a communicator ready for planned calls. All its ranks call this in the same collective.
+    /// Makes a communicator ready for planned calls. All ranks of the communicator call this in the same collective.
     ///
     /// # Errors
-    /// Errors of the library.
+    /// Returns errors of the library.
     pub fn join(&self, library: &Library, comm: Comm, ranks: u32, rank: u32) -> Outcome<Joined> {
         let Some(plan) = self.plan.as_ref().filter(|plan| plan.table().rows().iter().any(|row| row.ranks == ranks))
         else {
@@ -208,7 +212,7 @@ impl Home {
         Ok(Joined::Planned { planned: Box::new(planned.watched(watch)), begun })
     }
 
-    /// Returns a digest of everything by which this rank chooses who serves a call.
+    /// Returns a digest of everything by which this rank decides whether a schedule or the library serves a call.
     fn choices(&self, rows: &Rows) -> c_int {
         let mut digest = DefaultHasher::new();
         (rows.digest(), &self.refuses_aliases, self.begins).hash(&mut digest);
@@ -221,12 +225,12 @@ impl Home {
         Some(Watch::new(Arc::clone(notes), at.into(), serial, of))
     }
 
-    /// Runs the calls of one persistent collective by the rows of `planned`, with tags of their own: they may run
-    /// concurrently with all other calls, and begin in any order. All ranks of the communicator call this together.
-    /// Returns None if a rank has no tags left.
+    /// Returns an executor for the calls of one persistent collective, with the rows of `planned` and its own tags:
+    /// these calls may run concurrently with all other calls, and begin in any order. All ranks of the communicator
+    /// call this together. Returns None if a rank has no tags left.
     ///
     /// # Errors
-    /// Errors of the library.
+    /// Returns errors of the library.
     pub fn another(&self, library: &Library, comm: Comm, planned: &Planned) -> Outcome<Option<Planned>> {
         let (rows, ranks) = (planned.rows(), planned.rows().ranks);
         let at = library.ranks_in(comm, ranks, self.comm)?;
@@ -240,10 +244,10 @@ impl Home {
         Ok(Some(planned.beside(Route::over(self.comm, lease, peers)).watched(watch)))
     }
 
-    /// Returns a request that this process can complete repeatedly; None if it has no tag left.
+    /// Returns a request that this process can complete repeatedly; None if the process has no tag left.
     ///
     /// # Errors
-    /// Errors of the library.
+    /// Returns errors of the library.
     pub fn persistent(&self, library: &Library) -> Outcome<Option<PersistentRequest>> {
         match self.tags.lease(1) {
             Some(lease) => library.persistent(self.comm, lease).map(Some),
@@ -251,7 +255,7 @@ impl Home {
         }
     }
 
-    /// Returns the most of these ranks that share a node; None if no row depends on it.
+    /// Returns the largest number of these ranks on one node; None if no row depends on this number.
     fn per_node(&self, ranks: &[c_int]) -> Option<u32> {
         let mut counts: BTreeMap<c_int, u32> = BTreeMap::new();
         for &rank in ranks {
@@ -266,8 +270,7 @@ pub fn unless_it_panics<T>(work: impl FnOnce() -> Option<T>) -> Option<T> {
     catch_unwind(AssertUnwindSafe(work)).ok().flatten()
 }
 
-/// Returns whether several schedules may serve calls of one collective on at most `most` ranks, depending on their
-/// lengths.
+/// Returns whether the choice of a schedule depends on the length of the call, for any collective on 2 to `most` ranks.
 fn varies(plan: &PlanFile, most: u32) -> bool {
     let rows = plan.table().rows().iter().enumerate();
     let mut rows = rows.filter(|(_, row)| row.kind != Kind::Barrier && row.ranks > 1 && row.ranks <= most);
@@ -277,14 +280,14 @@ fn varies(plan: &PlanFile, most: u32) -> bool {
     })
 }
 
-/// Returns by kind whether the library refuses an input that is the output.
+/// Returns the value of `Home::refuses_aliases`, from a trial call of each function on this process alone.
 fn refused_aliases(library: &Library) -> Outcome<Vec<[bool; 2]>> {
     let c = &library.constants;
     let alone = library.dup(c.comm_self)?;
     library.return_errors(alone)?;
     let tried = |kind: Kind| [false, true].map(|vector| library.refuses_alias(kind, vector, alone));
     let try_all = || Kind::ALL.iter().map(|kind| tried(*kind)).collect();
-    // Open MPI 5 calls the handler of one of these for some errors on any communicator.
+    // For some errors on any communicator Open MPI 5 calls the handler of MPI_COMM_WORLD or MPI_COMM_SELF.
     let found = library.without_handler(c.comm_world, || library.without_handler(c.comm_self, try_all))??;
     library.free(alone)?;
     Ok(found)

@@ -1,8 +1,8 @@
-//! Our own kernels that combine common types. The MPI library combines the others.
+//! The kernels of this crate, which combine elements of common types. The MPI library combines all other types.
 //!
-//! Two groups are left to the library. Minima and maxima of floating point: the results for NaN and for zeros of
-//! different sign stay those of the library. Integers of 8 and 16 bits: if a sum overflows, Open MPI 5.0.11 saturates
-//! in its vector loops and wraps in their remainders.
+//! Two groups have no kernel. Minima and maxima of floating point, so that the results for NaN and for zeros of
+//! different sign are the same as the library's. Integers of 8 and 16 bits, because Open MPI 5.0.11 saturates
+//! overflowing sums in its vector loops and wraps them in the remainders of these loops.
 
 use crate::abi::{Element, Number, Op};
 
@@ -33,7 +33,8 @@ pub unsafe fn combine(element: Element, op: Op, left: *const u8, right: *const u
     }
 }
 
-/// Three addresses of `count` elements of `bytes` bytes each, as the caller of [`combine`] guaranteed.
+/// The two operands and the result: `count` elements of `bytes` bytes at each address, as the caller of [`combine`]
+/// guaranteed.
 struct Operands {
     left: *const u8,
     right: *const u8,
@@ -103,7 +104,8 @@ impl Operands {
         true
     }
 
-    /// Users' memory may be unaligned. Unaligned loads vectorise and cost nothing on the machines tested.
+    /// Combines the operands element by element. The program's memory may be unaligned. Unaligned loads vectorise and
+    /// cost nothing on the machines tested.
     #[inline(always)]
     fn each<T: Copy>(&self, f: impl Fn(T, T) -> T) {
         assert_eq!(size_of::<T>(), self.bytes, "the kernel is that of the element");

@@ -1,9 +1,9 @@
 //! Predefined datatypes whose size only the running library knows: those of Fortran, and `MPI_COUNT`.
 //!
 //! The size of an INTEGER or a REAL depends on the compiler options of the library's build, and a library built without
-//! Fortran may refuse them. So each is tested once, when MPI runs: the library reports its size and combines one
-//! element of it. `MPI_OFFSET` is left to the library: Open MPI 5.0.11 compares its elements as unsigned. Source of the
-//! handles: `mpi.h` of MPICH 5.0.2 and Open MPI 5, `mpi_abi.h` (MPI 5.0, chapter 20).
+//! Fortran may refuse them. So each datatype is tested once, when MPI runs: the library reports the size of an element
+//! and combines one element. `MPI_OFFSET` is left to the library: Open MPI 5.0.11 compares its elements as unsigned.
+//! Source of the handles: `mpi.h` of MPICH 5.0.2 and Open MPI 5, `mpi_abi.h` (MPI 5.0, chapter 20).
 
 use crate::{
     abi::{Abi, Element, Number, Op},
@@ -38,7 +38,7 @@ pub const ROWS: [Row; 20] = [
     ("count", Number::Signed, 0x4c00_0845, 0x202),
 ];
 
-/// Returns the handles of an ABI with the kinds of their elements. Open MPI's are looked up in `scope`.
+/// Returns an ABI's handles of [`ROWS`], with the kinds of elements. Open MPI's are addresses of symbols in `scope`.
 pub(crate) fn candidates(abi: Abi, scope: &Scope) -> Vec<(usize, Number)> {
     let handle = |row: &Row| match abi {
         Abi::Mpich => Some(row.2),
@@ -51,14 +51,14 @@ pub(crate) fn candidates(abi: Abi, scope: &Scope) -> Vec<(usize, Number)> {
     ROWS.iter().filter_map(|row| Some((handle(row)?, row.1))).collect()
 }
 
-/// The largest element that is tested.
+/// The size of the largest element that is tested, in bytes.
 const MOST_BYTES: usize = 16;
 
 impl Library {
-    /// Tests the datatypes of unknown size, once, when MPI runs.
+    /// Tests the datatypes of unknown size once, when MPI runs, and stores those that exist.
     ///
     /// # Errors
-    /// Errors of the library when its error handlers are read or set.
+    /// Returns errors of the library when its error handlers are read or set.
     pub(crate) fn learn_types(&self) -> Outcome {
         let c = &self.constants;
         let try_all = || {
@@ -67,7 +67,8 @@ impl Library {
             learned.sort_by_key(|row| row.0);
             learned
         };
-        // An error with a datatype has no communicator, so libraries call the handler of one of these.
+        // An error with a datatype has no communicator, so libraries call the handler of MPI_COMM_WORLD or
+        // MPI_COMM_SELF.
         let learned = self.without_handler(c.comm_world, || self.without_handler(c.comm_self, try_all))??;
         c.learn(learned);
         Ok(())

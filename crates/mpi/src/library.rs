@@ -1,4 +1,4 @@
-//! The functions of the MPI library that the process has loaded.
+//! The loaded MPI library: functions and constants behind methods with Rust types.
 
 use std::{
     ffi::{c_int, c_void},
@@ -34,7 +34,7 @@ impl Failed {
 /// Converts a number to an `int`, in which MPI counts.
 ///
 /// # Errors
-/// [`Failed::COUNT`] if it does not fit.
+/// Returns [`Failed::COUNT`] if the number does not fit.
 #[inline]
 pub fn int(number: impl TryInto<c_int>) -> Outcome<c_int> {
     number.try_into().map_err(|_| Failed::COUNT)
@@ -45,9 +45,9 @@ pub fn int(number: impl TryInto<c_int>) -> Outcome<c_int> {
 pub enum ThreadLevel {
     /// The program has only one thread.
     Single,
-    /// The level at which only the thread that initialised MPI calls it.
+    /// Only the thread that initialised MPI calls MPI.
     Funneled,
-    /// Any thread, one at a time.
+    /// Any thread calls MPI, one thread at a time.
     Serialized,
     Multiple,
 }
@@ -77,7 +77,7 @@ pub struct Library {
     scope: Scope,
 }
 
-/// Returns the loaded MPI library. It is looked up until it is found.
+/// Returns the loaded MPI library, if any. Calls search again until one is found.
 #[inline]
 pub fn library() -> Option<&'static Library> {
     static LIBRARY: OnceLock<Library> = OnceLock::new();
@@ -103,7 +103,7 @@ impl Library {
         Some(Self { constants, functions, hook, scope })
     }
 
-    /// Returns the address of a function that not every library has.
+    /// Returns the address of a function, if the MPI library has it.
     pub fn find_function(&self, name: &std::ffi::CStr) -> Option<*mut c_void> {
         self.scope.find(name)
     }
@@ -174,7 +174,8 @@ impl Library {
         Ok(node)
     }
 
-    /// Returns the most ranks of a communicator that share a node. All its ranks call this.
+    /// Returns the largest number of ranks of a communicator that share a node. All ranks of the communicator call
+    /// this.
     pub fn per_node(&self, comm: Comm) -> Outcome<u32> {
         let node = self.node(comm)?;
         let here = self.size(node)?;
@@ -209,7 +210,8 @@ impl Library {
         unsafe { (self.functions.Abort)(comm, code) };
     }
 
-    /// Calls the program's error handler for an error that was found here. By default it ends the program.
+    /// Calls the error handler of the communicator for an error that this crate found. MPI's default handler ends the
+    /// program.
     pub fn call_error_handler(&self, comm: Comm, Failed(code): Failed) {
         // SAFETY: this runs the handler that the program or MPI set on the communicator, as MPI does.
         unsafe { (self.functions.Comm_call_errhandler)(comm, code) };
@@ -228,7 +230,7 @@ impl Library {
     /// Returns the thread level of MPI.
     ///
     /// # Errors
-    /// MPI is not running.
+    /// Returns an error if MPI is not running.
     pub fn thread_level(&self) -> Outcome<ThreadLevel> {
         let mut level = 0;
         // SAFETY: one integer is written.
@@ -245,7 +247,7 @@ impl Library {
     /// Returns whether the calling thread initialised MPI.
     ///
     /// # Errors
-    /// MPI is not running.
+    /// Returns an error if MPI is not running.
     pub fn is_main_thread(&self) -> Outcome<bool> {
         let mut is_main = 0;
         // SAFETY: one integer is written.
@@ -263,7 +265,7 @@ impl Library {
         check(unsafe { (self.functions.Allreduce)(c.in_place, values as usize, count, datatype, c.sum, comm) })
     }
 
-    /// Carries out a reduction by the library itself, out of place.
+    /// Calls the library's own function for a reduction, out of place.
     ///
     /// # Safety
     /// The call's input and output must have the sizes of its kind and count, and must not overlap.
@@ -298,7 +300,7 @@ impl Library {
 }
 
 /// # Errors
-/// The code, unless it is `MPI_SUCCESS`.
+/// Returns the code as an error unless it is `MPI_SUCCESS`.
 #[inline]
 pub fn check(code: c_int) -> Outcome {
     if code == 0 { Ok(()) } else { Err(Failed(code)) }

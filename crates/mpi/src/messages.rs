@@ -1,4 +1,4 @@
-//! Nonblocking messages and collectives of the library, on memory that the caller keeps.
+//! Nonblocking messages and collectives of the MPI library, on memory that the caller keeps valid.
 
 use std::{
     ffi::c_int,
@@ -10,31 +10,32 @@ use crate::{
     library::{Comm, Datatype, Library, OpHandle, Outcome, check, int},
 };
 
-/// A message or a collective that has begun.
+/// A message or collective under way: the request that the library returned.
 #[must_use = "its memory is MPI's until it is over"]
 #[derive(Debug)]
 pub struct Begun(usize);
 
 impl Begun {
-    /// Takes over a request of the program, given by its handle. Nothing else may test or free it.
+    /// Takes over a request of the program, given by its handle. Nothing else may test or free the request.
     pub fn of_program(handle: usize) -> Self {
         Self(handle)
     }
 }
 
-/// Memory of one side of a collective: an address, and each rank's elements there.
+/// The memory of the input or of the result of a collective: an address, and each rank's elements there.
 #[derive(Clone, Copy, Debug)]
 pub struct Shares<'a> {
     pub address: *mut u8,
-    /// Elements of each rank and their places, if the function has them for each rank; else one count.
+    /// The number of elements of each rank, if the function has a count for each rank; else one number.
     pub counts: &'a [c_int],
+    /// The index of each rank's first element, if any.
     pub places: &'a [c_int],
-    /// The input is in the result's memory, at the place that `MPI_IN_PLACE` defines.
+    /// True if the input is in the result's memory, where `MPI_IN_PLACE` defines it.
     pub in_place: bool,
 }
 
 impl Shares<'_> {
-    /// A side without data.
+    /// An input or a result without data.
     pub const NONE: Self = Self { address: null_mut(), counts: &[], places: &[], in_place: false };
 
     fn count(&self) -> c_int {
@@ -53,7 +54,7 @@ pub enum Function {
     Gatherv,
     Reduce,
     ReduceScatter,
-    /// All parts are equal.
+    /// `MPI_Reduce_scatter_block`: all ranks receive equally many elements.
     ReduceScatterBlock,
     Scatterv,
 }
@@ -89,13 +90,13 @@ pub struct Collective {
     pub function: Function,
     pub comm: Comm,
     pub datatype: Datatype,
-    /// 0 without a reduction.
+    /// The operator of a reduction; 0 for other functions.
     pub op: OpHandle,
     pub root: c_int,
 }
 
 impl Library {
-    /// Begins to send `bytes` bytes.
+    /// Begins to send `bytes` bytes to rank `to`.
     ///
     /// # Safety
     /// The memory must be valid and unchanged until the message is complete.
@@ -107,7 +108,7 @@ impl Library {
         Ok(Begun(handle))
     }
 
-    /// Begins to receive `bytes` bytes.
+    /// Begins to receive `bytes` bytes from rank `from`.
     ///
     /// # Safety
     /// The memory must be valid, and nothing else may read or write it, until the message is complete.
@@ -126,7 +127,7 @@ impl Library {
         Ok(Begun(handle))
     }
 
-    /// Returns whether a message or a collective is complete. The result stays true afterwards.
+    /// Returns whether a message or a collective is complete. Later calls for a complete one also return true.
     pub fn is_over(&self, begun: &mut Begun) -> Outcome<bool> {
         let (mut flag, mut status) = (0, Status::EMPTY);
         // SAFETY: the request is one of this library that was not freed; there is room for a status.
@@ -137,8 +138,8 @@ impl Library {
     /// Begins a collective.
     ///
     /// # Safety
-    /// The memory of both sides must fit the counts and places of this rank's part, which have one row for each rank of
-    /// the communicator if the function divides the side. Until the collective is complete, the memory, the counts and
+    /// The memory of input and result must fit this rank's counts and places, which have one entry for each rank of the
+    /// communicator if the function divides that memory. Until the collective is complete, the memory, the counts and
     /// the places must stay valid, nothing may change the input, and nothing else may read or write the result.
     pub unsafe fn begin_collective(&self, c: &Collective, from: Shares<'_>, to: Shares<'_>) -> Outcome<Begun> {
         let (f, t, op, root, comm) = (&self.functions, c.datatype, c.op, c.root, c.comm);

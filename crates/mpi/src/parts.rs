@@ -1,9 +1,10 @@
-//! Parts of an array of up to three dimensions, and their places in packed memory.
+//! Copies of parts of an array of up to three dimensions to packed memory and back.
 //!
-//! The elements of a part follow each other in the order of the array, and the parts follow each other. Elements that
+//! Packed memory holds the parts one after the other, each with its elements in the order of the array. Elements that
 //! are contiguous in both memories are copied as one run.
 
-/// The half-open box of elements from the first to the second corner; a dimension that an array lacks is `[0, 1)`.
+/// A box of elements, from the first corner (included) to the second (excluded); a dimension that an array lacks is
+/// `[0, 1)`.
 pub type Corners = [[usize; 3]; 2];
 
 /// The extents of an array in elements, and the bytes of an element.
@@ -20,14 +21,16 @@ impl Layout {
     }
 }
 
-/// Runs of one length, at even distances in two dimensions.
+/// A two-dimensional grid of equally long runs of contiguous bytes, evenly spaced.
 #[derive(Clone, Debug)]
 pub struct Runs {
-    /// The first byte in the array and in packed memory.
+    /// The offset of the first byte in the array.
     array: usize,
+    /// The offset of the first byte in packed memory.
     packed: usize,
-    /// Repetitions, with the distances in the array and in packed memory.
+    /// Per dimension: the number of runs, and bytes between their starts in the array and in packed memory.
     outer: [(usize, usize, usize); 2],
+    /// The bytes of a run.
     run: usize,
 }
 
@@ -35,14 +38,14 @@ pub struct Runs {
 #[derive(Clone, Default, Debug)]
 pub struct Parts {
     pub rows: Vec<Runs>,
-    /// The ends of the bytes touched in the array and in packed memory.
+    /// The end of the bytes touched in the array, as an offset.
     array_end: usize,
+    /// The end of the bytes touched in packed memory.
     packed_end: usize,
 }
 
 impl Parts {
-    /// Makes the parts of a region, whose boxes are packed one after the other. Returns None if a box is not in the
-    /// array.
+    /// Returns the copies of a region, whose boxes are packed one after the other; None if a box is not in the array.
     pub fn of_region(layout: &Layout, boxes: impl Iterator<Item = Corners>) -> Option<Self> {
         let (mut parts, mut at) = (Self::default(), 0);
         for part in boxes {
@@ -52,8 +55,8 @@ impl Parts {
         Some(parts)
     }
 
-    /// Adds the part of a box that is packed from element `start` on. Returns None if the part is not in the box, the
-    /// box is not in the array, or a size overflows.
+    /// Adds the copy of `part` of the box `packed`, which is at element `start` of packed memory. Returns None if the
+    /// part is not in the box, the box is not in the array, or a size overflows.
     pub fn add(&mut self, layout: &Layout, part: &Corners, start: usize, packed: &Corners) -> Option<()> {
         let ([low, high], [first, last]) = (part, packed);
         let inside = (0..3).all(|d| first[d] <= low[d] && high[d] <= last[d] && last[d] <= layout.shape[d]);
@@ -94,17 +97,17 @@ impl Parts {
         Some(())
     }
 
-    /// Returns the bytes of packed memory that the parts need.
+    /// Returns the size of packed memory that the copies need, in bytes.
     pub fn packed_bytes(&self) -> usize {
         self.packed_end
     }
 
-    /// Returns the bytes of the array that the parts need.
+    /// Returns the bytes of the array up to the last byte touched.
     pub fn array_bytes(&self) -> usize {
         self.array_end
     }
 
-    /// Returns the first byte in the array and the number of bytes, if the parts are one run that fills packed memory.
+    /// Returns the offset in the array and the number of bytes, if the parts are one run that fills packed memory.
     pub fn in_place(&self) -> Option<(usize, usize)> {
         match &self.rows[..] {
             [one] if one.run == self.packed_end => Some((one.array, one.run)),
@@ -115,8 +118,8 @@ impl Parts {
     /// Copies the parts from an array to packed memory.
     ///
     /// # Safety
-    /// The addresses must hold [`Self::array_bytes`] and [`Self::packed_bytes`] bytes, which do not overlap. Nothing
-    /// else may write them meanwhile, or read the packed ones.
+    /// The addresses must hold [`Self::array_bytes`] and [`Self::packed_bytes`] bytes, which do not overlap. Meanwhile
+    /// nothing else may write to either memory, or read packed memory.
     pub unsafe fn pack(&self, array: *const u8, packed: *mut u8) {
         for row in &self.rows {
             // SAFETY: `add` included the bytes of the row in both ends, which the caller guarantees.
@@ -137,7 +140,8 @@ impl Parts {
 }
 
 impl Runs {
-    /// Copies all runs between two memories. `steps` are the distances of a dimension in both memories.
+    /// Copies all runs between two memories. `steps` selects the distances of a dimension in the source and in the
+    /// target.
     ///
     /// # Safety
     /// Every run must be inside the memory of both addresses, which must not overlap.

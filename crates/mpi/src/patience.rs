@@ -1,8 +1,9 @@
-//! Reports of planned calls that wait for messages longer than a limit, and of their continuation.
+//! Reports planned calls that wait for messages longer than a limit, and reports when they continue.
 //!
 //! MPI waits without a limit for a rank on a host that is cut off, and for a rank that never makes the call. The report
-//! names the ranks whose messages keep the call back, so that reports of all ranks show where the chain ends. A call
-//! that waits continues to wait: its messages may still arrive, as after a short outage of a network.
+//! names the ranks whose messages the call waits for, so that the reports of all ranks show which rank delays the
+//! others. After the report the call continues to wait: messages may still arrive, as after a short outage of a
+//! network.
 
 use std::{
     ffi::c_int,
@@ -14,25 +15,26 @@ use crate::{call::Call, watch::TURNS};
 /// A message that a call waits for.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Awaited {
-    /// The other rank, in the private communicator, whose ranks are those of `MPI_COMM_WORLD`.
+    /// The peer's rank in the private communicator, which is its rank in `MPI_COMM_WORLD`.
     pub rank: c_int,
-    /// True if the other rank sends the message.
+    /// True if the peer sends the message, false if the peer receives it.
     pub arrives: bool,
 }
 
-/// Receives the call, the time for which it has waited, and the messages that it waits for; none if it continues.
+/// A function that reports a call: the time for which it has waited, and the messages awaited; none if the call
+/// continues.
 pub type Tell = fn(&Call, Duration, &[Awaited]);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// The limit is not reached.
+    /// The wait is shorter than the limit.
     Waiting,
-    /// The messages that have not ended are collected until the next idle turn.
+    /// The limit is reached; the messages that have not ended are collected until the next idle poll.
     Collecting,
     Told,
 }
 
-/// The wait of the call under way. Each message that ends begins it anew.
+/// The wait of the call under way. Each message that ends restarts the wait.
 pub struct Patience {
     limit: Duration,
     tell: Tell,
@@ -47,7 +49,7 @@ impl Patience {
         Self { limit, tell, turns: 0, since: None, stage: Stage::Waiting, awaited: Vec::new() }
     }
 
-    /// Notes a message that was tested and has not ended.
+    /// Records that a message was tested and has not ended.
     #[inline]
     pub fn pending(&mut self, rank: c_int, arrives: bool) {
         if self.stage == Stage::Collecting {
@@ -55,7 +57,7 @@ impl Patience {
         }
     }
 
-    /// Notes that a message has ended.
+    /// Records that a message has ended, which restarts the wait.
     #[inline]
     pub fn ended(&mut self, call: &Call) {
         if self.turns > 0 {
@@ -71,7 +73,7 @@ impl Patience {
         (self.turns, self.since, self.stage) = (0, None, Stage::Waiting);
     }
 
-    /// Counts a turn in which nothing could be done.
+    /// Counts a poll that advanced nothing, and reports too long a wait.
     #[inline]
     pub fn idle(&mut self, call: &Call) {
         self.turns = self.turns.wrapping_add(1).max(1);

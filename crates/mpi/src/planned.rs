@@ -1,4 +1,4 @@
-//! A communicator with a plan: the rows for its number of ranks, ready to run.
+//! The executor of a communicator's planned calls, by the rows of a plan for its number of ranks.
 
 use std::{collections::BTreeMap, mem, sync::Arc};
 
@@ -16,17 +16,17 @@ use crate::{
     watch::{CallNotes, Watch},
 };
 
-/// The programs of an entry that ran, out of place and in place, by rank of the schedule. This differs from the rank of
-/// the communicator if the roots differ.
+/// The programs of an entry that have run, out of place and in place, by rank of the schedule, which differs from the
+/// communicator's rank if the roots differ.
 type Executors = [BTreeMap<u32, Executor<Request>>; 2];
 
-/// A call that has begun, with this rank's part.
+/// A call under way, with the program that this rank executes.
 #[derive(Clone, Copy)]
 struct Running {
     call: Call,
     entry: usize,
     blocks: Blocks,
-    /// Added to a rank of the schedule to get the rank of the communicator.
+    /// The number added to a schedule's rank to get the communicator's rank.
     shift: u32,
     own: u32,
 }
@@ -40,7 +40,7 @@ pub struct Planned {
     route: Route,
     rank: u32,
     executors: Vec<Executors>,
-    /// Words, so that elements of any type are aligned.
+    /// Scratch memory, in words of 16 bytes so that all elements are aligned.
     scratch: Vec<u128>,
     spare: Vec<u128>,
     running: Option<Running>,
@@ -51,12 +51,12 @@ pub struct Planned {
 }
 
 impl Planned {
-    /// Runs a plan that all ranks are known to have, on a communicator that nothing else uses meanwhile. Returns None
-    /// if one of its programs cannot be decoded. Rows that were measured under other conditions serve only with
-    /// `anywhere`, which must be equal on all ranks.
+    /// Makes an executor for a plan that all ranks are known to have, on a communicator that nothing else uses
+    /// meanwhile. Returns None if one of the plan's programs cannot be decoded. Rows that were measured under other
+    /// conditions serve only with `anywhere`, which must be equal on all ranks.
     ///
     /// # Errors
-    /// Errors of the library.
+    /// Returns errors of the library.
     pub fn on(library: &Library, private: Comm, plan: &Arc<PlanFile>, anywhere: bool) -> Outcome<Option<Self>> {
         let (ranks, rank) = (library.size(private)?, library.rank(private)?);
         let depends = plan.table().rows().iter().any(|row| row.ranks == ranks && row.per_node.is_some());
@@ -69,7 +69,7 @@ impl Planned {
         Ok(rows.filter(|_| least == 1).map(|rows| Self::new(Route::direct(private), rows, rank)))
     }
 
-    /// Makes an executor that runs calls by these rows and sends messages by this route.
+    /// Makes an executor that runs calls by `rows` and sends messages by `route`.
     pub fn new(route: Route, rows: Rows, rank: u32) -> Self {
         Self::sharing(route, Arc::new(rows), rank)
     }
@@ -82,7 +82,7 @@ impl Planned {
         Self { rows, route, rank, executors, scratch, spare, running, moves: 0, watch, patience, inside: false }
     }
 
-    /// Makes an executor of the same rows with another route, for calls that the MPI library advances in its own
+    /// Makes an executor with the same rows and another route, for calls that the MPI library advances in its own
     /// progress function.
     pub fn beside(&self, route: Route) -> Self {
         let mut beside = Self::sharing(route, Arc::clone(&self.rows), self.rank);
@@ -90,7 +90,7 @@ impl Planned {
         beside
     }
 
-    /// Sets the watch that finds ranks that make one call with different lengths. It needs a note of every call
+    /// Sets the watch that finds ranks that make one call with different lengths. The watch needs a note of every call
     /// ([`Planned::notes`]).
     pub fn watched(mut self, watch: Option<Watch>) -> Self {
         self.watch = watch;
@@ -103,8 +103,8 @@ impl Planned {
         self
     }
 
-    /// Returns the notes of collective calls on the communicator, planned or not; all its ranks make the same calls.
-    /// Returns None if no row depends on the length of a call. [`Planned::wait_for`] takes the number of a note.
+    /// Returns the notes of all collective calls on the communicator, planned or not; None if no row depends on the
+    /// length of a call. [`Planned::wait_for`] takes the number of a note.
     pub fn notes(&self) -> Option<&Arc<CallNotes>> {
         self.watch.as_ref().map(Watch::calls)
     }
@@ -121,12 +121,12 @@ impl Planned {
         &self.rows
     }
 
-    /// Returns whether a call is under way, or failed and may have messages under way for ever.
+    /// Returns whether a call is under way, or has failed with messages that may never end.
     pub fn is_running(&self) -> bool {
         self.running.is_some()
     }
 
-    /// Returns the number of polls that advanced a call.
+    /// Returns how often [`Planned::poll`] advanced or completed a call.
     pub fn moves(&self) -> u64 {
         self.moves
     }
@@ -134,7 +134,7 @@ impl Planned {
     /// Runs a call by the entry that [`Rows::find`] returned.
     ///
     /// # Errors
-    /// Errors of the library. A `Planned` on which a call failed runs no other.
+    /// Returns errors of the library. A `Planned` runs no call after a failed one.
     ///
     /// # Safety
     /// The call's input and output must have the sizes of its kind and count, and must not overlap unless the call is
@@ -157,7 +157,7 @@ impl Planned {
     /// Begins a call, which [`Planned::poll`] advances. Only one call may be under way.
     ///
     /// # Errors
-    /// Errors of the library. A `Planned` on which a call failed runs no other.
+    /// Returns errors of the library. A `Planned` runs no call after a failed one.
     ///
     /// # Safety
     /// As for [`Planned::run`], until `poll` has returned true.
@@ -171,7 +171,7 @@ impl Planned {
     /// Advances the call as far as possible without waiting, and returns whether it is complete.
     ///
     /// # Errors
-    /// Errors of the library. It must not be called again afterwards.
+    /// Returns errors of the library. It must not be called again afterwards.
     pub fn poll(&mut self, library: &Library) -> Outcome<bool> {
         let Some(running) = self.running else { return Ok(true) };
         let (executor, mut port) = self.parts(library, &running);
@@ -264,7 +264,7 @@ fn turned(rank: u32, first: u32, ranks: u32) -> u32 {
 /// Makes room for `bytes` bytes.
 ///
 /// # Errors
-/// The memory is not available.
+/// Returns an error if the memory is not available.
 pub fn grow(words: &mut Vec<u128>, bytes: usize) -> Outcome {
     let wanted = bytes.div_ceil(size_of::<u128>());
     if let Some(more) = wanted.checked_sub(words.len()).filter(|more| *more > 0) {

@@ -16,13 +16,13 @@ use crate::{
     watch::Watch,
 };
 
-/// A message that has begun.
+/// A message under way.
 pub struct Request {
     handle: usize,
     /// For a receive, the bytes that the schedule expects. A shorter message shows that the ranks' arguments differ;
     /// MPI itself detects a longer one.
     expected: Option<c_int>,
-    /// The other rank, in the communicator of the route.
+    /// The peer's rank in the communicator of the route.
     peer: c_int,
 }
 
@@ -31,16 +31,16 @@ pub struct Port<'a> {
     pub route: &'a Route,
     pub call: Call,
     pub scratch: *mut u8,
-    /// A copy of an operand that must not be overwritten yet.
+    /// Memory for the result of `MPI_Reduce_local` if the target still holds the left operand.
     pub spare: &'a mut Vec<u128>,
     pub ranks: u32,
     /// Added to a rank of the schedule to get the rank of the communicator.
     pub shift: u32,
-    /// Finds ranks that made this call with another length.
+    /// The watch that finds ranks that made this call with another length.
     pub watch: Option<&'a mut Watch>,
-    /// Reports a wait that is too long.
+    /// Reports a wait longer than the limit.
     pub patience: Option<&'a mut Patience>,
-    /// True if the library calls this while it makes progress. Then this must not cause progress again.
+    /// True if the MPI library's progress function calls this transport, which then must not cause progress itself.
     pub inside: bool,
 }
 
@@ -55,7 +55,7 @@ impl Port<'_> {
         base.wrapping_add(slice.start * self.call.element_bytes)
     }
 
-    /// Returns the length of a message. In a plan without a proof it may exceed an `int`.
+    /// Returns a message's length in bytes, or an error if an unproven plan's length exceeds an `int`.
     #[inline]
     fn bytes(&self, slice: Slice) -> Outcome<c_int> {
         slice.len.checked_mul(self.call.element_bytes).ok_or(Failed::COUNT).and_then(int)
@@ -68,7 +68,8 @@ impl Port<'_> {
 }
 
 impl Port<'_> {
-    /// Refuses a message that is shorter than the schedule expects: its sender made the call with another length.
+    /// Returns an error if a message is shorter than the schedule expects: its sender made the call with another
+    /// length.
     #[inline]
     fn is_whole(&self, request: &Request, status: &Status) -> Outcome {
         let Some(expected) = request.expected else { return Ok(()) };

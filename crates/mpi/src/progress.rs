@@ -1,11 +1,11 @@
 //! Work that the MPI library calls whenever it makes progress: in every call that waits or tests.
 //!
 //! MPI requires that a nonblocking collective completes although its program waits for something else, such as a
-//! message of a rank that waits for this collective. So a planned collective must advance inside the library's own
-//! waits. Open MPI calls functions registered with `opal_progress_register` (`opal/runtime/opal_progress.h`), as it
-//! does for its own nonblocking collectives. MPICH calls those of `MPIX_Async_start`. They must not cause progress
-//! again, so messages are tested with `MPIX_Request_is_complete`. Libraries without such functions make all nonblocking
-//! calls themselves.
+//! message from a rank that itself waits for the collective. So a planned collective must advance inside the library's
+//! own waits. Open MPI calls functions registered with `opal_progress_register` (`opal/runtime/opal_progress.h`), as it
+//! does for its own nonblocking collectives. MPICH calls functions registered with `MPIX_Async_start`, which must not
+//! cause progress, so messages are tested with `MPIX_Request_is_complete`. A library without such a registration makes
+//! all nonblocking calls itself.
 
 use std::{
     ffi::{c_int, c_void},
@@ -23,22 +23,22 @@ use crate::{
     symbols::Scope,
 };
 
-/// A function that does all work possible without waiting, and returns whether work is left. The library calls it at
-/// any time, also recursively, and from several threads.
+/// A function that does all work possible without waiting, and returns whether more work remains. The library calls
+/// this function at any time, also recursively, and from several threads.
 pub type Work = fn() -> bool;
 
 static WORK: OnceLock<Work> = OnceLock::new();
-/// True if the library was told to call the work.
+/// True while the library has [`WORK`] registered.
 static CALLED: AtomicBool = AtomicBool::new(false);
 
-/// `opal_progress_register`.
+/// The type of `opal_progress_register`.
 type Register = unsafe extern "C" fn(extern "C" fn() -> c_int) -> c_int;
-/// `MPIX_Async_start`.
+/// The type of `MPIX_Async_start`.
 type Start = unsafe extern "C" fn(extern "C" fn(*mut c_void) -> c_int, *mut c_void, c_int) -> c_int;
 /// `MPIX_Request_is_complete`.
 type IsComplete = unsafe extern "C" fn(usize) -> c_int;
 
-/// The functions that register work with a library.
+/// The library's functions that register work.
 #[derive(Clone, Copy)]
 pub(crate) enum Hook {
     OpenMpi { register: Register },
@@ -93,7 +93,8 @@ extern "C" fn called_by_mpich(_: *mut c_void) -> c_int {
 }
 
 impl Library {
-    /// Returns whether the library can call work. Ranks with the same library have the same result.
+    /// Returns whether the library can call work whenever it makes progress. Ranks with the same library have the same
+    /// result.
     pub fn has_progress_hook(&self) -> bool {
         match self.hook {
             Some(Hook::OpenMpi { .. }) => true,
@@ -103,11 +104,11 @@ impl Library {
         }
     }
 
-    /// Registers `work` with the library, at least until `work` returns that nothing is left. Every call must pass the
-    /// same `work`.
+    /// Registers `work` with the library, which calls it at least until it returns false. Every call must pass the same
+    /// `work`.
     ///
     /// # Errors
-    /// Errors of the library.
+    /// Returns errors of the library.
     pub fn call_on_progress(&self, work: Work) -> Outcome {
         WORK.get_or_init(|| work);
         if CALLED.swap(true, Ordering::Relaxed) {

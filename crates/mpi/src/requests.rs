@@ -1,7 +1,7 @@
 //! Requests for nonblocking and persistent planned calls.
 //!
-//! The library completes, tests, waits for and frees them like other requests, in C and in Fortran. A nonblocking call
-//! has a generalized request (`MPI_Grequest_start`). MPI has no persistent generalized requests, so a persistent
+//! The program tests, waits for and frees these requests by the library's functions, in C and in Fortran. A nonblocking
+//! call has a generalized request (`MPI_Grequest_start`). MPI has no persistent generalized requests, so a persistent
 //! collective has a persistent receive, and this process sends the message to itself when a call is complete.
 
 use std::{
@@ -16,7 +16,7 @@ use crate::{
     route::Lease,
 };
 
-/// A request that this process completes. Dropping this value does not complete it.
+/// A generalized request that [`Library::complete`] completes. Dropping this value does not complete the request.
 #[derive(Debug)]
 pub struct GeneralRequest {
     handle: usize,
@@ -54,19 +54,19 @@ extern "C" fn free(code: *mut c_void) -> c_int {
     0
 }
 
-/// Collectives cannot be cancelled.
+/// Does nothing, because collectives cannot be cancelled.
 extern "C" fn cancel(_: *mut c_void, _: c_int) -> c_int {
     0
 }
 
-/// A request that may be started again. Dropping this value does not free it.
+/// A request that may be started repeatedly. Dropping this value does not free the request.
 #[derive(Debug)]
 pub struct PersistentRequest {
     handle: usize,
     comm: Comm,
     rank: c_int,
     tag: c_int,
-    /// The byte that MPI writes.
+    /// The memory of the receive, one byte.
     byte: *mut u8,
     _lease: Lease,
 }
@@ -76,7 +76,7 @@ unsafe impl Send for PersistentRequest {}
 // SAFETY: as above; a shared request is never changed.
 unsafe impl Sync for PersistentRequest {}
 
-/// The message of a process to itself: one byte, or two if the call failed, which the receive refuses.
+/// The message of a process to itself: one byte, or two if the call failed, for which the receive has no room.
 static MESSAGE: [u8; 2] = [0; 2];
 
 impl PersistentRequest {
@@ -87,10 +87,10 @@ impl PersistentRequest {
 
 impl Library {
     /// Makes a request that [`Library::start_again`] starts and [`Library::complete_again`] completes. Errors on `comm`
-    /// are codes.
+    /// must return codes.
     ///
     /// # Errors
-    /// Errors of the library.
+    /// Returns errors of the library.
     pub(crate) fn persistent(&self, comm: Comm, lease: Lease) -> Outcome<PersistentRequest> {
         let (rank, tag, byte) = (int(self.rank(comm)?)?, lease.first(), Box::into_raw(Box::new(0u8)));
         let mut handle = 0usize;
@@ -104,14 +104,14 @@ impl Library {
     /// Starts a request that is not under way.
     ///
     /// # Errors
-    /// Errors of the library.
+    /// Returns errors of the library.
     pub fn start_again(&self, request: &PersistentRequest) -> Outcome {
         let mut handle = request.handle;
         // SAFETY: the handle is that of a persistent request, which is not changed.
         check(unsafe { (self.functions.Start)(&raw mut handle) })
     }
 
-    /// Completes a started request. If `failed` is set, waiting for it returns `MPI_ERR_TRUNCATE`.
+    /// Completes a started request. If `failed` is set, a wait for the request returns `MPI_ERR_TRUNCATE`.
     pub fn complete_again(&self, request: &PersistentRequest, failed: bool) {
         let (from, bytes, byte) = (MESSAGE.as_ptr() as usize, if failed { 2 } else { 1 }, self.constants.byte);
         let mut handle = 0usize;
@@ -130,7 +130,7 @@ impl Library {
         drop(unsafe { Box::from_raw(request.byte) });
     }
 
-    /// Reads the program's handle at an address.
+    /// Reads a handle from the program's memory.
     ///
     /// # Safety
     /// The address must hold a communicator or a request.
@@ -144,12 +144,12 @@ impl Library {
         }
     }
 
-    /// Returns the bytes of a handle in the program's memory.
+    /// Returns the size of a handle in the program's memory, in bytes.
     pub fn request_bytes(&self) -> usize {
         if self.constants.abi == Abi::Mpich { size_of::<u32>() } else { size_of::<usize>() }
     }
 
-    /// Writes a handle to an address of the program.
+    /// Writes a handle to the program's memory.
     ///
     /// # Safety
     /// The address must have room for a request.
@@ -163,10 +163,10 @@ impl Library {
         }
     }
 
-    /// Makes a request.
+    /// Makes a generalized request.
     ///
     /// # Errors
-    /// Errors of the library.
+    /// Returns errors of the library.
     pub fn start_request(&self) -> Outcome<GeneralRequest> {
         let code = Box::into_raw(Box::new(AtomicI32::new(0)));
         let mut handle = 0usize;
@@ -181,7 +181,7 @@ impl Library {
         Ok(GeneralRequest { handle, code })
     }
 
-    /// Completes a request with the error code of its call, or with `MPI_SUCCESS`.
+    /// Completes a request with the error code of its call; `MPI_SUCCESS` is 0.
     pub fn complete(&self, request: GeneralRequest, code: c_int) {
         // SAFETY: MPI frees the code after the request was completed, which happens below.
         unsafe { &*request.code }.store(code, Ordering::Release);
@@ -189,10 +189,10 @@ impl Library {
         unsafe { (self.functions.Grequest_complete)(request.handle) };
     }
 
-    /// Duplicates a datatype, so that the program may free its own.
+    /// Duplicates a datatype, because the program may free its handle before a call ends.
     ///
     /// # Errors
-    /// Errors of the library.
+    /// Returns errors of the library.
     pub fn keep_type(&self, datatype: Datatype) -> Outcome<Datatype> {
         let mut kept = 0usize;
         // SAFETY: one handle is written, of 32 or 64 bits; the word was 0 before.

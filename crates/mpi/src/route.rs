@@ -12,7 +12,7 @@ use std::{
 
 use crate::library::{Comm, Failed, Outcome, int};
 
-/// A rank of the program's communicator, as a rank of the private one.
+/// A rank of the program's communicator, as a rank of the private communicator.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Peer {
     pub rank: c_int,
@@ -26,7 +26,7 @@ pub struct Route {
     tag: c_int,
     /// Peers by rank; None if ranks and tags are those of the private communicator.
     peers: Option<Box<[Peer]>>,
-    /// The range of tags, which is released when the route is dropped.
+    /// This rank's range of tags, released on drop; None if tags are used unchanged.
     lease: Option<Lease>,
 }
 
@@ -40,7 +40,7 @@ impl Route {
         Self { comm, tag: lease.first, peers: Some(peers), lease: Some(lease) }
     }
 
-    /// Returns rank and tag of a message to `rank`.
+    /// Returns a message's rank and tag in the private communicator, to `rank`.
     #[inline]
     pub fn to(&self, rank: c_int, tag: u32) -> Outcome<(c_int, c_int)> {
         let tag = int(tag)?;
@@ -53,23 +53,23 @@ impl Route {
         }
     }
 
-    /// Returns rank and tag of a message from `rank`.
+    /// Returns a message's rank and tag in the private communicator, from `rank`.
     #[inline]
     pub fn from(&self, rank: c_int, tag: u32) -> Outcome<(c_int, c_int)> {
         let tag = int(tag)?.checked_add(self.tag).ok_or(Failed::COUNT)?;
         Ok((self.peers.as_ref().map_or(rank, |peers| peers[rank as usize].rank), tag))
     }
 
-    /// Keeps the range of tags for ever, because messages with them may still arrive.
+    /// Never releases the range of tags, because messages with these tags may still arrive.
     pub fn abandon(&mut self) {
         std::mem::forget(self.lease.take());
     }
 }
 
-/// Ranges of tags of one process.
+/// The ranges of tags that one process has in use.
 #[derive(Clone, Debug)]
 pub struct Tags {
-    /// Ranges in use, sorted by the first tag and disjoint.
+    /// Disjoint ranges in use, each its first tag and the tag after its last, sorted.
     taken: Arc<Mutex<Vec<(c_int, c_int)>>>,
     largest: c_int,
 }
@@ -98,7 +98,7 @@ impl Tags {
     }
 }
 
-/// A range of tags in use.
+/// A range of tags in use, released on drop.
 #[derive(Debug)]
 pub struct Lease {
     tags: Tags,

@@ -14,18 +14,18 @@ use crate::{
     conditions::{Conditions, stated},
 };
 
-/// A row for the communicator's number of ranks.
+/// A row of the plan for the communicator's number of ranks.
 pub(crate) struct Entry {
     row: usize,
     per_node: Option<u32>,
     class: OperatorClass,
     first_bytes: u64,
     last_bytes: u64,
-    /// None: the library makes the call.
+    /// The schedule's index; None if the library makes the call.
     pub schedule: Option<usize>,
-    /// The row was measured under other conditions, so the library makes the call.
+    /// True if the row was measured under other conditions, so that the library makes the call.
     is_elsewhere: bool,
-    /// The index of its executors in [`crate::Planned`].
+    /// The index of this entry's executors in [`crate::Planned`].
     pub number: usize,
 }
 
@@ -53,7 +53,7 @@ pub enum Unserved {
     Root,
     /// The row's schedule does not divide the elements.
     Count,
-    /// The row was measured under another way of waiting.
+    /// The row was measured under other [`Conditions`].
     Elsewhere,
 }
 
@@ -73,26 +73,26 @@ impl Unserved {
     }
 }
 
-/// The rows of a communicator. They never change, so threads may share them.
+/// The rows of a communicator. Rows never change, so threads may share them.
 pub struct Rows {
     pub(crate) plan: Arc<PlanFile>,
     pub(crate) ranks: u32,
     /// Entries by kind; earlier entries take precedence.
     pub(crate) entries: Vec<Vec<Entry>>,
-    /// One bit for each kind of which a schedule serves some calls.
+    /// Bit `k` is set if a schedule serves calls of the [`Kind`] with index `k`.
     kinds: u32,
     /// The number of tags with which this rank receives.
     pub(crate) tags: c_int,
-    /// The conditions that a row states and that do not hold here.
+    /// The conditions of the first row whose conditions do not hold here.
     elsewhere: Option<String>,
 }
 
-/// The library makes longer calls: a message's length is an `int`.
+/// The limit of a planned call's bytes, because MPI's counts are `int`.
 const MOST_BYTES: usize = i32::MAX as usize;
 
 impl Rows {
-    /// Returns the rows for `ranks` ranks, of which `per_node` share a node; None if one of their programs cannot be
-    /// decoded. Rows that were measured under other `conditions` leave their calls to the library.
+    /// Returns the rows for `ranks` ranks with at most `per_node` ranks on a node; None if one of their programs cannot
+    /// be decoded. Rows that were measured under other `conditions` leave their calls to the library.
     pub fn new(
         plan: &Arc<PlanFile>,
         ranks: u32,
@@ -115,7 +115,7 @@ impl Rows {
             let schedule = plan.schedule(number).filter(|_| stated.is_none());
             if let Some(schedule) = schedule {
                 let facts = plan.facts(schedule);
-                // Any rank may be the root, and each root gives this rank another part.
+                // Any rank may be the root, and this rank then runs the program of another rank of the schedule.
                 let parts = if row.kind.has_root() { 0..ranks } else { rank..rank + 1 };
                 for part in parts {
                     let program = plan.program(schedule, part).ok()?;
@@ -150,7 +150,8 @@ impl Rows {
         Some(Self { plan: Arc::clone(plan), ranks, entries, kinds, tags, elsewhere })
     }
 
-    /// Returns the conditions that a row states and that do not hold here, if there is such a row.
+    /// Returns the conditions of the first row that was measured under conditions that do not hold here, if there is
+    /// one.
     pub fn elsewhere(&self) -> Option<&str> {
         self.elsewhere.as_deref()
     }
@@ -166,7 +167,7 @@ impl Rows {
         digest.finish()
     }
 
-    /// Returns whether any call of this kind may be served.
+    /// Returns whether a schedule serves some calls of this kind.
     #[inline]
     pub fn has(&self, kind: Kind) -> bool {
         self.kinds >> kind as u32 & 1 == 1
@@ -182,9 +183,9 @@ impl Rows {
         let (given, got) = call.sizes(self.ranks)?;
         // Messages and sums count bytes and elements with an `int`.
         let fits = call.element_bytes > 0 && given.max(got) <= MOST_BYTES;
-        // With another root the schedule would combine in another order.
+        // For another root than its own, the schedule would combine in another order of ranks.
         let turned = class == OperatorClass::Ordered && call.kind.has_root() && call.root != facts.collective.root;
-        // The pieces of the ranks would also be in another order than that of the communicator.
+        // In a gather or scatter, the ranks' pieces would also be in another order than that of the communicator.
         let has_pieces = matches!(call.kind, Kind::Gather | Kind::Scatter) && call.root != facts.collective.root;
         let known = !call.kind.has_root() || call.root < self.ranks;
         (fits && known && !turned && !has_pieces && facts.serves(call.elements as u64)).then_some(found)
@@ -222,12 +223,12 @@ impl Rows {
         self.entries[kind as usize][entry].row
     }
 
-    /// Returns whether all ranks end an entry's calls with the same bits.
+    /// Returns whether an entry's schedule is repeatable: after each call all ranks have the same bits.
     pub fn is_repeatable(&self, kind: Kind, entry: usize) -> bool {
         self.entries[kind as usize][entry].schedule.is_some_and(|s| self.plan.facts(s).repeatable)
     }
 
-    /// Returns whether an entry accepts its input in the output, without a copy.
+    /// Returns whether an entry's schedule can run in place, with its input in the output's memory.
     pub fn runs_in_place(&self, kind: Kind, entry: usize) -> bool {
         self.entries[kind as usize][entry].schedule.is_some_and(|s| self.plan.facts(s).in_place)
     }

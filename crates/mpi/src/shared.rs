@@ -19,7 +19,7 @@ unsafe extern "C" {
 const PROT_READ_AND_WRITE: c_int = 3;
 const MAP_SHARED: c_int = 1;
 
-/// The file. The process that made it removes it on drop.
+/// A file in `/dev/shm` as shared memory. The process that made the file removes it on drop.
 pub struct Shared {
     file: File,
     name: [c_int; 2],
@@ -35,7 +35,7 @@ impl Shared {
     /// Makes zeroed memory under an unpredictable name.
     ///
     /// # Errors
-    /// The system does not provide the memory.
+    /// Returns an error if the system does not provide the memory.
     pub fn create(bytes: usize) -> Result<Self> {
         let drawn = RandomState::new().hash_one(std::process::id());
         let name = [(drawn >> 32) as c_int, drawn as c_int];
@@ -48,7 +48,7 @@ impl Shared {
     /// Opens the memory that another process made.
     ///
     /// # Errors
-    /// This process has no access to it.
+    /// Returns an error if the file is inaccessible or has another size.
     pub fn open(name: [c_int; 2], bytes: usize) -> Result<Self> {
         let file = OpenOptions::new().read(true).write(true).open(path(name))?;
         match file.metadata()?.len() == bytes as u64 {
@@ -64,7 +64,7 @@ impl Shared {
     /// Maps the memory until the process ends, and returns the address of its first word.
     ///
     /// # Errors
-    /// The address space is full.
+    /// Returns an error if the system cannot map the file.
     pub fn map(&self) -> Result<*const AtomicU64> {
         let file = self.file.as_raw_fd();
         // SAFETY: a new mapping of an open file, at an address that the system chooses.

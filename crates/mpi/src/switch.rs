@@ -1,4 +1,4 @@
-//! The environment variables, such as `UNISONO_PLAN`, and the switches among them.
+//! The environment variables of this project, such as `UNISONO_PLAN`, and the values of its switches.
 
 use std::{env, ffi::OsStr, fmt::Write, time::Duration};
 
@@ -15,7 +15,7 @@ pub const OF_PROGRAMS: [&str; 10] = [
     "UNISONO_PATIENCE",
     "UNISONO_PROGRAM_TIME",
 ];
-/// The variables of worlds and tasks in Python, and of shell completion.
+/// The variables that the Python package and its shell completion read.
 const OF_PYTHON: [&str; 5] =
     ["UNISONO_POINT_TO_POINT", "UNISONO_PROGRESS", "UNISONO_TRACE", "UNISONO_CHECK_READS", "_UNISONO_COMPLETE"];
 /// The variables of the tests and benchmarks of this repository.
@@ -32,18 +32,21 @@ const OF_TESTS: [&str; 11] = [
     "UNISONO_TESTS_FOLDER",
     "UNISONO_TESTS_TUNER_H",
 ];
-/// The variable with the sentence of [`unknown_variables`] that was printed, so that child processes do not repeat it.
+/// The variable that holds the sentence of [`unknown_variables`] once printed, so that child processes do not repeat
+/// it.
 pub const REPORTED: &str = "_UNISONO_REPORTED";
-/// The variable with the seconds for which a call may wait without progress, and the wait without it.
+/// The variable with the time in seconds for which a call may wait without progress before it is reported.
 const PATIENCE: &str = "UNISONO_PATIENCE";
+/// The time if [`PATIENCE`] is not set.
 const DEFAULT_PATIENCE: Duration = Duration::from_secs(30);
-/// The most unknown names in the sentence, and the most characters of each.
+/// The largest number of unknown names in the sentence.
 const MOST_NAMES: usize = 3;
+/// The limit of characters of a name.
 const MOST_CHARACTERS: usize = 60;
 
 /// Returns a sentence on the variables of this process that begin with `UNISONO_` and that nothing reads.
 ///
-/// Only the first rank of a launcher returns one, and only if [`REPORTED`] does not hold the same sentence.
+/// Only the first rank of a launcher returns a sentence, and only if [`REPORTED`] does not hold the same sentence.
 pub fn unknown_variables() -> Option<String> {
     let names = env::vars_os().map(|(name, _)| name.to_string_lossy().into_owned());
     let sentence = unknown(names).filter(|_| is_first())?;
@@ -68,7 +71,7 @@ pub fn unknown(names: impl Iterator<Item = String>) -> Option<String> {
     (!sentence.is_empty()).then_some(sentence)
 }
 
-/// Returns the smallest number of letters to insert, remove or replace that turns one name into the other.
+/// Returns the edit distance of two names: the least number of letters to insert, remove or replace.
 fn distance(a: &str, b: &str) -> usize {
     let mut row: Vec<usize> = (0..=b.chars().count()).collect();
     for (at, from) in a.chars().enumerate() {
@@ -83,8 +86,8 @@ fn distance(a: &str, b: &str) -> usize {
     row[b.chars().count()]
 }
 
-/// Returns whether this is the first rank, from the variables that launchers set before MPI is initialised; true
-/// without them.
+/// Returns whether this process is rank 0, by the variables that launchers set before MPI is initialised; true without
+/// them.
 pub fn is_first() -> bool {
     ["OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID"]
         .iter()
@@ -92,8 +95,7 @@ pub fn is_first() -> bool {
         .is_none_or(|rank| rank == "0")
 }
 
-/// Returns the wait that `UNISONO_PATIENCE` states, 30 s without it. `complain` receives a line about a value that
-/// states none.
+/// Returns the time that `UNISONO_PATIENCE` states, 30 s without it. `complain` receives a line about an invalid value.
 pub fn longest_wait(complain: impl FnOnce(&str)) -> Duration {
     let Some(value) = env::var_os(PATIENCE).filter(|value| !value.is_empty()) else { return DEFAULT_PATIENCE };
     let seconds = value.to_str().and_then(|text| text.trim().parse::<f64>().ok());

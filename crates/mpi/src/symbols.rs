@@ -1,4 +1,4 @@
-//! Functions and objects of the loaded MPI library, by name.
+//! Looks up functions and objects of the loaded MPI library by name.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 
@@ -17,12 +17,12 @@ unsafe extern "C" {
 }
 
 const RTLD_NOW: c_int = 2;
-/// Searches the libraries that were loaded after the calling one.
+/// A handle for `dlsym`: searches the libraries loaded after the one that calls.
 const RTLD_NEXT: *mut c_void = std::ptr::without_provenance_mut(usize::MAX);
-/// Opens a library only if the process has loaded it already.
+/// A flag for `dlopen`: opens a library only if the process has loaded it already.
 const RTLD_NOLOAD: c_int = 4;
 
-/// The scope of a lookup: the global scope, or one library that was loaded outside it, as Python loads modules.
+/// The scope of a lookup: the global scope, or one library loaded outside of it, as Python loads extension modules.
 pub struct Scope(*mut c_void);
 
 // SAFETY: the handle is never changed or closed, and the loader is thread-safe.
@@ -32,7 +32,7 @@ unsafe impl Sync for Scope {}
 
 /// The names under which MPI libraries are loaded.
 const LIBRARIES: [&CStr; 4] = [c"libmpi_abi.so.1", c"libmpi.so.12", c"libmpich.so.12", c"libmpi.so.40"];
-/// The names under which their Fortran bindings are loaded.
+/// The names under which the Fortran bindings of MPI libraries are loaded.
 const BINDINGS: [&CStr; 3] = [c"libmpi_mpifh.so.40", c"libmpifort.so.12", c"libmpichfort.so.12"];
 
 impl Scope {
@@ -44,14 +44,14 @@ impl Scope {
         LIBRARIES.iter().find_map(|library| Self::of(library).filter(|scope| scope.find(name).is_some()))
     }
 
-    /// Returns the symbols of a library that the process has loaded.
+    /// Returns the scope of one library, if the process has loaded it.
     fn of(library: &CStr) -> Option<Self> {
         // SAFETY: the string ends with a zero; the library is already loaded (NOLOAD), so no foreign code runs.
         let handle = unsafe { dlopen(library.as_ptr(), RTLD_NOW | RTLD_NOLOAD) };
         (!handle.is_null()).then_some(Self(handle))
     }
 
-    /// Returns a function of the Fortran bindings that the process has loaded.
+    /// Returns the address of a function of the Fortran bindings, if the process has loaded them.
     pub fn find_binding(&self, name: &CStr) -> Option<*mut c_void> {
         self.find(name).or_else(|| BINDINGS.iter().find_map(|library| Self::of(library)?.find(name)))
     }
@@ -63,7 +63,7 @@ impl Scope {
     }
 }
 
-/// Returns the function of this name in the libraries that were loaded after this one.
+/// Returns the address of the function of this name in the libraries loaded after this one.
 pub fn find_next(name: &CStr) -> Option<*mut c_void> {
     // SAFETY: the handle is the constant for these libraries.
     let address = unsafe { dlsym(RTLD_NEXT, name.as_ptr()) };
@@ -75,7 +75,7 @@ pub fn share_a_file(a: *const c_void, b: *const c_void) -> bool {
     matches!((info_of(a), info_of(b)), (Some(a), Some(b)) if a.base == b.base)
 }
 
-/// Returns the file that contains the code or data at `address`.
+/// Returns the path of the file with the code or data at `address`; empty if unknown.
 pub fn file_of(address: *const c_void) -> String {
     let Some(info) = info_of(address).filter(|info| !info.file.is_null()) else { return String::new() };
     // SAFETY: the name belongs to the loader and ends with a zero.

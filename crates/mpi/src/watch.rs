@@ -4,8 +4,8 @@
 //! schedule, or the library's algorithm, and never sends the messages for which the other ranks wait. So every rank
 //! notes its latest calls in memory that the ranks of its node share: the communicator, the number of the call on it,
 //! and its length. A rank that has waited for [`PATIENCE`] reads the notes of the others. A note of the same call with
-//! another length proves the error, however slow a rank is. Without such a note, the rank continues to wait. Noting
-//! makes no call of MPI and never waits. Notes of ranks on other nodes cannot be read.
+//! another length proves the error, however slow a rank is. Without such a note, the rank continues to wait. Writing a
+//! note makes no call of MPI and never waits. Notes of ranks on other nodes cannot be read.
 
 use std::{
     ffi::c_int,
@@ -24,40 +24,39 @@ use crate::{
     shared::Shared,
 };
 
-/// The time that a rank waits before it reads the notes, and between two readings.
+/// The time that a rank waits before it reads the notes of other ranks, and between two such readings.
 pub const PATIENCE: Duration = Duration::from_millis(250);
-/// Polls between two readings of the clock.
+/// The number of polls between two readings of the clock.
 pub const TURNS: u32 = 1024;
-/// The number of notes that a rank keeps. A waiting rank is not ahead of other ranks by many calls, so few notes
-/// suffice.
+/// The number of notes that a rank keeps. A waiting rank is at most a few calls ahead of the others, so 64 suffice.
 pub const NOTES: usize = 64;
-/// Words of a note: the name of the call, its length, and their check.
+/// The words of a note: the name of the call, its length, and a checksum of both.
 pub const WORDS: usize = 3;
 
 /// The notes of one rank.
 pub type Page = [[AtomicU64; WORDS]; NOTES];
 
-/// The notes of the ranks of this node.
+/// The notes of all ranks on this node, in shared memory.
 pub struct Notes {
     /// Notes by rank of the private communicator; None for a rank on another node.
     pub ranks: Vec<Option<&'static Page>>,
     pub own: &'static Page,
-    /// The place of the next note. Threads that note concurrently may use the same place; both notes are then invalid.
+    /// The number of notes written, hence the next index. Concurrent threads may use the same index; both notes are
+    /// then invalid.
     pub next: AtomicUsize,
 }
 
-/// The name of a communicator's call: equal on all its ranks, and different from all other calls.
+/// The name of one call on a communicator: equal on all its ranks, and different from the names of all other calls.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Name(u64);
 
-/// Adds a word to a name. Multiplication by an odd number and the shift are invertible, so names of different calls are
-/// equal by chance only.
+/// Mixes a word into the hash of a name. Each step is invertible, so names of different calls are equal by chance only.
 fn mix(name: u64, word: u64) -> u64 {
     let x = (name ^ word).wrapping_add(0x9e37_79b9_7f4a_7c15).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     x ^ (x >> 29)
 }
 
-/// Returns a call's length and collective, as all ranks have them, in one word of a note.
+/// Returns the word of a note that states the length in bytes and the kind of a call; equal on all ranks.
 pub fn noted_length(call: &Call) -> u64 {
     length(call.kind, call.bytes())
 }
@@ -71,10 +70,11 @@ fn check(name: u64, size: u64) -> u64 {
 }
 
 impl Notes {
-    /// Shares memory with the ranks of this node. All ranks of `comm` call this. Returns None if a rank could not.
+    /// Maps memory that the ranks of this node share. All ranks of `comm` call this. Returns None if any rank cannot
+    /// map it.
     ///
     /// # Errors
-    /// Errors of the library.
+    /// Returns errors of the library.
     pub fn open(library: &Library, comm: Comm) -> Outcome<Option<Self>> {
         let (ranks, rank) = (library.size(comm)?, library.rank(comm)?);
         let node = library.node(comm)?;
@@ -88,7 +88,7 @@ impl Notes {
         library.free(node)?;
         let found = made.or_else(|| Shared::open(*name.first()?, bytes).ok());
         let (least, _) = library.bounds(u64::from(found.is_some()), comm)?;
-        // Every rank has opened it now, or will not use it.
+        // The reduction above ensures that every rank has opened the memory, or will not use it.
         let memory = found.as_ref().map(Shared::map);
         let (least_mapped, _) = library.bounds(u64::from(memory.as_ref().is_some_and(Result::is_ok)), comm)?;
         let (Some(Ok(first)), 1, 1) = (memory, least, least_mapped) else { return Ok(None) };
@@ -115,7 +115,7 @@ impl Notes {
         note[2].store(check(name, size), Ordering::Relaxed);
     }
 
-    /// Returns the size that a rank noted for a call; None if there is no complete note of it.
+    /// Returns the length word that a rank noted for a call; None if there is no complete note of the call.
     pub fn noted(&self, rank: usize, Name(name): Name) -> Option<u64> {
         self.ranks.get(rank).copied().flatten()?.iter().find_map(|note| {
             let [found, size, checked] = note.each_ref().map(|word| word.load(Ordering::Relaxed));
@@ -124,19 +124,19 @@ impl Notes {
     }
 }
 
-/// The two sequences of calls on a communicator, each in one order on all its ranks.
+/// The two sequences of calls on a communicator. All ranks make the calls of one sequence in the same order.
 #[derive(Clone, Copy)]
 pub enum Calls {
     Blocking,
-    /// Nonblocking.
+    /// Nonblocking calls.
     Begun,
 }
 
-/// The calls of one communicator, as this rank notes them.
+/// Writes the notes of this rank about the calls on one communicator.
 pub struct CallNotes {
     notes: Arc<Notes>,
-    /// The common part of the names of its calls: the first rank of the communicator, the number that this rank gave
-    /// it, and the sequence.
+    /// A hash of the communicator's first rank, the number that this rank gave the communicator, and the sequence; the
+    /// names of all calls derive from it.
     name: u64,
     /// The number of collective calls on the communicator so far, which is equal on all its ranks. MPI permits one
     /// thread at a time.
@@ -144,8 +144,8 @@ pub struct CallNotes {
 }
 
 impl CallNotes {
-    /// Counts a collective call and notes its length ([`noted_length`]), if known. All ranks make the same calls.
-    /// Returns the number of the call.
+    /// Counts a collective call and notes its length ([`noted_length`]), if known. Returns the number of the call,
+    /// which is the same on all ranks.
     #[inline]
     pub fn note(&self, length: Option<u64>) -> u64 {
         let number = self.calls.load(Ordering::Relaxed).wrapping_add(1);
@@ -163,12 +163,12 @@ impl CallNotes {
     }
 }
 
-/// The waiting calls of one communicator.
+/// Finds ranks with another length while a call waits.
 pub struct Watch {
     pub calls: Arc<CallNotes>,
-    /// The ranks of the communicator, as ranks of the private one.
+    /// The ranks of the communicator, as ranks of the private communicator.
     peers: Box<[c_int]>,
-    /// The number of the waiting call, which is the latest call or an earlier nonblocking one.
+    /// The number of the waiting call: the latest call, or an earlier nonblocking call.
     current: u64,
     pub waiting: Waiting,
 }

@@ -1,4 +1,4 @@
-//! The arguments of any collective.
+//! The arguments of a collective call, and its description, equal on all ranks.
 
 use unisono_collective::Kind;
 use unisono_mpi::{Call, Comm, Datatype, Home, Library, OpHandle, Outcome, Reduction};
@@ -9,7 +9,7 @@ use crate::{
     settings::settings,
 };
 
-/// Arguments by their MPI names. A collective leaves the arguments that it does not have 0.
+/// The arguments of a call by their names in MPI; 0 for those that the collective does not have.
 #[derive(Clone, Copy, Debug)]
 pub struct Arguments {
     pub kind: Kind,
@@ -23,7 +23,7 @@ pub struct Arguments {
     pub root: i32,
     pub comm: Comm,
     pub vector: Option<Vector>,
-    /// The counter of the report for calls of this function that are passed to the library.
+    /// The report's counter of calls of this function that the library makes; None for functions without one.
     pub place: Option<Place>,
 }
 
@@ -31,18 +31,18 @@ pub struct Arguments {
 #[derive(Clone, Copy, Debug)]
 pub struct Described {
     pub call: Call,
-    /// The memory that this rank contributes, if any.
+    /// This rank's input and [`Described::output`], if any.
     pub input: Option<Memory>,
     pub output: Option<Memory>,
-    /// The input is the output or a part of it.
+    /// True if the program passed `MPI_IN_PLACE`: the input is in the output's memory.
     pub in_place: bool,
-    /// The result is copied to the program's memory after the call.
+    /// True if the result is copied to the program's memory after the call.
     pub unpacks: bool,
-    /// The program's input and output overlap, which MPI forbids.
+    /// True if the program's input and output overlap, which MPI forbids.
     pub overlaps: bool,
 }
 
-/// Vectors with unequal lengths are served if the data of all ranks fills this share of room for the longest from each.
+/// A fraction: plans serve unequal lengths if their sum is at least this fraction of ranks times the longest length.
 const FULL: (i128, i128) = (8, 9);
 
 impl Arguments {
@@ -67,7 +67,7 @@ impl Arguments {
     /// library reports. Datatypes are tested on the private communicator.
     ///
     /// # Errors
-    /// Errors of the library.
+    /// Returns errors of the library.
     pub fn describe(
         &self,
         library: &Library,
@@ -105,7 +105,7 @@ impl Arguments {
     }
 
     /// Returns the largest count of a rank, and whether all counts are equal. The result is the same on all ranks.
-    /// Returns None if the counts differ so much that room for the largest from each rank is too much.
+    /// Returns None if the counts differ by more than [`FULL`] permits.
     fn count_of_all(&self, library: &Library, vector: Vector, ranks: u32) -> Outcome<Option<(i64, bool)>> {
         let datatype = library.constants.handle(self.recv_type);
         if vector.counts.is_null() || datatype == library.constants.type_null {
@@ -123,8 +123,7 @@ impl Arguments {
         Ok(fits.then_some((most, false)))
     }
 
-    /// Describes a call with room for the largest count from each rank. Ranks with smaller counts use a part of their
-    /// room.
+    /// Describes a call with unequal counts as a call in which each rank has the largest count.
     fn describe_unlike(
         &self,
         library: &Library,
@@ -188,7 +187,7 @@ impl Arguments {
             let (datatype, op_handle) = (c.handle(self.recv_type), c.handle(self.op));
             let (op, element) = (c.op(op_handle), c.element(datatype));
             let commutes = match op {
-                // The library refuses other types in its own way. All ranks name the same type.
+                // The library reports a type that the operator does not take. All ranks name the same type.
                 Some(op) if element.is_none_or(|element| !element.number.takes(op)) => return Ok(None),
                 Some(_) => true,
                 None if safe_ops && c.is_users(op_handle) => library.commutes(op_handle)?,
@@ -203,11 +202,11 @@ impl Arguments {
         let has_output = match self.kind {
             Kind::Barrier => false,
             Kind::Gather | Kind::Reduce => is_root,
-            // In place, the root's piece stays at its place.
+            // In place, the root's piece is not copied.
             Kind::Scatter => !is_root || self.recv != c.in_place,
             _ => true,
         };
-        // A result needs an address, which MPI_IN_PLACE is not. In a reduce only the root can be in place.
+        // A rank with a result must pass its address, and not MPI_IN_PLACE. In a reduce only the root can be in place.
         if (has_output && self.recv == c.in_place) || (in_place && !has_output) {
             return Ok(None);
         }
@@ -226,7 +225,8 @@ impl Arguments {
             let count = usize::try_from(count).ok().and_then(|n| n.checked_mul(pieces));
             let bytes = count.and_then(|n| n.checked_mul(size));
             let memory = count.zip(bytes).map(|(count, bytes)| Memory::new(address, (count, datatype), bytes, plain));
-            // The library reports a missing address. A datatype may contain addresses itself (MPI_BOTTOM).
+            // The library reports a null address, which is valid with a datatype that contains absolute addresses
+            // (MPI_BOTTOM).
             Ok(memory.filter(|m| m.address != 0 || !m.plain || m.bytes == 0))
         };
         let (pieces_in, pieces_out) = match self.kind {
@@ -249,7 +249,8 @@ impl Arguments {
             Kind::Scatter if in_place => return Ok(None),
             _ => {
                 let input = if in_place {
-                    // The whole vector is at the result's address; in a gather, this rank's piece of it.
+                    // The input is the whole vector at the result's address; in a gather, this rank's piece of the
+                    // result.
                     let piece = if matches!(self.kind, Kind::Allgather | Kind::Gather) { me } else { 0 };
                     let count = usize::try_from(self.recv_count).ok().and_then(|count| count.checked_mul(piece));
                     let Some(offset) = count.filter(|_| c.handle(self.recv_type) != c.type_null) else {
@@ -301,13 +302,13 @@ impl Arguments {
 }
 
 impl Arguments {
-    /// Returns whether the input is the output and the library refuses that.
+    /// Returns whether the input is the output and the library refuses such calls.
     pub fn is_refused_alias(&self, home: &Home, described: &Described) -> bool {
         described.overlaps && self.send == self.recv && home.refuses_alias(self.kind, self.vector.is_some())
     }
 
     /// Returns whether the library refuses the call because of this rank's arguments, without involving other ranks.
-    /// Returns false in doubt, and for calls with operators that no plan serves, which are correct.
+    /// Returns false in doubt, and for correct calls with operators that no plan serves.
     pub fn is_wrong(&self, library: &Library, home: &Home, ranks: u32, rank: u32) -> bool {
         let c = &library.constants;
         let reduces = matches!(self.kind, Kind::Allreduce | Kind::Reduce | Kind::ReduceScatter | Kind::Scan);
@@ -316,7 +317,7 @@ impl Arguments {
         }
         match self.describe(library, Some(home.comm()), ranks, rank) {
             Ok(Some(described)) => self.is_refused_alias(home, &described),
-            // A count of this rank may be correct with a datatype of more bytes than an `int` holds.
+            // No plan serves a datatype of more bytes than an `int` holds, but the call may be correct.
             Ok(None) => !self.is_huge(library, rank),
             Err(_) => false,
         }
@@ -340,7 +341,7 @@ impl Arguments {
         (sends && huge(self.send_type)) || (receives && huge(self.recv_type))
     }
 
-    /// Returns bytes for the report of a call that no plan describes.
+    /// Estimates the bytes of a call that cannot be described, for the report; 0 if unknown.
     pub fn bytes_guess(&self, library: &Library) -> u64 {
         // If only some ranks have a significant count and datatype, the library is not called.
         let rooted = matches!(self.kind, Kind::Barrier | Kind::Gather | Kind::Scatter);

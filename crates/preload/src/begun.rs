@@ -1,12 +1,12 @@
-//! Nonblocking collectives (`MPI_Iallreduce` and its like), carried out by the plan.
+//! Runs nonblocking collectives, such as `MPI_Iallreduce`, by the plan.
 //!
-//! If `UNISONO_NONBLOCKING` permits it, the rows of the blocking collectives serve them. It is off by default because
-//! measurements of blocking collectives predict these poorly. A call is left to the library unless an earlier
-//! collective made its communicator ready: joining waits for other ranks, which these calls must not do. The calls of
-//! one communicator run one after the other, in the order in which they began, with messages separate from blocking
-//! calls. The library advances them whenever it makes progress ([`unisono_mpi`]'s hook), so the program may wait for
-//! anything meanwhile. Calls with the program's own operators are left to the library, because the program may free the
-//! operator before the call ends.
+//! If `UNISONO_NONBLOCKING` is on, the rows of the blocking collectives serve nonblocking calls. The switch is off by
+//! default because measurements of blocking collectives predict nonblocking ones poorly. The library makes a call
+//! unless an earlier collective made the communicator ready: joining waits for other ranks, which nonblocking calls
+//! must not do. The calls of one communicator run one after the other, in the order in which they began, with messages
+//! separate from blocking calls. The MPI library advances the calls whenever it makes progress ([`unisono_mpi`]'s
+//! hook), so the program may wait for anything meanwhile. Calls with the program's own operators are left to the
+//! library, because the program may free the operator before the call ends.
 
 use std::{
     cell::Cell,
@@ -35,7 +35,7 @@ use crate::{
     settings::settings,
 };
 
-/// The calls under way on a communicator.
+/// The plan for nonblocking calls on a communicator, and the calls under way.
 pub struct Begun {
     pub rows: Arc<Rows>,
     notes: Option<Arc<CallNotes>>,
@@ -44,14 +44,14 @@ pub struct Begun {
 
 struct Queue {
     planned: Planned,
-    /// The first call runs.
+    /// Calls in order; only the first runs.
     calls: VecDeque<UnderWay>,
 }
 
 struct UnderWay {
     call: Call,
     entry: usize,
-    /// The destination of the result, if the schedule writes elsewhere. Its datatype is kept.
+    /// The program's memory, if the schedule writes the result to a buffer first; with a duplicate of its datatype.
     unpack: Option<Memory>,
     buffers: Buffers,
     completion: Completion,
@@ -61,7 +61,7 @@ struct UnderWay {
     has_started: bool,
 }
 
-/// The request by which the program sees that its call is complete.
+/// The request whose completion tells the program that its call is complete.
 pub enum Completion {
     Once(GeneralRequest),
     Again(Arc<PersistentRequest>),
@@ -76,7 +76,7 @@ impl Completion {
     }
 }
 
-/// The communicators with calls under way.
+/// The queues of all communicators with calls under way.
 static BUSY: Mutex<Vec<Arc<Begun>>> = Mutex::new(Vec::new());
 static CALLS: AtomicUsize = AtomicUsize::new(0);
 
@@ -90,16 +90,16 @@ impl Begun {
         self.notes.as_ref().map_or(0, |notes| notes.note(call.map(noted_length)))
     }
 
-    /// Applies `work` to the plan that runs the calls.
+    /// Applies `work` to the executor of the calls.
     pub fn with<T>(&self, work: impl FnOnce(&Planned) -> T) -> T {
         work(&self.queue.lock().unwrap_or_else(PoisonError::into_inner).planned)
     }
 
-    /// Begins a call by an entry. `number` is that of its note. `request` makes the request after everything that can
+    /// Begins a call by an entry, with the `number` of its note. `request` makes the request, after all steps that can
     /// fail.
     ///
     /// # Errors
-    /// Errors of the library, or of an earlier call. No request is made then.
+    /// Returns errors of the library, or `Failed::OTHER` after a failed call. After an error there is no request.
     pub fn begin(
         self: &Arc<Self>,
         library: &Library,
@@ -146,7 +146,7 @@ impl Begun {
     }
 }
 
-/// Serves a call by the plan if possible, or else passes it on and counts it. Never unwinds.
+/// Begins a call by the plan if possible; otherwise calls and counts the library's function. Never unwinds.
 pub fn begin(arguments: Arguments, request: usize, place: Place, original: impl Fn() -> c_int) -> c_int {
     let pass = || {
         passed_on::count(place);
@@ -158,8 +158,8 @@ pub fn begin(arguments: Arguments, request: usize, place: Place, original: impl 
     shielded(arguments.comm, &pass, |started| answer(serve(&arguments, request, started), arguments.comm, pass))
 }
 
-/// Returns the code for the program. A call that was not served is made by `pass`. An error calls the communicator's
-/// error handler first.
+/// Returns the error code for the program. If the plan did not serve the call, `pass` makes it. An error calls the
+/// communicator's error handler first.
 pub fn answer(served: Outcome<bool>, comm: usize, pass: impl Fn() -> c_int) -> c_int {
     match served {
         Ok(true) => 0,
@@ -173,7 +173,7 @@ pub fn answer(served: Outcome<bool>, comm: usize, pass: impl Fn() -> c_int) -> c
     }
 }
 
-/// Begins a call, or returns false if the library must make it. The result is the same on all ranks.
+/// Begins a call, or returns false if the library must make the call. The result is the same on all ranks.
 fn serve(arguments: &Arguments, request: usize, started: &Cell<bool>) -> Outcome<bool> {
     let (Some(library), Some(home)) = (library(), home::settled()) else { return Ok(false) };
     let comm = library.constants.handle(arguments.comm);
@@ -206,7 +206,7 @@ fn serve_on(
     Ok(true)
 }
 
-/// Returns the entry that serves a nonblocking call. The result is the same on all ranks.
+/// Returns the entry that serves a nonblocking call, if any. The result is the same on all ranks.
 pub fn entry(arguments: &Arguments, home: &Home, begun: &Begun, known: &Known, described: &Described) -> Option<usize> {
     let entry = begun.rows.find(&described.call)?;
     let refused = arguments.is_refused_alias(home, described);
@@ -215,8 +215,8 @@ pub fn entry(arguments: &Arguments, home: &Home, begun: &Begun, known: &Known, d
     (serves && rounds_alike(&begun.rows, &described.call, entry, known)).then_some(entry)
 }
 
-/// Advances all calls as far as possible without waiting. The library may call this at any time, also from inside
-/// itself.
+/// Advances all calls as far as possible without waiting, and returns whether calls are left. The library may call this
+/// at any time, also recursively.
 fn carry_on() -> bool {
     if CALLS.load(Ordering::Relaxed) == 0 {
         return false;
@@ -237,7 +237,7 @@ fn carry_on() -> bool {
 }
 
 impl Queue {
-    /// Returns whether a call failed before its end. Its messages may still arrive.
+    /// Returns whether a call failed before its end, so that its messages may still arrive.
     fn has_failed(&self) -> bool {
         self.calls.is_empty() && self.planned.is_running()
     }

@@ -1,4 +1,4 @@
-//! `UNISONO_CHECK=1`: runs each planned collective and the library's on the same data, and compares their elements.
+//! `UNISONO_CHECK=1`: runs each planned collective and the library's on the same data, and compares the results.
 //!
 //! Bits must agree if data only moves, and for integers, minima, maxima, and bit and logical operators. Sums of `f32`
 //! and `f64` round in the order of their tree: two trees differ by at most 2 P eps sum|x| (Higham, Accuracy and
@@ -27,13 +27,13 @@ use crate::{
 
 pub static COMPARED: AtomicU64 = AtomicU64::new(0);
 pub static DIFFERENT: AtomicU64 = AtomicU64::new(0);
-/// The differences that are printed; later ones are only counted.
+/// The number of differences that are printed; further differences are only counted.
 const SHOWN: u64 = 8;
 
 /// Runs the planned call and the library's, compares them, and returns the library's error code.
 ///
 /// # Errors
-/// Errors of the library in the planned run.
+/// Returns errors of the library in the planned run.
 pub fn both(
     library: &Library,
     home: &Home,
@@ -104,7 +104,7 @@ pub fn both(
     Ok(code)
 }
 
-/// Returns the scale of rounding errors of a sum: the sum of magnitudes, for every element of this rank's result.
+/// Returns for each element of a sum its sum of magnitudes, the scale of rounding errors; empty for other operators.
 fn magnitudes(library: &Library, described: &Described, call: Call, known: &Known, comm: Comm) -> Outcome<Vec<f64>> {
     let Some(Reduction {
         op: Some(Op::Sum), element: Some(Element { number: Number::Float, bytes }), datatype, ..
@@ -149,7 +149,7 @@ pub unsafe fn read_float(at: *const u8, bytes: usize) -> f64 {
 /// Writes a float of 4 or 8 bytes. With 4 bytes it writes the nearest value.
 ///
 /// # Safety
-/// The address has room for it.
+/// The address has room for the float.
 pub unsafe fn write_float(at: *mut u8, bytes: usize, value: f64) {
     match bytes {
         // SAFETY: as the caller guarantees.
@@ -169,9 +169,9 @@ fn rounded_otherwise(ours: &[u8], theirs: &[u8], reduction: Option<Reduction>) -
     ours.chunks(bytes).zip(theirs.chunks(bytes)).any(|(a, b)| a != b && (finite(a) || finite(b)))
 }
 
-/// Describes the first difference in words.
+/// Returns a description of the first difference beyond rounding.
 fn compare(ours: &[u8], theirs: &[u8], reduction: Option<Reduction>, scale: &[f64], ranks: u32) -> Option<String> {
-    // The effect of the program's own operators on the last bits is unknown.
+    // The rounding of the program's own operators is unknown.
     if ours == theirs || reduction.is_some_and(|r| r.op.is_none()) {
         return None;
     }

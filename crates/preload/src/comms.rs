@@ -1,10 +1,10 @@
 //! The state of each communicator. The first collective that a plan may serve makes its communicator ready
 //! ([`Home::join`]).
 //!
-//! Facts about a communicator are dropped before the library frees it, because the next communicator may get its
-//! handle. Calls that the program makes on it meanwhile, in functions that delete attributes, are left to the library.
-//! A thread remembers the communicators of its latest calls, so an intercepted call takes no lock; a counter of changes
-//! makes it look again.
+//! The state is dropped before the library frees a communicator, because the next communicator may get the same handle.
+//! Meanwhile, delete functions of attributes may make calls on the communicator; the library makes these. A thread
+//! remembers the communicators of its latest calls, so an intercepted call takes no lock; a counter of changes
+//! invalidates these entries.
 
 use std::{
     cell::Cell,
@@ -31,12 +31,12 @@ use crate::{
 pub struct Known {
     pub ranks: u32,
     pub rank: u32,
-    /// None: the library serves all its calls.
+    /// The plan for blocking calls; None if the library makes them all.
     planned: Option<Serving>,
     begun: Option<Arc<Begun>>,
 }
 
-/// The plan that serves a communicator, and the records that select the calls to serve.
+/// The plan for the blocking calls of a communicator, with the calls known to be unserved.
 pub struct Serving {
     pub rows: Arc<Rows>,
     notes: Option<Arc<CallNotes>>,
@@ -44,7 +44,7 @@ pub struct Serving {
     served: Mutex<Served>,
 }
 
-/// The executor of the planned calls of a communicator, which makes one call at a time.
+/// The executor of the planned calls of a communicator, which runs one call at a time.
 pub struct Served {
     pub planned: Planned,
     pub buffers: Buffers,
@@ -64,7 +64,7 @@ impl Serving {
         self.notes.as_ref().map_or(0, |notes| notes.note(length))
     }
 
-    /// Returns whether the library is known to make a call, and notes the call if so.
+    /// Returns whether a call is known to be unserved by the plan, and notes the call in this case.
     #[inline]
     fn leaves(&self, library: &Library, arguments: &Arguments) -> bool {
         let known = self.unserved.length(arguments, &library.constants);
@@ -75,7 +75,7 @@ impl Serving {
         leaves
     }
 
-    /// Locks the executor. Returns None during a call: this call was then made from inside it.
+    /// Locks the executor. Returns None while a call runs, which an operator or a handler of that call then made.
     pub fn lock(&self) -> Option<MutexGuard<'_, Served>> {
         match self.served.try_lock() {
             Ok(served) => Some(served),
@@ -103,24 +103,24 @@ impl Known {
     }
 }
 
-/// States by handle of the communicator.
+/// The states of communicators, by handle.
 static COMMS: RwLock<BTreeMap<Comm, Arc<Known>>> = RwLock::new(BTreeMap::new());
 static CHANGES: AtomicU64 = AtomicU64::new(0);
 
-/// A communicator in a thread's cache, with the number of changes before the lookup.
+/// A communicator in a thread's cache, with the value of [`CHANGES`] before the lookup.
 struct Latest {
     changes: u64,
     comm: Comm,
     known: Arc<Known>,
 }
 
-/// Communicators that a thread caches.
+/// The number of communicators that a thread caches.
 const REMEMBERED: usize = 16;
 
 thread_local! {
-    /// The latest communicators of a thread. With them a call takes no lock and changes no counter that threads share:
-    /// such an operation waits until earlier writes have reached other cores, which takes longer than the rest of an
-    /// intercepted call.
+    /// The communicators of a thread's latest calls. With this cache a call takes no lock and changes no shared
+    /// counter: such an operation waits until earlier writes have reached other cores, which takes longer than the rest
+    /// of an intercepted call.
     static LATEST: [Cell<Option<Latest>>; REMEMBERED] = const { [const { Cell::new(None) }; REMEMBERED] };
 }
 
@@ -129,12 +129,12 @@ fn place_of(comm: Comm) -> usize {
     (comm as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) as usize >> (usize::BITS - REMEMBERED.ilog2())
 }
 
-/// Applies `work` to the state of a communicator. A communicator without a state is made ready for planned calls, which
-/// waits for its other ranks. If the call is known to be wrong, the communicator is not made ready, because the other
-/// ranks may not make a call.
+/// Applies `work` to the state of a communicator. A communicator without a state joins first, which waits for its other
+/// ranks. It does not join, and the result is None, if the call is known to be wrong, because the other ranks may not
+/// make the call.
 ///
 /// # Errors
-/// Errors of the library.
+/// Returns errors of the library.
 #[inline]
 pub fn with_known<T>(
     library: &Library,
@@ -146,13 +146,13 @@ pub fn with_known<T>(
     let latest = match find(comm) {
         Some(latest) => latest,
         None if home.is_some_and(|home| is_wrong(library, home, arguments)) => return Ok(None),
-        // The next call finds it, if it was added to the list.
+        // The change count forces a lookup by the next call.
         None => Latest { changes: u64::MAX, comm, known: learn(library, home, comm)? },
     };
     Ok(Some(with(latest, work)))
 }
 
-/// Returns whether this rank's arguments suffice to know that the library refuses a call.
+/// Returns whether this rank's arguments suffice to see that the library refuses a call.
 #[cold]
 fn is_wrong(library: &Library, home: &Home, arguments: &Arguments) -> bool {
     let comm = library.constants.handle(arguments.comm);
@@ -168,8 +168,8 @@ pub fn with_found<T>(comm: Comm, work: impl FnOnce(&Known) -> T) -> Option<T> {
     find(comm).map(|latest| with(latest, work))
 }
 
-/// Returns whether the library certainly makes a blocking call that needs neither a lock nor a report, and notes the
-/// call if so. Only communicators in the thread's cache are checked.
+/// Returns whether the library certainly makes a blocking call, and notes the call in this case. Only the thread's
+/// cache is read, without a lock; false if the call must be reported.
 #[inline]
 pub fn leaves(library: &Library, arguments: &Arguments) -> bool {
     let comm = library.constants.handle(arguments.comm);
@@ -194,7 +194,7 @@ fn with<T>(latest: Latest, work: impl FnOnce(&Known) -> T) -> T {
     done
 }
 
-/// Takes the state from this thread's cache, so that the shared reference count does not change.
+/// Takes the state out of this thread's cache, so that the shared reference count does not change.
 #[inline]
 fn find(comm: Comm) -> Option<Latest> {
     let changes = CHANGES.load(Ordering::Acquire);
@@ -247,7 +247,7 @@ fn learn(library: &Library, home: Option<&Home>, comm: Comm) -> Outcome<Arc<Know
     Ok(known)
 }
 
-/// Reports once per program why a communicator runs unplanned.
+/// Reports once per program why a communicator was refused.
 fn complain(ranks: u32, rank: u32) {
     static SAID: AtomicBool = AtomicBool::new(false);
     let Some(plan) = settings().plan.as_ref().filter(|_| rank == 0) else { return };
@@ -271,7 +271,7 @@ fn complain_of_unlike_choices(ranks: u32, rank: u32) {
     }
 }
 
-/// Reports once per program that rows were measured under another way of waiting.
+/// Reports once per program that rows were measured under other [`Conditions`].
 fn complain_of_conditions(home: Option<&Home>, rows: &Rows, rank: u32) {
     static SAID: AtomicBool = AtomicBool::new(false);
     let Some(stated) = rows.elsewhere().filter(|_| rank == 0) else { return };
@@ -286,7 +286,7 @@ fn complain_of_conditions(home: Option<&Home>, rows: &Rows, rank: u32) {
     });
 }
 
-/// Returns the attribute whose deletion shows that a communicator is freed, by any function.
+/// Returns the key of the attribute whose deletion shows that a communicator is freed, by any function.
 fn keyval(library: &Library) -> Outcome<c_int> {
     static KEYVAL: OnceLock<c_int> = OnceLock::new();
     match KEYVAL.get() {
@@ -326,7 +326,7 @@ extern "C" fn freed(comm: usize, _: c_int, _: *mut c_void, _: *mut c_void) -> c_
 #[derive(Clone, Copy)]
 struct Freed {
     comm: Comm,
-    /// The attribute was deleted.
+    /// True once this library's attribute was deleted.
     is_gone: bool,
 }
 
@@ -335,8 +335,8 @@ thread_local! {
 }
 
 /// Frees a communicator. This deletes the program's attributes, and a delete function may make collectives on the
-/// communicator, before or after this library's attribute is deleted. The library serves them, so that no state of the
-/// communicator is left at the end: the next communicator may have its handle.
+/// communicator, before or after this library's attribute is deleted. The library makes these calls, so that no state
+/// of the communicator remains: the next communicator may have the same handle.
 pub fn free(comm: Comm, free: impl FnOnce() -> c_int) -> c_int {
     let known = take(comm);
     let outer = FREED.replace(Some(Freed { comm, is_gone: false }));
@@ -362,7 +362,7 @@ fn take(comm: Comm) -> Option<Arc<Known>> {
     Some(known)
 }
 
-/// Drops a state. After a failed call, messages may still arrive in its memory, which is then never freed.
+/// Drops a state. After a failed call its memory is never freed, because messages may still arrive there.
 fn forget(known: Option<Arc<Known>>) {
     if let Some(known) = known.filter(|known| known.has_failed()) {
         std::mem::forget(known);

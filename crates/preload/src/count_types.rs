@@ -1,4 +1,4 @@
-//! The two forms of a function of MPI: counts as `int`, and as `MPI_Count` (`_c`).
+//! Exports each function of MPI in two versions: with counts as `int`, and as `MPI_Count` (suffix `_c`).
 
 use std::ffi::c_int;
 
@@ -9,8 +9,8 @@ use crate::{
     original::{Original, call_original},
 };
 
-/// Converts the numbers of all ranks to `int`, for a library without a function for larger ones. With `across` on an
-/// intercommunicator, the numbers are those of the other group.
+/// Converts an `MPI_Count` per rank to `int`, for a library without the `_c` function; None if a number does not fit.
+/// With `across` on an intercommunicator, the list is for the ranks of the remote group.
 pub fn narrow(numbers: usize, comm: usize, across: bool) -> Option<Vec<c_int>> {
     static OTHERS: Original = Original::new(c"PMPI_Comm_remote_size");
     let library = library()?;
@@ -27,9 +27,9 @@ pub fn narrow(numbers: usize, comm: usize, across: bool) -> Option<Vec<c_int>> {
     (0..ranks as usize).map(|rank| c_int::try_from(numbers.at(rank)).ok()).collect()
 }
 
-/// Exports both forms of a function. If the library lacks the second form, the first serves, because programs that look
-/// functions up by name may find the second form here. The first form receives lists of numbers as lists of `int`. With
-/// `across`, lists have a number for each rank of the other group of an intercommunicator.
+/// Exports both versions of a function. If the MPI library lacks the `_c` function, which programs that look functions
+/// up by name may find here, its `int` function is called instead, with lists converted to `int`. With `across`, lists
+/// have a number for each rank of the remote group of an intercommunicator.
 macro_rules! both_count_types {
     ($name:ident, $name_c:ident, ($($parameter:ident: $type:tt),*), counts($($count:ident),*),
      lists($($($list:ident),+ on $comm:ident, across $across:literal)?), $serve:expr, |$wide:ident| $arguments:expr) => {

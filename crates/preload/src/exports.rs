@@ -1,4 +1,4 @@
-//! The functions that replace the library's. Handles and addresses are machine words. An `int` of the caller is an
+//! The MPI functions that this library exports. Handles and addresses are machine words. An `int` of the caller is an
 //! `int` here, because the upper half of its register is undefined.
 
 use std::{
@@ -24,7 +24,7 @@ use crate::{
     settings::settings,
 };
 
-/// Exports a collective in its three forms: blocking, nonblocking and persistent.
+/// Exports the blocking, the nonblocking and the persistent function of a collective.
 macro_rules! collectives {
     ($($name:ident $name_c:ident, $begins:ident $begins_c:ident, $prepares:ident $prepares_c:ident:
        ($($parameter:ident: $type:tt),*) counts($($count:ident),*) on $comm:ident, $kind:ident { $($field:ident: $value:ident),* };)*) => {$(
@@ -113,7 +113,7 @@ pub extern "C" fn MPI_Comm_disconnect(comm: usize) -> c_int {
     free_comm(comm, || call_original!(ORIGINAL, comm))
 }
 
-/// Frees the communicator whose handle is at an address of the program.
+/// Frees the communicator whose handle is at address `at` of the program.
 fn free_comm(at: usize, original: impl Fn() -> c_int) -> c_int {
     let freed = || {
         let library = library().filter(|_| at != 0 && home::settled().is_some())?;
@@ -123,8 +123,8 @@ fn free_comm(at: usize, original: impl Fn() -> c_int) -> c_int {
     guarded(|| freed().unwrap_or_else(&original), NO_FUNCTION)
 }
 
-/// Serves the communicators within `comm` from now on. All ranks of `comm` call this. It is for programs that load this
-/// library after MPI was initialised. Returns whether all ranks have the same plan.
+/// Compares the plans of the ranks of `comm`, so that plans may serve later calls within `comm`. All its ranks call
+/// this, in programs that load this library after MPI was initialised. Returns 1 if all have the same plan, else 0.
 #[unsafe(no_mangle)]
 pub extern "C" fn unisono_settle(comm: usize) -> c_int {
     let settle = || {
@@ -135,7 +135,7 @@ pub extern "C" fn unisono_settle(comm: usize) -> c_int {
 }
 
 /// Writes the conditions under which the ranks of `comm` wait, in the text form of a plan, to at most `room` bytes
-/// including a final zero. All ranks of `comm` call this. Returns whether the text fits.
+/// including a final zero. All ranks of `comm` call this. Returns 1 if the text fits, else 0.
 #[unsafe(no_mangle)]
 pub extern "C" fn unisono_conditions(comm: usize, text: *mut c_char, room: usize) -> c_int {
     let write = || {
@@ -158,16 +158,16 @@ pub extern "C" fn unisono_served() -> u64 {
     SERVED.load(Ordering::Relaxed)
 }
 
-/// The tag of messages between two calls that a program times.
+/// The tag of the empty messages that order the ranks between two timed calls.
 const TURN: c_int = 7;
 
-/// Waits on rank 0 for an empty message of each other rank of the communicator, which sends it.
+/// Sends an empty message from every other rank of the communicator to rank 0, which waits for all.
 #[unsafe(no_mangle)]
 pub extern "C" fn unisono_report_to_root(comm: usize) -> c_int {
     guarded(|| take_turn(comm, false).map_or_else(|Failed(code)| code, |()| 0), NO_FUNCTION)
 }
 
-/// Waits on each other rank of the communicator for an empty message of rank 0, which sends it.
+/// Sends an empty message from rank 0 to every other rank of the communicator; each waits for it.
 #[unsafe(no_mangle)]
 pub extern "C" fn unisono_wait_for_root(comm: usize) -> c_int {
     guarded(|| take_turn(comm, true).map_or_else(|Failed(code)| code, |()| 0), NO_FUNCTION)
@@ -191,9 +191,9 @@ fn take_turn(comm: usize, from_root: bool) -> Outcome {
     Ok(())
 }
 
-/// Calls a function of up to nine words `calls` times, or until it fails, and returns its code. Programs time a
-/// collective with it, without the overhead of their language between two calls. If `between` is not 0, a call of this
-/// function with `comm` follows each call.
+/// Calls a function with up to nine arguments `calls` times, or until it fails, and returns its last error code.
+/// Programs thus time a collective without the overhead of their language between two calls. If `between` is not 0, the
+/// function at this address is called with `comm` after each call.
 #[unsafe(no_mangle)]
 #[allow(clippy::too_many_arguments, reason = "those of MPI's collectives")]
 pub extern "C" fn unisono_repeat(
@@ -247,7 +247,7 @@ pub extern "C" fn MPI_Init_thread(argc: usize, argv: usize, required: c_int, pro
     code
 }
 
-/// Reads the plan and compares it with the other ranks', before the program times anything.
+/// Compares the plans of all ranks when MPI was initialised with error code `code`, before the program times anything.
 pub fn ready(code: c_int) {
     let settle = || {
         if !settings().off
@@ -271,7 +271,7 @@ pub extern "C" fn MPI_Finalize() -> c_int {
     guarded(|| call_original!(ORIGINAL,), NO_FUNCTION)
 }
 
-/// Writes the report while MPI still runs.
+/// Writes the report and the program's time while MPI still runs.
 pub fn write_report() {
     program_time::end();
     if !settings().off

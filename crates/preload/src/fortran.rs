@@ -2,9 +2,9 @@
 //!
 //! Open MPI's bindings call the `PMPI_` functions of C and so bypass [`crate::exports`]. Programs and the module `mpi`
 //! call `mpi_NAME_`, the name that gfortran and most compilers give a subroutine; the module `mpi_f08` calls
-//! `ompi_NAME_f`. This library exports both, which call its C function with the arguments that the bindings would pass
-//! to the library's. MPICH's bindings call `MPI_` functions themselves, so calls of its `mpi_NAME_` are passed on
-//! unchanged.
+//! `ompi_NAME_f`. This library exports both names; each calls the C function of this library with the arguments that
+//! the bindings would pass. MPICH's bindings call `MPI_` functions themselves, so with MPICH `mpi_NAME_` only calls the
+//! bindings.
 
 use std::{ffi::c_int, sync::OnceLock};
 
@@ -29,7 +29,7 @@ use crate::{
     vectors::{MPI_Allgatherv, MPI_Reduce_scatter},
 };
 
-/// Returns Open MPI's conversions; None with other libraries, and before MPI was initialised.
+/// Returns Open MPI's conversions of arguments; None with other libraries, and before MPI was initialised.
 #[inline]
 fn conversions() -> Option<&'static Fortran> {
     static FOUND: OnceLock<Fortran> = OnceLock::new();
@@ -50,7 +50,7 @@ fn integer(at: usize) -> c_int {
     unsafe { std::ptr::with_exposed_provenance::<c_int>(at).read_unaligned() }
 }
 
-/// Writes an INTEGER of the program. For an omitted error code, `mpi_f08` passes no address.
+/// Writes an INTEGER of the program, unless the address is 0, which `mpi_f08` passes for an omitted error code.
 #[inline]
 fn give(at: usize, number: c_int) {
     if at != 0 {
@@ -185,7 +185,7 @@ fortran! {
         (a: address, b: number, c: datatype, d: address, e: number, f: datatype, g: number, h: comm, i: info, j: request);
 }
 
-/// Exports subroutines that take existing requests, as an array of `count`.
+/// Exports subroutines that take one existing request, or an array of `count` requests.
 macro_rules! on_requests {
     ($($name:ident $inner:ident $pmpi:literal ($requests:ident $(of $count:ident)?) $c:ident;)*) => {$(
         #[unsafe(no_mangle)]
@@ -231,8 +231,8 @@ macro_rules! call_binding {
     (@first $name:literal $(, $others:literal)*) => { $name };
 }
 
-/// Exports subroutines that initialise MPI. The bindings' own subroutines run, because they also initialise Fortran's
-/// part.
+/// Exports subroutines that initialise MPI. They call the bindings' own subroutines, which also initialise the Fortran
+/// interface.
 macro_rules! begin {
     ($($name:ident $pmpi:literal $(or $pmpir:literal)? ($($a:ident),*);)*) => {$(
         #[unsafe(no_mangle)]
@@ -254,8 +254,8 @@ begin! {
     mpi_init_thread_f08_ c"pmpi_init_thread_f08_" or c"pmpir_init_thread_f08_" (required, provided, error);
 }
 
-/// Exports subroutines that free a communicator. The bindings' own subroutines run; those of MPICH call the C function
-/// of this library.
+/// Exports subroutines that free a communicator. They call the bindings' own subroutines; MPICH's then call the C
+/// function of this library.
 macro_rules! free {
     ($($name:ident $inner:ident $pmpi:literal;)*) => {$(
         #[unsafe(no_mangle)]
@@ -282,7 +282,8 @@ free! {
     mpi_comm_disconnect_ ompi_comm_disconnect_f c"pmpi_comm_disconnect_";
 }
 
-/// Exports subroutines that end MPI. Those that call the C function of this library leave the report to it.
+/// Exports subroutines that end MPI. `reports` is false where the bindings call the C function of this library, which
+/// writes the report.
 macro_rules! end {
     ($($name:ident $pmpi:literal $(or $pmpir:literal)? reports $reports:expr;)*) => {$(
         #[unsafe(no_mangle)]
@@ -301,7 +302,7 @@ end! {
     mpi_finalize_f08_ c"pmpi_finalize_f08_" or c"pmpir_finalize_f08_" reports is_mpich();
 }
 
-/// Returns whether handles of Fortran are those of C.
+/// Returns whether the library is MPICH, whose Fortran handles equal its C handles.
 fn is_mpich() -> bool {
     !settings().off && guarded(|| library().is_some_and(|library| library.constants.abi == Abi::Mpich), false)
 }
@@ -310,7 +311,7 @@ fn handle(at: usize) -> usize {
     integer(at).cast_unsigned() as usize
 }
 
-/// The barrier has no data, so MPICH's `mpi_f08` calls the `PMPI_` function of C for it.
+/// Serves barriers of MPICH's `mpi_f08`, which calls the `PMPI_` function of C because a barrier has no data.
 #[unsafe(no_mangle)]
 pub extern "C" fn mpi_barrier_f08_(comm: usize, error: usize) {
     if is_mpich() {

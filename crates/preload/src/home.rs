@@ -1,4 +1,4 @@
-//! The private communicator of this process ([`Home`]), made as soon as MPI is initialised.
+//! The private communicator of this process ([`Home`]), which is made when MPI is initialised.
 
 use std::sync::{
     OnceLock,
@@ -9,17 +9,18 @@ use unisono_mpi::{Agreement, Comm, Home, Library, ThreadLevel};
 
 use crate::settings::{is_first, say, settings, sizes_by_launchers};
 
-/// Bits of [`Home::wanted`].
+/// The bit of [`Home::wanted`] that asks for a report.
 pub const REPORT: u64 = 1;
+/// The bit of [`Home::wanted`] that asks for a check.
 pub const CHECK: u64 = 2;
 
 static HOME: OnceLock<Option<Home>> = OnceLock::new();
 
-/// Compares the plans of all ranks of `world`, which all call this right after MPI was initialised.
+/// Makes the home: compares the plans of all ranks of `world`, which all call this right after MPI was initialised.
 pub fn settle(library: &Library, world: Comm) -> Option<&'static Home> {
     let settle = || {
         let settings = settings();
-        // Ranks that differ in one of these would act differently in one call.
+        // Ranks that differ in one of these settings would act differently in one call.
         let terms = [settings.safe_ops, settings.unlike_bits, settings.check, settings.nonblocking, settings.anywhere];
         let terms = terms.iter().rev().fold(0, |bits, &set| bits << 1 | u64::from(set));
         let wants = if settings.report.is_some() { REPORT } else { 0 } | if settings.check { CHECK } else { 0 };
@@ -35,8 +36,8 @@ pub fn settle(library: &Library, world: Comm) -> Option<&'static Home> {
 }
 
 /// Returns the home for a call on `comm`. If the program's `MPI_Init` was not intercepted, the first call on
-/// `MPI_COMM_WORLD` makes the home, provided that one thread at a time calls MPI: other threads might make calls before
-/// and after.
+/// `MPI_COMM_WORLD` makes the home, provided that only one thread at a time calls MPI; otherwise calls of other threads
+/// have no order relative to this one.
 #[inline]
 pub fn home(library: &Library, comm: Comm) -> Option<&'static Home> {
     match HOME.get() {
@@ -72,7 +73,7 @@ fn complain(home: &Home, ranks: u32) {
     }
 }
 
-/// Reports processes of one launch that each form a world of their own: the launcher belongs to another MPI.
+/// Reports that each process of a launch is alone in its `MPI_COMM_WORLD`: the launcher belongs to another MPI.
 pub fn complain_if_alone(library: &Library) {
     let sizes = sizes_by_launchers();
     if let Some(&ranks) = sizes.iter().min().filter(|&&ranks| ranks > 1)

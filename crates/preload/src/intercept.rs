@@ -1,4 +1,4 @@
-//! Carries out an intercepted collective, by the plan or by the library.
+//! Runs an intercepted blocking collective by the plan, or calls the library's function.
 
 use std::{
     cell::Cell,
@@ -20,7 +20,7 @@ use crate::{
     settings::{say, settings},
 };
 
-/// Memory of this library for packed data, and for inputs that the output overwrites.
+/// Memory of this library for data without gaps, and for copies of inputs that the output overwrites.
 #[derive(Default)]
 pub struct Buffers {
     pub input: Words,
@@ -48,10 +48,10 @@ impl Words {
     }
 }
 
-/// Planned calls that this process has made.
+/// The number of planned calls that this process has made.
 pub static SERVED: AtomicU64 = AtomicU64::new(0);
 
-/// Serves a call by the plan if possible, or else by the library. Never unwinds.
+/// Makes a call by the plan if possible, otherwise by the library. Never unwinds.
 #[inline]
 pub fn collective(arguments: Arguments, original: impl Fn() -> c_int) -> c_int {
     if let Some(library) = library()
@@ -62,7 +62,7 @@ pub fn collective(arguments: Arguments, original: impl Fn() -> c_int) -> c_int {
     look_closer(&arguments, original)
 }
 
-/// Serves a call that [`collective`] could not classify.
+/// Makes a call that the thread's cache does not pass to the library.
 #[inline(never)]
 fn look_closer(arguments: &Arguments, original: impl Fn() -> c_int) -> c_int {
     shielded(
@@ -74,7 +74,7 @@ fn look_closer(arguments: &Arguments, original: impl Fn() -> c_int) -> c_int {
     )
 }
 
-/// Returns the result of `serve`. If it panics, the library makes the call, or ends the program if the call has
+/// Returns the result of `serve`. After a panic the library makes the call, or aborts the program if the call has
 /// started.
 #[inline]
 pub fn shielded(comm: usize, original: &impl Fn() -> c_int, serve: impl FnOnce(&Cell<bool>) -> c_int) -> c_int {
@@ -93,7 +93,7 @@ pub fn shielded(comm: usize, original: &impl Fn() -> c_int, serve: impl FnOnce(&
     }
 }
 
-/// Returns the result of `work`, or `otherwise` if it panics. C code cannot be unwound.
+/// Returns the result of `work`, or `otherwise` if `work` panics, because a panic must not unwind into C code.
 pub fn guarded<T>(work: impl FnOnce() -> T, otherwise: T) -> T {
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).unwrap_or(otherwise)
 }
@@ -137,7 +137,7 @@ fn serve(arguments: &Arguments, original: &impl Fn() -> c_int, started: &Cell<bo
     }
 }
 
-/// Passes a call on. Functions that a plan serves only in part are counted by name.
+/// Lets the library make a call, and counts it if its function has a counter of its own.
 fn passed_on(arguments: &Arguments, original: &impl Fn() -> c_int) -> c_int {
     if let Some(place) = arguments.place {
         passed_on::count(place);
@@ -196,7 +196,7 @@ fn planned(
     served.planned.wait_for(number);
     let served = &mut *served;
     if served.planned.is_running() {
-        // A call on it failed, so its messages may still arrive.
+        // An earlier call failed, so its messages may still arrive.
         return Err(Failed::OTHER);
     }
     started.set(true);
@@ -223,9 +223,9 @@ fn planned(
     Ok(Some(0))
 }
 
-/// Returns whether an entry may serve a call, given the rounding of its result. An allreduce whose result may depend on
-/// that order is served only by schedules that combine in one order on all ranks, unless both the plan and the
-/// environment permit others.
+/// Returns whether an entry may serve a call although results round. An allreduce whose result depends on the order of
+/// combination is served only by schedules that give all ranks the same bits, unless both the plan and the environment
+/// permit others.
 pub fn rounds_alike(rows: &Rows, call: &Call, entry: usize, known: &Known) -> bool {
     static SAID: AtomicBool = AtomicBool::new(false);
     let is_exact = |r: Reduction| r.op.is_some() && r.element.is_some_and(|element| element.number.is_exact());
@@ -246,8 +246,8 @@ pub fn rounds_alike(rows: &Rows, call: &Call, entry: usize, known: &Known) -> bo
     permitted
 }
 
-/// Returns the call with its memory: the program's own if it is plain, else this library's. Without an entry to run on
-/// the program's memory, the output is always this library's.
+/// Returns the call with its memory: the program's own if it has no gaps, else buffers of this library. Without an
+/// `entry`, the output is always a buffer.
 pub fn prepare(
     library: &Library,
     home: &Home,
@@ -281,7 +281,7 @@ pub fn prepare(
         let own = entry.is_none() || !output.plain;
         call.output = if own { buffers.output.bytes(output.bytes) } else { output.address as *mut u8 };
     } else if call.kind == Kind::Scatter {
-        // The root's piece stays at its place, but its schedule writes a result.
+        // The root's piece is not copied, but its schedule writes a result.
         call.output = buffers.output.bytes(call.elements.saturating_mul(call.element_bytes));
     }
     Ok(call)

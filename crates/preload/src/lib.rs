@@ -1,9 +1,9 @@
-//! Carries out an MPI program's collectives by a stored plan (`UNISONO_PLAN`), when loaded before the program.
+//! The preload library: runs an MPI program's collectives by a stored plan (`UNISONO_PLAN`).
 //!
 //! The library replaces the MPI library's `MPI_` functions and calls its `PMPI_` functions. A collective that the plan
-//! serves runs over messages on a private duplicate of the communicator. Every other call is passed on unchanged.
-//! The decision to serve a call depends only on properties that MPI requires to be equal on all ranks: the
-//! communicator, the collective, its operator, its root, and the bytes of its signature.
+//! serves runs as messages on a private communicator. All other calls reach the MPI library unchanged. The decision to
+//! serve a call depends only on properties that MPI requires to be equal on all ranks: the communicator, the
+//! collective, its operator, its root, and the bytes of its signature.
 //!
 //! Environment: `UNISONO_PLAN=FILE`; `UNISONO_REPORT=FILE|stderr`, reports the calls made; `UNISONO_CHECK=1`, runs both
 //! and compares; `UNISONO_OFF=1`, disables the library; `UNISONO_SAFE_OPS=1`, permits the program's own operators;

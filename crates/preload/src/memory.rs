@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use unisono_mpi::{Comm, Datatype, Library, Outcome};
 
-/// One number for each rank in the program's memory: `int`, or `MPI_Count` and `MPI_Aint`.
+/// A list in the program's memory with one number for each rank: `int`, or if `wide`, `MPI_Count` or `MPI_Aint`.
 #[derive(Clone, Copy, Debug)]
 pub struct Numbers {
     pub address: usize,
@@ -12,7 +12,7 @@ pub struct Numbers {
 }
 
 impl Numbers {
-    /// Returns the numbers from a rank on.
+    /// Returns the rest of the list, from the number of `rank` on.
     pub fn from(self, rank: usize) -> Self {
         let bytes = if self.wide { size_of::<i64>() } else { size_of::<i32>() };
         Self { address: self.address.wrapping_add(rank * bytes), ..self }
@@ -22,7 +22,7 @@ impl Numbers {
         self.address == 0
     }
 
-    /// Returns the number of a rank of the communicator.
+    /// Returns the list's value for `rank`.
     pub fn at(self, rank: usize) -> i64 {
         let bytes = if self.wide { size_of::<i64>() } else { size_of::<i32>() };
         let at = std::ptr::with_exposed_provenance::<u8>(self.address.wrapping_add(rank * bytes));
@@ -36,18 +36,18 @@ impl Numbers {
     }
 }
 
-/// The counts of a call that has one for every rank.
+/// The counts of a call that has a count for every rank.
 #[derive(Clone, Copy, Debug)]
 pub struct Vector {
     pub counts: Numbers,
-    /// The first element of each rank's piece.
+    /// The index of each piece's first element; None if pieces follow each other.
     pub displs: Option<Numbers>,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub struct Places {
     pub displs: Numbers,
-    /// Bytes from one element to the next.
+    /// The bytes from one element to the next.
     pub extent: usize,
 }
 
@@ -72,23 +72,23 @@ pub struct Memory {
     pub address: usize,
     pub count: usize,
     pub datatype: Datatype,
-    /// Bytes without gaps.
+    /// The bytes of all elements without their gaps.
     pub bytes: usize,
-    /// True if its bytes in memory are the bytes sent.
+    /// True if elements are contiguous, so that no copy is needed.
     pub plain: bool,
     pieces: Option<Pieces>,
 }
 
-/// The pieces of memory that are not contiguous, or have unequal lengths.
+/// The division of a memory into pieces that are not contiguous, or have unequal lengths.
 #[derive(Clone, Copy, Debug)]
 struct Pieces {
     place: Place,
     number: usize,
-    /// True if the bytes of a piece in memory are the bytes sent.
+    /// True if the elements of a piece are contiguous.
     plain: bool,
-    /// Elements of each piece, if they may be fewer than its room.
+    /// The number of elements of each piece, if pieces may be shorter than their room.
     counts: Option<Numbers>,
-    /// Bytes of the only piece, if they are fewer than its room.
+    /// The bytes of the only piece, if it is shorter than its room.
     given: Option<usize>,
 }
 
@@ -104,7 +104,7 @@ impl Memory {
         Self { address, count, datatype, bytes, plain, pieces: None }
     }
 
-    /// Returns as many elements at another address.
+    /// Returns a memory of equally many elements at another address.
     pub fn at(self, address: usize) -> Self {
         Self { address, ..self }
     }
@@ -114,14 +114,14 @@ impl Memory {
         Self { datatype, ..self }
     }
 
-    /// Returns the same elements as `number` pieces of equal length, whose places count from `first`.
+    /// Returns the same elements as `number` pieces of equal length, with `places` relative to the address `first`.
     pub fn in_pieces(self, first: usize, places: Places, number: usize) -> Self {
         let pieces = Some(Pieces { place: Place::Given(places), number, plain: self.plain, counts: None, given: None });
         Self { address: first, plain: false, pieces, ..self }
     }
 
-    /// Returns the same room for pieces of unequal lengths. The pieces begin at their places, or follow each other with
-    /// the given number of bytes from one element to the next.
+    /// Returns the memory as `number` pieces of unequal lengths. The pieces begin at their places (`Ok`), or follow
+    /// each other, with the given number of bytes from one element to the next (`Err`).
     pub fn of_counts(self, first: usize, (counts, number): (Numbers, usize), places: Result<Places, usize>) -> Self {
         let place = places.map_or_else(Place::Next, Place::Given);
         let pieces = Some(Pieces { place, number, plain: self.plain, counts: Some(counts), given: None });
@@ -145,13 +145,14 @@ impl Memory {
         }
     }
 
-    /// Returns whether two pieces of memory without gaps overlap. Others are copied before a call and after it.
+    /// Returns whether two memories overlap; false if one has gaps, because such memory is copied before and after a
+    /// call.
     pub fn meets(&self, other: &Self) -> bool {
         let (first, last) = (self.address.max(other.address), |m: &Self| m.address.wrapping_add(m.bytes));
         self.plain && other.plain && first < last(self).min(last(other))
     }
 
-    /// Returns the pieces that are not empty, each with the bytes before it.
+    /// Returns the pieces that are not empty, each with its offset in the copy in bytes.
     fn parts(&self, pieces: Pieces) -> impl Iterator<Item = (usize, Self)> {
         let Pieces { place, number, plain, counts, given } = pieces;
         let (room, bytes, whole) = (self.count / number.max(1), self.bytes / number.max(1), *self);
@@ -175,10 +176,10 @@ impl Memory {
         (0..number).map(part).filter(|(_, part)| part.bytes > 0)
     }
 
-    /// Copies the program's elements without gaps.
+    /// Copies the program's elements to `to`, without gaps.
     ///
     /// # Errors
-    /// Errors of the library.
+    /// Returns errors of the library.
     ///
     /// # Safety
     /// The memory must hold the elements, and `to` must have room for their bytes.
@@ -198,8 +199,8 @@ impl Memory {
         Ok(())
     }
 
-    /// Returns the unused bytes of a copy, each range with the bytes before it. They are combined like the others.
-    /// Zeros raise no floating-point exception, on which a program may have chosen to end.
+    /// Returns the unused ranges of a copy: offset and length in bytes. A reduction combines these bytes too, so they
+    /// are set to zero, which raises no floating-point exception.
     fn room_left(&self, pieces: Pieces) -> impl Iterator<Item = (usize, usize)> {
         let Pieces { number, counts, .. } = pieces;
         let (room, bytes) = (self.count / number.max(1), self.bytes / number.max(1));
@@ -212,7 +213,7 @@ impl Memory {
         })
     }
 
-    /// As [`Memory::copy_out`], without pieces.
+    /// Copies as [`Memory::copy_out`] does, for a memory without pieces.
     ///
     /// # Safety
     /// As for [`Memory::copy_out`].
@@ -230,10 +231,10 @@ impl Memory {
         unsafe { library.pack(self.address, self.count, self.datatype, to, self.bytes, comm) }
     }
 
-    /// Copies bytes without gaps to the program's elements.
+    /// Copies the bytes at `from`, which have no gaps, to the program's elements.
     ///
     /// # Errors
-    /// Errors of the library.
+    /// Returns errors of the library.
     ///
     /// # Safety
     /// Both memories must hold the elements.
@@ -249,7 +250,7 @@ impl Memory {
         Ok(())
     }
 
-    /// As [`Memory::copy_in`], without pieces.
+    /// Copies as [`Memory::copy_in`] does, for a memory without pieces.
     ///
     /// # Safety
     /// As for [`Memory::copy_in`].

@@ -1,4 +1,4 @@
-//! The functions of the MPI library that the exported functions replace.
+//! Finds and calls the functions of the MPI library that the exported functions replace.
 
 use std::{
     ffi::CStr,
@@ -7,12 +7,12 @@ use std::{
 
 use unisono_mpi::library;
 
-/// `MPI_ERR_OTHER` of all supported libraries: no MPI library is loaded, or it lacks the function.
+/// The error code if no MPI library is loaded or it lacks the function: `MPI_ERR_OTHER`, or `MPI_ERR_INTERN` of MPICH.
 pub const NO_FUNCTION: i32 = 16;
-/// `MPI_ERR_COUNT`: the library has no function for counts beyond an `int`.
+/// The error code `MPI_ERR_COUNT`, if the library has no function for counts beyond an `int`.
 pub const COUNT_TOO_LARGE: i32 = 2;
 
-/// A function that is looked up by name at its first use.
+/// A function of the MPI library, looked up by name at its first use.
 pub struct Original {
     name: &'static CStr,
     /// 0: not looked up yet; 1: the library has no such function.
@@ -46,7 +46,7 @@ impl Original {
     }
 }
 
-/// Calls an original with machine words. Returns [`NO_FUNCTION`] if the library lacks it.
+/// Calls an [`Original`] with machine words. Returns [`NO_FUNCTION`] if the library lacks the function.
 macro_rules! call_original {
     ($original:expr, $($argument:expr),*) => {
         match $original.address() {
@@ -69,7 +69,7 @@ macro_rules! call_original {
     (@word $argument:expr) => { usize };
 }
 
-/// Returns the name of the library's function behind an exported one.
+/// Returns the `PMPI_` name of the MPI library's function that an exported function replaces.
 macro_rules! behind {
     ($name:ident) => {
         match std::ffi::CStr::from_bytes_with_nul(concat!("P", stringify!($name), "\0").as_bytes()) {

@@ -1,8 +1,8 @@
-//! Collectives that are counted and passed on unchanged. A plan may also serve those named first ([`crate::begun`],
-//! [`crate::persistent`], [`crate::vectors`]).
+//! Collectives that this library counts and lets the MPI library make. A plan may serve the functions in braces, which
+//! other modules export ([`crate::begun`], [`crate::persistent`], [`crate::vectors`]).
 //!
-//! Of the forms with `MPI_Count`, only those with single counts are exported, not those with vectors: if a library
-//! lacks such a form, the call can use the other form.
+//! Of the `_c` functions, only those without lists of counts are exported: if a library lacks such a function, the
+//! `int` function can be called instead.
 
 use std::{
     ffi::c_int,
@@ -36,7 +36,7 @@ macro_rules! passed {
     };
 }
 
-/// Exports forms with `MPI_Count`, counted as the plain form, which is their fallback.
+/// Exports `_c` functions, counted as the `int` function, which is called if the library lacks the `_c` function.
 macro_rules! passed_wide {
     ($($name:ident $pmpi:literal $narrow:literal as $place:ident ($($a:ident),*) counts($($count:ident),*);)*) => {$(
         #[unsafe(no_mangle)]
@@ -92,7 +92,7 @@ passed_wide! {
         (a, b, c, d, e, f, g) counts(b, e);
 }
 
-/// Counts a call that the library makes, of a function that a plan may serve.
+/// Counts a call that the library makes.
 pub fn count(place: Place) {
     COUNTS[place as usize].fetch_add(1, Ordering::Relaxed);
 }

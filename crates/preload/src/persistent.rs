@@ -1,9 +1,10 @@
-//! Persistent collectives (`MPI_Allreduce_init` and its like), carried out by the plan.
+//! Runs persistent collectives, such as `MPI_Allreduce_init`, by the plan.
 //!
-//! Making one may wait for other ranks, so it makes its communicator ready and gives the call tags of its own: MPI
-//! permits ranks to start persistent collectives in different orders. As for nonblocking calls ([`crate::begun`]),
-//! `UNISONO_NONBLOCKING` permits them and the library advances them. The program's request is a persistent receive of
-//! the library, which a message of this process to itself completes ([`unisono_mpi::PersistentRequest`]).
+//! The `_init` function may wait for other ranks, so it makes its communicator ready. It gives the collective its own
+//! tags, because MPI permits ranks to start persistent collectives in different orders. As with nonblocking calls
+//! ([`crate::begun`]), `UNISONO_NONBLOCKING` is the switch and the library advances the calls. The program's request is
+//! a persistent receive of the library, which a message of this process to itself completes
+//! ([`unisono_mpi::PersistentRequest`]).
 
 use std::{
     ffi::c_int,
@@ -35,7 +36,7 @@ struct Prepared {
 }
 
 static PREPARED: RwLock<Vec<(usize, Arc<Prepared>)>> = RwLock::new(Vec::new());
-/// True if any collective was ever prepared.
+/// True once any collective was prepared.
 static ANY: AtomicBool = AtomicBool::new(false);
 
 fn found(handle: usize) -> Option<Arc<Prepared>> {
@@ -46,7 +47,7 @@ fn found(handle: usize) -> Option<Arc<Prepared>> {
     all.iter().find(|(other, _)| *other == handle).map(|(_, prepared)| Arc::clone(prepared))
 }
 
-/// Prepares a call by the plan if possible, or else passes it on and counts it. Never unwinds.
+/// Prepares a call by the plan if possible; otherwise calls and counts the library's function. Never unwinds.
 pub fn prepare(arguments: Arguments, request: usize, place: Place, original: impl Fn() -> c_int) -> c_int {
     let pass = || {
         passed_on::count(place);
@@ -58,7 +59,7 @@ pub fn prepare(arguments: Arguments, request: usize, place: Place, original: imp
     shielded(arguments.comm, &pass, |_| begun::answer(serve(&arguments, request), arguments.comm, pass))
 }
 
-/// Prepares a call, or returns false if the library must make it. The result is the same on all ranks.
+/// Prepares a call, or returns false if the library must make the call. The result is the same on all ranks.
 fn serve(arguments: &Arguments, request: usize) -> Outcome<bool> {
     let Some(library) = library() else { return Ok(false) };
     let comm = library.constants.handle(arguments.comm);
@@ -92,7 +93,7 @@ fn serve_on(library: &Library, home: &Home, known: &Known, arguments: &Arguments
     Ok(true)
 }
 
-/// Keeps the datatypes of a call alive if the program frees them.
+/// Duplicates the datatypes of a call, because the program may free its handles, and returns the duplicates.
 fn keep(library: &Library, described: &mut Described) -> Outcome<Vec<usize>> {
     let mut kept = Vec::new();
     let mut keep = |memory: &mut Option<Memory>| -> Outcome {
@@ -121,7 +122,7 @@ impl Prepared {
     }
 }
 
-/// Starts a prepared call; None if the request is the library's.
+/// Starts a prepared call; None if the plan does not serve the request.
 fn started(library: &Library, handle: usize) -> Option<c_int> {
     let prepared = found(handle)?;
     Some(prepared.start(library).map_or_else(|failed| failed.0, |()| 0))
@@ -161,7 +162,7 @@ pub extern "C" fn MPI_Startall(count: c_int, requests: usize) -> c_int {
         return pass();
     }
     let Some(library) = library() else { return pass() };
-    // Starts them one by one, in order.
+    // Starts the requests one by one, in order.
     let codes = (0..count as usize).map(|k| MPI_Start(requests + k * library.request_bytes()));
     codes.fold(0, |first, code| if first == 0 { code } else { first })
 }

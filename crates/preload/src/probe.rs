@@ -1,8 +1,8 @@
 //! Tests whether the library adds in the order of the plan, for `UNISONO_CHECK=1` and sums that differ within the
 //! bound.
 //!
-//! Sums by the same tree have the same bits, so any difference is then a fault. Plan and library run on generated
-//! vectors whose sums depend on their order. If all bits agree on all ranks, the order is assumed to be the same. A
+//! Sums in the same order have the same bits, so any difference is then a fault. Plan and library run on generated
+//! vectors whose sums depend on the order. If all bits agree on all ranks, the order is assumed to be the same. A
 //! library may change its algorithm between calls (MPICH 5.0.2 does, after four calls on one node), so it runs once
 //! more on the program's data too: if its own results differ, nothing is concluded.
 
@@ -15,10 +15,10 @@ use crate::{
     intercept::Words,
 };
 
-/// The least number of elements to compare. Sums in different orders hardly ever agree on all of them by chance.
+/// The least number of elements to compare. Sums in different orders hardly ever agree on 256 elements by chance.
 const ELEMENTS: usize = 256;
 
-/// Returns the reduction if its bits depend on the order.
+/// Returns a reduction whose bits depend on the order, with its operator and element bytes.
 pub fn depends_on_order(reduction: Option<Reduction>) -> Option<(Reduction, Op, usize)> {
     let reduction = reduction?;
     match (reduction.op?, reduction.element?) {
@@ -27,17 +27,17 @@ pub fn depends_on_order(reduction: Option<Reduction>) -> Option<(Reduction, Op, 
     }
 }
 
-/// Returns the elements of `(input, output)` on this rank.
+/// Returns the numbers of elements of `(input, output)` on this rank.
 fn sizes(call: &Call, known: &Known) -> (usize, usize) {
     let has_output = call.kind != Kind::Reduce || call.root == known.rank;
     let pieces = if call.kind == Kind::ReduceScatter { known.ranks as usize } else { 1 };
     (call.elements * pieces, if has_output { call.elements } else { 0 })
 }
 
-/// Returns whether plan and library give the same bits on generated vectors. The result is the same on all ranks.
+/// Returns whether plan and library give all ranks the same bits on generated vectors.
 ///
 /// # Errors
-/// Errors of the library.
+/// Returns errors of the library.
 pub fn same_order(
     library: &Library,
     known: &Known,
@@ -72,7 +72,7 @@ pub fn same_order(
 /// Returns whether a second run of the library on the program's data has other bits than `before` on any rank.
 ///
 /// # Errors
-/// Errors of the library.
+/// Returns errors of the library.
 pub fn wavers(library: &Library, known: &Known, call: &Call, before: &[u8], comm: Comm) -> Outcome<bool> {
     let Some((reduction, _, bytes)) = depends_on_order(call.reduction) else { return Ok(true) };
     let (_, got) = sizes(call, known);
@@ -85,7 +85,7 @@ pub fn wavers(library: &Library, known: &Known, call: &Call, before: &[u8], comm
     Ok(most != 0)
 }
 
-/// Writes numbers of both signs: for sums they span 24 powers of two; for products they are near 1, so that none
+/// Writes random numbers of both signs: over 24 powers of two for sums, and near 1 for products, so that no product
 /// overflows.
 ///
 /// # Safety

@@ -1,7 +1,6 @@
-//! The reasons why the library made a call itself, for the report.
+//! The reasons why the MPI library made a call itself, for the report.
 //!
-//! The reasons are found after the call, and only for a report: they repeat the checks of [`crate::intercept`] in
-//! order.
+//! Only a report needs a reason, so [`of`] repeats the checks of [`crate::intercept`] in their order after the call.
 
 use unisono_collective::Kind;
 use unisono_mpi::{Agreement, Library, Unserved};
@@ -17,7 +16,7 @@ use crate::{
 
 macro_rules! reasons {
     ($($name:ident $text:literal,)*) => {
-        /// A reason; reports of other ranks contain its number.
+        /// A reason why no plan served a call; ranks send its number to rank 0.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         pub enum Reason { $($name,)* }
 
@@ -45,7 +44,7 @@ reasons! {
     Otherwise "made inside another call, or one buffer twice",
 }
 
-/// Returns the text of the reason with a number; empty if there is none.
+/// Returns the text of the reason with this number; empty if there is no such reason.
 pub fn text(number: u64) -> &'static str {
     usize::try_from(number).ok().and_then(|number| TEXTS.get(number)).copied().unwrap_or("")
 }

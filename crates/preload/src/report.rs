@@ -1,5 +1,4 @@
-//! `UNISONO_REPORT`: the calls made, by collective, size, ranks and algorithm. Rank 0 writes it when the program ends
-//! MPI.
+//! `UNISONO_REPORT`: counts calls by collective, size, ranks and algorithm. Rank 0 writes the report when MPI ends.
 
 use std::{
     collections::BTreeMap,
@@ -21,16 +20,16 @@ use crate::{
     settings::{NONBLOCK, Report, say, settings},
 };
 
-/// The kind (plus [`BEGUN`] for a nonblocking call), the power of two of its bytes, the ranks, the row of the plan plus
-/// one (0: the library's own), and the [`Reason`] why the library made it.
+/// The kind of a call (plus [`BEGUN`] for a nonblocking call), the class of its bytes ([`count`]), the number of ranks,
+/// the row of the plan plus 1 (0 for a call by the library), and the [`Reason`] of a call by the library.
 type Key = (usize, u32, u32, usize, u64);
 
 static RAN: Mutex<BTreeMap<Key, (u64, u64)>> = Mutex::new(BTreeMap::new());
 
-/// Added to the number of a kind for nonblocking calls.
+/// The number added to the index of a kind for nonblocking calls.
 const BEGUN: usize = Kind::ALL.len();
 
-/// Counts a planned call, in the class of sizes `2^(k-1) .. 2^k`.
+/// Counts a planned call. Class `k` has `2^(k-1)` to `2^k - 1` bytes, and class 0 has 0.
 pub fn count(kind: Kind, bytes: u64, ranks: u32, row: usize, took: Duration) {
     add(kind as usize, bytes, ranks, Ok(row), took);
 }
@@ -40,7 +39,7 @@ pub fn count_unplanned(kind: Kind, bytes: u64, ranks: u32, why: Reason, took: Du
     add(kind as usize, bytes, ranks, Err(why), took);
 }
 
-/// Counts a nonblocking call, with the time until it was complete.
+/// Counts a planned nonblocking call; `took` is the time from its begin to its completion.
 pub fn count_begun(kind: Kind, bytes: u64, ranks: u32, row: usize, took: Duration) {
     add(kind as usize + BEGUN, bytes, ranks, Ok(row), took);
 }
@@ -57,7 +56,7 @@ fn add(kind: usize, bytes: u64, ranks: u32, row: Result<usize, Reason>, took: Du
     entry.1 = entry.1.saturating_add(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX));
 }
 
-/// Returns the algorithm of a row of the plan.
+/// Returns the name of the algorithm in a row of the plan.
 pub fn name_of(row: usize) -> String {
     let plan = settings().plan.as_ref();
     let name =
@@ -66,7 +65,7 @@ pub fn name_of(row: usize) -> String {
     if name.is_empty() { "unnamed".to_owned() } else { name }
 }
 
-/// Words of one row that ranks send: the key, calls, nanoseconds.
+/// The words of a row that ranks send: the key, the calls, and their nanoseconds.
 const ROW: usize = 7;
 
 /// Gathers the counts and writes the report. All ranks of the program take part, with or without a report to write.
@@ -110,7 +109,7 @@ fn write(path: &Path, text: &str) -> std::io::Result<()> {
     file.write_all(text.as_bytes())
 }
 
-/// Returns the key that a rank sent; None if no row has it.
+/// Returns the key in a row that a rank sent; None if the row is invalid.
 fn key(row: &[u64]) -> Option<Key> {
     let (kind, class) = (usize::try_from(row[0]).ok()?, u32::try_from(row[1]).ok()?);
     let (ranks, number) = (u32::try_from(row[2]).ok()?, usize::try_from(row[3]).ok()?);
@@ -166,7 +165,7 @@ fn text(library: &Library, all: &[Vec<u64>], compared: u64, different: u64) -> S
     text
 }
 
-/// Returns the text that follows an explained entry; empty without a reason.
+/// Returns a reason in parentheses, to follow an entry of the report; empty without a reason.
 fn note(reason: &str) -> String {
     if reason.is_empty() { String::new() } else { format!(" ({reason})") }
 }

@@ -1,4 +1,4 @@
-//! The settings from the environment, read once.
+//! The settings of this library, read once from the environment.
 
 use std::{
     ffi::OsString,
@@ -27,15 +27,15 @@ pub enum Report {
 pub struct Settings {
     pub off: bool,
     pub check: bool,
-    /// Plans may serve calls with the program's own operators.
+    /// True if plans may serve calls with the program's own operators.
     pub safe_ops: bool,
-    /// A plan may name schedules that leave different bits of a rounded allreduce on different ranks.
+    /// True if schedules may serve an allreduce that leave different bits of a rounded result on different ranks.
     pub unlike_bits: bool,
-    /// Plans may serve nonblocking calls.
+    /// True if plans may serve nonblocking and persistent calls.
     pub nonblocking: bool,
-    /// Rows also serve ranks that wait in another way than at their measurement.
+    /// True if rows also serve under conditions other than those of their measurement.
     pub anywhere: bool,
-    /// A planned call that waits longer names the ranks for which it waits.
+    /// The time after which a waiting planned call reports the ranks for which it waits.
     pub patience: Duration,
     pub report: Option<Report>,
     pub plan: Option<Arc<PlanFile>>,
@@ -50,7 +50,7 @@ pub fn settings() -> &'static Settings {
 
 /// `O_NONBLOCK` of Linux: opening a FIFO does not wait for its other end.
 pub const NONBLOCK: i32 = 0o4000;
-/// The largest plan that is read: 1 GiB.
+/// The size of the largest plan that is read, in bytes.
 const MOST_BYTES: u64 = 1 << 30;
 
 impl Settings {
@@ -104,7 +104,7 @@ fn flag(name: &str) -> bool {
     })
 }
 
-/// Returns the numbers of ranks that launchers gave to this process; nested launchers give several.
+/// Returns the numbers of ranks that launchers state in this process's environment; nested launchers state several.
 pub fn sizes_by_launchers() -> Vec<u32> {
     let names = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"];
     names.iter().filter_map(|name| std::env::var(name).ok()?.parse().ok()).collect()
@@ -136,7 +136,7 @@ fn read_regular(path: &Path) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Prints a line to standard error, if it is open.
+/// Prints a line to standard error, and ignores errors.
 pub fn say(text: &str) {
     let _ = writeln!(std::io::stderr(), "unisono: {text}");
 }

@@ -2,7 +2,7 @@
 //!
 //! A call equal to a remembered one is left to the library without being described again. Only calls with predefined
 //! handles are remembered, because these keep their meaning while the program runs. Whether a row serves a call depends
-//! on its arguments. Of its addresses, it matters only which are null or `MPI_IN_PLACE`.
+//! on its arguments. Addresses matter only if they are null or `MPI_IN_PLACE`.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -10,9 +10,9 @@ use unisono_mpi::{Constants, Library};
 
 use crate::arguments::Arguments;
 
-/// Remembered calls of a communicator.
+/// The largest number of remembered calls of a communicator.
 const PLACES: usize = 16;
-/// The words that identify a call: flags, root and collective; counts; handles.
+/// Words that identify a call: root, flags and collective; two counts; three handles.
 const WORDS: usize = 6;
 
 /// The remembered calls of a communicator. MPI permits one thread at a time to call collectives on a communicator. Two
@@ -25,11 +25,11 @@ pub struct UnservedCalls {
 #[derive(Default)]
 struct UnservedCall {
     words: [AtomicU64; WORDS],
-    /// The length as it is noted ([`unisono_mpi::noted_length`]).
+    /// The length of the call for notes ([`unisono_mpi::noted_length`]).
     length: AtomicU64,
 }
 
-/// Returns the words on which it depends whether a row serves a call. The first word is never 0.
+/// Returns the words that decide whether a row serves a call. The first word is never 0.
 #[inline]
 fn words(arguments: &Arguments, constants: &Constants) -> [u64; WORDS] {
     let Arguments { send, recv, .. } = *arguments;

@@ -1,8 +1,8 @@
 //! Collectives with a count for every rank, which a plan serves if all counts are about equal.
 //!
-//! All ranks have the counts of all ranks, so they agree. Calls in which every rank has only its own counts
-//! (`MPI_Alltoallv`), or only the root has them (`MPI_Gatherv`, `MPI_Scatterv`), are left to the library. A call never
-//! makes a communicator ready.
+//! In these calls every rank has the counts of all ranks, so all ranks decide alike. Calls in which every rank has only
+//! its own counts (`MPI_Alltoallv`), or only the root has them (`MPI_Gatherv`, `MPI_Scatterv`), are left to the
+//! library. These calls never make a communicator ready.
 
 use std::ffi::c_int;
 

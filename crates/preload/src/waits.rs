@@ -1,4 +1,4 @@
-//! Lines about planned calls that wait longer than `UNISONO_PATIENCE`: for which ranks, and when they continue.
+//! Prints lines about planned calls that wait longer than `UNISONO_PATIENCE`: for which ranks, and when they continue.
 
 use std::{
     fmt::Write,
@@ -13,11 +13,12 @@ use unisono_mpi::{Awaited, Call, Patience, is_first, library, longest_wait};
 
 use crate::settings::{say, settings};
 
-/// The most lines of a process, and the most ranks in a line.
+/// The largest number of lines that a process prints.
 const MOST_LINES: u32 = 8;
+/// The largest number of ranks named in a line.
 const MOST_RANKS: usize = 8;
 
-/// Returns the wait of the environment. The first rank reports a value that states none.
+/// Returns the time that the environment states. The first rank reports an invalid value.
 pub fn limit() -> Duration {
     longest_wait(|line| {
         if is_first() {
@@ -26,7 +27,7 @@ pub fn limit() -> Duration {
     })
 }
 
-/// Returns the reports of the waits of a communicator's blocking calls.
+/// Returns the [`Patience`] that reports waits of a communicator's blocking calls.
 pub fn patience() -> Patience {
     Patience::new(settings().patience, tell)
 }
@@ -38,7 +39,7 @@ fn tell(call: &Call, waited: Duration, awaited: &[Awaited]) {
     }
 }
 
-/// Returns the name of this rank in lines, with its host.
+/// Returns the name of this rank with its host, for the start of a line.
 fn own() -> &'static str {
     static OWN: OnceLock<String> = OnceLock::new();
     OWN.get_or_init(|| {

@@ -1,4 +1,4 @@
-//! Jobs on the boards of a network.
+//! Places jobs on the boards of a network.
 
 use std::collections::HashSet;
 
@@ -18,8 +18,8 @@ use crate::{
     machine::Machine,
 };
 
-/// A job of the first sample, with the positions of its boards in each dimension; None if it was not placed. Of two
-/// dimensions, these are rows and columns.
+/// A job of the first sample. `positions` lists its boards' coordinates by dimension, None if it was not placed; two
+/// dimensions are `rows` and `columns`.
 #[derive(Serialize)]
 struct JobReport {
     boards: u32,
@@ -41,10 +41,10 @@ struct Report<'a> {
     board: &'a [u32],
     leaf: &'a [u32],
     heuristic: &'static str,
-    /// The sets of boards that a job may have.
+    /// The name of the rule for the sets of boards that a job may have.
     rule: &'static str,
     fail: u64,
-    /// Boards that failed in every sample, by their positions; the others of `fail` were drawn.
+    /// The boards that failed in every sample. `fail` also counts boards drawn in each sample.
     failed: Vec<Vec<u32>>,
     seed: u64,
     #[serde(flatten)]
@@ -59,12 +59,12 @@ pub enum FailedBoard {
     Part(String),
 }
 
-/// A network with the boards that are given to jobs.
+/// A network whose boards are given to jobs.
 struct Places {
     name: String,
     topology: Box<dyn Topology>,
     space: JobSpace,
-    /// The boards with accelerators that the description marks as failed.
+    /// The row-major indices of the boards with accelerators that the description marks as failed.
     failed: Vec<u32>,
 }
 
@@ -106,8 +106,8 @@ impl Places {
         Ok(Self { name, topology, space, failed })
     }
 
-    /// Returns the row-major numbers of the boards that failed in every sample, each once: those of failed
-    /// accelerators of the machine, then the named ones.
+    /// Returns the row-major indices of the boards that fail in every sample, without duplicates: boards with failed
+    /// accelerators of the machine, then the named boards.
     fn failed(&self, named: &[FailedBoard]) -> PyResult<Vec<u32>> {
         let mut seen: HashSet<u32> = self.failed.iter().copied().collect();
         let (mut found, mut positions, mut names) = (self.failed.clone(), HashSet::new(), HashSet::new());
@@ -152,7 +152,7 @@ impl Places {
         Ok(position.iter().zip(count).fold(0, |number, (at, all)| number * all + at))
     }
 
-    /// Returns the boards with accelerators of a named part.
+    /// Returns the row-major indices of the boards with accelerators of the part called `name`.
     fn of_part(&self, name: &str) -> PyResult<Vec<u32>> {
         let of_name = (0..self.topology.accelerators()).filter(|&node| self.topology.node_name(node).is(name));
         let mut boards: Vec<u32> = of_name.map(|node| self.space.board_of(node)).collect();
@@ -192,8 +192,8 @@ fn list(position: &[u32]) -> String {
 
 /// Places jobs on the boards of a machine, around failed boards.
 ///
-/// `jobs` is the text of a job file with its name, or None for the job sizes of the trace. `board` is the number of
-/// accelerators of a board on networks without boards of their own.
+/// `jobs` is the text and the name of a job file, or None for random jobs with the sizes of the built-in trace. `board`
+/// is the number of accelerators that form a board on networks without boards.
 #[pyfunction]
 #[pyo3(signature = (
     machine, jobs = None, heuristic = "sort", fail = 0, samples = 1000, seed = 0, failed = None, board = None,
@@ -241,7 +241,7 @@ pub fn allocate<'py>(
     )
 }
 
-/// Returns the rows and columns of boards of a machine.
+/// Returns the grid of boards of a machine.
 fn boards(machine: &Machine) -> PyResult<Boards> {
     let none = || input(MachineError::NoBoards { machine: machine.description().name().to_owned() });
     let network = machine.description().get::<Network>().ok_or_else(none)?;
@@ -250,7 +250,8 @@ fn boards(machine: &Machine) -> PyResult<Boards> {
     topology.boards().ok_or_else(none)
 }
 
-/// Returns the accelerators of the boards at some rows and columns, in the order of ranks, and their grid.
+/// Returns the accelerators of the boards at some rows and columns, in the order of ranks, and the extents of their
+/// grid.
 #[pyfunction]
 pub fn submesh(machine: &Machine, rows: Vec<u32>, columns: Vec<u32>) -> PyResult<(Vec<u32>, [u32; 2])> {
     let boards = boards(machine)?;

@@ -1,4 +1,4 @@
-//! `ScheduleBuilder`: builds a user's own algorithm, verified like others.
+//! `ScheduleBuilder`: a program builds its own schedule, which is proved like all schedules.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -10,7 +10,7 @@ use unisono_schedule::{Builder, Operand};
 
 use crate::{convert, errors::input, schedule::Schedule};
 
-/// A FIFO of elements from one node to others.
+/// A FIFO of elements from one node to one or more other nodes.
 #[pyclass(frozen, module = "unisono")]
 pub struct Stream {
     builder: Token,
@@ -46,7 +46,7 @@ pub struct Slice {
     start: u32,
     #[pyo3(get)]
     stop: u32,
-    /// The first element of the buffer in its memory.
+    /// The index of the buffer's first element in its memory.
     base: u32,
 }
 
@@ -217,8 +217,8 @@ impl ScheduleBuilder {
 
     /// Adds combine(sources) -> sinks to a lane of `node` and returns the instruction for `after=`.
     ///
-    /// The length is that of the slices. If all operands are streams, `length` must be given. An instruction over no
-    /// elements is not added: the call then returns `None`, which `after=` accepts.
+    /// The number of elements is that of the slices. If all operands are streams, `length` must be given. An
+    /// instruction with 0 elements is not added: the call then returns `None`, which `after=` accepts.
     #[pyo3(signature = (node, sources, sinks, lane = None, length = None, after = None))]
     fn combine(
         &mut self,
@@ -241,7 +241,7 @@ impl ScheduleBuilder {
         let sinks = sinks.iter().map(&mut operand).collect::<PyResult<Vec<_>>>()?;
         let len = len.ok_or_else(|| input("all operands are streams, so length= must give the number of elements"))?;
         let b = self.get()?;
-        // With fewer elements than parts, some slices are empty. Only a collective over no elements keeps such
+        // If a vector has fewer elements than parts, some slices are empty. Only a collective of 0 elements keeps empty
         // instructions.
         if len == 0 && b.collective().elements > 0 {
             return Ok(None);

@@ -11,7 +11,7 @@ use unisono_plan::{Part, Request, Root};
 
 use crate::{errors::input, machine::Machine};
 
-/// Converts a whole number. A truth value is refused, although Python treats it as a number.
+/// Converts a whole number. A truth value is refused, although a number in Python. `what` is the argument's name.
 pub fn whole(what: &str, value: &Bound<'_, PyAny>) -> PyResult<i128> {
     let number = if value.is_instance_of::<PyBool>() { None } else { value.extract::<i128>().ok() };
     number.ok_or_else(|| input(format!("{what} is {value}; accepted is a whole number")))
@@ -29,7 +29,7 @@ pub fn index(what: &str, value: &Bound<'_, PyAny>) -> PyResult<u32> {
     u32::try_from(number).map_err(|_| input(format!("{what} is {number}; accepted are 0 to {}", u32::MAX)))
 }
 
-/// Converts text. Constructors need this; elsewhere `unisono.base.border` explains a failed conversion.
+/// Converts text, for the arguments of constructors. For functions `unisono.base.border` explains a failed conversion.
 pub fn text(value: &Bound<'_, PyAny>) -> PyResult<String> {
     value.extract::<String>().map_err(|_| match value.repr() {
         Ok(shown) => input(format!("{} is not text, and the argument must be text", excerpt(&shown.to_string_lossy()))),
@@ -62,8 +62,8 @@ pub fn params(given: Option<&Bound<'_, PyDict>>) -> PyResult<Params> {
     given.iter().map(|(k, v)| Ok((k.str()?.to_string(), v.str()?.to_string()))).collect()
 }
 
-/// Converts the arguments of a Python call to a request by the machine's own model. `root` is a rank or `(row, column)`
-/// of a grid, by default rank 0. `places` are accelerators of a network.
+/// Converts the arguments of a Python call to a request that uses the machine's own model. `root` is a rank or `(row,
+/// column)` of a grid, by default rank 0. `places` lists the accelerators of ranks on a network.
 pub fn request<'a>(
     collective: &str,
     machine: &'a Machine,

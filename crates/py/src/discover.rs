@@ -1,4 +1,4 @@
-//! Programs of tasks: `Discovery`, which reads a program as it is submitted, and reports of whole programs.
+//! `Discovery`, which reads a program of tasks while the program submits it, and reports of whole programs.
 
 mod arguments;
 mod commands;
@@ -33,16 +33,16 @@ use crate::{
     moved::Moved,
 };
 
-/// Repeated tasks that the engine processes in one call.
+/// The largest number of repeated tasks that the engine processes in one call.
 const MOST_REPEATED: usize = 256;
 
-/// A program as one rank reads it: it takes buffers and tasks and returns the commands of this rank.
+/// Reads a program of tasks on one rank: takes buffers and tasks, and returns the commands of this rank.
 #[pyclass(module = "unisono")]
 pub struct Discovery {
     engine: Engine,
-    /// A call was interrupted, so the engine has processed only a part of a task.
+    /// True once a call was interrupted, so that the engine has processed only a part of a task.
     broken: bool,
-    /// Tasks that were submitted again and that the engine has not processed yet.
+    /// Resubmitted tasks that the engine has not processed yet.
     repeated: Vec<TaskId>,
     converted: Converted,
     proved: ProvedReads,
@@ -106,7 +106,7 @@ impl Discovery {
         Ok(submitted.map_err(refused)?.0)
     }
 
-    /// Submits an earlier task, given by number, again and returns the new number.
+    /// Submits an earlier task, given by its number, again and returns the new number.
     fn again(&mut self, py: Python<'_>, task: u32) -> PyResult<u32> {
         let count = self.engine.task_count() + self.repeated.len();
         if task as usize >= count {
@@ -134,13 +134,14 @@ impl Discovery {
         Ok(submitted.map_err(refused)?.0)
     }
 
-    /// Issues the commands that wait for later tasks. All ranks call this at the same points.
+    /// Issues the commands that wait for later tasks. All ranks call this at the same point of the program.
     fn flush(&mut self, py: Python<'_>) -> PyResult<()> {
         self.whole(py, Engine::flush)
     }
 
     /// Returns this rank's commands since the last call, in the order of issue. Each command is a tuple of its name,
-    /// its number, its task and its dependencies `(numbers, all until this number or None)`, followed by:
+    /// its number, its task and its dependencies `(numbers, until)`: single commands, and all commands up to number
+    /// `until` unless None. Then follow:
     ///
     /// * `push`: buffer, rank, region, name of the schedule;
     /// * `await`: buffer, tuple of `(rank, region)`, name of the schedule;
@@ -149,9 +150,8 @@ impl Discovery {
     ///
     /// Regions are tuples of boxes `(min, max)`. A loop returns the same tuple object in each iteration.
     ///
-    /// With `prove`, the messages of each read are proved first, and pushes and receipts are those of the proved
-    /// schedule. The name of the schedule is None if it has only this rank's messages. Without `prove` all names are
-    /// None.
+    /// With `prove`, the messages of each read are proved first, and `push` and `await` follow the proved schedule. The
+    /// name of the schedule is None if it has only this rank's messages. Without `prove` all names are None.
     #[pyo3(signature = (prove=false))]
     fn commands<'py>(&mut self, py: Python<'py>, prove: bool) -> PyResult<Bound<'py, PyList>> {
         let list = PyList::empty(py);
@@ -161,8 +161,8 @@ impl Discovery {
         Ok(list)
     }
 
-    /// Returns, for each access of a task, the elements that this rank's part of the range touches: the smallest box
-    /// `(min, max)` around them, and their boxes.
+    /// Returns, for each access of a task, the elements that this rank's part of the range touches: their bounding box
+    /// `(min, max)`, and the boxes that they form.
     fn views<'py>(&mut self, py: Python<'py>, task: u32) -> PyResult<Bound<'py, PyTuple>> {
         self.take_repeated(py)?;
         let task = TaskId(task);
@@ -172,7 +172,8 @@ impl Discovery {
         self.converted.views(py, &self.engine, task)
     }
 
-    /// Returns the result of `views` for each of at most `devices` parts of this rank's part of a task's range.
+    /// Divides this rank's part of a task's range into at most `devices` parts, and returns the result of `views` for
+    /// each.
     fn device_views<'py>(&mut self, py: Python<'py>, task: u32, devices: u32) -> PyResult<Bound<'py, PyTuple>> {
         self.take_repeated(py)?;
         if self.engine.find_task(TaskId(task)).is_none() {
@@ -190,8 +191,8 @@ impl Discovery {
         to_python(py, &report_of(&mut self.engine))
     }
 
-    /// Returns the data moved so far, each distinct operation once. `reduced` maps buffers that only messages reduce to
-    /// the bytes that accompany each element.
+    /// Returns the data moved so far, each distinct operation once. `reduced` maps each buffer whose reductions only
+    /// messages carry out to the bytes that messages add to each element.
     #[pyo3(signature = (reduced=None))]
     fn moved(&mut self, py: Python<'_>, reduced: Option<HashMap<u32, u64>>) -> PyResult<Vec<Moved>> {
         self.take_repeated(py)?;
@@ -204,15 +205,15 @@ impl Discovery {
         self.engine.find_task(TaskId(task)).ok_or_else(|| input(format!("there is no task {task}")))
     }
 
-    /// Returns the number of submissions (buffers and tasks) and a hash over all of them. Ranks with the same
-    /// submissions have the same hash.
+    /// Returns the number of submissions (buffers and tasks) and a hash of all of them. Ranks with the same submissions
+    /// have the same hash.
     #[getter]
     fn chain(&mut self, py: Python<'_>) -> PyResult<(u64, u64)> {
         self.take_repeated(py)?;
         Ok((self.engine.chain().len(), self.engine.chain().end()))
     }
 
-    /// Returns the number of the first submission with a kept hash, and the hashes from there on.
+    /// Returns the number of the first submission whose hash is kept, and the hashes from this submission on.
     fn chain_links(&mut self, py: Python<'_>) -> PyResult<(u64, Vec<u64>)> {
         self.take_repeated(py)?;
         let (first, links) = self.engine.chain().links();
@@ -237,7 +238,7 @@ impl Discovery {
     /// Runs a step of the engine that must not stop half-way.
     ///
     /// # Errors
-    /// This call or an earlier one was interrupted.
+    /// Returns an error if this call or an earlier call was interrupted.
     fn whole<R: Send>(&mut self, py: Python<'_>, act: impl FnOnce(&mut Engine) -> R + Send) -> PyResult<R> {
         if self.broken {
             return Err(Error::new_err(
@@ -255,12 +256,12 @@ impl Discovery {
         done?.map_err(refused)
     }
 
-    /// Makes the engine process the tasks that were submitted again.
+    /// Makes the engine process the resubmitted tasks.
     fn take_repeated(&mut self, py: Python<'_>) -> PyResult<()> {
         if self.repeated.is_empty() { Ok(()) } else { self.whole(py, |_| ()) }
     }
 
-    /// Returns the program, and the proofs of its messages.
+    /// Returns the engine, and the proofs of its messages so far.
     pub(crate) fn engine_and_proofs(&mut self) -> (&Engine, &mut Proofs) {
         (&self.engine, &mut self.proved.proofs)
     }

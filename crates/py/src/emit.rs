@@ -14,7 +14,8 @@ use crate::{
     schedule::Schedule,
 };
 
-/// Returns files by relative path for a proved schedule. A target that cannot express it raises `NotExpressibleError`.
+/// Proves a schedule and returns its files in a format, by relative path. Raises `NotExpressibleError` if the format
+/// cannot express the schedule.
 #[pyfunction]
 #[pyo3(signature = (schedule, target, in_place = None, gpus_per_box = None, thread_blocks = None))]
 pub fn emit<'py>(
@@ -43,8 +44,8 @@ pub fn emit<'py>(
     Ok(dict)
 }
 
-/// Sentences on what the files of a target leave out or add for the collective of a schedule. `texts` are the written
-/// files of which they are true.
+/// Returns sentences on what the files of a target omit or add for the collective of a schedule. With `texts`, only
+/// sentences that apply to these written files.
 #[pyfunction]
 #[pyo3(signature = (schedule, target, texts = None))]
 pub fn emission_notes(schedule: &Schedule, target: &str, texts: Option<Vec<String>>) -> Vec<String> {
@@ -54,7 +55,7 @@ pub fn emission_notes(schedule: &Schedule, target: &str, texts: Option<Vec<Strin
     note.into_iter().collect()
 }
 
-/// `[{name, summary, reference}]` of all formats.
+/// Returns `[{name, summary, reference}]` of all output formats.
 #[pyfunction]
 pub fn emitters(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     to_python(py, &EMITTERS.iter().map(|e| e.about()).collect::<Vec<_>>())

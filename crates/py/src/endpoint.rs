@@ -16,8 +16,8 @@ use crate::{
     workload_graph::WorkloadGraph,
 };
 
-/// Returns the task graph of `program`, read from `path`, or else of the GOAL file at `path`. Its calcs are in
-/// nanoseconds.
+/// Returns the task graph of `program`, which was read from `path`; without `program`, of the GOAL file at `path`. Its
+/// calcs are in nanoseconds.
 pub fn task_graph(py: Python<'_>, path: &str, program: Option<&WorkloadGraph>) -> PyResult<TaskGraph> {
     if let Some(program) = program {
         return detached(py, || to_tasks(&program.0, 1e-9))?.map_err(|e| input(format!("{path}: {e}")));
@@ -26,7 +26,8 @@ pub fn task_graph(py: Python<'_>, path: &str, program: Option<&WorkloadGraph>) -
     detached(py, || unisono_formats::goal::read(BufReader::with_capacity(1 << 16, file), path))?.map_err(input)
 }
 
-/// Runs the program of a GOAL file, or `program`, under LogGOPS. Parameters are whole ticks, and bytes.
+/// Simulates the program of a GOAL file, or `program`, under LogGOPS. `parameters` are L, o, g, G and O in ticks, and S
+/// in bytes.
 #[pyfunction]
 #[pyo3(signature = (path, parameters, sane_zero_bytes = false, start_ns = None, noise = None, seed = 0, trace_ranks = None,
                     program = None, ticks_per_ns = 1))]
@@ -61,7 +62,7 @@ pub fn simulate_goal(
     simulated(py, &graph, &prices, &options, f64::from(ticks_per_ns))
 }
 
-/// Converts the kind of noise and its parameters in nanoseconds.
+/// Converts the kind of noise and its two parameters, in nanoseconds.
 pub fn noise_of(noise: Option<(String, f64, f64)>) -> PyResult<Option<Noise>> {
     let Some((kind, a, b)) = noise else { return Ok(None) };
     match kind.as_str() {
@@ -72,7 +73,7 @@ pub fn noise_of(noise: Option<(String, f64, f64)>) -> PyResult<Option<Noise>> {
     }
 }
 
-/// Returns the options of a run among ranks whose clock has `ticks_per_ns`.
+/// Returns the options of a simulation among ranks whose clock has `ticks_per_ns` ticks per nanosecond.
 pub fn options(
     start_ns: Option<Vec<f64>>,
     noise: Option<(String, f64, f64)>,

@@ -68,16 +68,16 @@ thread_local! {
     static PANIC: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
-/// Stores a panic's message and place for [`detached`] instead of printing them.
+/// Makes panics store message and source line for [`detached`] instead of printing.
 pub fn quiet_panics() {
     std::panic::set_hook(Box::new(|info| PANIC.with(|p| p.replace(info.to_string().replace('\n', " ")).clear())));
 }
 
 /// Runs `f` without the interpreter lock. A panic becomes an exception with the panic's message.
 ///
-/// While `f` polls ([`unisono_base::interrupt`]), pending signals are handled. If a handler raises, as that of Ctrl-C
-/// does, `f` ends and its exception is returned. Python handles signals in its main thread only. Work over a limit
-/// ([`unisono_base::limits`]) is wrong input.
+/// While `f` polls ([`unisono_base::interrupt`]), pending signals are handled. If a handler raises an exception, as
+/// Ctrl-C does, `f` ends and the exception is returned. Python handles signals in its main thread only. Work over a
+/// limit ([`unisono_base::limits`]) returns an `InputError`.
 pub fn detached<R: Send>(py: Python<'_>, f: impl FnOnce() -> R + Send) -> PyResult<R> {
     limits::refresh();
     py.detach(|| {

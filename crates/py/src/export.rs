@@ -1,4 +1,4 @@
-//! Formats of other tools: imports schedules and exports decision tables.
+//! Imports schedules of other tools, and exports decision tables to files of other libraries.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use crate::{
     schedule::Schedule,
 };
 
-/// Reads the schedule in another tool's file. `origin` names the file in errors.
+/// Reads a schedule from the text of another tool's file. `source` is the format; `origin` names the file in errors.
 #[pyfunction]
 #[pyo3(signature = (text, source, origin = "file", elements = None, dtype = None, op = None, root = None))]
 #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
@@ -43,7 +43,7 @@ pub fn import_schedule(
 /// Returns the options of an import: the length, datatype, operator and root that the file does not state.
 ///
 /// # Errors
-/// A value is not a count or not a name.
+/// Returns an error if a number is not a count, or a name is unknown.
 pub fn facts(
     elements: Option<&Bound<'_, PyAny>>,
     dtype: Option<&str>,
@@ -58,8 +58,8 @@ pub fn facts(
     })
 }
 
-/// Returns `[{code, rank, instruction, message}]` of the first fault in a text of registers; the message names the
-/// switch. Empty if the registers agree with each other, the machine and the collective.
+/// Returns `[{code, rank, instruction, message}]` of the first fault in a text of switch registers; the message names
+/// the switch. The list is empty if the registers agree with each other, the machine and the collective.
 #[pyfunction]
 pub fn check_registers<'py>(py: Python<'py>, text: &str, origin: &str) -> PyResult<Bound<'py, PyAny>> {
     let (machine, configured) =
@@ -71,7 +71,7 @@ pub fn check_registers<'py>(py: Python<'py>, text: &str, origin: &str) -> PyResu
     }
 }
 
-/// A row of a decision table from Python. `last_bytes` of None means no limit.
+/// A row of a decision table from Python. Without `last_bytes` the row has no upper limit.
 #[derive(Deserialize)]
 struct Given {
     collective: String,
@@ -103,8 +103,8 @@ impl Given {
     }
 }
 
-/// Writes a decision table as the file of another library: `{text, load, notes, left, rows}`. `library` is the image of
-/// an MPI library, or its table, for targets that need one.
+/// Writes a decision table as the file of another library: `{text, load, notes, left, rows}`. `library` has the bytes
+/// of an MPI library, or of its table of algorithms, for targets that need the table.
 #[pyfunction]
 #[pyo3(signature = (rows, target, library = None))]
 pub fn export_table<'py>(
@@ -126,13 +126,13 @@ pub fn export_table<'py>(
     to_python(py, &export.map_err(|refused| UnsupportedError::new_err(refused.to_string()))?)
 }
 
-/// `[{name, summary, reference}]` of all formats to import.
+/// Returns `[{name, summary, reference}]` of all formats of schedules that can be imported.
 #[pyfunction]
 pub fn importers(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     to_python(py, &IMPORTERS.iter().map(|i| i.about()).collect::<Vec<_>>())
 }
 
-/// `[{name, summary, reference}]` of all formats of tuning files.
+/// Returns `[{name, summary, reference}]` of all formats of tuning files.
 #[pyfunction]
 pub fn tunings(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     let rows = TUNINGS.iter().map(|t| About { name: t.name(), reference: t.reference(), summary: t.summary() });

@@ -5,7 +5,7 @@ use unisono_collective::{Dtype, Kind, Operator};
 
 use crate::errors::input;
 
-/// `{name: {has_root, reduces}}` of all collectives.
+/// Returns `{name: {has_root, reduces}}` of all collectives.
 #[pyfunction]
 pub fn collectives(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let dict = PyDict::new(py);
@@ -18,7 +18,7 @@ pub fn collectives(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     Ok(dict)
 }
 
-/// `{name: bytes}` of one element of each datatype.
+/// Returns `{name: bytes}`: the size of one element of each datatype.
 #[pyfunction]
 pub fn dtypes(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let dict = PyDict::new(py);
@@ -28,7 +28,7 @@ pub fn dtypes(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     Ok(dict)
 }
 
-/// `{algbw, busbw}` in GB/s as nccl-tests define them; None if they do not.
+/// Returns `{algbw, busbw}` in GB/s by the definitions of nccl-tests; None for collectives that nccl-tests lacks.
 #[pyfunction]
 #[pyo3(signature = (collective, ranks, bytes, seconds))]
 pub fn bandwidths<'py>(
@@ -46,7 +46,7 @@ pub fn bandwidths<'py>(
     Ok(dict)
 }
 
-/// The names of all operators.
+/// Returns the names of all operators.
 #[pyfunction]
 pub fn operators() -> Vec<&'static str> {
     Operator::ALL.iter().map(|operator| operator.name()).collect()

@@ -9,10 +9,10 @@ use crate::{
     export,
 };
 
-// Python reads the default below from the signature, which cannot name a constant.
+// The signature below states this default as a number, because it cannot name a constant.
 const _: () = assert!(PROCESSORS == 108);
 
-/// Checks a plan for GPUs in a format, and returns all its faults and its proved properties. `origin` names the file in
+/// Checks the text of a plan for GPUs, and returns its faults and its proved properties. `origin` names the file in
 /// errors.
 #[pyfunction]
 #[pyo3(signature = (text, format, origin = "file", elements = None, dtype = None, op = None, root = None, trust_relaxed = false, method = "auto", processors = 108))]
@@ -40,7 +40,7 @@ pub fn check_plan<'py>(
     to_python(py, &checked.map_err(|e| input(format!("{origin}: {e}")))?.report)
 }
 
-/// True if a JSON text is an execution plan of MSCCL++ rather than a schedule.
+/// Returns whether a JSON text is an execution plan of MSCCL++ rather than a schedule.
 #[pyfunction]
 pub fn is_gpu_plan(py: Python<'_>, text: &str) -> PyResult<bool> {
     detached(py, || mscclpp::is_plan(text))

@@ -1,4 +1,4 @@
-//! Runs of schedules on arrays of NumPy.
+//! Runs schedules on arrays of NumPy, with the interpreter.
 
 use half::{bf16, f16};
 use numpy::{PyArray1, PyReadonlyArray1};
@@ -14,7 +14,8 @@ use crate::{
     schedule::Schedule,
 };
 
-/// Runs a schedule on one input for each rank and returns the outputs. bf16 values travel as float32 arrays.
+/// Runs a schedule on one input array for each rank and returns the outputs. Arrays of bf16 values have the type
+/// float32.
 pub fn interpreted<'py>(
     py: Python<'py>,
     schedule: &Schedule,

@@ -2,7 +2,7 @@
 //!
 //! The interpreter lock is released while planning, proving and interpreting. A panic becomes `unisono.Error`.
 
-// A number that does not fit is refused at the conversion; see `unisono_base::narrow`.
+// Conversions refuse a number that does not fit; see `unisono_base::narrow`.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_sign_loss))]
 
 mod allocate;

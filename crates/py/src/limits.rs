@@ -1,4 +1,4 @@
-//! The limits of the process on memory and steps, and the memory that is free.
+//! The limits of the process on memory and steps, and the memory that is free on the machine.
 
 use std::{
     cell::Cell,
@@ -20,14 +20,14 @@ use unisono_base::{
 
 use crate::errors::input;
 
-/// The time after which the free memory is read again.
+/// The least time between two readings of the free memory.
 const PERIOD: Duration = Duration::from_secs(1);
 
 /// True if the limit on memory follows the free memory; otherwise the user has set it.
 static FOLLOWS: AtomicBool = AtomicBool::new(true);
 
 thread_local! {
-    /// The time of the last reading of the free memory, and its result.
+    /// The time of the last reading of free memory, and the bytes, if known.
     static READ: Cell<Option<(Instant, Option<u64>)>> = const { Cell::new(None) };
 }
 
@@ -56,7 +56,7 @@ fn number(path: &str) -> Option<u64> {
     read_to_string(path).ok()?.trim().parse().ok()
 }
 
-/// The number after a key at the beginning of a line.
+/// Returns the number that follows `key` at the beginning of a line.
 fn value(text: &str, key: &str) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix(key))?.split_whitespace().next()?.parse().ok()
 }
@@ -109,13 +109,14 @@ pub fn limits_now() -> (Option<u64>, Option<u64>) {
     (finite(bytes), finite(steps))
 }
 
-/// True if the limit on memory follows the free memory.
+/// Returns whether the limit on memory follows the free memory.
 #[pyfunction]
 pub fn limits_follow() -> bool {
     FOLLOWS.load(Relaxed)
 }
 
-/// Sets the limits: bytes and steps, None for no limit. With `follow`, bytes follow the free memory instead.
+/// Sets the limits in bytes and in steps, None for no limit. With `follow`, the limit in bytes follows the free memory
+/// instead.
 #[pyfunction]
 #[pyo3(signature = (bytes, steps, follow))]
 pub fn set_limits(bytes: Option<u64>, steps: Option<u64>, follow: bool) {
@@ -125,7 +126,7 @@ pub fn set_limits(bytes: Option<u64>, steps: Option<u64>, follow: bool) {
     refresh();
 }
 
-/// Issues a Python warning for each important sentence that no receiver of notes takes.
+/// Issues a Python warning for each important sentence that no receiver ([`note_large_work`]) takes.
 pub fn warn_in_python() {
     limits::set_warn(|sentence| {
         // If a filter turns the warning into an error, the error is dropped: the work continues.
@@ -136,7 +137,8 @@ pub fn warn_in_python() {
     });
 }
 
-/// Calls `note` with a sentence about each large work that is admitted; None removes the receiver.
+/// Registers `note`, which receives a sentence about each large computation that is admitted; None removes the
+/// receiver.
 #[pyfunction]
 #[pyo3(signature = (note))]
 pub fn note_large_work(note: Option<Py<PyAny>>) {
@@ -156,17 +158,18 @@ pub fn note_large_work(note: Option<Py<PyAny>>) {
     }));
 }
 
-/// Returns the steps of the last counted call of this thread: the estimate with which it began, or the steps it spent.
+/// Returns the steps of the last counted call of this thread: its initial estimate, or the steps that it spent.
 #[pyfunction]
 pub fn steps_counted() -> u64 {
     limits::last_counted()
 }
 
-/// Admits a sweep over `points` points. `steps` is the sum of the known estimates; each point adds a constant to it.
+/// Returns an error if a sweep of `points` points exceeds a limit. `steps` is the sum of known estimates; each point
+/// adds constants.
 #[pyfunction]
 #[pyo3(signature = (points, steps))]
 pub fn admit_sweep(points: u64, steps: u64) -> PyResult<()> {
-    /// Bytes of the result of a point, and steps of a small one.
+    /// The bytes of a point's result.
     const BYTES: u128 = 4096;
     const STEPS: u128 = 1 << 20;
     refresh();
@@ -174,7 +177,7 @@ pub fn admit_sweep(points: u64, steps: u64) -> PyResult<()> {
     limits::admit("the sweep", BYTES * points, STEPS * points + steps).map_err(input)
 }
 
-/// Sets the number of cores that calls of the library use together, at least one, and returns the number before.
+/// Sets the number of cores that all calls of this package use together, at least one, and returns the previous number.
 #[pyfunction]
 pub fn set_cores(count: usize) -> usize {
     let before = parallel::cores();

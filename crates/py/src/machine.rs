@@ -1,4 +1,4 @@
-//! `Machine`: the description of a machine with the part in use.
+//! `Machine`: the description of a machine, and the part of the machine that is used.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::{
     errors::{detached, input, to_python},
 };
 
-/// A machine with the part in use; for a grid of PEs, the shape `(n,)` or `(rows, columns)`.
+/// A machine and its used part; for a grid of PEs, a shape `(n,)` or `(rows, columns)`.
 #[pyclass(frozen, module = "unisono")]
 pub struct Machine {
     description: Description,
@@ -44,7 +44,7 @@ impl Machine {
     /// Returns the wafer.
     ///
     /// # Errors
-    /// The machine is of another kind.
+    /// Returns an error if the machine is of another kind.
     pub fn wafer(&self) -> PyResult<&Wafer> {
         self.of("a wafer")
     }
@@ -52,7 +52,7 @@ impl Machine {
     /// Returns the description, if it is of the kind `T`.
     ///
     /// # Errors
-    /// The machine is of another kind.
+    /// Returns an error if the machine is of another kind.
     pub fn of<T: unisono_machine::Description>(&self, needed: &str) -> PyResult<&T> {
         let (name, kind) = (self.description.name(), self.description.kind());
         self.description.get().ok_or_else(|| input(format!("{name} is of kind {kind}; this needs {needed}")))
@@ -62,10 +62,10 @@ impl Machine {
         &self.part
     }
 
-    /// Checks that the machine is used as a whole. `what` names the purpose that needs it.
+    /// Checks that the whole machine is used. `what` names the purpose for the error.
     ///
     /// # Errors
-    /// Only a part of the machine is in use.
+    /// Returns an error if a part of the machine is selected.
     pub fn check_whole(&self, what: &str) -> PyResult<()> {
         if self.part.is_whole(&self.description).map_err(input)? {
             return Ok(());
@@ -74,7 +74,7 @@ impl Machine {
     }
 }
 
-/// The description as text, its name, the sides of a shape, and the participating nodes.
+/// The description as TOML text, its name, the sides of a shape, and the participating nodes.
 type Pickled = (String, String, Option<Vec<u32>>, Option<Vec<u32>>);
 
 #[pymethods]
@@ -125,8 +125,8 @@ impl Machine {
         if nodes.is_some() { whole.asked(py, None, None, nodes, None) } else { Ok(whole) }
     }
 
-    /// Makes a machine in one step: resizes it to `nodes`, limits it to `subset`, removes the failed parts and selects
-    /// the shape in use. `failed` names nodes of the resized machine.
+    /// Returns a changed machine: resized to `nodes`, without the failed parts, and with `subset` or `shape` as the
+    /// part that is used. `failed` names nodes of the resized machine.
     #[pyo3(signature = (shape = None, nodes = None, subset = None, failed = None))]
     fn asked(
         &self,
@@ -158,14 +158,14 @@ impl Machine {
         self.description.name()
     }
 
-    /// Returns the source of the times of a network: `measured` or `data-sheet`; None for other machines.
+    /// Returns the source of a network's rates under `model`: `measured` or `data-sheet`; None for other machines.
     #[pyo3(signature = (model = None))]
     fn rates(&self, model: Option<&str>) -> Option<&'static str> {
         let network: &Network = self.description.get()?;
         Some(if model == Some(DATA_SHEET) { DATA_SHEET } else { network.rates() })
     }
 
-    /// Returns the network with the rates of the data sheet alone, without the times to start kernels and signals.
+    /// Returns the network with only the rates of the data sheet, without the times to start kernels and signals.
     fn data_sheet(&self) -> PyResult<Self> {
         let Some(network) = self.description.get::<Network>() else {
             let (name, kind) = (self.description.name(), self.description.kind());
@@ -202,7 +202,7 @@ impl Machine {
         shape.map(|s| Ok(PyTuple::new(py, s.dims())?.into_any())).transpose()
     }
 
-    /// The ranks along each dimension of the part, as plans state them; `None` where the machine has none of its own.
+    /// The ranks along each dimension of the part, as plans state them; `None` if the machine has no dimensions.
     #[getter]
     fn extents<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let extents = detached(py, || self.part.extents(&self.description))?.map_err(input)?;
@@ -214,7 +214,7 @@ impl Machine {
         self.wafer().map(|wafer| wafer.clock_mhz)
     }
 
-    /// The parts of a network, its price and its shape; None for other machines.
+    /// The numbers of parts of a network, its price and its shape; None for other machines.
     #[getter]
     fn topology<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let Some(network) = self.description.get::<Network>() else { return Ok(None) };
@@ -226,8 +226,8 @@ impl Machine {
         to_python(py, self.description())
     }
 
-    /// Returns a sentence for each cost that times on the machine leave out and for each assumed value. They apply to
-    /// collectives of `bytes` bytes (None: any size) under `model` (None: the machine's default).
+    /// Returns a sentence for each cost that predicted times omit and for each assumed value, for collectives of
+    /// `bytes` bytes (None: any size) under `model` (None: the machine's default).
     #[pyo3(signature = (bytes = None, model = None))]
     fn notes(&self, bytes: Option<u64>, model: Option<&str>) -> Vec<String> {
         self.description.notes(bytes.unwrap_or(u64::MAX), model)
@@ -252,7 +252,7 @@ impl Machine {
     }
 }
 
-/// Refuses a machine that does not offer a means of communication. `purpose` begins the message.
+/// Returns an error if the machine does not offer a means of communication. `purpose` begins the message.
 #[pyfunction]
 pub fn require_offer(machine: &Machine, needed: &str, purpose: &str) -> PyResult<()> {
     let needed = Means::ALL.into_iter().find(|means| means.name() == needed);
@@ -260,7 +260,7 @@ pub fn require_offer(machine: &Machine, needed: &str, purpose: &str) -> PyResult
     require(&machine.description, needed, purpose).map_err(input)
 }
 
-/// `[{name, kind, summary}]` of all presets.
+/// Returns `[{name, kind, summary}]` of all presets.
 #[pyfunction]
 pub fn machine_presets(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     let mut rows = Vec::new();
@@ -272,7 +272,7 @@ pub fn machine_presets(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     to_python(py, &rows)
 }
 
-/// Returns the file of a preset, with the comments that name the sources of its numbers.
+/// Returns the text of a preset's file, with the comments that name the sources of its numbers.
 #[pyfunction]
 pub fn preset_toml(name: &str) -> PyResult<&'static str> {
     let found = PRESETS.iter().find(|preset| preset.name == name);

@@ -12,13 +12,13 @@ use crate::{
     simulate::failed,
 };
 
-/// A collective, or the messages of one read. `count` tasks of one name wait for an equal exchange.
+/// An exchange: a collective, or the messages of one read. `count` tasks of one name wait for equal exchanges.
 #[pyclass(frozen, module = "unisono")]
 pub struct Moved(pub MovedData);
 
 #[pymethods]
 impl Moved {
-    /// The name of the tasks that wait for it.
+    /// The name of the tasks that wait for the exchange.
     #[getter]
     fn task(&self) -> &str {
         &self.0.task
@@ -36,7 +36,7 @@ impl Moved {
         self.0.moved.count
     }
 
-    /// Returns `(from, to, elements)` of each message; a collective has no list.
+    /// Returns `(from, to, elements)` of each message; empty for a collective.
     fn message_list(&self) -> Vec<(u32, u32, u64)> {
         self.0.moved.what.messages.clone()
     }
@@ -47,27 +47,28 @@ impl Moved {
         self.0.message_bytes()
     }
 
-    /// The name of its schedule by messages; None for a collective that a library serves and that combines nothing.
+    /// The name of the schedule of its messages; None for a collective that combines nothing and that a library serves.
     #[getter]
     fn schedule_name(&self) -> Option<String> {
         self.0.moved.what.direct().map(|direct| direct.name(self.0.message_bytes()))
     }
 
-    /// Returns its messages as a schedule among all nodes. In a reduction each partial result goes directly to its
-    /// receiver.
+    /// Returns the messages of the exchange as a schedule among all nodes. In a reduction each partial result goes
+    /// directly to its receiver.
     fn schedule(&self, py: Python<'_>) -> PyResult<Schedule> {
         let DirectSchedule { schedule, expected } = detached(py, || self.0.schedule())?.map_err(plan_error)?;
         Ok(Schedule::of_messages(schedule, expected))
     }
 }
 
-/// Prices the exchanges of programs on a part of a machine. Equal operations are priced once.
+/// Predicts the times of exchanges on a part of a machine. Equal operations are priced once.
 #[pyclass(module = "unisono")]
 pub struct Pricing(Engine);
 
 #[pymethods]
 impl Pricing {
-    /// Returns the values of `ProgramTime` by key. With `by_messages`, reductions too are messages between pairs.
+    /// Returns the values of `ProgramTime` by key. With `by_messages`, messages between pairs of ranks also carry out
+    /// reductions.
     fn predict<'py>(
         &mut self,
         py: Python<'py>,
@@ -80,7 +81,8 @@ impl Pricing {
     }
 }
 
-/// Prices exchanges on the first `nodes` ranks of a machine, or on the grid of its shape if that has `nodes` ranks.
+/// Makes a `Pricing` for the first `nodes` ranks of a machine, or for the grid of its shape if that grid has `nodes`
+/// ranks.
 #[pyfunction]
 #[pyo3(signature = (machine, nodes, model = None, simulate = false))]
 pub fn pricing(

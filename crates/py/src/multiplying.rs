@@ -1,4 +1,4 @@
-//! Schedules of recursive multiplying: their cost, their number and the cheapest one.
+//! Schedules of recursive multiplying: their cost, their number and the cheapest schedule.
 
 use pyo3::{prelude::*, types::PyDict};
 use unisono_algorithms::multiplying::{self, Search, StagePrices, Stages};
@@ -9,7 +9,7 @@ use crate::{
     errors::{detached, input},
 };
 
-/// The most schedules that are listed. More would take gigabytes.
+/// The largest number of schedules that are listed. More would take gigabytes of memory.
 const MOST_LISTED: u64 = 1 << 20;
 
 fn ranks(value: &Bound<'_, PyAny>) -> PyResult<u32> {
@@ -20,7 +20,7 @@ fn ranks(value: &Bound<'_, PyAny>) -> PyResult<u32> {
     Ok(ranks)
 }
 
-/// Checks prices, all in one unit of time: of a stage, of a message sent and of a message reduced.
+/// Checks the prices of a stage, of a message sent and of a message reduced, all in the same unit of time.
 fn prices((latency, send, reduce): (f64, f64, f64)) -> PyResult<StagePrices> {
     for price in [latency, send, reduce] {
         if !(price.is_finite() && price >= 0.0) {
@@ -30,7 +30,7 @@ fn prices((latency, send, reduce): (f64, f64, f64)) -> PyResult<StagePrices> {
     Ok(StagePrices { latency_ns: latency, send_ns: send, reduce_ns: reduce })
 }
 
-/// Returns the cheapest schedule of one kind, or of all kinds, with its cost; None if the kind has no schedule.
+/// Returns the cheapest schedule of a kind (`any`: of all kinds) with its cost; None if the kind has no schedule.
 #[pyfunction]
 pub fn multiplying_best(
     py: Python<'_>,
@@ -56,7 +56,7 @@ pub fn multiplying_cost(schedule: &str, ranks: &Bound<'_, PyAny>, prices: (f64, 
     Ok(self::prices(prices)?.total_ns(&stages))
 }
 
-/// Returns the number of schedules by kind.
+/// Returns the number of schedules of each kind for a number of ranks.
 #[pyfunction]
 pub fn multiplying_count<'py>(py: Python<'py>, ranks: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
     let ranks = self::ranks(ranks)?;
@@ -68,7 +68,7 @@ pub fn multiplying_count<'py>(py: Python<'py>, ranks: &Bound<'py, PyAny>) -> PyR
     Ok(dict)
 }
 
-/// Returns all schedules: factored, then split, then merge.
+/// Returns all schedules for a number of ranks: factored, then split, then merge.
 #[pyfunction]
 pub fn multiplying_schedules(py: Python<'_>, ranks: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
     let ranks = self::ranks(ranks)?;
@@ -82,7 +82,7 @@ pub fn multiplying_schedules(py: Python<'_>, ranks: &Bound<'_, PyAny>) -> PyResu
     })?
 }
 
-/// Returns the number of messages that a stage should send at once, for a ratio alpha_p / alpha_r.
+/// Returns the best number of messages that a stage sends at once, for `ratio` = alpha_p / alpha_r.
 #[pyfunction]
 pub fn multiplying_fan_out(ratio: f64) -> PyResult<f64> {
     let best = multiplying::best_fan_out(ratio);

@@ -18,7 +18,7 @@ use crate::{
 /// Returns a machine's network.
 ///
 /// # Errors
-/// The machine is of another kind.
+/// Returns an error if the machine is of another kind.
 pub fn network(machine: &Machine) -> PyResult<&Network> {
     machine.of("a network")
 }
@@ -26,21 +26,21 @@ pub fn network(machine: &Machine) -> PyResult<&Network> {
 /// Returns the network of a machine that is used as a whole.
 ///
 /// # Errors
-/// The machine is of another kind, or only a part is in use. `what` names the purpose that needs the whole.
+/// Returns an error if the machine is of another kind, or only a part is used. `what` names the purpose in the message.
 pub fn whole_network<'a>(machine: &'a Machine, what: &str) -> PyResult<&'a Network> {
     let network = network(machine)?;
     machine.check_whole(&format!("{what} on"))?;
     Ok(network)
 }
 
-/// `[{name, keys, reference, summary}]` of all families of topologies.
+/// Returns `[{name, keys, reference, summary}]` of all families of topologies.
 #[pyfunction]
 pub fn topologies(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     to_python(py, FAMILIES)
 }
 
-/// Returns one plane: `accelerators`, `nodes`, and for every cable its ends `a` and `b`, its kind (0 board, 1 DAC, 2
-/// AOC), its rate `gbps` and its `latency_ns`.
+/// Returns one plane: the numbers of `accelerators` and `nodes`, and for every cable its ends `a` and `b`, its `kind`
+/// (0 board, 1 DAC, 2 AOC), `gbps`, `latency_ns`, and the indices `there` and `back` of its links.
 #[pyfunction]
 pub fn plane<'py>(py: Python<'py>, machine: &Machine) -> PyResult<Bound<'py, PyDict>> {
     let network = network(machine)?;
@@ -57,13 +57,13 @@ pub fn plane<'py>(py: Python<'py>, machine: &Machine) -> PyResult<Bound<'py, PyD
     let speeds: Vec<_> = ids().map(|(id, _)| network.link_speed(&plane, id)).collect();
     dict.set_item("gbps", PyArray1::from_iter(py, speeds.iter().map(|speed| speed.gbps)))?;
     dict.set_item("latency_ns", PyArray1::from_iter(py, speeds.iter().map(|speed| speed.latency_ns)))?;
-    // The numbers of both links of a cable, which index the traffic counts of simulations.
+    // These indices select the links in the traffic counts of simulations.
     dict.set_item("there", PyArray1::from_iter(py, ids().map(|(id, _)| id)))?;
     dict.set_item("back", PyArray1::from_iter(py, once().map(|link| link.back)))?;
     Ok(dict)
 }
 
-/// Returns the name of each node of a plane. Names of what remains after failures are those of the whole network.
+/// Returns the name of each node of a plane. After failures, the remaining nodes keep their names in the whole network.
 #[pyfunction]
 pub fn part_names(py: Python<'_>, machine: &Machine) -> PyResult<Vec<String>> {
     let network = network(machine)?;
@@ -78,7 +78,7 @@ pub fn part_names(py: Python<'_>, machine: &Machine) -> PyResult<Vec<String>> {
     .map_err(input)
 }
 
-/// `[{name, reference, summary}]` of the formats that [`import_network`] reads.
+/// Returns `[{name, reference, summary}]` of the formats that [`import_network`] reads.
 #[pyfunction]
 pub fn network_formats(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     to_python(py, FORMATS)
@@ -104,7 +104,7 @@ pub fn import_network(
     Machine::new(network.into(), None)
 }
 
-/// Checks whether packets can block each other for ever: `{name, virtual_channels, deadlock_free, channels,
+/// Checks whether packets can block each other for ever. Returns `{name, virtual_channels, deadlock_free, channels,
 /// dependencies, fault}`.
 #[pyfunction]
 pub fn check_routing<'py>(py: Python<'py>, machine: &Machine) -> PyResult<Bound<'py, PyDict>> {

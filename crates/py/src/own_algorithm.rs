@@ -1,4 +1,4 @@
-//! Algorithms whose schedules a Python function makes.
+//! Registers algorithms whose schedules a Python function makes.
 
 use std::{
     path::Path,
@@ -22,10 +22,11 @@ use crate::{
 
 struct OwnAlgorithm {
     info: &'static Info,
-    /// Settings that the planner compares.
+    /// The settings of parameters that the planner compares.
     candidates: Vec<Params>,
     function: Py<PyAny>,
-    /// The schedule of the last case: a plan needs its size, its time and the schedule itself.
+    /// The schedule of the latest case, because a plan builds it for its size, for its time and for the schedule
+    /// itself.
     last: Mutex<Option<(Key, Result<Placed, AlgorithmError>)>>,
 }
 
@@ -36,7 +37,7 @@ impl Algorithm for OwnAlgorithm {
         self.info
     }
 
-    /// Only the function can check more than the collective, so a case that it refuses is refused in `build`.
+    /// Checks only the collective. A case that the function refuses is refused in `build`.
     fn supports(&self, case: &Case, _params: &Params) -> Result<(), AlgorithmError> {
         let (made, asked) = (self.info.collectives, case.collective.kind);
         if made.contains(&asked) {
@@ -63,7 +64,7 @@ impl Algorithm for OwnAlgorithm {
         }
     }
 
-    /// Returns 0 if the function fails, so that the failure is not skipped as too large.
+    /// Returns the number of instructions; 0 if the function fails, so that the planner reports the failure.
     fn size(&self, case: &Case, params: &Params) -> Size {
         let instructions = self.build(case, params).map_or(0, |placed| placed.schedule.instr_count() as u64);
         Size { instructions: Some(instructions), ..Size::default() }
@@ -137,7 +138,7 @@ impl OwnAlgorithm {
     }
 }
 
-/// Returns the last line of the function's file in the traceback, such as ` at own.py:12`; empty if none is known.
+/// Returns the innermost line of the traceback in the function's file, such as ` at own.py:12`; empty if unknown.
 fn place_of(py: Python<'_>, error: &PyErr) -> String {
     let mut frames = Vec::new();
     let mut next = error.traceback(py).map(Bound::into_any);
@@ -149,7 +150,7 @@ fn place_of(py: Python<'_>, error: &PyErr) -> String {
         frames.push((file, line));
         next = frame.getattr("tb_next").ok();
     }
-    // The first frame calls the function.
+    // Frame 0 is the wrapper that calls the function; frame 1 is in the function's file.
     let Some((own, _)) = frames.get(1) else { return String::new() };
     let last = frames.iter().rev().find(|(file, _)| file == own);
     last.map_or_else(String::new, |(file, line)| {
@@ -160,8 +161,8 @@ fn place_of(py: Python<'_>, error: &PyErr) -> String {
 
 /// Adds an algorithm to the registry: `function(case, params)` returns a schedule. `case` has `collective`, `ranks`,
 /// `elements`, `root`, `dtype`, `op` and `shape`. `params` maps names to descriptions of the accepted values.
-/// `candidates` are the settings that are compared. `wafer` and `messages` select the machines on which the algorithm
-/// runs.
+/// `candidates` lists the settings that the planner compares. `wafer` and `messages` select the machines on which the
+/// algorithm runs.
 #[pyfunction]
 #[expect(clippy::too_many_arguments, reason = "the parts of an entry of the registry")]
 #[expect(clippy::needless_pass_by_value, reason = "what the Python function is given")]
@@ -195,12 +196,12 @@ pub fn register_algorithm(
     }));
     let settings = |own: &Vec<(String, String)>| own.iter().fold(Params::new(), |all, (k, v)| all.with(k, v));
     let candidates = candidates.iter().map(settings).collect();
-    // Functions of Python may depend on their thread, and only the main thread is interrupted.
+    // Python functions may depend on the thread that calls them, and only the main thread can be interrupted.
     parallel::stay_on_one_thread();
     register(Box::new(OwnAlgorithm { info, candidates, function, last: Mutex::new(None) })).map_err(input)
 }
 
-/// Removes an added algorithm and returns whether there was one of that name.
+/// Removes the registered algorithm of this name and returns whether there was one.
 #[pyfunction]
 pub fn unregister_algorithm(name: &str) -> bool {
     unregister(name)

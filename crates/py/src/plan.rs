@@ -1,4 +1,4 @@
-//! Planning, bounds, sweeps and the registry of algorithms.
+//! Functions for plans, bounds, sweeps and the registry of algorithms.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::{
     schedule::Schedule,
 };
 
-/// The candidates of a request, best first, and the schedule of the best.
+/// The candidates of a request, best first, and the schedule of the best candidate.
 #[pyclass(frozen, module = "unisono")]
 pub struct Plan {
     plan: Arc<unisono_plan::Plan>,
@@ -55,7 +55,7 @@ impl Plan {
         self.report.model
     }
 
-    /// True if the collective rounds, so that its result depends on the order of combination.
+    /// True if results of the collective are rounded, so that they depend on the order of combination.
     #[getter]
     fn rounds(&self) -> bool {
         self.plan.problem.collective.rounds()
@@ -67,19 +67,20 @@ impl Plan {
         self.report.fits_sram
     }
 
-    /// `{cycles, seconds, source, terms, phases}`. Cycles and phases are None on machines without a clock.
+    /// The predicted time: `{cycles, seconds, source, terms, phases}`. Cycles and phases are None on machines without a
+    /// clock.
     #[getter]
     fn predicted<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         to_python(py, &self.report.predicted)
     }
 
-    /// The choice that a library itself makes, if requested; else None.
+    /// The algorithm that a communication library would choose, if requested; else None.
     #[getter]
     fn library<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         to_python(py, &self.report.library)
     }
 
-    /// `{name, cycles, seconds, reference, source, assumes}`, or None.
+    /// The largest lower bound: `{name, cycles, seconds, reference, source, assumes}`, or None.
     #[getter]
     fn bound<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         to_python(py, &self.report.lower_bound)
@@ -95,23 +96,23 @@ impl Plan {
         to_python(py, &self.report.candidates)
     }
 
-    /// The schedule of the best candidate with its machine and placement; `.verify()` proves it.
+    /// The schedule of the best candidate, with its machine and placement, before its proof by `.verify()`.
     #[getter]
     fn schedule(&self, py: Python<'_>) -> PyResult<Schedule> {
         let file = detached(py, || self.plan.file())?.map_err(plan_error)?;
         Ok(Schedule { file, expected: None })
     }
 
-    /// Returns the class of the expression that all elements have at every length that the programs of a `.plan` serve;
-    /// None if they do not serve every length, or not with one expression, or not with the tree of a number of logical
-    /// contributors.
+    /// Returns the class of the expression by which the programs of a `.plan` compute all elements at every length;
+    /// None if they do not serve every length, or use several expressions, or do not use the tree of `contributors`
+    /// logical contributors.
     #[pyo3(signature = (contributors = None))]
     fn size_class(&self, py: Python<'_>, contributors: Option<u32>) -> PyResult<Option<String>> {
         detached(py, || self.plan.size_class(contributors))?.map_err(plan_error)
     }
 
-    /// Returns a certificate of the bound `cut` or `flow` as JSON: prices of links, from which the bound can be checked
-    /// with the machine alone.
+    /// Returns a certificate of the bound `cut` or `flow` as JSON: prices of links, which together with the machine
+    /// suffice to check the bound.
     fn certificate(&self, py: Python<'_>) -> PyResult<String> {
         let made = detached(py, || BoundCertificate::of(&self.plan.problem))?.map_err(plan_error)?;
         Ok(made.to_json())
@@ -175,7 +176,7 @@ pub fn plan(
     made.map_err(plan_error)
 }
 
-/// Returns the choice that a library itself makes for one collective, without a plan.
+/// Returns the algorithm that a communication library would choose for one collective, without a plan.
 #[pyfunction]
 #[pyo3(signature = (library, collective, machine, elements, dtype = "f32", operator = "sum", places = None))]
 #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
@@ -194,7 +195,8 @@ pub fn library_choice_of<'py>(
     to_python(py, &found.map_err(plan_error)?)
 }
 
-/// Returns `[{first_bytes, last_bytes, algorithm, protocol}]`: the best of a library's own algorithms for all sizes.
+/// Returns `[{first_bytes, last_bytes, algorithm, protocol}]`: the best of a library's own algorithms for each range of
+/// sizes.
 #[pyfunction]
 #[pyo3(signature = (library, collective, machine, dtype = "f32", operator = "sum"))]
 pub fn library_sizes<'py>(
@@ -218,7 +220,7 @@ pub fn check_bound<'py>(py: Python<'py>, text: &str, machine: &Machine) -> PyRes
     to_python(py, &found.map_err(plan_error)?)
 }
 
-/// `[{name, cycles, seconds, reference, source, assumes}]` of all bounds that apply.
+/// Returns `[{name, cycles, seconds, reference, source, assumes}]` of all bounds that apply.
 #[pyfunction]
 #[pyo3(signature = (collective, machine, elements, dtype = "f32", root = None, model = None))]
 pub fn bounds<'py>(
@@ -258,7 +260,7 @@ pub fn sweep_point<'py>(
     to_python(py, &point.map_err(plan_error)?)
 }
 
-/// Returns the registry, or the algorithms for one collective.
+/// Returns the entries of all algorithms, or of those for one collective.
 #[pyfunction]
 #[pyo3(signature = (collective = None))]
 pub fn algorithms<'py>(py: Python<'py>, collective: Option<&str>) -> PyResult<Bound<'py, PyAny>> {

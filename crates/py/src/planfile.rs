@@ -1,4 +1,4 @@
-//! `.plan` files: tables of stored schedules.
+//! Writes, reads and proves `.plan` files: decision tables with stored schedules.
 
 use pyo3::{
     prelude::*,
@@ -18,7 +18,7 @@ use crate::{
     schedule::Schedule,
 };
 
-/// The source of a row: a plan, a user's schedule, or `(collective, ranks)` for the library's own algorithm.
+/// The source of a row: a plan, a user's schedule, or `(collective, ranks)` for calls that the MPI library makes.
 #[derive(FromPyObject)]
 pub enum Serves<'py> {
     Plan(PyRef<'py, Plan>),
@@ -30,8 +30,8 @@ pub enum Serves<'py> {
 /// of its measurement or None.
 type Given<'py> = (Serves<'py>, u64, Option<u64>, Option<u32>, Option<String>);
 
-/// Returns the bytes of a `.plan` file. `unlike_bits` permits an allreduce that may leave different bits on different
-/// ranks to serve rounded results too; its rows are marked.
+/// Returns the bytes of a `.plan` file. `unlike_bits` marks rows of allreduces that may leave different bits on
+/// different ranks, which permits them to serve rounded results too.
 #[pyfunction]
 #[pyo3(signature = (rows, unlike_bits = false))]
 pub fn encode_plan<'py>(py: Python<'py>, rows: Vec<Given<'py>>, unlike_bits: bool) -> PyResult<Bound<'py, PyBytes>> {
@@ -79,7 +79,7 @@ pub fn encode_plan<'py>(py: Python<'py>, rows: Vec<Given<'py>>, unlike_bits: boo
         }
         all.push((row(c.kind, c.ranks, class, choice), Some(stored)));
     }
-    // The table sorts its rows; sources get the same order.
+    // The table sorts its rows, so the schedules are sorted in the same order.
     let table = DecisionTable::new(all.iter().map(|(row, _)| row.clone()).collect()).map_err(input)?;
     let mut plan = plan_file::Plan { table, ..plan_file::Plan::default() };
     for row in plan.table.rows() {
@@ -95,7 +95,7 @@ pub fn encode_plan<'py>(py: Python<'py>, rows: Vec<Given<'py>>, unlike_bits: boo
     Ok(PyBytes::new(py, &bytes))
 }
 
-/// Maps a sound schedule that MPI cannot run to `UnsupportedError`.
+/// Maps an error in storing a correct schedule, which MPI cannot run, to `UnsupportedError`.
 fn store_error(error: PlanError) -> PyErr {
     match error {
         PlanError::Store(why) => UnsupportedError::new_err(why.to_string()),
@@ -112,7 +112,7 @@ pub fn prove_plan(py: Python<'_>, bytes: &[u8], ranks: Option<u32>) -> PyResult<
 }
 
 /// Proves the programs of all rows of a `.plan` file, and returns the properties of the bits of each collective on each
-/// number of ranks. `ranks-count` is that of a number of logical contributors.
+/// number of ranks. The property `ranks-count` is checked for `contributors` logical contributors.
 #[pyfunction]
 #[pyo3(signature = (bytes, contributors = None))]
 pub fn plan_bits<'py>(py: Python<'py>, bytes: &[u8], contributors: Option<u32>) -> PyResult<Bound<'py, PyList>> {

@@ -1,4 +1,4 @@
-//! `Proof`, and the proofs of schedules.
+//! `Proof`, and the functions that prove a `Schedule`.
 
 use pyo3::prelude::*;
 use unisono_lower::VerifiedFile;
@@ -14,7 +14,7 @@ impl Schedule {
     /// Returns the schedule with its proof, for lowering and emission.
     ///
     /// # Errors
-    /// `VerifyError` with the diagnostics of the proof and of the placement.
+    /// Returns `VerifyError` with the diagnostics of the proof and of the placement.
     pub fn verified(&self, py: Python<'_>) -> PyResult<VerifiedFile<'_>> {
         let proven = detached(py, || match &self.expected {
             Some(expected) => VerifiedFile::of_messages(&self.file, Method::Auto, expected),
@@ -23,12 +23,12 @@ impl Schedule {
         proven.map_err(|proof| verify_error(py, &proof.diagnostics))
     }
 
-    /// Returns the findings of the proof, and of the placement on the machine.
+    /// Proves the schedule with a random seed, and adds the findings about its placement.
     pub fn prove(&self, method: Method) -> verify::Proof {
         self.prove_seeded(method, Seed::random())
     }
 
-    /// Repeats an earlier proof from its seed.
+    /// Repeats an earlier proof from its `seed`, and adds findings about the placement.
     pub fn prove_seeded(&self, method: Method, seed: Seed) -> verify::Proof {
         let mut proof = match &self.expected {
             Some(expected) => verify::verify_with(self.inner(), method, seed, expected),
@@ -39,7 +39,7 @@ impl Schedule {
     }
 }
 
-/// The findings of a proof; true if it holds.
+/// The result of a proof, with its findings; true if the proof holds.
 #[pyclass(frozen, module = "unisono")]
 pub struct Proof {
     pub(crate) proof: verify::Proof,

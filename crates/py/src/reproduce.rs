@@ -1,4 +1,4 @@
-//! Computations for the reproduction of the papers, beyond plans.
+//! Computations that only the reproduction of the papers needs.
 
 use numpy::PyArray2;
 use pyo3::{prelude::*, types::PyDict};
@@ -10,10 +10,10 @@ use crate::{
     errors::{Error, detached, input},
 };
 
-/// T_R = 2 on the paper's machine, so one step of the depth costs 5 cycles.
+/// The cycles of one step of the depth on the paper's machine, where T_R = 2.
 const DEPTH_CYCLES: f64 = 5.0;
 
-/// Returns the best tree for a vector on a line: `{depth, contention, energy, cycles}`.
+/// Returns the best tree to reduce a vector on a line of PEs: `{depth, contention, energy, cycles}`.
 #[pyfunction]
 pub fn auto_gen<'py>(
     py: Python<'py>,
@@ -34,7 +34,8 @@ pub fn auto_gen<'py>(
     Ok(dict)
 }
 
-/// Returns the ratio of Eq. 1 to the paper's 1D bound, for P = 2..=pes_max (rows) and each vector length (columns).
+/// Returns by algorithm the cycles of Eq. 1 divided by the paper's 1D bound, for P = 2..=pes_max (rows) and vector
+/// lengths in wavelets (columns).
 #[pyfunction]
 pub fn reduce_optimality<'py>(
     py: Python<'py>,

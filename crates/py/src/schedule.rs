@@ -1,4 +1,4 @@
-//! `Schedule`.
+//! `Schedule` in Python, with readers, writers, proof and interpreter.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use crate::{
     proof::Proof,
 };
 
-/// A schedule, with its placement and machine if it has them. It is immutable.
+/// An immutable schedule, with its placement and machine if it has them.
 #[pyclass(frozen, module = "unisono")]
 pub struct Schedule {
     pub(crate) file: Arc<File>,
@@ -43,7 +43,7 @@ impl Schedule {
         Self { file: Arc::new(file), expected: None }
     }
 
-    /// Makes a schedule of messages outside of collectives, with the required contents of each output.
+    /// Makes a schedule of messages that are not a collective, with the required contents of each output.
     pub fn of_messages(schedule: unisono_schedule::Schedule, expected: Vec<Vec<Expected>>) -> Self {
         let file = File { schedule, placement: None, machine: None, blocks: None };
         Self { file: Arc::new(file), expected: Some(expected.into()) }
@@ -117,7 +117,7 @@ impl Schedule {
         self.inner().node_count()
     }
 
-    /// Bytes of input, output and scratch memory of the node that needs most.
+    /// The bytes of input, output and scratch memory of the node that needs the most memory.
     #[getter]
     fn memory_bytes_max(&self) -> u64 {
         let schedule = self.inner();
@@ -140,14 +140,14 @@ impl Schedule {
         self.inner().phases().to_vec()
     }
 
-    /// Sentences on costs that the simulated times leave out, in addition to the notes of the machine.
+    /// Sentences on costs that simulated times omit, in addition to the notes of the machine.
     #[getter]
     fn notes(&self) -> Vec<String> {
         unisono_plan::notes(&self.file)
     }
 
-    /// True for a plan for GPUs: its thread blocks count in simulated times. Text and JSON of a schedule do not keep
-    /// them.
+    /// True for a plan for GPUs, whose thread blocks affect simulated times. The text and JSON forms of a schedule omit
+    /// thread blocks.
     #[getter]
     fn has_thread_blocks(&self) -> bool {
         self.file.blocks.is_some()
@@ -167,9 +167,9 @@ impl Schedule {
     ///
     /// On a wafer, node k is on PE k of the machine's shape. Without a shape the schedule keeps its grid; without a
     /// grid it is placed on a row. On a network, rank k is on accelerator `places[k]`, or on accelerator k of the part
-    /// that the machine's shape selects. Without either, the schedule keeps its placement on the same machine, and is
-    /// placed on the part of the shape on another machine. On switches that reduce, the schedule keeps its placement,
-    /// which must be on the part that the machine selects, if any.
+    /// that the machine's shape selects. Without places and shape, the schedule keeps its placement on the same
+    /// machine; on another machine it takes the part with the same shape, else the first accelerators. On switches that
+    /// reduce, the schedule keeps its placement, which must be on the part that the machine selects, if any.
     #[pyo3(signature = (machine, places = None))]
     fn on(&self, py: Python<'_>, machine: &Machine, places: Option<Vec<u32>>) -> PyResult<Self> {
         let description = machine.description();
@@ -201,7 +201,7 @@ impl Schedule {
     }
 
     /// Returns the certificate of the proof, which `unisono.certificate_checker` checks against `text`: the text of the
-    /// file of the schedule, or by default `to_text()`. An existing `proof` saves a second one.
+    /// schedule's file, by default `to_text()`. Without `proof` the schedule is proved again.
     #[pyo3(signature = (proof = None, text = None))]
     fn certificate<'py>(
         &self,
@@ -228,8 +228,8 @@ impl Schedule {
         large(py, &made.map_err(|found| verify_error(py, &found))?)
     }
 
-    /// Returns `{source, target, elements}`, arrays of the directed links between neighbouring PEs that carry data;
-    /// None if the schedule is not on a wafer.
+    /// Returns `{source, target, elements}`: arrays of the PEs and element counts of directed links between
+    /// neighbouring PEs that carry data; None if not on a wafer.
     fn link_loads<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
         let grid = self.file.placement.as_ref().and_then(Placement::grid);
         let Some(placed) = grid.map(|placement| OnGrid { schedule: self.inner(), placement }) else {
@@ -247,8 +247,8 @@ impl Schedule {
         Ok(Some(dict))
     }
 
-    /// Returns `{cycles, seconds, source, terms, phases}` by a model of the machine on which the schedule is placed. On
-    /// a wafer, the terms are computed on the grid.
+    /// Returns the time `{cycles, seconds, source, terms, phases}` by a model of the machine on which the schedule is
+    /// placed. On a wafer, the terms are computed from the placement on the grid.
     #[pyo3(signature = (model = None))]
     fn predict<'py>(&self, py: Python<'py>, model: Option<&str>) -> PyResult<Bound<'py, PyAny>> {
         self.verified(py)?;
@@ -256,8 +256,8 @@ impl Schedule {
         to_python(py, &prediction.map_err(plan_error)?)
     }
 
-    /// Runs the schedule on one input for each rank and returns the outputs. `chunk` elements move at a time (None:
-    /// whole spans). Lanes advance in an order drawn from `seed`. bf16 values travel as float32 arrays.
+    /// Runs the schedule on one input array for each rank and returns the outputs. `chunk` elements move at a time
+    /// (None: whole spans). Lanes advance in a random order by `seed`. Arrays of bf16 values have the type float32.
     #[pyo3(signature = (inputs, chunk = None, seed = None))]
     fn interpret<'py>(
         &self,
@@ -294,7 +294,7 @@ impl Schedule {
     }
 }
 
-/// Makes a Python string. Its allocation may fail, and the usual conversion panics then.
+/// Makes a Python string. Unlike the usual conversion, a failed allocation returns an error and does not panic.
 fn large<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyString>> {
     PyString::from_bytes(py, text.as_bytes())
 }

@@ -1,4 +1,4 @@
-//! `simulate` and `measure`: schedules on simulated machines.
+//! `simulate` and `measure`, which run schedules on simulated machines.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,8 @@ use crate::{
     simulation::Simulation,
 };
 
-/// `{name: (summary, takes_model, records)}` of all simulators; `records` is nothing, pes or ranks.
+/// Returns `{name: (summary, takes_model, records)}` of all simulators; `records`, the subject of traces, is nothing,
+/// pes or ranks.
 #[pyfunction]
 pub fn simulators() -> BTreeMap<&'static str, (&'static str, bool, &'static str)> {
     TARGETS.iter().map(|kind| kind.simulator).map(|s| (s.name, (s.summary, s.takes_model, s.records.name()))).collect()
@@ -68,7 +69,7 @@ fn ready<'a>(py: Python<'_>, schedule: &'a Schedule) -> PyResult<VerifiedFile<'a
     schedule.verified(py)
 }
 
-/// Measures a placed schedule as the paper does; the keys are those of `fabric::Measurement`.
+/// Measures a schedule on a wafer by the paper's method; the keys are those of `fabric::Measurement`.
 #[pyfunction]
 #[pyo3(signature = (schedule, queue_depth = None, noop_probability = 0.0, seed = 0, clock_skew = 1000, wanted_spread = None))]
 pub fn measure<'py>(
@@ -88,7 +89,7 @@ pub fn measure<'py>(
     to_python(py, &measured.map_err(|e| failed(py, e))?)
 }
 
-/// Returns the exception for a run that was refused or that failed.
+/// Returns the exception for a simulation that was refused or failed.
 pub fn failed(py: Python<'_>, error: RunError) -> PyErr {
     if let Some(stuck) = error.stuck() {
         return simulation_error(py, error.to_string(), stuck);

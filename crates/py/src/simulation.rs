@@ -9,7 +9,7 @@ use unisono_plan::{Finish, Run, Trace, Value};
 
 use crate::errors::to_python;
 
-/// The result of a simulated run. A value that its simulator does not have is None.
+/// The result of a simulated run. Values that the simulator does not provide are None.
 #[pyclass(frozen, module = "unisono")]
 pub struct Simulation(pub Run);
 
@@ -36,8 +36,8 @@ impl Simulation {
         self.0.nanoseconds
     }
 
-    /// The end of each PE's last operation in cycles (0 without operations); on other machines, the end of each rank in
-    /// seconds.
+    /// The time at which each PE ends its last operation, in cycles (0 without operations); on other machines, the time
+    /// at which each rank ends, in seconds.
     #[getter]
     fn finish<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
         match &self.0.finish {
@@ -46,7 +46,7 @@ impl Simulation {
         }
     }
 
-    /// `finish` in nanoseconds; None on a machine with cycles.
+    /// The times of `finish` in nanoseconds; None on a machine with cycles.
     #[getter]
     fn finish_ns<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyArray1<f64>>> {
         match &self.0.finish {
@@ -60,26 +60,26 @@ impl Simulation {
         self.0.events
     }
 
-    /// Cycles that wavelets waited at routers; None if the simulator does not count them.
+    /// The total cycles for which wavelets waited at routers; None if the simulator does not count them.
     #[getter]
     fn stalls(&self) -> Option<u64> {
         self.0.stalls
     }
 
-    /// True if the outputs equal those of plain arithmetic; None for a simulation without data.
+    /// True if the outputs equal the result of plain arithmetic; None for a simulation without data.
     #[getter]
     fn result_correct(&self) -> Option<bool> {
         self.0.checked.as_ref().map(|checked| checked.correct)
     }
 
-    /// Elements of the vector, from the first on, whose outputs were compared with plain arithmetic; None for a
+    /// The number of leading elements of the vector whose outputs were compared with plain arithmetic; None for a
     /// simulation without data.
     #[getter]
     fn elements_checked(&self) -> Option<u32> {
         self.0.checked.as_ref().map(|checked| checked.elements)
     }
 
-    /// The first output that differs from plain arithmetic.
+    /// A description of the first output that differs from plain arithmetic; None if there is none.
     #[getter]
     fn mismatch(&self) -> Option<&str> {
         self.0.checked.as_ref()?.mismatch.as_deref()
@@ -125,7 +125,7 @@ impl Simulation {
         }
     }
 
-    /// The names of the phases, which traced operations of PEs give by number.
+    /// The names of the phases, to which traced operations of PEs refer by index.
     #[getter]
     fn phases(&self) -> Vec<String> {
         match &self.0.trace {

@@ -1,4 +1,5 @@
-//! A symbol that a mapper's function gets in place of a number, so that its dependences show without a chunk.
+//! A symbol that a mapper's function receives in place of a number, which shows how its result depends on its
+//! arguments.
 
 use pyo3::{
     exceptions::{PyException, PyTypeError},
@@ -7,12 +8,12 @@ use pyo3::{
 };
 use unisono_discover::{LinearForm, SymbolicBox, Traced};
 
-/// A linear form of a chunk's corners and a buffer's shape. It can be added, subtracted and multiplied by an integer;
-/// everything else, comparisons included, raises `TypeError`.
+/// A linear form in a chunk's corners and a buffer's shape. Symbols can be added, subtracted and multiplied by an
+/// integer; every other operation, also a comparison, raises `TypeError`.
 #[pyclass(frozen, module = "unisono", skip_from_py_object)]
 struct Symbol(LinearForm);
 
-/// A number or a symbol.
+/// An argument of symbolic arithmetic: a number or a symbol.
 struct Operand(LinearForm);
 
 impl<'py> FromPyObject<'_, 'py> for Operand {
@@ -80,8 +81,8 @@ impl Symbol {
     }
 }
 
-/// Traces a mapper's function: calls it with symbols for each number of dimensions. Exceptions of the function mean
-/// that nothing is known; those that end the program are passed on.
+/// Traces a mapper's function: calls it with symbols for each number of dimensions. If the function raises an
+/// exception, nothing is known; exceptions that end the program are raised again.
 pub(crate) fn trace(py: Python<'_>, function: &Py<PyAny>) -> PyResult<Traced> {
     Traced::of(|low, high, shape| {
         let point = |forms: &[LinearForm]| PyTuple::new(py, forms.iter().map(|form| Symbol(*form)));

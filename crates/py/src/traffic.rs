@@ -1,4 +1,4 @@
-//! Simulations on networks: programs of GOAL, and traffic by packets or by flows.
+//! Simulations on networks: GOAL programs, messages, and traffic patterns by packets or by flows.
 
 use std::time::Instant;
 
@@ -21,7 +21,7 @@ use crate::{
     workload_graph::WorkloadGraph,
 };
 
-/// Returns the injection rate of one accelerator on all planes together, in bytes per second.
+/// Returns the injection rate of one accelerator, the sum of all planes, in bytes per second.
 #[pyfunction]
 pub fn injection(machine: &Machine) -> PyResult<f64> {
     let network = network_of(machine)?;
@@ -29,7 +29,7 @@ pub fn injection(machine: &Machine) -> PyResult<f64> {
     Ok(network.injection_bytes_per_ns(&*topology) * 1e9)
 }
 
-/// Runs the program of a GOAL file on a network. Its calcs are nanoseconds.
+/// Simulates the program of a GOAL file, or `program`, on a network. Its calcs are in nanoseconds.
 #[pyfunction]
 #[pyo3(signature = (machine, path, start_ns = None, noise = None, seed = 0, trace_ranks = None, program = None))]
 #[expect(clippy::too_many_arguments, reason = "the keywords of the Python function")]
@@ -56,8 +56,8 @@ pub fn simulate_network_goal(
     )
 }
 
-/// Runs traffic among all accelerators packet by packet, on `jobs` threads: `alltoall` with `bytes` for each pair, or
-/// `permutation` with `messages` of `bytes` for each accelerator, drawn by `seed`.
+/// Simulates traffic among all accelerators packet by packet, on `jobs` threads: `alltoall` with `bytes` for each
+/// ordered pair, or a `permutation` drawn by `seed`, with `messages` messages of `bytes` from each accelerator.
 #[pyfunction]
 pub fn traffic_packets(
     py: Python<'_>,
@@ -82,7 +82,8 @@ pub fn traffic_packets(
     simulated(py, network, &interconnect, &graph.map_err(input)?, &options)
 }
 
-/// Refuses traffic over a limit, with its size, before its task graph is made, which takes most of its memory.
+/// Returns an error with the size of traffic that exceeds a limit, before its task graph is made, which takes most of
+/// the memory.
 fn admit(
     pattern: &str,
     accelerators: u32,
@@ -104,8 +105,8 @@ fn admit(
     estimate.check().map_err(|over| input(format!("{}; {over}", size())))
 }
 
-/// Runs the same traffic by flows. Returns nanoseconds, the end of each accelerator (or of an even sample), bytes over
-/// the busiest link of a plane, and the wall time.
+/// Simulates the traffic of [`traffic_packets`] by flows. Returns the makespan in ns, the end in ns of each accelerator
+/// (or of an even sample), the bytes on a plane's busiest link, and the wall time in seconds.
 #[pyfunction]
 pub fn traffic_flows<'py>(
     py: Python<'py>,
@@ -131,8 +132,8 @@ pub fn traffic_flows<'py>(
     Ok((fluid.makespan_ps / TICKS_PER_NS, finish, fluid.busiest_bytes, begin.elapsed().as_secs_f64()))
 }
 
-/// Returns the links of each message between two accelerators, by their numbers in one plane, with their shares of it
-/// if every node splits it evenly over the hops that the routing allows.
+/// Returns for each pair of accelerators the links of its message: the index in a plane, and the fraction of the
+/// message there if every node splits evenly among permitted hops.
 #[pyfunction]
 pub fn message_routes(py: Python<'_>, machine: &Machine, pairs: Vec<(u32, u32)>) -> PyResult<Vec<Vec<(u32, f64)>>> {
     let network = whole_network(machine, "messages are sent")?;
@@ -141,8 +142,8 @@ pub fn message_routes(py: Python<'_>, machine: &Machine, pairs: Vec<(u32, u32)>)
     detached(py, || network::flow::routes(&interconnect, &pairs))
 }
 
-/// Runs messages `(from, to, bytes)` between accelerators, all posted at once, on a network with each listed link at a
-/// share of its rate in every plane. Packets take the ways of the network without slow links.
+/// Simulates messages `(from, to, bytes)` between accelerators, all posted at once. `slow` lists links and the fraction
+/// of its rate that each has in every plane. Packets take the same routes as without slow links.
 #[pyfunction]
 #[pyo3(signature = (machine, messages, slow = Vec::new(), seed = 0))]
 pub fn simulate_messages(

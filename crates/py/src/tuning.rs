@@ -1,4 +1,4 @@
-//! Algorithms that are worth measuring, and the decision tables of `unisono tune`.
+//! Choice of the algorithms that `unisono tune` measures, and its decision tables.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -16,7 +16,7 @@ use crate::{
     plan::Plan,
 };
 
-/// A contender at a size: its plan, or None for the library.
+/// The measurement of a contender at a size: plan (None for the library), time, and rounds won.
 #[derive(FromPyObject)]
 pub struct Contender<'py> {
     plan: Option<PyRef<'py, Plan>>,
@@ -49,14 +49,14 @@ fn cells(given: Vec<Vec<Contender<'_>>>, rounds: u32) -> Vec<Cell> {
     given.into_iter().map(cell).collect()
 }
 
-/// The first and the last size in bytes that share a plan with this size.
+/// Returns the first and the last size, in bytes, that share a plan with this size.
 #[pyfunction]
 pub fn size_class(bytes: u64) -> (u64, u64) {
     let class = SizeClass::of(bytes);
     (class.first_bytes, class.last_bytes)
 }
 
-/// Returns the plan that the model ranks first for the sizes in one class with `bytes`; None if no algorithm serves.
+/// Returns the plan that the model ranks first for the size class of `bytes`; None if no algorithm serves the class.
 #[pyfunction]
 pub fn plan_size_class(
     py: Python<'_>,
@@ -75,8 +75,8 @@ pub fn plan_size_class(
     made.map_err(plan_error)
 }
 
-/// Returns algorithms with parameters: each algorithm at its best ones by the model, best algorithm first, then each at
-/// its second best, and so on.
+/// Returns algorithms with settings of their parameters: each algorithm with its best setting by the model, best
+/// algorithm first, then each with its second-best setting, and so on.
 #[pyfunction]
 pub fn settings(
     py: Python<'_>,
@@ -95,7 +95,8 @@ pub fn settings(
         .collect())
 }
 
-/// Returns the plan of one algorithm, at its best parameters by the model if none are given; None if it does not serve.
+/// Returns the plan of one algorithm, with its best parameters by the model if none are given; None if the algorithm
+/// does not serve the collective.
 #[pyfunction]
 pub fn propose(
     py: Python<'_>,
@@ -114,7 +115,8 @@ pub fn propose(
     made.map_err(plan_error)
 }
 
-/// Returns, for each count, the names of the best `most` algorithms on any of the numbers of ranks.
+/// Returns, for each element count, the names of the algorithms that are among the best `most` on any of the numbers of
+/// ranks.
 #[pyfunction]
 pub fn worthwhile(
     py: Python<'_>,
@@ -128,14 +130,15 @@ pub fn worthwhile(
     detached(py, || tuning::worthwhile(kind, machine.description(), &counts, &ranks, most))?.map_err(plan_error)
 }
 
-/// Returns the contender that is chosen at each size. `measured` has all contenders of each size, the library first.
+/// Returns the name of the chosen contender at each size. `measured` lists all contenders of each size, the library
+/// first.
 #[pyfunction]
 pub fn chosen(measured: Vec<Vec<Contender<'_>>>, rounds: u32) -> Vec<&'static str> {
     tuning::chosen(&cells(measured, rounds)).into_iter().map(tuning::Contender::name).collect()
 }
 
-/// Returns the regions of the decision table of one collective, from contenders by ranks and count. Without `best`,
-/// numbers of ranks between measured ones take the parameters of measured plans.
+/// Returns the regions of the decision table of one collective, from contenders by number of ranks and element count.
+/// Without `best`, numbers of ranks between the measured numbers use the parameters of measured plans.
 #[pyfunction]
 #[expect(clippy::too_many_arguments, reason = "the measurements of a family")]
 pub fn tuned_regions(

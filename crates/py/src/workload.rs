@@ -1,12 +1,12 @@
-//! The training workloads that are built in.
+//! The preset training workloads.
 
 use crate::errors::{input, to_python};
 use pyo3::prelude::*;
 use serde::Serialize;
 use unisono_plan::workload::{WORKLOADS, Workload};
 
-/// Returns `[{name, accelerators, compute_seconds, summary, reference}]` of the preset workloads. The compute is that
-/// of the rank that computes longest.
+/// Returns `[{name, accelerators, compute_seconds, summary, reference}]` of the preset workloads. `compute_seconds` is
+/// the compute time of the rank that computes longest.
 #[pyfunction]
 pub fn workload_presets(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     #[derive(Serialize)]

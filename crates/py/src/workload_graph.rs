@@ -1,4 +1,4 @@
-//! Programs of other tools on machines.
+//! `WorkloadGraph`, which reads programs of other tools and predicts their times on machines.
 
 use std::{
     borrow::Cow,
@@ -28,12 +28,12 @@ use crate::{
     simulate::failed,
 };
 
-/// A machine, the rates of its accelerator, and the algorithm of each kind of collective.
+/// A machine, its accelerator's operations and bytes of memory per second, and the algorithm of each collective.
 type Case = (Py<Machine>, Option<(f64, f64)>, Option<BTreeMap<String, String>>);
-/// A case whose kinds of collectives are those that have a name.
+/// A [`Case`] after its kinds of collectives were checked.
 type Named = (Py<Machine>, Option<(f64, f64)>, BTreeMap<&'static str, String>);
 
-/// A program that computes and communicates, read from files of other tools.
+/// A program that computes and communicates, and the workload that it comes from, if any.
 #[pyclass(frozen, module = "unisono")]
 pub struct WorkloadGraph(pub(crate) Graph, pub(crate) Option<Workload>);
 
@@ -77,7 +77,7 @@ impl WorkloadGraph {
         Ok(Self(workload.program(), Some(workload)))
     }
 
-    /// Returns the workload with the most copies of its model that fit on a whole network.
+    /// Returns the workload with as many copies of its model as fit on a whole network.
     fn filling(&self, py: Python<'_>, machine: &Machine) -> PyResult<Self> {
         let Some(workload) = &self.1 else {
             let text =
@@ -94,14 +94,14 @@ impl WorkloadGraph {
         Ok(Self(filled.program(), Some(filled)))
     }
 
-    /// The copies of the model, if a workload names their dimension.
+    /// The number of copies of the model, if the workload has a dimension of copies.
     #[getter]
     fn copies(&self) -> Option<u32> {
         self.1.as_ref().and_then(Workload::copies)
     }
 
-    /// Discovers the communication of a program of tasks among `ranks`. `reduced` maps buffers that only messages
-    /// reduce to the bytes that accompany each element.
+    /// Discovers the communication of a program of tasks among `ranks`. `reduced` maps each buffer whose reductions
+    /// only messages carry out to the bytes that messages add to each element.
     #[staticmethod]
     #[pyo3(signature = (tasks, name, ranks, strict = false, reduced = None))]
     fn of_tasks(
@@ -123,7 +123,7 @@ impl WorkloadGraph {
         &self.0.name
     }
 
-    /// The format of the files.
+    /// The name of the format of the files.
     #[getter]
     fn format(&self) -> &'static str {
         self.0.format
@@ -134,7 +134,7 @@ impl WorkloadGraph {
         self.0.ranks
     }
 
-    /// The nodes of each class of equal ranks.
+    /// The number of nodes in the graph of each class of equal ranks.
     #[getter]
     fn nodes(&self) -> Vec<usize> {
         self.0.classes.iter().map(|class| class.nodes.len()).collect()
@@ -168,7 +168,7 @@ impl WorkloadGraph {
         Ok(reports.remove(0))
     }
 
-    /// Times one step on each machine, on all cores, with the rates and the algorithms beside it as for `time`.
+    /// Times one step for each case, on all cores of this machine. Rates and algorithms are as for `time`.
     #[pyo3(signature = (cases, overlap = true, level = "model"))]
     fn times<'py>(
         &self,
@@ -199,7 +199,7 @@ impl WorkloadGraph {
                 report.notes.extend(note);
                 Ok(report)
             };
-            // Each case has a limit of steps of its own.
+            // Each case has its own limit of steps.
             parallel::map_long(&cases, |case| counted(|| step(case))).collect()
         })?;
         let reported = |timed: Result<GraphReport, RunError>| {
@@ -215,8 +215,8 @@ impl WorkloadGraph {
     }
 }
 
-/// Returns the part of a machine on which the ranks run. On a whole network of rows and columns, a workload names the
-/// place of each rank. The second result is a note on its places.
+/// Returns the part of a machine on which the ranks run. On a whole network of rows and columns, a workload determines
+/// the accelerator of each rank. The second result is a note about this placement.
 fn part_of(machine: &Machine, workload: Option<&Workload>) -> Result<(Part, Option<String>), PlanError> {
     match (machine.part(), workload, machine.description().get::<Network>()) {
         (Part::All, Some(workload), Some(network)) => {

@@ -16,7 +16,7 @@ from unisono.base.messages import shown
 
 __all__ = ["install"]
 
-#: Classes whose methods users call; loops call the others, without a check.
+#: The classes whose methods are checked. Methods of other classes are called in loops and skip the check.
 _CLASSES = ("Machine", "Plan", "Proof", "Schedule", "ScheduleBuilder")
 #: The note in which the extension module names the argument whose conversion failed.
 _NOTE = re.compile(r"while processing '(\w+)'")

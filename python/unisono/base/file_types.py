@@ -1,4 +1,4 @@
-"""The forms of the files that Unisono writes or reads, by their names and first bytes."""
+"""Recognises the form of a file that Unisono writes or reads by its name and first bytes."""
 
 import os
 import re
@@ -25,12 +25,12 @@ PROBE = "probe"
 PROGRAM = "program"
 SCHEDULE = "schedule"
 
-#: The number of first bytes of a file that show its form.
+#: The number of bytes at the beginning of a file by which its form is recognised.
 HEAD = 4096
 
 
 def form_of(path: str | os.PathLike[str]) -> str | None:
-    """Returns the name of a file's form by its name and its first bytes; None if it is unknown."""
+    """Returns the form of a file, recognised by its name and its first bytes; None if no form matches."""
     name = file_name(path)
     head = b"" if Path(name).is_dir() else _beginning(name)
     return next((form for form, recognises in FORMS if recognises(name, head)), None)
@@ -38,7 +38,7 @@ def form_of(path: str | os.PathLike[str]) -> str | None:
 
 @contextmanager
 def reading(path: str | bytes | os.PathLike[str], what: str, wanted: tuple[str, ...], source: str) -> Iterator[None]:
-    """Replaces an error of a reader if the file has another known form than those in ``wanted``.
+    """Replaces an error of a reader by one that names the file's form, if that is known and not in ``wanted``.
 
     ``source`` is the rest of a sentence about the commands that write a ``what``.
 
@@ -49,7 +49,7 @@ def reading(path: str | bytes | os.PathLike[str], what: str, wanted: tuple[str, 
     try:
         yield
     except InputError:
-        # Programs may have the endings of any other files.
+        # The form PROGRAM is not reported, because programs may have any file name ending.
         form = form_of(file_name(path)) if exists(path) else None
         if form is None or form in (*wanted, PROGRAM):
             raise
@@ -71,7 +71,7 @@ def _beginning(name: str) -> bytes:
         return file.read(HEAD)
 
 
-#: Lines of rules for NCCL, for NCCLX (sizes as an interval) and for UCC, without comments.
+#: Patterns of a rule for NCCL, for NCCLX (sizes as an interval) and for UCC, in text without comments.
 _OF_NCCL = r"(allgather|allreduce|broadcast|reduce|reducescatter) *, *{} *, *\w+ *, *(ll|ll128|simple|\*) *,"
 _RULES = (
     ("openmpi-json", r'\s*{(?s:.*)"rule_file_version"'),
@@ -84,7 +84,7 @@ _RULES = (
 
 
 def rules_of(head: bytes) -> str | None:
-    """Returns the format of a file of rules for a library, by its first bytes without comments."""
+    """Returns the format of a file of rules for a library, recognised by its first bytes; None if no format matches."""
     text = head.decode("utf-8", "replace")
     whole = len(head) < HEAD
     kept = "\n".join(line.partition("#")[0] for line in (text if whole else text.rpartition("\n")[0]).split("\n"))
@@ -95,8 +95,8 @@ def rules_of(head: bytes) -> str | None:
 def _arerules_of_openmpi(words: list[str], whole: bool) -> bool:
     """Returns whether words are classic rules of Open MPI, or the beginning of such rules if the file is longer.
 
-    They are counts of the items that follow them: collectives, sizes of communicators, messages of four numbers (five
-    in version 2).
+    These rules are nested lists of numbers, each after its count: collectives, sizes of communicators, and messages
+    with four numbers each (five in version 2).
     """
     version = re.fullmatch(r"rule-file-version-(\d+)", words[0]) if words else None
     numbers = words[1:] if version else words
@@ -117,7 +117,7 @@ def _arerules_of_openmpi(words: list[str], whole: bool) -> bool:
     return collectives > 0 and next(left, None) is None
 
 
-#: The least length of the beginning of a file that is accepted as rules of Open MPI.
+#: The number of numbers that an incomplete beginning of a file must exceed to be accepted as rules of Open MPI.
 _MANY = 64
 
 
@@ -130,7 +130,7 @@ def _ends(*endings: str) -> Callable[[str, bytes], bool]:
 
 
 def _holds(*keys: str) -> Callable[[str, bytes], bool]:
-    """Returns a test whether a file is JSON and its beginning has all these keys."""
+    """Returns a function that tests whether a file is JSON and its beginning has all these keys."""
     return lambda _, head: head.lstrip()[:1] == b"{" and all(f'"{key}"'.encode() in head for key in keys)
 
 
@@ -147,7 +147,7 @@ def _is_program(name: str, head: bytes) -> bool:
 FORMS: tuple[tuple[str, Callable[[str, bytes], bool]], ...] = (
     ("plan for MPI programs", _begins("UNISPLAN")),
     (CERTIFICATE, _begins("unisono-certificate")),
-    # For a large machine, the prices come after the bytes that are tested.
+    # The prices' key is not tested: in a large certificate, it is after the first bytes.
     (BOUND, lambda _, head: re.search(rb'"format" *: *"unisono-bound ', head) is not None),
     (GPU_PLAN, lambda name, _: is_gpu_plan(name)),
     (SCHEDULE, _begins("unisono-schedule", "unisono registers")),

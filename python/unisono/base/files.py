@@ -1,4 +1,4 @@
-"""Reading and writing of the files that a user names. A written file appears whole under its name, or not at all.
+"""Reads and writes the files that a user names. A written file appears complete under its name, or not at all.
 
 Only regular files are read: a device or a pipe may never end. An error has the name of the file as the user gave it.
 """
@@ -37,13 +37,13 @@ __all__ = [
     "write_folder",
 ]
 
-#: Limit of schedules, plans and lists of data: 4 GiB.
+#: The size limit of schedules, plans and lists of data, in bytes.
 MOST_BYTES = 2**32
 #: The first bytes of a plan for MPI programs.
 PLAN_MARK = b"UNISPLAN"
-#: Limit of descriptions: a machine, a workload or a table in JSON.
+#: The size limit of descriptions (a machine, a workload or a table in JSON), in bytes.
 MOST_DESCRIPTION_BYTES = 2**26
-#: Limit of libraries.
+#: The size limit of files of libraries, in bytes.
 MOST_LIBRARY_BYTES = 2**30
 
 _ACCESS_LIST = "system.posix_acl_access"
@@ -53,7 +53,7 @@ def file_name(path: str | bytes | os.PathLike[str]) -> str:
     """Returns the path as text for the system; bytes that are not UTF-8 become surrogates, as in `os.fsdecode`.
 
     Raises:
-        InputError: it is not a path, or has a character that no path has.
+        InputError: the value is not a path, or has a character that no path has.
 
     """
     try:
@@ -85,15 +85,15 @@ def read_bytes(path: str | bytes | os.PathLike[str], most: int = MOST_BYTES, kin
     """Reads a file of at most ``most`` bytes; ``kind`` names accepted files in the error for a missing one.
 
     Raises:
-        InputError: it is not a regular file, or has more bytes.
-        OSError: it cannot be read.
+        InputError: the file is not a regular file, or has more bytes.
+        OSError: the file cannot be read.
 
     """
     if kind and not exists(path):
         raise FileNotFoundError(errno.ENOENT, f"there is no such file; accepted is {kind}", title(path))
     check_regular(path)
     with _named(path):
-        # Another file may have the name by now; opening must not wait for the other end of a pipe.
+        # Another file may have taken the name since the check; opening must not wait for the other end of a pipe.
         descriptor = os.open(file_name(path), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         with os.fdopen(descriptor, "rb") as file:
             found = os.fstat(descriptor)
@@ -122,8 +122,8 @@ def read_text(
     ``kind`` names the accepted files in the error for a missing one.
 
     Raises:
-        InputError: it is not a regular file, is too long, or is not UTF-8.
-        OSError: it cannot be read.
+        InputError: the file is not a regular file, is too long, or is not UTF-8.
+        OSError: the file cannot be read.
 
     """
     raw = read_bytes(path, most, kind)
@@ -143,8 +143,8 @@ def read_json(path: str | bytes | os.PathLike[str], most: int = MOST_DESCRIPTION
     """Reads a file of JSON. ``kind`` names the accepted files in the error for a missing one.
 
     Raises:
-        InputError: it is not JSON, or nests too deeply; the message names the line.
-        OSError: it cannot be read.
+        InputError: the text is not JSON, or nests too deeply; the message names the line.
+        OSError: the file cannot be read.
 
     """
     try:
@@ -156,11 +156,11 @@ def read_json(path: str | bytes | os.PathLike[str], most: int = MOST_DESCRIPTION
 
 
 def read_inside(folder: str | os.PathLike[str], named: str, what: str) -> str:
-    """Reads the text of a file, named by another file of this folder, that is in the folder or a folder below.
+    """Reads the text of a file in ``folder`` or below, whose name ``named`` another file of the folder states.
 
     Raises:
         InputError: the name leads out of the folder, also by a link, or there is no such text file.
-        OSError: it cannot be read.
+        OSError: the file cannot be read.
 
     """
     outside = os.path.isabs(named) or ".." in re.split(r"[/\\]", named)
@@ -179,8 +179,8 @@ def check_regular(path: str | bytes | os.PathLike[str]) -> os.stat_result:
     """Returns the status of a file that may be read.
 
     Raises:
-        InputError: it is not a regular file (a device may never end).
-        OSError: it does not exist.
+        InputError: the file is not a regular file (a device may never end).
+        OSError: the file does not exist.
 
     """
     with _named(path):
@@ -196,20 +196,20 @@ def _refuse_irregular(path: str | bytes | os.PathLike[str], found: os.stat_resul
 
 @contextlib.contextmanager
 def _named(path: str | bytes | os.PathLike[str]) -> Iterator[None]:
-    """Raises errors of the system with the name that the user gave."""
+    """Replaces the file name in errors of the system by the name that the user gave."""
     try:
         yield
     except OSError as error:
-        # The constructor chooses the class by the number.
+        # The constructor of OSError chooses the subclass by the error number.
         raise OSError(error.errno, error.strerror or str(error), title(path)) from None
 
 
 def check_writable(path: str | bytes | os.PathLike[str], reads: str | os.PathLike[str] | None = None) -> None:
-    """Fails early if :func:`write` would fail, or would replace the file ``reads``.
+    """Raises an error early if :func:`write` would fail, or would replace the file ``reads``.
 
     Raises:
-        InputError: the folder of the file does not exist or cannot be written to, or the path is a folder or a file
-            that must not be written, or it is the file ``reads``.
+        InputError: the folder of the file does not exist or cannot be written to, or the path is a folder, a file that
+            must not be written, or the file ``reads``.
 
     """
     name = title(path)
@@ -230,12 +230,12 @@ def check_writable(path: str | bytes | os.PathLike[str], reads: str | os.PathLik
 
 
 def check_files(outputs: Mapping[str, str | None], *reads: str | None) -> None:
-    """Fails early if one of the files to write cannot be written, or would replace another one.
+    """Raises an error if one of the files to write cannot be written, or would replace another file of the command.
 
-    ``outputs`` has the file of each option; ``reads`` are the files that the work reads.
+    ``outputs`` maps each option to its file; ``reads`` are the files that the command reads.
 
     Raises:
-        InputError: as :func:`check_writable`, or two options name one file.
+        InputError: as for :func:`check_writable`, or two options name the same file.
 
     """
     taken: dict[str, str] = {}
@@ -257,7 +257,7 @@ def write(path: str | bytes | os.PathLike[str], data: str | bytes) -> None:
 
     Raises:
         InputError: the path cannot be a file, or its owner cannot be kept.
-        OSError: it cannot be written; the file that was there before is unchanged.
+        OSError: the file cannot be written; the previous file is unchanged.
 
     """
     check_writable(path)
@@ -274,11 +274,11 @@ def write(path: str | bytes | os.PathLike[str], data: str | bytes) -> None:
 
 def _replace(path: str | bytes | os.PathLike[str], target: str, raw: bytes) -> None:
     before = os.stat(target) if os.path.exists(target) else None
-    # A short name, since the target's may have the greatest length already.
+    # The name is short, because the name of the target may already have the greatest length.
     neighbour = os.path.join(os.path.dirname(target), f".unisono-{os.urandom(8).hex()}.part")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     try:
-        # The mode of a new file is the system's default; a replacement is private until its mode is set.
+        # A new file has the system's default mode; a replacement is private until its mode is set.
         descriptor = os.open(neighbour, flags, 0o666 if before is None else 0o600)
         try:
             _write_all(descriptor, raw)
@@ -307,7 +307,7 @@ def _take_over(path: str | bytes | os.PathLike[str], target: str, descriptor: in
         try:
             os.setxattr(descriptor, _ACCESS_LIST, os.getxattr(target, _ACCESS_LIST))
         except OSError as error:
-            # The file has no such list, or the system has none.
+            # The file has no access control list, or the system does not support these lists.
             if error.errno not in (errno.ENODATA, errno.ENOTSUP, errno.ENOSYS):
                 mode &= ~0o070
     os.fchmod(descriptor, mode)
@@ -337,10 +337,10 @@ def _descriptor(path: str | bytes | os.PathLike[str]) -> int | None:
 
 
 def _is_device(path: str | bytes | os.PathLike[str]) -> bool:
-    """Returns whether the path is a terminal, ``/dev/null`` or the like, which is written to and not replaced.
+    """Returns whether the path is a character device, such as ``/dev/null``, which a write does not replace.
 
     Raises:
-        InputError: it is a pipe, a socket or a disk. A pipe would wait for a reader, and a disk would be overwritten.
+        InputError: the path is a pipe, which would wait for a reader, a socket, or a disk, which would be overwritten.
 
     """
     name = file_name(path)
@@ -352,21 +352,21 @@ def _is_device(path: str | bytes | os.PathLike[str]) -> bool:
 
 
 def load(path: str | bytes | os.PathLike[str], *, elements: int | None = None, dtype: str | None = None) -> Schedule:
-    """Reads the schedule of a ``.sched`` or ``.json`` file, or makes that of a ``.registers`` file or a plan for GPUs.
+    """Reads the schedule in a ``.sched`` or ``.json`` file, or derives it from ``.registers`` or a plan for GPUs.
 
-    A plan for GPUs is an execution plan of MSCCL++ (``.json``) or a file of MSCCL (``.xml``). It serves many sizes: its
-    schedule is for ``elements`` of ``dtype``, as MPI counts them; without them for the size that the file states, or
+    A plan for GPUs is an execution plan of MSCCL++ (``.json``) or a file of MSCCL (``.xml``). A plan serves many sizes:
+    its schedule is for ``elements`` of ``dtype``, as MPI counts them; by default for the size that the file states, or
     for the fewest elements.
 
     Raises:
         InputError: the file is damaged or of another version; the message names line and place.
-        OSError: it cannot be read.
+        OSError: the file cannot be read.
 
     """
     origin = title(path)
-    # A certificate has the digest of the stored characters, and its checker reads these.
+    # A certificate has the digest of the stored characters, so line ends must not be converted.
     text = read_text(path, as_stored=not origin.endswith((".registers", ".xml", ".json")))
-    # Imported here, since this module is imported by `file_types`.
+    # Imported late, because `file_types` imports this module.
     from unisono.base.file_types import GPU_PLAN, SCHEDULE, reading
 
     with reading(
@@ -396,7 +396,7 @@ def save(schedule: Schedule, path: str | bytes | os.PathLike[str]) -> None:
 
     Raises:
         InputError: the path cannot be a file.
-        OSError: it cannot be written; no half-written file is left.
+        OSError: the file cannot be written; no incomplete file remains.
 
     """
     if not isinstance(schedule, Schedule):
@@ -405,7 +405,7 @@ def save(schedule: Schedule, path: str | bytes | os.PathLike[str]) -> None:
 
 
 def check_folder(path: str | bytes | os.PathLike[str]) -> None:
-    """Fails early if :func:`write_folder` would fail.
+    """Raises an error early if :func:`write_folder` would fail.
 
     Raises:
         InputError: the path is a file, or its parent does not exist.
@@ -419,7 +419,7 @@ def check_folder(path: str | bytes | os.PathLike[str]) -> None:
 
 
 def write_folder(path: str | bytes | os.PathLike[str], files: Mapping[str, str | bytes]) -> list[str]:
-    """Writes files, by relative path, into a folder, which is made if it is missing; returns their names.
+    """Writes files, given by relative path, into a folder, which is created if missing; returns their names.
 
     Raises:
         InputError: the path cannot be a folder.

@@ -13,19 +13,19 @@ _SHOWN = 50
 
 
 def facts_table(facts: Mapping[str, Any]) -> str:
-    """Returns a table with a row for each fact that is not None."""
+    """Returns an HTML table with a row for each fact whose value is not None."""
     return table((), [(name, value) for name, value in facts.items() if value is not None])
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """Returns a table with a line of heads, if there are any; all text is escaped."""
+    """Returns an HTML table, with a header row if there are ``heads``; all text is escaped."""
     head = "".join(f"<th>{escape(name)}</th>" for name in heads)
     body = "".join(f"<tr>{''.join(f'<td>{escape(str(cell))}</td>' for cell in row)}</tr>" for row in rows)
     return f"<table>{f'<thead><tr>{head}</tr></thead>' if heads else ''}<tbody>{body}</tbody></table>"
 
 
 def time_text(seconds: float) -> str:
-    """Formats a time with four digits, in the unit that leaves few of them before the point: ``784.5 ns``."""
+    """Formats a time with four digits, in the largest unit in which the number is at least 1: ``784.5 ns``."""
     units = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
     unit, name = next((unit for unit in units if seconds >= unit[0]), units[-1])
     value = seconds / unit
@@ -37,7 +37,7 @@ class TableOfRows(list[_Row]):
     """A list of rows that a notebook shows as a table."""
 
     def __init__(self, rows: Iterable[_Row], heads: Sequence[str], cells: Callable[[_Row], Sequence[Any]]) -> None:
-        """Keeps the rows, with the heads of the table and the function of the cells of a row."""
+        """Stores the rows, the header of the table, and the function that returns the cells of a row."""
         super().__init__(rows)
         self._heads, self._cells = heads, cells
 

@@ -1,4 +1,4 @@
-"""Sizes and roots as users give them: a count of elements, bytes such as "64KiB", an index or (row, column).
+"""Checks sizes and roots as users write them: a count of elements, bytes such as "64KiB", an index or (row, column).
 
 These functions check only values that cannot be passed to the extension module, which checks all others.
 """
@@ -48,10 +48,11 @@ class GraphLike(Protocol):
         """Returns whether edges have a direction."""
 
 
-#: A machine: itself, the name of a preset, the path of a file, the keys of a file, or a graph.
+#: A machine: a ``Machine``, the name of a preset, the path of a file, the keys of such a file, or a graph.
 MachineLike = Machine | str | os.PathLike[str] | Mapping[str, Any] | GraphLike
 
-#: Bytes of a unit, by its name in small letters. A letter alone is a power of two, as in the tables of OSU and NCCL.
+#: The bytes of each unit, by its name in lower case. A single letter is a power of two, as in the tables of OSU and
+#: NCCL.
 _UNITS = {
     "": 1, "b": 1,
     "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12,
@@ -59,10 +60,10 @@ _UNITS = {
     "kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40,
 }  # fmt: skip
 _SIZE = re.compile(r"\s*([0-9]+)(?:\.([0-9]+))?\s*([A-Za-z]*)\s*")
-#: The largest number of a rank.
+#: The largest index of a rank.
 _LARGEST = 2**32 - 1
-#: The largest number of elements in plans and bounds: the time to evaluate candidates with segments grows with their
-#: number. A buffer of a schedule holds fewer than 2**32.
+#: The largest number of elements in plans and bounds, because the time to evaluate candidates grows with the number of
+#: segments. A buffer of a schedule holds fewer than 2**32 elements.
 _MOST_ELEMENTS = 2**36
 
 
@@ -81,7 +82,7 @@ def parse_bytes(text: str) -> int:
             "KiB, MiB, GiB, TiB or K, M, G, T (powers of two), as in 64KiB"
         )
     whole_part, decimals = match[1], match[2] or ""
-    # Python reads at most 4300 digits, and no size has more than 19.
+    # Python converts at most 4300 digits, and no size has more than 19.
     if len(whole_part) > 19 or len(decimals) > 19:
         raise InputError(f"{shown(text)} is not a size in bytes: it has more than 19 digits")
     size, rest = divmod(int(whole_part + decimals) * unit, int(10 ** len(decimals)))
@@ -122,7 +123,7 @@ def checked_count(elements: SupportsIndex) -> int:
     """Returns a valid number of elements.
 
     Raises:
-        InputError: it is not a whole number, is negative, or exceeds the limit.
+        InputError: the value is not a whole number, is negative, or exceeds the limit.
 
     """
     count = whole("the number of elements", elements)
@@ -137,7 +138,7 @@ def checked_root(root: Root) -> int | tuple[int, int]:
     """Returns a valid root, as Python numbers.
 
     Raises:
-        InputError: it is neither an index nor a row and a column, or a part of it is out of range.
+        InputError: the root is neither an index nor a row and a column, or a number is out of range.
 
     """
     message = f"the root is {shown(root)}, and must be an index or a row and a column, all from 0 on"
@@ -157,7 +158,7 @@ def checked_seed(seed: SupportsIndex) -> int:
     """Returns a valid seed.
 
     Raises:
-        InputError: it is not a whole number, is negative, or has more than 64 bits.
+        InputError: the seed is not a whole number, is negative, or has more than 64 bits.
 
     """
     number = whole("the seed", seed)
@@ -170,7 +171,7 @@ def checked_probability(name: str, value: float) -> float:
     """Returns a probability below 1.
 
     Raises:
-        InputError: it is not one.
+        InputError: the value is not at least 0 and below 1.
 
     """
     if not 0 <= finite(name, value) < 1:
@@ -179,7 +180,7 @@ def checked_probability(name: str, value: float) -> float:
 
 
 def is_whole(value: object) -> TypeGuard[SupportsIndex]:
-    """Returns whether a value is a whole number of Python or NumPy; a bool is not one here."""
+    """Returns whether a value is a whole number of Python or NumPy, and not a bool."""
     if isinstance(value, bool) or not isinstance(value, SupportsIndex):
         return False
     try:
@@ -194,7 +195,7 @@ def whole(what: str, value: object) -> int:
     """Returns the value as an integer of Python.
 
     Raises:
-        InputError: it is not a whole number.
+        InputError: the value is not a whole number.
 
     """
     if not is_whole(value):
@@ -210,7 +211,7 @@ def finite(what: str, value: object) -> float:
     """Returns the value as a floating-point number of Python.
 
     Raises:
-        InputError: it is not one number.
+        InputError: the value is not a single number.
 
     """
     try:
@@ -225,7 +226,7 @@ def items(values: object, message: str) -> list[Any]:
     """Returns the items of a sequence. Text is not accepted, although Python iterates over its letters.
 
     Raises:
-        InputError: it is not a sequence; with this message.
+        InputError: the value is not a sequence; the error has this message.
 
     """
     if isinstance(values, str | bytes | bytearray) or not isinstance(values, Iterable):
@@ -233,5 +234,5 @@ def items(values: object, message: str) -> list[Any]:
     try:
         return list(values)
     except TypeError:
-        # An array without dimensions.
+        # NumPy raises this for an array without dimensions.
         raise InputError(message) from None

@@ -1,8 +1,8 @@
-"""Ctrl-C in the program `unisono`.
+"""Handles Ctrl-C in the program `unisono`.
 
 An interrupt raises ``KeyboardInterrupt``, as in any Python program. During imports, and after the command has ended, an
-interrupt ends the process instead: nothing has to be undone then, and an exception raised during an import may be lost
-in a callback of the import system, or be reported as another module's failure.
+interrupt ends the process instead: at these times nothing has to be undone, and an exception raised during an import
+may be lost in a callback of the import system, or be reported as another module's failure.
 """
 
 import os
@@ -22,7 +22,7 @@ _at_once = False
 
 
 def handle() -> None:
-    """Installs the handler of the program; until the state is changed, an interrupt ends the process.
+    """Installs the handler of the program. An interrupt ends the process until :func:`end_at_once` changes this.
 
     A signal that the parent process has set to be ignored stays ignored.
     """
@@ -32,7 +32,7 @@ def handle() -> None:
 
 
 def end_at_once(state: bool) -> bool:
-    """Sets whether an interrupt ends the process instead of raising; returns the previous state."""
+    """Sets whether an interrupt ends the process instead of raising an exception; returns the previous state."""
     global _at_once
     before, _at_once = _at_once, state
     return before
@@ -40,7 +40,7 @@ def end_at_once(state: bool) -> bool:
 
 @contextmanager
 def importing() -> Iterator[None]:
-    """Encloses imports: an interrupt ends the process. Has no effect without :func:`handle`."""
+    """Encloses imports, during which an interrupt ends the process. Has no effect without :func:`handle`."""
     before = end_at_once(True)
     try:
         yield

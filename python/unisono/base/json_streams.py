@@ -1,4 +1,4 @@
-"""Reading of large files of JSON by items: the one long list of an object is never whole in memory."""
+"""Reads large files of JSON item by item, so that a long list in an object is never whole in memory."""
 
 import json
 import os
@@ -12,20 +12,20 @@ from unisono.base.files import check_regular, file_name, title
 
 __all__ = ["members"]
 
-#: The number of characters of one read, and the size limit of a value.
+#: The number of characters of one read, and the largest number of characters of a value.
 _PIECE, _MOST = 1 << 20, 1 << 26
 _BLANK = re.compile(r"[ \t\n\r]*")
 
 
 def members(path: str | os.PathLike[str], long: str) -> Iterator[tuple[str, Any]]:
-    """Yields the members of the object in a file, in their order: its keys with their values.
+    """Yields the keys of the object in a file with their values, in the order of the file.
 
     Each item of the list with the key ``long`` is yielded separately. A key that occurs several times is yielded
     several times.
 
     Raises:
         InputError: the file is not JSON, is not an object, or has a value of more than 64 MiB.
-        OSError: it cannot be read.
+        OSError: the file cannot be read.
 
     """
     check_regular(path)
@@ -44,7 +44,8 @@ class _Reader:
     def __init__(self, file: TextIO) -> None:
         self._file = file
         self._text, self._at, self._ended = "", 0, False
-        # The position of the first character of the text: lines before it, and characters before it in its line.
+        # The position in the file of the first character of the text: the lines before it, and the characters before it
+        # in its line.
         self._lines, self._column = 0, 0
         self._decode = json.JSONDecoder().raw_decode
 
@@ -79,7 +80,7 @@ class _Reader:
         self._expect("]")
 
     def _next(self) -> str:
-        """Returns the next character that is not blank, or nothing at the end."""
+        """Returns the next character that is not blank, or empty text at the end of the file."""
         while True:
             blank = _BLANK.match(self._text, self._at)
             self._at = blank.end() if blank else self._at
@@ -113,17 +114,17 @@ class _Reader:
                 return value
 
     def _passed(self, at: int) -> tuple[int, int]:
-        """Returns the number of lines of the file before a place in the text, and of characters in its line."""
+        """Returns the number of lines before a position in the text, and of characters before it in its line."""
         lines, last = self._text.count("\n", 0, at), self._text.rfind("\n", 0, at)
         return self._lines + lines, at - last - 1 if lines else self._column + at
 
     def _place(self, at: int) -> str:
-        """Returns the line and column of a place in the text."""
+        """Returns the line and column of a position in the text, both from 1, for messages."""
         lines, column = self._passed(at)
         return f"line {lines + 1} column {column + 1}"
 
     def _read(self) -> bool:
-        """Reads more text, and drops the text before the current place; returns False at the end of the file."""
+        """Reads more text, and drops the text before the current position; returns False at the end of the file."""
         piece = "" if self._ended else self._file.read(max(_PIECE, len(self._text) - self._at))
         self._ended = not piece
         self._lines, self._column = self._passed(self._at)

@@ -1,4 +1,4 @@
-"""Names of a package that are imported when they are first used.
+"""Imports the names of a package when they are first used.
 
 The import of NumPy alone takes longer than most commands. A package whose users need few of its names lists them once,
 for type checkers and for :func:`lazy`, in lines ``from MODULE import NAME as NAME`` of a block ``if TYPE_CHECKING:``.
@@ -16,7 +16,7 @@ _LINE = re.compile(r"^    from (unisono[\w.]*) import (\w+) as \2$", re.MULTILIN
 
 
 def lazy(package: str, names: dict[str, Any]) -> tuple[list[str], Callable[[str], Any]]:
-    """Returns the ``__all__`` and the ``__getattr__`` of a package, whose ``globals()`` are ``names``."""
+    """Returns the ``__all__`` and the ``__getattr__`` of a package; ``names`` are the ``globals()`` of the package."""
     source = get_data(package, "__init__.py") or b""
     homes = {name: module for module, name in _LINE.findall(source.decode())}
 

@@ -1,4 +1,4 @@
-"""Letters for algorithms, in maps without room for their names."""
+"""Assigns letters to algorithms, for maps without space for their names."""
 
 from collections.abc import Iterable
 from string import ascii_uppercase, digits
@@ -9,7 +9,7 @@ _USUAL = {"auto-gen": "A", "chain": "C", "ring": "R", "snake": "N", "star": "S",
 
 
 def letters(names: Iterable[str]) -> dict[str, str]:
-    """Returns a distinct letter or digit for each name (``?`` if none is free); the wafer's have fixed ones."""
+    """Returns a distinct letter or digit for each name (``?`` if none is free), fixed for the wafer's algorithms."""
     wanted = sorted(set(names))
     given = {name: _USUAL[name] for name in wanted if name in _USUAL}
     for name in wanted:

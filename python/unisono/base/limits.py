@@ -9,12 +9,12 @@ from unisono.base.inputs import parse_bytes, whole
 
 __all__ = ["Limits", "default_steps", "limits", "note_large_work", "set_cores"]
 
-#: Limits have 64 bits; the largest number means no limit.
+#: The largest finite limit; the largest 64-bit number means no limit.
 _LARGEST = 2**64 - 2
 
 
 class Limits:
-    """The limits in force when :func:`limits` returned; leaving ``with`` restores the previous ones."""
+    """The limits in force when :func:`limits` returned. The end of a ``with`` block restores the previous limits."""
 
     memory: int | None
     steps: int | None
@@ -39,7 +39,7 @@ def limits(*, memory: int | str | EllipsisType | None = ..., steps: int | Ellips
     """Sets limits for estimates of the work to come; work over a limit raises :class:`InputError` before it starts.
 
     The limits hold for the whole process from this call on, or until the end of a ``with`` block around it. Limits that
-    are not given do not change, so ``limits()`` returns those in force.
+    are not given do not change, so ``limits()`` returns the limits in force.
 
     Args:
         memory: bytes, or a size such as ``"2GiB"``; ``None``: no limit; ``"free"``, the default: 80 % of the memory

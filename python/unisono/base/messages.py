@@ -1,11 +1,11 @@
-"""Values and names in messages: printable, and of limited length."""
+"""Formats values and names for messages: printable, and of limited length."""
 
 import re
 import reprlib
 
 __all__ = ["MOST_MESSAGE", "counted", "cut", "printable", "sentence", "shown"]
 
-#: The most characters of one value, of one word of a message, and of a whole message.
+#: The largest number of characters of a value, of a word of a message, and of a whole message.
 MOST_VALUE, MOST_WORD, MOST_MESSAGE = 100, 200, 1500
 
 #: Control characters, direction marks, line separators, and surrogates.
@@ -18,7 +18,7 @@ _short.maxlong = 60
 
 
 def shown(value: object) -> str:
-    """Returns the value as Python writes it, shortened, for a message.
+    """Returns the shortened ``repr`` of a value, for a message.
 
     A value whose `repr` fails is described by its type.
     """
@@ -30,7 +30,7 @@ def shown(value: object) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """Returns ``1 message``, ``2 messages``; the plural has an s."""
+    """Returns a number and its noun: ``1 message``, ``2 messages``."""
     return f"{number} {noun}" + ("" if number == 1 else "s")
 
 
@@ -41,14 +41,14 @@ def printable(text: str) -> str:
 
 def _escaped(match: re.Match[str]) -> str:
     code = ord(match[0])
-    # A byte of a file name that is not UTF-8.
+    # The surrogate of a byte in a file name that is not UTF-8.
     if 0xDC80 <= code <= 0xDCFF:
         return f"\\x{code - 0xDC00:02x}"
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
 
 
 def cut(text: str, most: int) -> str:
-    """Returns a text of more than ``most`` characters without its middle, whose length it states."""
+    """Returns the text; the middle of one longer than ``most`` characters is replaced by its length."""
     if len(text) <= most:
         return text
     head, tail = most * 2 // 3, most // 6
@@ -56,6 +56,6 @@ def cut(text: str, most: int) -> str:
 
 
 def sentence(text: str) -> str:
-    """Returns a message as one line of limited length: long words are cut first, then the whole."""
+    """Returns a message as one line of limited length: long words are cut first, then the whole line."""
     line = printable(" ".join(text.split()))
     return cut(_LONG_WORD.sub(lambda word: cut(word[0], MOST_WORD), line), MOST_MESSAGE)

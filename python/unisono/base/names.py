@@ -1,7 +1,7 @@
-"""Names in the spellings of users: other letters and separators, the names of NumPy or MPI, or misspelt.
+"""Converts names as users spell them: with other case and separators, as in NumPy or MPI, or misspelt.
 
 The extension module and files use one spelling of each name. The functions here convert names such as ``All-Reduce``,
-``reduce_scatter`` or ``float32`` to it, and refuse unknown names with the nearest accepted one.
+``reduce_scatter`` or ``float32`` to this spelling. An error for an unknown name states the nearest accepted name.
 """
 
 from collections.abc import Iterable, Mapping
@@ -22,7 +22,8 @@ __all__ = [
     "preset",
 ]
 
-#: Other words for datatypes, of NumPy and machine learning; C and NumPy disagree about `float`, `int` and `long`.
+#: Other names of datatypes, from NumPy and machine learning; without `float`, `int` and `long`, on which C and NumPy
+#: disagree.
 _DATATYPES = {
     "float32": "f32", "single": "f32", "fp32": "f32",
     "float64": "f64", "double": "f64", "fp64": "f64",
@@ -31,10 +32,10 @@ _DATATYPES = {
     "int32": "i32",
     "int64": "i64",
 }  # fmt: skip
-#: Other words for operators, of NumPy, NCCL and C.
+#: Other names of operators, from NumPy, NCCL and C.
 _OPERATORS = {"add": "sum", "plus": "sum", "product": "prod", "mul": "prod", "minimum": "min", "maximum": "max"}
 _COLLECTIVES = {"bcast": "broadcast", "alltoallsingle": "alltoall", "prefixsum": "scan"}
-#: The format that each library reads; for Open MPI that of the releases up to 5.
+#: The format that each library reads; for Open MPI, the format of the releases up to 5.
 _LIBRARIES = {
     "mpich": "mpich-json",
     "msccl": "msccl-xml",
@@ -43,9 +44,9 @@ _LIBRARIES = {
     "ncclx": "ncclx-csv",
     "openmpi": "openmpi-rules",
 }
-#: Longer texts are not misspelt names, and would be slow to compare.
+#: The longest name that is compared with accepted names, in characters; longer text is slow.
 _LONGEST = 64
-#: The least similarity of a proposed name, as in difflib; ``rign`` and ``ring`` have 0.75.
+#: The least similarity of a proposed name, by difflib from 0 to 1; ``rign`` and ``ring`` have 0.75.
 _ALIKE = 0.7
 
 
@@ -53,7 +54,7 @@ def collective(name: object) -> str:
     """Returns the collective of that name, as in ``all-reduce`` or ``MPI_Allreduce``.
 
     Raises:
-        InputError: there is none.
+        InputError: there is no such name.
 
     """
     return _chosen("the collective", name, "a collective", tuple(collectives()), _COLLECTIVES)
@@ -63,7 +64,7 @@ def datatype(name: object) -> str:
     """Returns the datatype of that name or of that type of NumPy, as in ``float32`` or ``numpy.float32``.
 
     Raises:
-        InputError: there is none.
+        InputError: there is no such name.
 
     """
     # The name of a scalar type of NumPy, or of a `numpy.dtype`.
@@ -80,7 +81,7 @@ def operator(name: object) -> str:
     """Returns the operator of that name, as in ``SUM`` or ``add``.
 
     Raises:
-        InputError: there is none.
+        InputError: there is no such name.
 
     """
     return _chosen("the operator", name, "an operator", tuple(operators()), _OPERATORS)
@@ -90,18 +91,18 @@ def algorithm(name: object) -> str:
     """Returns the algorithm of that name, as in ``Recursive_Doubling``.
 
     Raises:
-        InputError: there is none.
+        InputError: there is no such name.
 
     """
     return _chosen("the algorithm", name, "an algorithm", _algorithms(), {})
 
 
 def format_of(name: str) -> str:
-    """Returns the format of a name, in any spelling, or of a library that reads it; else the name itself."""
+    """Returns the format of this name in any spelling, or the format that this library reads; else the name."""
     return _spelling(name, _formats(), _LIBRARIES) or name
 
 
-#: The present names of renamed presets.
+#: The current names of renamed presets, by their old names.
 RENAMED_PRESETS = {"dgx-h100-kernels": "dgx-h100"}
 
 
@@ -114,7 +115,7 @@ def did_you_mean(found: str, accepted: Iterable[str]) -> str:
     """Returns `` (did you mean ring?)`` if one of the accepted names is similar, else nothing."""
     if not 2 <= len(found) <= _LONGEST:
         return ""
-    # Imported here: only mistakes need it.
+    # Imported late, because only misspelt names need it.
     from difflib import get_close_matches
 
     names = {_folded(name): name for name in accepted}
@@ -129,7 +130,7 @@ def named(what: str, value: object) -> str:
     """Returns the value if it is valid Unicode text.
 
     Raises:
-        InputError: it is not text, or holds halves of characters.
+        InputError: the value is not text, or has surrogates.
 
     """
     if not isinstance(value, str) or any("\ud800" <= letter <= "\udfff" for letter in value):
@@ -148,12 +149,12 @@ def _algorithms() -> tuple[str, ...]:
 
 
 def forget_algorithms() -> None:
-    """Clears the list of names, since algorithms were added."""
+    """Clears the cached names of algorithms, after algorithms were added or removed."""
     _algorithms.cache_clear()
 
 
 def _folded(name: str) -> str:
-    """Returns the name without case and separators, in which spellings differ."""
+    """Returns the name in lower case without ``mpi_`` and separators, for a comparison of spellings."""
     return name.strip().lower().removeprefix("mpi_").replace("-", "").replace("_", "").replace(" ", "")
 
 

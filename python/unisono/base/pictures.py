@@ -1,4 +1,4 @@
-"""Files of pictures: the same figure gives the same bytes, in each format."""
+"""Encodes figures as picture files, so that the same figure always gives the same bytes."""
 
 import io
 from typing import TYPE_CHECKING, Literal
@@ -11,7 +11,7 @@ __all__ = ["FORMS", "Form", "encoded", "form_of"]
 Form = Literal["png", "svg", "pdf"]
 #: The formats of pictures, which are also the endings of file names.
 FORMS: tuple[Form, ...] = ("png", "svg", "pdf")
-#: The file must have no date, no version and no program name.
+#: The metadata that is removed, because dates, versions and program names would change the bytes.
 _METADATA: dict[Form, dict[str, None]] = {
     "png": {"Software": None},
     "svg": {"Date": None, "Creator": None},
@@ -29,11 +29,11 @@ def form_of(path: str) -> Form:
 
 def encoded(figure: "Figure", form: Form = "png", dpi: int = _DPI) -> bytes:
     """Returns the figure as a file of that format; ``dpi`` is the resolution of a PNG."""
-    # Imported here, since the names of formats are checked without drawing.
+    # Imported late, because the names of formats are checked without drawing.
     import matplotlib as mpl
 
     file = io.BytesIO()
-    # Without a salt an SVG has other ids each time.
+    # Without a salt the ids in an SVG are random.
     with mpl.rc_context({"savefig.dpi": dpi, "svg.hashsalt": "unisono"}):
         figure.savefig(file, format=form, metadata=dict(_METADATA[form]))
     return file.getvalue()

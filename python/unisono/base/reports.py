@@ -1,4 +1,4 @@
-"""The types of reports: dictionaries with the same keys on every kind of machine, with None for values it lacks.
+"""The types of reports: dictionaries with the same keys on every kind of machine, and None for missing values.
 
 ``tests/python/test_reports.py`` compares them with the reports of every kind of machine.
 """
@@ -60,7 +60,7 @@ __all__ = [
 
 
 class Terms(TypedDict):
-    """The cost terms of a schedule, of the slowest line of a wafer."""
+    """The cost terms of a schedule; on a grid, of its slowest row or column."""
 
     energy: float
     distance: float
@@ -99,23 +99,23 @@ class Bound(TypedDict):
     reference: str
     source: str
     assumes: str | None
-    #: ``bound`` holds for every schedule on the machine. ``of-model`` holds by a model only, and so does
-    #: ``model-optimum``, which a candidate of a plan reaches.
+    #: ``bound`` holds for every schedule on the machine, ``of-model`` only by a model; ``model-optimum``, also by a
+    #: model, is reached by a candidate of the plan.
     standing: str
 
 
 class BoundProof(TypedDict):
-    """The check of a certificate of a bound."""
+    """The result of the check of a certificate of a bound."""
 
     holds: bool
     method: str
     error_probability: float
-    #: The reason why it does not hold.
+    #: The reason why the bound is not proved, or None.
     reason: str | None
     collective: str
-    #: The bytes of the block of each rank, or of the vector.
+    #: The bytes of each rank's block, or of the vector if the collective has one.
     bytes: int
-    #: The root of a collective with one.
+    #: The root, or None for a collective without a root.
     root: int | None
     ranks: int
     machine: str
@@ -127,7 +127,7 @@ class BoundProof(TypedDict):
     places: list[int]
     #: The name of the bound.
     bound: str
-    #: The bound that the prices prove, if it holds.
+    #: The proved bound in seconds; None if the certificate does not hold.
     seconds: float | None
 
 
@@ -147,14 +147,14 @@ class Candidate(TypedDict):
     seconds: float
     ratio: float | None
     source: str
-    #: True if the target of emitted code can express it; None without a target, or if this was not tested.
+    #: True if the target of emitted code can express the candidate; None without a target, or if this was not tested.
     expressible: bool | None
-    #: The reason why the target cannot.
+    #: The reason why the target cannot express the candidate.
     refused: str | None
 
 
 class MemoryReport(TypedDict):
-    """The bytes of input, output and scratch memory of the PE with most, and the memory of a PE."""
+    """The bytes of input, output and scratch memory of the PE that needs the most, and the memory of a PE."""
 
     needed_bytes: int
     pe_bytes: int
@@ -174,7 +174,7 @@ class PlanReport(TypedDict):
     root: int
     algorithm: str
     params: dict[str, str]
-    #: The performance guideline that the algorithm makes true, as in "broadcast <= scatter + allgather".
+    #: The performance guideline that the algorithm fulfils, such as "broadcast <= scatter + allgather".
     guideline: str | None
     model: str
     #: The source of a network's rates, "measured" or "data-sheet"; bounds always use the data sheet.
@@ -185,10 +185,11 @@ class PlanReport(TypedDict):
     memory: MemoryReport | None
     predicted: PredictedTime
     lower_bound: Bound | None
-    #: The least time by the model, if a candidate reaches it; on the machine schedules may be faster.
+    #: The least time of any schedule by the model, if a candidate reaches it; on the machine schedules may be faster.
     model_optimum: Bound | None
     ratio: float | None
-    #: GB/s as nccl-tests define them, of the predicted time; None for a barrier and a scan.
+    #: Bandwidths of the predicted time in GB/s, as nccl-tests define ``algbw`` and ``busbw``; None for a barrier and a
+    #: scan.
     algbw: float | None
     busbw: float | None
     #: Costs that the times omit, assumptions, and sources.
@@ -198,8 +199,8 @@ class PlanReport(TypedDict):
     library: NotRequired["LibraryReport"]
     #: The properties of the bits that all candidates have, if they were asked for.
     bits: NotRequired[list[str]]
-    #: The predicted time divided by that of the fastest candidate without these properties; with ``size``, of those
-    #: that a ``.plan`` can hold.
+    #: The predicted time divided by the time of the fastest candidate without these properties; for ``size``, of the
+    #: fastest candidate that a ``.plan`` can hold.
     bits_cost: NotRequired[float]
 
 
@@ -212,7 +213,7 @@ class BitsPrice(TypedDict):
 
 
 class BitsTableRow(TypedDict):
-    """The sizes that one plan of a table serves."""
+    """The range of sizes in bytes that one plan of a table serves."""
 
     first_bytes: int
     last_bytes: int | None
@@ -225,10 +226,11 @@ class BitsTableReport(TypedDict):
     """A table of plans with a property of the bits: ``PlanTable.report()``."""
 
     bits: str
-    #: The largest ratio of a time to that of the fastest plan, and the geometric mean.
+    #: The largest value, and in ``mean_cost`` the geometric mean, of the table's time divided by the time of the
+    #: fastest plan.
     cost: float
     mean_cost: float
-    #: The number of expressions that have a table.
+    #: The number of distinct expressions from which a table could be made.
     expressions: int
     rows: list[BitsTableRow]
     prices: list[BitsPrice]
@@ -241,15 +243,16 @@ class LibraryChoice(TypedDict):
     protocol: str
     channels: int | None
     channel_gb_per_second: float | None
-    #: The data rate, and the latency in microseconds, by the library's own model.
+    #: The data rate in GB/s, and the latency in microseconds, by the library's own model.
     gb_per_second: float
     latency_us: float
-    #: The library's own estimate, and the predicted time, which is that estimate where the report has no time.
+    #: The library's own estimate, and in ``seconds`` the predicted time, which equals the estimate if there is no
+    #: other.
     cost_seconds: float
     seconds: float
     calibrated: bool
-    #: The terms of the cost of a call, and the library's own price of each; ``unisono calibrate --from`` fits prices.
-    #: None for RCCL.
+    #: The terms of the cost of a call, and in ``prices`` the library's own price of each; ``unisono calibrate --from``
+    #: fits prices. Both are None for RCCL.
     work: dict[str, float] | None
     prices: dict[str, float] | None
 
@@ -259,7 +262,7 @@ class LibrarySettings(TypedDict):
 
     algorithm: str
     protocol: str
-    #: Variables of the environment, as ``NAME=VALUE``.
+    #: Environment variables, as ``NAME=VALUE``.
     settings: list[str]
     #: The time with these settings by the library's own model, which is not measured.
     seconds: float
@@ -287,13 +290,14 @@ class LibraryReport(TypedDict):
     name: str
     #: The source of the rules or of the model.
     version: str
-    #: Its name in the library. MPI libraries choose by rules, without the values that follow.
+    #: The name of the algorithm in the library. MPI libraries choose by rules, so ``protocol`` and ``channels`` are
+    #: None.
     algorithm: str
     protocol: str | None
     channels: int | None
     channel_gb_per_second: float | None
-    #: The predicted time of the choice, None if no algorithm here does the same; and the library's own estimate, by
-    #: which it chooses.
+    #: The predicted time of the choice, None if Unisono has no equal algorithm; ``cost_seconds`` is the library's own
+    #: estimate, by which it chooses.
     seconds: float | None
     cost_seconds: float | None
     algbw: float | None
@@ -309,7 +313,7 @@ class LibraryReport(TypedDict):
 
 
 class Expected(TypedDict):
-    """A value of the bound, of the library's choice, and of the plan; None for those that are missing."""
+    """The same quantity for the bound (``ceiling``), the library's choice and the plan; None for missing values."""
 
     ceiling: float | None
     library: float | None
@@ -325,7 +329,7 @@ class ExpectationChoice(TypedDict):
 
 
 class ExpectationRow(Expected):
-    """The seconds to expect of a collective at one size, and its bus bandwidths in GB/s."""
+    """The expected times of a collective at one size, in seconds, and its bus bandwidths in GB/s."""
 
     bytes: int
     elements: int
@@ -336,7 +340,7 @@ class ExpectationRow(Expected):
     #: The algorithm of the plan.
     algorithm: str
     params: dict[str, str]
-    #: The source of the plan's time, as of a prediction.
+    #: The source of the plan's time, as in :class:`PredictedTime`.
     source: str
 
 
@@ -359,7 +363,7 @@ class Expectation(TypedDict):
 
 
 class ChunkTree(TypedDict):
-    """A tree that ``chunks`` chunks share: the nodes that each message passes, nearest to the root first."""
+    """A tree that ``chunks`` chunks share; each of its ``messages``, from the root outwards, lists its nodes."""
 
     chunks: int
     messages: list[list[int]]
@@ -380,7 +384,7 @@ class ForestTrees(TypedDict):
 
 
 class FrontPoint(TypedDict):
-    """Forests up to a depth: the time of chunks of any size without latency, and ``(chunks, predicted seconds)``."""
+    """Forests up to a depth: the time with chunks of any size, without latency, and (chunks, predicted seconds)."""
 
     depth: int
     fluid_seconds: float | None
@@ -390,7 +394,8 @@ class FrontPoint(TypedDict):
 class Front(TypedDict):
     """``Plan.front()``: the time of forests by their depth; ``fluid_seconds`` is the time at unlimited depth.
 
-    It is None if the network is the same for all ranks, since no forest there needs more than the least depth.
+    ``fluid_seconds`` is None if all ranks have equal positions in the network, because no forest then needs more than
+    the least depth.
     """
 
     fluid_seconds: float | None
@@ -398,7 +403,7 @@ class Front(TypedDict):
 
 
 class SweepPoint(TypedDict):
-    """One point of a sweep; ``baseline_ratio`` is the time of the baseline divided by that of the best."""
+    """One point of a sweep; ``baseline_ratio`` is the baseline's time divided by the best algorithm's time."""
 
     shape: list[int]
     elements: int
@@ -430,7 +435,7 @@ class RequiredBits(TypedDict):
     bits: str
     holds: bool
     reason: str | None
-    #: The calls of a ``.plan`` that the MPI library serves, for which the property is not known.
+    #: The calls that a ``.plan`` leaves to the MPI library, for which the property is unknown.
     left_to_library: list[str]
 
 
@@ -450,7 +455,7 @@ class ProofReport(TypedDict):
     bits: list[str]
     #: A digest of the expression of all elements; None without ``place``.
     element_class: str | None
-    #: Two elements with different expressions, in words.
+    #: A sentence that names two elements with different expressions.
     unlike_elements: str | None
     diagnostics: list[Diagnostic]
     #: The property that was required, if one was.
@@ -467,8 +472,8 @@ class GpuPlanFinding(Diagnostic):
 class GpuPlanProof(TypedDict):
     """``unisono verify --json`` of a plan for GPUs: the keys of a proof, and findings with thread block and trace.
 
-    ``relaunch`` is whether a launch may follow another one at once; ``keeps_input`` is null in place; ``sizes`` is
-    ``all``, ``tried`` or ``one``.
+    ``relaunch`` is true if a launch may follow the previous launch immediately; ``keeps_input`` is null in place;
+    ``sizes`` is ``all``, ``tried`` or ``one``.
     """
 
     complete: bool | None
@@ -491,14 +496,14 @@ class GpuPlanProof(TypedDict):
 
 
 class MscclFinding(Diagnostic):
-    """One finding about a file of MSCCL: ``rank`` is the GPU; ``instruction`` is that of the schedule."""
+    """One finding about a file of MSCCL: ``rank`` is the GPU and ``instruction`` the index in the schedule."""
 
     threadblock: int | None
     step: int | None
 
 
 class MscclProof(TypedDict):
-    """The check of a file of MSCCL: properties that hold in each way and at each size that the file states.
+    """The result of the check of a file of MSCCL: properties that hold for all buffers and sizes that the file states.
 
     ``buffers`` lists ``two buffers`` and ``in place``; ``sizes`` is a sentence; ``notes`` are sentences about other
     executors.
@@ -520,7 +525,7 @@ class MscclProof(TypedDict):
 
 
 class MetricReport(TypedDict):
-    """A metric of a run in JSON; the value is null if it is an array too long to list."""
+    """A metric of a run in JSON; the value is null for an array that is too long to list."""
 
     value: Any
     unit: str
@@ -545,7 +550,7 @@ class SimulationReport(TypedDict):
     seconds: float | None
     nanoseconds: float | None
     bytes_per_second: float | None
-    #: GB/s as nccl-tests define them.
+    #: Bandwidths in GB/s, as nccl-tests define ``algbw`` and ``busbw``.
     algbw: float | None
     busbw: float | None
     finish: list[int] | list[float] | None
@@ -640,8 +645,8 @@ class WorkloadReport(TypedDict):
     waiting_seconds: float
     phases: list[WorkloadPhase]
     notes: list[str]
-    #: The share of the network's accelerators in use, the copies of the model (None if the workload names no dimension
-    #: of copies), and the share of the price in dollars.
+    #: Three values: the used fraction of the network's accelerators, the number of copies of the model (None if the
+    #: workload has no dimension of copies), and the used part of the price in dollars.
     utilization: float | None
     copies: int | None
     used_cost_usd: float | None
@@ -650,7 +655,7 @@ class WorkloadReport(TypedDict):
 
 
 class StepCollective(TypedDict):
-    """One distinct collective of a program: its groups, its time on a machine, and its share of a step."""
+    """One distinct collective of a program: its groups of ranks, its time, and its part of a step's time."""
 
     kind: str
     group: int
@@ -670,7 +675,7 @@ class StepCollective(TypedDict):
 
 
 class SecondOpinion(TypedDict):
-    """A communication of a program, and the cheaper one that could replace it, or ``nothing``."""
+    """A communication of a program, and the cheaper collective that ``suffices`` in its place, or ``nothing``."""
 
     name: str
     kind: str
@@ -717,7 +722,7 @@ class StepReport(WorkloadReport):
 
 
 class ComparisonRow(TypedDict):
-    """A workload on a machine, of ``unisono.compare``; times are None if it does not fit, for the ``reason``."""
+    """A workload on a machine, in ``unisono.compare``; times are None if ``reason`` says why it does not fit."""
 
     workload: str
     machine: str
@@ -732,17 +737,17 @@ class ComparisonRow(TypedDict):
     cost_usd: float | None
     time_x_cost: float | None
     used_cost_usd: float | None
-    #: ``seconds`` and ``time_x_used_cost``, as far as no other machine of the comparison has less.
+    #: The names among ``seconds`` and ``time_x_used_cost`` whose value is the least of all machines in the comparison.
     best: list[str]
     reason: str | None
-    #: Sentences on the places of the ranks and the assumptions of the program's reader.
+    #: Sentences on the placement of the ranks and the assumptions of the program's reader.
     notes: list[str]
 
 
 class Job(TypedDict):
-    """One job of a sample: the positions of its boards along each dimension, None if it was refused.
+    """One job of a sample: the positions of its boards along each dimension, None if the job was refused.
 
-    Its boards are at the crossings of the positions. Of two dimensions, these are also its ``rows`` and ``columns``.
+    The boards are at the crossings of the positions. In two dimensions, ``rows`` and ``columns`` repeat the positions.
     """
 
     boards: int
@@ -780,7 +785,7 @@ class AllocationReport(TypedDict):
 
 
 class Forward(TypedDict):
-    """Data that a task needs from an earlier one."""
+    """Data that a task (``before_task``) needs from an earlier task (``after_task``)."""
 
     after_task: str
     before_task: str
@@ -802,14 +807,14 @@ class MessageCounts(TypedDict):
 
 
 class TaskTime(TypedDict):
-    """The communication for one task."""
+    """The time of the communication for one task."""
 
     task: str
     seconds: float
 
 
 class PricedOperation(TypedDict):
-    """One distinct operation of a program on a machine; ``count`` is how often it occurs."""
+    """One distinct operation of a program on a machine, which occurs ``count`` times."""
 
     task: str
     task_index: int
@@ -837,7 +842,7 @@ class PricedOperation(TypedDict):
 
 
 class PredictionReport(TypedDict):
-    """The communication of a program on a machine; ``ratio`` compares messages alone with collectives."""
+    """The communication of a program on a machine; ``ratio``: time by messages alone / time with collectives."""
 
     seconds: float
     simulated_seconds: NotRequired[float]
@@ -850,7 +855,7 @@ class PredictionReport(TypedDict):
 
 
 class PredictedReports(TypedDict, total=False):
-    """The keys of a discovery on a machine."""
+    """The keys that a machine adds to the report of a discovery."""
 
     machine: str
     predicted: PredictionReport
@@ -858,7 +863,7 @@ class PredictedReports(TypedDict, total=False):
 
 
 class DeviceOperation(TypedDict):
-    """One distinct operation among the memories of a process; ``count`` is how often it occurs."""
+    """One distinct operation among the memories of a process, which occurs ``count`` times."""
 
     moment: str
     task: str
@@ -873,7 +878,7 @@ class DeviceOperation(TypedDict):
 
 
 class DeviceReport(TypedDict):
-    """The copies between the memories of a process with devices, with their time if a machine is given."""
+    """The copies between the memories of a process with devices, with their times if a machine is given."""
 
     count: int
     rank: int
@@ -896,22 +901,22 @@ class DiscoveryReport(PredictedReports):
 
 
 class PlanBits(TypedDict):
-    """The bits of one collective on one number of ranks, of all rows of a ``.plan`` file together."""
+    """The properties of the bits of one collective on one number of ranks, over all rows of a ``.plan`` file."""
 
     collective: str
     ranks: int
     #: The properties ``ranks``, ``place``, ``size`` and ``ranks-count`` that hold.
     bits: list[str]
-    #: Two elements or sizes with different expressions, in words.
+    #: A sentence that names two elements or sizes with different expressions.
     unlike_elements: str | None
     #: The reason why ``ranks-count`` does not hold, if a number of contributors was given.
     unlike_contributors: str | None
-    #: The calls that the MPI library serves, in words.
+    #: Sentences that name the calls left to the MPI library.
     left_to_library: list[str]
 
 
 class PlanRow(TypedDict):
-    """A row of a ``.plan`` file; the values of a schedule are None if the MPI library's own algorithm is used."""
+    """A row of a ``.plan`` file; the values of a schedule are None if the row leaves its calls to the MPI library."""
 
     collective: str
     ranks: int

@@ -1,8 +1,8 @@
-"""Studies: independent points of one question, computed by an executor, and kept in a file as they end.
+"""Computes studies: independent points of one question, computed by an executor and saved in a file one by one.
 
-A point is a call of a function with a tuple, whose result is a value of JSON. It is found again by its key, which holds
-all that the result depends on. A study that was killed therefore goes on where it was, and a study with more points
-computes those that are new. The results, and what is made of them, are those of one process.
+A point is a call of a function with a tuple, whose result is a value of JSON. A saved point is found by its key, a hash
+of everything that the result depends on. A study that was killed therefore continues where it stopped, and a study with
+more points computes only the new points. Results do not depend on the executor.
 """
 
 import fcntl
@@ -28,17 +28,18 @@ if TYPE_CHECKING:
 
 __all__ = ["OWN", "KeptPoints", "ShardEnded", "is_file_of_points", "key_of", "merge_points", "results"]
 
-#: The most points that an executor is given ahead of the one that is waited for: a study may have millions.
+#: The largest number of points submitted to an executor ahead of the point that is waited for, because a study may have
+#: millions.
 _AHEAD = 1024
 _THREADS = "concurrent.ThreadPoolExecutor"
 _HEAD = {"unisono_points": 1}
-#: Algorithms that the user's program added. Other processes lack them, and a file of points cannot tell two of one name
-#: apart.
+#: The names of algorithms that the user's program added. Other processes lack these algorithms, and a file of points
+#: cannot distinguish two algorithms of the same name.
 OWN: set[str] = set()
 
 
 class ShardEnded(Exception):  # noqa: N818 (a study ends here without a failure)
-    """A job kept its share of the points of a study, and other jobs compute the others."""
+    """Raised when a job has saved its shard of the points of a study; other jobs compute the rest."""
 
     def __init__(self, share: int, total: int) -> None:
         super().__init__(f"{share} of {total} points")
@@ -54,12 +55,13 @@ def results(
 ) -> Iterator[Any]:
     """Yields the result of each call, in the order of the calls.
 
-    ``function`` must be one that other processes find. Results for which ``keeps`` is false are not kept. Points in
-    other processes have the limits of this one, and one core each.
+    Other processes must be able to import ``function``. Results for which ``keeps`` returns false are not saved. Points
+    in other processes have the limits of this process, and one core each.
 
     Raises:
-        InputError: the user's own algorithms would be missing elsewhere, or mistaken for others of their names.
-        ShardEnded: ``kept`` has a shard, whose points were computed.
+        InputError: the user's own algorithms would be missing in other processes, or confused with others of the same
+            name.
+        ShardEnded: ``kept`` has a shard, and its points were computed.
 
     """
     if OWN and (kept is not None or leaves(executor)):
@@ -101,7 +103,7 @@ def _begin(
     kept: "KeptPoints | None",
     keeps: Callable[[Any], bool],
 ) -> Callable[[], Any]:
-    """Begins a point if there is an executor, and returns a function that waits for its result."""
+    """Submits a point to the executor, if there is one, and returns a function that returns the point's result."""
     is_here = executor is None or _THREADS in _kinds(executor)
     submitted = function if is_here else partial(_with_limits, *_limits_now(), function)
     if kept is None:
@@ -118,12 +120,12 @@ def _begin(
     future = executor.submit(submitted, call)
 
     def keep(ended: "Future[Any]") -> None:
-        # A failure is for the one who waits, an error of the file too.
+        # A failure of the point, or of the file, is raised where the result is waited for.
         if not ended.cancelled() and ended.exception() is None:
             with suppress(OSError, ValueError):
                 add(ended.result())
 
-    # A point may end long before its turn.
+    # A point is saved when it ends, maybe long before its turn.
     future.add_done_callback(keep)
     return lambda: add(future.result())
 
@@ -142,26 +144,26 @@ def _limits_now() -> tuple[int | str | None, int | None]:
 def _with_limits(
     memory: int | str | None, steps: int | None, function: Callable[[tuple[Any, ...]], Any], call: tuple[Any, ...]
 ) -> Any:
-    """Computes a point in a process that computes nothing else."""
+    """Computes a point in another process, with the limits of this process and on one core."""
     limits(memory=memory, steps=steps)
     set_cores(1)
     return function(call)
 
 
 def leaves(executor: "Executor | None") -> bool:
-    """Returns whether points are computed in other processes that have not begun as this one did."""
+    """Returns whether points are computed in processes that have not run the user's program."""
     return executor is not None and not _kinds(executor) & {_THREADS, "mpi4py.MPIPoolExecutor"}
 
 
 def _kinds(executor: "Executor") -> set[str]:
-    """Returns the package and the name of each class of an executor, without an import of its package."""
+    """Returns ``package.name`` of each class of an executor, without an import of its package."""
     return {base.__module__.split(".")[0] + "." + base.__name__ for base in type(executor).__mro__}
 
 
 def key_of(function: Callable[..., Any], call: tuple[Any, ...]) -> str:
-    """Returns the key of a point: a hash of the function, its values, and the version that computes it.
+    """Returns the key of a point: a hash of the function, its arguments, and the version of Unisono.
 
-    A machine counts with all its properties, and a path with the contents of its file or folder.
+    The hash of a machine includes all its properties, and that of a path the contents of its file or folder.
     """
     stated = [__version__, function.__module__, function.__qualname__, *map(_stated, call)]
     return sha256(repr(stated).encode()).hexdigest()
@@ -177,15 +179,15 @@ def _stated(value: object) -> object:
 
 
 class KeptPoints(AbstractContextManager["KeptPoints"]):
-    """A file of points, one a line of JSON, each of which is written when it ends.
+    """A file of points, one a line of JSON, each written when the point ends.
 
-    A last line that is not whole, as a killed process leaves it, is dropped. One study at a time uses the file. With
-    ``shard=(i, n)`` a study computes only every nth of its points, from the ith on. A file that is only ``read`` stays
-    as it is.
+    An incomplete last line, which a killed process may leave, is dropped. One study at a time uses the file. With
+    ``shard=(i, n)`` a study computes only every nth of its points, from the ith on. With ``read`` the file is not
+    changed.
 
     Raises:
-        InputError: the file is another one, is damaged, or another study uses it.
-        OSError: it cannot be opened or written.
+        InputError: the file is not a file of points, is damaged, or is in use by another study.
+        OSError: the file cannot be opened or written.
 
     """
 
@@ -259,7 +261,7 @@ class KeptPoints(AbstractContextManager["KeptPoints"]):
             while line:
                 line = line[self._file.write(line) :]
         except OSError:
-            # Half a line would make the next one unreadable.
+            # An incomplete line would make the next line unreadable.
             self._file.truncate(before)
             raise
 
@@ -270,10 +272,10 @@ class KeptPoints(AbstractContextManager["KeptPoints"]):
         return len(self._found)
 
     def value(self, key: str, type_: Any = Any) -> Any:
-        """Returns the result of a point that is there.
+        """Returns the saved result of a point.
 
         Raises:
-            InputError: it has another type than ``type_``.
+            InputError: the result has another type than ``type_``.
 
         """
         if not has_type(self._found[key], type_):
@@ -284,7 +286,7 @@ class KeptPoints(AbstractContextManager["KeptPoints"]):
         return self._found[key]
 
     def add(self, key: str, value: Any) -> Any:
-        """Writes a point, unless it is there, and returns its value as it will be read."""
+        """Writes a point, unless it is saved already, and returns its value as a later read returns it."""
         with self._lock:
             if key not in self._found:
                 self._write([key, value, _checksum(key, value)])
@@ -296,7 +298,7 @@ class KeptPoints(AbstractContextManager["KeptPoints"]):
 
 
 def is_file_of_points(path: str | os.PathLike[str]) -> bool:
-    """Returns whether a file begins as one of :class:`KeptPoints`; False if there is none."""
+    """Returns whether a file begins like a file of :class:`KeptPoints`; False if the file does not exist."""
     if not exists(path):
         return False
     check_regular(path)
@@ -305,10 +307,10 @@ def is_file_of_points(path: str | os.PathLike[str]) -> bool:
 
 
 def merge_points(paths: Sequence[str | os.PathLike[str]], into: str | os.PathLike[str]) -> int:
-    """Adds the points of some files to another one, which may exist, and returns the number that it has then.
+    """Adds the points of ``paths`` to the file ``into``, which may exist, and returns its number of points afterwards.
 
     Raises:
-        InputError, OSError: as :class:`KeptPoints`, for one of the files.
+        InputError, OSError: as for :class:`KeptPoints`, about one of the files.
 
     """
     other = next((path for path in paths if not is_file_of_points(path)), None)

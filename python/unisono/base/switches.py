@@ -1,4 +1,4 @@
-"""Variables of the environment, and switches among them, with the same values as in the preload library."""
+"""Reads switches in environment variables, by the same rules as the preload library."""
 
 import os
 import sys
@@ -13,7 +13,7 @@ _looked = False
 
 
 def report_unknown(*, of_program: bool = True) -> None:
-    """Prints one line, once a process, that names unknown variables ``UNISONO_...``.
+    """Prints, once a process, a line that names unknown environment variables ``UNISONO_...``.
 
     If the preload library is loaded into a program (``of_program``), it prints the same line itself.
     """
@@ -25,7 +25,7 @@ def report_unknown(*, of_program: bool = True) -> None:
     if found is not None:
         sentence, variable = found
         complain(sentence)
-        # Child processes inherit the variables, and must not report them.
+        # Child processes inherit the variables, and must not report them again.
         os.environ[variable] = sentence
 
 

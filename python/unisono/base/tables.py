@@ -1,4 +1,4 @@
-"""Results as CSV or LaTeX, with the unit of each column in its name."""
+"""Formats results as CSV or LaTeX, with the unit of each column in its name."""
 
 import csv
 import io
@@ -20,7 +20,7 @@ _LATEX = {
 
 
 def sweep_text(points: Sequence[Mapping[str, Any]], name: str) -> str:
-    """Returns the points of a sweep in the form of the file ``name``: LaTeX if it ends in .tex, else CSV."""
+    """Returns the points of a sweep in the format of the file ``name``: LaTeX if the name ends in .tex, else CSV."""
     return sweep_latex(points) if name.lower().endswith(".tex") else sweep_csv(points)
 
 
@@ -46,7 +46,7 @@ def sweep_latex(points: Sequence[Mapping[str, Any]]) -> str:
 
 
 def latex_text(head: Sequence[str], rows: Iterable[Sequence[str]], columns: str) -> str:
-    """Returns rows as a ``tabular`` that needs no package; ``columns`` has ``l`` or ``r`` for each."""
+    """Returns rows as a LaTeX ``tabular`` that needs no package; ``columns`` has ``l`` or ``r`` for each column."""
 
     def line(cells: Sequence[str]) -> str:
         return " & ".join("".join(_LATEX.get(mark, mark) for mark in cell) for cell in cells) + r" \\"

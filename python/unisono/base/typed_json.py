@@ -1,4 +1,4 @@
-"""Comparison of values of JSON with the types of reports, for files that another program may have written."""
+"""Compares values of JSON with the types of reports, for files that another program may have written."""
 
 import types
 from collections.abc import Mapping

@@ -1,7 +1,7 @@
 """The program `unisono`: one command a file, each in the list below.
 
-Exit codes: 0 done; 1 the answer is no, or the run failed; 2 wrong input; 130 interrupted; 141 the output pipe was
-closed. Other failures print one sentence on standard error.
+Exit codes: 0 success; 1 a negative answer, or a failed run; 2 wrong input; 130 interrupted; 141 closed output pipe.
+Every failure but a closed pipe prints one sentence on standard error.
 """
 
 import codecs
@@ -29,7 +29,7 @@ from unisono.mpi.library import end_other_ranks
 
 __all__ = ["COMMANDS", "GROUPS", "NAMES", "command", "main", "program"]
 
-#: The commands by purpose. Each is a module of its own, which is imported at its first use.
+#: The names of the commands by purpose. Each command has its own module, which is imported at its first use.
 GROUPS = {
     "Plan, prove and simulate": (
         "plan", "bound", "expect", "schedule", "verify", "simulate", "sweep", "merge", "emit", "import", "show",
@@ -42,16 +42,16 @@ GROUPS = {
 }  # fmt: skip
 #: The names of all commands, sorted.
 NAMES = tuple(sorted(name for group in GROUPS.values() for name in group))
-#: The key of a context with sentences about repeated options.
+#: The key of the context's entry with sentences about repeated options.
 _REPEATED = "unisono.repeated"
-#: The variable in which a shell requests completions, as click names it.
+#: The environment variable in which a shell requests completions from click.
 _COMPLETE = "_UNISONO_COMPLETE"
 #: All commands; the first access imports them.
 COMMANDS: tuple[click.Command, ...]
 
 
 def _word(name: str) -> str:
-    """Returns the module of a command, also its function there; a word of Python gets an underscore."""
+    """Returns the name of a command's module and function; a keyword of Python gets an underscore."""
     return f"{name}_" if iskeyword(name) else name.replace("-", "_")
 
 
@@ -67,12 +67,12 @@ def command(name: str) -> click.Command:
 
 def _examples(name: str) -> str:
     before = "mpiexec -n 4 unisono" if name in UNDER_MPI else "unisono"
-    # With this mark click does not join the lines.
+    # After this mark click does not join lines.
     return "\n".join(["\b", "Examples:", *(f"  {before} {line}" for line in EXAMPLES[name])])
 
 
 def _summary(name: str) -> str:
-    """Returns the first line of a command's help from its file; the import of all commands takes most of a second."""
+    """Returns the first line of a command's help, read from its file, because importing all commands is slow."""
     word = _word(name)
     text = Path(__file__).with_name(f"{word}.py").read_text(encoding="utf-8")
     found = re.search(rf'^def {word}\(.*?^    """(.*?)(?:"""|\n)', text, re.MULTILINE | re.DOTALL)
@@ -95,7 +95,7 @@ class _Program(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Returns the command, and notes options that take one value and are given twice."""
+        """Returns the command, and stores a note about each option that takes one value and is given twice."""
         name, found, rest = super().resolve_command(ctx, args)
         if found is not None:
             ctx.meta[_REPEATED] = _repeated(found, rest)
@@ -129,13 +129,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         interrupts.end_at_once(False)
         given = list(sys.argv[1:] if arguments is None else arguments)
-        # A command that does one work in several parts prints its note once.
+        # A command that repeats the same large computation prints its note once.
         noted: set[str] = set()
         note_large_work(lambda sentence: _note(sentence, noted))
         if arguments is None:
             for stream in (sys.stdout, sys.stderr):
                 if isinstance(stream, io.TextIOWrapper):
-                    # Names of files may have bytes and characters that the output encoding lacks.
+                    # Names of files may have characters that the output encoding lacks.
                     stream.reconfigure(errors="unisono")
         asked = os.environ.get(_COMPLETE)
         if asked and arguments is None:
@@ -144,7 +144,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             report_unknown(of_program=False)
         with program.make_context("unisono", given or ["--help"]) as context:
             code = program.invoke(context)
-            # Not earlier, since a failure prints one sentence only.
+            # The notes are printed only here, because a failure prints a single sentence.
             for sentence in context.meta.get(_REPEATED, ()):
                 click.echo(f"note: {sentence}", err=True)
         sys.stdout.flush()
@@ -162,7 +162,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _repeated(command: click.Command, arguments: Sequence[str]) -> list[str]:
-    """Returns a sentence for each option of which only the last value counts; the command reports wrong options."""
+    """Returns a sentence for each repeated option whose last value counts; the command reports wrong options."""
     context = command.context_class(command, **command.context_settings)
     try:
         order = command.make_parser(context).parse_args(list(arguments))[2]
@@ -180,11 +180,11 @@ def _repeated(command: click.Command, arguments: Sequence[str]) -> list[str]:
 
 
 def _spell(failure: UnicodeError) -> tuple[str | bytes, int]:
-    """Replaces characters that an output cannot encode: the micro sign by u, others by their escapes."""
+    """Replaces characters that the output cannot encode: the micro sign by u, all others by escapes."""
     if isinstance(failure, UnicodeEncodeError):
         if failure.object[failure.start] in "\u00b5\u03bc":
             return "u", failure.start + 1
-        # One character at a time, since a later one may be a micro sign.
+        # Only one character is replaced, because the next may be a micro sign.
         failure.end = failure.start + 1
     return codecs.backslashreplace_errors(failure)
 
@@ -193,7 +193,7 @@ codecs.register_error("unisono", _spell)
 
 
 def _note(sentence: str, noted: set[str]) -> None:
-    # Estimates of one work may grow while it runs.
+    # The numbers are removed, because estimates may grow while a computation runs.
     words = re.sub(r"\d[\d.e]*", "", sentence)
     if words not in noted:
         noted.add(words)

@@ -1,4 +1,4 @@
-"""`unisono simulate --beside`: schedules that start at the same time as another one."""
+"""`unisono simulate --beside`: simulates several schedules that start at the same time."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,14 +11,14 @@ __all__ = ["print_beside", "reports", "run_beside"]
 
 
 def run_beside(schedule: Schedule, files: Sequence[str]) -> tuple[list[Run], list[Run]]:
-    """Returns the runs of a schedule and of those in files with a common start, and of each of them alone."""
+    """Returns the runs of the schedules with a common start, and the run of each schedule alone."""
     schedules = [schedule, *map(unisono.load, files)]
     together = unisono.simulate_beside(schedules)
     return together, [unisono.simulate(each) for each in schedules]
 
 
 def reports(names: Sequence[str], together: Sequence[Run], alone: Sequence[Run]) -> list[dict[str, Any]]:
-    """Returns a dictionary for each schedule, for JSON."""
+    """Returns the report of each schedule as a dictionary, for JSON."""
     return [
         {
             "schedule": name,
@@ -32,7 +32,7 @@ def reports(names: Sequence[str], together: Sequence[Run], alone: Sequence[Run])
 
 
 def print_beside(rows: Sequence[dict[str, Any]]) -> None:
-    """Prints a table of the schedules."""
+    """Prints a table of each schedule's times together and alone."""
     print_lines("")
     print_table(
         ["at the same time", "identifiers", "ns", "alone, ns", "ratio"],

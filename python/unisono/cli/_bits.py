@@ -33,7 +33,7 @@ def check_contributors(option: str, bits: str | None, contributors: int | None) 
     """Refuses a number of contributors without ``ranks-count``, and ``ranks-count`` without the number.
 
     Raises:
-        InputError: one of them is missing.
+        InputError: ``ranks-count`` or the number is given alone.
 
     """
     if bits == "ranks-count" and contributors is None:
@@ -47,7 +47,7 @@ def verdict(
 ) -> RequiredBits | None:
     """Returns whether a required property is among those that hold; None if none is required.
 
-    ``left`` lists the calls that the MPI library serves, for which nothing is known.
+    ``left`` lists the calls left to the MPI library, whose bits are unknown.
     """
     if require is None:
         return None
@@ -57,7 +57,7 @@ def verdict(
 
 
 def bits_text(held: Sequence[str], unlike: str | None) -> str:
-    """Returns the properties of the bits that hold, and the reason why others do not."""
+    """Formats the properties of the bits that hold, and the reason why others do not."""
     names = {"ranks": "on all ranks", "place": "at each place", "size": "at each size"}
     words = [names[name] for name in held]
     text = " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]])) or "no"
@@ -65,7 +65,7 @@ def bits_text(held: Sequence[str], unlike: str | None) -> str:
 
 
 def print_verdict(required: RequiredBits | None) -> None:
-    """Prints the reason of a refusal, or the calls for which a property that holds is not known."""
+    """Prints why a required property does not hold, or the calls for which it is unknown."""
     if required is None:
         return
     option = f"--require {required['bits']}"

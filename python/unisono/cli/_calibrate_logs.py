@@ -1,4 +1,4 @@
-"""`unisono calibrate --from`: the times of a library on a machine, from logs of its benchmarks."""
+"""`unisono calibrate --from`: fits a machine's model of a library to logs of the library's benchmarks."""
 
 from collections import Counter
 from typing import Any
@@ -22,7 +22,7 @@ _SHOWN = 12
 def calibrate_from(
     logs: tuple[str, ...], machine: str | None, output: str, name: str | None, points: int | None, as_json: bool
 ) -> None:
-    """Fits the machine to logs, writes it, and prints how well it predicts them."""
+    """Fits the machine to logs, writes its file, and prints how well it predicts the logged times."""
     if not output.endswith(".toml"):
         raise InputError(f"'{output}' does not end in .toml, and a machine file does")
     if points is not None and points < 1:
@@ -71,7 +71,7 @@ def calibrate_from(
 
 
 def _print_links(compared: list[Compared]) -> None:
-    """Prints how well the cables of the machine describe the figures, and those that are off."""
+    """Prints how well the cables of the machine describe the measured figures, and which figures deviate."""
     errors = sorted(abs(of.error) for of in compared)
     within = sum(error <= _GOOD for error in errors)
     fit = (

@@ -1,4 +1,4 @@
-"""Names that the shell completes: in lists after a comma, in parameters, and as alternatives to files."""
+"""Completes names in the shell: in lists after a comma, in parameters, and as alternatives to files."""
 
 from collections.abc import Callable, Iterable
 
@@ -19,7 +19,7 @@ MODELS = (
 
 
 def complete(listed: Callable[[], Iterable[str]], *, several: bool = False, files: bool = False) -> _Completer:
-    """Completes names: with ``several`` the one after the last comma, with ``files`` also files."""
+    """Returns a completer of names: with ``several`` it completes after the last comma, with ``files`` also files."""
 
     def completer(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
         before, comma, word = incomplete.rpartition(",") if several else ("", "", incomplete)
@@ -30,28 +30,28 @@ def complete(listed: Callable[[], Iterable[str]], *, several: bool = False, file
 
 
 def of_names(names: Iterable[str], *, several: bool = False) -> _Completer:
-    """Completes names that are known when the command is defined."""
+    """Returns a completer of names that are known when the command is defined."""
     kept = tuple(names)
     return complete(lambda: kept, several=several)
 
 
 def algorithms() -> list[str]:
-    """Returns the algorithms of the registry."""
+    """Returns the names of all algorithms."""
     return [entry["name"] for entry in unisono.algorithms()]
 
 
 def machines() -> list[str]:
-    """Returns the presets of machines."""
+    """Returns the names of the machine presets."""
     return [preset["name"] for preset in unisono.machine_presets()]
 
 
 def workloads() -> list[str]:
-    """Returns the built-in workloads."""
+    """Returns the names of the preset workloads."""
     return [preset["name"] for preset in unisono.workload_presets()]
 
 
 def parameters(context: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Completes parameters of the algorithm on the command line, or of all, up to the equals sign."""
+    """Completes parameters of the algorithm given on the command line, or of all algorithms, with the equals sign."""
     asked = context.params.get("algorithm")
     known = {
         f"{param['name']}="

@@ -1,4 +1,4 @@
-"""Points of a study by the workers of a Dask cluster."""
+"""Computes points of a study by the workers of a Dask cluster."""
 
 import asyncio
 import logging
@@ -14,16 +14,16 @@ __all__ = ["dask_executor"]
 
 
 class _Workers(Executor):
-    """Submits calls to the client of a cluster.
+    """An executor that submits calls to the client of a Dask cluster.
 
-    The executor of Dask itself waits without end for points of a scheduler that was lost.
+    Dask's own executor waits for ever if the scheduler is lost.
     """
 
     def __init__(self, client: Any) -> None:
         self._client = client
 
     def submit(self, function: Callable[..., Any], /, *args: Any, **named: Any) -> "Future[Any]":
-        # Points are calls of no effect, but to hash a machine takes longer than most points.
+        # Points are pure functions, but ``pure=True`` makes Dask hash the machine, which takes longer than most points.
         begun = self._client.submit(function, *args, pure=False, **named)
 
         async def ended() -> Any:
@@ -34,18 +34,18 @@ class _Workers(Executor):
 
 @contextmanager
 def dask_executor(where: str) -> Iterator[Executor]:
-    """Returns the workers of the scheduler at an address, or of that which wrote a file.
+    """Yields an executor of the workers of a scheduler, given by its address or by the file that it wrote.
 
     Raises:
-        InputError: Dask is not installed, or nothing answers there.
-        Error: the scheduler was lost, or a point with several workers one after the other.
+        InputError: Dask is not installed, or no scheduler answers.
+        Error: the connection to the scheduler was lost, or the same point failed with several workers in turn.
 
     """
     try:
         distributed: Any = import_module("distributed")
     except ImportError:
         raise InputError("workers of Dask need the package distributed: pip install 'unisono[dask]'") from None
-    # Dask reports each lost worker by a traceback, and computes its points again.
+    # Dask logs a traceback for each lost worker, although it computes the worker's points again.
     logging.disable(logging.CRITICAL)
     try:
         client = distributed.Client(**{"address" if "://" in where else "scheduler_file": where}, timeout=10)

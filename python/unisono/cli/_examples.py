@@ -1,8 +1,8 @@
-"""Examples of each command, which its help shows and the tests run."""
+"""The examples of each command, which its help shows and the tests run."""
 
 __all__ = ["EXAMPLES", "UNDER_MPI"]
 
-#: Command lines without the name of the program; earlier lines write the files that later ones read.
+#: The command lines without the name of the program; earlier lines write files that later lines read.
 EXAMPLES: dict[str, tuple[str, ...]] = {
     "algorithms": ("algorithms --collective allreduce",),
     "allocate": ("allocate --machine hx2mesh-small --jobs alibaba --fail 4 --samples 20",),

@@ -1,4 +1,4 @@
-"""The message and the exit code of a failure: always one sentence, never a traceback."""
+"""Reports a failure by one sentence, never a traceback, and an exit code."""
 
 import os
 import sys
@@ -24,7 +24,7 @@ def report(failure: BaseException) -> int:
         case KeyboardInterrupt() | click.Abort():
             return say("interrupted", INTERRUPTED)
         case BrokenPipeError():
-            # The reader of the pipe has ended; nothing may be flushed into it at exit either.
+            # The reader of the pipe has ended, so standard output is redirected before Python flushes it at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return UNREAD
         case click.UsageError():
@@ -50,7 +50,7 @@ def report(failure: BaseException) -> int:
         case MemoryError():
             return say("there is not enough memory for this", NO)
         case _ if "KeyboardInterrupt" in str(failure):
-            # The signal came during an import of the extension module, which reports it as its own failure.
+            # The interrupt came during an import of the extension module, which raises it as an import error.
             return say("interrupted", INTERRUPTED)
         case _:
             return say(f"unexpected failure, please report it: {type(failure).__name__}: {failure}", NO)
@@ -71,8 +71,8 @@ def _takes_arguments(context: click.Context | None) -> bool:
 
 def say(text: str, code: int) -> int:
     """Prints the sentence on standard error and returns the code."""
-    # Standard error may be full, or a closed pipe; the exit code suffices then.
+    # If standard error is full or a closed pipe, the exit code must suffice.
     with suppress(OSError):
-        # The messages of parsers may have several lines; this is one line of limited length.
+        # Messages of parsers may have several lines; `sentence` joins and shortens them.
         print("error:", sentence(text), file=sys.stderr, flush=True)  # noqa: T201
     return code

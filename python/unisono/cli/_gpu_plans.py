@@ -75,13 +75,13 @@ def _print(path: str, found: GpuPlanProof) -> None:
 
 
 def _place(fault: GpuPlanFinding) -> str:
-    """Returns GPU, thread block and operation of a finding, if known."""
+    """Formats the GPU, thread block and operation of a finding, as far as known."""
     parts = [("gpu", fault["rank"]), ("thread block", fault["threadblock"]), ("operation", fault["instruction"])]
     return ", ".join(f"{name} {at}" for name, at in parts if at is not None)
 
 
 def check_file(path: str, options: dict[str, Any], method: str, processors: int | None) -> tuple[Schedule, MscclProof]:
-    """Returns the schedule of a file of MSCCL, and the check of the file in all its ways and sizes."""
+    """Returns the schedule of a file of MSCCL, and the result of the file's check for all its buffers and sizes."""
     elements, in_bytes, dtype = options["elements"], options["bytes"], options["dtype"]
     if elements is not None or in_bytes is not None:
         elements = element_count(elements, in_bytes, dtype or "f32", "verify")
@@ -90,6 +90,6 @@ def check_file(path: str, options: dict[str, Any], method: str, processors: int 
 
 
 def place_of_step(found: MscclFinding) -> str:
-    """Returns GPU, thread block and step of a finding about a file of MSCCL, if known."""
+    """Formats the GPU, thread block and step of a finding about a file of MSCCL, as far as known."""
     parts = [("gpu", found["rank"]), ("thread block", found["threadblock"]), ("step", found["step"])]
     return ", ".join(f"{name} {at}" for name, at in parts if at is not None)

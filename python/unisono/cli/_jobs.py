@@ -1,4 +1,4 @@
-"""Work of one command on several cores, or on workers elsewhere."""
+"""Options and executors for commands that compute on several cores or on remote workers."""
 
 import os
 import sys
@@ -39,7 +39,7 @@ def cores() -> int:
 
 
 def _use_cores(context: click.Context, _: click.Parameter, jobs: int) -> int:
-    """Sets the cores that the command's calls of the library use together, until it ends."""
+    """Sets the number of cores that the extension module uses, until the command ends."""
     before = set_cores(jobs)
     context.call_on_close(lambda: set_cores(before))
     return jobs
@@ -57,9 +57,9 @@ def _threads(*, is_parameter: bool, default: int, shown: str) -> Callable[[_F], 
     )
 
 
-#: The options of commands that compute on several cores. The number is a parameter of the first two only: the calls of
-#: the library use as many cores without it.
-#: A row of a paper may hold 1.5 GB, so more than two rows at the same time are for those who ask for them.
+#: The options of commands that compute on several cores. Only the first two pass the number to the command; for the
+#: others it only limits the extension module. A row of a paper may need 1.5 GB, so by default at most two rows are
+#: computed at the same time.
 rows_option = _threads(is_parameter=True, default=min(cores(), 2), shown="2, which may hold 3 GB")
 points_option = _threads(is_parameter=True, default=cores(), shown="all cores")
 cores_option = _threads(is_parameter=False, default=cores(), shown="all cores")
@@ -89,13 +89,12 @@ def study_options(command: _F) -> _F:
 def study(
     jobs: int, executor: str | None, resume: str | None, shard: tuple[int, int] | None = None
 ) -> "Iterator[tuple[Executor | None, KeptPoints | None]]":
-    """Returns what computes the points of a study, and the file that keeps them.
+    """Yields the executor of the points of a study, and the file that saves the points.
 
-    A rank of MPI that computes points for another one does not return from here, and neither does a job with a shard:
-    their command ends.
+    On a rank of MPI that computes points for rank 0, and in a job with a shard, the command ends here.
 
     Raises:
-        InputError: nothing answers there, or the file is no file of points.
+        InputError: no scheduler answers, or the file is not a file of points.
 
     """
     if shard is not None and resume is None:
@@ -121,7 +120,7 @@ def study(
 
 
 def _report_shard(ended: ShardEnded, shard: tuple[int, int], file: str | None) -> NoReturn:
-    # The start of the program imports this module.
+    # Imported late, because the start of the program imports this module.
     from unisono.cli._output import print_json, print_lines
 
     if click.get_current_context().params["as_json"]:
@@ -138,9 +137,9 @@ def _elsewhere(where: str) -> "Iterator[Executor]":
             if executor is not None:
                 yield executor
                 return
-        # A rank that computed for the first one is here after the last point.
+        # A rank that computes points for rank 0 reaches this line after the last point.
         raise click.exceptions.Exit(0)
-    # A client waits without end for a file that is not there.
+    # A client of Dask waits for ever for a missing file.
     if "://" not in where and not is_file(where):
         raise InputError(
             f"the executor is '{where}'; accepted are mpi, the address of a Dask scheduler, as tcp://HOST:PORT, and "
@@ -154,7 +153,7 @@ def _elsewhere(where: str) -> "Iterator[Executor]":
 
 @contextmanager
 def _ranks() -> "Iterator[Executor | None]":
-    """Returns the ranks of MPI that wait for points; None on these ranks themselves, after the last point."""
+    """Yields on rank 0 an executor of the other ranks of MPI; on the other ranks None, after the last point."""
     try:
         from mpi4py import MPI
         from mpi4py.futures import MPICommExecutor, MPIPoolExecutor
@@ -162,7 +161,7 @@ def _ranks() -> "Iterator[Executor | None]":
         raise InputError("ranks of MPI need the package mpi4py; install it: pip install 'unisono[mpi]'") from None
     if MPI.COMM_WORLD.size == 1:
         raise InputError("the executor mpi needs ranks that compute: mpiexec -n 3 unisono ... --executor mpi")
-    # Under `python -m mpi4py.futures` the other ranks wait already.
+    # Under `python -m mpi4py.futures` the other ranks already wait for points.
     by: Any = MPIPoolExecutor() if "mpi4py.futures" in sys.orig_argv else MPICommExecutor(MPI.COMM_WORLD, root=0)
     with by as executor:
         yield executor
@@ -170,7 +169,7 @@ def _ranks() -> "Iterator[Executor | None]":
 
 @contextmanager
 def pool(jobs: int) -> "Iterator[Executor | None]":
-    """Returns threads for that many jobs, or None for one; the extension module computes without Python's lock.
+    """Yields a pool of ``jobs`` threads, or None for one; the extension module computes without Python's lock.
 
     After a failure or an interrupt, work that has not begun is dropped, and work in progress is not awaited.
     """
@@ -178,7 +177,7 @@ def pool(jobs: int) -> "Iterator[Executor | None]":
     if jobs == 1:
         yield None
         return
-    # The import takes a tenth of the time of a start, and most commands need no threads.
+    # The import takes a tenth of the program's start time, and most commands need no threads.
     from concurrent.futures import ThreadPoolExecutor
 
     executor = ThreadPoolExecutor(jobs)
@@ -192,7 +191,7 @@ def pool(jobs: int) -> "Iterator[Executor | None]":
 
 
 def end(code: int) -> int:
-    """Returns the exit code, or ends the process now if threads still compute, for which Python would wait."""
+    """Returns the exit code, or ends the process if abandoned threads still compute, for which Python would wait."""
     if _abandoned:
         for stream in (sys.stdout, sys.stderr):
             with suppress(OSError):

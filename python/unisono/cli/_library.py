@@ -1,4 +1,4 @@
-"""Printed choices of a library by its own rules."""
+"""Prints the algorithms that a library chooses by its own rules or model."""
 
 from unisono.base.reports import LibraryBits, LibraryReport
 from unisono.cli._bits import SAME_BITS
@@ -13,7 +13,7 @@ OWN_ROWS = (
 
 
 def print_choice(library: LibraryReport) -> None:
-    """Prints the choice with its time."""
+    """Prints the library's choice with its predicted time and bandwidth."""
     busbw = "" if library["busbw"] is None else f", busbw {number(library['busbw'], 1)} GB/s"
     protocol = "" if library["protocol"] is None else f" {library['protocol']}"
     channels = ""
@@ -41,7 +41,7 @@ def print_bits(name: str, found: LibraryBits) -> None:
 
 
 def print_enabled(library: LibraryReport) -> None:
-    """Prints a table of all choices that the library's model compares; nothing for rules."""
+    """Prints a table of all choices that the library's model compares; nothing for a library that uses rules."""
     if not library["choices"]:
         return
     print_lines("")

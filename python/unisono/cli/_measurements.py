@@ -18,7 +18,7 @@ ALIKE = "start all ranks with the same options and files"
 
 
 def import_alike() -> Any:
-    """The module ``mpi4py.MPI`` for measurements; refuses ranks that were started with unlike words."""
+    """Returns the module ``mpi4py.MPI``; refuses ranks that were started with different command lines."""
     mpi = import_mpi(measures=True)
     context = click.get_current_context()
     said: dict[str, object] = {"the command": context.info_name}
@@ -31,12 +31,12 @@ def import_alike() -> Any:
 
 
 def fingerprint(content: bytes) -> str:
-    """A short text that differs where contents do."""
+    """Returns the length and CRC-32 of a file as text."""
     return f"{len(content)} bytes with CRC-32 {crc32(content):08x}"
 
 
 def note_shared_cores(mpi: Any, world: Any) -> None:
-    """Prints a note if ranks share cores, since times then depend on how ranks wait; all ranks call it."""
+    """Prints a note if ranks share cores, where times depend on how ranks wait. All ranks call this."""
     crowded = shared_cores(mpi, world)
     if world.rank == 0 and crowded is not None:
         ranks, cores = crowded
@@ -48,7 +48,7 @@ def note_shared_cores(mpi: Any, world: Any) -> None:
 
 
 def judge(folder: str, share: float, as_json: bool) -> int:
-    """Prints, for each system, the regret of choosing from a share of the measurements."""
+    """Prints, for each system, the regret of a choice by the fraction ``share`` of the measurements."""
     with interrupts.importing():
         from unisono.tuning.choosing import cross_validate
         from unisono.tuning.measurements import read_pico
@@ -96,5 +96,5 @@ def _row(system: str, regrets: list[Any]) -> dict[str, Any]:
 
 
 def _mean(values: list[float]) -> float:
-    """Returns the geometric mean of ratios, from their logarithms."""
+    """Returns the geometric mean of ratios, whose logarithms are ``values``."""
     return exp(sum(values) / len(values)) if values else nan

@@ -1,4 +1,4 @@
-"""The common options of commands, and the requests that they make."""
+"""The common options of commands, and the requests made from them."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -41,7 +41,7 @@ from unisono.cli._types import (
 
 _Decorated = Callable[..., Any]
 
-#: The number of a rank has 32 bits.
+#: The largest number of ranks: a rank's index has 32 bits.
 MOST_RANKS = 2**32 - 1
 
 
@@ -105,7 +105,7 @@ def parameters_of(given: Iterable[tuple[str, str]]) -> dict[str, str] | None:
     """Returns the parameters of ``--param``.
 
     Raises:
-        UsageError: one has two values.
+        UsageError: a parameter has two values.
 
     """
     found: dict[str, str] = {}
@@ -116,10 +116,10 @@ def parameters_of(given: Iterable[tuple[str, str]]) -> dict[str, str] | None:
 
 
 def library_of(target: str | None) -> Path | None:
-    """Returns the installed library from which a format of tuning files takes names, or None."""
+    """Returns the file of the installed MPI library that a format of tuning files needs; None for other formats."""
     if target != "mpich-json":
         return None
-    # Imported here: only this format needs it.
+    # Imported late, because only this format needs it.
     from unisono.mpi.installations import mpich_image
 
     found = mpich_image()
@@ -137,13 +137,13 @@ def schedule_of(
     runs: bool = False,
     target: str | None = None,
 ) -> Schedule:
-    """Reads the schedule of the file of that name, or plans one for the collective of that name.
+    """Reads the schedule of the file ``what``, or plans one for the collective ``what``.
 
-    A command that ``runs`` the schedule of a file may take a model for it; other options without effect on a file are
-    refused. A plan is for ``target``, a format of emitted code, or for that of ``options``.
+    If the command ``runs`` the schedule of a file, a model is accepted; other options without effect on a file are
+    refused. A plan is for ``target``, a format of emitted code, by default that of ``options``.
     """
     options = {**options, "target": target or options.get("target")}
-    # A barrier has no size, so only a machine distinguishes it from a file.
+    # A barrier has no size, so only the option of a machine distinguishes it from a file.
     barrier = what == "barrier" and machine is not None
     sized = options["elements"] is not None or options["bytes"] is not None
     # No name of a collective has a dot or a slash.
@@ -171,7 +171,7 @@ def schedule_of(
         size = {"elements": count, "dtype": options["dtype"] if named else None}
     schedule = unisono.load(what, **size)
     if not runs:
-        # A run has these notes in its report.
+        # The report of a simulation contains these notes already.
         print_notes(schedule.notes, err=True)
     if machine is None:
         return _degraded(schedule, options["fail"])
@@ -179,7 +179,7 @@ def schedule_of(
 
 
 def machine_of(machine: str, options: dict[str, Any]) -> Machine:
-    """Returns the part of a machine that the options name."""
+    """Returns the machine with the part, size and failures that the options name."""
     shape = asked_shape(options["shape"], options["ranks"])
     return unisono.machine(machine, shape, nodes=options["nodes"], subset=options["subset"], failed=options["fail"])
 
@@ -218,7 +218,7 @@ def _stack(*options: Callable[[_Decorated], _Decorated]) -> Callable[[_Decorated
     return apply
 
 
-#: The level of detail in the time of a program's step.
+#: Options of the level of detail at which the time of a program's step is computed.
 level_options = _stack(
     click.option(
         "--level",
@@ -229,7 +229,7 @@ level_options = _stack(
     ),
     click.option("--no-overlap", is_flag=True, help="Each step waits for all communication before it."),
 )
-#: Rates of the accelerator, if the machine does not state them.
+#: Options of the rates of the accelerator, if the machine does not state them.
 rate_options = _stack(
     click.option(
         "--tflops", type=float, metavar="N", help="Of a program: 10^12 operations a second of an accelerator."
@@ -250,7 +250,7 @@ def _explain(context: click.Context, _: click.Parameter, value: bool) -> None:
     context.meta[EXPLAIN] = value
 
 
-#: Notes are one line each without it; it is no parameter of a command's function.
+#: Without this option each note is cut to one line. The value is not passed to the command's function.
 explain_option = click.option(
     "--explain",
     is_flag=True,
@@ -281,7 +281,7 @@ def _no_limit(context: click.Context, _: click.Parameter, value: bool) -> None:
     _apply_limits(context)
 
 
-#: Options of every command that computes, without parameters of its function.
+#: Options of every command that computes. Their values are not passed to the command's function.
 limit_options = _stack(
     click.option(
         "--limit-memory",
@@ -299,7 +299,7 @@ limit_options = _stack(
     ),
 )
 
-#: The option of studies whose shards are joined as files of points.
+#: The option of studies whose shards `unisono merge` joins as files of points.
 shard_option = click.option(
     "--shard",
     type=Shard(),
@@ -327,7 +327,7 @@ fail_option = click.option(
 
 
 def slow_option(of: str) -> Callable[[_Decorated], _Decorated]:
-    """Returns the option of slow cables, whose help begins with its condition."""
+    """Returns the option of slow cables; its help text begins with ``of``, the condition of its use."""
     return click.option(
         "--slow",
         type=Share(),
@@ -341,7 +341,7 @@ nodes_option = click.option(
     "--nodes", type=int, metavar="N", help="Nodes of a machine whose switches reduce, or boxes of a network."
 )
 
-#: Options of a machine, without a shape.
+#: Options of a machine other than its shape.
 site_options = _stack(
     nodes_option,
     click.option("--subset", type=Nodes(), metavar="LIST", help="Of these nodes only some take part, as in 0,2,5..7."),
@@ -391,7 +391,7 @@ model_option = click.option(
     help="On a wafer: paper (Eq. 1; the default in a row) or links (largest link load; the default on a grid); "
     f"{_MODELS_OF_RANKS}",
 )
-#: For bounds; on a wafer those of all models are listed.
+#: The option of a model for bounds; on a wafer the bounds of all models are listed.
 bound_model_option = click.option(
     "--model",
     metavar="NAME",
@@ -450,7 +450,7 @@ _machine_and_plan_options = (
 file_or_plan_options = _stack(
     click.argument("file_or_collective", type=FILE_OR_COLLECTIVE, metavar="FILE|COLLECTIVE"), *_machine_and_plan_options
 )
-#: These for a command with another possible input, or with a plan for another form than the output.
+#: The same argument and options for a command with another possible input, or another output than a schedule.
 maybe_file_or_plan_options = _stack(
     click.argument("file_or_collective", type=FILE_OR_COLLECTIVE, metavar="[FILE|COLLECTIVE]", required=False),
     *_machine_and_plan_options,

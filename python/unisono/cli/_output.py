@@ -1,4 +1,4 @@
-"""Printing: one JSON object, or text and tables."""
+"""Prints results: one JSON object, or text and tables."""
 
 import json
 import math
@@ -17,8 +17,8 @@ from unisono.base import interrupts
 from unisono.base.messages import printable
 from unisono.base.reports import Bound, MemoryReport
 
-#: Collectives whose size is that of one rank's block: of its input, its output (reduce-scatter, scatter), or its
-#: exchange with each other rank.
+#: Collectives whose stated size is one block of a rank: input, output (reduce-scatter, scatter), or what it sends to
+#: each rank; with words for it.
 _OF_BLOCKS = {
     "allgather": "of each rank",
     "alltoall": "between every two ranks",
@@ -26,29 +26,29 @@ _OF_BLOCKS = {
     "reduce-scatter": "for each rank",
     "scatter": "for each rank",
 }
-#: The width of a table without a terminal, so that pipes get the same text.
+#: The width of a table in characters without a terminal, so that pipes get the same text.
 _PIPE_WIDTH = 160
-#: The largest number of characters of a line of a cell.
+#: The largest number of characters in a line of a cell.
 _WIDEST = 200
-#: The key of a command's context that is True if notes are printed whole.
+#: The key of a context's entry that is True if notes are printed in full.
 EXPLAIN = "unisono.explain"
-#: The most characters of a note on one line.
+#: The largest number of characters of a note on one line.
 _NOTE = 130
-#: The least number of seconds between two lines of progress.
+#: The shortest time between two lines of progress, in seconds.
 _BETWEEN_LINES = 15.0
-#: Characters between two columns of a table.
+#: The number of characters between two columns of a table.
 _GAP = 3
 
 
 def _plain(value: Any) -> Any:
-    """Returns the value with JSON's own types; numbers that JSON lacks become null."""
+    """Returns the value with types of JSON only; numbers that JSON lacks (infinity, NaN) become null."""
     match value:
         case Mapping():
             return {str(key): _plain(item) for key, item in value.items()}
         case list() | tuple():
             return [_plain(item) for item in value]
         case _ if hasattr(value, "tolist"):
-            # An array or a number of NumPy, which is not imported for this test.
+            # The value is an array or a number of NumPy, tested without an import of NumPy.
             return _plain(value.tolist())
         case float():
             return value if math.isfinite(value) else None
@@ -67,7 +67,7 @@ def json_text(value: Mapping[str, Any]) -> str:
 
 
 def print_lines(*lines: str) -> None:
-    """Prints text; characters that control a terminal, which names in files may have, are escaped."""
+    """Prints text; characters that control a terminal, as names from files may contain, are escaped."""
     _print_raw(printable(part) for line in lines for part in line.split("\n"))
 
 
@@ -83,7 +83,7 @@ def print_fields(fields: Sequence[tuple[str, str]]) -> None:
 
 
 def fields_of(values: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
-    """Returns names and values for :func:`print_fields`; keys in a table have its name, as in ``prices.dac_usd``."""
+    """Returns names and values for :func:`print_fields`; keys of a nested table get its name: ``prices.dac_usd``."""
     fields = []
     for key, value in values.items():
         if isinstance(value, Mapping):
@@ -94,7 +94,7 @@ def fields_of(values: Mapping[str, Any], prefix: str = "") -> list[tuple[str, st
 
 
 def value_text(value: object) -> str:
-    """Formats a value on one line; of a text with several lines only the first."""
+    """Formats a value on one line; a text with several lines is reduced to its first line."""
     match value:
         case None:
             return ""
@@ -113,7 +113,7 @@ def value_text(value: object) -> str:
 def print_table(
     columns: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[str] = (), whole: Sequence[str] = ()
 ) -> None:
-    """Prints a table; the columns in ``right`` are aligned to the right, and those in ``whole`` are never broken."""
+    """Prints a table; columns in ``right`` are aligned to the right, and columns in ``whole`` are never broken."""
     with interrupts.importing():
         import shutil
 
@@ -122,7 +122,7 @@ def print_table(
         from rich.table import Table
 
     table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    # Headings and cells break between words only; a terminal that is too narrow for this wraps the lines itself.
+    # Headings and cells break between words only. A terminal that is too narrow wraps the lines itself.
     texts = [[column, *(row[at] for row in rows)] for at, column in enumerate(columns)]
     widths = [max((len(word) for text in of for word in text.split()), default=0) for of in texts]
     for at, column in enumerate(columns):
@@ -149,7 +149,7 @@ def print_table(
 
 
 def _among_ranks() -> bool:
-    """Returns whether an MPI launcher started this process; it may give terminals to processes with piped output."""
+    """Returns whether an MPI launcher started this process; which may have a terminal although output is piped."""
     return _rank() is not None
 
 
@@ -181,7 +181,7 @@ def microseconds(seconds: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Formats a time in a unit of which it has at least one, ``12.345 µs``; extreme ones with an exponent."""
+    """Formats a time in the largest unit below it, as ``12.345 µs``; extreme times with an exponent."""
     for unit, name in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"), (1e-12, "ps")):
         if seconds >= unit:
             return f"{seconds / unit:.3f} {name}" if seconds < 1e6 else f"{seconds:.4g} s"
@@ -210,7 +210,7 @@ def one_of(names: Sequence[str]) -> str:
 
 
 def memory_text(memory: MemoryReport | None) -> str:
-    """Compares the memory that a schedule needs with that of a PE; empty if it suffices."""
+    """Returns a sentence if a schedule needs more memory than a PE has; else empty text."""
     if memory is None or memory["needed_bytes"] <= memory["pe_bytes"]:
         return ""
     need = f"a PE needs {memory['needed_bytes']} bytes for input, output and scratch memory"
@@ -224,7 +224,7 @@ def without(machine: Machine) -> str:
 
 
 def note_text(note: str) -> str:
-    """Returns a note whole, or its beginning on one line for commands with ``--explain``."""
+    """Returns a note in full, or its beginning if the command's ``--explain`` is not given."""
     context = click.get_current_context(silent=True)
     if len(note) <= _NOTE or context is None or context.meta.get(EXPLAIN, True):
         return note
@@ -240,7 +240,7 @@ def note_fields(notes: Iterable[str]) -> list[tuple[str, str]]:
 
 
 def print_notes(notes: Iterable[str], *, err: bool = False) -> None:
-    """Prints omissions and assumptions of the numbers above, one sentence a line."""
+    """Prints notes, the omissions and assumptions of printed numbers, one a line."""
     lines = [f"note: {note_text(note)}" for note in notes]
     if err:
         for line in lines:
@@ -250,7 +250,7 @@ def print_notes(notes: Iterable[str], *, err: bool = False) -> None:
 
 
 def assumed(bound: Bound, notes: Iterable[str]) -> str:
-    """Returns the condition of a bound, without the notes of its machine, which are printed with it."""
+    """Returns the assumption of a bound, without the notes of its machine, which are printed separately."""
     text = bound["assumes"] or ""
     for note in notes:
         text = text.replace(f"; {note}", "")
@@ -263,7 +263,7 @@ def params_text(params: Mapping[str, Any]) -> str:
 
 
 def subject(report: Mapping[str, Any], in_cycles: bool) -> str:
-    """Returns a line with the collective, its size and the part of the machine; nodes that count cycles are PEs."""
+    """Returns a line with the collective, its size and the part of the machine, in PEs or in ranks."""
     sides = report["shape"] or (report["ranks"],)
     nodes = f"{'x'.join(map(str, sides))} {'PE' if in_cycles else 'rank'}{'' if math.prod(sides) == 1 else 's'}"
     size = f"{report['elements']} {report['dtype']} ({report['bytes']} bytes)"
@@ -273,11 +273,11 @@ def subject(report: Mapping[str, Any], in_cycles: bool) -> str:
 
 
 def bandwidths_text(report: Mapping[str, Any]) -> str:
-    """Formats the bandwidths of a report in GB/s, as nccl-tests define them; empty if they do not."""
+    """Formats the bandwidths of a report in GB/s, by the definitions of nccl-tests; empty if they have none."""
     if report["algbw"] is None:
         return ""
     rates = [report["algbw"], report["busbw"]]
-    # Two decimals of a short vector would be zeros.
+    # The rate of a short vector would be 0.00 with two decimals.
     algbw, busbw = (f"{rate:.2g}" if 0 < rate < 0.01 else number(rate, 2) for rate in rates)
     return f"{algbw} GB/s, on the bus {busbw} GB/s (busbw of nccl-tests)"
 
@@ -318,7 +318,7 @@ def _lines_of(what: str) -> Callable[[int, int], None]:
 
 @contextmanager
 def working(what: str) -> Iterator[None]:
-    """Shows activity on a terminal's standard error while one long step runs; silent otherwise."""
+    """Shows activity while a long step runs, if standard error is a terminal."""
     if not sys.stderr.isatty():
         yield
         return

@@ -1,4 +1,4 @@
-"""The files of pictures that commands draw."""
+"""Checks the names of picture files that commands write."""
 
 from unisono import InputError
 from unisono.base.files import check_writable
@@ -9,7 +9,7 @@ __all__ = ["check_picture"]
 
 
 def check_picture(path: str | None) -> None:
-    """Fails early if the picture cannot be written.
+    """Raises an error early if the picture cannot be written.
 
     Raises:
         InputError: the name has another ending, or cannot be a file.

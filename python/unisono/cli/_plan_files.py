@@ -50,13 +50,13 @@ def _name(table: PlanBits) -> str:
 
 
 def _reason(table: PlanBits) -> str:
-    """Returns why a table lacks the property that is required."""
+    """Returns the reason why a table lacks the required property."""
     why = table["unlike_elements"] or table["unlike_contributors"] or "ranks have different expressions"
     return f"{_name(table)}: {why}"
 
 
 def _left(tables: list[PlanBits]) -> list[str]:
-    """Returns the calls that the library serves, of all tables."""
+    """Returns the calls that all tables leave to the MPI library."""
     return [f"{_name(table)}, {left}" for table in tables for left in table["left_to_library"]]
 
 

@@ -8,7 +8,7 @@ from unisono.cli._output import duration, number, params_text, print_lines, prin
 
 __all__ = ["parse_algorithms", "parse_changes", "print_step"]
 
-# The largest number of communications that are printed with a cheaper replacement, the costly ones first.
+# The largest number of communications that are printed with a cheaper replacement, largest saving first.
 _MOST_OPINIONS = 10
 
 
@@ -110,7 +110,7 @@ def print_step(report: StepReport) -> None:
 
 
 def _print_opinions(rows: list[SecondOpinion]) -> None:
-    """Prints the communications that a cheaper one could replace, those that save most first."""
+    """Prints the communications that a cheaper one could replace, largest saving first."""
     if not rows:
         return
     rows = sorted(rows, key=lambda row: -row["saved_seconds"])
@@ -121,7 +121,7 @@ def _print_opinions(rows: list[SecondOpinion]) -> None:
 
 
 def _opinion(row: SecondOpinion) -> str:
-    """Describes a communication that a cheaper one or none could replace, as one sentence."""
+    """Returns a sentence about a communication that is not needed or that a cheaper one could replace."""
     among = f"{row['kind']} among {row['group']}"
     if row["suffices"] == "nothing":
         again = f", {row['count']} times" if row["count"] > 1 else ""
@@ -133,7 +133,7 @@ def _opinion(row: SecondOpinion) -> str:
 
 
 def _prices(cost: float | None, time_x_cost: float | None, before: float | None) -> list[str]:
-    """Formats the price of a network, and the product of time and price divided by that before the change."""
+    """Formats the price of a network in M$, and time x price divided by the value before the change."""
     price = "" if cost is None else number(cost * 1e-6, 2)
     product = "" if time_x_cost is None or not before else number(time_x_cost / before, 3)
     return [price, product]

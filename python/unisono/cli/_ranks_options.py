@@ -1,4 +1,4 @@
-"""The options of `unisono simulate` for runs of ranks."""
+"""The options of `unisono simulate` for simulations among ranks."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ _NOISE = {"uniform": 1, "normal": 2, "exponential": 1}
 
 @dataclass(frozen=True)
 class Options:
-    """The values of these options."""
+    """The values of the options for simulations among ranks."""
 
     goal: str | None
     parameters: dict[str, Any]
@@ -36,7 +36,7 @@ class Options:
 
 
 def options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds these options to a command, which gets them as ``ranks_options``."""
+    """Adds the options to a command, which receives their values as ``ranks_options``."""
 
     @wraps(command)
     def wrapped(**given: Any) -> Any:
@@ -113,7 +113,7 @@ def _late(text: str | None) -> list[float] | None:
     if text is None:
         return None
     try:
-        # A list for many ranks is too long for the name of a file, so this is tried before a file.
+        # A list for many ranks may be too long for a file name, so the text is read as a list first.
         return _times(text.split(","))
     except ValueError:
         pass

@@ -1,4 +1,4 @@
-"""Python files that add algorithms before a command runs."""
+"""Runs Python files that add algorithms before a command runs."""
 
 import runpy
 import sys
@@ -17,7 +17,7 @@ def load_scripts(paths: Iterable[str]) -> None:
     """Runs Python files, each of which must add an algorithm.
 
     Raises:
-        InputError: no such file, a file that fails, or one that adds none.
+        InputError: a file does not exist, fails, or adds no algorithm.
 
     """
     for path in paths:
@@ -25,7 +25,7 @@ def load_scripts(paths: Iterable[str]) -> None:
             raise InputError(f"there is no file '{path}' to load")
         check_regular(path)
         before = [entry["reference"] for entry in unisono.algorithms()]
-        # As if Python ran the file: modules beside it can be imported.
+        # As when Python runs the file, it can import modules from its folder.
         sys.path.insert(0, str(Path(path).resolve().parent))
         try:
             runpy.run_path(path, run_name="__unisono__")

@@ -1,7 +1,7 @@
 """The sources of a command's input, and the options without effect on each source.
 
-A command reads its input from a file, plans it, or takes it from another tool. A given option without effect on the
-input is refused, by its name and with the reason: its user expects an effect.
+A command reads its input from a file, plans it, or takes it from another tool. An option that has no effect on this
+input is refused with the reason, because its user expects an effect.
 """
 
 from dataclasses import dataclass
@@ -60,13 +60,13 @@ __all__ = [
 class UnusedOptions:
     """Options without effect on a source of input."""
 
-    #: Names of the parameters of the command.
+    #: The names of the command's parameters for these options.
     options: tuple[str, ...]
-    #: The rest of the sentence that begins with the option.
+    #: The rest of the error message, which begins with the option.
     reason: str
 
 
-#: The key of a context whose command has printed its notes.
+#: The key of a context's entry that is True once the command has printed its notes.
 _NOTED = "unisono.noted"
 
 _PLANNED = ("elements", "bytes", "dtype", "op", "root", "algorithm", "param", "target")
@@ -79,19 +79,19 @@ _GOES_WITH_GOAL = UnusedOptions(_LOGGOPS, "goes with --goal; a machine file stat
 
 #: A collective to plan.
 COLLECTIVE = (_GOES_WITH_GOAL,)
-#: A file with a schedule, which is placed on the named machine.
+#: A file with a schedule, which is placed on the machine that an option names.
 _HAS_ITS_OWN = "is for a collective that is planned, and the schedule of a file has its own; drop it"
 PLACED_FILE = (UnusedOptions(_PLANNED, _HAS_ITS_OWN), _GOES_WITH_GOAL)
-#: A plan for GPUs, which is a schedule for each size, on the named machine.
+#: A plan for GPUs, which has a schedule for each size, on the machine that an option names.
 PLACED_GPU_FILE = (UnusedOptions(_PLANNED[3:], _HAS_ITS_OWN), _GOES_WITH_GOAL)
-#: Any of these files without a machine.
+#: A file with a schedule, or a plan for GPUs, without a machine.
 OF_NO_MACHINE = (UnusedOptions(_PART, "names a part of a machine; name the machine too, with --machine"),)
 FILE = (*PLACED_FILE, *OF_NO_MACHINE)
 #: Options that a file with a schedule does not use, if the command does not run the file.
 MODEL_OF_FILE = (
     UnusedOptions(("model",), "is for a plan or a run, and the schedule of a file is neither here; drop it"),
 )
-#: Options that it does not use, if the command runs it on a machine whose simulator has no models.
+#: Options without effect on a file with a schedule that runs on a machine whose simulator has no models.
 MODEL_OF_RUN = (
     UnusedOptions(
         ("model",),
@@ -99,7 +99,7 @@ MODEL_OF_RUN = (
         "for a network without what was measured",
     ),
 )
-#: A file that is drawn as it is.
+#: A file that `unisono view` draws unchanged.
 VIEWED_FILE = (
     *FILE,
     *MODEL_OF_FILE,
@@ -123,14 +123,14 @@ CERTIFICATE = (
         "is for a proof, and --check reads one that is finished; drop it",
     ),
 )
-#: A certificate of a bound, which states the collective. A machine with boxes or places has no subset.
+#: A certificate of a bound, which states the collective.
 BOUND_CERTIFICATE = (
     UnusedOptions(
         ("subset", *_PLANNED, "model", "method", "seed", "check", "require", "contributors"),
         "is for a proof of a schedule, and the certificate of a bound states what it proves; drop it",
     ),
 )
-#: A plan for GPUs, and the options for such a plan only.
+#: A plan for GPUs.
 GPU_PLAN = (
     UnusedOptions(
         ("machine", *_PART, "fail", *_PLANNED[3:], "model", "seed", "certificate", "check"),
@@ -141,7 +141,7 @@ GPU_PLAN = (
         "is for a .plan file (`unisono plan --bits ranks-count`), and this is a plan for GPUs; drop it",
     ),
 )
-#: A file of MSCCL, which is checked for its own sizes or for the given one.
+#: A file of MSCCL, which is checked for its own sizes or for the size that options state.
 MSCCL = (
     UnusedOptions(_PLANNED[5:], "is for a collective that is planned, and the file has its own schedule; drop it"),
     UnusedOptions(("model",), "is for a plan or a run, and the schedule of a file is neither here; drop it"),
@@ -155,14 +155,14 @@ MSCCL_ON_NO_MACHINE = (
 )
 NOT_A_GPU_PLAN = (UnusedOptions(("trust_relaxed",), "is for plans for GPUs with relaxed signals; drop it"),)
 NO_FILE_FOR_GPUS = (UnusedOptions(("processors",), "is for plans for GPUs; drop it"),)
-#: A table of schedules for MPI programs, which are stored compiled.
+#: A plan for MPI programs, which stores compiled schedules.
 PLAN_FILE = (
     UnusedOptions(
         ("machine", *_PART, "fail", *_PLANNED, "model", "method", "seed", "certificate", "check"),
         "is for one schedule, and a .plan is proved as it is stored; drop it",
     ),
 )
-#: Code for other targets than GPUs.
+#: Emitted code for targets other than GPUs.
 NOT_FOR_GPUS = (
     UnusedOptions(("in_place", "gpus_per_box", "thread_blocks"), "is for plans for GPUs (--format mscclpp); drop it"),
 )
@@ -170,7 +170,7 @@ NOT_FOR_GPUS = (
 SUBSET = (
     UnusedOptions(("shapes", "ranks"), "names parts of a machine, and --subset names one already; drop one of them"),
 )
-#: The list of all inputs that the command accepts by name.
+#: No input: the command lists the inputs that it accepts by name.
 LIST = (
     UnusedOptions(
         (
@@ -190,7 +190,7 @@ LIST = (
         "is about one of the list; name it",
     ),
 )
-#: A workload by its name or its TOML file, and a program of another tool.
+#: A workload, by its name or its TOML file.
 NAMED_WORKLOAD = (UnusedOptions(_OF_PROGRAMS, "is for a program of another tool; name its file with --from"),)
 PROGRAM = (UnusedOptions(("minibatch",), "is for vgg16 on switches that reduce; drop it"),)
 #: A program of tasks without a machine, and without a picture.
@@ -202,23 +202,23 @@ NO_DEVICES = (
 NOT_A_SCRIPT = (UnusedOptions(("rounds",), "is for a program in Python; other files have none"),)
 NO_GRAPH = (UnusedOptions(("graph_kind",), "is for a picture; name its file with --graph"),)
 
-#: A run without random numbers, and traffic without them.
+#: A simulation without random numbers.
 NOT_DRAWN = (
     UnusedOptions(("seed",), "draws idle cycles (--noop-probability) or noise (--noise); give one of them too"),
 )
 NO_PERMUTATION = (UnusedOptions(("seed",), "draws a permutation, and this is another pattern; drop it"),)
 #: A proof without random numbers.
 EXACT = (UnusedOptions(("seed",), "is for a proof by fingerprint, and --method exact draws no numbers; drop it"),)
-#: Traffic in one thread: flows, and schedules.
+#: Traffic that is simulated in one thread: by flows, or by a schedule.
 IN_ONE_THREAD = (UnusedOptions(("jobs",), "is for packets of an alltoall or a permutation; drop it"),)
-#: Published measurements.
+#: Published measurements, which `unisono tune --from` judges.
 JUDGED = (
     UnusedOptions(
         ("ranks", "per_node", "sizes", "candidates", "rounds", "target", "library"),
         "is for ranks that are measured, and --from judges measurements that are there; drop it",
     ),
 )
-#: Papers without figures.
+#: A reproduction of papers without figures.
 QUICK = (UnusedOptions(("output",), "is where figures go, and --quick draws none; drop it"),)
 #: A calibration from logs.
 OF_LOGS = (
@@ -233,7 +233,7 @@ NOT_PLANNED = (
         "is for calls that a plan serves; name it with --plan, or as UNISONO_PLAN",
     ),
 )
-#: A program whose calls all go to the MPI library, which reports nothing.
+#: A program whose calls all go to the MPI library, so that there is no report.
 NOT_OBSERVED = (
     UnusedOptions(
         ("report", "check", "safe_ops", "nonblocking", "unlike_bits", "anywhere"),
@@ -248,7 +248,7 @@ _NOT_OF_RANKS = UnusedOptions(
     ("late", "noise"), "is for ranks that exchange messages, on machines of kind endpoint or network"
 )
 _ALONE = UnusedOptions(("beside",), "is for switches that reduce; other machines run one schedule at a time")
-#: The options of a simulator, by the nodes that it records.
+#: The options without effect on a simulator, by the nodes that it traces.
 BY_RECORDS = {
     "pes": (_NOT_OF_RANKS, _ALONE),
     "ranks": (*_ON_RANKS, _ALONE),
@@ -260,7 +260,7 @@ def refuse_unused(*sources: tuple[UnusedOptions, ...]) -> None:
     """Refuses given options without effect on the sources of the command's input.
 
     Raises:
-        UsageError: one of them is given.
+        UsageError: such an option is given.
 
     """
     given = _given()
@@ -271,9 +271,9 @@ def refuse_unused(*sources: tuple[UnusedOptions, ...]) -> None:
 
 
 def note_unused(collective: str) -> None:
-    """Prints a note for each given option without effect on collectives of a kind, once a command.
+    """Prints a note for each given option without effect on this collective, once a command.
 
-    The result does not change, so these options are not refused: scripts pass them to all kinds.
+    These options are not refused, because scripts pass the same options for all collectives.
     """
     context = click.get_current_context()
     if context.meta.setdefault(_NOTED, False):
@@ -293,7 +293,7 @@ def note_unused(collective: str) -> None:
 
 
 def _given() -> dict[str, str]:
-    """Returns the given options, by the names of their parameters."""
+    """Returns the options given on the command line, by the names of their parameters."""
     context = click.get_current_context()
     return {
         parameter.name: parameter.opts[-1]

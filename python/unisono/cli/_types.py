@@ -16,7 +16,7 @@ _RANGE = re.compile(r"(.+?)\.\.(.+)")
 
 
 class KnownName(click.ParamType[str]):
-    """A name of a list, in any spelling; shells complete it. Unknown names are checked elsewhere."""
+    """A name from a list, in any spelling, which shells complete. The command itself refuses unknown names."""
 
     def __init__(
         self, name: str, listed: Callable[[], Iterable[str]], spelling: Callable[[str], str], *, files: bool
@@ -25,7 +25,7 @@ class KnownName(click.ParamType[str]):
         self._listed, self._spelling, self._files = listed, spelling, files
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:  # noqa: ARG002
-        """Returns the name in the spelling of reports."""
+        """Returns the name in the spelling that reports use."""
         return self._spelling(value)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG002
@@ -43,7 +43,7 @@ def _presets() -> list[str]:
 
 
 def _targets() -> list[str]:
-    # Imported here: only shells that complete a value need it.
+    # Imported late, because only shell completion needs it.
     from unisono.planning.emission import TARGETS
 
     return list(TARGETS)
@@ -54,7 +54,7 @@ def _algorithms() -> list[str]:
 
 
 COLLECTIVE = KnownName("COLLECTIVE", unisono.collectives, names.collective, files=False)
-#: A collective to plan, or a file; the command finds out which.
+#: A collective to plan, or a file; the command distinguishes them.
 FILE_OR_COLLECTIVE = KnownName("FILE|COLLECTIVE", unisono.collectives, _as_given, files=True)
 MACHINE = KnownName("NAME|FILE", _presets, _as_given, files=True)
 ALGORITHM = KnownName("NAME", _algorithms, names.algorithm, files=False)
@@ -81,7 +81,7 @@ class Root(click.ParamType[int | tuple[int, int]]):
 
 
 class FailedBoards(click.ParamType[int | tuple[int, ...] | str]):
-    """A number of boards, the position of one, as in ``3,4``, or the name of a part, as in ``board 3,4``."""
+    """A number of boards, the position of a board, as ``3,4``, or the name of a part, as ``board 3,4``."""
 
     name = "N|ROW,COL|NAME"
 
@@ -95,7 +95,7 @@ class FailedBoards(click.ParamType[int | tuple[int, ...] | str]):
             return value
         numbers = value.split(",")
         if len(numbers) == 1:
-            # A number below 0 is refused later, with all other wrong numbers of boards.
+            # A number below 0 is refused later, like other wrong numbers of boards.
             negative = value.startswith("-")
             return -_whole(self, value[1:], param, ctx) if negative else _whole(self, value, param, ctx)
         if not all(number.strip().isdecimal() for number in numbers):
@@ -104,12 +104,12 @@ class FailedBoards(click.ParamType[int | tuple[int, ...] | str]):
 
 
 class Share(click.ParamType[tuple[str, float]]):
-    """A cable with a share of its rate: ``A-B=0.2``. The network checks both."""
+    """A cable with a fraction of its rate: ``A-B=0.2``. The network checks both values."""
 
     name = "A-B=SHARE"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, float]:
-        """Returns the name of the cable and the share."""
+        """Returns the name of the cable and the fraction of its rate."""
         if isinstance(value, tuple):
             return value
         name, _, share = value.partition("=")
@@ -136,7 +136,7 @@ class Param(click.ParamType[tuple[str, str]]):
 
 
 class Lengths(click.ParamType[list[int]]):
-    """``1,2,4`` or ``1..32768``: from the first by doubling up to the last."""
+    """Numbers of elements: a list ``1,2,4``, or ``1..32768`` for doublings of the first up to the last."""
 
     name = "LIST"
 
@@ -160,7 +160,7 @@ class Lengths(click.ParamType[list[int]]):
 
 
 class Shapes(click.ParamType[list[tuple[int, ...]]]):
-    """``4,8,16``, ``4x4,8x8`` or ``4x4..512x512``: from the first by doubling every side up to the last."""
+    """Shapes: ``4,8,16``, ``4x4,8x8``, or ``4x4..512x512`` for doublings of every side up to the last shape."""
 
     name = "LIST"
 
@@ -189,7 +189,7 @@ class Nanoseconds(click.ParamType[int | float]):
     name = "N"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | float:
-        """Returns the number; integers are not converted, since they may be too large for a float."""
+        """Returns the number; integers stay integers, because they may be too large for a float."""
         if isinstance(value, int | float):
             return value
         text = str(value).strip()
@@ -201,7 +201,7 @@ class Nanoseconds(click.ParamType[int | float]):
 
 
 class Nodes(click.ParamType[list[int]]):
-    """Nodes of a machine, as in 0,2,5..7."""
+    """Node numbers of a machine: ``0,2,5..7``."""
 
     name = "nodes"
 
@@ -221,12 +221,12 @@ class Nodes(click.ParamType[list[int]]):
 
 
 class Shard(click.ParamType[tuple[int, int]]):
-    """``2/8``: the second of eight."""
+    """A shard of a study: ``2/8`` is the second of eight."""
 
     name = "I/N"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, int]:
-        """Returns the number of the shard, from 1 on, and of all shards."""
+        """Returns the index of the shard, from 1 on, and the number of shards."""
         if isinstance(value, tuple):
             return value
         first, slash, last = value.partition("/")
@@ -239,7 +239,7 @@ class Shard(click.ParamType[tuple[int, int]]):
 
 
 class Names(click.ParamType[list[str]]):
-    """``star,chain,tree``."""
+    """A list of names: ``star,chain,tree``."""
 
     name = "LIST"
 
@@ -255,32 +255,32 @@ class Names(click.ParamType[list[str]]):
 
 @dataclass(frozen=True)
 class TracedPes:
-    """PEs of a trace: an even sample, or those in a list, or all."""
+    """The PEs of a trace: an even sample of ``sampled`` PEs, the PEs in ``listed``, or all."""
 
     sampled: int | None = None
     listed: tuple[range, ...] = ()
 
     def of(self, count: int) -> Sequence[int]:
-        """Returns these PEs on a machine of ``count`` PEs; ranges are cut before they are expanded."""
+        """Returns the indices of the PEs on a machine of ``count`` PEs; ranges are cut before they are expanded."""
         if self.sampled is not None:
-            # Imported here: commands that plan do without NumPy.
+            # Imported late, because commands that plan do not need NumPy.
             from unisono.simulation.traces import sample
 
             return sample(count, self.sampled)
         if not self.listed:
             return range(count)
-        # One PE beyond the machine is kept, so that the range is refused.
+        # One PE beyond the machine is kept, so that a range that exceeds the machine is refused.
         ends = [(part.start, max(part.start + 1, min(part.stop, count + 1))) for part in self.listed]
         return [pe for first, end in ends for pe in range(first, end)]
 
 
 class TracePes(click.ParamType[TracedPes]):
-    """``all``, ``64`` (an even sample) or ``0,5,64..127``."""
+    """A choice of PEs for a trace: ``all``, ``64`` (an even sample) or ``0,5,64..127``."""
 
     name = "all|N|LIST"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> TracedPes:
-        """Returns the choice, which `of` applies to the number of PEs."""
+        """Returns the choice as a :class:`TracedPes`."""
         if isinstance(value, TracedPes):
             return value
         if value == "all":
@@ -302,7 +302,7 @@ class TracePes(click.ParamType[TracedPes]):
 
 def _whole(kind: click.ParamType[Any], text: str, param: click.Parameter | None, ctx: click.Context | None) -> int:
     digits = text.strip()
-    # Python reads at most 4300 digits, and no size has more than 19.
+    # Python converts at most 4300 digits, and no size has more than 19.
     if not (digits.isascii() and digits.isdigit() and len(digits) <= 19):
         kind.fail(f"'{text}' is not a whole number from 0 on (at most 19 digits)", param, ctx)
     return int(digits)

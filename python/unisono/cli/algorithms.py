@@ -1,4 +1,4 @@
-"""`unisono algorithms`: the registry."""
+"""`unisono algorithms`: lists the registered algorithms."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,7 +13,7 @@ from unisono.cli._types import ALGORITHM, COLLECTIVE
 
 __all__ = ["algorithms", "formula_text", "param_names"]
 
-#: The models of formulas, in words.
+#: The names of the formulas' models for users, where they differ.
 _MODELS = {"paper": "Eq. 1"}
 
 
@@ -77,5 +77,5 @@ def formula_text(form: Mapping[str, Any]) -> str:
 
 
 def param_names(params: Any) -> str:
-    """Formats the names of an algorithm's parameters, with their values."""
+    """Formats the names of an algorithm's parameters, with their accepted values."""
     return "; ".join(p if isinstance(p, str) else ": ".join(filter(None, (p["name"], p.get("values")))) for p in params)

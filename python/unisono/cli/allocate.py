@@ -30,7 +30,7 @@ def _line(numbers: list[int] | None) -> str:
 
 
 def _runs(numbers: list[int]) -> str:
-    """Returns ascending runs of numbers as ``0-3, 7``."""
+    """Formats ascending numbers as runs: ``0-3, 7``."""
     firsts = [at for at, number in enumerate(numbers) if at == 0 or number != numbers[at - 1] + 1]
     ends = [*firsts[1:], len(numbers)]
     runs = [
@@ -41,12 +41,12 @@ def _runs(numbers: list[int]) -> str:
 
 
 def _taken(job: Job) -> str:
-    """Returns the number of boards that a job has in fact, which make whole rows and columns."""
+    """Returns the number of boards that a job occupies, the product of its positions in each dimension."""
     return "-" if job["positions"] is None else str(math.prod(map(len, job["positions"])))
 
 
 def _placed(job: Job, dimensions: int) -> list[str]:
-    """Returns the cells of a job: of two dimensions its rows and columns, else all positions."""
+    """Returns the table cells of a job: in two dimensions its rows and columns, else all positions."""
     taken = [str(job["boards"]), _taken(job)]
     if dimensions == 2:
         return [*taken, _line(job["rows"]), _line(job["columns"])]
@@ -54,7 +54,7 @@ def _placed(job: Job, dimensions: int) -> list[str]:
 
 
 def _boards(report: AllocationReport) -> str:
-    """Returns the boards of the machine, with their accelerators if the user chose the number."""
+    """Formats the grid of boards, with the accelerators of a board if the user chose their number."""
     of_each = f" of {report['board'][0]} accelerators" if report["rule"] in _RULES and report["board"] != [1] else ""
     return f"{' x '.join(map(str, report['boards']))} boards{of_each}"
 
@@ -127,7 +127,7 @@ def allocate(
             aligned=aligned,
         )
     if plot is not None:
-        # Drawing takes long to import.
+        # Imported late, because matplotlib takes long to import.
         from unisono.pictures.plots import allocations
 
         write(plot, allocations.mapping(report, f"{jobs} jobs on {report['machine']}, {heuristic}", form_of(plot)))

@@ -22,9 +22,9 @@ from unisono.tuning.measuring import Timing, checksum, contest
 __all__ = ["bench", "sizes_of"]
 
 _SIZES = "8,64,512,4KiB,32KiB,256KiB,1MiB"
-#: Larger schedules are not run again to compare their bits.
+#: The largest number of elements for which a schedule is interpreted to compare bits.
 _MOST_ELEMENTS = 1 << 17
-#: Calls of MPI count in 31 bits.
+#: The largest count of a call of MPI.
 _MOST_COUNT = 2**31 - 1
 
 
@@ -104,7 +104,7 @@ def _notes(table: list[PlanRow], here: str, plan_file: str) -> list[str]:
     """Returns a sentence if rows were tuned under other conditions, so that a program leaves their calls to MPI."""
 
     def judged(conditions: str) -> list[str]:
-        # Another version of the library is near enough.
+        # Another version of the library counts as the same conditions.
         library, _, *waits = conditions.split(" ")
         return [library, *waits]
 
@@ -120,7 +120,7 @@ def _notes(table: list[PlanRow], here: str, plan_file: str) -> list[str]:
 def _ran(
     collective: str, row: PlanRow | None, ranks: int, count: int, planned: Timing, default: Timing
 ) -> dict[str, Any]:
-    """The evidence of the algorithm that ran: the calls that the plan served, and the bits of the result."""
+    """Returns the evidence of which algorithm ran: the calls that the plan served, and the bits of the result."""
     ours = None if row is None or row["algorithm"] is None else _bits(collective, row, ranks, count)
     served, calls = planned.served, planned.calls
     if row is None or row["algorithm"] is None:
@@ -149,10 +149,10 @@ def _ran(
 
 
 def _bits(collective: str, row: PlanRow, ranks: int, count: int) -> str | None:
-    """The bits that rank 0 ends with by the row's schedule, run by the interpreter.
+    """Returns the bits of rank 0's result by the row's schedule, run by the interpreter.
 
-    None where nothing is added up, the schedule is a user's own, or its blocks do not divide the count, so that another
-    schedule of the same algorithm may cut the vector otherwise.
+    Returns None if the collective adds nothing, the schedule is a user's own, or its blocks do not divide the count,
+    because a schedule of the same algorithm may then divide the vector differently.
     """
     if not reduces(collective) or row["blocks"] is None or count % row["blocks"] or count > _MOST_ELEMENTS:
         return None
@@ -189,10 +189,10 @@ def _print(collective: str, ranks: int, plan_file: str, rows: list[dict[str, Any
 
 
 def sizes_of(text: str) -> list[int]:
-    """Sizes in bytes, whole numbers of float32.
+    """Returns sizes in bytes, each a whole number of float32 elements.
 
     Raises:
-        InputError: one is no size, or no multiple of 4.
+        InputError: a size is invalid, or not a multiple of 4.
 
     """
     sizes = [parse_bytes(part) for part in text.split(",")]
@@ -205,7 +205,7 @@ def sizes_of(text: str) -> list[int]:
 
 
 def _row(table: list[PlanRow], per_node: int, size: int) -> PlanRow | None:
-    """The row that serves a sum of floats, as the library for MPI programs finds it."""
+    """Returns the row that serves a sum of floats, by the rules of the preload library."""
     serves = [
         row
         for row in table

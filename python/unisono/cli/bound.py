@@ -62,7 +62,7 @@ def bound(as_json: bool, **options: Any) -> None:
         request.collective, machine, elements=count, dtype=request.dtype, root=request.root, model=request.model
     )
     notes = machine.notes(count * unisono.dtypes()[request.dtype], request.model)
-    # Bounds hold for every schedule; the best one that a format can express shows the cost of the format.
+    # Bounds hold for every schedule, so the best schedule that a format can express shows the cost of the format.
     planned = None if request.target is None else request.plan()
     if as_json:
         print_json(
@@ -72,7 +72,7 @@ def bound(as_json: bool, **options: Any) -> None:
                 "shape": machine.extents,
                 "elements": count,
                 "dtype": request.dtype,
-                # Bounds use the data sheet, whatever was measured.
+                # Bounds use the data sheet, also on measured machines.
                 "rates": machine.rates("data-sheet"),
                 "bounds": bounds,
                 "notes": notes,

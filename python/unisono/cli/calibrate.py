@@ -1,4 +1,4 @@
-"""`unisono calibrate`: measures the machine that runs it, under mpiexec, or fits one to logs."""
+"""`unisono calibrate`: measures this machine, under mpiexec, or fits a machine to logs."""
 
 from typing import Any
 
@@ -94,7 +94,7 @@ def calibrate(
         if rounds < 10:
             raise InputError(f"--rounds is {rounds}, and a median needs at least 10")
         check_several(mpi.COMM_WORLD, "a calibration", "calibrate -o machine.toml")
-        # The nodes of other ranks need not have its folder.
+        # Only rank 0 checks, because the nodes of other ranks need not have the folder.
         if mpi.COMM_WORLD.rank == 0:
             check_writable(output)
             if machine is not None:
@@ -113,7 +113,7 @@ def calibrate(
         "# on: minima, the largest relative distance of a measurement from its line, and the measurements\n"
         "# themselves as [bytes or peers, median, minimum].\n"
     )
-    # Ranks end alike where the file cannot be written.
+    # All ranks end with the same error if the file cannot be written.
     together(mpi.COMM_WORLD, lambda: None if measured is None else write(output, comment + tomli_w.dumps(made)))
     if measured is None:
         return 0
@@ -131,7 +131,7 @@ def calibrate(
 def _write_network(
     mpi: Any, measured: Calibration | Levels | None, base: str, name: str | None, output: str, as_json: bool
 ) -> None:
-    """Writes a network with the costs of messages of a calibration; all ranks call it, and rank 0 has the result."""
+    """Writes a network with the message costs of a calibration. All ranks call this; rank 0 has the result."""
 
     def made() -> tuple[MessageCosts, float] | None:
         if not isinstance(measured, Calibration):

@@ -1,4 +1,4 @@
-"""`unisono check-guidelines`: collectives of a library that are slower than others which contain them."""
+"""`unisono check-guidelines`: finds collectives that a library could make faster by other collectives."""
 
 from collections import Counter
 

@@ -90,7 +90,7 @@ def compare(
     for at, row in enumerate(rows):
         row["machine"] = labels[at % len(labels)]
     if plot is not None:
-        # Drawing takes long to import.
+        # Imported late, because matplotlib takes long to import.
         from unisono.pictures.plots import comparisons
 
         write(plot, comparisons.draw(rows, form_of(plot), fill=fill))
@@ -120,7 +120,7 @@ def compare(
 
 
 def _labels(given: list[str], found: list[str]) -> list[str]:
-    """Returns the names of machines, or what the user gave for those of the same name."""
+    """Returns the names of machines, or the words of the user for machines with equal names."""
     return [name if found.count(name) == 1 else words for words, name in zip(given, found, strict=True)]
 
 
@@ -143,7 +143,7 @@ def _cells(row: ComparisonRow, *, fill: bool) -> list[str]:
 
 
 def _marked(cell: str, row: ComparisonRow, name: str) -> str:
-    """Returns a cell with a mark if no other machine has less."""
+    """Returns a table cell, marked if no other machine has a smaller value."""
     return f"* {cell}" if name in row["best"] else cell
 
 

@@ -35,13 +35,13 @@ def demo(output: str) -> int:
 
 
 def _row() -> None:
-    """A Reduce on a row of PEs: every candidate beside the lower bound."""
+    """Plans a Reduce on a row of PEs, and prints every candidate with the lower bound."""
     print_lines("1. The best Reduce of 1 KiB to one end of a row of 512 PEs", "")
     print_report(un.plan("reduce", "wse2", shape=512, elements=256).report(), candidates=6)
 
 
 def _sweep(folder: Path) -> list[Path]:
-    """The best fixed AllReduce for rows of 4 to 512 PEs and 1 to 32768 elements."""
+    """Finds the best fixed AllReduce for rows of 4 to 512 PEs and 1 to 32768 elements."""
     print_lines("", "2. Which fixed AllReduce is best, for 8 sizes of a row and 16 lengths")
     points = un.sweep(
         "allreduce",
@@ -63,7 +63,7 @@ def _sweep(folder: Path) -> list[Path]:
 
 
 def _wafer(folder: Path) -> tuple[bool, list[Path]]:
-    """An AllReduce on 512 x 512 PEs: planned, built, proved."""
+    """Plans, builds and proves an AllReduce on 512 x 512 PEs."""
     print_lines("", "3. An AllReduce of 1 KiB on 512 x 512 PEs, planned, built and proved", "")
     plan = un.plan("allreduce", "wse2", shape=(512, 512), elements=256)
     schedule = plan.schedule

@@ -133,7 +133,7 @@ def diagnose(
 
 
 def _time(log: Log, point: Measured, expected: Expected | None) -> dict[str, Any]:
-    """Returns a measured time beside the expected one, in seconds."""
+    """Returns a measured and an expected time in seconds, for JSON."""
     return {
         "log": log.label,
         "collective": point.collective,
@@ -153,14 +153,14 @@ def _refuse_with_dumps(**options: object) -> None:
 
 
 def _hangs(contents: list[tuple[str, bytes]], as_json: bool) -> int:
-    """Prints the calls of dumps that cannot end."""
+    """Prints the calls in dumps that can never complete."""
     dumps = [(path, read_dump(data, title(path))) for path, data in contents]
     of_files = [{"log": path, "rank": dump.rank} for path, dump in dumps]
     return _print_hangs(hangs([dump for _, dump in dumps]), [], of_files, counted(len(dumps), "dump"), as_json)
 
 
 def _of_ras(contents: list[tuple[str, bytes]], as_json: bool) -> int:
-    """Prints the communicators of reports of RAS whose ranks differ; the reports are in the order of time."""
+    """Prints the communicators in reports of RAS whose ranks differ; reports must be in the order of time."""
     reports = [read_ras(data, title(path)) for path, data in contents]
     found, notes = ras_hangs(reports)
     of_files = [{"log": path, "rank": None} for path, _ in contents]
@@ -182,7 +182,7 @@ def _print_hangs(found: list[Hang], notes: list[str], of_files: list[dict[str, A
 
 
 def _labelled(logs: list[Log]) -> list[Log]:
-    """Returns the logs with the shortest labels that differ: names of files, or else their paths."""
+    """Returns the logs with file names as labels, or with paths if two file names are equal."""
     names = [Path(log.label).name for log in logs]
     if len({*names}) < len(names):
         return logs

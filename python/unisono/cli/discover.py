@@ -154,9 +154,9 @@ def _print_forwards(found: DiscoveryReport) -> None:
 
 
 def _folded(forwards: list[Forward]) -> list[tuple[Forward, int]]:
-    """Returns one forward for those that are alike except for the numbers of tasks, the first, and how many there are.
+    """Returns the first of each group of forwards that differ only in task numbers, with the size of the group.
 
-    A loop repeats its forwards, with other numbers of tasks in each round.
+    A loop repeats its forwards with other task numbers in each iteration.
     """
     times: dict[str, int] = {}
     first: dict[str, Forward] = {}
@@ -169,7 +169,7 @@ def _folded(forwards: list[Forward]) -> list[tuple[Forward, int]]:
 
 
 def _region(boxes: list[Any]) -> str:
-    """Formats ``[0, 8) x [0, 4)``, and the number of further boxes."""
+    """Formats a region's first box, ``[0, 8) x [0, 4)``, and the number of further boxes."""
     if not boxes:
         return "nothing"
     low, high = boxes[0]

@@ -1,4 +1,4 @@
-"""`unisono doctor`: the installed parts, and commands that install the others."""
+"""`unisono doctor`: reports the installed parts, and the commands that install missing parts."""
 
 import click
 

@@ -43,7 +43,7 @@ from unisono.planning.expectations import has_busbw, prometheus_text
 __all__ = ["expect"]
 
 _FILES = (".json", ".prom")
-#: The words for sources of times other than models.
+#: The words for sources of times that are not models.
 _SIMULATED = {"simulated": "simulation", "estimated": "estimate"}
 
 
@@ -126,7 +126,7 @@ def expect(
     if output is not None:
         write(output, json_text(expected) if output.endswith(".json") else prometheus_text(expected))
     if plot is not None:
-        # Drawing takes long to import.
+        # Imported late, because matplotlib takes long to import.
         from unisono.pictures.plots import expectations
 
         write(plot, expectations.draw(expected, form_of(plot)))
@@ -151,7 +151,7 @@ def _print(expected: Expectation, machine: Machine) -> None:
     labels = [expected["library"] or kind if kind == "library" else kind for kind in kinds]
     columns = ["bytes", *(f"{label}, µs" for label in labels), *(f"{label}, GB/s" for label in labels if busbw)]
     chooses = [f"{expected['library']} chooses"] if expected["library"] else []
-    # The best candidates of short vectors may be simulated, and those of long ones not.
+    # The best candidates may be simulated for short vectors and not for long ones.
     sources = [_SIMULATED.get(row["source"], "model") for row in expected["rows"]]
     by = ["plan by"] if len(set(sources)) > 1 else []
     rows = [
@@ -172,7 +172,7 @@ def _print(expected: Expectation, machine: Machine) -> None:
 
 
 def _value(row: ExpectationRow, part: str, why: str) -> str:
-    """Formats the bandwidth, the time, and their source; empty without a time."""
+    """Formats bandwidth, time and their source ``why``; empty without a time."""
     seconds, busbw = row[part], row["busbw"][part]  # type: ignore[literal-required]
     if seconds is None:
         return ""

@@ -46,7 +46,7 @@ def export(table: str, target: str, output: str, library: str | None, check: boo
         return say(f"{refused}; {way}", NO)
     write(output, made["text"])
     with working(f"running {target}"):
-        # Rows that the file does not have prove nothing about it.
+        # Only rows that the file contains are checked.
         rows = read_table(table)
         written = [rows[at] for at in made["written"]]
         checked = shown(written, target, made["load"], output, library) if check else "names, ranges and completeness"

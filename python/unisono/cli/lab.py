@@ -22,7 +22,7 @@ from unisono.planning.plan_files import is_plan_file
 
 __all__ = ["lab"]
 
-#: The actions, with what each takes.
+#: The actions, each with the form of its arguments.
 _ACTIONS = {
     "up": "MACHINE",
     "run": "-- PROGRAM",
@@ -131,7 +131,7 @@ def _run(program: tuple[str, ...], ranks: int | None, plan: str | None, report: 
         code = passing_signals(command, variables, ranks_of_lab.launcher_process)
         times.append((time.monotonic() - begin, _slowest(own)))
         if code:
-            # A signal's number counts from 128, as a shell has it.
+            # For a process ended by a signal, shells report 128 plus the signal's number.
             return code if code >= 0 else 128 - code
     if both:
         _print_times(*times)
@@ -139,7 +139,7 @@ def _run(program: tuple[str, ...], ranks: int | None, plan: str | None, report: 
 
 
 def _slowest(times: Path | None) -> float | None:
-    """Returns the longest time that a rank appended to a file, and removes it; None if no rank did."""
+    """Returns the longest time in seconds that a rank appended to a file, and removes the file; None without times."""
     if times is None:
         return None
     try:
@@ -151,7 +151,7 @@ def _slowest(times: Path | None) -> float | None:
 
 
 def _print_times(before: tuple[float, float | None], after: tuple[float, float | None]) -> None:
-    """Prints the seconds of a run without and with a plan, each of the whole command and of the program alone."""
+    """Prints the times of a run without and with a plan: (whole command, program alone) in seconds."""
     (all_before, own_before), (all_after, own_after) = before, after
     if not own_before or own_after is None:
         print_fields(

@@ -1,4 +1,4 @@
-"""`unisono machines`: the presets, the parameters or the file of one, or a machine from another program's file."""
+"""`unisono machines`: lists presets, prints or writes one, or imports a machine from another program's file."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ from unisono.machines.imports import IMPORTED_NETWORKS
 
 __all__ = ["machines"]
 
-#: The word before the name of a file to import.
+#: The first argument of an import, before the name of the file.
 _IMPORT = "import"
 _HOW = "to import a machine, run 'unisono machines import FILE -o MACHINE.toml'"
 

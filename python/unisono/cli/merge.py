@@ -1,4 +1,4 @@
-"""`unisono merge`: a study from its parts."""
+"""`unisono merge`: joins the parts of a study."""
 
 import click
 

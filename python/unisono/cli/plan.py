@@ -44,11 +44,11 @@ __all__ = ["plan", "print_candidates", "print_report"]
 
 _TERMS = ("energy", "distance", "depth", "contention", "links")
 _SHOWN = 10
-#: Smaller costs are printed as none.
+#: The largest relative cost that is printed as none.
 _NO_COST = 5e-4
-#: The words for sources of times other than models.
+#: The words for sources of times that are not models.
 _SOURCES = {"simulated": "simulated", "estimated": "estimate"}
-#: The pattern of the vendor's library on a wafer.
+#: The algorithm of the vendor's library on a wafer.
 _VENDORS = "chain"
 
 _SCHEDULES = (
@@ -208,10 +208,10 @@ def plan(
 
 
 def _table(request: Request, bits: str, sizes: tuple[int, int | None]) -> PlanTable:
-    """Plans a table with a property of the bits for a range of sizes.
+    """Plans a table of plans with a property of the bits for a range of sizes in bytes.
 
     Raises:
-        InputError: an algorithm is named, which would leave nothing to choose.
+        InputError: an algorithm is named, so that nothing is left to choose.
 
     """
     if request.algorithm is not None or request.param:
@@ -232,7 +232,7 @@ def _table(request: Request, bits: str, sizes: tuple[int, int | None]) -> PlanTa
 
 
 def _print_table_of_bits(table: PlanTable) -> None:
-    """Prints the rows of a table and the price of its bits."""
+    """Prints the rows of a table, and the cost of its property of the bits."""
     rows = [
         [f"{first} to {'any' if last is None else last}", f"{plan.algorithm} {params_text(plan.params)}".rstrip()]
         for plan, first, last in table.rows
@@ -251,12 +251,12 @@ def _print_table_of_bits(table: PlanTable) -> None:
 
 
 def _write_tuning(made: Plan, options: dict[str, Any], serve: str | None, path: str) -> dict[str, Any]:
-    """Writes the file of a library, and returns facts for its user.
+    """Writes the tuning file of a library, and returns facts for its user.
 
-    Its one row is the best candidate. For NCCL on a machine that states its GPUs the rows are the best of its own
-    algorithms, unless the user names an algorithm.
+    The file has one row, the best candidate. For NCCL on a machine that states its GPUs, the rows are the best of
+    NCCL's own algorithms, unless the user names an algorithm.
     """
-    # Imported here: only tuning files need it.
+    # Imported late, because only tuning files need it.
     from unisono.mpi.exports import export_rows, loading, row_of
 
     target, report = options["target"], made.report()
@@ -274,7 +274,7 @@ def _write_tuning(made: Plan, options: dict[str, Any], serve: str | None, path: 
 
 
 def _draw(made: Plan, path: str) -> None:
-    # Drawing takes long to import.
+    # Imported late, because matplotlib takes long to import.
     from unisono.pictures.plots import forests
 
     write(path, forests.draw(made, form_of(path)))
@@ -286,7 +286,7 @@ def _draw(made: Plan, path: str) -> None:
 
 
 def _with_equal_bits(made: Plan, options: dict[str, Any]) -> Plan:
-    """Returns the best candidate after which all ranks have the same bits, as MPI programs expect of an allreduce."""
+    """Returns the best candidate that gives all ranks the same bits, which MPI programs expect of an allreduce."""
     report = made.report()
     if report["collective"] != "allreduce" or not made.rounds or made.schedule.verify().repeatable:
         return made
@@ -312,7 +312,7 @@ def _with_equal_bits(made: Plan, options: dict[str, Any]) -> Plan:
 
 
 def _sizes(serve: str | None, planned: int) -> tuple[int, int | None]:
-    """Returns the first and last size of `--serve`; None is any."""
+    """Returns the first and last size of `--serve` in bytes; None is no limit."""
     if serve is None:
         return planned, planned
     if serve == "all":
@@ -327,7 +327,7 @@ def _sizes(serve: str | None, planned: int) -> tuple[int, int | None]:
 
 
 def _note_planned(serve: str, planned: int) -> None:
-    """Prints a note if a file serves sizes without the one for which its schedule was chosen."""
+    """Prints a note if the served sizes do not include the size for which the schedule was chosen."""
     first, last = _sizes(serve, planned)
     if not first <= planned <= (planned if last is None else last):
         click.echo(
@@ -383,7 +383,7 @@ def print_report(report: PlanReport, candidates: int | None) -> None:
 
 
 def _price_of_bits(report: PlanReport) -> str:
-    """Returns the properties of the bits and their price; the fastest candidate is unknown if one is named."""
+    """Formats the properties of the bits and their cost, which is unknown if the user named an algorithm."""
     if "bits" not in report:
         return ""
     said = SAME_BITS[report["bits"][-1]]
@@ -395,18 +395,18 @@ def _price_of_bits(report: PlanReport) -> str:
 
 
 def _assumed(bound: Bound | None, notes: list[str]) -> str:
-    """Returns the condition of a bound, unless it holds for everything that runs."""
+    """Returns the assumption of a bound; empty if the bound assumes nothing."""
     condition = "" if bound is None else assumed(bound, notes)
     return "" if condition.startswith("nothing beyond") else condition
 
 
 def _source(report: PlanReport) -> str:
-    """Returns the source of the time: the model, or a simulation of the best candidates."""
+    """Formats the source of the predicted time: the model, or a simulation of the best candidates."""
     return _SOURCES.get(report["predicted"]["source"], f"model {report['model']}")
 
 
 def _vendors(report: PlanReport) -> Candidate | None:
-    """Returns the candidate of the vendor's library on a wafer, unless it is the plan; its root is the end of lines."""
+    """Returns the candidate of the vendor's library on a wafer, whose root is at the end of lines; None if best."""
     parts = ("reduce", "x", "y")
 
     def is_chain(one: Candidate) -> bool:
@@ -429,10 +429,10 @@ def _print_phases(phases: list[Phase], time: str) -> None:
 
 
 def print_candidates(candidates: list[Candidate], limit: int | None, target: str | None = None) -> None:
-    """Prints a table of candidates, best first; for a target, with a column for those that it can express."""
+    """Prints a table of candidates, best first; for a target, a column states which it can express."""
     marks = [f"for {target}"] if target is not None else []
     answers = {True: "yes", False: "no", None: "-"}
-    # The best candidates may be simulated, and the others not.
+    # Only the best candidates may be simulated.
     sources = ["time"] if len({_SOURCES.get(c["source"]) for c in candidates}) > 1 else []
     cycles = ["cycles"] if candidates[0]["cycles"] is not None else []
     shown, alike = (candidates, {}) if limit is None else _first_of_equals(candidates, limit)
@@ -465,7 +465,7 @@ def print_candidates(candidates: list[Candidate], limit: int | None, target: str
 
 
 def _first_of_equals(candidates: list[Candidate], limit: int) -> tuple[list[Candidate], dict[int, int]]:
-    """Returns the first candidates, without equals of the same algorithm and time, and the numbers of equals."""
+    """Returns the first candidates that differ in algorithm or time, and the number of candidates equal to each."""
     shown: list[Candidate] = []
     alike: dict[int, int] = {}
 

@@ -1,4 +1,4 @@
-"""`unisono probe`: the slow cables of a network, under mpiexec or in the packet simulator."""
+"""`unisono probe`: finds the slow cables of a network, under mpiexec or in the packet simulator."""
 
 from typing import Any
 
@@ -67,7 +67,7 @@ def probe(
     note_shared_cores(mpi, mpi.COMM_WORLD)
     with working("sending messages"):
         found = run(machine, bytes=size, rounds=rounds)
-    # A launcher takes the code of any rank.
+    # All ranks return the same code, because a launcher may return the code of any rank.
     return _print(found, as_json) if mpi.COMM_WORLD.rank == 0 else int(bool(found.accused))
 
 

@@ -1,4 +1,4 @@
-"""`unisono reproduce`: the claims of a paper and the values computed here."""
+"""`unisono reproduce`: compares the claims of a paper with values computed here."""
 
 from pathlib import Path
 from typing import Any
@@ -116,7 +116,7 @@ def _row(claim: Claim) -> list[str]:
 
 
 def _print_measured(measured: dict[str, Any]) -> None:
-    """Prints times measured on this machine, which judge no claim."""
+    """Prints times measured on this machine, by which no claim is judged."""
     print_lines("", f"multiplying, measured here: {measured['note']}")
     if not measured["rows"]:
         return

@@ -1,4 +1,4 @@
-"""`unisono run`: an unmodified MPI program with planned collectives."""
+"""`unisono run`: runs an unmodified MPI program with planned collectives."""
 
 import contextlib
 import os
@@ -79,7 +79,7 @@ def run(
         )
     starter = find_launcher(program[0], launcher, present=not dry_run)
     if not starter.options and starter.family != "other":
-        # With options of its own a launcher may look for the program elsewhere, and schedulers on other nodes.
+        # With its own options a launcher may look for the program in other folders, and schedulers on other nodes.
         check_program(program[0])
     cores = len(os.sched_getaffinity(0))
     switches = {
@@ -107,7 +107,7 @@ def run(
 
 
 def note_unserved(plan: str, ranks: int, off: bool) -> None:
-    """Notes on standard error that a plan serves no call of all ranks."""
+    """Prints a note if a plan serves no call of the communicator of all ranks."""
     if off or is_on("UNISONO_OFF"):
         click.echo(
             f"note: '{plan}' serves nothing: {'--off' if off else 'UNISONO_OFF'} leaves all calls to MPI", err=True
@@ -116,7 +116,7 @@ def note_unserved(plan: str, ranks: int, off: bool) -> None:
     try:
         placed = ranks_of_rows(plan)
     except InputError:
-        # The ranks print the reason.
+        # The ranks print the reason themselves.
         return
     if ranks not in placed:
         known = ", ".join(map(str, placed)) or "none"
@@ -128,15 +128,15 @@ def note_unserved(plan: str, ranks: int, off: bool) -> None:
 
 #: Signals by which schedulers and users end a job.
 _PASSED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-#: Seconds that a launcher has to end after such a signal, as many as Slurm gives a job (KillWait).
+#: The seconds in which a launcher must end after such a signal: Slurm's default for a job (KillWait).
 _SECONDS_TO_END = 30
 
 
 def passing_signals(command: list[str], variables: dict[str, str], inner: Callable[[int], int] | None = None) -> int:
-    """The return code of a command, to which signals that end this process go.
+    """Runs a command, passes signals that would end this process to it, and returns its exit code.
 
-    With ``inner``, they go to the process that it returns for that of the command, whose other processes start and
-    wait for that one, and ignore the keyboard.
+    ``inner`` maps the command's process id to that of the process that gets the signals, if the command only waits for
+    it and ignores the keyboard.
     """
     waited = {*_PASSED, signal.SIGCHLD}
     before = signal.pthread_sigmask(signal.SIG_BLOCK, waited)
@@ -147,14 +147,14 @@ def passing_signals(command: list[str], variables: dict[str, str], inner: Callab
             signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     try:
-        # No other thread runs here that the new process could be cut off from.
+        # `preexec_fn` is safe, because this process has no other thread.
         child = subprocess.Popen(command, env=variables, preexec_fn=begin)
         ends = False
         while (code := child.poll()) is None:
             found = signal.sigtimedwait(waited, _SECONDS_TO_END) if ends else signal.sigwaitinfo(waited)
             if found is None:
                 child.kill()
-            # The keyboard's signal comes from the kernel, and has gone to the launcher too.
+            # A signal of the keyboard comes from the kernel, which sends it to the launcher too.
             elif found.si_signo in _PASSED and found.si_code <= 0:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(child.pid if inner is None else inner(child.pid), found.si_signo)

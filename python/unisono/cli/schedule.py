@@ -1,4 +1,4 @@
-"""`unisono schedule`: writes the schedule of a plan."""
+"""`unisono schedule`: writes the best schedule for a collective."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""`unisono show`: the contents of a file."""
+"""`unisono show`: prints the contents of a file."""
 
 import click
 
@@ -8,7 +8,7 @@ from unisono.planning.contents import contents
 
 __all__ = ["show"]
 
-#: The default number of rows and lines.
+#: The number of rows and lines that are printed by default.
 _SHOWN = 20
 
 
@@ -48,7 +48,7 @@ def _cell(form: str, name: str, value: object) -> str:
     # A row of a plan without an algorithm leaves its calls to the MPI library.
     if form == "plan for MPI programs" and name == "algorithm" and value is None:
         return "the library"
-    # The JSON has the whole value.
+    # The text shows 8 characters of a long value, the JSON all.
     return value_text(value)[:8] if name == "expression_class" else value_text(value)
 
 

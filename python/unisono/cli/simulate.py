@@ -1,4 +1,4 @@
-"""`unisono simulate`: runs a schedule on a simulated machine, from a file or as planned."""
+"""`unisono simulate`: runs a schedule, from a file or planned, on a simulated machine."""
 
 from dataclasses import asdict
 from typing import Any, cast
@@ -35,12 +35,12 @@ from unisono.simulation.traces import SIMULATORS, checked_pes
 
 __all__ = ["simulate"]
 
-#: The largest number of times of PEs, or values of a metric, in JSON.
+#: The largest number of finish times, or values of a metric, that JSON lists.
 _LISTED = 4096
 #: The largest number of values of a metric that are printed one by one.
 _SHOWN = 8
 _MODELS = ("paper", "links")
-#: The keys of JSON that are attributes of a run.
+#: The keys of the JSON report that are attributes of a `Run`.
 _OF_RUN = (
     "cycles",
     "seconds",
@@ -127,7 +127,7 @@ def simulate(
         raise click.UsageError("--trace-pes chooses what --trace writes, and --trace is not given")
     what, where = _subject(file_or_collective, machine, options, given)
     by_model = [name for name, about in SIMULATORS.items() if about.takes_model]
-    # A GOAL program without a machine runs with the costs of LogGOPS.
+    # A GOAL program without a machine runs under LogGOPS.
     simulator = by_model[0] if where is None else where.simulator
     if sim is not None and sim != simulator:
         raise InputError(
@@ -149,7 +149,7 @@ def simulate(
     if trace is not None and what is not None:
         nodes = what.nodes
         pes = checked_pes((trace_pes or TracedPes(SAMPLED)).of(nodes), nodes)
-    # Some simulators time messages by the model; on other machines only the plan uses it.
+    # Some simulators time messages by the model; on other machines only the plan uses the model.
     model = options["model"] if simulator in by_model or options["model"] == "data-sheet" else None
     of_wafer: dict[str, Any] = {"queue_depth": queue_depth, "noop_probability": noop_probability, "seed": seed}
     of_goal = {"goal": given.goal, "parameters": None if given.goal is None else given.parameters}
@@ -209,7 +209,7 @@ def simulate(
 def _subject(
     what: str | None, machine: str | None, options: dict[str, Any], given: _ranks_options.Options
 ) -> tuple[Schedule | None, Machine | None]:
-    """Returns the schedule, None for a GOAL program, and the machine, None for LogGOPS without one."""
+    """Returns the schedule (None for a GOAL program) and the machine (None for LogGOPS without a machine)."""
     if given.goal is not None:
         if what is not None:
             raise click.UsageError(f"--goal brings its own program; drop '{what}'")
@@ -226,7 +226,7 @@ def _subject(
 
 
 def _check_memory(what: Schedule, where: Machine) -> None:
-    """Refuses a schedule that does not fit into a PE of a wafer; the Python function simulates it nevertheless.
+    """Refuses a schedule that does not fit a PE of a wafer, unlike the Python function ``unisono.simulate``.
 
     Raises:
         UnsupportedError: inputs, outputs and scratch memory are larger than the memory of a PE.
@@ -242,7 +242,7 @@ def _check_memory(what: Schedule, where: Machine) -> None:
 def _asked(
     what: Schedule | None, machine: Machine | None, simulator: str, model: str | None, depth: int | None
 ) -> dict[str, Any]:
-    """Returns the keys of JSON that describe the input; the others are null, also after a run that gets stuck."""
+    """Returns the JSON report with the keys that describe the input; all others are null, for a run that gets stuck."""
     described = {} if machine is None else machine.describe()
     size = None if what is None else what.elements * unisono.dtypes()[what.dtype]
     known: dict[str, Any] = {
@@ -263,10 +263,10 @@ def _asked(
 
 
 def _measured(run: Run, what: Schedule | None) -> dict[str, Any]:
-    """Returns the keys of JSON that a run fills."""
+    """Returns the keys of the JSON report that a run fills."""
     size = None if what is None else what.elements * unisono.dtypes()[what.dtype]
     listed = len(run.finish) <= _LISTED
-    # Schedules in cycles are compared with models and a bound; other machines have no such table.
+    # Only schedules on machines with cycles are compared with models and a bound.
     beside = what if run.cycles is not None else None
     return {name: getattr(run, name) for name in _OF_RUN} | {
         "ranks": len(run.finish) if what is None else what.ranks,
@@ -294,7 +294,7 @@ def _predicted(schedule: Schedule, model: str) -> float | None:
 
 
 def _physical_bound(schedule: Schedule) -> Bound | None:
-    """Returns the bound that does not depend on a model, if one is known for the collective."""
+    """Returns the bound that does not depend on a model, if the collective has one."""
     assert schedule.machine is not None, "what ran has a machine"
     found = unisono.bounds(
         schedule.collective, schedule.machine, elements=schedule.elements, dtype=schedule.dtype, root=schedule.root
@@ -308,7 +308,7 @@ def _listed(metric: Metric) -> MetricReport:
 
 
 def _metric_text(name: str, metric: Metric) -> str:
-    """Formats the value and its unit, unless the name already ends with the unit."""
+    """Formats the value of a metric, with its unit unless the name ends with the unit."""
     value = metric.value
     unit = "" if name.endswith(metric.unit) else f" {metric.unit}"
     if isinstance(value, np.ndarray):
@@ -319,7 +319,7 @@ def _metric_text(name: str, metric: Metric) -> str:
 
 
 def _print(report: SimulationReport, run: Run, what: Schedule | None) -> None:
-    """Prints the report of a run as text, without fields and tables that have no value."""
+    """Prints the report of a run as text, without fields and tables that are empty."""
     in_cycles = run.cycles is not None
     print_lines(report["goal"] or subject(report, in_cycles))
     queue = f", queue depth {report['queue_depth']}" if report["queue_depth"] is not None else ""

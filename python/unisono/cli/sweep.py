@@ -149,7 +149,7 @@ def sweep(
         lengths = len(options["elements"])
         total = lengths * (1 if shapes is None else len(shapes))
         facts = {"collective": collective, "machine": machine, "lengths": lengths, "total": total, "notes": notes}
-        # All inputs of the points, as text: it distinguishes parts of other sweeps.
+        # The text of all inputs of the points distinguishes the parts of different sweeps.
         inputs = (where.to_toml(), nodes, subset, fail, shapes, listed, named, params, sorted(options.items()))
         part = part_of({**facts, "asked": repr(inputs)}, shard, points)
         write(output, json_text(part))
@@ -171,11 +171,11 @@ def report(
     as_json: bool,
     notes: list[str],
 ) -> None:
-    """Writes the files of a whole sweep and prints it."""
+    """Writes the files of a complete sweep and prints its points."""
     if output is not None:
         write(output, sweep_text(points, output))
     if plot is not None:
-        # Drawing takes long to import.
+        # Imported late, because matplotlib takes long to import.
         from unisono.pictures import plots
 
         nodes = "ranks" if points[0]["cycles"] is None else "PEs"
@@ -195,7 +195,7 @@ def _written(*paths: str | None) -> list[str]:
 
 
 def _print(points: list[SweepPoint], lengths: int) -> None:
-    """Prints a map, one row a shape, if it fits the page; else one row a point."""
+    """Prints a map with one row a shape, or one row a point if there are too many lengths for a map."""
     if lengths > _WIDEST:
         rows = [
             [_shape(p), str(p["elements"]), p["best"], params_text(p["params"]), time_of(p), _gain(p)] for p in points

@@ -1,4 +1,4 @@
-"""`unisono topology`: structure and price of a network, its picture, and the check of its routing."""
+"""`unisono topology`: describes, prices and draws a network, and checks its routing."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ __all__ = ["topology"]
 
 _SOLD_PORTS = 64
 _KINDS = ("board", "dac", "aoc")
-#: The prices of a file that states none.
+#: The prices in dollars that a machine file without prices has.
 _PAPER = {"switch_usd": 14280.0, "dac_usd": 272.0, "aoc_usd": 603.0}
 
 
@@ -69,7 +69,7 @@ def topology(
 
 
 def _cables(machine: Machine) -> list[dict[str, Any]]:
-    """The cables of one plane: two nodes (accelerators are numbered first), the kind, rate, latency and name."""
+    """Returns the cables of a plane: two nodes (accelerators have the lowest numbers), kind, rate, latency and name."""
     found, names = plane(machine), part_names(machine)
     columns = [found[key].tolist() for key in ("a", "b", "kind", "gbps", "latency_ns")]
     return [
@@ -86,7 +86,7 @@ def _cables(machine: Machine) -> list[dict[str, Any]]:
 
 
 def _draw(machine: Machine, path: str) -> None:
-    # Drawing takes long to import.
+    # Imported late, because matplotlib takes long to import.
     from unisono.pictures.networks import draw
 
     write(path, draw(machine, form_of(path)))

@@ -1,4 +1,4 @@
-"""`unisono traffic`: the bandwidths of a network under an alltoall, a permutation or an allreduce."""
+"""`unisono traffic`: simulates the bandwidth of a network under an alltoall, a permutation or an allreduce."""
 
 from typing import Any
 
@@ -105,7 +105,7 @@ def traffic(
                 )
             )
     if plot is not None:
-        # Drawing takes long to import.
+        # Imported late, because matplotlib takes long to import.
         from unisono.pictures.plots.bandwidths import bandwidths
 
         write(plot, bandwidths(points, form_of(plot)))
@@ -121,7 +121,7 @@ def traffic(
 
 
 def _injection(point: Traffic, network: unisono.Machine) -> str:
-    """Formats the injection rate of an accelerator, or the lowest and the highest; shares are of the highest."""
+    """Formats the injection rate of an accelerator, or the lowest and the highest if they differ."""
     most = f"{_gbps(point.injection)} Gb/s an accelerator"
     topology = network.topology or {}
     least, highest = topology.get("injection_gbps_least"), topology.get("injection_gbps")

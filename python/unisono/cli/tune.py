@@ -1,4 +1,4 @@
-"""`unisono tune`: a plan file by measurement, under mpiexec."""
+"""`unisono tune`: measures candidates under mpiexec and writes a plan file."""
 
 import json
 from typing import Any, NoReturn
@@ -39,9 +39,9 @@ _FOOTER = (
     "ranks share cores.",
     "Along the sizes a choice may be kept, at up to 5 % more time, where another one would serve a short range only.",
 )
-#: The library for MPI programs of Unisono, which runs every schedule.
+#: The format of plans for the preload library of Unisono, which can run every schedule.
 PRELOAD = "preload"
-#: Formats of libraries that run the ranks that are measured.
+#: The formats of tuning files for MPI libraries, whose algorithms this command can measure.
 OF_MPI = [name for name in FORMATS if not name.startswith("nccl")]
 _SIZES = "8,64,512,4KiB,32KiB,256KiB,1MiB,4MiB"
 
@@ -139,7 +139,7 @@ def tune(
             raise InputError("--candidates is at least 1, and --rounds at least 2")
         if not file.endswith(".plan"):
             raise InputError(f"'{file}' does not end in .plan, and a plan file does")
-        # The nodes of other ranks need not have its folder.
+        # Only rank 0 checks, because the nodes of other ranks need not have the folder.
         if world.rank == 0:
             check_writable(file)
         check_several(world, "tuning", "tune allreduce --machine M.toml -o T.plan")
@@ -234,7 +234,7 @@ def _write_bits(
     missing: list[str],
     as_json: bool,
 ) -> int:
-    """Writes the chosen tables as one file, and prints their rows and the price of the bits."""
+    """Writes the chosen tables to one file, and prints their rows and the cost of the property of the bits."""
     rows = [
         (plan, first, last, choice.per_node)
         for choice in choices
@@ -267,7 +267,7 @@ def _write_bits(
 
 
 def _print_trials(trials: list[Trial]) -> None:
-    """Prints how many choices were confirmed, and which sizes the library serves again."""
+    """Prints how many choices were confirmed, and which sizes are left to the library."""
     kept = sum(trial.kept for trial in trials)
     if trials:
         print_lines(f"{kept} of {counted(len(trials), 'size')} confirmed in pairs with the library")

@@ -1,4 +1,4 @@
-"""`unisono verify`: proves a schedule, from a file or as planned."""
+"""`unisono verify`: proves a schedule, from a file or planned."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -40,7 +40,7 @@ __all__ = ["verify"]
 
 _SHOWN = 20
 _NOT_CLAIMED = "the certificate does not claim it"
-#: The largest number of failures and places in a line.
+#: The largest number of failed parts or accelerators in a line.
 _LISTED = 16
 
 
@@ -144,7 +144,7 @@ def verify(
     if seed is not None and proof.seed is None:
         click.echo("note: the proof is exact and draws no numbers; --seed is not used", err=True)
     if not proof.holds and found is not None and not found["diagnostics"]:
-        # The schedule has a fault on its machine, which the check of the file does not use.
+        # The schedule has a fault on its machine, and the check of the file does not know the machine.
         found = None
     held = (proof.bits, proof.unlike_elements) if found is None else (found["bits"], found["unlike_elements"])
     required = verdict(require, held[0], _lacking(require, *held))
@@ -154,7 +154,7 @@ def verify(
         with working("writing the certificate"):
             text = read_text(file_or_collective, as_stored=True) if Path(file_or_collective).is_file() else None
             made = schedule.certificate(proof, text)
-            # The second line states the schedule.
+            # The second line of a certificate has the digest of the schedule.
             if (
                 is_file(written)
                 and file_types.form_of(written) == file_types.CERTIFICATE
@@ -184,7 +184,7 @@ def _lacking(require: str | None, bits: Sequence[str], unlike: str | None) -> st
 
 
 def _check_bound(certificate: str | None, machine: str | None, options: dict[str, Any], as_json: bool) -> int:
-    """Checks prices of links against the part of the machine, without failed links and nodes."""
+    """Checks the certificate of a bound on the part of the machine that the options name, without failed parts."""
     if certificate is None or machine is None:
         raise InputError("name a file or a collective to prove, or --certificate FILE and --machine to check a bound")
     refuse_unused(BOUND_CERTIFICATE)
@@ -213,7 +213,7 @@ def _check_bound(certificate: str | None, machine: str | None, options: dict[str
 
 
 def _places(places: list[int]) -> str:
-    """Formats the accelerators of ranks: ``0 to 7``, or the first ones."""
+    """Formats the accelerators of ranks: ``0 to 7`` if consecutive, else the first :data:`_LISTED`."""
     first, last = places[0], places[-1]
     if len(places) > 1 and places == list(range(first, last + 1)):
         return f"{first} to {last}"
@@ -221,13 +221,13 @@ def _places(places: list[int]) -> str:
 
 
 def _some(items: Sequence[object]) -> str:
-    """Formats the first items, and the number of the others."""
+    """Formats the first items, and the number of further items."""
     shown = ", ".join(map(str, items[:_LISTED]))
     return shown if len(items) <= _LISTED else f"{shown} and {len(items) - _LISTED} more"
 
 
 def _check_target(what: str, certificate: str) -> None:
-    """Refuses to write a certificate to a wrong path, or over that of a bound.
+    """Refuses to write a certificate to an invalid path, or to replace the certificate of a bound.
 
     Raises:
         InputError: the schedule has no text form, or the file cannot be written or is the certificate of a bound.
@@ -243,7 +243,7 @@ def _check_target(what: str, certificate: str) -> None:
 
 
 def _check(path: str, certificate: str, require: str | None, as_json: bool) -> int:
-    """Checks a certificate with the checker that shares no code with the proof."""
+    """Checks a certificate of a schedule with the checker that shares no code with the proof."""
     schedule = read_text(path, as_stored=True)
     if is_file(certificate) and file_types.form_of(certificate) == file_types.BOUND:
         stated = contents(certificate).facts
@@ -306,7 +306,7 @@ def _print(proof: Proof, schedule: Schedule, found: MscclProof | None) -> None:
 
 
 def _place(fault: Diagnostic, schedule: Schedule) -> str:
-    """Returns rank or node and instruction of a finding, if known."""
+    """Formats the rank or node and the instruction of a finding, as far as known."""
     node, instruction = fault["rank"], fault["instruction"]
     place = [] if node is None else [f"{'rank' if node < schedule.ranks else 'node'} {node}"]
     place += [] if instruction is None else [f"instruction {instruction}"]
@@ -314,16 +314,16 @@ def _place(fault: Diagnostic, schedule: Schedule) -> str:
 
 
 def _chance(proof: Proof) -> list[tuple[str, str]]:
-    """Returns the error probability and the seed of a proof that has them."""
+    """Returns fields with the error probability and the seed of a proof; none for an exact proof."""
     if proof.error_probability is None or proof.seed is None:
         return []
     return [("error probability", f"{proof.error_probability:.1e}"), ("seed", proof.seed)]
 
 
 def _refused(path: str, as_json: bool) -> bool:
-    """Checks that the registers of switches agree, prints the faults, and returns whether there is one.
+    """Checks that the registers of switches agree, prints the faults, and returns whether there are any.
 
-    Only registers that agree make a schedule.
+    A schedule can be derived only from registers that agree.
     """
     with working("checking"):
         found = check_registers(path)

@@ -1,4 +1,4 @@
-"""`unisono view`: a page that shows a file or a plan in a browser."""
+"""`unisono view`: writes a page that shows a file or a plan in a browser."""
 
 import tempfile
 import webbrowser
@@ -19,9 +19,9 @@ from unisono.cli._sources import VIEWED_FILE, refuse_unused
 
 __all__ = ["view"]
 
-#: The other sizes of a plan, as factors of its own.
+#: The further sizes at which candidates are planned, as multiples of the requested size.
 _FACTORS = (1 / 256, 1 / 64, 1 / 16, 1 / 4, 4, 16, 64, 256)
-#: For more ranks, other sizes are not planned, since the page would take much longer than its plan.
+#: The largest number of ranks for which further sizes are planned, because each size takes as long as the plan.
 _MOST_RANKS = 1024
 
 

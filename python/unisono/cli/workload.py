@@ -1,4 +1,4 @@
-"""`unisono workload`: one training iteration on a network."""
+"""`unisono workload`: times one training iteration or one step of a program on a machine."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -44,7 +44,7 @@ from unisono.tasks.recording import record
 
 __all__ = ["workload"]
 
-#: The words for the timing of communication at each level.
+#: The words for how communication is timed at each level.
 _BY = {"model": "by the model", "flow": "by flows", "packet": "packet by packet"}
 
 
@@ -141,7 +141,7 @@ def workload(
         with working(f"timing {source}"), study(1, executor, resume, shard) as (by, kept):
             graph, notes = _recorded(source, words, ranks, rounds, strict=strict) if is_script else (source, [])
             place = by_rates(unisono.machine(machine, nodes=nodes, failed=fail), model)
-            # Other machines get the same number of nodes, and the same failures.
+            # Machines named by a change get the same number of nodes, and the same failures.
             for change in changes:
                 if "machine" in change:
                     other = unisono.machine(str(change["machine"]), nodes=nodes, failed=fail)
@@ -151,7 +151,7 @@ def workload(
                 place,
                 overlap=not no_overlap,
                 fill=fill,
-                # A recorded program was read strictly already.
+                # A recorded program was already read strictly.
                 strict=strict and not is_script,
                 ranks=None if is_script else ranks,
                 tflops=tflops,
@@ -214,7 +214,7 @@ def workload(
 def _recorded(
     source: str, arguments: tuple[str, ...], ranks: int | None, rounds: int, *, strict: bool
 ) -> tuple[unisono.WorkloadGraph, list[str]]:
-    """Records the program of a Python file; returns it with the notes."""
+    """Records the program of a Python file, and returns the program with notes."""
     if ranks is None:
         raise InputError(f"{source} is a program of tasks, for any number of ranks; state it with --ranks N")
     script = record(source, arguments, rounds)
@@ -223,7 +223,7 @@ def _recorded(
 
 def _draw(report: WorkloadReport, plot: str | None) -> None:
     if plot is not None:
-        # Drawing takes long to import.
+        # Imported late, because matplotlib takes long to import.
         from unisono.pictures.plots import workloads
 
         write(plot, workloads.draw(report, form_of(plot)))
@@ -275,7 +275,7 @@ def _print_times(report: WorkloadReport, where: str) -> None:
 
 
 def _used(report: WorkloadReport) -> str:
-    """Returns the share of the network that is in use, with its copies of the model and its price."""
+    """Formats the fraction of the network in use, with the number of copies of the model and the price."""
     if report["utilization"] is None:
         return ""
     copies, cost = report["copies"], report["used_cost_usd"]
@@ -286,7 +286,7 @@ def _used(report: WorkloadReport) -> str:
 
 
 def _times_of(report: WorkloadReport) -> Callable[[float], str]:
-    """Returns a formatter of the times of a report, all in one unit."""
+    """Returns a function that formats the times of a report, all in the same unit."""
     units = ((1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
     unit, name = next((unit for unit in units if report["seconds"] >= unit[0] / 10), units[0])
     return lambda seconds: f"{number(seconds / unit, 3)} {name}"

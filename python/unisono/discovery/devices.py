@@ -1,4 +1,4 @@
-"""The copies between the memories of a process with several devices: their table and time."""
+"""The copies between the memories of a process with several devices: their report, table and predicted time."""
 
 from typing import SupportsIndex
 
@@ -15,7 +15,7 @@ def check_devices(devices: SupportsIndex | None, rank: SupportsIndex, machine: M
     """Refuses arguments that have a meaning with devices only.
 
     Raises:
-        InputError: a rank or a machine of devices without devices.
+        InputError: a rank or a machine of devices is given, but no number of devices.
 
     """
     if devices is None and (machine is not None or rank != 0):
@@ -33,10 +33,10 @@ def devices_report(
 ) -> DeviceReport:
     """Returns the copies of one process, and their time if a machine is given.
 
-    Memory 0 is the host's, on rank 0 of the machine; device d has memory d + 1.
+    Memory 0 is the host's, and rank 0 of the machine; device d has memory d + 1, and rank d + 1.
 
     Raises:
-        InputError: a number that is not accepted, no such machine, or one of fewer ranks than memories.
+        InputError: a number is not accepted, or the machine does not exist or has fewer ranks than there are memories.
         UnsupportedError: the machine is of another kind.
 
     """
@@ -49,7 +49,7 @@ def devices_report(
 
 
 def device_table(report: DeviceReport) -> tuple[list[str], list[list[str]]]:
-    """Returns titles and cells of the printed table."""
+    """Returns the column titles and the rows of the printed table."""
     titles = ["times", "for task", "buffer", "when", "kind", "copies", "bytes"]
     rows = [
         [

@@ -1,4 +1,4 @@
-"""The time of a program's communication on a machine: its table and report."""
+"""The predicted time of a program's communication on a machine: its table and report."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -21,12 +21,12 @@ from unisono.machines.descriptions import with_shape
 __all__ = ["Prediction", "as_report", "predictions", "sum_line", "total_lines", "without_machine"]
 
 
-#: The ratio of times below which messages alone are reported as faster.
+#: Messages alone are reported as faster below this fraction of the time with collectives.
 _LESS = 0.999
 
 
 def sum_line(nodes: int, messages: MessageCounts) -> str:
-    """Returns the line of all ranks' operations and messages."""
+    """Returns the line with the numbers of collectives and messages of all ranks."""
     if not messages["collective"] and not messages["p2p"]:
         return f"{counted(nodes, 'node')}: no communication (0 collectives, 0 messages)"
     collectives = f"{counted(messages['collective'], 'collective')} ({counted(messages['collective_bytes'], 'byte')})"
@@ -36,16 +36,16 @@ def sum_line(nodes: int, messages: MessageCounts) -> str:
 
 @dataclass(frozen=True)
 class Prediction:
-    """The time of a program's communication, and of each distinct operation."""
+    """The predicted time of a program's communication, and of each distinct operation."""
 
     machine: str
     model: str
     seconds: float
-    #: The time by the simulator of the machine, if requested.
+    #: The seconds by the simulator of the machine, if requested.
     simulated_seconds: float | None
     tasks: list[TaskTime]
     operations: list[PricedOperation]
-    #: Costs that the time omits.
+    #: Statements on costs that `seconds` omits.
     notes: list[str] = field(default_factory=list)
 
     @classmethod
@@ -69,7 +69,7 @@ class Prediction:
         return report
 
     def table(self) -> tuple[list[str], list[list[str]]]:
-        """Returns titles and cells of the printed table."""
+        """Returns the column titles and the rows of the printed table."""
         simulated = self.simulated_seconds is not None
         titles = ["times", "for task", "buffer", "pattern", "ranks", "bytes a rank", "algorithm", "µs each", "ratio"]
         rows = []
@@ -97,9 +97,9 @@ def predictions(
     model: str | None,
     simulate: bool,
 ) -> tuple[DiscoveryReport, Prediction, Prediction]:
-    """Returns the report of a program, its prediction, and that of the same program by messages alone.
+    """Returns a program's report, its prediction, and its prediction if all operations are single messages.
 
-    ``found`` discovers the program by some rules.
+    ``found`` returns report and operations for a set of rules.
     """
     on = with_shape(machine, None)
     pricing = _core.pricing(on, nodes, model, simulate)
@@ -111,7 +111,7 @@ def predictions(
 
 
 def without_machine(model: str | None, simulate: bool) -> None:
-    """Refuses options that need a machine.
+    """Refuses options that need a machine, where none is given.
 
     Raises:
         InputError: a model or a simulation is requested.
@@ -122,7 +122,7 @@ def without_machine(model: str | None, simulate: bool) -> None:
 
 
 def as_report(predicted: Prediction, alone: Prediction) -> PredictedReports:
-    """Returns both as a dictionary: ``machine``, ``predicted`` and ``point_to_point``."""
+    """Returns both predictions as a dictionary: ``machine``, ``predicted`` and ``point_to_point``."""
     ratio = alone.seconds / predicted.seconds if predicted.seconds > 0 else None
     return {
         "machine": predicted.machine,
@@ -157,7 +157,7 @@ def total_lines(predicted: Prediction, alone: Prediction) -> list[str]:
 
 
 def _moved(row: PricedOperation) -> list[int]:
-    """Returns the least and the greatest number of bytes that one rank sends, or receives if that is more."""
+    """Returns the least and greatest bytes that a rank sends, or receives if the greatest is larger there."""
     return row["gives"] if max(row["gives"]) >= max(row["gets"]) else row["gets"]
 
 

@@ -1,4 +1,4 @@
-"""The collectives of a program of tasks, found without a network."""
+"""The function that finds the collectives of a program of tasks, without running the program."""
 
 import json
 import os
@@ -28,7 +28,7 @@ def discover(
     rank: SupportsIndex = 0,
     device_machine: MachineLike | None = None,
 ) -> DiscoveryReport:
-    """Returns the forwards of a program in the order of issue, and the messages of all ranks.
+    """Returns a program's operations in the order of issue, and the numbers of messages of all ranks.
 
     ``program`` is a dictionary or a JSON file: ``{"buffers": [...], "tasks": [...]}``, as described in
     docs/commands.md. ``rules`` is ``"paper"``, ``"full"`` or ``"off"``, for messages between pairs of ranks alone. With
@@ -40,7 +40,7 @@ def discover(
     devices.
 
     Raises:
-        InputError: a program that is not as expected, no such machine, or one of fewer ranks.
+        InputError: the program has another form, or the machine does not exist or has fewer ranks.
         UnsupportedError: the machine is of another kind.
 
     """

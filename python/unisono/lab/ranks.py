@@ -11,12 +11,12 @@ from unisono.mpi.launchers import Launcher, check_program, environment, find_lau
 
 __all__ = ["FAMILIES", "command", "launcher", "launcher_process", "variables"]
 
-#: The libraries that a lab may be for, and their names.
+#: The MPI libraries that a lab can run, and their names for users.
 FAMILIES = {"openmpi": "Open MPI", "mpich": "MPICH"}
-#: The device of each host.
+#: The name of the network device of each host.
 _DEVICE = "eth0"
-#: A process namespace of the job, which the kernel ends with its first process, the launcher. A launcher that waits for
-#: a host that is cut off would not end for a polite signal.
+#: The beginning of a command in a process namespace of its own. The kernel ends all its processes when the first one,
+#: the launcher, is killed; a launcher that waits for an unreachable host would ignore SIGTERM.
 _JOB = ("setpriv", "--pdeathsig", "KILL", "unshare", "--pid", "--fork", "--kill-child")
 
 
@@ -24,7 +24,7 @@ def launcher(lab: Lab, ranks: int, program: str) -> Launcher:
     """Returns the launcher of a program, with the options that start its ranks on the first hosts.
 
     Raises:
-        InputError: there is no such program or launcher, or there are more ranks than places for them.
+        InputError: there is no such program or launcher, or the hosts have no places for that many ranks.
 
     """
     hosts = len(lab.network.hosts)
@@ -37,7 +37,7 @@ def launcher(lab: Lab, ranks: int, program: str) -> Launcher:
         raise InputError(f"'{program}' starts ranks itself; name the program after --")
     check_program(program)
     found = _of_lab(lab.mpi, program) if lab.mpi is not None else find_launcher(program)
-    # Launchers start a process of their own on each host that they are given, so they get those with ranks only.
+    # Launchers start a process of their own on each host that they are given, so only hosts with ranks are listed.
     used = lab.network.hosts[: -(-ranks // lab.per_host)]
     places = ",".join(f"{host}:{lab.per_host}" for host in used)
     if found.family == "openmpi":
@@ -59,22 +59,22 @@ def command(
     report: str | None,
     times: Path | None = None,
 ) -> list[str]:
-    """Returns the command that starts ranks of a program from the first host, as ``unisono run`` does with a plan.
+    """Returns the command that starts a program's ranks from the first host, with a plan as ``unisono run``.
 
     Each rank appends its seconds between ``MPI_Init`` and ``MPI_Finalize`` to the file ``times``.
     """
     of_ranks = {} if plan is None else launchers.variables(plan, report, ())
     if times is not None:
-        # Without a plan, the library for MPI programs passes all calls on.
+        # Without a plan, the preload library is switched off and only writes times.
         of_ranks = of_ranks or launchers.variables(None, None, ("UNISONO_OFF",))
         of_ranks["UNISONO_PROGRAM_TIME"] = str(times)
     return [*lab.enter(lab.network.hosts[0]), *_JOB, *starter.command(ranks, True, of_ranks, list(program))]
 
 
 def launcher_process(command: int) -> int:
-    """Returns the process of the launcher, from that of its command; that of the command where it has none yet."""
+    """Returns the process number of the launcher that ``command`` starts, or ``command`` before that start."""
     found = command
-    # Entering the lab's process namespace, and making that of the job, leave a process each.
+    # Entering the lab's process namespace and creating the job's namespace add one process each.
     for _ in range(2):
         try:
             children = Path(f"/proc/{found}/task/{found}/children").read_text().split()
@@ -87,10 +87,10 @@ def launcher_process(command: int) -> int:
 
 
 def variables(lab: Lab, starter: Launcher) -> dict[str, str]:
-    """Returns the environment of the launcher, on the first host."""
+    """Returns the environment variables of the launcher, which runs on the first host."""
     agent = str(lab.folder / "agent")
     settings = {
-        # Open MPI from release 5 on, and before.
+        # For Open MPI from release 5 on, then for older releases.
         "PRTE_MCA_plm_ssh_agent": agent,
         "PRTE_MCA_plm_ssh_no_tree_spawn": "1",
         "OMPI_MCA_plm_rsh_agent": agent,
@@ -98,14 +98,15 @@ def variables(lab: Lab, starter: Launcher) -> dict[str, str]:
         "OMPI_MCA_pml": "ob1",
         "OMPI_MCA_btl": "^openib,ofi,uct,usnic",
         "OMPI_MCA_btl_tcp_if_include": _DEVICE,
-        # Hosts share the cores of this computer, which those of a cluster do not. A rank that waits sleeps between two
-        # polls: one that only yields has its next turn when every busy program of the computer has had one.
+        # Hosts of a lab share the cores of this computer. So a rank that waits sleeps between two polls; a rank that
+        # only yields would run again after every busy program of the computer.
         "OMPI_MCA_mpi_yield_when_idle": "1",
         "OMPI_MCA_threads_pthreads_yield_strategy": "nanosleep",
         "OMPI_MCA_threads_pthreads_nanosleep_time": "20000",
         "MPIR_CVAR_POLLS_BEFORE_YIELD": "1",
         "MPIR_CVAR_ENABLE_HEAVY_YIELD": "1",
-        # MPICH over UCX finds memory that hosts of one computer share, and over libfabric any device.
+        # MPICH has to use TCP: over UCX it finds memory that hosts of one computer share, and over libfabric any
+        # device.
         "UCX_TLS": "tcp,self",
         "UCX_NET_DEVICES": _DEVICE,
         "FI_PROVIDER": "tcp",
@@ -119,7 +120,7 @@ def variables(lab: Lab, starter: Launcher) -> dict[str, str]:
 
 
 def _of_lab(family: str, program: str) -> Launcher:
-    """A launcher of the lab's library; a program that is linked to one has to be of the same."""
+    """Returns a launcher of the lab's MPI library, and refuses a program that is linked to another library."""
     full = shutil.which(program)
     if full is not None and linked_library(Path(full)) is not None:
         found = find_launcher(program)

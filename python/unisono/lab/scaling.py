@@ -1,8 +1,7 @@
-"""A network machine at rates that this computer carries.
+"""A network machine, slowed down to rates that this computer can carry.
 
-All rates are divided, and all latencies multiplied, by one factor. So the
-bytes that a link carries during its latency stay the same, and costs keep their ratios; the time of the processors
-between messages shrinks beside them.
+All rates are divided, and all latencies multiplied, by one factor. So the bytes that a link carries during its latency
+stay the same, and costs keep their ratios; only computation between messages is not slowed down.
 """
 
 import math
@@ -14,11 +13,11 @@ from unisono.base.names import did_you_mean
 
 __all__ = ["MOST_FACTOR", "MOST_HOSTS", "Cable", "Network", "scaled"]
 
-#: The most hosts of a lab: namespaces of one computer.
+#: The largest number of hosts of a lab.
 MOST_HOSTS = 64
-#: Mbit/s of all hosts together, and of one, that the fabric carries with a fifth of a core.
+#: The rates in Mbit/s of all hosts together, and of one host, that the fabric carries with a fifth of a core.
 _MBIT_OF_ALL, _MBIT_OF_ONE = 800.0, 100.0
-#: The most times the least factor that may be asked for: slower cables do not carry the headers of TCP in time.
+#: The limit of a requested factor, as a multiple of the least factor: slower cables delay headers of TCP too long.
 MOST_FACTOR = 1000
 #: Bytes that a port holds before it drops packets.
 _BUFFER = 2_000_000
@@ -35,36 +34,36 @@ class Cable:
 
     @property
     def name(self) -> str:
-        """The name by which users fail it."""
+        """Returns the cable's name in commands."""
         return f"{self.a}-{self.b}"
 
 
 @dataclass(frozen=True)
 class Network:
-    """Hosts, switches and cables as the fabric has them."""
+    """The hosts, switches and cables of the emulated network."""
 
     machine: str
     hosts: tuple[str, ...]
     switches: tuple[str, ...]
-    #: Rates are divided and latencies multiplied by it.
+    #: The factor by which rates are divided and latencies multiplied.
     scale: float
     cables: tuple[Cable, ...]
 
     def text(self) -> str:
-        """The topology as the fabric reads it."""
+        """Returns the topology in the text form that the fabric reads."""
         lines = [f"host {name}" for name in self.hosts] + [f"switch {name}" for name in self.switches]
         lines += [f"cable {c.a} {c.b} {c.mbit!r} {c.latency_us!r} {_BUFFER}" for c in self.cables]
         return "".join(f"{line}\n" for line in lines)
 
     def mbit_of(self, host: str) -> float:
-        """The rate at which a host sends at most."""
+        """Returns the greatest rate at which a host sends, in Mbit/s."""
         return sum(cable.mbit for cable in self.cables if host in (cable.a, cable.b))
 
     def cable(self, name: str) -> Cable:
-        """The cable of a name, ``c0-s8``, or of the numbers of its nodes, ``0-8``; in either direction.
+        """Returns the cable with a name, ``c0-s8``, or with numbers of nodes, ``0-8``; in either direction.
 
         Raises:
-            InputError: there is none; the message has the nearest name.
+            InputError: there is no such cable; the message has the nearest name.
 
         """
         known = {alias: cable for cable in self.cables for alias in _aliases(cable)}
@@ -75,10 +74,10 @@ class Network:
         return known[name]
 
     def slowed(self, shares: Mapping[str, float]) -> "Network":
-        """The network with these cables at a share of their rates, and all others as they are.
+        """Returns the network with the named cables at a fraction of their rates.
 
         Raises:
-            InputError: a cable does not exist, or a share is not above 0 and at most 1.
+            InputError: a cable does not exist, or a fraction is not above 0 and at most 1.
 
         """
         found = {self.cable(name): share for name, share in shares.items()}
@@ -89,12 +88,12 @@ class Network:
         return replace(self, cables=cables)
 
     def report(self) -> dict[str, object]:
-        """The network as JSON keeps it; :meth:`of_report` reads it."""
+        """Returns the network as a dictionary for JSON; :meth:`of_report` reads it."""
         return asdict(self)
 
     @classmethod
     def of_report(cls, report: dict[str, object]) -> "Network":
-        """The network of a report."""
+        """Returns the network that :meth:`report` described."""
         values: dict[str, object] = {**report}
         listed = values.pop("cables")
         assert isinstance(listed, Sequence)
@@ -109,13 +108,13 @@ def _aliases(cable: Cable) -> list[str]:
 
 
 def scaled(machine: Machine, asked: float | None = None) -> Network:
-    """The network of a machine: accelerator i as host ``ci``, switch j as ``sj``, by the numbers of its nodes.
+    """Returns the slowed network: accelerator i is host ``ci``, and the switch with node number j is ``sj``.
 
-    The planes of a machine are one, at their joined rate, and so are parallel cables. The factor is the one that is
-    asked for, or else has two digits, and is 1 where this computer carries the machine's own rates.
+    All planes are merged into one with the sum of their rates, and so are parallel cables. The factor is ``asked``, or
+    else the least one, rounded up to two digits; 1 if this computer carries the machine's own rates.
 
     Raises:
-        InputError: the machine is no network, or has too many accelerators, or the factor is below the least one.
+        InputError: the machine is no network or has too many accelerators, or the factor is outside its limits.
 
     """
     facts = machine.topology
@@ -154,6 +153,6 @@ def scaled(machine: Machine, asked: float | None = None) -> Network:
 
 
 def _rounded(scale: float) -> float:
-    """The next number with two digits."""
+    """Returns a number, rounded up to two significant digits."""
     unit = 10.0 ** (math.floor(math.log10(scale)) - 1)
     return round(math.ceil(scale / unit - 1e-9) * unit, 6)

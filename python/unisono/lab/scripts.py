@@ -1,7 +1,7 @@
-"""The programs of the shell that set up and enter the hosts of a lab.
+"""The shell programs that set up and enter the hosts of a lab.
 
-`setup NAME` runs once in the namespaces of a host and keeps them. `enter HOST FOLDER COMMAND...` runs a command on a
-host. `agent HOST COMMAND` is what launchers of MPI start in place of ssh: it passes no environment, as ssh does.
+`setup NAME` runs in the namespaces of a host and keeps these alive. `enter HOST FOLDER COMMAND...` runs a command on a
+host. MPI launchers start `agent HOST COMMAND` in place of ssh; like ssh, `agent` passes no environment.
 """
 
 import os
@@ -13,11 +13,12 @@ from unisono.lab.scaling import Network
 
 __all__ = ["NEEDED", "write"]
 
-#: The programs that a lab needs, and the packages of Debian that have them.
+#: The programs that a lab needs, and the Debian packages that contain them.
 NEEDED = {"unshare": "util-linux", "nsenter": "util-linux", "setpriv": "util-linux", "ip": "iproute2", "tc": "iproute2"}
 
-#: A device without a queue drops what its reader does not take at once, so each host paces itself (tbf), one percent
-#: below its rate. Each host has its own memory files, temporary files, names, and an idle processor.
+#: The script of `setup`. A TUN device drops packets that its reader does not take immediately, so each host limits its
+#: own rate (tbf) to one percent below that of its cables. Each host has its own shared memory, temporary files and host
+#: names.
 _SETUP = """#!/bin/sh
 set -e
 name=$1
@@ -62,7 +63,7 @@ exec env -i HOME={home} USER={user} SHELL=/bin/sh PATH={path} TMPDIR={folder}/tm
 
 
 def write(folder: Path, network: Network) -> None:
-    """Writes the scripts of a lab, and the names of its hosts."""
+    """Writes the scripts of a lab, and the file of its host names."""
     cases = [
         f"{host}) address={_address(at)} rate={max(network.mbit_of(host) * 990_000, 8):.0f}bit ;;"
         for at, host in enumerate(network.hosts)
@@ -72,7 +73,7 @@ def write(folder: Path, network: Network) -> None:
         "cases": "\n".join(cases),
         "home": shlex.quote(os.environ.get("HOME", "/")),
         "user": shlex.quote(os.environ.get("USER", "root")),
-        # A launcher calls its own programs by their paths; ranks of Python have theirs.
+        # The search path begins with the folder of this Python, for ranks that are Python programs.
         "path": shlex.quote(f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"),
     }
     for name, text in (("setup", _SETUP), ("enter", _ENTER), ("agent", _AGENT)):

@@ -1,8 +1,8 @@
-"""The lab of a user: one at a time, in a folder that only this user reads.
+"""The lab of a user: at most one at a time, in a folder that only this user can read.
 
-A lab is one process namespace, whose first process is the fabric. Whatever ends that process ends every process of the
-lab, and with them its network and mount namespaces, none of which has a name outside. The fabric holds a lock on the
-folder, so that a lab which died is not taken for one that is up.
+A lab is one process namespace, whose first process is the fabric. When the fabric ends, the kernel ends every process
+of the lab, and with them its network and mount namespaces, which have no names outside. The fabric holds a lock on the
+folder: a folder without a lock is of a lab that died.
 """
 
 import contextlib
@@ -29,19 +29,19 @@ from unisono.lab.scaling import Network, scaled
 
 __all__ = ["FABRIC", "MOST_PLACES", "Lab", "current", "start", "time_scale"]
 
-#: The program that carries packets.
+#: The path of the fabric, the program that carries packets.
 FABRIC = Path(__file__).parents[1] / "_lib" / "unisono-fabric"
-#: The name of the folder, before the number of the user.
+#: The beginning of the folder's name; the user's number follows.
 _NAME = "unisono-lab-"
-#: The name of the folder in it that each host has for itself.
+#: The folder of temporary files in the lab's folder; each host mounts its own there.
 _TEMPORARY = "tmp"
-#: The most ranks on a host.
+#: The largest number of ranks on a host.
 MOST_PLACES = 64
-#: Seconds that a lab may take to start, to answer, and to end. On a busy computer hosts take a minute to start.
+#: The time limit in seconds for a lab to start, answer or end. On a busy computer hosts need a minute to start.
 _PATIENCE = 300.0
-#: The longest name of the folder: sockets in it have names of at most 107 bytes.
+#: The limit of bytes of the folder's path: paths of sockets in the folder have at most 107 bytes.
 _LONGEST = 60
-#: A process that ends with the one that started it.
+#: The beginning of a command whose process ends when its parent process ends.
 _ENDS = ("setpriv", "--pdeathsig", "TERM")
 _USER = ("--user", "--map-root-user")
 _NAMESPACES = ("--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
@@ -49,18 +49,18 @@ _NAMESPACES = ("--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
 
 @dataclass(frozen=True)
 class Lab:
-    """A lab that is up."""
+    """A running lab."""
 
     folder: Path
     network: Network
     per_host: int
-    #: ``openmpi``, ``mpich``, or None for the one that a program is linked to.
+    #: ``openmpi``, ``mpich``, or None for the MPI library that a program is linked to.
     mpi: str | None
-    #: The lab lies in a user namespace, as a user without root started it.
+    #: True if the lab is in a user namespace, because a user without root started it.
     user: bool
 
     def report(self) -> dict[str, Any]:
-        """The state as JSON has it: `hosts`, `scale`, and `ports`, the two directions of each cable."""
+        """Returns the state for JSON: `hosts`, `scale`, and `ports`, the two directions of each cable."""
         speeds = {ends: c for c in self.network.cables for ends in ((c.a, c.b), (c.b, c.a))}
         ports = []
         for line in self.ask("stats").splitlines():
@@ -83,7 +83,7 @@ class Lab:
         }
 
     def set_cable(self, name: str, up: bool) -> str:
-        """Takes a cable down or up, and returns its name.
+        """Restores a cable if ``up``, else fails it; returns the cable's name.
 
         Raises:
             InputError: there is no such cable.
@@ -94,9 +94,10 @@ class Lab:
         return cable.name
 
     def enter(self, host: str) -> list[str]:
-        """The beginning of a command that runs on a host, and ends with the process that started it."""
+        """Returns the beginning of a command that runs on a host, and that ends with its starting process."""
         user = ("--user", "--preserve-credentials") if self.user else ()
-        # Entering a process namespace takes a process between, which ends first. Inside it has no number to compare.
+        # Entering a process namespace adds a process between parent and command. Inside, the parent's number is 0, so
+        # it is not compared.
         inside = ["sh", str(self.folder / "enter"), host, str(Path.cwd()), *_ENDS]
         entered = ["nsenter", "--target", str(self._first_process()), *user, "--mount", "--pid"]
         return [*_ending_with(os.getpid()), *entered, *inside]
@@ -118,10 +119,10 @@ class Lab:
             os.close(lock)
 
     def ask(self, request: str) -> str:
-        """The answer of the fabric.
+        """Sends a request to the fabric, and returns the answer.
 
         Raises:
-            InputError: it refuses, or does not answer.
+            InputError: the fabric refuses the request, or does not answer.
 
         """
         with self._connected() as connection:
@@ -133,7 +134,7 @@ class Lab:
         return text
 
     def _first_process(self) -> int:
-        """The number of the fabric's process, which the system knows of the socket's other end."""
+        """Returns the process number of the fabric, which the kernel tells as the peer of the socket."""
         with self._connected() as connection:
             found = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
         return int(struct.unpack("3i", found)[0])
@@ -150,10 +151,10 @@ class Lab:
 
 
 def current() -> Lab:
-    """The lab that is up.
+    """Returns the running lab of this user.
 
     Raises:
-        InputError: there is none.
+        InputError: no lab is running.
 
     """
     folder = _folder()
@@ -163,7 +164,7 @@ def current() -> Lab:
     except FileNotFoundError:
         raise none from None
     if lock is not None:
-        # The one of this folder died: nothing but the folder is left.
+        # The folder has no lock, so its lab died: only the folder remains.
         shutil.rmtree(folder, ignore_errors=True)
         os.close(lock)
         raise none
@@ -174,16 +175,16 @@ def current() -> Lab:
 
 
 def time_scale(mounts: Path = Path("/proc/self/mountinfo")) -> float:
-    """The factor by which the lab that this process runs on makes times longer; 1 elsewhere.
+    """Returns the factor by which the lab that this process runs in lengthens times; 1 outside a lab.
 
-    A host of a lab, and nothing else, has a file system of its own at the lab's folder of temporary files.
+    Only a host of a lab has a mounted file system at the lab's folder of temporary files.
 
     Raises:
-        InputError: the lab is another user's.
+        InputError: the lab belongs to another user.
 
     """
     points = (line.split()[4] for line in mounts.read_text().splitlines())
-    # The kernel writes spaces in names as octal numbers.
+    # The kernel writes spaces in paths as octal numbers.
     for point in (Path(re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), point)) for point in points):
         if point.name != _TEMPORARY or not point.parent.name.startswith(_NAME):
             continue
@@ -207,9 +208,10 @@ def start(
     slow: Mapping[str, float] = MappingProxyType({}),
     scale: float | None = None,
 ) -> Lab:
-    """Starts the lab of a machine, with the named cables at a share of their rates, and returns when all hosts are up.
+    """Starts a lab of a machine, and returns when all hosts are up.
 
-    ``scale`` is the factor of rates and latencies, by default the least with which this computer carries the rates.
+    ``slow`` has cables' fractions of their rates. ``scale`` divides rates and multiplies latencies, by default the
+    least factor that this computer carries.
 
     Raises:
         InputError: the machine is no network, a lab is up, a cable does not exist, the factor is out of range,
@@ -227,7 +229,7 @@ def start(
             shutil.rmtree(left) if left.is_dir() and not left.is_symlink() else left.unlink()
         scripts.write(folder, network)
         lab = Lab(folder, network, per_host, mpi, user)
-        # A lab whose starting command is killed is whole all the same, and can be ended.
+        # The state is written first, so that a lab whose starting command is killed can be ended.
         kept = {"network": network.report(), "per_host": per_host, "mpi": mpi, "user": user}
         (folder / "lab.json").write_text(json.dumps(kept))
         _start_fabric(lab, lock)
@@ -240,9 +242,9 @@ def start(
 
 
 def _ending_with(parent: int) -> list[str]:
-    """The beginning of a command that ends with the process that started it, the one of this number.
+    """Returns the beginning of a command that ends when the process ``parent``, which starts it, ends.
 
-    The kernel sends no signal for a parent that has ended before the command asked for it.
+    The command compares its parent's number, because the kernel sends no signal if the parent ended before the request.
     """
     return [*_ENDS, "sh", "-c", f'[ "$PPID" = {parent} ] && exec "$@"', "sh"]
 
@@ -258,7 +260,7 @@ def _start_fabric(lab: Lab, lock: int) -> None:
             stdout=output,
             stderr=output,
             start_new_session=True,
-            # The lock is held as long as any process of the lab lives.
+            # The fabric inherits the descriptor, so the lock is held until the fabric ends.
             pass_fds=(lock,),
             cwd="/",
         )
@@ -274,15 +276,15 @@ def _start_fabric(lab: Lab, lock: int) -> None:
         process.kill()
         process.wait()
         raise
-    # The process continues alone; this process no longer waits for it.
+    # The fabric outlives this process; the return code avoids a warning of `Popen`.
     process.returncode = 0
 
 
 def _folder() -> Path:
-    """The folder of this user's lab.
+    """Returns the folder of this user's lab.
 
     Raises:
-        InputError: its name is too long for sockets, or another user has made it.
+        InputError: the path is too long for sockets, or another user owns the folder.
 
     """
     base = Path(os.environ.get("XDG_RUNTIME_DIR", ""))
@@ -299,25 +301,25 @@ def _folder() -> Path:
 
 
 def _made(folder: Path) -> int | None:
-    """A descriptor with the lock of a folder, which is made where it does not exist; None where a lab holds it."""
+    """Creates a folder if needed, and returns a descriptor with its lock; None if a lab holds the lock."""
     while True:
         folder.mkdir(mode=0o700, exist_ok=True)
-        # A command that finds the folder before it is locked takes it for that of a dead lab, and removes it.
+        # Another command can remove the new folder before it is locked.
         with contextlib.suppress(FileNotFoundError):
             return _lock(folder)
 
 
 def _lock(folder: Path) -> int | None:
-    """A descriptor with the lock of a folder; None where a lab holds it.
+    """Locks a folder, and returns a descriptor with the lock; None if a lab holds the lock.
 
     Raises:
-        FileNotFoundError: there is no such folder, or no more.
+        FileNotFoundError: the folder does not exist, or was removed meanwhile.
 
     """
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        # The folder may have been removed before it was locked.
+        # Another process may have removed the folder between the opening and the lock.
         if not os.path.samestat(os.fstat(descriptor), folder.lstat()):
             raise FileNotFoundError(folder)
     except BlockingIOError:
@@ -334,7 +336,7 @@ def _is_root() -> bool:
 
 
 def _needs_user_namespace() -> bool:
-    """Returns whether a lab must lie in a user namespace, after a check of all that it needs.
+    """Checks that this computer has all that a lab needs; returns whether a lab needs a user namespace.
 
     Raises:
         InputError: something is missing.

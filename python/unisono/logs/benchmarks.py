@@ -1,7 +1,8 @@
 """Reads times of collectives from the output of OSU's benchmarks, IMB-MPI1, ReproMPI, inspectors, and `tune --json`.
 
-Other contents are read as logs of GPUs (:mod:`unisono.logs.collectives`). Sizes become those of the whole vector: the
-OSU benchmarks and IMB-MPI1 count the bytes of one block of a gather, scatter, allgather or alltoall, as MPI does.
+Other contents are read as logs of GPUs (:mod:`unisono.logs.collectives`). Sizes are converted to the bytes of the whole
+vector: the OSU benchmarks and IMB-MPI1 state the bytes of one block of a gather, scatter, allgather or alltoall, as MPI
+does.
 """
 
 import json
@@ -23,18 +24,18 @@ from unisono.logs.rows import MOST_BYTES, MOST_RANKS, StatedRanks, count, micros
 __all__ = ["Log", "read_benchmarks", "read_log_text", "read_logs"]
 
 _OSU = re.compile(r"^#\s*OSU MPI\S* (.*?) Latency Test", re.MULTILINE)
-#: The head of rows of nccl-tests, or of a table of GPUs.
+#: The line before the rows of nccl-tests, or the first line of a table of GPUs.
 _ROWS = re.compile(r"^#?[ \t]*size\s+count\s+type\s|^(?:\w+,)*gpus(?:,\w+)*$", re.MULTILINE)
-#: A line of the inspector of NCCL or RCCL.
+#: The beginning of a line of the inspector of NCCL or RCCL.
 _INSPECTED = re.compile(r'^[ \t]*\{.*"coll_perf"\s*:', re.MULTILINE)
 _IMB = re.compile(r"^#\s*Benchmarking\s+(\S+)", re.MULTILINE)
 _REPRO = re.compile(r"^[ \t]*test\s+(?:nrep\s+)?(?:count|msize_bytes)\s", re.MULTILINE)
 _REPRO_FACT = re.compile(r"^#@(nprocs|datatype_extent_bytes)=(\S+)", re.MULTILINE)
 _REPRO_DECIMALS = 10
-#: The columns with a time of each repetition, or with the summary that is read first.
+#: The columns with a time in seconds of each repetition, or with a summary; the first that exists is read.
 _REPRO_TIMES = ("runtime_sec", "median_sec", "mean_sec", "min_sec")
 _IMB_RANKS = re.compile(r"^#\s*#processes\s*=\s*(\d+)")
-#: The collectives by their names in both suites, in small letters and without punctuation.
+#: The collectives by their names in OSU's benchmarks and IMB-MPI1, in lower case and without punctuation.
 _NAMES = {
     "allreduce": "allreduce",
     "allgather": "allgather",
@@ -48,13 +49,13 @@ _NAMES = {
     "reducescatter": "reduce-scatter",
     "scatter": "scatter",
 }
-#: Collectives whose size is that of one block.
+#: The collectives whose stated size is that of one block.
 _BLOCKS = frozenset(("allgather", "alltoall", "gather", "scatter"))
 
 
 @dataclass(frozen=True)
 class Log:
-    """The times of one file, and the remarks that its lines give cause for."""
+    """The times in one file, and remarks about causes that its lines show."""
 
     label: str
     points: list[Measured]
@@ -73,7 +74,7 @@ def read_benchmarks(paths: Iterable[str | Path], ranks: int | None = None) -> li
 
 
 def read_logs(paths: Iterable[str | Path], ranks: int | None = None, nodes: int | None = None) -> list[Log]:
-    """Returns what several files hold; ``ranks`` and ``nodes`` are for files that do not state their ranks.
+    """Reads several files; ``ranks`` and ``nodes`` apply to files that do not state their ranks.
 
     Raises:
         InputError: a file has none of the formats, is cut, or does not state its ranks, and ``ranks`` is None; or
@@ -96,10 +97,10 @@ def read_logs(paths: Iterable[str | Path], ranks: int | None = None, nodes: int 
 
 
 def read_log_text(text: str, label: str, given: StatedRanks) -> Log:
-    """Returns what the text of one file holds; ``given`` completes a log that does not state its ranks.
+    """Reads the text of one file; ``given`` completes a log that does not state its ranks.
 
     Raises:
-        InputError: as :func:`read_logs`.
+        InputError: as for :func:`read_logs`.
 
     """
     text = unlabelled(text)
@@ -193,11 +194,11 @@ def _repro(text: str, origin: str, given: StatedRanks) -> list[Measured]:
             row = dict(zip(columns, words, strict=True))
             size = row.get("msize_bytes", row.get("count", ""))
             name = _name(row["test"].removeprefix("MPI_"))
-            # The blocks of a reduce-scatter are counted in several ways.
+            # A reduce-scatter is left out, because versions of ReproMPI count its blocks differently.
             if name is not None and name != "reduce-scatter":
                 total = whole(size, "the size", where) * (extent if "count" in row else 1)
                 time = next(row[column] for column in _REPRO_TIMES if column in row)
-                # ReproMPI prints ten decimals.
+                # ReproMPI prints ten decimals, so a time with fewer is incomplete.
                 if len(time.partition(".")[2]) != _REPRO_DECIMALS:
                     raise InputError(f"{where}: the time is {shown(time)}, without ten decimals; the row is cut")
                 times[name, 0 if name == "barrier" else total].append(microseconds(time, where) * 1e6)
@@ -208,9 +209,10 @@ def _repro(text: str, origin: str, given: StatedRanks) -> list[Measured]:
 
 
 def _inspected(text: str, origin: str) -> list[Measured]:
-    """Returns the median times of the output of NCCL's or RCCL's inspector, which has one call of one rank a line.
+    """Returns the median times in the output of NCCL's or RCCL's inspector, which has a line for each call of a rank.
 
-    Sizes are those of the larger buffer: the stated ones, or those times the ranks, as the stated bandwidth shows.
+    Sizes are those of the larger buffer: the stated size, or its product with the number of ranks, whichever agrees
+    with the stated bandwidth.
     """
     times: dict[tuple[str, int, int, int], list[float]] = defaultdict(list)
     for place, line in enumerate(text.splitlines(), 1):
@@ -243,7 +245,7 @@ def _inspected(text: str, origin: str) -> list[Measured]:
 
 
 def _tuned(text: str, origin: str) -> list[Measured]:
-    """Returns the chosen contender of each size that `unisono tune` measured."""
+    """Returns the times of the contender that `unisono tune` chose at each size."""
     try:
         report: Any = json.loads(text)
     except ValueError as e:
@@ -270,13 +272,13 @@ def _tuned(text: str, origin: str) -> list[Measured]:
 
 
 def _name(text: str) -> str | None:
-    """Returns the collective of a benchmark; None for one of another kind, such as `Allgatherv` or `PingPong`."""
+    """Returns the collective of a benchmark; None for a benchmark such as `Allgatherv` or `PingPong`."""
     return _NAMES.get(re.sub(r"[^a-z]", "", text.lower()))
 
 
 def _point(name: str, ranks: int, nodes: int, size: str, time: str, where: str) -> Measured:
     total = whole(size, "the size", where) * (ranks if name in _BLOCKS else 1)
-    # Both suites print two decimals.
+    # OSU's benchmarks and IMB-MPI1 print two decimals, so a time with fewer is incomplete.
     if re.fullmatch(r"\d+(\.\d?)?", time):
         raise InputError(
             f"{where}: the time is {time}, without two decimals; the row is cut: run the benchmark to its end"

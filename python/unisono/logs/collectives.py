@@ -1,8 +1,8 @@
 """Reads times of collectives from the output of nccl-tests and rccl-tests, and from tables in CSV.
 
-The contents decide the format. A log of nccl-tests has a line ``# size count type ... time`` before its rows; times are
-those out of place, in microseconds, and sizes are those of the larger buffer. A table has the columns ``op``, ``gpus``
-or ``ranks``, ``bytes``, ``time_us`` and perhaps ``nodes``, and the same sizes.
+The contents decide the format. A log of nccl-tests has a line ``# size count type ... time`` before its rows; the
+out-of-place times in microseconds are read, and sizes are those of the larger buffer. A table has the columns ``op``,
+``gpus`` or ``ranks``, ``bytes`` (also of the larger buffer), ``time_us`` and optionally ``nodes``.
 """
 
 import re
@@ -32,7 +32,7 @@ from unisono.logs.rows import (
 __all__ = ["LeftOut", "Measured", "read_log", "read_logs"]
 
 _COLUMNS = ("op", "bytes", "time_us")
-#: One of them is a column too.
+#: Columns that may state the number of ranks.
 _COUNTS = ("gpus", "ranks")
 _NODES = "nodes"
 _NAMES = {
@@ -45,7 +45,7 @@ _NAMES = {
     "gather": "gather",
     "scatter": "scatter",
 }
-#: Tests of nccl-tests and rccl-tests whose exchanges are no collective here: their rows are left out.
+#: Tests of nccl-tests and rccl-tests whose rows are left out, because Unisono has no such collective.
 _OTHERS = frozenset(("alltoallv", "allgatherv", "hypercube", "reducescatterv", "sendrecv"))
 _RANK = re.compile(r"#?\s+Rank\s+(\d+)\s.*?\bon\s+(\S+)\s+device\b.*?\]\s*(.*?)\s*$")
 _LAUNCH = re.compile(r"\bnThread\s+\d+\s+nGpus\s+(\d{1,4})\b")
@@ -53,32 +53,32 @@ _TEST = re.compile(r"\b((?:all_|reduce_|send)?[a-z]+)_perf\b")
 #: The datatypes and operators of nccl-tests that the model of NCCL distinguishes.
 _TYPES = {"half": "f16", "bfloat16": "bf16", "float": "f32", "double": "f64", "int32": "i32", "int64": "i64"}
 _OPERATORS = frozenset(("sum", "prod", "max", "min"))
-#: Times are printed with three digits or more.
+#: The relative rounding error of times with three digits.
 _ROUNDED = 0.01
 
 
 @dataclass(frozen=True)
 class Measured:
-    """The measured time of one collective; ``bytes`` count as in nccl-tests."""
+    """The measured time of one collective; ``bytes`` are those of the larger buffer, as in nccl-tests."""
 
     collective: str
     ranks: int
     nodes: int
     bytes: int
     seconds: float
-    #: The name of the GPUs, where the log states it.
+    #: The name of the GPUs; empty if the log does not state it.
     gpu: str = ""
     dtype: str = "f16"
     op: str = "sum"
-    #: The GPUs whose kernels one thread starts, one after the other.
+    #: The number of GPUs whose kernels one thread starts one after the other.
     launched: int = 1
 
 
 def read_logs(paths: Iterable[str | Path]) -> tuple[list[Measured], list[LinkLog], list[str]]:
-    """The times of collectives, the logs of links, and sentences on rows that were left out, of several files.
+    """Returns from several files the times of collectives, the logs of links, and sentences on rows left out.
 
     Raises:
-        InputError: a file is no log of these formats, is cut, or has no times.
+        InputError: a file is not a log of these formats, is incomplete, or has no times.
 
     """
     points, links, left_out = [], [], LeftOut()
@@ -92,7 +92,7 @@ def read_logs(paths: Iterable[str | Path]) -> tuple[list[Measured], list[LinkLog
 
 
 class LeftOut:
-    """Counts the rows of tests that are left out, by log and test."""
+    """Counts the rows that are left out, by log and test."""
 
     def __init__(self) -> None:
         self._rows: Counter[tuple[str, str]] = Counter()
@@ -116,9 +116,9 @@ class LeftOut:
 def read_log(
     text: str, origin: str, given: StatedRanks | None = None, left_out: LeftOut | None = None
 ) -> list[Measured]:
-    """The times of one log; ``origin`` opens the message of an error, ``given`` completes a log without ranks.
+    """Returns the times in one log; ``origin`` begins error messages, ``given`` completes a log without ranks.
 
-    Rows of tests that are no collective here are counted in ``left_out``.
+    Rows of tests for which Unisono has no collective are counted in ``left_out``.
     """
     lines = unlabelled(text).splitlines()
     columns = first_row(lines)
@@ -160,7 +160,7 @@ class _Run:
     nodes: int
     gpu: str
     launched: int
-    #: The place of a row, its words, and the index of the time among them.
+    #: The file and line of a row, its words, and the index of the time among its words.
     rows: list[tuple[str, list[str], int]] = field(default_factory=list)
 
 
@@ -173,14 +173,14 @@ def _tests(lines: list[str], origin: str, given: StatedRanks | None, left_out: L
     for place, line in enumerate(lines, 1):
         where = f"{origin}, line {place}"
         words = line.strip().strip("#").split()
-        # A line about the end of a test names the one before.
+        # A line about the end of a test names the finished test.
         if (test := _TEST.search(line)) and "concluded" not in line:
             name, run = test.group(1).replace("_", ""), None
         if launch := _LAUNCH.search(line):
             launched = max(1, int(launch.group(1)))
         if rank := _RANK.match(line):
             if is_open and int(rank.group(1)) == 0:
-                # Another test begins, which has the name of the last one only if a line in between says so.
+                # A new test begins; its name is unknown unless a line after the previous test states it.
                 name, run = name if run is None else "", None
                 hosts, is_open = {}, False
             hosts[int(rank.group(1)) % MOST_RANKS], gpu = rank.group(2), rank.group(3)
@@ -220,12 +220,12 @@ def _tests(lines: list[str], origin: str, given: StatedRanks | None, left_out: L
 
 
 def _placed(hosts: dict[int, str], rates: list[str], given: StatedRanks | None, where: str) -> tuple[int, int]:
-    """The ranks and nodes of a test by the hosts of its ranks."""
+    """Returns the numbers of ranks and nodes of a test, from the hosts of its ranks."""
     ranks = max(hosts, default=-1) + 1
     if hosts and len(hosts) == ranks:
         return ranks, len(set(hosts.values()))
     if not hosts and (number(rates[0]) or 0.0) > 1 and number(rates[1]) == 0:
-        # Only a process without others has a bus bandwidth of zero.
+        # Only a test with one rank has a bus bandwidth of zero.
         return 1, 1
     missing = (
         f"{where}: the lines '#  Rank ...' of {ranks - len(hosts)} of {ranks} GPUs are missing before this row"
@@ -237,7 +237,7 @@ def _placed(hosts: dict[int, str], rates: list[str], given: StatedRanks | None, 
 
 
 def _points(run: _Run, origin: str) -> list[Measured]:
-    """The times of one test, whose rows must have the bandwidths of its collective."""
+    """Returns the times of one test, after checking that the stated bandwidths fit its collective."""
     ranks, found = run.ranks, []
     guesses = [_guessed(words, at_time, ranks) for _, words, at_time in run.rows]
     guess = next((kind for kind in reversed(guesses) if kind), "")
@@ -255,7 +255,7 @@ def _points(run: _Run, origin: str) -> list[Measured]:
 
 
 def _check_bandwidths(name: str, ranks: int, size: int, time: float, stated: list[str], where: str) -> None:
-    """Refuses a row whose bandwidths are not those of its size, its time and its collective.
+    """Refuses a row whose bandwidths do not follow from its size, its time and its collective.
 
     Raises:
         InputError: a number is damaged, or the row belongs to another test.
@@ -285,14 +285,14 @@ def _check_bandwidths(name: str, ranks: int, size: int, time: float, stated: lis
 
 
 def _guessed(words: list[str], at_time: int, ranks: int) -> str:
-    """The collective of a row by its operator and the ratio of its bandwidths; nothing where they do not show it."""
+    """Returns the collective of a row, inferred from its operator and busbw / algbw; empty if ambiguous."""
     if ranks == 1:
         return "allreduce" if "sum" in words[:at_time] else "allgather"
     values = [number(word) for word in words[at_time + 1 : at_time + 3]]
     if len(values) < 2 or not values[0] or not values[1]:
         return ""
     ratio = values[1] / values[0]
-    # Two ranks have the same ratio for an allreduce and a reduce; the first is the commoner test.
+    # With two ranks the ratio is the same for an allreduce and a reduce; an allreduce is the more usual test.
     kinds = ("allreduce", "reduce-scatter", "reduce") if "sum" in words[:at_time] else ("", "allgather", "broadcast")
     shares = (2 * (ranks - 1) / ranks, (ranks - 1) / ranks, 1.0)
     return next((kind for kind, of in zip(kinds, shares, strict=True) if abs(ratio - of) < 0.02 * of), "")

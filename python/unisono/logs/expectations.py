@@ -1,4 +1,4 @@
-"""The time to expect of each measured collective on a machine: its ceiling, and that of a library or of a plan."""
+"""Computes the expected time of each measured collective on a machine, by a library or a plan, and its bound."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -15,19 +15,20 @@ __all__ = ["Choice", "Expected", "Key", "expected_times", "key_of", "library_of"
 
 #: The collective, ranks, nodes, bytes, datatype and operator of a measured time.
 Key = tuple[str, int, int, int, str, str]
-#: Collectives whose vector is one block; the others have a block for each rank.
+#: Collectives on one vector; all other collectives have a block for each rank.
 _ONE_BLOCK = frozenset(("broadcast", "reduce", "allreduce", "scan", "barrier"))
-#: Libraries with a model of GPUs, and the collectives that they have algorithms for; they run the others as messages,
-#: and a plan is expected instead.
+#: Libraries with a cost model for GPUs, and the collectives for which they have algorithms. For other collectives,
+#: which these libraries send as messages, the time of a plan is expected.
 _GPU = ("nccl", "rccl")
 _OF_GPU = frozenset(("allgather", "allreduce", "broadcast", "reduce", "reduce-scatter"))
 #: Libraries that choose by rules.
 _MPI = ("mpich", "openmpi")
-#: Relative errors that are normal. A node without a fault takes 2.2 times NCCL's own estimates of short vectors, and
-#: 1.5 times those of long ones; allreduces are closer (docs/measured/a100x4-nvlink.csv).
+#: The bytes from which a vector is long, and normal relative errors of predictions. A node without faults takes 2.2
+#: times NCCL's own estimate for short vectors, 1.5 times for long vectors, and less for allreduces
+#: (docs/measured/a100x4-nvlink.csv).
 _LONG = 256 << 20
 _LONG_ALLREDUCE, _LONG_ESTIMATE, _SHORT_ESTIMATE = 0.25, 0.5, 1.25
-#: A library's algorithms are seldom the best ones.
+#: The normal relative error if a plan predicts a library, whose algorithms are seldom best.
 _PLAN = 0.5
 _ELEMENT = 4
 
@@ -37,7 +38,7 @@ class Choice:
     """An algorithm with a protocol that a library enables, and its predicted time."""
 
     algorithm: str
-    #: Empty for MPI libraries, which have none.
+    #: The protocol; empty for MPI libraries, which have no protocols.
     protocol: str
     seconds: float
 
@@ -52,28 +53,28 @@ class Expected:
     """The expected time of one collective."""
 
     seconds: float
-    #: The time that no schedule undercuts by the data sheet; None if the machine has no such part.
+    #: The lower bound on the time by the data sheet, in seconds; None if the machine has no part like that of the log.
     ceiling: float | None
-    #: The relative error of the prediction that is normal.
+    #: The normal relative error of the prediction.
     error: float
     #: The choices that the library enables, its own first; empty for a plan.
     choices: tuple[Choice, ...] = ()
-    #: True if logs were fitted, so that choices can be compared.
+    #: True if the machine was fitted to logs, so that the times of choices are comparable.
     is_fitted: bool = False
     #: The setting that makes an MPI library take the last choice; empty for NCCL.
     advice: str = ""
 
 
 def key_of(point: Measured) -> Key:
-    """Returns the facts of a measured time that its expected time depends on."""
+    """Returns the properties of a measurement on which its expected time depends."""
     return point.collective, point.ranks, point.nodes, point.bytes, point.dtype, point.op
 
 
 def library_of(machine: Machine, named: str | None) -> str | None:
-    """Returns the library whose own times are expected: the one named, else that of the GPUs that the machine states.
+    """Returns the library whose times are expected: ``named``, else the library of the GPUs that the machine states.
 
     Raises:
-        InputError: the choices of that library are not known.
+        InputError: the choices of the named library are not known.
 
     """
     if named is not None and named not in (*_GPU, *_MPI):
@@ -93,10 +94,10 @@ def expected_times(
     library: str | None,
     on_time: Callable[[int, int], None] | None = None,
 ) -> tuple[dict[Key, Expected], list[str]]:
-    """Returns the expected times of all points that the machine can have, and sentences about the others.
+    """Returns the expected times of all points that the machine can represent, and sentences about other points.
 
     Raises:
-        InputError: the machine is another one than the logs name, or has none of the points.
+        InputError: the logs name another machine, or the machine can represent none of the points.
 
     """
     wanted = {key_of(point): point for point in points if point.ranks > 1}
@@ -122,7 +123,7 @@ def _expected(machine: Machine, point: Measured, library: str | None) -> Expecte
     part = _part(machine, point)
     blocks = 1 if point.collective in _ONE_BLOCK else point.ranks
     elements = 0 if point.collective == "barrier" else max(1, point.bytes // (_ELEMENT * blocks))
-    # A bound of fewer elements than measured ones would hold too; that of more would not.
+    # Rounded down to whole elements, a bound still holds; it would not if rounded up.
     is_whole = point.collective == "barrier" or point.bytes >= _ELEMENT * blocks
     ceiling = None
     if part is not None and is_whole:
@@ -153,7 +154,7 @@ def _expected(machine: Machine, point: Measured, library: str | None) -> Expecte
 def _of_rules(
     own: Choice, library: str, collective: str, part: Machine, elements: int, ceiling: float | None
 ) -> Expected:
-    """Returns the time of an MPI library's choice, with the best that a file of rules makes it choose."""
+    """Returns the time of an MPI library's choice, and the best choice that a file of rules can make."""
     if library != "openmpi":
         return Expected(own.seconds, ceiling, _PLAN, (own,))
     try:
@@ -166,14 +167,14 @@ def _of_rules(
 
 
 def _error(point: Measured) -> float:
-    """Returns the relative error that is normal for a GPU library's own estimate of a point."""
+    """Returns the normal relative error of a GPU library's own estimate of a point."""
     if point.bytes < _LONG:
         return _SHORT_ESTIMATE
     return _LONG_ALLREDUCE if point.collective == "allreduce" else _LONG_ESTIMATE
 
 
 def _part(machine: Machine, point: Measured) -> Machine | None:
-    """Returns the part of a machine that a point used; None if it used some accelerators of each of several nodes."""
+    """Returns the part of a machine that a point used; None if several nodes were used only partly."""
     if machine.kind != "network":
         return with_shape(machine, point.ranks)
     boxed, places = boxes_of(machine, point)

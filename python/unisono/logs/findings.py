@@ -1,7 +1,8 @@
-"""Findings in logs of collectives: times that are longer than other times of the same logs, or than a machine's.
+"""Finds times in logs of collectives that are longer than other times of the logs, or than a machine predicts.
 
-A cliff is a time per byte that jumps from one size to a larger one, or a time that a larger size undercuts: more calls,
-or padding, would be quicker. Guidelines compare collectives (:mod:`unisono.logs.guidelines`), spreads compare logs.
+A cliff is a time per byte that jumps from one size to a larger size, or a time longer than that of a larger size:
+several calls, or padding, would be faster. Guidelines compare collectives (:mod:`unisono.logs.guidelines`), spreads
+compare logs.
 """
 
 from collections import Counter, defaultdict
@@ -22,12 +23,12 @@ __all__ = ["KINDS", "TOLERANCE", "Finding", "findings", "sentences", "size_text"
 
 #: All kinds of findings.
 KINDS = ("not-connected", "faster-than-possible", "below-expectation", "algorithm", "cliff", "guideline", "spread")
-#: The relative difference of equal times.
+#: The relative difference up to which two times count as equal.
 TOLERANCE = 0.1
-#: Times below this vary more.
+#: The seconds below which times vary more, and the tolerance there.
 _SHORT_SECONDS, _SHORT_TOLERANCE = 200e-6, 0.25
 _CEILING_ROUNDED = 0.02
-#: Another algorithm or protocol is slower by less than this.
+#: The factor above which a jump cannot be explained by another algorithm or protocol.
 _FALL = 3
 _UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 
@@ -53,9 +54,9 @@ _SLOW_GPU = (
 _SLOW_MPI = "its algorithm or its links are slower than the machine allows: 'unisono tune' measures other algorithms"
 _FAST = "the log is of another machine, or of other ranks: name the machine that was measured"
 
-#: Few faults make all sizes slower by this factor.
+#: If all sizes are slower by this factor, the logs are likely of another machine.
 _OTHER = 20
-#: Hosts and logs that a sentence names.
+#: The largest number of hosts and logs that a sentence names.
 _HOSTS = 4
 
 #: A collective on a number of ranks and nodes.
@@ -64,7 +65,7 @@ _Case = tuple[str, int, int]
 
 @dataclass(frozen=True)
 class _Miss:
-    """A measured time beside the time that it could be."""
+    """A measured time that is longer than the expected time, both in seconds."""
 
     bytes: int
     measured: float
@@ -72,7 +73,7 @@ class _Miss:
     ceiling: float | None = None
     #: The words that name the source of the expected time.
     by: str = ""
-    #: The share of the measured time that is lost; 1 if the time has no meaning.
+    #: The fraction of the measured time that is lost; 1 if the measured time has no meaning.
     lost: float | None = None
 
     @property
@@ -86,7 +87,7 @@ class _Miss:
 
 @dataclass(frozen=True)
 class Finding:
-    """Sizes of one collective in one log that something is wrong with; times are those of the worst size."""
+    """An anomaly of one collective in one log, at one or several sizes; times are those of the worst size."""
 
     kind: str
     collective: str
@@ -102,12 +103,12 @@ class Finding:
     ceiling: float | None
     words: str
     advice: str
-    #: The sum over all sizes of the share of the measured time that is lost.
+    #: The sum, over all sizes, of the fraction of the measured time that is lost.
     lost: float
 
     @property
     def ratio(self) -> float:
-        """Returns the measured time divided by the expected one."""
+        """Returns the measured time divided by the expected time."""
         return self.measured / self.expected
 
     def report(self) -> dict[str, Any]:
@@ -118,7 +119,7 @@ class Finding:
 def findings(
     logs: Sequence[Log], tolerance: float = TOLERANCE, expected: Mapping[Key, Expected] | None = None
 ) -> list[Finding]:
-    """Returns all findings, the most costly first; the cost is the sum of the shares of times that are lost."""
+    """Returns all findings, sorted by ``Finding.lost``, the largest first."""
     apart = {log.label: _of_processes(log) for log in logs}
     found = [finding for of in apart.values() for finding in of]
     # The times of unconnected processes have no meaning.
@@ -133,7 +134,7 @@ def findings(
 
 
 def size_text(size: int) -> str:
-    """Returns a size in the largest unit that divides it."""
+    """Formats a size in the largest binary unit that divides it."""
     for unit, name in _UNITS:
         if size and size % unit == 0:
             return f"{size // unit} {name}"
@@ -141,7 +142,7 @@ def size_text(size: int) -> str:
 
 
 def _curves(points: Iterable[Measured]) -> dict[_Case, Curve]:
-    """Returns the least time of each size of each case."""
+    """Returns the least time of each case at each size."""
     curves: dict[_Case, Curve] = defaultdict(dict)
     for point in points:
         curve = curves[point.collective, point.ranks, point.nodes]
@@ -150,12 +151,12 @@ def _curves(points: Iterable[Measured]) -> dict[_Case, Curve]:
 
 
 def _is_longer(measured: float, expected: float, tolerance: float) -> bool:
-    """Returns whether a time is longer than another one of the same kind; short times vary more."""
+    """Returns whether a time is longer than expected, beyond the tolerance; short times have a larger tolerance."""
     return measured > expected * (1 + (max(tolerance, _SHORT_TOLERANCE) if measured < _SHORT_SECONDS else tolerance))
 
 
 def _finding(kind: str, case: _Case, log: str, misses: Sequence[_Miss], words: str, advice: str) -> list[Finding]:
-    """Returns one finding for all misses, none without them; ``words`` is formatted with the worst of them."""
+    """Returns one finding for all misses, or none without misses; ``words`` is formatted with the worst miss."""
     if not misses:
         return []
     worst, sizes = max(misses, key=lambda miss: miss.ratio), sorted({miss.bytes for miss in misses})
@@ -195,7 +196,7 @@ def _of_processes(log: Log) -> list[Finding]:
     if not alone:
         return []
     case = (alone[0].collective, alone[0].ranks, alone[0].nodes)
-    # Everything is lost.
+    # Times without meaning count as lost entirely.
     misses = [_Miss(point.bytes, point.seconds, point.seconds, lost=1.0) for point in alone]
     why = "ran in several processes that did not know each other" if apart else "was measured, so nothing was sent"
     return _finding("not-connected", case, log.label, misses, why, CONNECT)
@@ -229,7 +230,7 @@ def _jumps(curve: Curve, sizes: Sequence[int], tolerance: float) -> list[_Miss]:
 
 
 def _dips(curve: Curve, sizes: Sequence[int], tolerance: float) -> list[_Miss]:
-    """Returns the sizes that take longer than a larger size, which contains them."""
+    """Returns the sizes that take longer than a larger size."""
     misses, least = [], None
     for size in reversed(sizes):
         if least is not None and curve[size] > curve[least] * (1 + max(tolerance, _SHORT_TOLERANCE)):
@@ -240,7 +241,7 @@ def _dips(curve: Curve, sizes: Sequence[int], tolerance: float) -> list[_Miss]:
 
 
 def _repeats(log: Log, tolerance: float) -> list[Finding]:
-    """Finds sizes that one log has several times, with unlike times."""
+    """Finds sizes that one log has several times with different times."""
     times: dict[_Case, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     for point in log.points:
         times[point.collective, point.ranks, point.nodes][point.bytes].append(point.seconds)
@@ -257,7 +258,7 @@ def _repeats(log: Log, tolerance: float) -> list[Finding]:
 
 
 def _guidelines(logs: Sequence[Log], tolerance: float) -> list[Finding]:
-    """Finds collectives that take longer than others which contain them; halves of a vector are cliffs."""
+    """Finds collectives that break a guideline; the guideline about halves of a vector counts as a cliff instead."""
     groups: dict[tuple[_Case, str], list[_Miss]] = defaultdict(list)
     for of in violations((point for log in logs for point in log.points), tolerance)[0]:
         if HALVES not in of.guideline and _is_longer(of.seconds, of.other_seconds, tolerance):
@@ -273,7 +274,7 @@ def _guidelines(logs: Sequence[Log], tolerance: float) -> list[Finding]:
 
 
 def _spreads(logs: Sequence[Log], tolerance: float) -> list[Finding]:
-    """Finds logs whose times are longer than those of the quickest quarter of all logs."""
+    """Finds logs whose times are longer than the lower quartile of the times of all logs."""
     cells: dict[tuple[_Case, int], dict[str, float]] = defaultdict(dict)
     for log in logs:
         for case, curve in _curves(log.points).items():
@@ -282,7 +283,7 @@ def _spreads(logs: Sequence[Log], tolerance: float) -> list[Finding]:
     groups: dict[tuple[str, _Case], list[_Miss]] = defaultdict(list)
     common: Counter[tuple[str, _Case]] = Counter()
     for (case, size), times in cells.items():
-        # The least of many times may be a lucky one, and more than half of all may be slow.
+        # The lower quartile is used because the least of many times may be an outlier, and more than half may be slow.
         usual = sorted(times.values())[(len(times) - 1) // 4]
         for label, seconds in times.items():
             common[label, case] += len(times) > 1
@@ -330,9 +331,9 @@ def _against_machine(log: Log, expected: Mapping[Key, Expected], tolerance: floa
 
 
 def _choices(expected: Expected, remarks: Sequence[Remark]) -> tuple[Choice | None, Choice | None, str]:
-    """Returns the choice that settings leave to the library, the best choice, and the setting that makes it.
+    """Returns the library's choice under its settings, the best choice, and the setting for the best choice.
 
-    Without fitted times the best choice is the library's own, because it takes the least of its own estimates.
+    Without fitted times the best choice is the library's own choice, because the library minimizes its own estimates.
     """
     if expected.advice:
         return expected.choices[0], expected.choices[-1], expected.advice
@@ -360,17 +361,17 @@ def _choices(expected: Expected, remarks: Sequence[Remark]) -> tuple[Choice | No
 
 
 def _rates(collective: str, ranks: int, miss: _Miss) -> str:
-    """Returns the bus bandwidths of a long vector in brackets; nothing for others."""
+    """Formats the measured and the expected bus bandwidth of a long vector in brackets; empty for a short vector."""
     rates = _core.bandwidths(collective, ranks, 1, 1.0)
     if not rates["busbw"] or not rates["algbw"] or miss.bytes < 1 << 20:
         return ""
-    # Sizes are those of all blocks.
+    # Sizes count all blocks, as algbw does.
     share = 1e-9 * miss.bytes * rates["busbw"] / rates["algbw"]
     return f" ({share / miss.measured:.1f} instead of {share / miss.expected:.1f} GB/s of busbw)"
 
 
 def _only_in(logs: Sequence[Log], slow: Set[str], case: _Case) -> str:
-    """Returns the hosts that slow logs of a case have and no other log of it has, those of most logs first."""
+    """Names the hosts that occur only in slow logs of a case, the most frequent first."""
     with_case = [log for log in logs if case in _curves(log.points)]
     quick = {host for log in with_case if log.label not in slow for host in log.hosts}
     count = Counter(host for log in with_case if log.label in slow for host in log.hosts - quick)
@@ -380,7 +381,7 @@ def _only_in(logs: Sequence[Log], slow: Set[str], case: _Case) -> str:
 
 
 def sentences(logs: Sequence[Log], found: Sequence[Finding], most: int) -> list[str]:
-    """Returns the most costly findings, one of a kind and case, each with the first cause that its log shows."""
+    """Returns sentences about the ``most`` costliest findings, one a kind and case, with the first cause in the log."""
     causes = {log.label: next((of for of in log.remarks if not of.is_apart), None) for log in logs}
     groups: dict[tuple[str, str, int, int], list[Finding]] = {}
     for of in found:

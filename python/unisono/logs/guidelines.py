@@ -1,4 +1,4 @@
-"""Self-consistent performance guidelines: measured collectives that are slower than others which contain them.
+"""Checks self-consistent performance guidelines: a collective must not be slower than collectives that contain it.
 
 A broadcast is part of an allreduce, so a library whose broadcast is slower than its allreduce could be improved.
 Source: Träff, Gropp, Thakur, "Self-consistent MPI performance guidelines", IEEE TPDS 2010.
@@ -27,22 +27,22 @@ GUIDELINES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("allreduce", ("reduce", "broadcast")),
     ("allreduce", ("reduce-scatter", "allgather")),
 )
-#: The end of the guideline between a vector and its halves.
+#: The end of the text of the guideline that compares a vector with its two halves.
 HALVES = "two of half the bytes"
-#: The relative difference of equal times: medians of such tests vary by a few per cent.
+#: The relative difference up to which times count as equal: medians of such tests vary by a few per cent.
 TOLERANCE = 0.05
-#: The permitted ratio of the time on a number of ranks to that on the next power of two.
+#: The largest permitted value of the time on a number of ranks divided by the time on the next power of two.
 _CLIFF = 1.2
 
-#: Seconds of a collective by its bytes.
+#: The times of a collective in seconds, by its bytes.
 Curve: TypeAlias = dict[int, float]
-#: A collective, the words of the guideline, and the longest permitted time by its bytes.
+#: A collective, the text of a guideline, and the function from bytes to the longest permitted time in seconds.
 _Law: TypeAlias = tuple[str, str, Callable[[int], float | None]]
 
 
 @dataclass(frozen=True)
 class Violation:
-    """A measured time that breaks a guideline, and the guideline's time. ``bytes`` are those of the whole vector."""
+    """A measured time that breaks a guideline, and the time that the guideline permits; ``bytes``: whole vector."""
 
     collective: str
     bytes: int
@@ -54,15 +54,15 @@ class Violation:
 
     @property
     def ratio(self) -> float:
-        """Returns the measured time divided by the guideline's."""
+        """Returns the measured time divided by the time that the guideline permits."""
         return self.seconds / self.other_seconds
 
 
 def violations(points: Iterable[Measured], tolerance: float = TOLERANCE) -> tuple[list[Violation], int]:
     """Returns the guidelines that measured times break, the largest ratio first, and the number of comparisons.
 
-    Times of other sizes are interpolated between the two nearest measured ones, and not extrapolated. Of several times
-    of one collective, size, number of ranks and nodes the least counts.
+    Times of other sizes are interpolated between the two nearest measured sizes, and not extrapolated. Of several times
+    at the same size, ranks and nodes, the least counts.
     """
     measured: dict[tuple[int, int], dict[str, Curve]] = defaultdict(lambda: defaultdict(dict))
     for point in points:
@@ -117,7 +117,7 @@ def _times(factor: float, share: float, curve: Curve, size: int) -> float | None
 def _at(curve: Curve, size: float) -> float | None:
     """Returns the time of ``size`` bytes, interpolated; None outside of the measured sizes.
 
-    A barrier has no bytes, and compares with the shortest vector.
+    The size 0, of a barrier, gets the time of the shortest vector.
     """
     if size in curve:
         return curve[int(size)]

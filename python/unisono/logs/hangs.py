@@ -1,8 +1,8 @@
-"""Hangs of collectives: which ranks are in which call, whose order differs, and who waits for whom.
+"""Finds hangs of collectives: which ranks are in which call, whose order differs, and which wait for which.
 
 Input are the dumps of PyTorch's flight recorder, one a rank, as pickles or as JSON (FlightRecorderDetail.hpp of
-pytorch/pytorch, 1189309e). Calls of a process group are counted by ``collective_seq_id``, so that calls with one number
-belong together on all ranks.
+pytorch/pytorch, 1189309e). A call of a process group is identified by ``collective_seq_id``, which is equal on all
+ranks.
 """
 
 import json
@@ -20,18 +20,18 @@ __all__ = ["Dump", "Hang", "hangs", "is_dump", "ranks_text", "read_dump"]
 _RANK = re.compile(r"(\d{1,7})(?:\.[A-Za-z]\w*)?$")
 _MOST_NUMBER = 1 << 53
 _MOST_TEXT = 120
-#: Sizes of all tensors of a call: a few for each of some ten thousand ranks.
+#: The largest number of sizes of all tensors of a call: a few for each of some ten thousand ranks.
 _MOST_SIZES = 1 << 17
-#: Calls whose ranks may give blocks of unlike sizes.
+#: Calls whose ranks may pass blocks of different sizes.
 _UNEVEN = re.compile(r"(?:gather|scatter|all_?to_?all\w*)$")
-#: A send or a receive between two members of a group, by their positions.
+#: A send or a receive between two members of a group, given by their positions in the group.
 _MESSAGE = re.compile(r"\w+:(send|recv) (\d{1,7})(?:->|<-)(\d{1,7})$")
 _STATES = ("scheduled", "started", "completed")
 
 
 @dataclass
 class Call:
-    """One call of a group on one rank; a coalesced call has several operations."""
+    """One call of a process group on one rank; a coalesced call has several operations."""
 
     operations: list[tuple[str, str]] = field(default_factory=list)
     is_completed: bool = True
@@ -44,7 +44,7 @@ class Call:
 
     @property
     def compared(self) -> tuple[tuple[str, str], ...]:
-        """Returns the part that must be equal on all ranks."""
+        """Returns the part of the call that must be equal on all ranks."""
         return tuple((name, "" if _UNEVEN.match(name) else sizes) for name, sizes in self.operations)
 
 
@@ -66,11 +66,11 @@ class Dump:
     #: The description and the members of each group.
     groups: dict[str, tuple[str, tuple[int, ...]]]
     calls: dict[str, dict[int, Call]]
-    #: The first message of each kind with each peer that is not completed.
+    #: The first message that is not completed, by kind (send or recv) and peer.
     messages: dict[tuple[str, int], Message] = field(default_factory=dict)
 
     def unfinished(self) -> list[tuple[str, int]]:
-        """Returns the first call of each group that is not completed."""
+        """Returns the group and number of each group's first call that is not completed."""
         firsts = []
         for group, calls in self.calls.items():
             numbers = [number for number, call in calls.items() if not call.is_completed]
@@ -81,21 +81,21 @@ class Dump:
 
 @dataclass(frozen=True)
 class Hang:
-    """A call that cannot end, and its reason."""
+    """A call that cannot complete, and the reason."""
 
     kind: str
     group: str
     call: int
-    #: The ranks in the call, and those that they wait for.
+    #: The ranks in the call; ``waits_for`` are the ranks that they wait for.
     ranks: tuple[int, ...]
     waits_for: tuple[int, ...]
     words: str
-    #: The noun of its number: a message has a count of its own.
+    #: The noun for the number in ``call``: messages are counted separately from calls.
     noun: str = "call"
 
 
 def is_dump(data: bytes) -> bool:
-    """Returns whether a file begins as a pickle, or as JSON with entries of a flight recorder."""
+    """Returns whether a file is a pickle, or JSON of a flight recorder."""
     return data[:1] == b"\x80" or (data.lstrip()[:1] == b"{" and b'"pg_config"' in data)
 
 
@@ -103,7 +103,7 @@ def read_dump(data: bytes, label: str) -> Dump:
     """Returns the calls of a dump; the rank is the number at the end of the file's name.
 
     Raises:
-        InputError: the dump is damaged or of another form, or its name has no rank.
+        InputError: the dump is damaged or has another format, or its name has no rank.
 
     """
     number = _RANK.search(label)
@@ -181,7 +181,7 @@ def _add_message(dump: Dump, group: str, entry: dict[Any, Any], where: str) -> N
 
 
 def _sizes(value: object, where: str) -> str:
-    """Returns the shapes of tensors."""
+    """Formats the shapes of tensors."""
     shapes = (
         [shape for shape in value if isinstance(shape, (list, tuple))] if isinstance(value, (list, tuple)) else None
     )
@@ -200,10 +200,10 @@ def _text(value: Any) -> str:
 
 
 def hangs(dumps: Sequence[Dump]) -> list[Hang]:
-    """Returns the calls that cannot end: circles of ranks first, then one call of each group.
+    """Returns the calls that cannot complete: cycles of waiting ranks first, then one call of each group.
 
     Raises:
-        InputError: two dumps are of one rank.
+        InputError: two dumps are of the same rank.
 
     """
     by_rank = {dump.rank: dump for dump in dumps}
@@ -217,7 +217,7 @@ def hangs(dumps: Sequence[Dump]) -> list[Hang]:
 
 
 def _of_messages(dump: Dump, by_rank: dict[int, Dump]) -> Iterator[Hang]:
-    """Yields the messages of a rank that the other rank is not in."""
+    """Yields the messages of a rank whose peer has no matching operation."""
     for (kind, peer), message in dump.messages.items():
         other = "recv" if kind == "send" else "send"
         if peer not in by_rank or (other, dump.rank) not in by_rank[peer].messages:
@@ -230,11 +230,11 @@ def _of_messages(dump: Dump, by_rank: dict[int, Dump]) -> Iterator[Hang]:
 
 
 def _of_group(group: str, by_rank: dict[int, Dump]) -> Hang | None:
-    """Returns the first call of a group that differs between ranks, or that cannot end."""
+    """Returns the first call of a group that differs between ranks, or that cannot complete."""
     recorded = {rank: dump.calls[group] for rank, dump in by_rank.items() if dump.calls.get(group)}
     stated = [dump.groups[group] for dump in by_rank.values() if group in dump.groups]
     members = sorted({rank for _, ranks in stated for rank in ranks} | set(recorded))
-    # Before its first entry, the buffer of a rank has lost calls.
+    # Calls before a rank's first entry were overwritten in its ring buffer, so they cannot be compared.
     begin = max((min(calls) for calls in recorded.values()), default=0)
     title = f"group {group}" + (f" ({stated[0][0]})" if stated and stated[0][0] else "")
     for number in sorted({number for calls in recorded.values() for number in calls if number >= begin}):
@@ -269,7 +269,7 @@ def _of_group(group: str, by_rank: dict[int, Dump]) -> Hang | None:
 
 
 def _differing(calls: dict[int, Call]) -> str:
-    """Returns the unlike calls of ranks, those of most ranks first."""
+    """Formats the different calls of ranks, the most frequent first."""
     alike: dict[tuple[tuple[str, str], ...], list[int]] = {}
     for rank in sorted(calls):
         alike.setdefault(calls[rank].compared, []).append(rank)
@@ -281,7 +281,7 @@ def _differing(calls: dict[int, Call]) -> str:
 
 
 def _reason(group: str, rank: int, by_rank: dict[int, Dump]) -> str:
-    """Returns what a rank does instead of a call."""
+    """Returns a clause on what a rank does instead of making the expected call."""
     dump = by_rank.get(rank)
     if dump is None:
         return f"rank {rank} left no dump, so it may have ended or failed"
@@ -300,7 +300,7 @@ def _reason(group: str, rank: int, by_rank: dict[int, Dump]) -> str:
 
 
 def _circles(found: Sequence[Hang]) -> list[Hang]:
-    """Returns a circle of ranks that wait for each other in calls of several groups; nothing without one."""
+    """Returns a cycle of ranks that wait for each other in calls of several groups; empty without a cycle."""
     waits: dict[int, dict[int, Hang]] = {}
     waiting = {rank for hang in found if hang.kind == "missing" for rank in hang.ranks}
     for hang in found:
@@ -321,7 +321,7 @@ def _circles(found: Sequence[Hang]) -> list[Hang]:
 
 
 def _circle(edges: Mapping[int, Sequence[int]]) -> list[int]:
-    """Returns the nodes of a circle of a graph in order; none if there is no circle."""
+    """Returns the nodes of a cycle of a graph in order; empty if there is no cycle."""
     done: set[int] = set()
     for start in sorted(edges):
         path, places, onward = [start], {start: 0}, [iter(edges[start])]
@@ -342,7 +342,7 @@ def _circle(edges: Mapping[int, Sequence[int]]) -> list[int]:
 
 
 def ranks_text(ranks: Sequence[int]) -> str:
-    """Returns ranks in ascending order, with ranges."""
+    """Formats ranks in ascending order, with ranges."""
     parts: list[list[int]] = []
     for rank in sorted(ranks):
         if parts and rank == parts[-1][-1] + 1:

@@ -1,10 +1,10 @@
 """Fits the prices of NCCL's algorithms to measured times, so that a machine predicts them.
 
-A time is ``start + hops x hop + network hops x hop + bytes sent x price + bytes worked on x price`` of one channel.
-The model of NCCL states the work of its own choice (``docs/gpus.md``). Prices belong to an algorithm with a protocol,
-on one box or on several; all collectives and numbers of ranks share them. They are the non-negative least squares of
-relative errors. Far points count less, and NCCL's own constants times a common factor stand in for what few points do
-not determine.
+A time is ``start + hops x hop + network hops x hop + bytes sent x price + bytes worked on x price`` of one channel. The
+model of NCCL gives these amounts of work for its own choice (``docs/gpus.md``). Prices belong to an algorithm with a
+protocol, on one box or on several; all collectives and numbers of ranks share them. They minimize the squares of
+relative errors and are not negative. Outliers have less weight, and prices that the points do not determine are NCCL's
+own constants times a common factor.
 """
 
 import re
@@ -33,19 +33,20 @@ __all__ = [
     "preset_of",
 ]
 
-#: A prediction that is further off does not describe the point.
+#: The relative error above which a prediction does not describe the point.
 FAR = 0.35
-#: The weight of NCCL's own prices, as a relative error of each.
+#: The weight of NCCL's own prices in the fit: the relative error of each.
 _PRIOR = 0.03
-#: Weights of this form make least squares of least absolute relative errors, which few disturbed points do not bend.
+#: The relative error below which points have full weight. Iterated weights approximate least absolute relative errors,
+#: which few disturbed points do not bend.
 _TOLERATED = 0.02
 _ROUNDS = 20
-#: A call that takes this many times as long as a longer one by the same algorithm was disturbed.
+#: A call counts as disturbed if it takes this factor longer than a call of more bytes by the same algorithm.
 _DISTURBED = 1.15
-#: The least size of a price, in which its distance from NCCL's own is counted.
+#: The least scale of each price, for its distance from NCCL's own price; in the units of :data:`_KEYS`.
 _LEAST = (1.0, 0.1, 0.1, 1e-3, 1e-3)
 _KEYS = ("start_us", "hop_us", "network_hop_us", "sent_ns_per_byte", "worked_ns_per_byte")
-#: Presets by a word of the GPU's name and the GPUs of a box.
+#: The presets, by a word of the GPU's name and the number of GPUs in a box.
 _PRESETS = {
     ("A100-SXM", 8): "dgx-a100",
     ("H100", 8): "dgx-h100",
@@ -55,7 +56,7 @@ _PRESETS = {
     ("MI250", 16): "mi250",
 }
 
-#: Architectures by the words in the names of GPUs.
+#: The architectures of GPUs, by words in their names.
 _ARCHITECTURES = {
     "V100": "volta",
     "A100|A800|A30": "ampere",
@@ -70,31 +71,31 @@ _Key = tuple[str, str, bool]
 
 @dataclass(frozen=True)
 class Residual:
-    """A measured time beside the predicted one, seconds."""
+    """A measured and a predicted time, in seconds."""
 
     point: Measured
     algorithm: str
     protocol: str
     predicted: float
-    #: True if the prices were fitted to it.
+    #: True if the prices were fitted to the point.
     fitted: bool
 
     @property
     def error(self) -> float:
-        """The relative error of the prediction."""
+        """Returns the relative error of the prediction: predicted / measured - 1."""
         return self.predicted / self.point.seconds - 1
 
 
 @dataclass(frozen=True)
 class Group:
-    """The prices of an algorithm with a protocol, and the points that they were fitted to."""
+    """The prices of an algorithm with a protocol, and the number of points that they were fitted to."""
 
     key: _Key
     prices: dict[str, float]
     points: int
 
     def used(self) -> dict[str, float]:
-        """The prices without that of a step between boxes, where the jobs had one box."""
+        """Returns the prices; without the price of a step between boxes if all jobs had one box."""
         return {name: price for name, price in self.prices.items() if self.key[2] or name != "network_hop_us"}
 
     def table(self) -> dict[str, Any]:
@@ -110,10 +111,10 @@ class Group:
 
 
 def preset_of(points: Sequence[Measured]) -> str:
-    """The preset of the machine that logs name.
+    """Returns the preset of the machine whose GPUs the logs name.
 
     Raises:
-        InputError: none is known for the GPUs of the logs.
+        InputError: no preset has the GPUs of the logs.
 
     """
     gpus = {point.gpu for point in points}
@@ -125,7 +126,7 @@ def preset_of(points: Sequence[Measured]) -> str:
 
 
 def chosen_points(points: Sequence[Measured], count: int | None) -> list[Measured]:
-    """Returns that many sizes of each collective on each number of ranks, evenly spread; all if no number is given."""
+    """Returns ``count`` evenly spread sizes of each collective on each number of ranks; all if None."""
     if count is None:
         return list(points)
     groups: dict[tuple[str, int, int], list[Measured]] = {}
@@ -142,11 +143,11 @@ def chosen_points(points: Sequence[Measured], count: int | None) -> list[Measure
 def calibrated(
     machine: Machine, points: Sequence[Measured], count: int | None = None
 ) -> tuple[Machine, list[Group], list[Residual], list[str]]:
-    """The machine with fitted prices, the prices, all residuals, and sentences about points that were left out.
+    """Returns the machine with fitted prices, the prices, all residuals, and sentences about points left out.
 
     Raises:
-        InputError: the machine does not state its GPUs or has others than the logs, or NCCL has no algorithm for any of
-            the points.
+        InputError: the machine does not state its GPUs or has other GPUs than the logs, or NCCL has no algorithm for
+            any point.
 
     """
     check_gpus(machine, (point.gpu for point in points))
@@ -182,7 +183,7 @@ def calibrated(
 
 
 def _undisturbed(machine: Machine, points: Sequence[Measured]) -> tuple[list[Measured], list[str]]:
-    """The points without those that took longer than a longer call by the same algorithm, and sentences about these."""
+    """Returns the points without disturbed calls (:data:`_DISTURBED`), and sentences about the disturbed calls."""
     calls: dict[tuple[str, int, int, _Key], list[Measured]] = {}
     for point in points:
         best = choice_at(machine, point)["choices"][0]
@@ -202,10 +203,10 @@ def _undisturbed(machine: Machine, points: Sequence[Measured]) -> tuple[list[Mea
 
 
 def check_gpus(machine: Machine, names: Iterable[str]) -> None:
-    """Refuses a machine whose GPUs are not those that were measured, by their names in logs.
+    """Refuses a machine whose GPUs have another architecture than the GPUs that logs name.
 
     Raises:
-        InputError: the machine is no network, or logs name GPUs of another architecture.
+        InputError: the machine is not a network, or logs name GPUs of another architecture.
 
     """
     if machine.kind != "network":
@@ -240,7 +241,7 @@ def _measured(points: Sequence[Measured]) -> str:
 
 
 def boxes_of(machine: Machine, point: Measured) -> tuple[Machine, list[int]]:
-    """The machine with as many boxes as a point has nodes, and the places of its ranks there."""
+    """Returns the machine with as many boxes as a point has nodes, and the accelerators of the point's ranks."""
     if point.ranks % point.nodes:
         raise InputError(f"{point.ranks} GPUs of a log are not equally many on each of {point.nodes} nodes")
     each = point.ranks // point.nodes
@@ -258,7 +259,7 @@ def boxes_of(machine: Machine, point: Measured) -> tuple[Machine, list[int]]:
 def choice_at(machine: Machine, point: Measured, library: str = "nccl") -> LibraryReport:
     """Returns a GPU library's own choice at a point, by its model."""
     boxed, places = boxes_of(machine, point)
-    # A block of an allgather has one element at least.
+    # A block of an allgather or reduce-scatter has at least one element.
     blocks = point.ranks if point.collective in ("allgather", "reduce-scatter") else 1
     count = max(1, point.bytes // (dtypes()[point.dtype] * blocks))
     return library_choice(point.collective, boxed, count, point.dtype, point.op, places=places, library=library)
@@ -276,7 +277,7 @@ def _groups(machine: Machine, points: Iterable[Measured]) -> list[Group]:
         rows.setdefault(key, []).append((features, point.seconds * 1e6, prices))
     groups = []
     for key, of in sorted(rows.items()):
-        # The longest call shows the price of a byte best.
+        # NCCL's prices are those of the longest call, which shows the price of a byte best.
         own = max(of, key=lambda row: row[1])[2]
         prior = [own["start_us"], own["hop_us"], own["network_hop_us"], own["ns_per_byte"], own["ns_per_byte"]]
         prices = _fit(np.array([row[0] for row in of]), np.array([row[1] for row in of]), np.array(prior))
@@ -285,8 +286,8 @@ def _groups(machine: Machine, points: Iterable[Measured]) -> list[Group]:
 
 
 def _fit(features: Any, times: Any, prior: Any) -> Any:
-    """Non-negative prices with small relative errors; where points leave them open, NCCL's own times one factor."""
-    # Over a slow network all prices are larger; their common factor is no distance from NCCL's own.
+    """Returns non-negative prices with small relative errors, drawn towards NCCL's own prices times one factor."""
+    # On a slow network all prices are larger, so NCCL's own prices are first scaled by a common factor.
     prior = prior * np.median(times / (features @ prior))
     scale = np.maximum(prior, _LEAST)
     unit, target = np.diag(_PRIOR / scale), _PRIOR * prior / scale
@@ -300,7 +301,7 @@ def _fit(features: Any, times: Any, prior: Any) -> Any:
 
 
 def _nnls(design: Any, target: Any) -> Any:
-    """Non-negative least squares by the active set of Lawson and Hanson, "Solving Least Squares Problems", ch. 23."""
+    """Solves non-negative least squares by an active set (Lawson, Hanson, "Solving Least Squares Problems", 23)."""
     count = design.shape[1]
     norms = np.linalg.norm(design, axis=0)
     norms[norms == 0] = 1.0

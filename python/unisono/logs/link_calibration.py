@@ -1,14 +1,16 @@
 """Writes measured rates and latencies of links into a machine file.
 
-A figure becomes a share of the rate that the data sheet gives to the cables on its way:
+Each measured rate becomes a fraction (``share``) of the data sheet's rate of the cables on its path:
 
-- a direct cable between two GPUs has the slower of both directions; the cable of a GPU to a switch has the largest rate
-  that any pair with this GPU reached;
-- cables of one rate of the data sheet share the median of their shares; a cable that is further off has its own rate;
-- the cables of interfaces, outside of the box and inside, share the median of the interfaces of their kind.
+- a direct cable between two GPUs gets the rate of the slower direction; the cable from a GPU to a switch gets the
+  largest rate that any pair with this GPU reached;
+- cables with equal rates in the data sheet get the median of their fractions; a cable that deviates further keeps its
+  own rate;
+- the cables of network interfaces, outside the box and inside, get the median of the interfaces of their kind.
 
-A rate of a copy engine replaces a rate that kernels reach only where it is lower. A latency is divided among the
-cables of its way as they stand in the file. Bounds read latencies too, so the least time of a log decides.
+The rate of a copy engine replaces the rate that kernels reach only if it is lower. A latency is divided among the
+cables of its path in proportion to their latencies in the file. Bounds use latencies too, so the least time of a log is
+used.
 """
 
 import statistics
@@ -22,34 +24,34 @@ from unisono.machines.descriptions import machine as described
 
 __all__ = ["Compared", "with_links", "with_share"]
 
-#: A rate so far from that of its like is another kind of link.
+#: The relative deviation from the rates of equal links above which a rate belongs to another kind of link.
 _ALIKE = 0.25
-#: Shares so near are one share.
+#: The relative deviation at which a fraction counts as equal to the median.
 _SAME = 0.03
-#: Rates above the data sheet by less than the last digit of a log are those of the data sheet.
+#: Rates that exceed the data sheet by at most this fraction, a rounding error of logs, count as equal to it.
 _ROUNDED = 0.005
 _KINDS = ("graph", "boxes")
 
 
 @dataclass(frozen=True)
 class Compared:
-    """A measured figure beside that of the machine which was made."""
+    """A measured rate or latency, and the value of the fitted machine."""
 
     of: str
-    #: ``gbps`` or ``ns``.
+    #: The unit of both values: ``gbps`` or ``ns``.
     unit: str
     measured: float
     predicted: float
 
     @property
     def error(self) -> float:
-        """The relative error of the machine."""
+        """Returns the relative error of the machine: predicted / measured - 1."""
         return self.predicted / self.measured - 1
 
 
 @dataclass(eq=False)
 class _Cable:
-    """A line of cables; ``share`` is that of the rate of its data sheet."""
+    """A line of equal cables; ``share`` is the measured rate divided by the data sheet's."""
 
     key: str
     ends: tuple[int, int]
@@ -57,16 +59,16 @@ class _Cable:
     sheet: float
     share: float | None
     ns: float
-    #: True if a log of kernels gave the share.
+    #: True if ``share`` comes from copies by kernels.
     by_kernels: bool = False
 
     @property
     def rate(self) -> float:
-        """The rate of all cables of the line by the data sheet."""
+        """Returns the rate of all cables of the line together, by the data sheet, in Gb/s."""
         return self.sheet * int(self.words.get("count", "1"))
 
     def line(self, table: dict[str, Any], own: float) -> str:
-        """The line for the file; values of the machine's own stay with the machine."""
+        """Returns the line for the file, without values that equal those of the whole machine."""
         words = dict(self.words)
         if self.share is not None:
             words["measured"] = f"{self.share * self.sheet:.6g}"
@@ -78,7 +80,7 @@ class _Cable:
 
 
 class _Network:
-    """The cables of a machine, and those of each GPU and interface."""
+    """The cables of a machine, and the groups of cables of each GPU and network interface."""
 
     def __init__(self, machine: Machine) -> None:
         self.table = machine.describe()
@@ -98,7 +100,7 @@ class _Network:
         uplinks = [cable for cable in self.cables if cable.key == "uplinks"]
         doors = {cable.ends[0] for cable in uplinks}
         self.within = [cable for cable in self.cables if cable.key in ("edges", "inside") and not {*cable.ends} & doors]
-        #: The cables of each uplink: itself and those to its interface inside, of the same rate.
+        #: The cables of each uplink: the uplink and the cables of the same rate to its interface inside the box.
         self.doors = [
             [up, *(c for c in self.cables if c.key == "inside" and up.ends[0] in c.ends and c.sheet == up.sheet)]
             for up in uplinks
@@ -116,7 +118,7 @@ class _Network:
         )
 
     def way(self, pair: tuple[int, int]) -> list[list[_Cable]]:
-        """The cables from one GPU to another, as lines beside each other: one step, or two over the best switch."""
+        """Returns the path between two GPUs as one or two steps, each a list of parallel lines of cables."""
         between: dict[tuple[int, int], list[_Cable]] = {}
         for cable in self.within:
             between.setdefault((min(cable.ends), max(cable.ends)), []).append(cable)
@@ -132,7 +134,7 @@ class _Network:
         return max(ways, key=lambda way: min(_rate(step) for step in way), default=[])
 
     def made(self) -> Machine:
-        """The machine with the rates and latencies of its cables."""
+        """Returns the machine with the fitted rates and latencies of its cables."""
         table, topology = dict(self.table), dict(self.table["topology"])
         plain = [cable for cable in self.cables if "gbps" not in cable.words and "measured" not in cable.words]
         shares = [cable.share for cable in plain if cable.share is not None]
@@ -152,7 +154,7 @@ def _rate(step: Iterable[_Cable]) -> float:
 
 
 def with_share(machine: Machine, share: float | None) -> Machine:
-    """The machine with every cable at a share of the rate of its data sheet, or at that rate itself."""
+    """Returns the machine with every cable at a fraction of its data sheet's rate; None: at the full rate."""
     table = machine.describe()
     if table.get("topology", {}).get("name") not in _KINDS:
         rates = {} if share is None else {"measured_gbps": float(f"{share * table['link_gbps']:.6g}")}
@@ -166,10 +168,10 @@ def with_share(machine: Machine, share: float | None) -> Machine:
 
 
 def with_links(machine: Machine, logs: Sequence[LinkLog]) -> tuple[Machine, list[Compared], list[str]]:
-    """The machine with the rates and latencies of logs, their figures beside its own, and sentences about them.
+    """Returns the machine with the rates and latencies of logs, a comparison of both, and sentences about the logs.
 
     Raises:
-        InputError: the machine has no list of cables, or none of the figures is of cables that it has.
+        InputError: the machine has no list of cables, or has none of the measured cables.
 
     """
     network = _Network(machine)
@@ -188,7 +190,7 @@ def with_links(machine: Machine, logs: Sequence[LinkLog]) -> tuple[Machine, list
 
 
 def _fit_pairs(network: _Network, pairs: Sequence[Pair], notes: list[str]) -> list[Compared]:
-    """Writes the rates of cables between GPUs."""
+    """Sets the rates of cables between GPUs, and returns the comparison."""
     ways: dict[tuple[int, int], list[list[_Cable]]] = {}
     kept, absent, fast = [], [], []
     for pair in pairs:
@@ -227,13 +229,13 @@ def _fit_pairs(network: _Network, pairs: Sequence[Pair], notes: list[str]) -> li
 def _fit_kind(
     network: _Network, rates: Sequence[tuple[Pair, list[list[_Cable]]]], by_kernels: bool, notes: list[str]
 ) -> dict[int, float]:
-    """Writes the rates that kernels or copies reached; returns the shares of all cables that they crossed."""
+    """Sets the rates that kernels or copy engines reached; returns the fractions of all cables that they crossed."""
     slowest: dict[int, dict[frozenset[int], float]] = {}
     for pair, way in rates:
         for step in way:
             share = min(1.0, pair.gbps / _rate(step))
             for cable in step:
-                # Both directions of a pair are one figure, the slower one.
+                # Of the two directions of a pair the slower counts.
                 of, ends = slowest.setdefault(id(cable), {}), frozenset((pair.source, pair.target))
                 of[ends] = min(share, of.get(ends, 1.0))
     shares = {key: max(of.values()) for key, of in slowest.items()}
@@ -277,7 +279,7 @@ def _note_copies(notes: list[str], sheet: float, share: float, kept: int, lowere
 
 
 def _fit_interfaces(network: _Network, interfaces: Sequence[Interface], notes: list[str]) -> list[Compared]:
-    """Writes the rates and the latency of the cables of interfaces."""
+    """Sets the rates and the latency of the cables of network interfaces, and returns the comparison."""
     if not network.doors:
         raise InputError(
             f"{network.name} has no interfaces, and a log measures one; name several boxes with their network, as "
@@ -325,23 +327,23 @@ def _fit_interfaces(network: _Network, interfaces: Sequence[Interface], notes: l
 
 
 def _middle(rates: Iterable[float]) -> float:
-    """The median of rates, without those far below the largest."""
+    """Returns the median of rates, without rates far below the largest."""
     rates = list(rates)
     return statistics.median(rate for rate in rates if rate >= (1 - _ALIKE) * max(rates))
 
 
 def _write_latency(network: _Network, one_way_ns: float) -> None:
-    """Divides a latency among the cables from one interface's GPU to the next box, in the parts that they have."""
+    """Divides a latency among the cables from a GPU to the next box, in proportion to their latencies."""
     before = {id(cable): cable.ns for door in network.doors for cable in door}
     for door in network.doors:
-        # The way has the cable inside and the uplink, twice; several cables inside are beside each other.
+        # The path crosses an inner cable and an uplink in both boxes; several inner cables are parallel.
         total = 2 * sum(before[id(cable)] for cable in door[:2])
         for cable in door:
             cable.ns = one_way_ns * before[id(cable)] / total if total else one_way_ns / (2 * len(door[:2]))
 
 
 def _fit_profile(network: _Network, profile: Profile, origin: str, notes: list[str]) -> list[Compared]:
-    """Writes the links of a profile of TACCL, whose times may have a common power of ten as a factor."""
+    """Sets the links of a profile of TACCL, whose times may be scaled by a common power of ten."""
     ways = [network.way((a, b)) for b in range(network.gpus) for a in range(b)]
     steps = [step for way in ways for step in way]
     sheets = sorted({_rate(step) for step in steps}, reverse=True)

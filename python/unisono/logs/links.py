@@ -3,11 +3,11 @@
 The contents decide the format:
 
 - linux-rdma/perftest (``ib_write_bw``, ``ib_read_bw``, ``ib_send_bw`` and their ``_lat``): the average bandwidth of the
-  longest message, or the least time of the shortest one;
+  longest message, or the least time of the shortest message;
 - ``p2pBandwidthLatencyTest`` of NVIDIA/cuda-samples: the rates of one direction with P2P enabled;
 - NVIDIA/nvbandwidth: the rates of one direction from GPU to GPU, by copy engines (CE) or by kernels (SM);
 - a profile of microsoft/taccl in JSON: alpha in µs, and beta in µs for the size that the name ends with;
-- a table in CSV with the columns ``src``, ``dst``, ``gb_per_second`` and perhaps ``by`` (``copy`` or ``kernel``).
+- a table in CSV with the columns ``src``, ``dst``, ``gb_per_second`` and optionally ``by`` (``copy`` or ``kernel``).
 """
 
 import json
@@ -36,9 +36,9 @@ _PERFTEST_AVERAGE = re.compile(r"BW average\[(MB|MiB|Gb)/sec\]")
 _DEVICE = re.compile(r"\bDevice\s*:\s*(\S+)")
 _COLLECTIVES = re.compile(r"^#\s+size\s+count\s+type\s", re.MULTILINE)
 _PROFILE_SIZE = re.compile(r"(\d{1,6})\s*(K|M)i?B$")
-#: Decimal as in perftest, whose MB/sec are 2^20 bytes (`format_factor` of its perftest_parameters.c).
+#: The Gb/s of one unit of perftest, whose MB/sec are 2^20 bytes (`format_factor` of its perftest_parameters.c).
 _GBPS = {"MB": 8 * 1.048576e-3, "MiB": 8 * 1.048576e-3, "Gb": 1.0}
-#: Shorter messages show the start of a message, and longer ones the rate.
+#: The largest message in bytes that shows the latency, and the least that shows the rate.
 _LONG, _SHORT = 32 << 10, 256
 _MOST_GPUS = 1 << 10
 _RATES = ("gb_per_second", "gbytes_per_s")
@@ -51,13 +51,13 @@ class Pair:
     source: int
     target: int
     gbps: float
-    #: True if kernels made the copy, False if a copy engine or something unknown did.
+    #: True if kernels made the copy, False for a copy engine or if unknown.
     by_kernels: bool = False
 
 
 @dataclass(frozen=True)
 class Interface:
-    """The rate in one direction, or the latency of one way, between two equal interfaces."""
+    """The rate in one direction, or the one-way latency, between two equal network interfaces."""
 
     device: str
     gbps: float | None = None
@@ -66,7 +66,7 @@ class Interface:
 
 @dataclass(frozen=True)
 class Profile:
-    """The links of a machine as TACCL takes them: bytes of a message, its times in µs, and latencies."""
+    """The links in a profile of TACCL: the bytes of a message, its transfer times in µs by link, and latencies."""
 
     size: int
     betas: tuple[float, ...]
@@ -76,22 +76,22 @@ class Profile:
 
 @dataclass
 class LinkLog:
-    """The figures of one file."""
+    """The rates and latencies in one file."""
 
     origin: str
     pairs: list[Pair] = field(default_factory=list)
     interfaces: list[Interface] = field(default_factory=list)
     profile: Profile | None = None
-    #: The names of the GPUs by number, where the log states them.
+    #: The names of the GPUs by number, as far as the log states them.
     gpus: dict[int, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
 
 def read_links(text: str, origin: str) -> LinkLog | None:
-    """The figures of a log of links; nothing if the text is in none of these formats.
+    """Returns the figures of a log of links; None if the text has none of these formats.
 
     Raises:
-        InputError: the log is cut or damaged, has no figure that can be used, or has times of collectives too.
+        InputError: the log is incomplete or damaged, has no usable figure, or also has times of collectives.
 
     """
     text = text.removeprefix("\ufeff")
@@ -115,7 +115,7 @@ def read_links(text: str, origin: str) -> LinkLog | None:
 
 
 def _copies(lines: list[str], origin: str) -> LinkLog:
-    """The output of ``p2pBandwidthLatencyTest``."""
+    """Reads the output of ``p2pBandwidthLatencyTest``."""
     log, apart = LinkLog(origin), set()
     one_way: dict[tuple[int, int], float] = {}
     both_ways: dict[tuple[int, int], float] = {}
@@ -171,7 +171,7 @@ def _nvbandwidth(lines: list[str], origin: str) -> LinkLog:
 
 
 def _matrix(lines: list[str], at: int, origin: str) -> Iterator[tuple[tuple[int, int], float]]:
-    """The rates beside the diagonal of a matrix whose line of numbers of GPUs is the line ``at``, from 0."""
+    """Yields the rates off the diagonal of a matrix, whose header with GPU numbers is line ``at``, counted from 0."""
     head = lines[at].split() if at < len(lines) else []
     gpus = [word for word in head if word != "D\\D"]
     count = len(gpus)
@@ -227,7 +227,7 @@ def _perftest(lines: list[str], origin: str) -> LinkLog:
 
 
 def _interface(rows: list[tuple[int, list[str]]], columns: list[str], title: str, device: str, where: str) -> Interface:
-    """The figure of one test of perftest."""
+    """Returns the rate or latency of one test of perftest."""
     if not rows:
         raise InputError(f"{where}: no row follows the head of the test; give the output of the client, to its end")
     if not device:
@@ -245,7 +245,7 @@ def _interface(rows: list[tuple[int, list[str]]], columns: list[str], title: str
         times = [_positive(word, "a time", where) for word in rows[at][1][2 : len(columns)]]
         if "t_typical[usec]" in columns and not times[0] <= times[2] <= times[1]:
             raise InputError(f"{where}: the typical time is not between the least and the largest; the log is damaged")
-        # A read goes there and back; the others print half of a round trip.
+        # The time of a read is a round trip; other tests print half of a round trip.
         return Interface(device, latency_ns=1e3 * times[0] / (2 if "Read" in title else 1))
     if max(sizes) < _LONG:
         raise InputError(
@@ -257,7 +257,7 @@ def _interface(rows: list[tuple[int, list[str]]], columns: list[str], title: str
     average = _positive(words[index], "the average bandwidth", where) * _GBPS[unit]
     if "MsgRate[Mpps]" in columns:
         sent = 8e-3 * _positive(words[index + 1], "the rate of messages", where) * max(sizes)
-        # The rate has six decimals.
+        # The tolerance covers the rounding of a rate with six decimals.
         if abs(sent - average) > 0.01 * sent + 4e-9 * max(sizes):
             raise InputError(
                 f"{where}: {words[index + 1]} million messages of {max(sizes):g} bytes a second are {sent:.2f} Gb/s, "
@@ -267,7 +267,7 @@ def _interface(rows: list[tuple[int, list[str]]], columns: list[str], title: str
 
 
 def _profile(text: str, origin: str) -> LinkLog:
-    """A profile of TACCL, whose times may have a common factor."""
+    """Reads a profile of TACCL, whose times may be scaled by a common factor."""
     try:
         given = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -297,7 +297,7 @@ def _profile(text: str, origin: str) -> LinkLog:
         raise InputError(f"{origin}: node_betas_list and node_invbws_list have unequally many values")
     for place, (beta, total) in enumerate(zip(betas, sums, strict=True)):
         start = remote[1] if remote and place == len(betas) - 1 else alpha
-        # TACCL's own files round the sums.
+        # The tolerance covers the rounded sums in TACCL's own files.
         if abs(start + beta - total) > 1 + 0.05 * total:
             raise InputError(f"{origin}: {total:g} is not the sum of alpha {start:g} and beta {beta:g}; it is damaged")
     size = int(name[1]) * (1000 if name[2] == "K" else 1_000_000)

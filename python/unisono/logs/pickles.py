@@ -1,7 +1,7 @@
 """Reads pickles that hold plain data: numbers, texts, lists, tuples and dictionaries.
 
-The operations are interpreted here, so that no class is looked up, nothing is called, and nothing is allocated beyond
-the bytes of the file. Type tags of TorchScript (``torch.jit._pickle``) are dropped.
+This module interprets the operations itself, so that no class is looked up, no function is called, and no more memory
+is allocated than the file has bytes. Type tags of TorchScript (``torch.jit._pickle``) are dropped.
 """
 
 import pickletools
@@ -32,10 +32,10 @@ _MARK, _TAG = object(), object()
 
 
 def loads(data: bytes, origin: str) -> Any:
-    """Returns the value of a pickle; ``origin`` opens the message of an error.
+    """Returns the value of a pickle; ``origin`` begins error messages.
 
     Raises:
-        InputError: the pickle is damaged or cut, or holds more than plain data.
+        InputError: the pickle is damaged or incomplete, or holds more than plain data.
 
     """
     stack: list[Any] = []
@@ -106,7 +106,7 @@ def _apply(name: str, argument: Any, stack: list[Any], memo: dict[int, Any]) -> 
 
 
 def _marked(stack: list[Any]) -> list[Any]:
-    """Takes the values above the last mark off the stack."""
+    """Removes the values above the last mark, and the mark, from the stack; returns the values."""
     at = len(stack) - 1
     while stack[at] is not _MARK:
         at -= 1

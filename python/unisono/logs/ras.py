@@ -1,8 +1,8 @@
-"""Hangs in the reports of NCCL's RAS: `ncclras`, or text from its port 28028.
+"""Finds hangs in the reports of NCCL's RAS: the output of `ncclras`, or text from its port 28028.
 
-A report lists groups of communicators, and below them the communicators whose ranks differ. Counts of operations are
-those that a rank has launched, so a rank with a smaller count has not made a call that others wait in. The text is that
-of `src/ras/client_support.cc` of NCCL 2.24 to 2.29; since 2.27 it has a count for each kind of operation.
+A report lists groups of communicators, and below them the communicators whose ranks differ. It counts the operations
+that a rank has launched, so a rank with a smaller count has not made a call in which other ranks wait. The format is
+that of `src/ras/client_support.cc` of NCCL 2.24 to 2.29; since 2.27 it has a count for each kind of operation.
 """
 
 import re
@@ -46,11 +46,11 @@ _Key = TypeVar("_Key", int, str)
 
 @dataclass
 class _Ranks:
-    """Ranks that are alike, as many as `count`; their numbers are listed where they are few."""
+    """A group of `count` ranks in the same state; `listed` has their numbers if they are few."""
 
     count: int
     listed: list[int] = field(default_factory=list)
-    #: The GPU, process and node of the first one.
+    #: The GPU, process and node of the first rank.
     place: str = ""
 
     def __str__(self) -> str:
@@ -67,7 +67,7 @@ class Communicator:
     launched: dict[str, dict[int, _Ranks]] = field(default_factory=dict)
     states: dict[str, _Ranks] = field(default_factory=dict)
     errors: dict[str, _Ranks] = field(default_factory=dict)
-    #: Ranks without data.
+    #: The ranks that sent no data.
     lost: _Ranks | None = None
 
 
@@ -76,10 +76,10 @@ class Report:
     """One report of RAS."""
 
     label: str
-    #: Communicators in all groups, and those whose ranks differ, by hash.
+    #: The number of communicators in all groups; ``differing`` has those whose ranks differ, by hash.
     communicators: int
     differing: dict[str, Communicator]
-    #: Processes that are dead or gave no data.
+    #: The processes that are dead or sent no data.
     gone: list[str]
     gone_count: int
 
@@ -95,7 +95,7 @@ def read_ras(data: bytes, label: str) -> Report:
     """Returns the communicators of a report.
 
     Raises:
-        InputError: the report is cut or damaged.
+        InputError: the report is incomplete or damaged.
 
     """
     lines = [line.rstrip() for line in data.decode("utf-8", "replace").splitlines()]
@@ -134,14 +134,14 @@ def read_ras(data: bytes, label: str) -> Report:
 
 @dataclass
 class _Section:
-    """The lines under a communicator."""
+    """Reads the lines about one communicator."""
 
     kind: str = "collective"
-    #: The ranks that following lines list.
+    #: The group whose ranks the following lines list.
     open: _Ranks | None = None
 
     def take(self, of: Communicator, line: str, where: str) -> None:
-        """Adds a line to a communicator; other lines are comments."""
+        """Adds the facts in a line to a communicator; unknown lines are ignored."""
         if kind := _KIND.match(line):
             self.kind, self.open = kind[1], None
         elif many := _MANY.match(line):
@@ -186,7 +186,7 @@ class _Section:
     def _name(ranks: _Ranks, rank: int, place: str, of: Communicator, where: str) -> None:
         if rank >= of.size or len(ranks.listed) >= ranks.count:
             raise InputError(f"{where}: rank {rank} of {ranks.count} in a communicator of {of.size}; it is damaged")
-        # A rank has launched one number of operations of a kind.
+        # A rank may be in only one group of a kind of operation.
         of_kind = [by.values() for by in of.launched.values() if any(one is ranks for one in by.values())]
         if any(rank in one.listed for group in of_kind for one in group):
             raise InputError(f"{where}: rank {rank} is listed twice; it is damaged")
@@ -198,7 +198,7 @@ class _Section:
 def ras_hangs(reports: Sequence[Report]) -> tuple[list[Hang], list[str]]:
     """Returns the communicators of the last report whose ranks differ, and notes.
 
-    Earlier reports show which ranks continue.
+    A comparison with earlier reports shows which ranks still advance.
     """
     last, earlier = reports[-1], reports[:-1]
     found, notes = [], []

@@ -1,6 +1,6 @@
-"""Remarks on a log: settings, transports and mistakes that its lines show and that explain slow collectives.
+"""Finds settings, transports and mistakes in the lines of a log that explain slow collectives.
 
-Lines of NCCL are those of ``NCCL_DEBUG=INFO``; settings are read from them and from command lines.
+Settings are read from command lines and from the lines that NCCL prints with ``NCCL_DEBUG=INFO``.
 """
 
 import re
@@ -18,19 +18,20 @@ class Remark:
 
     words: str
     advice: str
-    #: The algorithms and protocols that a setting leaves, as NCCL_ALGO and NCCL_PROTO name them in small letters.
+    #: The algorithms that a setting permits, and in ``protocols`` the protocols, by their names in NCCL_ALGO and
+    #: NCCL_PROTO in lower case.
     algorithms: tuple[str, ...] = ()
     protocols: tuple[str, ...] = ()
-    #: True if processes did not know each other.
+    #: True if the processes were not connected.
     is_apart: bool = False
 
 
 def _setting(name: str, value: str) -> str:
-    """Returns the pattern of a variable on a command line, or as NCCL prints it."""
+    """Returns the pattern of an environment variable on a command line or in a line of NCCL."""
     return rf"\b{name}(?:=| set by environment to )['\"]?({value})"
 
 
-#: A pattern of a line, another one that excuses it, and the remark; ``{}`` is the first group.
+#: The pattern of a line, a pattern that excuses it, words and advice; ``{}`` is the first group.
 _LINES: tuple[tuple[str, str, str, str], ...] = (
     (
         r"Using network (Socket)\b|\[send\] via NET/(Socket)",
@@ -87,7 +88,7 @@ _RANK = re.compile(r"^#?[ \t]+Rank[ \t]+(\d{1,9})[ \t].*?\bPid[ \t]+(\d{1,9})[ \
 
 
 def remarks(text: str) -> list[Remark]:
-    """Returns the remarks on the text of a log, each once."""
+    """Returns the remarks on the text of a log, without duplicates."""
     found = []
     if _is_apart(text):
         found.append(
@@ -102,7 +103,7 @@ def remarks(text: str) -> list[Remark]:
             found.append(Remark(words.format(next(group for group in line.groups() if group)), advice))
     for setting in {match[0]: match for match in _CHOICE.finditer(text)}.values():
         value = setting[1].lower()
-        # A list after ^ names what is left out.
+        # A list after ^ names the algorithms or protocols that are excluded.
         names = () if value.startswith("^") else tuple(value.split(","))
         is_algorithm = "NCCL_ALGO" in setting[0]
         name = "NCCL_ALGO" if is_algorithm else "NCCL_PROTO"
@@ -118,12 +119,12 @@ def remarks(text: str) -> list[Remark]:
 
 
 def hosts(text: str) -> frozenset[str]:
-    """Returns the hosts that lines of ranks name."""
+    """Returns the names of the hosts in lines about ranks."""
     return frozenset(host for _, _, host in _RANK.findall(text))
 
 
 def _is_apart(text: str) -> bool:
-    """Returns whether a rank is listed twice before the first row, by processes that do not know each other."""
+    """Returns whether a rank is listed twice before the first row, by processes that are not connected."""
     row = _ROW.search(text)
     ranks = _RANK.findall(text[: row.start()] if row else text)
     return len({rank for rank, _, _ in ranks}) < len(set(ranks))

@@ -22,7 +22,7 @@ __all__ = [
     "whole",
 ]
 
-#: Logs are lines of text; more than this is no log.
+#: The largest size of a log in bytes.
 MOST_BYTES = 64 << 20
 MOST_RANKS = 1 << 24
 #: The labels of srun --label, of mpirun with --tag-output or --timestamp-output, and of Intel's -prepend-rank.
@@ -41,7 +41,7 @@ class StatedRanks:
     is_used: bool = False
 
     def take(self, reason: str) -> tuple[int, int]:
-        """Returns ranks and nodes [1]; without ranks, raises InputError with ``reason``."""
+        """Returns the ranks and nodes (by default 1 node); without ranks, raises InputError with ``reason``."""
         if self.ranks is None:
             raise InputError(reason)
         self.is_used = True
@@ -56,13 +56,13 @@ def unlabelled(text: str) -> str:
 
 
 def first_row(lines: Sequence[str]) -> list[str]:
-    """Returns the words between commas of the first line that is not empty and not a comment."""
+    """Returns the comma-separated words of the first line that is neither empty nor a comment."""
     first = next((line for line in lines if line.strip() and not line.startswith("#")), "")
     return [name.strip() for name in first.split(",")]
 
 
 def cells(lines: Sequence[str], columns: Sequence[str], origin: str) -> Iterator[tuple[str, dict[str, str]]]:
-    """Yields the place of each row of a table in CSV after its head, and its cells by column.
+    """Yields the file and line of each row of a CSV table after its header, and its cells by column.
 
     Raises:
         InputError: a row has another number of cells than the head.
@@ -79,7 +79,7 @@ def cells(lines: Sequence[str], columns: Sequence[str], origin: str) -> Iterator
 
 
 def whole(text: str, what: str, where: str) -> int:
-    """Returns a whole number below 2^53, or raises InputError."""
+    """Converts text to a whole number below 2^53, or raises InputError."""
     value = text.strip()
     if not (value.isascii() and value.isdecimal() and int(value[:20]) < 1 << 53):
         raise InputError(f"{where}: {what} is {shown(value)}; accepted is a whole number below 2^53")
@@ -87,7 +87,7 @@ def whole(text: str, what: str, where: str) -> int:
 
 
 def count(text: str, what: str, where: str) -> int:
-    """Returns a number of ranks or nodes, or raises InputError."""
+    """Converts text to a number of ranks or nodes, or raises InputError."""
     value = whole(text, what, where)
     if not 0 < value <= MOST_RANKS:
         raise InputError(f"{where}: {what} is {value}; accepted are 1 to {MOST_RANKS}")
@@ -95,7 +95,7 @@ def count(text: str, what: str, where: str) -> int:
 
 
 def number(given: object) -> float | None:
-    """Returns a finite number; None if the value is not one."""
+    """Converts a value to a finite number; None if this is not possible."""
     if isinstance(given, bool) or not isinstance(given, (int, float, str)):
         return None
     try:
@@ -106,7 +106,7 @@ def number(given: object) -> float | None:
 
 
 def microseconds(text: str, where: str) -> float:
-    """Returns the seconds of a time in microseconds, or raises InputError."""
+    """Converts text with a time in microseconds to seconds, or raises InputError."""
     value = number(text)
     if value is None or not 0 < value < 1e12:
         raise InputError(f"{where}: the time is {shown(text.strip())}; accepted are microseconds above 0")

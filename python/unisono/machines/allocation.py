@@ -1,4 +1,4 @@
-"""Jobs on the boards of a network, around boards that failed."""
+"""The placement of jobs on the boards of a network of which some boards failed."""
 
 import os
 from collections.abc import Iterable, Sequence
@@ -15,7 +15,7 @@ from unisono.machines.descriptions import with_shape
 
 __all__ = ["TRACE", "allocate", "submesh"]
 
-#: The argument for the job sizes of that trace.
+#: The value of ``jobs`` for the job sizes of Alibaba's trace.
 TRACE = "alibaba"
 
 
@@ -36,14 +36,14 @@ def allocate(
     ``jobs`` is ``"alibaba"``, jobs of the sizes of that trace until they request all healthy boards; the path of a file
     with one job a line, a number of boards or rows x columns, or with a distribution of sizes, ``SHARE% BOARDS`` a
     line; or a list of such jobs. A job takes the boards at the crossings of rows and columns of a HammingMesh, a box of
-    adjacent boards of a torus or mesh, and any boards of a fat tree, a dragonfly or boxes. The latter have no boards of
-    their own: ``board`` is the number of adjacent accelerators that are given together (1), and ``aligned`` keeps jobs
-    that fit into a leaf, router, group or box inside one. The boards of ``failed``, each a position from 0 on such as
-    ``(row, column)`` or the name of a part such as ``"group 2"``, failed in every sample, as did those of failed
-    accelerators of the machine, and ``fail`` others fail, drawn anew for each sample. The result holds
-    ``utilization_mean`` and ``utilization_p1`` (the 1st percentile) of the healthy boards, the jobs ``placed`` and
-    ``refused`` in a sample on average, the share of traffic over the ``upper_level`` of the switches, and the ``first``
-    sample: its ``failed`` boards and the ``positions`` of each of its ``jobs`` along each dimension.
+    adjacent boards of a torus or mesh, and any boards of a fat tree, a dragonfly or boxes. Fat trees, dragonflies and
+    boxes have no boards of their own: ``board`` is the number of adjacent accelerators that are allocated together (1),
+    and ``aligned`` keeps jobs that fit into a leaf, router, group or box inside one. The boards of ``failed``, each a
+    position from 0 on such as ``(row, column)`` or the name of a part such as ``"group 2"``, failed in every sample, as
+    did those of failed accelerators of the machine, and ``fail`` others fail, drawn anew for each sample. The result
+    holds ``utilization_mean`` and ``utilization_p1`` (the 1st percentile) of the healthy boards, the jobs ``placed``
+    and ``refused`` in a sample on average, the share of traffic over the ``upper_level`` of the switches, and the
+    ``first`` sample: its ``failed`` boards and the ``positions`` of each of its ``jobs`` along each dimension.
 
     Raises:
         InputError: a machine whose family has no rule for jobs, a failed board that it does not have or that is named
@@ -101,7 +101,7 @@ def submesh(
     and columns of the ranks, which algorithms take as ``dims``.
 
     Raises:
-        InputError: a machine without boards, or rows and columns that it does not have.
+        InputError: the machine has no boards, or not these rows and columns.
 
     """
     sides = {}

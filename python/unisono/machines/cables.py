@@ -1,4 +1,4 @@
-"""The rates of cables in the machine file of a network."""
+"""Reads and changes the rates of cables in the machine file of a network."""
 
 import re
 from typing import Any
@@ -22,15 +22,15 @@ def same_cables(one: Machine, other: Machine) -> bool:
 
 
 def stated_rates(network: Machine) -> list[str]:
-    """Returns the rates that cables state, each once, as written in the machine file."""
+    """Returns the distinct rates that the machine file states for cables, as written there."""
     return list(dict.fromkeys(rate for text in _texts(network).values() for rate in _RATE.findall(text)))
 
 
 def with_rate(network: Machine, old: str, new: str) -> Machine:
-    """Returns the network with rate ``new`` for cables of rate ``old``, in Gb/s of one direction.
+    """Returns the network with rate ``new`` for cables of rate ``old``, in Gb/s per direction.
 
     Raises:
-        InputError: no cable states that rate, or a rate is not a number.
+        InputError: no cable has the rate ``old``, or a rate is not a number.
 
     """
     before, after = _number(old), _number(new)
@@ -43,7 +43,7 @@ def with_rate(network: Machine, old: str, new: str) -> Machine:
         stated = _RATE.search(line)
         if stated is None or float(stated[0]) != before:
             return line
-        # The measured rate of a cable keeps its ratio to the stated rate.
+        # The measured rate of a cable keeps its quotient by the stated rate.
         return _MEASURED.sub(lambda found: repr(float(found[0]) / before * after), _RATE.sub(repr(after), line))
 
     table = _table(network)
@@ -59,7 +59,7 @@ def _texts(network: Machine) -> dict[str, str]:
 
 
 def _table(network: Machine) -> dict[str, Any]:
-    # The TOML reader takes longer to import than this package, and most commands change no cable.
+    # Imported late, because the TOML reader takes longer to import than this package.
     import tomllib
 
     return tomllib.loads(network.to_toml())

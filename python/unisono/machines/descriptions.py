@@ -15,7 +15,7 @@ from unisono.machines.graphs import is_graph, of_graph
 
 __all__ = ["DATA_SHEET", "Shape", "by_rates", "machine", "of_ranks", "shape_of", "with_shape"]
 
-#: The model of networks without measured rates.
+#: The model with data sheets' rates in place of measured rates.
 DATA_SHEET = "data-sheet"
 
 #: A grid: ``"512"``, ``"512x512"``, ``512`` or ``(rows, columns)``.
@@ -23,17 +23,17 @@ Shape = str | SupportsIndex | Sequence[SupportsIndex]
 
 
 def shape_of(shape: Shape | None) -> tuple[int, ...] | None:
-    """Returns the shape in the form of the extension module.
+    """Returns the sides of a shape, in the form that the extension module takes.
 
     Raises:
-        InputError: it is not a shape.
+        InputError: ``shape`` is not a shape.
 
     """
     if shape is None or isinstance(shape, str):
         return None if shape is None else parse_shape(shape)
     message = f"{shown(shape)} is not a shape; accepted are N, (rows, columns), and text such as '4x4'"
     sides = [shape] if is_whole(shape) else items(shape, message)
-    # Only the reader of the text form checks shapes.
+    # Shapes are checked only where their text form is read.
     return parse_shape("x".join(str(whole("a side of the shape", side)) for side in sides))
 
 
@@ -53,9 +53,9 @@ def machine(
     ``shape`` chooses or replaces the machine's size, if its kind has one. ``nodes`` is the number of nodes of a machine
     whose switches reduce, of which those of ``subset`` take part (all by default). For a network of boxes it is the
     number of boxes; a box that names a ``cluster`` is repeated with its own rates. On a network ``failed`` lists
-    missing links and nodes of every plane: ``"3-17"`` for all cables between two nodes, ``"3-17:1"`` for one of them,
-    ``17`` for a node, the name of a part, and ``"plane 2"`` for one of several planes. They are numbered as in the
-    machine of that many nodes. Accelerators after a failed one are numbered one lower.
+    missing links and nodes of every plane: ``"3-17"`` for all cables between two nodes, ``"3-17:1"`` for one of these
+    cables, ``17`` for a node, the name of a part, and ``"plane 2"`` for one of several planes. Numbers are those of the
+    machine without failures. Accelerators after a failed one are numbered one lower.
 
     Raises:
         InputError: no such preset or file, a damaged file, a shape beyond the machine, failures that do not exist, are
@@ -70,7 +70,7 @@ def machine(
         among = items(subset, f"subset is {shown(subset)}, and must be a list of nodes")
         listed = [_node("a node of the subset", node) for node in among]
     is_same = count is None and listed is None and not failures
-    # A `Machine` keeps its own part of that shape.
+    # A `Machine` that has the shape already is returned unchanged, with its subset.
     if is_same and (sides is None or (isinstance(name, Machine) and sides == made.shape)):
         return made
     return made.asked(sides, count, listed, failures)
@@ -84,7 +84,7 @@ def _failures(failed: Iterable[SupportsIndex | str] | None) -> list[str]:
         failure if isinstance(failure, str) else str(_node("a node that failed", failure))
         for failure in items(failed, f"{what}; {shown(failed)} is not")
     ]
-    # Numbers of cables (A-B:N) add up.
+    # Failures A-B:N count cables and add up; a link or node may be named only once.
     again = next((one for one in found if ":" not in one and found.count(one) > 1), None)
     if again is not None:
         raise InputError(f"the failure '{again}' is named {found.count(again)} times; name it once")
@@ -123,7 +123,7 @@ def _machine(name: Any) -> Machine:
         known = names.preset(text)
         if known is None:
             near = names.did_you_mean(text, presets)
-            # A list of all presets would hide the proposal, and fill a screen.
+            # A list of all presets would fill a screen and hide the proposed name.
             listed = "'unisono machines' lists the presets"
             raise InputError(f"'{title(text)}' is neither a machine preset nor a machine file{near}; {listed}")
         return Machine.preset(known)
@@ -135,8 +135,8 @@ def _machine(name: Any) -> Machine:
 
 
 def _described(keys: Mapping[str, Any]) -> Machine:
-    """Returns the machine of a dictionary, as in ``Machine.describe()`` and in files."""
-    # Imported here: most machines are presets.
+    """Returns the machine that a dictionary describes, with the keys of ``Machine.describe()`` and of files."""
+    # Imported late, because most machines are presets.
     import tomli_w
 
     # TOML has no None: such keys are omitted.
@@ -152,10 +152,10 @@ def _named_files(description: str, folder: Path) -> dict[str, str]:
     """Returns the text of the file that lists the cables of a graph, if a description names one in its folder.
 
     Raises:
-        InputError: it is in another folder, or does not exist.
+        InputError: the named file is in another folder, or does not exist.
 
     """
-    # Imported here: most machines are presets.
+    # Imported late, because most machines are presets.
     import tomllib
 
     try:
@@ -169,7 +169,7 @@ def _named_files(description: str, folder: Path) -> dict[str, str]:
 
 
 def with_shape(machine_or_name: MachineLike, shape: Shape | None) -> Machine:
-    """Returns that machine at that shape; without a shape, a `Machine` is returned unchanged.
+    """Returns a machine at a shape; without a shape, a `Machine` is returned unchanged.
 
     Raises:
         InputError: as :func:`machine` does.
@@ -179,10 +179,10 @@ def with_shape(machine_or_name: MachineLike, shape: Shape | None) -> Machine:
 
 
 def of_ranks(machine_or_name: MachineLike, ranks: int, purpose: str) -> Machine:
-    """Returns the machine with ``ranks`` ranks, if they exchange messages; ``purpose`` begins the error otherwise.
+    """Returns the machine with ``ranks`` ranks that exchange messages; ``purpose`` begins the error message.
 
     Raises:
-        InputError: as :func:`machine` does, or its ranks exchange none.
+        InputError: as :func:`machine` does, or the machine's ranks exchange no messages.
 
     """
     found = with_shape(machine_or_name, ranks)
@@ -191,10 +191,10 @@ def of_ranks(machine_or_name: MachineLike, ranks: int, purpose: str) -> Machine:
 
 
 def by_rates(on: MachineLike, model: str | None) -> Machine:
-    """Returns the machine with the rates for a model of workloads.
+    """Returns the machine with the rates of a model; without a model, with its own rates.
 
     Raises:
-        InputError: no such model, or a machine without a data sheet.
+        InputError: there is no such model, or the machine has no data sheet.
 
     """
     found = machine(on)

@@ -1,4 +1,4 @@
-"""Graphs in GraphML, as networkx, Gephi and yEd write them."""
+"""The reader of GraphML, the format that networkx, Gephi and yEd write."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -12,7 +12,7 @@ _NUMBERS = {"int": int, "long": int, "float": float, "double": float}
 
 
 class GraphFile:
-    """The graph of a file, with the methods of networkx that `of_graph` calls."""
+    """The graph of a file, with those methods of a networkx graph that `of_graph` calls."""
 
     def __init__(self, name: str, directed: bool) -> None:
         """Makes a graph without nodes."""
@@ -34,13 +34,13 @@ class GraphFile:
         return self._edges if data else [(a, b) for a, b, _ in self._edges]
 
     def add_node(self, name: str, data: dict[str, Any]) -> None:
-        """Adds a node that the graph does not have."""
+        """Adds a node; a second node of the same name is an error."""
         if name in self._nodes:
             raise InputError(f"node '{name}' stands twice")
         self._nodes[name] = data
 
     def add_edge(self, a: str, b: str, data: dict[str, Any]) -> None:
-        """Adds an edge between nodes of the graph."""
+        """Adds an edge between two nodes that the graph has."""
         for node in (a, b):
             if node not in self._nodes:
                 raise InputError(f"an edge names node '{node}', which the graph does not have")
@@ -48,7 +48,7 @@ class GraphFile:
 
 
 def parse(text: str, name: str) -> GraphFile:
-    """Reads the graph of a text in GraphML; data have the types that its keys declare.
+    """Reads a graph from GraphML; data have the types that the keys of the file declare.
 
     Raises:
         InputError: the text is not GraphML, or a value has another type than its key declares.

@@ -9,7 +9,7 @@ from unisono.base.messages import shown
 
 __all__ = ["is_graph", "of_graph"]
 
-#: The attributes of a cable, as in a list of cables.
+#: The data of an edge that describe a cable, named as in a list of cables.
 _WORDS = ("gbps", "ns", "count")
 
 
@@ -38,7 +38,7 @@ def of_graph(graph: GraphLike) -> Machine:
     if not accelerators:
         raise InputError("the graph has no accelerator: all its nodes are switches")
     lines = [f"{number[a]} {number[b]}{_words(a, b, data)}" for a, b, data in graph.edges(data=True)]
-    # networkx keeps the name of a graph among its data.
+    # networkx keeps the name of a graph in the dictionary `graph`.
     about = getattr(graph, "graph", None)
     name = str(about.get("name") or "graph") if isinstance(about, Mapping) else "graph"
     return import_network("\n".join(lines) + "\n", "the graph", "edges", name, 1, len(accelerators))

@@ -1,4 +1,4 @@
-"""Machines from files of other programs."""
+"""The import of machines from files of other programs."""
 
 import os
 from pathlib import Path
@@ -15,10 +15,10 @@ __all__ = ["IMPORTED_NETWORKS", "import_machine"]
 
 #: The names of all formats.
 IMPORTED_NETWORKS = ("nccl-topo", "edges", "graphml")
-#: Formats by the ending of the file's name; files with other endings are lists of cables.
+#: Formats by the file's suffix; files with other suffixes are lists of cables.
 _ENDS = {".xml": "nccl-topo", ".graphml": "graphml"}
 
-#: Limit of boxes and of accelerators.
+#: The limit of the numbers of boxes and of accelerators.
 _MOST = 2**24
 
 
@@ -53,7 +53,7 @@ def import_machine(
     text = read_text(path, MOST_DESCRIPTION_BYTES, "a topology")
     called = named("the name", name) if name is not None else Path(path).stem
     if found == "graphml":
-        # The parser of XML takes longer to import than the rest of this package.
+        # Imported late, because the XML parser takes longer to import than the rest of this package.
         from unisono.machines import graphml
 
         if len(counts) > 1 or counts["boxes"] != 1:

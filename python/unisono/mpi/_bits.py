@@ -1,8 +1,8 @@
-"""Under mpiexec: prints a hash of the bits of collectives' results; those of float sums show the order of additions.
+"""Under mpiexec, prints hashes of the results of collectives; hashes of float sums show the order of additions.
 
 ``python _bits.py COLLECTIVE:BYTES...`` prints ``COLLECTIVE:BYTES HASH`` for each, with ``differ`` in place of the hash
-if the ranks do not agree on the result of an allreduce. Each hash is of the eighth of eight calls, because a library
-may choose otherwise from some call on. Needs mpi4py only.
+if the ranks have different results of an allreduce. Each hash is of the last of eight calls, because a library may
+change its algorithm after some calls. The program needs only mpi4py.
 """
 
 import hashlib
@@ -11,21 +11,21 @@ import sys
 from array import array
 from typing import Any
 
-#: Calls of which the last one counts.
+#: The number of calls; the result of the last call is hashed.
 CALLS = 8
-#: Numbers after which those of a vector come again.
+#: The period after which the numbers of a vector repeat.
 _PERIOD = 1009
 
 
 def given(rank: int, count: int) -> "array[float]":
-    """Returns the float32 numbers of a rank, of magnitudes so far apart that most other orders round otherwise."""
+    """Returns float32 numbers of a rank, of such different magnitudes that most orders round differently."""
     draw = random.Random(rank)
     drawn = array("f", (draw.gauss(0, 1) * 10.0 ** draw.randint(-3, 3) for _ in range(min(count, _PERIOD))))
     return (drawn * (count // _PERIOD + 1))[:count]
 
 
 def call(world: Any, collective: str, own: Any, block: int) -> Any:
-    """Makes one call and returns the result of this rank; ``block`` is the elements of one rank's piece."""
+    """Makes one call and returns the result of this rank; ``block`` is the number of elements of a rank's piece."""
     ranks, rank = world.Get_size(), world.Get_rank()
     size = block * ranks if collective in ("allgather", "alltoall", "gather") else block
     result = array("f", bytes(4 * size))
@@ -54,7 +54,7 @@ def call(world: Any, collective: str, own: Any, block: int) -> Any:
 
 
 def main() -> None:
-    """One line a call, from rank 0."""
+    """Makes the calls on the command line; rank 0 prints a line for each."""
     from mpi4py import MPI
 
     world = MPI.COMM_WORLD

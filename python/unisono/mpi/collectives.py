@@ -1,7 +1,7 @@
-"""Collectives called by address: as the MPI library makes them itself, and as a plan has them, in one process.
+"""Calls collectives by address, so that one process can time the MPI library's own collectives and those of plans.
 
-The library for MPI programs answers calls by a plan and passes others on; the MPI library has every function a second
-time under the name ``PMPI_``. So one process can time both, and several plans, turn by turn.
+The preload library serves calls by a plan and lets the MPI library make all others. The MPI library also has every
+function under a name ``PMPI_``. So one process can time both, and several plans, in alternation.
 """
 
 import ctypes
@@ -29,23 +29,23 @@ _CALLS: dict[str, str] = {
     "reduce-scatter": "Reduce_scatter_block",
     "alltoall": "Alltoall",
 }
-#: Functions of an empty message between two calls: from rank 0 to each other rank, and from each of these to rank 0.
+#: Functions that send an empty message between two calls: from rank 0 to every other rank, and from these to rank 0.
 _TO_RANKS, _TO_ROOT = "unisono_wait_for_root", "unisono_report_to_root"
-#: The function that separates the calls of a collective with a root.
+#: The function that separates two calls of a collective with a root.
 _TURNS = {"broadcast": _TO_ROOT, "reduce": _TO_RANKS}
-#: Arguments of `unisono_repeat` that it passes on.
+#: The number of arguments that `unisono_repeat` passes to the function.
 _MOST_ARGUMENTS = 9
-#: Collectives that can be timed.
+#: The collectives that can be timed.
 MEASURED = tuple(_CALLS)
-#: Those with a root.
+#: The timed collectives with a root.
 ROOTED = frozenset(_TURNS)
 
 
 class Collectives:
-    """The collectives of a communicator: the MPI library's own, or with a plan file those of the plan."""
+    """The collectives of a communicator: the MPI library's own, or with ``plan`` the planned collectives."""
 
     def __init__(self, mpi: Any, comm: Any, plan: str | os.PathLike[str] | bytes | None = None) -> None:
-        """The plan is read here, a file or its bytes; a copy of the library for MPI programs serves it alone."""
+        """Reads the plan, a file or its bytes, and loads a separate copy of the preload library for it."""
         self._mpi = mpi
         self._comm = comm
         if not LIBRARY.exists():
@@ -63,14 +63,14 @@ class Collectives:
         self._library, self._prefix = own, "MPI"
         self._library.unisono_served.restype = ctypes.c_uint64
         before = {name: os.environ.get(name) for name in SETTINGS}
-        # Bytes are a file without a name, so that ranks need no folder that all nodes see.
+        # Bytes become a file without a name, so that ranks need no folder shared by all nodes.
         memory = _memory("plan", plan) if isinstance(plan, bytes) else None
         try:
             path = str(Path(plan).resolve()) if not isinstance(plan, bytes) else f"/proc/self/fd/{memory}"
             own_settings = {"UNISONO_PLAN": path, "UNISONO_ANYWHERE": "1"}
             os.environ.update(dict.fromkeys(SETTINGS, "") | own_settings)
-            # The library reads its environment at its first call, and here once and for all. MPI is initialised, so it
-            # is named the ranks that have the plan.
+            # The preload library reads its environment only once, in this call. MPI is already initialised, so the call
+            # passes the communicator of the ranks that have the plan.
             word = ctypes.c_size_t
             self._library.unisono_settle(word(mpi._handleof(comm)))
         finally:
@@ -84,7 +84,7 @@ class Collectives:
 
     @property
     def ranks(self) -> int:
-        """The number of ranks."""
+        """Returns the number of ranks."""
         return int(self._comm.size)
 
     def on(self, comm: Any) -> "Collectives":
@@ -95,11 +95,11 @@ class Collectives:
 
     @property
     def served(self) -> int:
-        """Calls that the plan has served."""
+        """Returns the number of calls that the plan has served."""
         return int(self._library.unisono_served()) if self._prefix == "MPI" else 0
 
     def conditions(self) -> str:
-        """Returns how the ranks of the communicator wait, as a plan states it; all of them call this."""
+        """Returns how the ranks of the communicator wait, in the text form of plans. All its ranks call this."""
         room = ctypes.create_string_buffer(256)
         word = ctypes.c_size_t
         if self._conditions(word(self._mpi._handleof(self._comm)), room, word(len(room))) == 0:
@@ -107,12 +107,12 @@ class Collectives:
         return room.value.decode()
 
     def caller(self, collective: str, send: Array, recv: Array, *, apart: bool = False) -> Callable[[int], None]:
-        """A function that makes the collective a number of times, sum of float32, rank 0 as root.
+        """Returns a function that makes the collective a given number of times: sum of float32, root 0.
 
-        The calls follow one another as in a compiled program: what Python takes between two of them would hide how
-        ranks overlap, and short calls of different schedules would look alike. With ``apart``, of a collective with a
-        root, an empty message separates the calls: a root that sends waits for one from each other rank, so that all
-        have the call's data; a root that receives sends one to each rank, which begins the next call with it.
+        No Python code runs between the calls, because its time would hide how the calls of ranks overlap, and short
+        calls of different schedules would take equally long. With ``apart``, for a collective with a root, empty
+        messages separate the calls: a root that sends waits for a message from each other rank, after all have received
+        the data; a root that receives sends a message to each other rank, which then begins the next call.
         """
         name = f"{self._prefix}_{_CALLS[collective]}"
         word = ctypes.c_size_t
@@ -122,7 +122,7 @@ class Collectives:
         comm = word(self._mpi._handleof(self._comm))
         turn = _address(self._own, _TURNS[collective]) if apart else 0
 
-        # The call holds the arrays: their memory must stay while it can be made.
+        # The function keeps references to the arrays, because their memory must stay valid while it can be called.
         def call(calls: int, _memory: tuple[Array, Array] = (send, recv)) -> None:
             code = self._repeat(function, ctypes.c_uint64(calls), word(turn), comm, *arguments)
             if code != 0:
@@ -131,7 +131,7 @@ class Collectives:
         return call
 
     def turns(self) -> Callable[[int], None]:
-        """A function that makes a number of pairs of the empty messages of ``apart``, one in each direction."""
+        """Returns a function that sends pairs of the empty messages of ``apart``, one in each direction."""
         word = ctypes.c_size_t
         comm = word(self._mpi._handleof(self._comm))
         there, back = (word(_address(self._own, name)) for name in (_TO_RANKS, _TO_ROOT))
@@ -166,12 +166,12 @@ class Collectives:
 
 
 def _copy(library: Path) -> str:
-    """A copy of a library that is gone once this process has it loaded: a file without a name."""
+    """Returns the path of an unnamed copy of a library, which exists only while this process uses it."""
     return f"/proc/self/fd/{_memory(library.name, library.read_bytes())}"
 
 
 def _memory(name: str, contents: bytes) -> int:
-    """A file without a place, with these contents."""
+    """Returns the descriptor of an unnamed file in memory with these contents."""
     file = os.memfd_create(name)
     with open(file, "wb", closefd=False) as out:
         out.write(contents)
@@ -179,7 +179,7 @@ def _memory(name: str, contents: bytes) -> int:
 
 
 def buffers(collective: str, elements: int, ranks: int, rank: int) -> tuple[Array, Array]:
-    """Input and output of one rank, ``elements`` counted as MPI counts; numbers whose sums depend on their order."""
+    """Returns input and output of a rank, ``elements`` as MPI counts; sums of the input depend on the order."""
     own = np.random.default_rng([rank, elements])
     sent = elements * ranks if collective in ("reduce-scatter", "alltoall") else elements
     received = elements * ranks if collective in ("allgather", "alltoall") else elements
@@ -194,15 +194,15 @@ def elements_of(collective: str, send: Array, recv: Array, ranks: int) -> int:
 
 
 def _address(library: ctypes.CDLL, name: str) -> int:
-    """The address of a function of a library, 0 where it has none of this name."""
+    """Returns the address of a function of a library; 0 if there is no such function."""
     return ctypes.cast(library[name], ctypes.c_void_p).value or 0
 
 
 def loaded_library() -> str:
-    """The path of the MPI library that this process has loaded.
+    """Returns the path of the MPI library that this process has loaded.
 
     Raises:
-        InputError: none is.
+        InputError: no MPI library is loaded.
 
     """
     for line in Path("/proc/self/maps").read_text().splitlines():

@@ -16,7 +16,7 @@ from unisono.mpi.sources import BOTH, Array, Call, CallFacts, Group, LibraryOnly
 
 __all__ = ["OPERATORS", "CallFacts", "Operation", "World", "world"]
 
-#: Operators by name, as MPI calls them.
+#: The names of operators in MPI, by their names here.
 OPERATORS = {
     "sum": "SUM",
     "prod": "PROD",
@@ -29,14 +29,14 @@ OPERATORS = {
     "bor": "BOR",
     "bxor": "BXOR",
 }
-#: The operators that MPI defines for the kinds of types of NumPy; those of integers are all.
+#: The operators that MPI defines for each kind of NumPy type; for kinds that are not listed (integers), all.
 _DEFINED = {
     "b": ("land", "lor", "lxor"),
     "f": ("sum", "prod", "min", "max"),
     "c": ("sum", "prod"),
 }
 
-#: The functions of mpi4py, whose forms that return at once have an I before.
+#: The functions of mpi4py; names of nonblocking functions begin with an additional I.
 _FUNCTIONS = {
     "allgather": "Allgather",
     "allreduce": "Allreduce",
@@ -46,21 +46,21 @@ _FUNCTIONS = {
     "reduce": "Reduce",
     "reduce-scatter": "Reduce_scatter_block",
 }
-#: Those whose result takes the array's place.
+#: The collectives whose result replaces the contents of the array.
 _IN_PLACE = {"allreduce", "reduce", "broadcast"}
-#: Choices that a world keeps at most.
+#: The largest number of choices that a world caches.
 _KEPT = 4096
 
 
 class Operation:
-    """A call that has begun."""
+    """A collective call under way."""
 
     def __init__(self, result: Array | None, ran: CallFacts, poll: Callable[[], bool]) -> None:
         self._poll = poll
         self._done = False
-        #: The result on this rank; not to be touched before the call is over.
+        #: The result on this rank, which must not be accessed before the call is complete.
         self.result = result
-        #: The algorithm that runs, and why.
+        #: The algorithm that runs, and the reason for it.
         self.ran = ran
 
     def test(self) -> bool:
@@ -69,17 +69,17 @@ class Operation:
         return self._done
 
     def wait(self) -> Array | None:
-        """Waits until the call is over, and returns its result."""
+        """Waits until the call is complete, and returns its result."""
         while not self.test():
-            # Ranks that share a core get their turn.
+            # Other ranks on the same core can run.
             os.sched_yield()
         return self.result
 
 
 class World:
-    """The ranks of a communicator, and collectives among them; `world` makes one."""
+    """Collectives among the ranks of a communicator; `world` makes a `World`."""
 
-    #: The algorithm of the latest call, and why; None before the first.
+    #: The algorithm of the latest call, and the reason for it; None before the first call.
     last: CallFacts | None = None
 
     def __init__(self, mpi: Any, comm: Any, channels: int, safe_ops: bool) -> None:
@@ -88,7 +88,7 @@ class World:
         self._channels = [_core.Channel(mpi._handleof(comm)) for _ in range(channels)]
         self._pending: list[Operation | None] = [None] * channels
         self._issued = 0
-        #: Choices by the facts of a call that all ranks have, and handles by operator and element type.
+        #: The choices, by the arguments that are equal on all ranks; ``_operators`` has handles by operator and type.
         self._chosen: dict[tuple[Any, ...], tuple[int | None, CallFacts]] = {}
         self._operators: dict[tuple[str, str], tuple[int, int]] = {}
         self._group = Group(comm, self._channels)
@@ -118,31 +118,31 @@ class World:
         self._chosen.clear()
 
     def allreduce(self, x: Array, op: Any = "sum") -> Array:
-        """Every rank's ``x`` becomes the sum of all, element by element."""
+        """Replaces every rank's ``x`` by the sum of the arrays of all ranks, element by element."""
         return self._made("allreduce", x, op=op)
 
     def reduce(self, x: Array, op: Any = "sum", root: int = 0) -> Array:
-        """The root's ``x`` becomes the sum of all; the others' stays."""
+        """Replaces the root's ``x`` by the sum of all ranks' arrays; on other ranks ``x`` is unchanged."""
         return self._made("reduce", x, op=op, root=root)
 
     def bcast(self, x: Array, root: int = 0) -> Array:
-        """Every rank's ``x`` becomes the root's."""
+        """Replaces every rank's ``x`` by the root's."""
         return self._made("broadcast", x, root=root)
 
     def allgather(self, x: Array, out: Array | None = None) -> Array:
-        """All ranks' arrays: ``out[k]`` is rank ``k``'s ``x``."""
+        """Returns the arrays of all ranks: ``out[k]`` is rank ``k``'s ``x``."""
         return self._made("allgather", x, out=out)
 
     def reduce_scatter(self, x: Array, op: Any = "sum", out: Array | None = None) -> Array:
-        """Rank ``k`` gets the sum of all ranks' ``x[k]``; ``x`` has one item a rank."""
+        """Returns on rank ``k`` the sum of all ranks' ``x[k]``; ``x`` has one item a rank."""
         return self._made("reduce-scatter", x, op=op, out=out)
 
     def alltoall(self, x: Array, out: Array | None = None) -> Array:
-        """Rank ``k`` gets each rank's ``x[k]``: ``out[k]`` is what rank ``k`` had for this one."""
+        """Sends ``x[k]`` to rank ``k``, and returns ``out``, where ``out[k]`` is the item that rank ``k`` sent here."""
         return self._made("alltoall", x, out=out)
 
     def barrier(self) -> None:
-        """Returns when all ranks have called it."""
+        """Waits until all ranks have called this function."""
         self._issue(self._describe("barrier", None, "sum", 0, None), None, wait=True)
 
     def start(
@@ -150,8 +150,8 @@ class World:
     ) -> Operation:
         """Begins a collective and returns at once.
 
-        The arrays are those of the function of that name. The operation keeps them until it has ended. If all channels
-        are busy, the function first waits for the oldest call.
+        The arrays are as for the method of that name. The operation keeps them alive until it is complete. If all
+        channels are busy, the function first waits for the oldest call.
         """
         call = self._describe(collective, x, op, root, out)
         result = None if collective == "barrier" else x if collective in _IN_PLACE else call.got
@@ -160,10 +160,10 @@ class World:
     def prepare(
         self, collective: str, count: int, dtype: npt.DTypeLike = np.uint8, *, op: str = "sum", root: int = 0
     ) -> CallFacts:
-        """Returns what later calls of ``count`` elements will run; all ranks call it together.
+        """Returns the algorithm of later calls of ``count`` elements; all ranks call this together.
 
-        In collectives of one piece a rank, ``count`` is that of a piece. If the plan is made by a model, the ranks wait
-        for each other here, so that a later call of this size begins without waiting.
+        If each rank has a piece, ``count`` is the number of elements of a piece. If a model makes the plan, the ranks
+        wait for each other here, so that a later call of this size begins without a wait.
         """
         if collective not in _FUNCTIONS or collective == "barrier":
             known = ", ".join(name for name in _FUNCTIONS if name != "barrier")
@@ -176,7 +176,7 @@ class World:
         return self._choice(call)[1]
 
     def is_free(self) -> bool:
-        """Returns whether the next call that is started begins without waiting for an earlier one."""
+        """Returns whether the next call of :meth:`start` begins without waiting for an earlier call."""
         before = self._pending[self._issued % len(self._channels)]
         return before is None or before.test()
 
@@ -217,7 +217,7 @@ class World:
         return operation
 
     def _choice(self, call: Call) -> tuple[int | None, CallFacts]:
-        """The choice of the source, the same for all calls that ranks cannot distinguish."""
+        """Returns the source's choice for a call, cached by the arguments that are equal on all ranks."""
         if not call.predefined:
             return self._source.choose(call)
         key = (call.collective, call.elements, call.unit, call.root, call.datatype, call.op)
@@ -229,7 +229,7 @@ class World:
         return found
 
     def _by_library(self, call: Call, result: Array | None, wait: bool) -> Any:
-        """The library's own, and its request where that is not waited for."""
+        """Makes a call by the MPI library; returns its request if the call is not waited for."""
         name = _FUNCTIONS[call.collective]
         function = getattr(self._comm, name if wait else f"I{name.lower()}")
         given = self._mpi.IN_PLACE if call.in_place else call.given
@@ -250,14 +250,14 @@ class World:
         if not 0 <= root < self.ranks:
             raise InputError(f"root is {root}; accepted are 0 to {self.ranks - 1}")
         if collective == "barrier":
-            # Its one element has no meaning, but a place.
+            # The value of a barrier's one element is unused, but it needs memory.
             return Call(collective, 1, 1, given=np.zeros(1, np.uint8), got=np.zeros(1, np.uint8))
         if x is None:
             raise InputError(f"{collective} needs an array")
         is_root = self.rank == root
         gets = {"allreduce": True, "reduce": is_root, "broadcast": not is_root}.get(collective, False)
         _check("the array", x, writable=gets)
-        # An element is a byte in collectives that only move data.
+        # In collectives that only move data an element is a byte.
         call = Call(collective, x.nbytes, 1, root, given=x)
         if reduces(collective):
             call.elements, call.unit = x.size, x.itemsize
@@ -327,7 +327,7 @@ def _check(what: str, x: Array, writable: bool) -> None:
 
 
 def _check_defined(op: str, dtype: np.dtype[Any]) -> None:
-    """Refuses an operator that MPI does not define for a type: on such a call, an MPI library ends the program."""
+    """Refuses an operator that MPI does not define for a type, for which an MPI library would abort the program."""
     accepted = _DEFINED.get(dtype.kind, tuple(OPERATORS))
     if op not in accepted:
         other = "; to count, convert the array with astype(np.int64)" if dtype.kind == "b" else ""
@@ -348,14 +348,14 @@ def world(
     channels: int = 1,
     safe_ops: bool = False,
 ) -> World:
-    """MPI's world, or another communicator of mpi4py, with planned collectives; all its ranks call this together.
+    """Returns planned collectives of MPI's world or of ``comm`` of mpi4py; all its ranks call this together.
 
     ``machine`` is a preset's name, a machine file as ``unisono calibrate`` writes it, or a `Machine`; ``plan`` a plan
-    file as ``unisono tune`` writes it. Rank 0 reads them for all. ``safe_ops`` says that operators of the program's own
-    (``mpi4py.MPI.Op``) are associative and go by elements alone, so that a plan may serve them.
+    file as ``unisono tune`` writes it. Rank 0 reads them for all ranks. ``safe_ops`` declares that the program's own
+    operators (``mpi4py.MPI.Op``) are associative and combine element by element, so that a plan may serve them.
 
     Raises:
-        InputError: no MPI, a file that cannot be used, or both a machine and a plan.
+        InputError: there is no MPI, a file cannot be used, or both a machine and a plan are given.
 
     """
     if machine is not None and plan is not None:

@@ -1,4 +1,4 @@
-"""The installed parts of Unisono, the missing ones, and the commands that install them; see :func:`diagnose`."""
+"""Finds installed and missing parts of Unisono, and the commands that install missing parts; see :func:`diagnose`."""
 
 import os
 import platform
@@ -18,7 +18,7 @@ from unisono.mpi.launchers import LIBRARY, Launcher, environment, family, instal
 
 __all__ = ["Check", "diagnose"]
 
-#: Seconds that a launcher may take for two ranks.
+#: The seconds in which a launcher must run two ranks.
 _PATIENCE = 60
 _FAMILIES = {"openmpi": "Open MPI", "mpich": "MPICH"}
 #: The program of each of two ranks: it prints the number of ranks in its world, and the MPI library.
@@ -27,16 +27,16 @@ _RANK = "from mpi4py import MPI; print(MPI.COMM_WORLD.size, MPI.Get_library_vers
 
 @dataclass(frozen=True)
 class Check:
-    """The check of one part."""
+    """The result of checking a part of the installation."""
 
     name: str
-    #: True if it exists and works.
+    #: True if the part exists and works.
     ok: bool
-    #: True if the main work of Unisono needs it.
+    #: True if the main functions of Unisono need the part.
     needed: bool
-    #: The finding, in words.
+    #: A description of what was found.
     found: str
-    #: The command or the step that mends it; empty if nothing is missing.
+    #: The command or the step that installs or repairs the part; empty if nothing is missing.
     mend: str = ""
 
     def report(self) -> dict[str, Any]:
@@ -45,7 +45,7 @@ class Check:
 
 
 def diagnose(on_check: Callable[[Check], None] | None = None) -> list[Check]:
-    """Checks everything that Unisono can use, in some seconds; it starts two ranks to test MPI.
+    """Checks everything that Unisono can use, in some seconds; starts two ranks to test MPI.
 
     ``on_check`` is called with each check as soon as it is made.
     """
@@ -85,7 +85,7 @@ def _preload() -> Check:
 
 
 def _launcher() -> Launcher | None:
-    """Returns the launcher of this environment, or else that of the path."""
+    """Returns the launcher of this Python environment, else the first on ``PATH``."""
     own = Path(sys.executable).parent / "mpiexec"
     found = str(own) if own.exists() else shutil.which("mpiexec")
     return Launcher(Path(found), family(Path(found))) if found else None
@@ -105,7 +105,7 @@ def _mpi() -> Check:
 
 
 def _ranks() -> Check:
-    """Checks whether two ranks of mpi4py have one world; if not, the launcher is of another MPI than mpi4py."""
+    """Checks that two ranks of mpi4py form one world; otherwise the launcher belongs to another MPI than mpi4py."""
     name = "mpi4py"
     try:
         version = metadata.version("mpi4py")
@@ -133,7 +133,7 @@ def _ranks() -> Check:
         found = late if isinstance(failure, subprocess.TimeoutExpired) else str(failure)
         return Check(name, False, False, f"mpi4py {version}: {found}", f"try {shlex.join(command[:-3])} hostname")
     lines = [line.split(" ", 1) for line in ran.stdout.splitlines() if line[:1].isdigit()]
-    # The lines of two ranks that are alone may come as one, and these ranks may end with an error.
+    # The lines of two unconnected ranks may be joined, and these ranks may end with an error.
     size, library = lines[0] if lines else ("", "")
     if size == "1":
         text = (
@@ -161,7 +161,7 @@ def _extra(package: str) -> Callable[[], Check]:
     use, source = _EXTRAS[package]
 
     def look() -> Check:
-        # The wheels of CuPy have the version of CUDA in their name.
+        # The names of CuPy's wheels contain the version of CUDA.
         named = [d.metadata["Name"] for d in metadata.distributions() if d.metadata["Name"]]
         match = next((name for name in named if name == package or name.startswith(f"{package}-cuda")), None)
         if match is None:

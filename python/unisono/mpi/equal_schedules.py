@@ -1,4 +1,4 @@
-"""Algorithms that make one schedule under several names, as recursive multiplying by 2 and recursive doubling do."""
+"""Finds algorithms that make equal schedules under different names, such as recursive doubling and multiplying by 2."""
 
 import re
 from collections.abc import Mapping
@@ -10,17 +10,17 @@ from unisono.planning.plans import plan
 
 __all__ = ["other_names"]
 
-#: More ranks than this have few schedules of several names, and comparing them takes long.
+#: The largest number of ranks at which schedules are compared; on more, few are equal, and comparing takes long.
 MOST_RANKS = 64
-#: The longest vector that schedules are compared at; segments of longer ones repeat.
+#: The largest vector in bytes at which schedules are compared; the segments of longer vectors repeat.
 _MOST_BYTES = 1 << 20
-#: The keys of a schedule beside its streams and instructions.
+#: The beginnings of lines of a schedule that are neither streams nor instructions.
 _ABOUT = ("origin ", "phases ")
 _PHASE = re.compile(r"^(\s*i\d+) p\d+", re.MULTILINE)
 
 
 def other_names(row: Mapping[str, Any]) -> list[str]:
-    """The algorithms without parameters that make the schedules of a row of a decision table, at both ends of it."""
+    """Returns the parameterless algorithms that make the same schedules as a table row, at both ends of its sizes."""
     if row["algorithm"] == "library" or row["ranks"] > MOST_RANKS:
         return []
     width = 4 * row["ranks"]
@@ -45,11 +45,11 @@ def other_names(row: Mapping[str, Any]) -> list[str]:
 def _text(
     collective: str, ranks: int, elements: int, algorithm: str, params: tuple[tuple[str, str], ...]
 ) -> str | None:
-    """Streams and instructions of a schedule; None where there is none."""
+    """Returns the streams and instructions of a schedule as text; None if the algorithm has no such schedule."""
     try:
         made = plan(collective, "archer", shape=ranks, elements=elements, algorithm=algorithm, params=dict(params))
         lines = made.schedule.to_text().split("\n")
     except (InputError, UnsupportedError):
         return None
-    # The machine, which is the same for all, follows the instructions.
+    # Lines of the machine, which is the same for all schedules, are dropped too.
     return _PHASE.sub(r"\1", "\n".join(line for line in lines if not line.startswith((*_ABOUT, "|"))))

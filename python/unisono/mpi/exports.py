@@ -1,4 +1,4 @@
-"""Decision tables as files of other libraries, and proof that a library took them in."""
+"""Writes decision tables as files of other libraries, and shows that a library uses them."""
 
 import os
 from collections.abc import Callable
@@ -17,9 +17,9 @@ __all__ = ["FORMATS", "export", "export_rows", "export_table", "loading", "other
 
 #: The names of all formats.
 FORMATS = tuple(row["name"] for row in _core.tunings())
-#: The library that a format can be shown to be in effect with, where that is installed.
+#: The library with which a run shows that a file of a format is in effect.
 _RUNS_WITH = {"openmpi-rules": "Open MPI", "mpich-json": "MPICH"}
-#: The library that reads a format, as conditions name it.
+#: The library that reads a format, by its name in conditions.
 _OF_FORMAT = {
     "openmpi-rules": "openmpi",
     "openmpi-han": "openmpi",
@@ -32,16 +32,16 @@ _STATIC = "names, ranges and completeness checked"
 def export_table(
     table: str | os.PathLike[str], target: str, library: str | os.PathLike[str] | None = None
 ) -> dict[str, Any]:
-    """A decision table for a library: ``{text, load, notes, left, rows, written}``.
+    """Returns a decision table as the file of a library: ``{text, load, notes, left, rows, written}``.
 
-    A row whose algorithm the library does not know is written by the name of one that makes the same schedule, with a
-    note. ``written`` are the rows that the file has, by their position in the table.
+    A row whose algorithm the library lacks is written with an algorithm that makes the same schedule, and a note.
+    ``written`` lists the indices of the table's rows that the file has.
 
     ``library`` is the ``libmpi.so`` of the MPICH that is to read the file, or its table in JSON; without it an
-    installed one is looked for.
+    installed MPICH is searched.
 
     Raises:
-        InputError: no such format, no such table, or the library's table cannot be read.
+        InputError: the format or the table does not exist, or the library's table cannot be read.
         UnsupportedError: no row of the table can be expressed.
 
     """
@@ -51,7 +51,7 @@ def export_table(
 def export_rows(
     rows: list[dict[str, Any]], target: str, library: str | os.PathLike[str] | None = None
 ) -> dict[str, Any]:
-    """Rows of a decision table for a library; as :func:`export_table`."""
+    """Returns rows of a decision table as the file of a library, like :func:`export_table`."""
     image = _image(target, library)
     said, notes, written = [], [], []
     for at, row in enumerate(rows):
@@ -69,7 +69,7 @@ def export_rows(
 
 
 def _of_conditions(tuned: set[str | None], target: str) -> list[str]:
-    """Sentences about the conditions under which rows were measured, which no file of a library can state."""
+    """Returns notes on the conditions of the rows' measurement, which no file of a library can state."""
     conditions = sorted(one for one in tuned if one is not None)
     other = [one for one in conditions if other_library(one, target)]
     notes = []
@@ -91,7 +91,7 @@ def other_library(conditions: str, target: str) -> str | None:
 
 
 def _image(target: str, library: str | os.PathLike[str] | None) -> bytes | None:
-    """The library whose table a file must hold, for formats that need one."""
+    """Returns the bytes of the library whose table the file must contain; None for formats without a table."""
     if target != "mpich-json":
         if library is not None:
             raise InputError(f"--library is for mpich-json, whose file holds the library's table; not for {target}")
@@ -108,7 +108,7 @@ def says(target: str, library: str | os.PathLike[str] | None = None) -> Callable
     The function returns None if such a file cannot state the row. ``library`` is as for :func:`export_table`.
 
     Raises:
-        InputError: no such format, or the library whose table it needs was not found.
+        InputError: the format does not exist, or the library whose table it needs was not found.
 
     """
     if target not in FORMATS:
@@ -123,7 +123,7 @@ def says(target: str, library: str | os.PathLike[str] | None = None) -> Callable
 
 
 def row_of(plan: Plan, first_bytes: int, last_bytes: int | None) -> dict[str, Any]:
-    """The row of a decision table by which a plan serves these sizes."""
+    """Returns the row of a decision table by which a plan serves a range of sizes in bytes."""
     about = plan.report()
     row: dict[str, Any] = {"per_node": None, "class": None, "first_bytes": first_bytes, "last_bytes": last_bytes}
     if about["operator"] == "ordered" and reduces(about["collective"]):
@@ -133,7 +133,7 @@ def row_of(plan: Plan, first_bytes: int, last_bytes: int | None) -> dict[str, An
 
 
 def _said_as(row: dict[str, Any], target: str, image: bytes | None) -> dict[str, Any] | None:
-    """Returns the row as a format states it, with its own algorithm or one of the same schedule; None if it cannot."""
+    """Returns the row with an algorithm of the same schedule that the format can state; None if there is none."""
     if row["algorithm"] == "library":
         return None
     for own in (row, *({**row, "algorithm": name, "params": {}} for name in other_names(row))):
@@ -150,7 +150,7 @@ def _algorithm(row: dict[str, Any]) -> str:
 
 
 def loading(load: list[str], file: str | os.PathLike[str]) -> list[str]:
-    """Returns the arguments or variables that load ``file``: ``load`` with its name in the word that ends with FILE."""
+    """Returns the words of ``load``, arguments or variables, with FILE at the end of a word replaced by ``file``."""
     return [word.removesuffix("FILE") + os.fspath(file) if word.endswith(("=FILE", " FILE")) else word for word in load]
 
 
@@ -161,9 +161,9 @@ def shown(
     file: str | os.PathLike[str],
     image: str | os.PathLike[str] | None = None,
 ) -> str:
-    """Shows that a file is in effect, by results before and after, where the library is installed.
+    """Returns a sentence on whether a file is in effect, by results of the installed library with and without it.
 
-    ``image`` is the library whose table the file has; a run of another one would show nothing.
+    ``image`` is the library whose table the file contains; a run of another library would show nothing.
     """
     name = _RUNS_WITH.get(target)
     if name is None:
@@ -191,9 +191,9 @@ def shown(
     return f"{_STATIC}; run with {name}: " + "; ".join(found)
 
 
-#: Collectives that add up floats, whose bits tell the order.
+#: The collectives that add floats, whose bits show the order of additions.
 _ADDS = ("allreduce", "reduce", "reduce-scatter", "scan")
-#: Collectives whose bytes are those of one rank's block.
+#: The collectives whose size in bytes is that of one rank's block.
 _OF_BLOCKS = ("allgather", "alltoall", "gather", "scatter", "reduce-scatter")
 
 
@@ -208,7 +208,7 @@ def _compared(collective: str, before: str, after: str) -> str:
 
 
 def _calls(rows: list[dict[str, Any]]) -> dict[int, list[tuple[str, int]]]:
-    """For each rank count that can be run, a call of one size in bytes inside each row."""
+    """Returns, by each number of ranks that can be run, a call with a size in bytes inside each row."""
     calls: dict[int, list[tuple[str, int]]] = {}
     for row in rows:
         collective, ranks = row["collective"], row["ranks"]
@@ -232,7 +232,7 @@ def export(
     """Writes a decision table as the file of a library; returns ``{text, load, notes, left, rows, written}``.
 
     Raises:
-        InputError: as :func:`export_table`, or the file cannot be written.
+        InputError: as for :func:`export_table`, or the file cannot be written.
         UnsupportedError: no row of the table can be expressed; nothing is written.
 
     """

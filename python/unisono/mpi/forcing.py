@@ -1,7 +1,7 @@
-"""Algorithms of Open MPI that its control variables (MPI_T) force, communicator by communicator.
+"""Forces algorithms of Open MPI by its control variables (MPI_T), separately for each communicator.
 
 Open MPI's ``coll/tuned`` reads these variables when a communicator is made, so one process can time several algorithms
-in turns. Source: ``ompi/mca/coll/tuned/coll_tuned_module.c``, and 5.0.11 as it runs.
+alternately. Source: ``ompi/mca/coll/tuned/coll_tuned_module.c``, and observations of 5.0.11.
 """
 
 import ctypes
@@ -19,19 +19,19 @@ __all__ = ["Forced", "can_force", "forced", "variables_of"]
 _ALWAYS = {"coll_tuned_use_dynamic_rules": 1}
 #: On several nodes ``coll/han`` comes before ``coll/tuned``; releases before 4.1 have no ``coll/han``.
 _HAN = "coll_han_priority"
-#: Formats whose rows are algorithms of ``coll/tuned``.
+#: The formats of tuning files whose rows name algorithms of ``coll/tuned``.
 _FORMATS = ("openmpi-rules", "openmpi-json")
-#: The file whose rules come before forced algorithms.
+#: The variable with the file of rules, which override forced algorithms.
 _FILE = "coll_tuned_dynamic_rules_filename"
-#: Names of collectives in variables that differ from those in rules.
+#: The names of collectives in variables, if they differ from the names in rules.
 _NAMES = {"reducescatterblock": "reduce_scatter_block"}
 
 
 def can_force(mpi: Any, target: str) -> bool:
-    """Returns whether the MPI library of this process runs at once what its file of a format would state.
+    """Returns whether this process's MPI library can be forced to use the algorithms of a format without a file.
 
     Raises:
-        InputError: it has read a file of rules, which come before forced algorithms.
+        InputError: the library has read a file of rules, which override forced algorithms.
 
     """
     if target not in _FORMATS or not mpi.Get_library_version().startswith("Open MPI"):
@@ -45,7 +45,7 @@ def can_force(mpi: Any, target: str) -> bool:
 
 
 def variables_of(row: dict[str, Any]) -> dict[str, int]:
-    """Returns the variables that make ``coll/tuned`` run what its rules file says for a row of a decision table.
+    """Returns the variables that force the algorithm that a rules file would state for a row of a decision table.
 
     Raises:
         UnsupportedError: the rules file cannot state the row.
@@ -54,7 +54,8 @@ def variables_of(row: dict[str, Any]) -> dict[str, int]:
     text = export_rows([row], "openmpi-rules")["text"]
     lines = [line for line in text.splitlines() if not line.startswith("#")]
     key = lines[1].partition("# ")[2]
-    # A rule is a size, an algorithm, a number of children and a segment; those of the library have no algorithm.
+    # A rule has a size, an algorithm, a number of children and a segment size; algorithm 0 leaves the choice to the
+    # library.
     numbers = [line.partition("#")[0].split() for line in lines]
     _, algorithm, _, segment = next(map(int, rule) for rule in numbers if len(rule) == 4 and rule[1] != "0")
     stem = f"coll_tuned_{_NAMES.get(key, key)}_algorithm"
@@ -62,11 +63,11 @@ def variables_of(row: dict[str, Any]) -> dict[str, int]:
 
 
 class Forced:
-    """The library's own collectives, each number of elements with the algorithm that was forced for it."""
+    """The library's own collectives, with the algorithm that is forced for each number of elements."""
 
     def __init__(self, of: Mapping[int, Collectives]) -> None:
         self._of = of
-        #: Calls under a forced algorithm.
+        #: The number of calls with a forced algorithm.
         self.served = 0
 
     def caller(self, collective: str, send: Array, recv: Array, *, apart: bool = False) -> Callable[[int], None]:
@@ -88,10 +89,10 @@ class Forced:
 
 @contextmanager
 def forced(mpi: Any, comm: Any, lanes: Sequence[Mapping[int, Mapping[str, int]]]) -> Iterator[list[Forced]]:
-    """Yields a contestant for each lane, which has variables by number of elements; all ranks of ``comm`` call this.
+    """Yields a `Forced` for each of ``lanes``: variables by number of elements. All ranks of ``comm`` call this.
 
     Raises:
-        InputError: this MPI library has no such variable, or does not let it be set.
+        InputError: this MPI library lacks a variable, or does not permit setting it.
 
     """
     library, always = Collectives(mpi, comm), _ALWAYS | ({_HAN: 0} if _exists(_HAN) else {})
@@ -124,7 +125,7 @@ def _set(variables: Mapping[str, int]) -> Iterator[None]:
 
 @contextmanager
 def _handle(name: str) -> Iterator[tuple[ctypes.CDLL, ctypes.c_void_p, int]]:
-    """Yields the library, a handle of a variable, and its number of elements."""
+    """Yields the loaded library, the handle of a control variable, and the variable's number of elements."""
     library, provided = ctypes.CDLL(loaded_library()), ctypes.c_int()
     library.MPI_T_init_thread(0, ctypes.byref(provided))
     index, handle, count = ctypes.c_int(), ctypes.c_void_p(), ctypes.c_int()
@@ -154,7 +155,7 @@ def _read(name: str) -> int:
 
 
 def _text(name: str) -> str:
-    """Returns the text of a variable; empty if there is no such variable."""
+    """Returns the text of a control variable; empty if there is no such variable."""
     try:
         with _handle(name) as (library, handle, count):
             text = ctypes.create_string_buffer(max(count, 1))

@@ -1,4 +1,4 @@
-"""Communicators of fewer ranks, chosen by how many of them share a node."""
+"""Chooses ranks for smaller communicators, by the number of ranks that share a node."""
 
 import os
 import re
@@ -12,7 +12,7 @@ __all__ = ["counts", "members", "nodes", "shared_cores", "wait_for"]
 
 
 def nodes(mpi: Any, world: Any) -> list[list[int]]:
-    """The ranks of each node, in the order of their first."""
+    """Returns the ranks of each node; nodes are in the order of their first ranks."""
     node = world.Split_type(mpi.COMM_TYPE_SHARED)
     first = node.bcast(world.rank)
     node.Free()
@@ -23,9 +23,9 @@ def nodes(mpi: Any, world: Any) -> list[list[int]]:
 
 
 def shared_cores(mpi: Any, world: Any) -> tuple[int, int] | None:
-    """The ranks and the cores of the fullest node whose ranks have no core each; None if there is none.
+    """Returns the numbers of ranks and cores of the fullest node with fewer cores than ranks; None if there is none.
 
-    All ranks of ``world`` call it. Cores are those on which the ranks may run.
+    All ranks of ``world`` call this. Only cores on which the ranks may run are counted.
     """
     own = frozenset(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
     allowed = world.allgather(frozenset(own))
@@ -38,23 +38,23 @@ def shared_cores(mpi: Any, world: Any) -> tuple[int, int] | None:
 
 
 def members(nodes: Sequence[Sequence[int]], ranks: int, per_node: int) -> list[int] | None:
-    """Returns that many ranks, the first nodes filled with ``per_node`` each; None if there are not enough."""
+    """Returns ``ranks`` ranks, ``per_node`` from each of the first nodes; None if there are not enough."""
     chosen = [rank for node in nodes for rank in node[:per_node]][:ranks]
     full = all(len(node) >= per_node for node in nodes[: -(-ranks // per_node)])
     return chosen if len(chosen) == ranks and full else None
 
 
 def counts(text: str, what: str, most: int) -> list[int]:
-    """Whole numbers, ascending: ``2,4-6`` is 2, 4, 5 and 6.
+    """Converts a list of whole numbers and ranges to ascending numbers: ``2,4-6`` is 2, 4, 5 and 6.
 
     Raises:
-        InputError: one is none, or beyond ``most``.
+        InputError: a part is not a whole number or a range, or exceeds ``most``.
 
     """
     found: set[int] = set()
     for part in text.split(","):
         first, dash, last = part.strip().partition("-")
-        # No machine has ranks of ten digits, and digits of other scripts are not read.
+        # At most nine digits are accepted, and no digits of other scripts.
         if any(not re.fullmatch("[0-9]{1,9}", end) for end in ([first, last] if dash else [first])):
             raise InputError(f"{what} is '{text}'; accepted are whole numbers and ranges, as in 2,4-8")
         found.update(range(int(first), int(last or first) + 1) if int(last or first) <= most else [int(last or first)])
@@ -65,7 +65,7 @@ def counts(text: str, what: str, most: int) -> list[int]:
 
 
 def wait_for(world: Any) -> None:
-    """Waits at a barrier at which early ranks sleep, so that they take no cores from the ranks that measure."""
+    """Waits at a barrier where early ranks sleep, so that they do not use the cores of ranks that still measure."""
     request = world.Ibarrier()
     while not request.Test():
         time.sleep(0.002)

@@ -1,4 +1,4 @@
-"""The MPI libraries of this machine, as far as exports need them: their files, and the bits that they compute."""
+"""Finds the MPI libraries of this machine, and runs them to see which bits they compute."""
 
 import os
 import shutil
@@ -11,15 +11,15 @@ from pathlib import Path
 __all__ = ["MOST_RANKS", "Library", "find", "mpich_image"]
 
 _BITS = Path(__file__).with_name("_bits.py")
-#: A list of other installations of MPI, the folder of a launcher a line, in the environment of this Python.
+#: A file in this Python environment that lists other installations of MPI, one folder of a launcher a line.
 _OTHERS = Path(sys.prefix) / "etc" / "unisono" / "mpi-folders"
-#: Ranks that one machine is asked to run.
+#: The largest number of ranks that are run on this machine.
 MOST_RANKS = 8
 
 
 @dataclass(frozen=True)
 class Library:
-    """One installed MPI: its launcher, and a Python with mpi4py beside it."""
+    """An installed MPI: its launcher, and a Python with mpi4py for this MPI."""
 
     name: str
     launcher: Path
@@ -30,17 +30,17 @@ class Library:
         return self.launcher.resolve().parent.parent in file.resolve().parents
 
     def bits(self, ranks: int, sizes: Sequence[int], load: Sequence[str] = ()) -> dict[int, str]:
-        """Hashes of the float sums of an allreduce, by size in bytes; see :meth:`results`."""
+        """Returns hashes of the float sums of an allreduce, by size in bytes; see :meth:`results`."""
         found = self.results(ranks, [("allreduce", size) for size in sizes], load)
         return {size: found["allreduce", size] for size in sizes}
 
     def results(
         self, ranks: int, calls: Sequence[tuple[str, int]], load: Sequence[str] = (), program: Path = _BITS
     ) -> dict[tuple[str, int], str]:
-        """Hashes of the results of collectives by name and size in bytes, as MPI counts them, of float32.
+        """Returns hashes of the float32 results of collectives, by name and size in bytes as MPI counts it.
 
-        Another ``program`` prints a word of its own for each call.
-        ``load`` are settings of the library: arguments of its launcher for Open MPI, variables for MPICH.
+        With another ``program``, the word that it prints for each call replaces the hash. ``load`` are settings of the
+        library: arguments of its launcher for Open MPI, variables for MPICH.
 
         Raises:
             RuntimeError: the run failed; the message is its last line.
@@ -71,14 +71,14 @@ class Library:
 
 
 def _folders() -> list[Path]:
-    """The folders of launchers: of this environment, those that its list of other installations names, of the path."""
+    """Returns the folders of launchers: this environment's, those listed in :data:`_OTHERS`, one of ``PATH``."""
     listed = _OTHERS.read_text().splitlines() if _OTHERS.is_file() else []
     found = shutil.which("mpiexec")
     return [Path(sys.prefix) / "bin", *map(Path, filter(None, listed)), *([Path(found).parent] if found else [])]
 
 
 def find(name: str) -> Library | None:
-    """The first installation of ``Open MPI`` or ``MPICH``."""
+    """Returns the first installation of ``Open MPI`` or ``MPICH``; None if there is none."""
     mark = "Open MPI" if name == "Open MPI" else "HYDRA"
     for folder in _folders():
         launcher = folder / "mpiexec"
@@ -95,7 +95,7 @@ def find(name: str) -> Library | None:
 
 
 def mpich_image() -> Path | None:
-    """The file of an installed MPICH library, which holds its selection table."""
+    """Returns the file of an installed MPICH library, which contains its selection table; None without MPICH."""
     library = find("MPICH")
     if library is None:
         return None

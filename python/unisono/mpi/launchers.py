@@ -1,4 +1,4 @@
-"""Starting a program under MPI with the library that runs planned collectives loaded before it."""
+"""Finds launchers, and builds the commands that run MPI programs with the preload library."""
 
 import os
 import re
@@ -29,34 +29,34 @@ __all__ = [
     "variables",
 ]
 
-#: The library that is loaded before the program.
+#: The preload library.
 LIBRARY = Path(__file__).parents[1] / "_lib" / "libunisono_preload.so"
 
-#: The variables that it reads.
+#: The environment variables that the preload library reads.
 SETTINGS = tuple(_core.variables_of_programs())
 
 
-#: Options of launchers that state the number of ranks.
+#: The options of launchers that state the number of ranks.
 _RANKS = re.compile(r"--?(n|np|ntasks)(=.*)?|-n[0-9]+")
-#: Launchers of schedulers, which take the number of ranks by `-n` and give their environment to the ranks.
+#: Launchers of schedulers, which accept the number of ranks as `-n` and pass their environment to the ranks.
 _SCHEDULERS = ("srun", "aprun")
 
 
 @dataclass(frozen=True)
 class Launcher:
-    """A program that starts ranks, such as an `mpiexec` or `srun`, and whose it is."""
+    """A program that starts ranks, such as `mpiexec` or `srun`, and the MPI that it belongs to."""
 
     path: Path
-    #: `openmpi`, `mpich`, or `other` for one whose options are not known beyond `-n`.
+    #: `openmpi`, `mpich`, or `other` for a launcher of which only the option `-n` is known.
     family: str
-    #: Options that the user gives it.
+    #: The options that the user states for the launcher.
     options: tuple[str, ...] = ()
 
     def command(self, ranks: int, shared: bool, variables: dict[str, str], program: list[str]) -> list[str]:
-        """The command that runs the program; its processes, and only they, have the variables.
+        """Returns the command that runs the program; only the program's processes get the variables.
 
-        ``shared`` says that there are more ranks than cores, which Open MPI needs an option for; with options of the
-        user's own, these say how ranks share.
+        ``shared`` is true if there are more ranks than cores, for which Open MPI needs an option; if the user states
+        options, none is added.
         """
         command = [str(self.path), *self.options]
         if self.family == "openmpi":
@@ -68,13 +68,13 @@ class Launcher:
             for name, value in variables.items():
                 command += ["-genv", name, value]
         else:
-            # Every system has `env`, and it leaves the launcher itself as it is.
+            # Every system has `env`, which sets the variables for the program and not for the launcher.
             program = ["env", *(f"{name}={value}" for name, value in variables.items()), *program]
         return [*command, "-n", str(ranks), *program]
 
 
 def find_launcher(program: str, asked: str | None = None, present: bool = True) -> Launcher:
-    """The launcher that fits a program: the one asked for, that of the program's MPI library, else the nearest.
+    """Returns the launcher for a program: ``asked``, or that of the program's MPI library, else the nearest.
 
     ``asked`` is a command line: a program that starts ranks, and options for it; without ``present`` it need not be on
     this machine. A program that is linked to an MPI library gets a launcher of that library's family: the one whose
@@ -82,7 +82,7 @@ def find_launcher(program: str, asked: str | None = None, present: bool = True) 
     (a Python environment has both), of this Python, or of ``PATH``.
 
     Raises:
-        InputError: there is none, or it is of no known MPI.
+        InputError: there is no launcher, or it belongs to an unknown MPI.
 
     """
     if asked is not None:
@@ -94,7 +94,7 @@ def find_launcher(program: str, asked: str | None = None, present: bool = True) 
         assert full is not None
         near = [folder / "bin" for path in (linked.resolve(), linked) for folder in path.parents]
         folders = [*near, *on_path, Path(full).parent, Path(sys.executable).parent]
-        # Open MPI takes its own folder from the name by which it is called, and /bin may be a link.
+        # Open MPI derives its folder from the path by which it is called, and /bin may be a link.
         return _of_library(linked, map(Path.resolve, folders))
     for folder in [*([Path(full).parent] if full else []), Path(sys.executable).parent, *on_path]:
         if os.access(folder / "mpiexec", os.X_OK):
@@ -102,13 +102,13 @@ def find_launcher(program: str, asked: str | None = None, present: bool = True) 
     raise InputError("no MPI is installed: there is no mpiexec (name one with --launcher, or install openmpi or mpich)")
 
 
-#: Names of launchers by family, the most particular first; Debian has several in one folder.
+#: The names of launchers by family, the most specific first; Debian has several in one folder.
 _NAMES = {"openmpi": ("mpiexec.openmpi", "mpiexec"), "mpich": ("mpiexec.mpich", "mpiexec", "mpiexec.hydra")}
 _WORDS = {"openmpi": "Open MPI", "mpich": "MPICH or a library with its interface"}
 
 
 def _of_library(library: Path, folders: Iterable[Path]) -> Launcher:
-    """The first launcher in the folders that starts ranks of a library."""
+    """Returns the first launcher in ``folders`` that can start ranks of an MPI library."""
     wanted = _library_family(library)
     for folder in dict.fromkeys(folders):
         for name in ("mpiexec",) if wanted is None else _NAMES[wanted]:
@@ -128,13 +128,13 @@ def _of_library(library: Path, folders: Iterable[Path]) -> Launcher:
 
 
 def _library_family(library: Path) -> str | None:
-    """Whose an MPI library is, by the version of its interface; None for the one that MPIs share."""
+    """Returns the family of an MPI library by its ABI version; None for the standard ABI, which several MPIs have."""
     version = library.name.partition(".so.")[2].partition(".")[0]
     return {"40": "openmpi", "12": "mpich"}.get(version)
 
 
 def check_program(program: str) -> None:
-    """Refuses a program that cannot be started, before ranks try it one by one.
+    """Refuses a program that cannot be started, before every rank fails to start it.
 
     Raises:
         InputError: there is no such program, or the file is not executable.
@@ -143,7 +143,7 @@ def check_program(program: str) -> None:
     if shutil.which(program) is not None:
         return
     path = Path(program)
-    # Launchers look for a name without a folder beside themselves, on the path, and here.
+    # Launchers search a name without a folder in their own folder, on PATH, and in the current folder.
     if not path.is_file():
         raise InputError(f"there is no program '{program}'; name one on PATH, or a file as in ./{path.name}")
     if path.suffix == ".py":
@@ -154,7 +154,7 @@ def check_program(program: str) -> None:
 
 def _asked(line: str, present: bool) -> Launcher:
     try:
-        # A path may hold blanks.
+        # A path may contain blanks.
         name, *options = [line] if shutil.which(line) else shlex.split(line) or [""]
     except ValueError:
         raise InputError(f"--launcher is {shown(line)}, and its quotes do not match") from None
@@ -180,7 +180,7 @@ def _asked(line: str, present: bool) -> Launcher:
 
 
 def installed() -> list[Launcher]:
-    """The launchers of known MPIs beside this Python and on ``PATH``, each once."""
+    """Returns the launchers of known MPIs in the folder of this Python and on ``PATH``, without duplicates."""
     on_path = [Path(folder) for folder in os.environ.get("PATH", os.defpath).split(os.pathsep) if folder]
     names = dict.fromkeys(name for of in _NAMES.values() for name in of)
     found: dict[Path, Launcher] = {}
@@ -192,16 +192,16 @@ def installed() -> list[Launcher]:
 
 
 def is_launcher(program: str) -> bool:
-    """Returns whether a program starts ranks itself, by its name."""
+    """Returns whether a program is a launcher, by its name."""
     return Path(program).name in ("mpiexec", "mpirun", "prterun", "orterun", "mpiexec.hydra", *_SCHEDULERS)
 
 
-#: A library of MPI functions, of which those for Fortran and C++ depend on that for C.
+#: The name of the C library of an MPI, on which its libraries for Fortran and C++ depend.
 _MPI_LIBRARY = re.compile(r"libmpi(ch|_abi|_cray|_gnu\w*|_intel\w*)?\.so\.\d")
 
 
 def linked_library(program: Path) -> Path | None:
-    """The MPI library that a program is linked to, if it is one."""
+    """Returns the MPI library that a program is linked to; None if there is none."""
     try:
         done = subprocess.run(["ldd", str(program)], capture_output=True, text=True, errors="replace", check=False)
     except OSError:
@@ -214,10 +214,10 @@ def linked_library(program: Path) -> Path | None:
 
 
 def family(launcher: Path) -> str:
-    """Whose `mpiexec` it is, by its own words.
+    """Returns the family of a launcher, by the output of ``--version``.
 
     Raises:
-        InputError: no known MPI's.
+        InputError: the launcher belongs to an unknown MPI.
 
     """
     done = subprocess.run([str(launcher), "--version"], capture_output=True, text=True, check=False)
@@ -232,9 +232,9 @@ def family(launcher: Path) -> str:
 
 
 def environment(launcher: Launcher) -> dict[str, str]:
-    """The environment of the launcher itself."""
+    """Returns the environment of the launcher itself."""
     variables = dict(os.environ)
-    # The library belongs before the program, not before its launcher.
+    # The preload library must be loaded into the program, and not into the launcher.
     variables.pop("LD_PRELOAD", None)
     if launcher.family == "openmpi" and os.geteuid() == 0:
         variables |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
@@ -242,10 +242,10 @@ def environment(launcher: Launcher) -> dict[str, str]:
 
 
 def variables(plan: str | None, report: str | None, switches: Iterable[str]) -> dict[str, str]:
-    """The environment variables of the program's processes; ``switches`` are those that are on.
+    """Returns the environment variables of the program's processes; ``switches`` names the switches that are on.
 
     Raises:
-        InputError: the library is not built.
+        InputError: the preload library is missing.
 
     """
     if not LIBRARY.exists():

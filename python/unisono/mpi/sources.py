@@ -1,4 +1,4 @@
-"""Sources of a world's schedules: a machine's model, a plan file, or none."""
+"""The sources of a world's schedules: a machine's model, a plan file, or none."""
 
 import os
 from dataclasses import dataclass, field
@@ -25,20 +25,20 @@ BOTH = "a world goes by a machine or by a plan, and both were given; leave one o
 
 @dataclass
 class Call:
-    """A collective with this rank's memory; what comes before the memory is the same on all ranks."""
+    """A call of a collective with this rank's memory; all other fields are equal on all ranks."""
 
     collective: str
-    #: Elements and their bytes, counted as MPI counts; where data only moves an element is a byte.
+    #: The number of elements as MPI counts them; ``unit`` is the bytes of an element, 1 if data only moves.
     elements: int
     unit: int
     root: int = 0
-    #: MPI's handles; None where nothing is reduced.
+    #: MPI's handles of datatype and operator; ``op`` is None without a reduction.
     datatype: int = 0
     op: int | None = None
-    #: Why no plan can serve the operator, and whether its operands may be swapped.
+    #: The reason why no plan can serve the operator, if any; ``commutes`` is true if operands may be swapped.
     refused: str | None = None
     commutes: bool = True
-    #: True if the operator is one of MPI's; the handle of another may stand for several, one after the other.
+    #: True if the operator is predefined in MPI. The handle of another operator may be reused for a later operator.
     predefined: bool = True
     given: Array | None = None
     got: Array | None = None
@@ -46,40 +46,40 @@ class Call:
 
     @property
     def bytes(self) -> int:
-        """The size as MPI counts it; none of a barrier."""
+        """Returns the size in bytes as MPI counts it; 0 for a barrier."""
         return 0 if self.collective == "barrier" else self.elements * self.unit
 
 
 @dataclass(frozen=True)
 class CallFacts:
-    """The algorithm that a call ran, and why."""
+    """The algorithm that a call used, and the reason."""
 
     collective: str
-    #: The bytes as MPI counts them: the whole vector, or one rank's piece where ranks have pieces.
+    #: The bytes as MPI counts them: the whole vector, or one rank's piece if ranks have pieces.
     bytes: int
     ranks: int
-    #: The most ranks that share a node.
+    #: The largest number of ranks that share a node.
     per_node: int
-    #: ``library``: the MPI library's own. ``unnamed``: a schedule without a name.
+    #: The algorithm's name; ``library`` for the MPI library's, ``unnamed`` for a nameless schedule.
     algorithm: str
     why: str
     params: dict[str, str] = field(default_factory=dict)
-    #: The prediction of the machine's model, if that chose.
+    #: The time that the machine's model predicts, if the model made the choice.
     predicted_seconds: float | None = None
 
     @property
     def planned(self) -> bool:
-        """True if a proven schedule ran."""
+        """Returns whether a proven schedule ran."""
         return self.algorithm != "library"
 
     def __str__(self) -> str:
-        """One line."""
+        """Formats the facts on one line."""
         name = " ".join([self.algorithm, *(f"{key}={value}" for key, value in self.params.items())])
         return f"{self.collective} of {self.bytes} bytes on {self.ranks} ranks: {name}, {self.why}"
 
 
 class Source(Protocol):
-    """Chooses a schedule for a call; all ranks ask together, and get the same answer."""
+    """Chooses a schedule for a call; all ranks call this together, with the same result."""
 
     def choose(self, call: Call) -> tuple[int | None, CallFacts]:
         """Returns the number of the plan that serves the call, None for the library, and a sentence on the choice."""
@@ -96,28 +96,28 @@ class Group:
         self.per_node = channels[0].per_node
 
     def add(self, plan: bytes, *, anywhere: bool = False) -> int:
-        """Gives a plan to all channels, which number it alike.
+        """Adds a plan to all channels, and returns its index, which is the same in all.
 
-        A row that was measured where ranks wait in another way serves only ``anywhere``.
+        A row that was measured under other conditions serves only with ``anywhere``.
         """
         numbers = [channel.add(plan, anywhere) for channel in self._channels]
         return numbers[0]
 
     def find(self, number: int, call: Call) -> int | str:
-        """The row of a plan that serves a call, or one word for the reason why none does."""
+        """Returns the row of a plan that serves a call, or a word for the reason why no row does."""
         channel = self._channels[0]
         return channel.find(number, call.collective, call.root, call.elements, call.unit, call.datatype, call.op)
 
     def ran(self, call: Call, algorithm: str, why: str, **more: Any) -> CallFacts:
-        """The record of a call."""
+        """Returns the facts of a call."""
         return CallFacts(call.collective, call.bytes, self.ranks, self.per_node, algorithm, why, **more)
 
     def from_first(self, make: Any) -> Any:
         """Returns on all ranks the value that rank 0 makes; an error of rank 0 is raised on all.
 
         Raises:
-            Error: the making failed.
-            OSError: the same, on one rank alone.
+            Error: ``make`` failed on rank 0.
+            OSError: ``make`` failed, in a world of one rank.
 
         """
         if self.ranks == 1:
@@ -137,7 +137,7 @@ class Group:
 
 
 class LibraryOnly:
-    """The source without a machine and a plan, which leaves all calls to the library."""
+    """The source of a world without machine and plan, which leaves all calls to the MPI library."""
 
     def __init__(self, group: Group) -> None:
         self._group = group
@@ -148,18 +148,18 @@ class LibraryOnly:
 
 
 class Table:
-    """A plan file."""
+    """The source that serves calls from a plan file."""
 
     def __init__(self, group: Group, path: str | os.PathLike[str]) -> None:
         self._group, self._name = group, Path(path).name
         raw: bytes
-        # Rank 0 also reads the environment for all: ranks that choose unlike rows would wait for one another.
+        # Rank 0 also reads the environment for all ranks, because ranks that choose different rows would deadlock.
         raw, anywhere = group.from_first(lambda: (read_proven(path, group.ranks), is_on("UNISONO_ANYWHERE")))
         self._rows = _core.decode_plan(raw)
         self._number = group.add(raw, anywhere=anywhere)
 
     def choose(self, call: Call) -> tuple[int | None, CallFacts]:
-        """The row that serves, if one does."""
+        """Returns the row that serves a call, if any."""
         group = self._group
         if call.refused:
             return None, group.ran(call, "library", f"because {call.refused}")
@@ -171,7 +171,7 @@ class Table:
         return self._number, group.ran(call, found["algorithm"] or "unnamed", reason, params=found["params"])
 
     def _why_not(self, call: Call, reason: str) -> str:
-        """A sentence for a reason of :meth:`Group.find`."""
+        """Returns a sentence for a reason of :meth:`Group.find`."""
         if reason == "collective":
             ranks = self._group.ranks
             placed = any((r["collective"], r["ranks"]) == (call.collective, ranks) for r in self._rows)
@@ -199,21 +199,22 @@ def _range(row: PlanRow) -> str:
 
 
 class Model:
-    """A machine: what its model ranks first is planned at the first call of a size class, and kept."""
+    """The source that plans by a machine's model, at the first call of each size class."""
 
     def __init__(self, group: Group, machine: Machine | str | os.PathLike[str]) -> None:
         self._group = group
-        # Rank 0 alone plans; where it fails, all ranks get its error.
+        # Only rank 0 plans; if it fails, its error is raised on all ranks.
         self._machine: Machine | None = None
         group.from_first(lambda: self._read(machine))
-        #: The plan's number and words, by collective, sizes that share a plan, and whether operands may be swapped.
+        #: The plan's index, the reason and further facts, by collective, size class, and whether operands may be
+        #: swapped.
         self._made: dict[tuple[str, tuple[int, int], bool], tuple[int | None, str, dict[str, Any]]] = {}
 
     def _read(self, machine: Machine | str | os.PathLike[str]) -> None:
         self._machine = of_ranks(machine, self._group.ranks, _PURPOSE)
 
     def choose(self, call: Call) -> tuple[int | None, CallFacts]:
-        """The model's best."""
+        """Returns the plan that the model ranks first."""
         group = self._group
         if call.refused:
             return None, group.ran(call, "library", f"because {call.refused}")
@@ -250,10 +251,10 @@ class Model:
 
 
 def check(machine: Machine | str | os.PathLike[str] | None, plan: str | os.PathLike[str] | None) -> None:
-    """Refuses what a world of any ranks would refuse.
+    """Refuses what a world of any number of ranks would refuse.
 
     Raises:
-        InputError: both are given, or one of them cannot be used.
+        InputError: both are given, or the machine or plan cannot be used.
         OSError: the plan file cannot be read.
 
     """

@@ -1,4 +1,4 @@
-"""Plans, bounds and sweeps; plan files and decision tables; code for other tools; training and other programs."""
+"""Makes plans, bounds, sweeps, plan files, decision tables and code for other tools, and times programs."""
 
 from unisono.planning.bits import PlanTable, plan_table
 from unisono.planning.certificates import check_bound

@@ -1,4 +1,4 @@
-"""Tables of plans whose results have the same bits on all ranks, at all places, at all sizes or numbers of ranks."""
+"""Plans tables whose results have the same bits on all ranks, at all places, at all sizes or numbers of ranks."""
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,38 +17,38 @@ from unisono.planning.plan_files import Row, encoded_plans
 
 __all__ = ["BITS", "PlanTable", "plan_table", "plan_tables", "save_table"]
 
-#: The properties of the bits of results; each includes those before it.
+#: The properties of the bits of results; each implies the properties before it.
 BITS = ("ranks", "place", "size", "ranks-count")
-#: Candidates that take more times as long as the fastest one are not proved.
+#: Candidates slower than this multiple of the fastest candidate's time are not considered.
 _SLOWEST = 16
 #: A candidate: its algorithm and its parameters.
 _Key = tuple[str, tuple[tuple[str, str], ...]]
-#: The sizes at which a table without a last size is planned are powers of this number up to this size.
+#: The factor between the sizes at which a table is planned, and the largest such size in bytes without a last size.
 _STEP, _MOST_PLANNED = 4, 512 * 1024 * 1024
 
 
 @dataclass(frozen=True)
 class PlanTable:
-    """Rows of a ``.plan`` that have a property of the bits together."""
+    """Rows of a ``.plan`` that together have a property of the bits."""
 
     bits: str
     #: Plans, and the first and last size in bytes that each serves (None: no limit).
     rows: Sequence[tuple[Plan, int, int | None]]
-    #: The price of the property at each size that was planned.
+    #: The times with and without the property at each size that was planned.
     prices: list[BitsPrice]
-    #: The number of expressions that have a table.
+    #: The number of distinct expressions from which a table could be made.
     expressions: int
     #: The number of logical contributors of ``ranks-count``.
     contributors: int | None = None
 
     @property
     def cost(self) -> float:
-        """Returns the largest ratio of the table's time to that of the fastest plan."""
+        """Returns the largest value, for all sizes, of the table's time divided by the fastest plan's."""
         return max(ratio(price) for price in self.prices)
 
     @property
     def mean_cost(self) -> float:
-        """Returns the geometric mean of the ratios."""
+        """Returns the geometric mean for all sizes of the table's time divided by the fastest plan's."""
         return exp(sum(log(ratio(price)) for price in self.prices) / len(self.prices))
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -61,7 +61,7 @@ class PlanTable:
         save_table(self.rows, self.bits, path, self.contributors)
 
     def report(self) -> BitsTableReport:
-        """Returns the rows and the price of the property."""
+        """Returns the table as a report, with its rows and the cost of the property."""
         return {
             "bits": self.bits,
             "cost": self.cost,
@@ -121,13 +121,13 @@ def plan_table(
 ) -> PlanTable:
     """Plans a ``.plan`` for all sizes of a range whose results have the same bits.
 
-    With ``bits="size"`` each element of each result has one expression, whatever the size and the place. Candidates of
-    all sizes are grouped by their expression, and the table is the fastest group over the sizes. With ``"place"`` the
-    expression may change from row to row, and with ``"ranks"`` from element to element.
+    With ``bits="size"`` each element of each result has the same expression at all sizes and places. Candidates of all
+    sizes are grouped by their expression, and the table is the fastest group by the mean over the sizes. With
+    ``"place"`` the expression may change from row to row, and with ``"ranks"`` from element to element.
 
     With ``"ranks-count"`` the expression is the tree of a number of logical ``contributors``, a multiple of the ranks.
-    Each rank holds as many, in order, and adds them with :func:`add_contributors` before the call. Tables of other
-    numbers of ranks then give the same bits.
+    Each rank holds equally many contributors, in order, and adds them with :func:`add_contributors` before the call.
+    Tables of other numbers of ranks then give the same bits.
 
     >>> import unisono as un
     >>> table = un.plan_table("allreduce", "archer", shape=4, last_bytes=4096)
@@ -157,10 +157,10 @@ def plan_tables(
     root: Root = 0,
     model: str | None = None,
 ) -> list[PlanTable]:
-    """Returns at most ``most`` tables, each of another expression, the one with the least price first.
+    """Returns at most ``most`` tables with different expressions, the table with the least cost first.
 
     ``asked`` is a property of the bits, and the number of logical contributors of ``ranks-count``. The tables are
-    planned at the numbers of ``elements``, or of :func:`planned_sizes`.
+    planned at the numbers of ``elements``, by default those of :func:`planned_sizes`.
 
     Raises:
         InputError: a name, size, shape or root that does not exist.
@@ -185,11 +185,11 @@ def plan_tables(
 
 
 class _Search:
-    """Groups the candidates of several sizes by the expression of their programs, and makes a table of each group.
+    """Groups the candidates of several sizes by the expression of their programs, and makes a table from each group.
 
-    The class of a candidate is found where it is first met, at the largest size. Its programs may have another class at
-    another size, as a vector of one element has one tree of a forest. So the choices of a table are proved at their own
-    sizes, and a table with a choice of another class is made anew.
+    The class of a candidate's expression is determined at the largest size with the candidate. Its programs may have
+    another class at another size: for example, a vector of one element uses only one tree of a forest. So the choices
+    of a table are proved at their own sizes, and a table with a choice of another class is made again.
     """
 
     def __init__(self, planned: Callable[..., Plan], counts: Sequence[int], asked: tuple[str, int | None]) -> None:
@@ -216,7 +216,7 @@ class _Search:
         return self._plans[at, key]
 
     def _class(self, at: int, key: _Key) -> str | None:
-        """Returns the class of a candidate's programs at a size, which is empty where it does not matter, or None."""
+        """Returns the class of a candidate's programs at a size: empty if any will do, None if they cannot serve."""
         if (at, key) not in self._exact:
             self._exact[at, key] = self._found(at, key)
         return self._exact[at, key]
@@ -225,19 +225,19 @@ class _Search:
         try:
             plan = self._plan(at, key)
             if _key(plan.algorithm, plan.params) != key:
-                # The name stands for several candidates, of which another one is the best.
+                # The algorithm and parameters match several candidates, and the best of these is another one.
                 return None
             if self._bits != "ranks":
                 found = plan.size_class(self._contributors)
                 return "" if self._bits == "place" and found is not None else found
             [row] = _core.decode_plan(encoded_plans([(plan, 0, None)]))
         except Error:
-            # A candidate without programs serves nothing here.
+            # A candidate without stored programs cannot serve a ``.plan``.
             return None
         return "" if row["repeatable"] and row["any_count"] else None
 
     def _groups(self) -> list[list[_Key]]:
-        """Returns for each class that all sizes have its fastest candidates, the class with the least price first."""
+        """Returns the fastest candidates of each class that all sizes have, the class of least cost first."""
         found: list[dict[str, _Key]] = []
         for at, timed in enumerate(self._timed):
             found.append({})
@@ -275,9 +275,10 @@ class _Search:
         return tables
 
     def _rows(self, keys: Sequence[_Key], served: tuple[int, int | None]) -> list[tuple[Plan, int, int | None]]:
-        """Merges sizes with the same candidate; other rows meet at the geometric mean of two sizes.
+        """Returns rows: sizes with equal candidates share one, and rows meet at the geometric mean of sizes.
 
-        Segments have a length in bytes, and programs have a number of blocks. So segments are planned for each size.
+        Programs have a fixed number of blocks, but segments a length in bytes, so a candidate with segments gets a row
+        for each size.
         """
         rows, first = [], served[0]
         for at, key in enumerate(keys):

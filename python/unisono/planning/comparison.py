@@ -1,4 +1,4 @@
-"""Workloads on several machines: time, price of the network, and the product of both."""
+"""Compares workloads on several machines: time, price of the network, and the product of both."""
 
 import os
 from collections.abc import Callable, Iterable
@@ -65,14 +65,14 @@ def compare(
     given = next((name for name, rate in rates.items() if rate is not None), None)
     if given is not None and not any(isinstance(one, WorkloadGraph) and takes_rates(one) for one in opened):
         raise InputError(f"{given} changes nothing: no workload counts operations, and all state the times of compute")
-    # Other processes read the files themselves, and kept rows count the contents of files.
+    # Other processes read the files themselves, and the keys of saved rows include the contents of files.
     travels = kept is not None or (executor is not None and not isinstance(executor, ThreadPoolExecutor))
     programs = [_path(given, one) for given, one in zip(listed, opened, strict=True)] if travels else opened
     how = (level, overlap, fill, (tflops, memory_gb_per_second))
     calls = [(one, machine, *how) for one in programs for machine in where]
     rows: list[ComparisonRow] = []
     failed: Error | None = None
-    # A reason may be one of this run alone, such as a limit.
+    # Rows with an error are not saved: a reason such as a limit may apply to this run alone.
     for row, error in results(_timed, calls, executor, kept, lambda one: one[1] is None):
         if error is not None:
             failed = failed or (InputError if error == "InputError" else UnsupportedError)(row["reason"])
@@ -88,7 +88,7 @@ def compare(
 
 
 def _mark_best(rows: list[ComparisonRow], *, fill: bool) -> None:
-    """Marks the machines with the least time, and with the least time x price, of a workload that several can run."""
+    """Marks the machines with the least time, and with the least time x price, if several can run the workload."""
     for name, of in (("seconds", _seconds_of), ("time_x_used_cost", product_of)):
         values = [of(row, fill=fill) for row in rows]
         known = [value for value in values if value is not None]
@@ -112,10 +112,10 @@ def _cells(row: ComparisonRow) -> tuple[object, ...]:
 
 
 def _opened(workload: object) -> str | WorkloadGraph:
-    """Returns the name of a workload, or a program that is read.
+    """Returns a preset workload's name, or the program given or read.
 
     Raises:
-        InputError: it is neither.
+        InputError: ``workload`` is neither.
 
     """
     if isinstance(workload, WorkloadGraph):
@@ -136,7 +136,7 @@ def _path(given: str | os.PathLike[str] | WorkloadGraph, opened: str | WorkloadG
     """Returns the name of a workload, or the path of the file of a program.
 
     Raises:
-        InputError: there is no file.
+        InputError: the program is in memory and has no file.
 
     """
     if isinstance(given, WorkloadGraph):
@@ -148,7 +148,7 @@ def _path(given: str | os.PathLike[str] | WorkloadGraph, opened: str | WorkloadG
 
 
 def _timed(call: tuple[Any, ...]) -> tuple[ComparisonRow, str | None]:
-    """Returns a row, and the name of the error in place of its times; executors call this, also in other processes."""
+    """Returns a row, and the name of the error if it has no times. Executors call this, also in other processes."""
     program, machine, level, overlap, fill, rates = call
     if isinstance(program, Path):
         program = _opened(program)
@@ -168,7 +168,7 @@ def _row(
     fill: bool,
 ) -> ComparisonRow:
     if isinstance(program, WorkloadGraph):
-        # Programs that state the times of compute take no rates.
+        # Programs that state the times of compute accept no rates.
         tflops, memory = rates if takes_rates(program) else (None, None)
         report: WorkloadReport = step(
             program, machine, level=level, overlap=overlap, fill=fill, tflops=tflops, memory_gb_per_second=memory
@@ -197,12 +197,12 @@ def _row(
 
 
 def _seconds_of(row: ComparisonRow, *, fill: bool) -> float | None:
-    """Returns the time of a step, by copy of the model if copies fill the machines."""
+    """Returns the time of a step, divided by the number of copies of the model if copies fill the machines."""
     return None if row["seconds"] is None else row["seconds"] / (row["copies"] or 1 if fill else 1)
 
 
 def product_of(row: ComparisonRow, *, fill: bool) -> float | None:
-    """Returns seconds times dollars of the accelerators in use, of one copy if copies fill the machines."""
+    """Returns seconds x dollars of the accelerators in use, divided by the copies if copies fill the machines."""
     if row["seconds"] is None or row["used_cost_usd"] is None:
         return None
     return row["seconds"] * row["used_cost_usd"] / (row["copies"] or 1 if fill else 1)
@@ -214,7 +214,7 @@ def _failed(machine: Machine) -> list[str]:
 
 
 def failed_names(machine: Machine) -> list[str]:
-    """Returns the failed links and nodes of a network by names, as ``failed`` takes them: ``leaf 0 to top 3:1``."""
+    """Returns the failed links and nodes of a network by names, in the form of ``failed``: ``leaf 0 to top 3:1``."""
     failed = _failed(machine)
     if not failed:
         return []
@@ -230,7 +230,7 @@ def failed_names(machine: Machine) -> list[str]:
 
 
 def _accelerators(machine: Machine) -> int | None:
-    """Returns the accelerators of a whole network, which its price includes; None on other machines."""
+    """Returns the number of accelerators of a whole network; None for other machines."""
     return None if machine.topology is None else int(machine.topology["accelerators"])
 
 

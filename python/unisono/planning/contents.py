@@ -1,4 +1,4 @@
-"""The contents of a file that Unisono writes or reads; see :func:`contents`.
+"""Reads the contents of any file that Unisono writes or reads; see :func:`contents`.
 
 :mod:`unisono.base.file_types` recognizes the form of a file, and :data:`_READERS` has its reader.
 """
@@ -46,9 +46,9 @@ from unisono.planning.programs import read_workload
 
 __all__ = ["Contents", "contents"]
 
-#: The columns of findings in logs.
+#: The columns of the table of findings in logs.
 _OF_FINDINGS = ("kind", "collective", "ranks", "log", "bytes")
-#: The default number of lines of a text.
+#: The default number of lines of a text that are kept.
 _LINES = 12
 
 
@@ -57,7 +57,7 @@ class Contents:
     """The contents of one file."""
 
     file: str
-    #: The name of its form, as in ``schedule``.
+    #: The name of the file's form, such as ``schedule``.
     form: str
     #: Facts by name, with the types of JSON.
     facts: dict[str, Any]
@@ -71,19 +71,19 @@ class Contents:
         return {"file": self.file, "form": self.form, **self.facts, "rows": self.rows}
 
 
-#: The facts, the rows of the table, and the text.
+#: The result of a reader: the facts, the rows of the table, and the text.
 _Read = tuple[dict[str, Any], list[dict[str, Any]], str]
 
 
 def contents(path: str | os.PathLike[str], *, lines: int | None = _LINES) -> Contents:
     """Reads any file: a schedule, a plan, a machine, a certificate, a report, a sweep, a trace, a program.
 
-    ``lines`` is the largest number of lines of a text (None: all). The contents of a ``.plan`` are proved as before
-    use; a schedule is only read.
+    ``lines`` is the largest number of lines of a text (None: all). The schedules of a ``.plan`` are proved; a
+    ``.sched`` is only read.
 
     Raises:
-        InputError: no such file, a form that is not known, or a damaged file.
-        OSError: it cannot be read.
+        InputError: the file does not exist, is damaged, or has an unknown form.
+        OSError: the file cannot be read.
 
     """
     name = file_name(path)
@@ -98,7 +98,7 @@ def contents(path: str | os.PathLike[str], *, lines: int | None = _LINES) -> Con
         columns = list(dict.fromkeys(column for row in rows for column in row))
         rows = [{column: row.get(column) for column in columns} for row in rows]
     except (AttributeError, KeyError, IndexError, TypeError, ValueError, OverflowError, csv.Error):
-        # JSON and CSV of other programs may begin like ours, with other contents.
+        # JSON and CSV files of other programs may begin like those of Unisono.
         raise InputError(f"'{title(path)}' begins like a {form}, and is damaged or something else") from None
     if lines is not None:
         kept = text.split("\n", lines)
@@ -230,19 +230,19 @@ def _microseconds(seconds: float | None) -> float | None:
 def _part(name: str) -> _Read:
     part = read_json(name)
     points = part.pop("points")
-    # The request only distinguishes parts of different sweeps.
+    # The text of the request only distinguishes parts of different sweeps.
     part.pop("asked", None)
     return part, [{key: _flat(row)[key] for key in list(row)[:8]} for row in points], ""
 
 
 def _sweep(name: str) -> _Read:
     rows: list[dict[str, Any]] = list(csv.DictReader(read_text(name, MOST_DESCRIPTION_BYTES).splitlines()))
-    # Cells beyond the titles have None as their title.
+    # The CSV reader gives None as the title of cells beyond the titles.
     return {"points": len(rows)}, [{key: row[key] for key in list(row)[:8] if key is not None} for row in rows], ""
 
 
 def _trace(name: str) -> _Read:
-    # Traces of many nodes do not fit into memory as objects, so an event is counted when it is read.
+    # Traces of many nodes do not fit into memory, so events are counted one by one while they are read.
     names: list[str] = []
     kinds: Counter[str] = Counter()
     events, first, last = 0, math.inf, -math.inf

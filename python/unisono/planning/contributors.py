@@ -1,4 +1,4 @@
-"""Sums over logical contributors, whose order does not change with the number of ranks."""
+"""Adds logical contributors in an order that does not depend on the number of ranks."""
 
 from collections.abc import Callable, Sequence
 from operator import add
@@ -14,9 +14,9 @@ _Value = TypeVar("_Value")
 def add_contributors(parts: Sequence[_Value], combine: Callable[[_Value, _Value], _Value] = add) -> _Value:
     """Returns the sum of contributors, in the order of the property ``ranks-count``.
 
-    Groups of neighbors are added, as many as the least prime factor of their number; then the sums are the
-    contributors. In a group pairs of neighbors are added, and an odd one waits for the next round. ``combine`` adds two
-    parts, such as arrays of one shape and type, without a change of type.
+    Neighbors are added in groups, whose size is the least prime factor of the number of contributors; then the sums are
+    added likewise. In a group pairs of neighbors are added, and an odd one waits for the next round. ``combine`` adds
+    two parts, such as arrays of one shape and type, without a change of type.
 
     >>> import unisono as un
     >>> un.add_contributors(["a", "b", "c", "d"], lambda a, b: f"({a}+{b})")
@@ -36,7 +36,7 @@ def add_contributors(parts: Sequence[_Value], combine: Callable[[_Value, _Value]
 
 
 def _in_pairs(group: list[_Value], combine: Callable[[_Value, _Value], _Value]) -> _Value:
-    """Adds pairs of neighbors until one sum is left."""
+    """Adds pairs of neighbors until one sum remains."""
     while len(group) > 1:
         odd = group[len(group) // 2 * 2 :]
         group = [combine(a, b) for a, b in zip(group[::2], group[1::2], strict=False)] + odd

@@ -1,4 +1,4 @@
-"""Decision tables from files."""
+"""Reads decision tables from files."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -23,8 +23,8 @@ def read_table(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
     missing. Rows of a ``.plan`` also have ``tuned``, the conditions of their measurement, or None.
 
     Raises:
-        InputError: the file is not such a table; the message names the row.
-        OSError: it cannot be read.
+        InputError: the file is not a decision table; the message names the row.
+        OSError: the file cannot be read.
 
     """
     name = title(path)

@@ -1,4 +1,4 @@
-"""Schedules as code for other tools, and back."""
+"""Writes schedules as code for other tools, and imports schedules of other tools."""
 
 import os
 from collections.abc import Mapping
@@ -26,14 +26,13 @@ __all__ = [
     "write_target",
 ]
 
-#: The names of all targets.
+#: The names of all formats of emitted code.
 FORMATS = tuple(row["name"] for row in _core.emitters())
-#: Formats with another form of schedules than the machine, or with limits on schedules, so that the best algorithm may
-#: be another one.
+#: Formats that transform or restrict schedules, so that the best algorithm may differ from the machine's best.
 PLANNED_FORMATS = ("csl", "csl-measured", "csl-module", "msccl-xml", "mscclpp")
 #: Formats of files by which libraries choose among their own algorithms.
 TUNINGS = tuple(row["name"] for row in _core.tunings())
-#: The targets of plans: these formats, tuning files of libraries, and ``preload``, a ``.plan`` for MPI programs.
+#: The targets of plans: formats of code, tuning files of libraries, and ``preload``, a ``.plan`` for MPI programs.
 TARGETS = (*FORMATS, *TUNINGS, "preload")
 IMPORTED_FORMATS = tuple(row["name"] for row in _core.importers())
 
@@ -71,7 +70,7 @@ def emit_files(
 def emission_notes(schedule: Schedule, target: str, files: Mapping[str, str | bytes] | None = None) -> list[str]:
     """Returns sentences on what the files of a target leave out or add for the collective of a schedule.
 
-    With ``files``, which :func:`emit_files` returns, only those that are true of them.
+    With ``files``, the result of :func:`emit_files`, only sentences that apply to these files are returned.
     """
     texts = None if files is None else [text for text in files.values() if isinstance(text, str)]
     return _core.emission_notes(schedule, names.format_of(names.named("the target", target)), texts)
@@ -106,7 +105,7 @@ def emit(
 
 
 def check_target(path: str | os.PathLike[str]) -> None:
-    """Fails early if :func:`write_target` would fail.
+    """Raises an error early if :func:`write_target` would fail.
 
     Raises:
         InputError: the path can be neither a folder nor, if it has an ending, a file.
@@ -123,7 +122,7 @@ def check_emission(path: str | os.PathLike[str], files: Mapping[str, str | bytes
     """Returns the existing files with other contents that :func:`write_target` will replace.
 
     Raises:
-        InputError: the folder holds CSL of another emission that would stay between the new files.
+        InputError: the folder holds CSL of another emission, which would remain among the new files.
 
     """
     target = Path(file_name(path))
@@ -141,10 +140,10 @@ def check_emission(path: str | os.PathLike[str], files: Mapping[str, str | bytes
 
 
 def write_target(path: str | os.PathLike[str], files: Mapping[str, str | bytes]) -> list[str]:
-    """Writes files into a folder, or a single one to a path with its ending; returns the paths written.
+    """Writes files into a folder, or a single file to a path with its ending; returns the paths written.
 
     Raises:
-        InputError: the path can be neither.
+        InputError: the path can be neither a folder nor a file.
         OSError: a file cannot be written.
 
     """
@@ -166,11 +165,12 @@ def import_schedule(
 ) -> Schedule:
     """Imports the schedule in another tool's file (``"msccl-xml"``); ``schedule.verify()`` then proves it.
 
-    Values that are not given are those of the file, or else one element a chunk, ``f32``, ``sum`` and root 0.
+    Values that are not given are those of the file; if the file lacks them, one element a chunk, ``f32``, ``sum`` and
+    root 0.
 
     Raises:
         InputError: there is no such format, or the file is wrong; the message names the line.
-        OSError: it cannot be read.
+        OSError: the file cannot be read.
 
     """
     text = read_text(path, kind=f"a file of the format {source}")
@@ -179,10 +179,10 @@ def import_schedule(
 
 
 def check_registers(path: str | os.PathLike[str]) -> list[Diagnostic]:
-    """Returns the first fault of the registers in a file; empty if they agree and so make a schedule.
+    """Returns the first fault of the registers in a file; empty if they agree, so that a schedule can be derived.
 
     Raises:
-        InputError: a line has none of the forms of registers.
+        InputError: a line is not a line of registers.
         OSError: the file cannot be read.
 
     """

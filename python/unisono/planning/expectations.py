@@ -1,4 +1,4 @@
-"""The times and bus bandwidths to expect of a collective: of a bound, of a library's own choice and of a plan."""
+"""Computes the expected times and bus bandwidths of a collective: by a bound, a library's own choice and a plan."""
 
 import math
 from collections.abc import Callable, Iterable
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["expect", "has_busbw", "prometheus_text"]
 
-#: The largest default size in bytes, of the larger buffer, as in usual runs of nccl-tests.
+#: The largest default size of the larger buffer in bytes, as in usual runs of nccl-tests.
 _MOST_BYTES = 2**30
 _METRICS = (
     ("busbw_gigabytes_per_second", "Bus bandwidth as nccl-tests define it, in 10^9 bytes a second."),
@@ -47,11 +47,11 @@ def expect(
     """Returns the times to expect of a collective by its size, in ascending order of bytes.
 
     A row has ``ceiling`` (the plan's lower bound, by the data sheet), ``library`` (the choice of ``as_library`` by its
-    own rules, else None) and ``plan``, in seconds, the ``source`` of the latter (``"simulated"``, or the part of the
-    model), and the ``busbw`` of each in GB/s, None if nccl-tests do not define
-    it. ``sizes`` are in bytes, as numbers or text such as ``"64KiB"``, and count as those of :func:`plan`, whose other
-    options mean the same here. The default sizes are 8 bytes and the powers of 4 from 64 bytes, while all blocks
-    together take at most 1 GiB, or the memory of a PE of a wafer.
+    own rules, else None) and ``plan``, in seconds, the ``source`` of ``plan`` (``"simulated"``, or the part of the
+    model), and the ``busbw`` of each in GB/s, None if nccl-tests do not define it. ``sizes`` are in bytes, as numbers
+    or text such as ``"64KiB"``, and count as those of :func:`plan`, whose other options mean the same here. The default
+    sizes are 8 bytes and the powers of 4 from 64 bytes, while all blocks together take at most 1 GiB, or the memory of
+    a PE of a wafer.
 
     An ``executor`` plans sizes at the same time, and ``kept`` keeps them, as in :func:`sweep`; ``progress`` is called
     with the number of sizes done and of all sizes.
@@ -103,7 +103,7 @@ def expect(
 
 
 def _report(call: tuple[Any, ...]) -> PlanReport:
-    """Returns the report of one size; executors call this, also in other processes."""
+    """Returns the report of the plan at one size. Executors call this, also in other processes."""
     kind, on, elements, dtype, op, root, algorithm, params, model, as_library = call
     made = plan(
         kind,
@@ -126,7 +126,7 @@ def has_busbw(collective: str) -> bool:
 
 
 def _blocks(collective: str, ranks: int) -> int:
-    """Returns the blocks of a collective's larger buffer, the size in nccl-tests; 1 for collectives on a vector."""
+    """Returns the number of blocks in a collective's larger buffer; 1 for collectives on a vector."""
     rate = _core.bandwidths(collective, ranks, 1, 1.0)["algbw"]
     return 1 if rate is None else max(round(rate * 1e9), 1)
 
@@ -170,7 +170,7 @@ def _row(report: PlanReport) -> ExpectationRow:
 
 
 def prometheus_text(expected: Expectation) -> str:
-    """Returns the rows in the text format of Prometheus, as gauges without None values; notes are comments.
+    """Returns the rows as gauges in the text format of Prometheus, without None values; notes are comments.
 
     Source: Prometheus, "Exposition formats", text-based format 0.0.4.
     """
@@ -192,7 +192,7 @@ def prometheus_text(expected: Expectation) -> str:
                         "dtype": expected["dtype"],
                         **failed,
                     }
-                    # Twelve digits: more of a float show the error of its arithmetic.
+                    # More than twelve digits would show rounding errors.
                     samples.append(f"{name}{{{_labels(labels)}}} {float(f'{value:.12g}')!r}")
         if samples:
             lines += [f"# HELP {name} {meaning}", f"# TYPE {name} gauge", *samples]

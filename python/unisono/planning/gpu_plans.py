@@ -1,4 +1,4 @@
-"""Plans of GPU communication libraries, checked without a GPU."""
+"""Checks plans of GPU communication libraries without a GPU."""
 
 import os
 
@@ -26,8 +26,8 @@ def check_gpu_plan(
     A100 (108).
 
     Raises:
-        InputError: the file is not a plan; the message names the path inside the file.
-        OSError: it cannot be read.
+        InputError: the file is not a plan; the message names the place inside the JSON.
+        OSError: the file cannot be read.
 
     """
     stated = {} if processors is None else {"processors": processors}
@@ -48,14 +48,14 @@ def check_msccl(
     method: str = "auto",
     processors: int | None = None,
 ) -> MscclProof:
-    """Checks a file of MSCCL (XML) in each way and at each size that its executor accepts.
+    """Checks a file of MSCCL (XML) for all uses of buffers and all sizes that its executor accepts.
 
     With ``elements`` of ``dtype``, the check is for that size alone. ``processors`` is the number of multiprocessors of
     a GPU, by default that of an A100 (108).
 
     Raises:
-        InputError: the executor refuses the file, or it is damaged; the message names the line.
-        OSError: it cannot be read.
+        InputError: the executor would refuse the file, or the file is damaged; the message names the line.
+        OSError: the file cannot be read.
 
     """
     text = read_text(path, kind="a file of MSCCL")

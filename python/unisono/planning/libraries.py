@@ -1,4 +1,4 @@
-"""The choices of GPU libraries by their own rules, and rows of decision tables for them."""
+"""Computes the choices of libraries by their own rules, and rows of decision tables for them."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -23,7 +23,7 @@ def library_choice(
     places: Sequence[int] | None = None,
     library: str = "nccl",
 ) -> LibraryReport:
-    """Returns a library's choice, as ``Plan.library``; ``places`` are the accelerators of the ranks.
+    """Returns a library's own choice, like ``Plan.library``; ``places`` are the accelerators of the ranks.
 
     Raises:
         InputError: the library is not known, or the machine lacks values that its model reads.
@@ -57,7 +57,7 @@ def library_rows(row: dict[str, Any], machine: Machine, report: PlanReport) -> l
     last = row["last_bytes"]
     topology = machine.describe()["topology"]
     boxes = topology.get("boxes", 1)
-    # Boxes of a part may have different numbers of ranks.
+    # In a part of a machine, boxes may have different numbers of ranks.
     is_whole = boxes == 1 or report["ranks"] == boxes * topology["accelerators"]
     rows = []
     for region in regions:

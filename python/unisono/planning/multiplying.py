@@ -1,8 +1,9 @@
-"""Schedules of recursive multiplying: the best one, costs, and numbers of schedules.
+"""Schedules of recursive multiplying: the best schedule, costs, and numbers of schedules.
 
 A schedule is written as in "Generalisation of recursive doubling for AllReduce" (Ruefenacht, Bull, Booth; 2017):
 `a8,a3,a4`, `c6m2,a2,a2,e6m2`, `m1g2a3,n1g3a2`. A stage in which a rank sends b messages of n bytes takes alpha_p + b
-(alpha_r + n beta + n gamma) (Eq. 3); the costs of stages add up. Times are in any one unit.
+(alpha_r + n beta + n gamma) (Eq. 3); the costs of stages add up. All times are in the same unit, which the caller
+chooses.
 """
 
 from typing import NamedTuple
@@ -30,7 +31,7 @@ def best(
     gamma: float = 0,
     kind: str = "any",
 ) -> Best | None:
-    """Returns the schedule of least cost among all, or those of one kind: `factored`, `split` or `merge`.
+    """Returns the schedule of least cost of all kinds, or of one kind: `factored`, `split` or `merge`.
 
     The search is exact. The result is `None` if the kind has no schedule of ``ranks`` ranks.
     """
@@ -48,7 +49,7 @@ def cost(
     beta: float = 0,
     gamma: float = 0,
 ) -> float:
-    """Returns the time of all stages of a schedule together."""
+    """Returns the cost of a schedule, the sum of the costs of its stages."""
     return _core.multiplying_cost(schedule, ranks, _prices(alpha_p, alpha_r, bytes, beta, gamma))
 
 
@@ -58,14 +59,14 @@ def count(ranks: int) -> dict[str, int]:
 
 
 def schedules(ranks: int) -> list[str]:
-    """Returns every schedule: the factored ones, then splits, then merges. Their number, `count`, grows fast."""
+    """Returns every schedule: factored, then split, then merge. Their number, `count`, grows fast with ``ranks``."""
     return _core.multiplying_schedules(ranks)
 
 
 def fan_out(ratio: float) -> float:
     """Returns the best number of messages of a stage if alpha_p = ratio alpha_r.
 
-    It minimizes Eq. 4: exp(W((ratio - 1) / e) + 1) - 1. Eq. 5 as printed lacks the 1/e.
+    This number, exp(W((ratio - 1) / e) + 1) - 1, minimizes Eq. 4. Eq. 5 as printed lacks the 1/e.
     """
     return _core.multiplying_fan_out(ratio)
 

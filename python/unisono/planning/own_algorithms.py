@@ -1,4 +1,4 @@
-"""Algorithms written in Python, which plans, sweeps and tuning rank with those of the registry."""
+"""Adds algorithms written in Python, which plans, sweeps and tuning rank together with all others."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -22,11 +22,11 @@ _KINDS = {"wafer": (True, False), "ranks": (False, True)}
 
 @dataclass(frozen=True)
 class AlgorithmCase:
-    """The requested schedule: one collective of one size, on a place of one shape."""
+    """The request for a schedule: one collective of one size, on ranks or PEs of one shape."""
 
     collective: str
     ranks: int
-    #: Elements of the whole vector for broadcast, reduce, allreduce and scan, else of one rank's block.
+    #: The elements of the whole vector for broadcast, reduce, allreduce and scan, else of one rank's block.
     elements: int
     root: int
     dtype: str
@@ -129,7 +129,7 @@ def algorithm(
 
 
 def _place_of(function: Callable[..., Schedule]) -> str:
-    """Returns the reference of an algorithm from its function, with file and line if known."""
+    """Returns a reference for an algorithm: the name of its function, with file and line if known."""
     code = getattr(function, "__code__", None)
     place = function.__module__ if code is None else f"{Path(code.co_filename).name}:{code.co_firstlineno}"
     return f"function {getattr(function, '__qualname__', shown(function))} of {place}"
@@ -139,7 +139,7 @@ def remove_algorithm(name: str) -> None:
     """Removes an algorithm that :func:`algorithm` added.
 
     Raises:
-        InputError: none of that name was added.
+        InputError: no algorithm of that name was added.
 
     """
     if not unregister_algorithm(names.named("the algorithm", name)):

@@ -1,4 +1,4 @@
-"""`.plan` files, which MPI programs under `unisono run` load."""
+"""Writes, reads and proves `.plan` files, which MPI programs under `unisono run` load."""
 
 import os
 from collections.abc import Iterable
@@ -27,12 +27,11 @@ __all__ = [
 #: The first bytes of every plan file.
 BEGINNING = b"UNISPLAN"
 
-#: The source of a row's schedules: a plan, a schedule of the user's own, or ``(collective, ranks)`` for the MPI
-#: library.
+#: The source of a row: a plan, a user's schedule, or ``(collective, ranks)`` to leave calls to the MPI library.
 Serves = Plan | Schedule | tuple[str, int]
 #: A row: its source, and the first and last size in bytes that it is for (None: no limit). A fourth item is the number
 #: of ranks that must share a node (None: any number). A fifth item is the conditions under which the row was measured,
-#: by :meth:`unisono.mpi.collectives.Collectives.conditions` (None: it is used under any).
+#: by :meth:`unisono.mpi.collectives.Collectives.conditions` (None: the row serves under any conditions).
 Row = (
     tuple[Serves, int, int | None]
     | tuple[Serves, int, int | None, int | None]
@@ -47,8 +46,8 @@ def save_plans(rows: Iterable[Row], path: str | os.PathLike[str], *, unlike_bits
     schedule is proved and stored in blocks, so that it serves every count in its range. The MPI library carries out
     calls without a row.
 
-    After some schedules, ranks have different bits of a rounded allreduce. They serve only allreduces of integers,
-    unless ``unlike_bits`` is true here and ``UNISONO_UNLIKE_BITS=1`` is in the environment of the program.
+    Some schedules leave different bits of a rounded allreduce on different ranks. They serve only allreduces of
+    integers, unless ``unlike_bits`` is true here and ``UNISONO_UNLIKE_BITS=1`` is in the environment of the program.
 
     >>> import unisono as un
     >>> short = un.plan("allreduce", "archer", shape=4, elements=2)
@@ -68,7 +67,7 @@ def encoded_plans(rows: Iterable[Row], *, unlike_bits: bool = False) -> bytes:
 
     Raises:
         InputError: rows that overlap.
-        UnsupportedError: as :func:`save_plans`.
+        UnsupportedError: as for :func:`save_plans`.
 
     """
     listed = []
@@ -88,7 +87,7 @@ def _checked(
     ranks_a_node: SupportsIndex | None = None,
     tuned: str | None = None,
 ) -> tuple[Serves, int, int | None, int | None, str | None]:
-    """Returns a row in the form of the extension module.
+    """Returns a checked row in the form that the extension module accepts.
 
     Raises:
         InputError: the source, a size or the conditions have a wrong type or value.
@@ -118,7 +117,7 @@ def _within(what: str, value: object, least: int, most: int) -> int:
 
 
 def load_plans(path: str | os.PathLike[str]) -> list[PlanRow]:
-    """Reads the rows of a ``.plan`` file: collective, ranks, sizes, algorithm (None: the library's own), and proofs.
+    """Reads and proves the rows of a ``.plan`` file: collective, ranks, sizes, algorithm (None: the MPI library's).
 
     Raises:
         InputError: the file is damaged, cut short, newer than this program, or not a plan, or its proof fails.
@@ -128,7 +127,7 @@ def load_plans(path: str | os.PathLike[str]) -> list[PlanRow]:
 
 
 def is_plan_file(path: str | os.PathLike[str]) -> bool:
-    """Returns whether a regular file begins as plan files do; its readers check the rest."""
+    """Returns whether a regular file begins like a plan file; the rest is not checked."""
     if not is_file(path):
         return False
     with Path(path).open("rb") as file:
@@ -140,7 +139,7 @@ def check_plan_file(
 ) -> tuple[list[PlanRow], str | None, list[PlanBits]]:
     """Returns the rows of a ``.plan`` file, the error of a failed proof or None, and the proved properties of the bits.
 
-    ``ranks-count`` is examined for a number of logical ``contributors``.
+    The property ``ranks-count`` is checked for ``contributors`` logical contributors.
 
     Raises:
         InputError: the file is damaged, cut short, newer than this program, or not a plan.
@@ -168,9 +167,9 @@ def ranks_of_rows(path: str | os.PathLike[str]) -> list[int]:
 
 
 def read_proven(path: str | os.PathLike[str], ranks: int | None = None) -> bytes:
-    """Returns the bytes of a plan file whose rows, or those for this number of ranks, are proven.
+    """Returns the bytes of a plan file after a proof of its rows, or of its rows for this number of ranks.
 
-    A checksum shows that a file is whole, not that its schedules are right.
+    A proof is needed because a checksum shows only that the file is complete.
 
     Raises:
         InputError: the file cannot be read, or its proof fails.

@@ -1,4 +1,4 @@
-"""Plans and bounds for one collective on one machine."""
+"""Plans a collective on a machine, and computes lower bounds."""
 
 import os
 from typing import SupportsIndex
@@ -83,7 +83,7 @@ def plan(
     image = None if library is None else read_bytes(library, MOST_LIBRARY_BYTES)
     own = None if as_library is None else names.named("the library", as_library)
     if own is None and only is None and form in OF_NCCL:
-        # The file has lines of NCCL's own algorithms, so the report has their time.
+        # The tuning file names NCCL's own algorithms, so the report states NCCL's choice too.
         own = _known_library(kind, on, count, of, how)
     asked = kind, on, count, of, how, at, only, params, model
     of_bits = None if contributors is None else whole("contributors", contributors)
@@ -93,7 +93,7 @@ def plan(
 
 
 def _known_library(kind: str, on: Machine, count: int, dtype: str, op: str) -> str | None:
-    """``nccl``, if NCCL's choice on the machine is known."""
+    """Returns ``nccl`` if NCCL's choice on the machine is known, else None."""
     try:
         _core.library_choice_of("nccl", kind, on, count, dtype, op, None)
     except (InputError, UnsupportedError):

@@ -1,4 +1,4 @@
-"""Programs of other tools on a machine: the time of their communication, and the part that compute does not hide."""
+"""Predicts the times of other tools' programs on a machine, and the communication that compute does not hide."""
 
 import math
 import os
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
 
 __all__ = ["path_of", "price", "read_workload", "step", "takes_rates"]
 
-#: Endings of files with a schedule.
+#: The endings of files with a schedule.
 _SCHEDULES = (".sched", ".xml")
 
-#: Changes of the accelerator, and of cables that state a rate of their own; all other changes are keys of a machine
-#: file.
+#: Keys that set accelerator rates; ``_OF_CABLES`` begins keys for cables with their own rate. Other changes are keys of
+#: a machine file.
 _RATES = ("tflops", "memory_gb_per_second")
 _OF_CABLES = "gbps."
-#: Formats that may count operations.
+#: The formats of programs that may state numbers of operations instead of times.
 _COUNTING = ("hlo", "tasks")
-#: Keys of a machine file that only describe it, and the number of other keys that a message names.
+#: The keys of a machine file that a message about changes does not propose, and the number of keys that it names.
 _NOT_CHANGED = ("name", "kind", "summary", "reference", "notes", "prices", "accelerator", "failed")
 _NAMED = 4
 _OF_LINKS = ("link_gbps", "link_latency_ns")
@@ -87,7 +87,7 @@ def read_workload(
         return WorkloadGraph.read([(title(text), read_bytes(text))], strict, count)
     inside = sorted(entry for entry in Path(text).iterdir() if entry.is_file() and not entry.name.startswith("."))
     traces = [entry for entry in inside if ".et" in entry.suffixes]
-    # Beside traces a JSON file may list process groups.
+    # In a folder of traces, a JSON file may list process groups.
     inside = [*traces, *(entry for entry in inside if entry.suffix == ".json")] if traces else inside
     if not inside:
         raise InputError(f"the folder '{title(text)}' has no files; accepted is one with the files of a program")
@@ -155,7 +155,7 @@ def step(
     _require_effect(graph, rates)
     by = dict(algorithms or {})
     level = named("level", level)
-    # A change that is refused is reported after those before it were timed.
+    # A refused change is reported only after the changes before it were timed.
     asked, refused = list(what_if), None
     cases: list[_Case] = [(found, _accelerator(found, rates), by)]
     for changes in asked:
@@ -177,10 +177,10 @@ def step(
 
 
 def path_of(program: WorkloadGraph | str | os.PathLike[str]) -> str | Path:
-    """Returns the name of a workload, or the path of a program, which other processes read themselves.
+    """Returns the name of a workload or the path of a program's file, which other processes can read.
 
     Raises:
-        InputError: there is no file.
+        InputError: the program is in memory and has no file.
 
     """
     if isinstance(program, WorkloadGraph):
@@ -192,14 +192,14 @@ def path_of(program: WorkloadGraph | str | os.PathLike[str]) -> str | Path:
 
 
 def _case(call: tuple[Any, ...]) -> StepReport:
-    """Returns one step on one machine; executors call this, also in other processes."""
+    """Returns the report of one step on one machine. Executors call this, also in other processes."""
     source, strict, ranks, machine, rates, algorithms, level, overlap, fill = call
     graph = read_workload(source, strict=strict, ranks=ranks)
     return _timed(graph, [(machine, rates, algorithms)], level, overlap=overlap, fill=fill)[0]
 
 
 def _difference(before: StepReport, changes: Mapping[str, object], after: StepReport) -> WhatIf:
-    """Returns the times of a step after changes, beside those before."""
+    """Returns the times of a step after changes, and the speed-up: the time before divided by the time after."""
     return {
         "changes": {key: value.name if isinstance(value, Machine) else str(value) for key, value in changes.items()},
         "machine": after["machine"],
@@ -214,12 +214,12 @@ def _difference(before: StepReport, changes: Mapping[str, object], after: StepRe
     }
 
 
-#: A machine, the rates of its accelerator, and the algorithm of each kind of collective.
+#: A machine, the rates of its accelerator (operations and bytes per second), and the algorithm of each collective.
 _Case = tuple[Machine, tuple[float, float] | None, dict[str, str]]
 
 
 def _timed(graph: WorkloadGraph, cases: list[_Case], level: str, *, overlap: bool, fill: bool) -> list[StepReport]:
-    """Returns one step on each machine, with the price of the network and of the part in use."""
+    """Returns the report of one step for each case, with the price of the network and of the part in use."""
     graphs = [graph.filling(machine) if fill else graph for machine, _, _ in cases]
     if fill:
         reports = [filled.times([case], overlap, level)[0] for filled, case in zip(graphs, cases, strict=True)]
@@ -240,7 +240,7 @@ def _timed(graph: WorkloadGraph, cases: list[_Case], level: str, *, overlap: boo
 
 
 def takes_rates(graph: WorkloadGraph) -> bool:
-    """Returns whether the times of compute may depend on rates of an accelerator; other files state them."""
+    """Returns whether the times of compute may depend on rates of an accelerator instead of being stated."""
     return graph.counts_operations or graph.format in _COUNTING
 
 
@@ -257,7 +257,7 @@ def _require_effect(graph: WorkloadGraph, rates: Mapping[str, float | None]) -> 
 
 
 def price(machine: Machine) -> float | None:
-    """Returns the price of the network in dollars, or None if the machine states none, as presets of servers do."""
+    """Returns the price of the network in dollars; None if the machine states no prices, as presets of servers."""
     return (machine.topology or {}).get("cost_usd") or None
 
 
@@ -270,7 +270,7 @@ def _changed(
 ) -> tuple[Machine, dict[str, float | None], dict[str, str]]:
     """Returns the machine, the rates of the accelerator and the algorithms after changes."""
     other, own_rates, own_algorithms = machine, dict(rates), dict(algorithms)
-    # The machine comes first, since the other changes apply to it.
+    # A change of machine comes first: all other changes apply to the new machine.
     for key, value in sorted(changes.items(), key=lambda change: change[0] != "machine"):
         if key == "machine":
             if not isinstance(value, str | os.PathLike | Machine):
@@ -308,7 +308,7 @@ def _with_value(machine: Machine, key: str, value: str) -> Machine:
         text, separator, expected = str(error).partition(", expected one of ")
         if f"unknown field `{key}`" not in text or not separator:
             raise
-        # Names the nearest accepted name.
+        # The error message already proposes the nearest accepted name.
         text = text.partition(" (did you mean")[0]
         own = [field for field in re.findall(r"`?(\w+)`?", expected) if field not in _NOT_CHANGED]
         others = ("machine", "fail", "gbps.RATE", *_RATES)
@@ -321,10 +321,10 @@ def _with_value(machine: Machine, key: str, value: str) -> Machine:
 
 
 def _accelerator(machine: Machine, rates: dict[str, float | None]) -> tuple[float, float] | None:
-    """Returns operations and bytes a second, or None to use those of the machine file.
+    """Returns the operations and bytes per second of the accelerator; None for the rates of the machine file.
 
     Raises:
-        InputError: a rate that is not above 0, or one rate alone.
+        InputError: a rate is not above 0, or only one rate is known.
 
     """
     given = {key: finite(key, value) for key, value in rates.items() if value is not None}

@@ -1,4 +1,4 @@
-"""Files of parts of a sweep, for jobs that share it."""
+"""Writes and merges files with parts of a sweep, for jobs that share the sweep."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -13,17 +13,17 @@ from unisono.planning.sweeps import merge_shards
 __all__ = ["merge_parts", "part_of"]
 
 _VERSION = 1
-#: The keys that are equal in all parts of one sweep.
+#: The keys whose values are equal in all parts of one sweep.
 _STUDY = ("collective", "machine", "lengths", "total", "asked", "notes")
 
 
 def part_of(study: Mapping[str, Any], shard: tuple[int, int], points: Sequence[SweepPoint]) -> dict[str, Any]:
-    """Returns the file of a shard: the study, with the keys of :data:`_STUDY`, and the points."""
+    """Returns the contents of a shard's file: the study, with the keys of :data:`_STUDY`, and the points."""
     return {"unisono_sweep": _VERSION, **study, "shard": list(shard), "points": list(points)}
 
 
 def merge_parts(paths: Sequence[str | os.PathLike[str]]) -> tuple[dict[str, Any], list[SweepPoint]]:
-    """Returns the study of the parts in some files, in any order, and all its points.
+    """Returns the study whose parts the files have, in any order, and all its points.
 
     Raises:
         InputError: a file is not a part, or parts are of different studies, repeated or missing.

@@ -1,4 +1,4 @@
-"""The best algorithm at every point of a grid of shapes and lengths."""
+"""Finds the best algorithm at every point of a grid of shapes and lengths."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, SupportsIndex
@@ -71,7 +71,7 @@ def sweep(
     counts = [checked_count(count) for count in lengths]
     first, step = _checked_shard(shard)
     total = len(range(first, len(listed) * len(counts), step))
-    # The number of points is checked before the list of points is made.
+    # The number of points is checked before the list is made, which may be large.
     _core.admit_sweep(total, 0)
     sized = [with_shape(machine, shape) for shape in listed]
     asked_points = [(one, count) for one in sized for count in counts][first::step]
@@ -85,7 +85,7 @@ def sweep(
     for (one, _), (point, steps) in zip(asked_points, made, strict=True):
         points.append(point)
         spent += steps
-        # The first point of a shape gives the estimate for the others; longer vectors may need more.
+        # The first point of a shape gives the estimate for its other points; longer vectors may need more steps.
         if one is not before or spent > expected:
             expected = spent + steps * sum(other is one for other, _ in asked_points[len(points) :])
             _core.admit_sweep(total, expected)
@@ -114,15 +114,15 @@ def _cells(point: SweepPoint) -> tuple[object, ...]:
 
 
 def _point(call: tuple[Any, ...]) -> tuple[SweepPoint, int]:
-    """Returns a point, and the number of steps that it took; executors call this, also in other processes."""
+    """Returns a point, and the number of steps of its computation. Executors call this, also in other processes."""
     return _core.sweep_point(*call), _core.steps_counted()
 
 
 def _checked_shard(shard: tuple[int, int] | None) -> tuple[int, int]:
-    """Returns the index of the first point of a shard, and the distance to the next one.
+    """Returns the index of the first point of a shard, and the distance to its next point.
 
     Raises:
-        InputError: it is not a shard.
+        InputError: the value is not a shard.
 
     """
     if shard is None:
@@ -135,10 +135,10 @@ def _checked_shard(shard: tuple[int, int] | None) -> tuple[int, int]:
 
 
 def merge_shards(shards: Sequence[Sequence[SweepPoint]]) -> list[SweepPoint]:
-    """Returns the points of a sweep from those of all its shards, in the order of the shards.
+    """Joins the points of all shards of a sweep, given in the order of the shards.
 
     Raises:
-        InputError: the numbers of points are not those of shards of one sweep.
+        InputError: the numbers of points do not fit the shards of one sweep.
 
     """
     total = sum(map(len, shards))

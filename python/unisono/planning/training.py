@@ -1,10 +1,10 @@
-"""Data-parallel training of VGG-16: the share of Allreduce in an iteration, with and without overlap.
+"""Times data-parallel training of VGG-16: the part of Allreduce in an iteration, with and without overlap.
 
 Layers as in Simonyan and Zisserman, "Very deep convolutional networks for large-scale image recognition", 2015,
 configuration D, for images of 224 x 224. An iteration computes forwards and backwards on a node's minibatch, then
 reduces the gradients of all layers among all cores. With overlap the gradients of a layer are reduced as soon as
-backpropagation has left it, one layer after the other, while it continues ("Accelerating Allreduce with in-network
-reduction on Intel PIUMA", deep learning).
+backpropagation has finished the layer, one layer after the other, while backpropagation continues ("Accelerating
+Allreduce with in-network reduction on Intel PIUMA", deep learning).
 """
 
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ __all__ = [
     "vgg16",
 ]
 
-#: Bytes of a weight.
+#: The bytes of a weight.
 BYTES = 4
 _CHANNELS = (64, 64, 0, 128, 128, 0, 256, 256, 256, 0, 512, 512, 512, 0, 512, 512, 512, 0)
 _CONNECTED = (4096, 4096, 1000)
@@ -39,12 +39,12 @@ class Layer:
 
     name: str
     weights: int
-    #: Floating-point operations of one image, forwards; backwards takes twice as many.
+    #: Forward floating-point operations of one image; the backward pass has twice as many.
     flops: float
 
 
 def vgg16() -> list[Layer]:
-    """Returns the 16 layers with weights, from the image on."""
+    """Returns the 16 layers with weights, in the order of the forward pass."""
     layers, side, before, block, at = [], _IMAGE, 3, 1, 1
     for channels in _CHANNELS:
         if channels == 0:
@@ -62,12 +62,12 @@ def vgg16() -> list[Layer]:
 
 @dataclass(frozen=True)
 class Iteration:
-    """One iteration, in seconds."""
+    """The times of one iteration, in seconds."""
 
     compute: float
-    #: All Allreduces, including hidden ones.
+    #: The time of all Allreduces, also while compute hides them.
     allreduce: float
-    #: The part of them that no compute hides.
+    #: The part of this time that no compute hides.
     exposed: float
 
     @property
@@ -77,13 +77,13 @@ class Iteration:
 
     @property
     def share(self) -> float:
-        """Returns the share of the iteration that waits for Allreduce."""
+        """Returns the exposed time divided by the time of the iteration."""
         return self.exposed / self.seconds
 
 
 @dataclass(frozen=True)
 class Reduction:
-    """T(m) = alpha + beta m of an allreduce of m elements, in seconds."""
+    """The time of an allreduce of m elements, alpha + beta m, in seconds."""
 
     alpha: float
     beta: float
@@ -94,7 +94,7 @@ class Reduction:
 
 
 def reduction(machine: Machine, algorithm: str) -> Reduction:
-    """Returns the time of an Allreduce by that algorithm on all cores of the machine."""
+    """Returns the time of an Allreduce by ``algorithm`` on all cores of the machine, as a function of its elements."""
     few, many = 1, 1 << 20
     times = [_core.plan("allreduce", machine, n, "f32", "sum", 0, algorithm).predicted["seconds"] for n in (few, many)]
     beta = (times[1] - times[0]) / (many - few)
@@ -102,10 +102,10 @@ def reduction(machine: Machine, algorithm: str) -> Reduction:
 
 
 def iteration(machine: Machine, minibatch: int, by: Reduction, *, overlap: bool) -> Iteration:
-    """Returns one iteration with ``minibatch`` images a node.
+    """Returns the times of one iteration with ``minibatch`` images a node.
 
     Raises:
-        InputError: the machine states no rate of compute, or there is no image.
+        InputError: the machine states no rate of compute, or ``minibatch`` is below 1.
 
     """
     device = machine.describe().get("device")
@@ -129,7 +129,7 @@ def iteration(machine: Machine, minibatch: int, by: Reduction, *, overlap: bool)
     return Iteration(compute, busy, free - compute)
 
 
-#: The rows of `unisono workload` for these.
+#: The rows of these workloads in the list of `unisono workload`.
 PRESETS = [{"name": "vgg16", "accelerators": 0, "summary": "VGG-16, data-parallel on nodes whose switches reduce"}]
 _REFERENCE = "Simonyan and Zisserman, Very deep convolutional networks for large-scale image recognition, 2015"
 #: The default number of images a node.
@@ -137,12 +137,12 @@ MINIBATCH = 128
 
 
 def report(machine: Machine, minibatch: int, algorithm: str, *, overlap: bool) -> WorkloadReport:
-    """Reports one iteration as for workloads on networks: the forward pass, then each layer on the way back.
+    """Reports one iteration, like workloads on networks: the forward pass, then each layer of the backward pass.
 
-    Without overlap the gradients of all layers are reduced at once, after the last one.
+    Without overlap the gradients of all layers are reduced together, after the last layer.
 
     Raises:
-        InputError: switches of the machine do not reduce, or it states no rate of compute.
+        InputError: the machine's switches do not reduce, or the machine states no rate of compute.
 
     """
     if machine.kind != "in-network":

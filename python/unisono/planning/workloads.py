@@ -1,4 +1,4 @@
-"""Training workloads: one iteration of compute and communication on a network."""
+"""Times one iteration of training workloads, with compute and communication, on a network."""
 
 import os
 from math import prod

@@ -1,7 +1,8 @@
-"""Slow cables, found by messages whose loads on links are known.
+"""The search for slow cables, by timed messages whose loads on links are known.
 
-`networks` lists links and routes, `design` chooses sets of messages, `measuring` times them, `inference` accuses
-cables, `probes` does all of it, and `asking` is its interface. `emitted` lets a program in C send the messages.
+`networks` lists links and routes, `design` chooses sets of messages, `measuring` times messages, `inference` finds
+cables that explain slow messages, `probes` combines these, and `asking` is the interface for users. `emitted` writes
+messages for a program in C.
 """
 
 from unisono.probing.asking import emit_probe, probe

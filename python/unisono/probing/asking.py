@@ -1,4 +1,4 @@
-"""The probe of a machine: under MPI, in the packet simulator, or from the results of a program in C."""
+"""The interface of a probe: under MPI, in the packet simulator, or from the results of a program in C."""
 
 import os
 from collections.abc import Mapping
@@ -29,15 +29,16 @@ def probe(
 ) -> Probe:
     """Returns the slow cables of a network.
 
-    They are its ``accused``, each with ``cables`` (of which one is slow), ``rate`` and ``expected`` in Gb/s, and
-    ``confidence``; ``report()`` has all of it for JSON, and :func:`unisono.view` of a file with that draws the network.
-    All ranks of ``mpiexec`` call it, rank k on accelerator k, and get the same result. With ``simulate`` the packet
-    simulator sends the messages, where cables have the shares of their rates in ``slow``, such as ``{"3-8": 0.2}``.
-    With ``results`` the times are those of the program that :func:`emit_probe` writes. ``bytes`` is the size of a
-    message [by the rates of the machine], ``rounds`` the number of times that a set of messages is sent.
+    The result lists slow cables in ``accused``, each with ``cables`` (one of these is slow), ``rate`` and ``expected``
+    in Gb/s, and ``confidence``; ``report()`` returns the result for JSON, and :func:`unisono.view` draws the network
+    from a file with that JSON. All ranks of ``mpiexec`` call this function, rank k on accelerator k, and get the same
+    result. With ``simulate`` the packet simulator sends the messages, and ``slow`` gives the fraction of its rate that
+    a cable has, such as ``{"3-8": 0.2}``. With ``results`` the times are those of the program that :func:`emit_probe`
+    writes. ``bytes`` is the size of a message [by the rates of the machine], ``rounds`` the number of times that each
+    set is sent.
 
     Raises:
-        InputError: the machine is not a network, another number of ranks than it has, or damaged results.
+        InputError: the machine is not a network, does not have that number of ranks, or the results are damaged.
 
     """
     on = named(machine)

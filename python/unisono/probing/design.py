@@ -1,12 +1,12 @@
-"""Sets of messages that load every link and tell links apart.
+"""Sets of messages that load every link and distinguish slow links.
 
-The messages of a set are sent at once. No accelerator sends or receives two of them, and no link gets more than its
-rate, so each message takes the time that it takes alone, unless one of its links is slow. Messages with a single way
-come first. Links that none of them uses, such as those between the switches of a fat tree, are loaded by messages whose
-packets take several ways.
+The messages of a set are sent at the same time. No accelerator sends or receives two messages of a set, and no link
+gets more than its rate, so each message takes as long as it would alone, unless one of its links is slow. Messages with
+a single route come first. Links that no such message uses, such as links between the switches of a fat tree, are loaded
+by messages whose packets take several routes.
 
-A set has about as many messages as there are accelerators, and a message splits the links that are not yet told apart
-into those that it uses and the others. So the number of sets grows with the logarithm of the number of links.
+A set has about as many messages as there are accelerators, and a message splits each group of links that could not be
+distinguished into used and unused links. So the number of sets grows with the logarithm of the number of links.
 """
 
 import numpy as np
@@ -15,16 +15,16 @@ from unisono.probing.networks import Floats, Ints, Routes
 
 __all__ = ["classes", "design"]
 
-#: A link is loaded as far as it can be from this part of its highest load on.
+#: A link counts as fully loaded from this fraction of the highest load that the candidates can give it.
 FULL = 0.75
-#: Messages of different sets that every link should carry.
+#: The number of sets in which every link should carry a message.
 _TIMES = 3
-#: Sets in a row that bring nothing new, after which no further one is made; and the most sets.
+#: The search stops after `_IDLE` successive sets that distinguish no more links, and after `_MOST` sets in all.
 _IDLE, _MOST = 2, 24
 
 
 def classes(routes: Routes, seed: int = 0) -> Ints:
-    """Returns a number for each link: links with equal numbers carry the same parts of the same messages."""
+    """Returns a number for each link: links with equal numbers carry equal fractions of the same messages."""
     drawn = np.random.default_rng(seed).integers(1, 2**62, len(routes.pairs))
     keys = np.zeros(len(routes.links.gbps), dtype=np.uint64)
     # Sums wrap around, which keeps them exact in any order.
@@ -34,7 +34,7 @@ def classes(routes: Routes, seed: int = 0) -> Ints:
 
 
 def design(candidates: Routes, seed: int = 0) -> list[Routes]:
-    """Returns sets of messages that load each link as far as the candidates can, and tell links apart as far."""
+    """Returns sets of messages that load and distinguish links as far as the candidate messages allow."""
     every = np.arange(len(candidates.pairs))
     single = candidates.subset(every[candidates.is_single])
     found = _sets(single, np.ones(len(candidates.links.gbps), dtype=bool), seed)
@@ -82,7 +82,7 @@ def _sets(pool: Routes, wanted: "np.typing.NDArray[np.bool_]", seed: int) -> lis
 
 
 def _splits(pool: Routes, apart: Ints, usable: "np.typing.NDArray[np.bool_]") -> Floats:
-    """Counts for each message the groups of links, not yet told apart, of which it uses a part."""
+    """Counts for each message the groups of undistinguished links of which the message uses some, but not all."""
     entries = np.flatnonzero(usable[pool.link])
     groups = int(apart.max()) + 1
     sizes = np.bincount(apart[usable], minlength=groups)
@@ -92,9 +92,9 @@ def _splits(pool: Routes, apart: Ints, usable: "np.typing.NDArray[np.bool_]") ->
 
 
 def _packed(pool: Routes, needed: Floats, random: np.random.Generator) -> Routes:
-    """Returns messages that fit beside each other, those of the most need first.
+    """Returns messages that can be sent at the same time, chosen by falling need.
 
-    Messages without need follow: they add evidence, and the set takes no longer.
+    Messages with need 0 are added too: they give evidence, and the set takes no longer.
     """
     score = (needed + 1e-6) * random.uniform(0.75, 1.25, len(needed))
     room = np.ones(len(pool.links.gbps)) + 1e-9

@@ -1,6 +1,7 @@
 """The messages of a probe for a program in C (`probe.c`), and its results.
 
-Both are lines of text. The program copies the head from the file of messages, so that results name their machine:
+Messages and results are lines of text. The program copies the head from the file of messages, so that results name
+their machine:
 
 ```text
 probe 1 machine tree ranks 8 bytes 262144 rounds 6 sets 8 messages 61
@@ -35,16 +36,16 @@ _HEAD = re.compile(
 )
 _LINE = re.compile(r"\bprobe (\d{1,5}) (\d{1,8}) (\d{1,8})((?: [-+.\w]{1,32})+)$")
 _END = re.compile(r"\bprobe end$")
-#: The sets of a design are some tens.
+#: Limits of a file of results; a design has some tens of sets.
 _MOST_SETS, _MOST_MESSAGES = 1 << 10, 1 << 22
-#: Longer messages take the packet simulator long, and tell no more.
+#: Limit of a message's bytes; longer messages find no more, and take long to simulate.
 _MOST_BYTES = 1 << 26
-#: The times that a message can take, in seconds.
+#: The least and the greatest accepted time of a message, in seconds.
 _LEAST, _MOST = 1e-9, 1e6
 
 
 class Recorded:
-    """Times that a program recorded; its second half of rounds serves sets that are measured again."""
+    """Times that a program in C recorded; the second half of the rounds serves sets that are measured again."""
 
     def __init__(self, pairs: list[Pairs], seconds: list[Floats]) -> None:
         self._of = {tuple(of): times for of, times in zip(pairs, seconds, strict=True)}
@@ -53,7 +54,7 @@ class Recorded:
         self._is_first = True
 
     def measure(self, sets: Sequence[Pairs], bytes: int, rounds: int) -> list[Floats]:  # noqa: ARG002
-        """Returns the times of the first rounds, and when called again those of the others."""
+        """Returns the seconds of the first half of the rounds; from the second call on, of the second half."""
         half = slice(self.first_rounds) if self._is_first else slice(self.first_rounds, None)
         self._is_first = False
         return [self._of[tuple(pairs)][half] for pairs in sets]
@@ -70,7 +71,7 @@ def write_program(sets: MessageSets, rounds: int, folder: str | os.PathLike[str]
     if sets.bytes > _MOST_BYTES:
         raise InputError(f"a message of a program has {sets.bytes} bytes; accepted are at most {_MOST_BYTES}")
     messages = [(at, *pair) for at, routes in enumerate(sets.sets) for pair in routes.pairs]
-    # Sets with slow messages are measured twice under MPI, and here it is not known which ones they are.
+    # Sets with slow messages need two measurements; which sets is unknown before the run, so all get twice the rounds.
     head = (
         f"probe 1 machine {_word(sets.links.machine)} ranks {sets.ranks} bytes {sets.bytes} rounds {2 * rounds} sets "
         f"{len(sets.sets)} messages {len(messages)}"

@@ -1,12 +1,12 @@
 """Links that explain slow messages.
 
-The time of a message is that of the slowest of its links, so a slow message accuses all of its links, and a set of
-messages that together load a link and arrive in time acquits it. Of the links that are left, as few as possible have to
-explain all slow messages. (Times are a maximum over links and not a sum, so no least squares of sums fit here.)
+The slowest link of a message determines its time. So a slow message makes all of its links suspects, and a link is
+cleared by a set whose messages together load the link and are not slow. The result is the smallest number of suspects
+that explain all slow messages. (The time is a maximum of links and not a sum, so least squares do not apply.)
 
-Measured times are compared with those of the packet simulator on the machine without slow links. Their common factor,
-the quotient of most messages, is that of the protocol or of an emulated cluster, and drops out. A message is slow by
-the spread of these quotients, and by not less than a quarter.
+Measured times are divided by the times of the packet simulator on the machine without slow links. The usual quotient
+comes from the protocol or from an emulated cluster, and is divided out. The limit for a slow message depends on the
+spread of these quotients, and is at least a quarter above the usual quotient.
 """
 
 from collections.abc import Sequence
@@ -19,9 +19,9 @@ from unisono.probing.networks import Floats, Ints, Routes
 
 __all__ = ["Evidence", "Suspect", "accuse"]
 
-#: A message is slow from this multiple of its expected time on, if the spread is small.
+#: The smallest and the largest limit from which a message is slow, as multiples of its expected time.
 _LEAST_CUT, _HIGHEST_CUT = 1.25, 2.5
-#: Deviations of the spread.
+#: Standard deviations above the usual quotient from which messages are slow.
 _DEVIATIONS = 6.0
 #: The quantile of all quotients that counts as undisturbed: no more than three quarters of the messages may be slow.
 _USUAL = 0.25
@@ -29,28 +29,30 @@ _USUAL = 0.25
 
 @dataclass
 class Evidence:
-    """The measurements of sets."""
+    """The expected and measured times of sets of messages."""
 
     sets: list[Routes]
-    #: Seconds of each message without slow links.
+    #: For each set, the seconds of its messages without slow links.
     expected: list[Floats]
-    #: Seconds measured, a row a round.
+    #: For each set, measured seconds: a row per round.
     measured: list[Floats]
-    #: The measured time of most messages as a multiple of the expected one, and the multiple that is slow beyond it.
+    #: The usual quotient of measured and expected time.
     factor: float = field(init=False)
+    #: A message is slow above `cut * factor` times the expected time.
     cut: float = field(init=False)
 
     def __post_init__(self) -> None:
         logs = np.log(np.concatenate([m.min(axis=0) / e for m, e in zip(self.measured, self.expected, strict=True)]))
         usual = float(np.quantile(logs, _USUAL))
-        # Noise and slow links both lengthen times, so the spread is taken below the usual quotient and a little above.
+        # Noise and slow links both lengthen times, so the spread is that of quotients below or little above the usual
+        # quotient.
         near = np.abs(logs[logs < usual + np.log(_LEAST_CUT)] - usual)
         spread = 1.4826 * float(np.median(near)) if len(near) else 0.0
         self.factor = float(np.exp(usual))
         self.cut = float(np.clip(np.exp(_DEVIATIONS * spread), _LEAST_CUT, _HIGHEST_CUT))
 
     def ratios(self, of: int) -> Floats:
-        """Returns for each message of a set the multiple of its expected time: the least of all rounds."""
+        """Returns for each message of a set its least measured time, divided by `factor` and by the expected time."""
         least: Floats = self.measured[of].min(axis=0)
         return least / (self.expected[of] * self.factor)
 
@@ -60,11 +62,11 @@ class Evidence:
         return slow
 
     def add(self, of: int, measured: Floats) -> None:
-        """Adds rounds of a set."""
+        """Adds measured rounds to a set."""
         self.measured[of] = np.concatenate([self.measured[of], measured])
 
     def unexplained_share(self, cables: Sequence[int]) -> float:
-        """Returns how often a message of one round without any of these cables is slow, never 0."""
+        """Returns the fraction of slow messages among those that use none of these cables; always above 0."""
         slow, count = 1.0, 2.0
         for routes, expected, measured in zip(self.sets, self.expected, self.measured, strict=True):
             touched = np.zeros(len(routes.pairs), dtype=bool)
@@ -76,24 +78,25 @@ class Evidence:
 
 @dataclass
 class Suspect:
-    """Cables of which one explains slow messages; no message crosses only a part of them."""
+    """Cables, one of which explains slow messages; each of these cables could explain the same messages."""
 
     cables: list[int]
-    #: Slow messages that it explains, by their numbers in each set, and messages that it may have made slow.
+    #: The slow messages that the suspect explains: by set, the indices of messages.
     slow: dict[int, list[int]]
+    #: Messages that the cables could have made slow.
     seen: int
     confidence: float = 0.0
 
     @property
     def count(self) -> int:
-        """Returns the number of slow messages."""
+        """Returns the number of slow messages that the suspect explains."""
         return sum(map(len, self.slow.values()))
 
 
 def accuse(evidence: Evidence) -> tuple[list[Suspect], int, Floats]:
-    """Returns the fewest cables that explain the slow messages, the number of those left unexplained, and rates.
+    """Returns few suspects that explain the slow messages, the number of unexplained messages, and rates.
 
-    The rates are for each link the part of its own that messages reached over it, 0 without messages.
+    The rates are, for each link, the fraction of its nominal rate that messages reached; 0 without messages.
     """
     links = evidence.sets[0].links
     count = len(links.gbps)
@@ -105,7 +108,7 @@ def accuse(evidence: Evidence) -> tuple[list[Suspect], int, Floats]:
         full = (load >= FULL * highest) & (load > 0)
         reached[full] = np.maximum(reached[full], carried[full] / load[full])
     doubted = (highest > 0) & (reached < 1 / evidence.cut)
-    # Slow messages have numbers; each cable has the numbers of those that it may explain.
+    # Slow messages are numbered across all sets; `explains` maps a cable to the slow messages that it may explain.
     offset = np.cumsum([0, *(len(of.pairs) for of in evidence.sets)])
     explains: dict[int, set[int]] = {}
     left: set[int] = set()
@@ -146,7 +149,7 @@ def _suspect(
 
 
 def _judge(evidence: Evidence, suspects: list[Suspect], links: int) -> None:
-    """Sets confidences: that no noise made all messages of a suspect slow, and that it is this one of its cables."""
+    """Sets the probability that noise did not cause a suspect's slow messages, divided by its number of cables."""
     accused = [cable for suspect in suspects for cable in suspect.cables]
     chance = evidence.unexplained_share(accused)
     for suspect in suspects:

@@ -1,4 +1,4 @@
-"""Times of messages that are sent at once, in the packet simulator or between the ranks of MPI."""
+"""Times of messages that are sent simultaneously, in the packet simulator or between the ranks of MPI."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
@@ -13,10 +13,10 @@ __all__ = ["Measurer", "MpiMeasurer", "Simulated", "serve"]
 
 
 class Measurer(Protocol):
-    """A source of times."""
+    """A source of measured or simulated times of messages."""
 
     def measure(self, sets: Sequence[Pairs], bytes: int, rounds: int) -> list[Floats]:
-        """Returns for each set the seconds of each message, a row for each round."""
+        """Returns for each set the seconds of its messages: a row per round, a column per message."""
         ...
 
 
@@ -26,17 +26,17 @@ class Simulated:
     def __init__(
         self, links: Links, slow: Mapping[str, float] | None = None, noise: float = 0.0, seed: int = 0
     ) -> None:
-        """``slow`` has shares of the rates of cables, for both directions; ``noise`` lengthens times at random.
+        """Takes in ``slow`` the fraction of its rate that a cable has; ``noise`` is the mean random delay.
 
         Raises:
-            InputError: a cable does not exist, or a share is not above 0 and at most 1.
+            InputError: a cable does not exist, or a fraction is not above 0 and at most 1.
 
         """
         self._links = links
         self._noise = noise
         self._random = np.random.default_rng(seed)
         self._slow: list[tuple[int, float]] = []
-        #: Results, as sets with slow messages are measured again.
+        #: Results by messages and bytes, because sets with slow messages are measured again.
         self._known: dict[tuple[tuple[tuple[int, int], ...], int], tuple[Floats, Floats]] = {}
         for name, share in (slow or {}).items():
             if not 0 < share <= 1:
@@ -44,7 +44,7 @@ class Simulated:
             self._slow += [(int(link), share) for link in links.named(name)]
 
     def run(self, pairs: Pairs, bytes: int) -> tuple[Floats, Floats]:
-        """Returns the seconds of each message, and the packets over each link."""
+        """Returns the seconds of each message, and the packets on each link."""
         key = tuple(pairs), bytes
         if key not in self._known:
             run = _core.simulate_messages(self._links.machine, [(a, b, bytes) for a, b in pairs], self._slow)
@@ -54,34 +54,34 @@ class Simulated:
         return self._known[key]
 
     def measure(self, sets: Sequence[Pairs], bytes: int, rounds: int) -> list[Floats]:
-        """Returns the simulated times; rounds differ by the noise only."""
+        """Returns the simulated seconds; rounds differ by the noise only."""
         found = []
         for pairs in sets:
             seconds, _ = self.run(pairs, bytes)
-            # Other work lengthens a message and never shortens it.
+            # The noise is positive: load on a real computer never shortens messages.
             noise = self._random.exponential(self._noise, (rounds, len(pairs))) if self._noise else 0.0
             found.append(np.broadcast_to(seconds, (rounds, len(pairs))) * (1 + noise))
         return found
 
 
 class MpiMeasurer:
-    """The ranks of MPI's world; rank 0 has this object, and the others call :func:`serve`."""
+    """Measures between the ranks of MPI's world; ranks except 0 call :func:`serve`."""
 
     def __init__(self, mpi: Any) -> None:
         self._mpi = mpi
 
     def measure(self, sets: Sequence[Pairs], bytes: int, rounds: int) -> list[Floats]:
-        """Returns the times from a common start to the end of each receive."""
+        """Returns the seconds from a common start to the end of each receive."""
         self._mpi.COMM_WORLD.bcast((list(sets), bytes, rounds))
         return _timed(self._mpi, sets, bytes, rounds)
 
     def end(self) -> None:
-        """Lets the other ranks return."""
+        """Lets :func:`serve` return on all other ranks."""
         self._mpi.COMM_WORLD.bcast(None)
 
 
 def serve(mpi: Any) -> None:
-    """Takes part in the measurements of rank 0 until these end."""
+    """Takes part in the measurements that rank 0 starts, until rank 0 calls ``MpiMeasurer.end``."""
     while (asked := mpi.COMM_WORLD.bcast(None)) is not None:
         _timed(mpi, *asked)
 
@@ -90,7 +90,7 @@ def _timed(mpi: Any, sets: Sequence[Pairs], bytes: int, rounds: int) -> list[Flo
     world = mpi.COMM_WORLD
     out, into = np.zeros(bytes, dtype=np.uint8), np.zeros(bytes, dtype=np.uint8)
     own = np.zeros((rounds + 1, len(sets)))
-    # Rounds are outermost, so that a disturbance of some seconds does not hit all measurements of a set.
+    # The loop over rounds is the outer one, so that a disturbance of some seconds does not hit all rounds of a set.
     for turn in range(rounds + 1):
         for at, pairs in enumerate(sets):
             sends = [b for a, b in pairs if a == world.rank]
@@ -102,11 +102,11 @@ def _timed(mpi: Any, sets: Sequence[Pairs], bytes: int, rounds: int) -> list[Flo
             mpi.Request.Waitall(requests)
             own[turn, at] = mpi.Wtime() - start
             mpi.Request.Waitall(sent)
-            # A message of the next set does not begin before all of this one have ended.
+            # No message of the next set begins before all messages of this set have ended.
             world.Barrier()
     gathered = np.zeros((world.size, *own.shape))
     world.Gather(own, gathered if world.rank == 0 else None)
-    # The first round connects ranks.
+    # The first round is dropped: in it, ranks connect.
     return [
         gathered[[b for _, b in pairs], 1:, at].T.copy() if world.rank == 0 else np.zeros((rounds, len(pairs)))
         for at, pairs in enumerate(sets)

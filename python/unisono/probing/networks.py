@@ -1,7 +1,7 @@
 """The links of a network and the routes of messages between its accelerators.
 
-Links are directions of cables, numbered as in one plane of the machine. Planes are alike, and every message is split
-evenly over them, so all numbers here are those of one plane.
+A link is one direction of a cable, numbered as in one plane of the machine. Planes are equal, and every message is
+split evenly among planes, so links, rates and loads here are those of one plane.
 """
 
 from collections.abc import Sequence
@@ -36,10 +36,12 @@ class Links:
         count = 2 * len(there)
         self.machine = machine
         self.accelerators = int(found["accelerators"])
-        #: The ends and the rate in Gb/s of each link.
+        #: The two nodes of each link: from, to.
         self.ends: Ints = np.zeros((count, 2), dtype=np.int64)
+        #: The rate of each link in Gb/s.
         self.gbps: Floats = np.zeros(count)
-        #: The cable of each link; equal cables between the same nodes have the number of the first.
+        #: The cable number of each link; all equal cables between the same nodes have the number of the first such
+        #: cable.
         self.cable: Ints = np.zeros(count, dtype=np.int64)
         ends = np.stack([found["a"], found["b"]], axis=1).astype(np.int64)
         self.ends[there], self.ends[back] = ends, ends[:, ::-1]
@@ -56,7 +58,7 @@ class Links:
         return np.unique(self.cable)
 
     def name(self, cable: int) -> str:
-        """Returns the name of a cable, as `--fail` takes it."""
+        """Returns the name of a cable, in the form that `--fail` takes."""
         a, b = sorted(self._cable_ends[cable].tolist())
         return f"{a}-{b}"
 
@@ -90,14 +92,14 @@ class Links:
         planes = int(facts.get("working_planes", 1))
         bytes_per_ns = float(self.gbps.max()) / 8 * planes
         wanted = 2 * bytes_per_ns * hop_ns * int(facts.get("diameter", 2))
-        # An adaptive routing spreads many packets evenly, and few as it happens.
+        # Adaptive routing spreads many packets evenly, but not a few.
         wanted = max(wanted, _PACKETS * planes * float(own["packet_bytes"]))
         return int(2 ** min(max(np.ceil(np.log2(wanted)), 18), 24))
 
 
 @dataclass
 class Routes:
-    """Messages with their links: message k has the links `link[at[k] : at[k + 1]]`, each with its share."""
+    """Messages and their routes: message k puts the fractions `share` on the links `link[at[k] : at[k + 1]]`."""
 
     links: Links
     pairs: Pairs
@@ -107,7 +109,7 @@ class Routes:
 
     @classmethod
     def of(cls, links: Links, pairs: Pairs) -> "Routes":
-        """Lists the links of messages."""
+        """Returns the routes of the messages between these pairs."""
         found = _core.message_routes(links.machine, pairs)
         at = np.cumsum([0, *map(len, found)])
         flat = [part for route in found for part in route]
@@ -116,9 +118,9 @@ class Routes:
 
     @classmethod
     def candidates(cls, links: Links, ranks: int) -> "Routes":
-        """Lists messages among the first ranks: all of them, or those to some distances of numbers if ranks are many.
+        """Lists messages among the first ranks: between all pairs, or at some distances of ranks if there are many.
 
-        Neighbors of regular networks have numbers whose difference is small, or a power of two.
+        In regular networks, the numbers of neighbors differ by a small number or a power of two.
         """
         if ranks <= _ALL_PAIRS:
             pairs = [(a, b) for a in range(ranks) for b in range(ranks) if a != b]
@@ -130,37 +132,37 @@ class Routes:
 
     @cached_property
     def message(self) -> Ints:
-        """Returns the message of each entry of `link`."""
+        """Returns the message index of each entry of `link`."""
         return np.repeat(np.arange(len(self.pairs)), np.diff(self.at))
 
     @cached_property
     def rate(self) -> Floats:
-        """Returns the rate of each message alone in Gb/s, that of its slowest link."""
+        """Returns the rate in Gb/s that each message reaches alone, limited by its slowest link."""
         return np.minimum.reduceat(self.links.gbps[self.link] / self.share, self.at[:-1])
 
     @cached_property
     def is_single(self) -> npt.NDArray[np.bool_]:
-        """Returns whether each message has one way only."""
+        """Returns for each message whether all its packets take the same route."""
         return np.minimum.reduceat(self.share, self.at[:-1]) > 1 - 1e-9
 
     @cached_property
     def load(self) -> Floats:
-        """Returns for each entry of `link` the part of the link's rate that its message takes."""
+        """Returns for each entry of `link` the fraction of the link's rate that the message uses."""
         return self.rate[self.message] * self.share / self.links.gbps[self.link]
 
     def of_link(self, values: Floats) -> Floats:
-        """Returns for each link the sum of the values of its entries."""
+        """Returns for each link the sum of ``values``, which has a value for each entry of `link`."""
         return np.bincount(self.link, weights=values, minlength=len(self.links.gbps)).astype(np.float64)
 
     def subset(self, messages: Sequence[int] | Ints) -> "Routes":
-        """Returns some of the messages."""
+        """Returns the routes of some of the messages."""
         parts = [np.arange(self.at[k], self.at[k + 1]) for k in messages]
         entries = np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
         at = np.cumsum([0, *map(len, parts)])
         return Routes(self.links, [self.pairs[k] for k in messages], self.link[entries], self.share[entries], at)
 
 
-#: The least packets of a message in one plane.
+#: The smallest number of packets of a message in one plane.
 _PACKETS = 32
-#: The most ranks between which all messages are candidates.
+#: Up to this number of ranks, messages between all pairs are candidates.
 _ALL_PAIRS = 64

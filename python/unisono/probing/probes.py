@@ -18,15 +18,17 @@ __all__ = ["MessageSets", "Probe", "SlowCable", "check_rounds", "probe_sets"]
 
 @dataclass(frozen=True)
 class SlowCable:
-    """A slow cable, or several of which one is slow."""
+    """A slow cable, or several cables one of which is slow."""
 
-    #: The names of the cables, as `--fail` takes them.
+    #: The names of the cables, in the form that `--fail` takes.
     cables: list[str]
-    #: Gb/s measured, and those that the messages of other cables reach.
+    #: The measured rate in Gb/s.
     rate: float
+    #: The rate in Gb/s of such a cable if it is not slow.
     expected: float
-    #: Between 0 and 1, that this cable (the first of several) is slow.
+    #: The probability, from 0 to 1, that the first cable of the list is the slow one.
     confidence: float
+    #: The number of slow messages explained.
     slow: int
     seen: int
 
@@ -41,24 +43,24 @@ class Probe:
     rounds: int
     sets: int
     messages: int
-    #: Measured times as a multiple of those of the machine.
+    #: The usual quotient of a measured time and the time simulated without slow cables.
     factor: float
-    #: A message is slow from this multiple of its expected time on.
+    #: A message is slow if its time is more than `cut * factor` times the simulated time.
     cut: float
     accused: list[SlowCable]
-    #: Nodes all of whose tested cables are accused, where these are several.
+    #: Nodes with several tested cables, all of which are accused.
     nodes: list[int]
     #: Cables that no message between the ranks uses.
     untested: list[str]
     notes: list[str] = field(default_factory=list)
-    #: All cables: ``link``, ``expected`` in Gb/s, and ``reached``, the rate that it has at least; for an accused cable
-    #: its rate, and None for cables without messages.
+    #: All cables: ``link``, ``expected`` in Gb/s, and ``reached``, a lower limit of the rate (the measured rate for an
+    #: accused cable, None without messages).
     cables: list[dict[str, Any]] = field(default_factory=list)
     #: The description of the network, from which :func:`unisono.view` draws it.
     description: dict[str, Any] = field(default_factory=dict)
 
     def report(self) -> dict[str, Any]:
-        """Returns everything as JSON takes it."""
+        """Returns the result as a dictionary for JSON."""
         links = [
             {
                 "link": of.cables[0],
@@ -75,7 +77,7 @@ class Probe:
 
 
 class MessageSets:
-    """The sets of messages for the first ranks of a machine, and their times without slow links."""
+    """The sets of messages for the first ranks of a machine, and the simulated times without slow links."""
 
     def __init__(
         self,
@@ -85,7 +87,7 @@ class MessageSets:
         seed: int = 0,
         pairs: list[Pairs] | None = None,
     ) -> None:
-        """Makes the sets, or takes those of ``pairs``; ``bytes`` is the size of a message.
+        """Designs the sets, or takes the sets in ``pairs``; ``bytes`` is the size of a message.
 
         Raises:
             InputError: the machine is not a network, or there are too many or too few ranks.
@@ -114,7 +116,7 @@ def check_rounds(rounds: int) -> None:
     """Refuses a wrong number of rounds.
 
     Raises:
-        InputError: it is below 1 or too large.
+        InputError: the number is below 1 or too large.
 
     """
     if not 1 <= rounds <= _MOST_ROUNDS:
@@ -148,7 +150,7 @@ def probe_sets(
     step(2, 2)
     found = _found(sets, evidence, suspects, left, rounds)
     found.cables = _cables(sets, found, reached)
-    # Times of a simulation have no costs of hosts, by which those of MPI are longer.
+    # Simulated times have no costs of hosts, so a large factor means that most cables are slow.
     if isinstance(measurer, Simulated) and evidence.factor >= evidence.cut:
         found.notes.append(
             f"most messages take {evidence.factor:.3g} times as long as expected, so most cables may be slow; the "
@@ -157,20 +159,20 @@ def probe_sets(
     return found
 
 
-#: The most rounds.
+#: The largest accepted number of rounds.
 _MOST_ROUNDS = 1000
-#: The most confidence that a finite number of messages gives.
+#: The upper limit of confidences: finitely many messages prove nothing.
 _MOST_CONFIDENCE = 0.999
-#: The least part of its rate that a cable is said to have, and the steps that find it within a hundredth.
+#: The smallest reported fraction of a cable's rate, and the bisection steps that find it within 1 %.
 _LEAST_SHARE, _HALVINGS = 1e-3, 9
-#: Measured times of another scale than the machine's are noted from this factor on.
+#: From this factor between measured and simulated times on, the report notes that scales differ.
 _OTHER_SCALE = 3.0
 
 
 def _share(sets: MessageSets, evidence: Evidence, suspect: Suspect) -> float:
-    """Returns the part of its rate at which the first cable of a suspect makes messages as slow as they are.
+    """Returns the fraction of its rate at which a suspect's first cable makes messages as slow as measured.
 
-    The packet simulator computes times for one part after the other, which halve the range of the logarithm.
+    Bisection on the logarithm of the fraction; the packet simulator computes the times for each fraction.
     """
     at, slow = next(iter(suspect.slow.items()))
     pairs, expected = evidence.sets[at].pairs, evidence.expected[at][slow]
@@ -241,7 +243,7 @@ def _cables(sets: MessageSets, found: Probe, reached: Floats) -> list[dict[str, 
     for cable in links.cables.tolist():
         name, own = links.name(cable), links.of_cable(cable)
         expected = float(links.gbps[own[0]]) / found.factor
-        # A direction without messages has reached nothing.
+        # A direction without messages has no measured rate.
         part = min((float(one) for one in reached[own] if one > 0), default=0.0)
         rate = slow.get(name, min(part, 1.0) * expected)
         rows.append({"link": name, "expected": expected, "reached": None if name in untested else rate})
@@ -249,7 +251,7 @@ def _cables(sets: MessageSets, found: Probe, reached: Floats) -> list[dict[str, 
 
 
 def _doubt(evidence: Evidence, suspect: Suspect) -> str:
-    """Returns a sentence on cables that are not told apart, with the run or the reading that does it."""
+    """Returns a sentence on cables that the probe cannot distinguish, and on the means to find the slow one."""
     links = evidence.sets[0].links
     cables = [links.name(cable) for cable in suspect.cables]
     ends = set.intersection(*(set(cable.split("-")) for cable in cables))
@@ -268,7 +270,7 @@ def _doubt(evidence: Evidence, suspect: Suspect) -> str:
 
 
 def _nodes(sets: MessageSets, suspects: list[Suspect], tested: "np.typing.NDArray[np.bool_]") -> list[int]:
-    """Returns the nodes with several tested cables, all of them accused."""
+    """Returns the nodes with several tested cables, all of which are accused."""
     links = sets.links
     guilty = {cable for of in suspects for cable in of.cables if len(of.cables) == 1}
     found = []

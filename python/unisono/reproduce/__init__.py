@@ -1,18 +1,19 @@
-"""Papers reproduced: each claim with the value reported, the value found here, and the tolerance, stated beforehand.
+"""Reproduction of papers: each claim has the reported value, the value computed here, and a tolerance set beforehand.
 
-A paper is a list of claims (`papers/NAME/claims.toml`, data only) and a module of this folder that computes. A claim
-that the computation refutes has the derivation in its row, with the value that follows from it. A row that is ``apart``
-decides no claim: it keeps a bound of this project (``own``), a constant was fitted to it (``calibrated``), its
-threshold or both of its values are this project's (``self``), the paper's number is known from memory only
-(``recalled``), or the paper measured on hardware and ours is simulated (``simulated``). So five verdicts are possible:
+A paper is a list of claims (`papers/NAME/claims.toml`, data only) and a module of this folder that computes values. The
+row of a claim that the computation refutes has a derivation and the value that follows from the derivation. A row with
+``apart`` decides no claim: it checks a bound of this project (``own``), a constant was fitted to its value
+(``calibrated``), its threshold or both of its values are this project's (``self``), the paper's number is known from
+memory only (``recalled``), or the paper measured on hardware and our value is simulated (``simulated``). So five
+verdicts are possible:
 
 * ``holds``: the claim is kept within its tolerance.
-* ``consistent``: a row apart is kept within its tolerance, which shows no more than that.
-* ``refuted``: it is not, and ours is the value that the derivation of the row gives.
-* ``missed``: it is not, and the row has no derivation, or ours is another value than the derivation gives.
+* ``consistent``: a row with ``apart`` is kept within its tolerance, which proves no claim.
+* ``refuted``: the claim is not kept, and our value is that of the row's derivation.
+* ``missed``: the claim is not kept, and the row has no derivation, or our value is not that of the derivation.
 * ``contradicted``: the row has a derivation that refutes the claim, but the claim holds.
 
-The last two are faults, of this software or of the row.
+``missed`` and ``contradicted`` are faults, of this software or of the row.
 """
 
 import math
@@ -46,7 +47,7 @@ __all__ = [
 
 #: The papers that can be reproduced, by name.
 PAPERS = ("discovery", "hammingmesh", "multiplying", "piuma", "wafer")
-#: The verdicts of the judge on a claim, and those that are faults.
+#: The verdicts on a claim, and the verdicts that are faults.
 VERDICTS = ("holds", "refuted", "consistent", "missed", "contradicted")
 FAULTS = ("missed", "contradicted")
 #: The reasons why a row decides no claim.
@@ -61,7 +62,7 @@ APART = {
 
 @dataclass(frozen=True)
 class Claim:
-    """One claim, judged."""
+    """A claim with its verdict."""
 
     paper: str
     id: str
@@ -71,7 +72,7 @@ class Claim:
     ours: Any
     unit: str
     compare: str
-    #: The tolerance of a list: one number for all, or a list of its own.
+    #: For a list of values, one tolerance for all items or a list of tolerances.
     tolerance: Any
     holds: bool
     note: str
@@ -79,13 +80,13 @@ class Claim:
     provenance: str = ""
     #: One of ``VERDICTS``.
     verdict: str = "holds"
-    #: Why the claim cannot hold, where the row has a derivation of that.
+    #: The derivation that refutes the claim, if the row has one.
     refuted: str = ""
-    #: One of ``APART``, where the row decides no claim.
+    #: A key of ``APART``, if the row decides no claim.
     apart: str = ""
 
     def report(self) -> dict[str, Any]:
-        """The claim as a dictionary for JSON."""
+        """Returns the claim as a dictionary for JSON."""
         return dict(vars(self))
 
 
@@ -99,25 +100,25 @@ class Finding:
 
 
 def listed_claims(paper: str) -> list[dict[str, Any]]:
-    """The claims of a paper as they stand in its file."""
+    """Returns the claims of a paper, in the form of its file."""
     claims: list[dict[str, Any]] = tomllib.loads(paper_claims(paper))["claims"]
     return claims
 
 
 def listed_statements(paper: str, kind: str) -> list[dict[str, Any]]:
-    """The statements of a paper without rows: ``tested``, ``undecidable`` or ``open``, as they stand in its file."""
+    """Returns the statements of a kind without rows, from the paper's file: ``tested``, ``undecidable`` or ``open``."""
     statements: list[dict[str, Any]] = tomllib.loads(paper_claims(paper)).get(kind, [])
     return statements
 
 
 def listed_sections(paper: str) -> list[str]:
-    """The sections of a paper, in their order."""
+    """Returns the sections of a paper, in their order."""
     sections: list[str] = tomllib.loads(paper_claims(paper))["sections"]
     return sections
 
 
 def judge(paper: str, listed: dict[str, Any], found: Finding) -> Claim:
-    """The claim with its verdict. Lists are compared item by item, texts for equality."""
+    """Returns the claim with its verdict. Lists are compared item by item, texts for equality."""
     holds = _agree(listed["compare"], found.reported, found.ours, listed["tolerance"])
     refuted, apart, remark = listed.get("refuted", ""), listed.get("apart", ""), found.remark
     verdict = "missed" if not holds else "consistent" if apart else "holds"
@@ -158,7 +159,7 @@ def _agree(compare: str, reported: Any, ours: Any, tolerance: Any) -> bool:
         return bool(reported == ours)
     if not math.isfinite(ours):
         return False
-    # A float's last digit is not part of a claim.
+    # The margin allows for rounding errors of floating-point numbers.
     margin = tolerance + 1e-12 * abs(reported)
     match compare:
         case "equal":
@@ -180,9 +181,9 @@ def reproduce_papers(
     kept: KeptPoints | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[Claim]:
-    """The claims of some papers, judged, in the order of their files. The first claim that fails raises its error.
+    """Judges the claims of some papers, in the order of their files. The first error of a claim is raised.
 
-    An ``executor`` computes claims at the same time, and ``kept`` keeps what was found, as in :func:`unisono.sweep`.
+    An ``executor`` computes claims in parallel, and ``kept`` stores computed values, as in :func:`unisono.sweep`.
     """
     listed = [
         (paper, claim)
@@ -199,14 +200,14 @@ def reproduce_papers(
 
 
 def _found(call: tuple[str, dict[str, Any]]) -> tuple[Any, Any, str]:
-    """Returns the parts of a finding; executors call this, also in other processes."""
+    """Returns the fields of a finding as plain values, which executors can pass between processes."""
     paper, claim = call
     found: Finding = import_module(f"unisono.reproduce.{paper}").check(claim)
     return _plain(found.reported), _plain(found.ours), found.remark
 
 
 def _plain(value: Any) -> Any:
-    """Returns a value of JSON for one that may have numbers of NumPy."""
+    """Returns a value for JSON: numbers of NumPy become numbers of Python."""
     if isinstance(value, list):
         return [_plain(item) for item in value]
     return value.item() if hasattr(value, "item") else value

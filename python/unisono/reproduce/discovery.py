@@ -19,15 +19,15 @@ from unisono.reproduce import Finding, discovery_predicted, discovery_statements
 __all__ = ["EXAMPLES", "NODES", "check", "draw", "loop", "n_body"]
 
 Listed = Mapping[str, Any]
-#: Programs are checked on each of these numbers of nodes.
+#: The numbers of nodes on which programs are checked.
 NODES = (2, 3, 4, 7, 8, 64)
-#: Side of the buffers: no part of 64 is empty, and parts of 3 and 7 are uneven.
+#: Elements of a dimension of buffers: none of 64 parts is empty, and 3 or 7 parts are uneven.
 SIDE = 128
 EXAMPLES = ("all-gather", "gather-scatter", "gather-bcast", "all-to-all", "stencil")
 _PAPER = "Automatic Discovery of Collective Communication Patterns, 2024"
 _FIG_3_NODES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 _FIG_3_TASKS = 20_000
-#: Steps of a round of Table 3.
+#: Tasks in a round of each example of Table 3.
 _STEPS = {"all-gather": 1, "gather-scatter": 2, "gather-bcast": 2, "all-to-all": 1, "stencil": 1}
 #: Values of Fig. 5.
 _BODIES = 1_048_576
@@ -46,12 +46,12 @@ _VECTOR, _COMPONENT = 24, 8
 
 
 def check(listed: Listed) -> Finding:
-    """Computes a claim as its file lists it."""
+    """Computes the value of a claim."""
     return _CHECKS[listed["check"]](listed)
 
 
 def draw(folder: Path, _full: bool = False) -> list[str]:
-    """The command graphs of Figs. 1 and 2, as Graphviz text too, and Fig. 3 with its CSV, in a folder that is made."""
+    """Draws the command graphs of Figs. 1 and 2, also as Graphviz text, and Fig. 3 with its CSV; makes the folder."""
     folder.mkdir(parents=True, exist_ok=True)
     files = []
     for number, rules, what in ((1, "off", "point-to-point"), (2, "paper", "with discovery")):
@@ -80,7 +80,7 @@ def draw(folder: Path, _full: bool = False) -> list[str]:
 
 
 def n_body(discovery: Discovery | TaskList, steps: int = 2, bodies: int = SIDE) -> None:
-    """Listing 1."""
+    """Submits the N-body program of Listing 1."""
     p, v = (discovery.buffer(name, bodies, 24, initialized=True) for name in ("P", "V"))
     for _ in range(steps):
         discovery.task("time_step", bodies, [(p, "read", ALL), (v, "read_write", ONE_TO_ONE)])
@@ -88,7 +88,7 @@ def n_body(discovery: Discovery | TaskList, steps: int = 2, bodies: int = SIDE) 
 
 
 def loop(discovery: Discovery | TaskList, example: str, rounds: int = 3, side: int = SIDE) -> None:
-    """A row of Table 3, in a loop that swaps the buffers."""
+    """Submits the example of a row of Table 3, in a loop that swaps the buffers."""
     flat = example in ("all-gather", "gather-scatter", "gather-bcast")
     shape = (side,) if flat else (side, side)
     a, b = (discovery.buffer(name, shape, initialized=True) for name in ("B", "B'"))
@@ -116,7 +116,7 @@ def _example(to: Discovery | TaskList, example: str, rounds: int) -> None:
 
 
 def _collectives(build: Callable[[Discovery], None], nodes: int) -> str:
-    """The collectives of a program in the order of issue."""
+    """Returns the collectives of a program in the order of issue."""
     discovery = Discovery(nodes, rules="paper")
     build(discovery)
     discovery.flush()
@@ -153,7 +153,7 @@ def _n_body_commands(listed: Listed) -> Finding:
         for rank in range(nodes):
             kinds = Counter(command[0] for command in Source(n_body, nodes, listed["rules"]).settled(rank).commands())
             counts.append([kinds["push"], kinds["await"], kinds["collective"]])
-        # All ranks have the same, or the claim is missed.
+        # If ranks differ in their counts, -1 makes the claim fail.
         ours += counts[0] if all(each == counts[0] for each in counts) else [-1, -1, -1]
     return Finding(listed["reported"], ours)
 
@@ -168,7 +168,7 @@ def _n_body_forwards(listed: Listed) -> Finding:
 
 
 def _n_body_variants(listed: Listed) -> Finding:
-    """The forwards of the second step of N-body as section 4.3 changes it, by buffer."""
+    """Lists, by buffer, the forwards of the second step of the N-body variants of section 4.3."""
     arrays = listed["variant"] == "arrays"
     size, parts = (_COMPONENT, "xyz") if arrays else (_VECTOR, ("",))
     rows = ONE_TO_ONE if arrays else Mapper("project", kernel_dim=0)
@@ -212,11 +212,11 @@ def _tracked(listed: Listed) -> Finding:
 
 
 def _commands_per_node(listed: Listed) -> Finding:
-    """Communication commands of a node and step, the mean over the nodes, in a long loop."""
+    """Computes the communication commands of a step per node, the mean of all nodes, in a long loop."""
     ours = []
     for example in listed["examples"]:
         for nodes in listed["nodes"]:
-            # The difference of two loops: the first step has nothing to communicate.
+            # Two loops are subtracted, because the first step has nothing to communicate.
             short, long = (_commands(example, nodes, rounds, listed["rules"]) for rounds in (2, 4))
             steps = 2 * _STEPS[example]
             ours.append((long - short) / steps / nodes)
@@ -235,7 +235,7 @@ def _communication_gain(listed: Listed) -> Finding:
 
 
 def _communication_gains(listed: Listed) -> Finding:
-    """The gains of several examples on one number of nodes."""
+    """Computes the gains of several examples on one number of nodes."""
     gains = [_communication_gain({**listed, "example": example}) for example in listed["examples"]]
     return Finding(listed["reported"], [found.ours[0] for found in gains])
 
@@ -249,13 +249,13 @@ def _strong_scaling(listed: Listed) -> Finding:
 
 
 def _rate(example: str, nodes: int, rules: str) -> float:
-    # Point-to-point makes up to M commands a task.
+    # Without collectives a task has up to a command per node, so fewer tasks are timed.
     tasks = max(200, _FIG_3_TASKS // nodes) if rules == "off" else _FIG_3_TASKS
     return discovery_rate(example, nodes, rules, tasks, 3)
 
 
 def _throughput(listed: Listed) -> Finding:
-    """The rate by one rule and number of nodes over that by another, for each example or as the median."""
+    """Divides task rates for two pairs of rules and node count; one quotient per example, or the median."""
     (rules, over), (nodes, nodes_over) = listed["rules"], listed["nodes"]
     rates = [(_rate(name, nodes, rules), _rate(name, nodes_over, over)) for name in listed["examples"]]
     ratios = [rate / base for rate, base in rates]

@@ -1,6 +1,6 @@
-"""Communication times that "Automatic Discovery of Collective Communication Patterns" (2024) measured, by prediction.
+"""Predicted communication times of programs in "Automatic Discovery of Collective Communication Patterns" (2024).
 
-The paper measured on Marconi-100. Here the same programs are predicted on machines of ranks.
+The paper measured times on Marconi-100. Here times of the same programs are predicted for machines of ranks.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,12 +15,12 @@ __all__ = ["communication", "gain", "speedups"]
 
 Listed = Mapping[str, Any]
 Build = Callable[[Discovery], None]
-#: Latency, pipeline and bandwidth of messages; and the same with free bytes, where only the number of messages counts.
+#: The preset with latency, overheads and bandwidth of messages.
 MACHINE = "paper-sim"
 
 
 def communication(build: Build, nodes: int, on: Machine | str) -> tuple[float, float]:
-    """Seconds of a program's communication by the paper's rules, and by messages alone."""
+    """Returns the seconds of a program's communication by the paper's rules, and by messages alone."""
 
     def found(rules: str) -> Any:
         discovery = Discovery(nodes, rules=rules)
@@ -33,7 +33,7 @@ def communication(build: Build, nodes: int, on: Machine | str) -> tuple[float, f
 
 
 def gain(listed: Listed, build: Build) -> Finding:
-    """The time by messages alone over the time with discovery, for each number of nodes."""
+    """Divides the time by messages alone by the time with discovery, for each number of nodes."""
     ours = []
     for nodes in listed["nodes"]:
         predicted, alone = communication(build, nodes, MACHINE)
@@ -42,7 +42,7 @@ def gain(listed: Listed, build: Build) -> Finding:
 
 
 def speedups(listed: Listed, build: Build) -> Finding:
-    """The gain from one number of nodes to another for a program whose kernels take ``kernel_us`` alone."""
+    """Computes the speed-up between two numbers of nodes; kernels take ``kernel_us`` on a single node."""
     ours = []
     for less, more in listed["nodes"]:
         first, second = (_seconds(listed, build, nodes) for nodes in (less, more))

@@ -34,14 +34,14 @@ def _collectives(submit: Callable[[Discovery], None], nodes: int) -> str:
 
 
 def _everywhere(listed: Listed, found: Callable[[int], Any]) -> Finding:
-    """The value on all numbers of nodes, or the first one that differs from the reported one."""
+    """Returns the value on all numbers of nodes, or the first value that differs from the reported value."""
     values = {nodes: found(nodes) for nodes in _NODES}
     ours = next((value for value in values.values() if value != listed["reported"]), values[_NODES[0]])
     return Finding(listed["reported"], ours, remark=f"On {', '.join(map(str, _NODES))} nodes.")
 
 
 def _near_equal(listed: Listed) -> Finding:
-    """The largest difference of two parts of a range."""
+    """Computes the largest difference in size of two parts of a range."""
 
     def parts(size: int, nodes: int) -> list[int]:
         def submit(discovery: Discovery) -> None:
@@ -55,7 +55,7 @@ def _near_equal(listed: Listed) -> Finding:
 
 
 def _order(listed: Listed, build: Build) -> Finding:
-    """Orders in which ranks issue collectives: how many there are of each program."""
+    """Counts for each program the distinct orders in which its ranks issue collectives."""
 
     def issued(example: str, nodes: int, rank: int) -> tuple[Any, ...]:
         commands = _settled(lambda discovery: build(discovery, example, 3), nodes, rank).commands()
@@ -70,7 +70,7 @@ def _order(listed: Listed, build: Build) -> Finding:
 
 
 def _oblivious(listed: Listed, build: Build) -> Finding:
-    """Lists of forwards over all numbers of nodes: how many there are of each program."""
+    """Counts for each program the distinct lists of forwards on all numbers of nodes, and returns the largest count."""
 
     def forwards(example: str, nodes: int) -> str:
         report = _settled(lambda discovery: build(discovery, example, 3), nodes).report()
@@ -104,7 +104,7 @@ def _masked(listed: Listed) -> Finding:
 
 
 def _writers(listed: Listed) -> Finding:
-    """The mappers that may write: others would have several nodes write one element."""
+    """Lists the mappers with which tasks may write; with others several nodes would write one element."""
 
     def accepted(mapper: Mapper) -> bool:
         discovery = Discovery(4, rules="paper")
@@ -120,7 +120,7 @@ def _writers(listed: Listed) -> Finding:
 
 
 def _copies(listed: Listed, build: Build) -> Finding:
-    """The copies among the memories of a node in a step: the difference of two loops, since the first step has none."""
+    """Counts the copies among a node's memories in a step, by two loops, because the first step has no copies."""
 
     def sums(example: str, nodes: int, rounds: int) -> int:
         tasks = TaskList()
@@ -138,7 +138,7 @@ def _copies(listed: Listed, build: Build) -> Finding:
 
 
 def checks(build: Build) -> dict[str, Callable[[Listed], Finding]]:
-    """The checks by the names that the list of claims has for them."""
+    """Returns the functions that compute claims, by the names of checks in the list of claims."""
     return {
         "copies": lambda listed: _copies(listed, build),
         "exchanged-once": _once,

@@ -18,17 +18,17 @@ Listed = dict[str, Any]
 #: The rows of Table 2.
 TOPOLOGIES = hammingmesh_training.CLUSTERS
 SIZES = ("small", "large")
-#: The 4x4 boards of 2x2 that stand for the structure in the paper's figure.
+#: The mesh of 4x4 boards of 2x2 accelerators that is drawn in place of the paper's figure.
 _STRUCTURE = 'name = "hxmesh"\nboard = [2, 2]\nboards = [4, 4]'
 
 
 def check(listed: Listed) -> Finding:
-    """Computes a claim as its file lists it."""
+    """Computes the value of a claim."""
     return _CHECKS[listed["check"]](listed)
 
 
 def draw(folder: Path, full: bool = False) -> list[str]:
-    """Writes Table 2 as CSV, draws a HammingMesh, allocations and savings; makes the folder if need be."""
+    """Writes Table 2 as CSV, draws a HammingMesh, allocations and savings; makes the folder if needed."""
     folder.mkdir(parents=True, exist_ok=True)
     head = ["topology", "accelerators", "planes", "switches", "dac", "aoc", "cost_usd", "diameter", "bisection_share"]
     rows = []
@@ -56,7 +56,7 @@ def _facts(preset: str) -> dict[str, Any]:
 
 
 def _rows(listed: Listed) -> list[dict[str, Any]]:
-    """The topologies of one cluster, those that a claim leaves out aside."""
+    """Returns the facts of the topologies of a cluster size that a claim is about."""
     named = listed.get("only") or [name for name in TOPOLOGIES if name not in listed.get("without", [])]
     return [_facts(f"{name}-{listed['size']}") for name in named]
 
@@ -78,7 +78,7 @@ def _saving(listed: Listed) -> Finding:
 
 
 def _fewer(listed: Listed) -> Finding:
-    """The parts of the nonblocking tree over those of a HammingMesh: switches and cables."""
+    """Divides the switches and cables of the nonblocking tree by those of each HammingMesh."""
 
     def parts(preset: str) -> tuple[int, int]:
         facts = _facts(preset)

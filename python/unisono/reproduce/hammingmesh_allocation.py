@@ -18,12 +18,12 @@ __all__ = ["CHECKS", "draw"]
 Listed = dict[str, Any]
 
 HEURISTICS = ("greedy", "transpose", "aspect", "sort", "locality")
-#: Boards that fail, as the artifact has them for small and large clusters.
+#: The numbers of failed boards in the artifact, for small and large clusters.
 FAILURES = {"small": (0, 20, 40), "large": (0, 50, 100)}
 
 
 def draw(folder: Path, full: bool = False) -> list[str]:
-    """Writes the utilization by heuristic and failures as CSV, and draws a mapping around failed boards."""
+    """Writes the utilization by heuristic and failures as CSV, and draws jobs around failed boards."""
     head = ["machine", "heuristic", "failed", "utilization_mean", "utilization_p1", "upper_alltoall", "upper_allreduce"]
     rows = []
     for size, failures in FAILURES.items():
@@ -44,14 +44,14 @@ def draw(folder: Path, full: bool = False) -> list[str]:
 
 
 def _upper(listed: Listed) -> Finding:
-    """Returns the share of the upper level, for one job on all boards of the machine."""
+    """Computes the percentage of traffic through the upper level, for one job on all boards."""
     sides = "x".join(map(str, listed["job"]))
     found = allocate(listed["machine"], [sides], samples=1)["upper_level"]
     return Finding(listed["reported"], 100 * found[listed["collective"]])
 
 
 def _upper_lines(listed: Listed) -> Finding:
-    """Returns the share of the upper level, for one job on all boards, as the mean over all lines of boards."""
+    """Computes the percentage of alltoall traffic through the upper level, the mean of jobs on each line of boards."""
     rows, columns = listed["boards"]
     topology = {"name": "hxmesh", "board": [2, 2], "boards": [rows, columns]}
     mesh = machine({**machine(listed["machine"]).describe(), "topology": topology})
@@ -63,7 +63,7 @@ def _upper_lines(listed: Listed) -> Finding:
 
 
 def _ordered(listed: Listed) -> Finding:
-    """Each heuristic uses no less than the one before it."""
+    """Computes the largest loss of utilization from one heuristic to the next, in percent."""
     found = [
         allocate(listed["machine"], heuristic=heuristic, samples=listed["samples"])["utilization_mean"]
         for heuristic in listed["heuristics"]
@@ -74,7 +74,7 @@ def _ordered(listed: Listed) -> Finding:
 
 
 def _over_torus(listed: Listed) -> Finding:
-    """The mean utilization of a HammingMesh over that of a torus of the same boards, for each number of failures."""
+    """Divides the mean utilization of a HammingMesh by that of a torus, for each number of failures."""
     ours, shown = [], []
     for fail in listed["fail"]:
         mesh, torus = (
@@ -86,7 +86,7 @@ def _over_torus(listed: Listed) -> Finding:
 
 
 def _scattered(listed: Listed) -> Finding:
-    """A simulated allreduce on scattered rows and columns of boards over one on adjacent boards."""
+    """Divides the simulated times of an allreduce on scattered and on adjacent rows and columns of boards."""
     rows, columns = listed["rows"], listed["columns"]
     extents = [2 * len(rows), 2 * len(columns)]
     plan = un.plan("allreduce", listed["machine"], shape=extents, bytes=listed["bytes"], algorithm=listed["algorithm"])

@@ -26,7 +26,7 @@ def _alltoall(listed: Listed) -> Finding:
 
 
 def _buffered(preset: str, listed: Listed) -> Machine:
-    """The preset, with buffers of the size that a row states."""
+    """Returns the preset, with the size of buffers that a row states."""
     made = machine(preset)
     buffers = listed.get("buffer_bytes")
     return made if buffers is None else made.changed("buffer_bytes", str(buffers))
@@ -41,7 +41,7 @@ def _allreduce(listed: Listed) -> Finding:
 
 
 def _alltoall_limit(listed: Listed) -> Finding:
-    """The share of the injection that the least bound leaves to an alltoall, on the clusters of one size."""
+    """Computes the percentage of the injection rate that an alltoall can reach, on the clusters of one size."""
     presets = [f"{name}-{listed['size']}" for name in CLUSTERS if name not in listed["without"]]
     limits = [_limit(preset, listed["bytes"]) for preset in presets]
     shown = ", ".join(f"{preset} {name}" for preset, (name, _) in zip(presets, limits, strict=True))
@@ -50,14 +50,14 @@ def _alltoall_limit(listed: Listed) -> Finding:
 
 @cache
 def _limit(preset: str, bytes: int) -> tuple[str, float]:
-    """The least bound of an alltoall and the share of the injection that it leaves."""
+    """Returns the strictest bound of an alltoall, and the fraction of the injection rate that the bound permits."""
     found = _bounds("alltoall", preset, bytes)
     name = max(found, key=lambda name: found[name])
     return name, found["injection"] / found[name]
 
 
 def _over_cut(listed: Listed) -> Finding:
-    """The share that the least bound leaves over the relative bisection: large clusters, and small ones over these."""
+    """Divides the permitted fraction by the relative bisection: for large clusters, and small relative to large."""
     ours = []
     for mesh in listed["meshes"]:
         small, large = (
@@ -79,7 +79,7 @@ def _bounds(collective: str, preset: str, bytes: int) -> dict[str, float]:
 
 
 def _allreduce_best(listed: Listed) -> Finding:
-    """The share of half the injection that the best of some algorithms has by its model."""
+    """Computes the percentage of half the injection rate that the best of some algorithms reaches by its model."""
     found = {preset: _best(preset, listed["bytes"], tuple(listed["algorithms"])) for preset in listed["presets"]}
     shown = ", ".join(f"{preset} {name}" for preset, (name, _) in found.items())
     return Finding(listed["reported"], [100 * share for _, share in found.values()], remark=f"Best: {shown}.")
@@ -87,7 +87,7 @@ def _allreduce_best(listed: Listed) -> Finding:
 
 @cache
 def _best(preset: str, bytes: int, algorithms: tuple[str, ...]) -> tuple[str, float]:
-    """The best of some allreduces by its model, and its share of half the injection."""
+    """Returns the best allreduce algorithm by its model, and its fraction of half the injection rate."""
     least = _bounds("allreduce", preset, bytes)["injection"]
     times = {
         name: un.plan("allreduce", preset, bytes=bytes, algorithm=name).predicted["seconds"] for name in algorithms
@@ -97,7 +97,7 @@ def _best(preset: str, bytes: int, algorithms: tuple[str, ...]) -> tuple[str, fl
 
 
 def _permutation(listed: Listed) -> Finding:
-    """Returns the bandwidth of the mean accelerator, in percent of the rate at which it can send."""
+    """Computes the mean bandwidth of accelerators, in percent of the injection rate."""
     shares = []
     for preset in listed["presets"]:
         done = traffic("permutation", preset, bytes=listed["bytes"], level=listed["level"])
@@ -105,7 +105,7 @@ def _permutation(listed: Listed) -> Finding:
     return Finding(listed["reported"], shares)
 
 
-#: A network of the paper's links: its facts except the planes and the topology.
+#: The template of a machine with the paper's links; planes and topology are filled in.
 _NETWORK = """
 name = "{name}"
 kind = "network"
@@ -124,7 +124,7 @@ buffer_bytes = 33554432
 
 
 def network(name: str, summary: str, planes: int, topology: str) -> Machine:
-    """A network of the paper's links with a topology that no preset has."""
+    """Returns a network of the paper's links with a topology that no preset has."""
     return Machine.from_toml(_NETWORK.format(name=name, summary=summary, planes=planes, topology=topology), name)
 
 
@@ -133,14 +133,14 @@ def _torus() -> Machine:
 
 
 def _volumes(listed: Listed) -> Finding:
-    """Predicted times of allreduces on a torus of 8 x 8, over the time in which a link carries the vector."""
+    """Divides predicted allreduce times on an 8 x 8 torus by the time in which a link carries the vector."""
     carried = listed["bytes"] * 8 / 400e9
     plans = [un.plan("allreduce", _torus(), bytes=listed["bytes"], algorithm=name) for name in listed["algorithms"]]
     return Finding(listed["reported"], [plan.predicted["seconds"] / carried for plan in plans])
 
 
 def _latencies(listed: Listed) -> Finding:
-    """The time of one algorithm over that of another, of a few bytes, packet by packet."""
+    """Divides the simulated times of two algorithms for a few bytes, packet by packet."""
     on = _torus()
     first, second = (
         traffic("allreduce", on, bytes=listed["bytes"], algorithm=name, level="packet").seconds
@@ -150,7 +150,7 @@ def _latencies(listed: Listed) -> Finding:
 
 
 def _tree(listed: Listed) -> Finding:
-    """Returns the simulated time of a reduction in a binomial tree, divided by log2 p (alpha + S beta).
+    """Divides the simulated time of a reduction in a binomial tree by log2 p (alpha + S beta).
 
     A message of S bytes takes alpha + S beta.
     """
@@ -164,7 +164,7 @@ def _tree(listed: Listed) -> Finding:
 
 
 def _faster(listed: Listed) -> Finding:
-    """The predicted time of one allreduce over that of another on parts of a machine."""
+    """Divides the predicted times of two allreduce algorithms on parts of a machine."""
     ours = []
     for shape, bytes in listed["cases"]:
         first, second = (
@@ -176,13 +176,13 @@ def _faster(listed: Listed) -> Finding:
 
 
 def _spread(listed: Listed) -> Finding:
-    """The largest rate of a permutation over the smallest."""
+    """Divides the largest rate of a permutation by the smallest."""
     done = traffic("permutation", listed["machine"], bytes=listed["bytes"], level="packet")
     return Finding(listed["reported"], float(done.rates.max() / done.rates.min()))
 
 
 def _bandwidth_cost(listed: Listed) -> Finding:
-    """Returns the cost of the nonblocking tree for its share of the bandwidth, over the same of each network."""
+    """Divides the cost per bandwidth of the nonblocking tree by that of each other network."""
     shares: dict[str, Callable[[str], float]] = {
         "flows": lambda on: traffic("alltoall", on, bytes=listed["bytes"], level="flow").share_of_injection,
         "bounds": lambda on: _limit(on, listed["bytes"])[1],

@@ -1,9 +1,8 @@
-"""Computes what "HammingMesh" and its artifact say of training: times of iterations, and what networks save (Fig. 16).
+"""Computes what "HammingMesh" and its artifact say of training: times of iterations, and savings (Fig. 16).
 
-The saving of a HammingMesh over another network is the ratio of their costs times the inverse ratio of the
-communication overheads (section 5.2): cost x overhead of the other one, over cost x overhead of its own. The overhead
-of an iteration is its time without the compute of the accelerator that computes longest. Costs are those of all planes,
-as priced in Table 2.
+The saving of a HammingMesh relative to another network is cost x communication overhead of that network, divided by
+cost x overhead of the HammingMesh (section 5.2). The overhead of an iteration is its time minus the computing time of
+the accelerator that computes longest. Costs are those of all planes, with the prices of Table 2.
 """
 
 import io
@@ -26,7 +25,7 @@ __all__ = ["CHECKS", "draw"]
 
 Listed = dict[str, Any]
 
-#: The rows of Table 2 as presets are named; networks with trees of switches or groups of routers have one port a plane.
+#: The rows of Table 2, by the names of presets.
 CLUSTERS = (
     "fattree",
     "fattree-tapered50",
@@ -39,15 +38,16 @@ CLUSTERS = (
 )
 GRIDS = ("hyperx2d", "hx2mesh", "hx4mesh", "torus2d")
 MESHES = ("hx2mesh", "hx4mesh")
-#: What the artifact simulates in place of a network that was priced: a port of 1,600 Gb/s, and links between switches.
+#: Networks with one port of 1,600 Gb/s, and links between switches, that the artifact simulates in place of priced
+#: ones.
 SIMULATED = {"hyperx2d": "hyperx"}
-#: Workloads as the artifact runs them on small clusters; on GPT-3 with experts the cluster has 1,536 accelerators.
+#: The workloads that the artifact runs on small clusters; for GPT-3 with experts the cluster has 1,536 accelerators.
 WORKLOADS = ("resnet-152", "cosmoflow", "dlrm", "gpt-3", "gpt-3-moe")
 _COLORS = ("#3b6fb6", "#7fb069", "#d1495b", "#e0a030", "#8a5fbf")
 
 
 def draw(folder: Path) -> list[str]:
-    """Writes the iterations by the model as CSV, and draws what the HammingMeshes save as Fig. 16 does."""
+    """Writes the modelled iterations as CSV, and draws the savings of the HammingMeshes like Fig. 16."""
     head = ["workload", "machine", "seconds", "overhead_seconds", "cost_usd"]
     head += [f"{mesh}_{whose}" for whose in ("saving", "artifact") for mesh in MESHES]
     rows = [row for name in WORKLOADS for row in _rows(name)]
@@ -61,7 +61,7 @@ def draw(folder: Path) -> list[str]:
 
 
 def _case(name: str, cluster: str) -> tuple[str, str]:
-    """The workload and the machine for a row and a column of Fig. 16, as the artifact simulates them."""
+    """Returns the workload and the machine that the artifact simulates for a row and a column of Fig. 16."""
     size = "1536" if name == "gpt-3-moe" else "small"
     rings = "-rings" if name == "dlrm" and cluster not in (*GRIDS, *SIMULATED.values()) else ""
     return f"{name}-artifact{rings}", f"{cluster}-{size}-one-plane"
@@ -69,7 +69,7 @@ def _case(name: str, cluster: str) -> tuple[str, str]:
 
 @once
 def _iteration(name: str, cluster: str, level: str, routing: str | None = None) -> tuple[float, float]:
-    """The time of an iteration and its overhead, seconds; with ``routing`` the network has another one."""
+    """Returns an iteration's time and overhead in seconds; ``routing`` replaces the network's routing."""
     variant, preset = _case(name, cluster)
     on = machine(preset)
     if routing is not None:
@@ -119,7 +119,7 @@ def _figure(rows: list[list[Any]]) -> bytes:
         axes.set_axisbelow(True)
         axes.legend(frameon=False, fontsize=8)
     file = io.BytesIO()
-    # No version in the file: same input, same bytes.
+    # The file names no version, so that the same input gives the same bytes.
     with mpl.rc_context({"savefig.dpi": 150}):
         figure.savefig(file, format="png", metadata={"Software": None})
     return file.getvalue()
@@ -131,7 +131,7 @@ def _times(listed: Listed) -> Finding:
 
 
 def _savings(listed: Listed) -> Finding:
-    """The least saving over the clusters, of each workload."""
+    """Computes for each workload the least saving relative to some clusters."""
     found, shown = [], []
     for name in listed["workloads"]:
         over = {cluster: _saving(name, listed["mesh"], cluster, listed["level"]) for cluster in listed["over"]}
@@ -144,7 +144,7 @@ def _savings(listed: Listed) -> Finding:
 
 
 def _cells() -> dict[tuple[str, str], dict[str, float]]:
-    """The artifact's savings of a workload on a HammingMesh over each of the other networks."""
+    """Returns the artifact's savings, by workload and HammingMesh, relative to each other network."""
     (listed,) = (claim for claim in listed_claims("hammingmesh") if claim["id"] == "fig16-cells")
     return {
         (name, mesh): dict(zip(listed["over"], cells, strict=True))
@@ -154,7 +154,7 @@ def _cells() -> dict[tuple[str, str], dict[str, float]]:
 
 
 def _compared(listed: Listed) -> Finding:
-    """The number of the artifact's cells that ours have within a fourth."""
+    """Counts the cells of the artifact's table from which our values differ by at most a fourth."""
     ratios = {
         (name, mesh, cluster): _saving(name, mesh, cluster, listed["level"]) / found
         for (name, mesh), cells in _cells().items()
@@ -166,7 +166,7 @@ def _compared(listed: Listed) -> Finding:
 
 
 def _volumes(listed: Listed) -> Finding:
-    """MiB of a process in an alltoall, blocks for all together, and in the allreduces of an iteration."""
+    """Computes the MiB per process of an alltoall, blocks for all ranks together, and of an iteration's allreduces."""
     phases = workload(listed["workload"], machine(listed["machine"]), level="model")["phases"]
     done = [one for phase in phases for one in phase["communication"]]
     alltoall = max(one["bytes"] * one["ranks"] for one in done if one["collective"] == "alltoall")
@@ -175,7 +175,7 @@ def _volumes(listed: Listed) -> Finding:
 
 
 def _artifact(listed: Listed) -> Finding:
-    """The artifact's savings of each workload; with ``below``, how many of the cells are less than that."""
+    """Returns the artifact's least saving of each workload, or the number of cells less than ``below``."""
     cells = [
         {cluster: _cells()[name, mesh][cluster] for cluster in listed["over"]}
         for mesh in listed["meshes"]
@@ -187,7 +187,7 @@ def _artifact(listed: Listed) -> Finding:
 
 
 def _overheads(listed: Listed) -> Finding:
-    """The overhead of a workload on one network over that on another."""
+    """Divides the overheads of a workload on two networks."""
 
     def overhead(cluster: str) -> float:
         return _iteration(listed["workload"], cluster, listed["level"], listed.get("routing"))[1]

@@ -15,7 +15,7 @@ from unisono.reproduce.multiplying_table import ALPHAS, TABLE_2, Row, prediction
 
 __all__ = ["FORMULAS", "check", "draw", "eq_2", "eq_4", "eq_4_minimum", "eq_5_printed"]
 
-#: Figs. 3 and 4.
+#: Ratios of alpha_p to alpha_r in Fig. 3, and the alphas of Fig. 4 in us.
 RATIOS = [1 + k / 4 for k in range(61)]
 FIG_4_ALPHA_P, FIG_4_ALPHA_R = 1.0, 0.25
 FIG_4_FAN_OUTS = list(range(1, 17))
@@ -24,12 +24,12 @@ Listed = dict[str, Any]
 
 
 def check(listed: Listed) -> Finding:
-    """Computes a claim as its file lists it."""
+    """Computes the value of a claim."""
     return _CHECKS[listed["check"]](listed)
 
 
 def draw(folder: Path, _full: bool = False) -> list[str]:
-    """Draws Figs. 3, 4 and 12 as PNG and CSV, and Figs. 18 to 23 as PNG; makes the folder if need be."""
+    """Draws Figs. 3, 4 and 12 as PNG and CSV, and Figs. 18 to 23 as PNG; makes the folder if needed."""
     folder.mkdir(parents=True, exist_ok=True)
     fan_outs = [(ratio, eq_5_printed(ratio), fan_out(ratio)) for ratio in RATIOS]
     times = {n: [(b, eq_4(b, n, FIG_4_ALPHA_P, FIG_4_ALPHA_R)) for b in FIG_4_FAN_OUTS] for n in FIG_4_RANKS}
@@ -42,18 +42,18 @@ def draw(folder: Path, _full: bool = False) -> list[str]:
 
 
 def eq_2(ranks: float) -> float:
-    """Recursive doubling, in alphas."""
+    """Returns recursive doubling's time in alphas."""
     whole = math.log2(ranks)
     return whole if whole.is_integer() else math.floor(whole) + 2
 
 
 def eq_4(b: float, ranks: float, alpha_p: float, alpha_r: float) -> float:
-    """Recursive multiplying with b messages a stage."""
+    """Returns the time of recursive multiplying with b messages a stage."""
     return (alpha_p + b * alpha_r) * math.log(ranks) / math.log(b + 1)
 
 
 def eq_5_printed(ratio: float) -> float:
-    """The best b as printed, by Newton's method for W."""
+    """Returns the best b by Eq. 5 as printed, with Newton's method for Lambert's W."""
     z, w = ratio - 1, math.log(max(ratio, 1.0))
     for _ in range(50):
         w -= (w * math.exp(w) - z) / (math.exp(w) * (w + 1))
@@ -61,7 +61,7 @@ def eq_5_printed(ratio: float) -> float:
 
 
 def eq_4_minimum(ratio: float) -> float:
-    """The b that makes Eq. 4 least, by narrowing an interval: Eq. 4 has one minimum."""
+    """Returns the b at which Eq. 4 has its single minimum, by ternary search."""
     low, high = 1e-3, 10 * ratio + 10
     for _ in range(200):
         third = (high - low) / 3
@@ -74,11 +74,11 @@ def eq_4_minimum(ratio: float) -> float:
 
 
 def _combinations(n: int) -> int:
-    """The products of the prime factors of n in every order: ordered factorisations, with n itself as one."""
+    """Returns the number of ordered factorisations of n, including n itself."""
     return 1 + sum(_combinations(n // factor) for factor in range(2, n) if n % factor == 0)
 
 
-#: The functions that claims without a printed number evaluate at their points.
+#: The functions by which claims without a printed number compute the reported value at their points.
 FORMULAS: dict[str, Callable[..., float]] = {
     "combinations": _combinations,
     "eq1": lambda ranks, bytes: (1.0 + 0.00075 * bytes) * math.log2(ranks),
@@ -92,7 +92,8 @@ FORMULAS: dict[str, Callable[..., float]] = {
 }
 
 
-#: The runs that equations stand for, on a machine of the simulated ones: ranks, schedule, bytes if they have a price.
+#: The simulated runs that equations describe: a machine, and a function to ranks, schedule, and bytes if they cost
+#: time.
 _RUNS: dict[str, tuple[str, Callable[..., tuple[int, str, int | None]]]] = {
     "eq1": ("postal", lambda ranks, bytes: (ranks, runs.doubling(ranks), bytes)),
     "eq2": ("postal", lambda ranks: (ranks, runs.doubling(ranks), None)),
@@ -108,7 +109,7 @@ def _formula(listed: Listed) -> list[float]:
 
 
 def _simulated(listed: Listed) -> Finding:
-    """The simulated us of the runs that a formula stands for."""
+    """Computes the simulated us of the runs that a formula describes."""
     on, run = _RUNS[listed["formula"]]
     return Finding(_formula(listed), [runs.time(on, *run(*point)) / 1000 for point in listed["points"]])
 
@@ -120,7 +121,7 @@ def _factorisations(listed: Listed) -> Finding:
 def _prime_threshold(listed: Listed) -> Finding:
     """Counts the exceptions to both parts of the claim.
 
-    A single stage is the best up to some prime, and for no larger one; this prime does not fall as the ratio grows.
+    A single stage is best up to some prime, and for no larger prime; that prime does not fall as the ratio grows.
     """
     primes = [n for n in range(2, listed["largest"]) if all(n % d for d in range(2, n))]
     faults, thresholds = 0, []
@@ -143,7 +144,7 @@ def _fan_out(listed: Listed) -> Finding:
 
 
 def _stages(listed: Listed) -> Finding:
-    # With a latency of 1 and free messages the cost is the number of stages.
+    # With alpha_p = 1 and alpha_r = 0 the cost is the number of stages.
     pairs = zip(listed["schedules"], listed["ranks"], strict=True)
     return Finding(listed["reported"], [cost(schedule, ranks, 1, 0) for schedule, ranks in pairs])
 
@@ -154,7 +155,7 @@ def _counts(listed: Listed) -> Finding:
 
 
 def _choice(listed: Listed) -> Finding:
-    """Computes the cost by the minima and, as section 5.7 says it of the medians, by these for the choice itself."""
+    """Computes the worst excess cost by the minima, or counts best choices by the medians, as in section 5.7."""
     by_cost = listed["column"] == "cost"
     alphas = ALPHAS["minimum" if by_cost else "median"]
     ratios, other = [], []
@@ -174,7 +175,7 @@ def _elimination_rounds(listed: Listed) -> Finding:
 
 
 def _elimination_excess(listed: Listed) -> Finding:
-    """The process counts above ceil(log2 N) rounds: overlapping, by the better protocol, and by more than one round."""
+    """Counts N with more than ceil(log2 N) rounds: overlapping, better protocol, and the worse with a round more."""
     excess = []
     for ranks in range(2, listed["largest"] + 1):
         found = [runs.rounds(ranks, "elimination", {"protocol": name}) for name in ("overlapping", "non-overlapping")]
@@ -191,34 +192,34 @@ def _elimination_gain(listed: Listed) -> Finding:
 
 
 def _program(listed: Listed) -> Finding:
-    """Start, put and compute tasks of a figure's program."""
+    """Counts the start, put and compute tasks of a figure's program."""
     lines = runs.goal(listed["figure"]).splitlines()
     kinds = (r"rank \d+ \{", r"l\d+: send .*", r"l\d+: calc [1-9]\d*")
     return Finding(listed["reported"], [sum(bool(re.fullmatch(kind, line)) for line in lines) for kind in kinds])
 
 
 def _consistent(listed: Listed) -> Finding:
-    """Returns the schedules of a row whose proof states that all processes end with the same bits."""
+    """Counts the schedules that are proved to give all processes the same bits."""
     name, param = listed["algorithm"]
     made = [runs.program(ranks, name, {param: text}) for ranks, text in listed["schedules"]]
     return Finding(listed["reported"], sum(schedule.verify().repeatable for schedule in made))
 
 
 def _critical_path(listed: Listed) -> Finding:
-    """The stages of the best schedule at one ratio less those at the ratio before."""
+    """Computes the change in the best schedule's number of stages from each ratio to the next."""
     found = [best(listed["ranks"], ratio, 1) for ratio in listed["ratios"]]
     stages = [one.schedule.count(",") + 1 for one in found if one is not None]
     return Finding(listed["reported"], [after - before for before, after in pairwise(stages)], f"Stages: {stages}.")
 
 
 def _rounds(listed: Listed) -> Finding:
-    """The rounds of messages of an algorithm, for each of its parameters."""
+    """Computes the rounds of messages of an algorithm, for each value of its parameter."""
     ours = [runs.rounds(listed["ranks"], listed["algorithm"], {"ways": str(ways)}) for ways in listed["ways"]]
     return Finding(listed["reported"], ours)
 
 
 def _order_traffic(listed: Listed) -> Finding:
-    """The messages between nodes by one schedule over those by another."""
+    """Divides the numbers of messages between nodes of two schedules."""
     found = []
     for text in listed["schedules"]:
         made = runs.program(listed["ranks"], "recursive-multiplying", {"schedule": text})

@@ -9,15 +9,15 @@ __all__ = ["repairable", "unrepaired"]
 
 
 def unrepaired(listed: dict[str, Any]) -> Finding:
-    """The process counts whose duplicates no process can repair after the last round, for each number of ways."""
+    """Counts, for each number of ways, the process counts for which duplicates in the last sum cannot be repaired."""
     counts = range(2, listed["largest"] + 1)
     return Finding(listed["reported"], [sum(not repairable(n, ways) for n in counts) for ways in listed["ways"]])
 
 
 def repairable(ranks: int, ways: int) -> bool:
-    """Returns whether sums at hand before the last round give a sum that takes every operand once.
+    """Returns whether the sums before the last round can be added so that every operand counts once.
 
-    These are the sums that process 0 and its last peers began with or received. Other processes are alike.
+    The sums are those of process 0 and its peers of the last round. By symmetry the result holds for all processes.
     """
     window, pieces = 1, [(0, 1)]
     while window * (ways + 1) < ranks:

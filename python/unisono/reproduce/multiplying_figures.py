@@ -14,7 +14,7 @@ _PAPER = "Generalisation of recursive doubling for AllReduce, 2017"
 
 
 class Compared(NamedTuple):
-    """A row of Table 2: times in us, predicted and measured, by `minimum` and `median`."""
+    """A row of Table 2: predicted and measured times in us, by `minimum` and `median`."""
 
     ranks: int
     schedule: str
@@ -23,7 +23,7 @@ class Compared(NamedTuple):
 
 
 def figure_3(folder: Path, fan_outs: Sequence[tuple[float, float, float]]) -> list[str]:
-    """The best number of messages by ratio: as Eq. 5 is printed, and corrected."""
+    """Draws the best number of messages by ratio: by Eq. 5 as printed, and corrected."""
     curves = {
         "Eq. 5 with 1/e, the minimum of Eq. 4": [(ratio, corrected) for ratio, _, corrected in fan_outs],
         "Eq. 5 as printed": [(ratio, printed) for ratio, printed, _ in fan_outs],
@@ -34,7 +34,7 @@ def figure_3(folder: Path, fan_outs: Sequence[tuple[float, float, float]]) -> li
 
 
 def figure_4(folder: Path, times: Mapping[int, Sequence[tuple[float, float]]], best: float) -> list[str]:
-    """Eq. 4 by b, a curve for each number of processes."""
+    """Draws Eq. 4 by b, a curve for each number of processes."""
     curves = {f"N = {ranks}": points for ranks, points in times.items()}
     title = f"Eq. 4 with alpha_p = 1 µs, alpha_r = 0.25 µs: least at b = {best:.2f}"
     image = plots.curves(curves, "messages a stage, b", "time (µs)", title, _after(4))
@@ -43,7 +43,7 @@ def figure_4(folder: Path, times: Mapping[int, Sequence[tuple[float, float]]], b
 
 
 def figure_12(folder: Path, rows: Sequence[Compared]) -> list[str]:
-    """Fig. 12, the excess of the measured times over the predicted ones."""
+    """Draws Fig. 12, the relative excess of measured times over predicted times."""
     kinds = ("minimum", "median")
     curves = {
         f"{kind}, measured by the paper": [(r.ranks, r.measured[kind] / r.predicted[kind] - 1) for r in rows]

@@ -1,6 +1,6 @@
-"""Recursive doubling against multiplying on this machine's MPI: the comparison of Table 2, on 2 to 4 ranks of one node.
+"""Recursive doubling against multiplying on this machine's MPI: the comparison of Table 2 on 2 to 4 ranks of a node.
 
-Run as a module under ``mpiexec``, it prints what one number of ranks took; `measure` does that for each.
+Run as a module under ``mpiexec``, it prints the times for one number of ranks; `measure` starts a run for each.
 """
 
 import json
@@ -17,17 +17,17 @@ from unisono.mpi.launchers import environment, find_launcher
 
 __all__ = ["BYTES", "SCHEDULES", "main", "measure"]
 
-#: Recursive doubling and recursive multiplying as schedules, by ranks. On two ranks they are one.
+#: The schedules of recursive doubling and recursive multiplying, by ranks. On two ranks the schedules are equal.
 SCHEDULES = {2: ("a2", "a2"), 3: ("c2m2,a2,e2m2", "a3"), 4: ("a2,a2", "a4")}
 #: A vector of the paper's size: one double.
 BYTES = 8
 _ROUNDS = 12
-#: A run that is not over by then is given up.
+#: The time limit of a run, in seconds.
 _SECONDS = 120
 
 
 def measure() -> tuple[list[dict[str, Any]], str]:
-    """A row for each number of ranks, and a note on what they are worth or why there are none."""
+    """Returns a row for each number of ranks, and a note on their value or on the reason why there are none."""
     if any(name in os.environ for name in ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK")):
         return [], "not measured: this runs under mpiexec itself; run it without"
     try:
@@ -37,7 +37,7 @@ def measure() -> tuple[list[dict[str, Any]], str]:
     cores = len(os.sched_getaffinity(0))
     variables = environment(launcher)
     if launcher.family == "openmpi":
-        # Ranks that share a core must yield while they wait, or the others get no turn.
+        # Ranks that share a core must yield while they wait, so that the other ranks can run.
         variables["OMPI_MCA_mpi_yield_when_idle"] = "1"
     rows: list[dict[str, Any]] = []
     for ranks in SCHEDULES:
@@ -64,7 +64,7 @@ def measure() -> tuple[list[dict[str, Any]], str]:
 
 
 def main() -> None:
-    """Under mpiexec: times the library's own, doubling and multiplying turn by turn; rank 0 prints a row."""
+    """Times the library's allreduce, doubling and multiplying alternately, under mpiexec; rank 0 prints a row."""
     from unisono.mpi.collectives import Collectives
     from unisono.mpi.library import import_mpi
     from unisono.tuning.measuring import contest

@@ -1,6 +1,6 @@
 """The runs of section 6 of "Generalisation of recursive doubling for AllReduce" (2017), and their timelines.
 
-Runs that stand for equations of section 3 are on machines of its models.
+Runs that check equations of section 3 use machines of that section's models.
 """
 
 import json
@@ -21,7 +21,7 @@ __all__ = ["CHECKS", "MACHINES", "doubling", "draw", "finish", "goal", "machine"
 
 Listed = Mapping[str, Any]
 
-#: Figs. 18 to 23: processes, algorithm, its parameters.
+#: The runs of Figs. 18 to 23: processes, algorithm, its parameters.
 FIGURES: dict[int, tuple[int, str, dict[str, str]]] = {
     18: (8, "recursive-multiplying", {"schedule": "a2,a2,a2"}),
     19: (8, "recursive-multiplying", {"schedule": "a8"}),
@@ -32,12 +32,12 @@ FIGURES: dict[int, tuple[int, str, dict[str, str]]] = {
 }
 
 
-#: Figs. 17 and 23, which are written as programs: processes, algorithm, its parameters.
+#: The runs of Figs. 17 and 23, which the paper shows as programs: processes, algorithm, its parameters.
 PROGRAMS: dict[int, tuple[int, str, dict[str, str]]] = {
     17: (6, "recursive-multiplying", {"schedule": "a3,a2"}),
     23: FIGURES[23],
 }
-#: Machines of the models of section 3 and of LogfP, in ns.
+#: The machines of the models of section 3 and of LogfP, in ns.
 MACHINES: dict[str, dict[str, Any]] = {
     "postal": {"model": "postal", "alpha_ns": 1000.0},
     "pipelining": {"model": "pipelining-postal", "alpha_p_ns": 1000.0, "alpha_r_ns": 250.0},
@@ -45,22 +45,22 @@ MACHINES: dict[str, dict[str, Any]] = {
     "ratio-1": {"model": "pipelining-postal", "alpha_p_ns": 500.0, "alpha_r_ns": 500.0},
     "logfp": {"model": "logfp", "L_ns": 500.0, "o_ns": 50.0, "g_ns": 100.0, "f_messages": 4},
 }
-#: The paper's simulated machine, and the prices that it lacks beside that of bytes.
+#: Presets of the paper's simulated machine, and further costs that are set to 0.
 _PAPER = {"paper-sim": (), "paper-sim-no-compute": ("compute_ns",)}
-#: Prices of bytes on these machines where a run has bytes.
+#: The costs of bytes on ``MACHINES``, for runs with a number of bytes.
 _BYTES = {"beta_ns_per_byte": 0.5, "gamma_ns_per_byte": 0.25}
-#: One round of messages on :func:`rounds`' machine, in ns.
+#: The time of a round of messages on the machine of :func:`rounds`, in ns.
 _ROUND_NS = 500
 
 
 @once
 def machine() -> Machine:
-    """The paper's simulated machine with free bytes: its messages have none, a schedule's have an element at least."""
+    """Returns the paper's simulated machine with free bytes."""
     return _paper_sim("beta_ns_per_byte")
 
 
 def _paper_sim(*free: str) -> Machine:
-    """The paper's simulated machine without some of its prices."""
+    """Returns the paper's simulated machine, with some costs set to 0."""
     text = Machine.preset("paper-sim").to_toml()
     for name in free:
         text, found = re.subn(rf"^{name} = .*$", f"{name} = 0.0", text, flags=re.MULTILINE)
@@ -69,7 +69,7 @@ def _paper_sim(*free: str) -> Machine:
 
 
 def doubling(ranks: int) -> str:
-    """Recursive doubling as MPICH does it, as a schedule."""
+    """Returns MPICH's recursive doubling as a schedule."""
     whole = 1 << (ranks.bit_length() - 1)
     stages = ["a2"] * (whole.bit_length() - 1)
     pairs = 2 * (ranks - whole)
@@ -79,9 +79,9 @@ def doubling(ranks: int) -> str:
 def time(
     on: str, ranks: int, schedule: str, bytes: int | None = None, *, noise_ns: float | None = None, seed: int = 0
 ) -> float:
-    """The simulated ns of an allreduce on a preset or one of ``MACHINES``, with free bytes if none are given.
+    """Returns the simulated ns of an allreduce on a preset or one of ``MACHINES``; without ``bytes``, bytes are free.
 
-    ``noise_ns`` is the most that uniform noise adds to the times of CPUs.
+    ``noise_ns`` is the largest time that uniform noise adds to a time of a CPU.
     """
     described: Machine | str | dict[str, Any] = on
     if on in MACHINES:
@@ -107,32 +107,32 @@ def time(
 
 
 def program(ranks: int, algorithm: str, params: dict[str, str]) -> Schedule:
-    """The schedule of an allreduce of one element."""
+    """Returns the schedule of an allreduce of one element."""
     return plan("allreduce", machine(), shape=ranks, elements=1, algorithm=algorithm, params=params).schedule
 
 
 def rounds(ranks: int, algorithm: str, params: dict[str, str]) -> float:
-    """The rounds of messages of an allreduce: its time where only the latency is not free."""
+    """Returns the rounds of messages of an allreduce, from its time on a machine where only latency takes time."""
     latency_only = _paper_sim("alpha_r_ns", "beta_ns_per_byte", "compute_ns")
     made = plan("allreduce", latency_only, shape=ranks, elements=1, algorithm=algorithm, params=params)
     return simulate(made.schedule).nanoseconds / _ROUND_NS
 
 
 def goal(number: int) -> str:
-    """The program of a figure, in GOAL."""
+    """Returns the program of a figure, in GOAL."""
     text = emit(program(*PROGRAMS[number]), "goal")["schedule.goal"]
     assert isinstance(text, str)
     return text
 
 
 def run(ranks: int, algorithm: str, params: dict[str, str]) -> Run:
-    """An allreduce of one element."""
+    """Simulates an allreduce of one element."""
     made = plan("allreduce", machine(), shape=ranks, elements=1, algorithm=algorithm, params=params)
     return simulate(made.schedule)
 
 
 def finish(ranks: int, schedule: str) -> list[float]:
-    """Returns the time in ns at which each rank is done with a schedule of recursive multiplying."""
+    """Returns the time in ns at which each rank finishes a schedule of recursive multiplying."""
     ends = run(ranks, "recursive-multiplying", {"schedule": schedule}).finish_ns
     assert ends is not None, "machines of ranks count nanoseconds"
     return [float(end) for end in ends]
@@ -153,7 +153,7 @@ def draw(folder: Path) -> list[str]:
 
 
 def _times(listed: Listed) -> Finding:
-    """The simulated ns of each run, or with ``relative`` the times of the others over that of the first."""
+    """Computes the simulated ns of each run; with ``relative``, times of later runs divided by that of the first."""
     ours = [time(listed["machine"], ranks, schedule) for ranks, schedule in listed["runs"]]
     if listed.get("relative", False):
         ours = [later / ours[0] for later in ours[1:]]
@@ -172,13 +172,13 @@ def _gain(listed: Listed) -> Finding:
 
 
 def _unequal(listed: Listed) -> Finding:
-    """The process counts on which the order of the same stages changes the time."""
+    """Counts the process counts for which the order of the same stages changes the time."""
     found = [{time(listed["machine"], ranks, text) for text in texts} for ranks, texts in listed["orders"]]
     return Finding(listed["reported"], sum(len(times) > 1 for times in found))
 
 
 def _falls(listed: Listed) -> Finding:
-    """The numbers of peers to which a multicast is faster than to one peer less, over some machines."""
+    """Counts, on some machines, the numbers of peers to which a multicast is faster than to one peer fewer."""
     falls = 0
     for on in listed["machines"]:
         times = [time(on, peers + 1, f"a{peers + 1}") for peers in range(1, listed["largest"] + 1)]
@@ -187,7 +187,7 @@ def _falls(listed: Listed) -> Finding:
 
 
 def _best_factor(listed: Listed) -> Finding:
-    """The factor of the fastest schedule with equal stages, for each machine and process count."""
+    """Computes the factor of the fastest schedule with equal stages, for each machine and process count."""
     ours = []
     for on in listed["machines"]:
         for ranks in listed["ranks"]:
@@ -198,7 +198,7 @@ def _best_factor(listed: Listed) -> Finding:
 
 
 def _internal(listed: Listed) -> Finding:
-    """The processes of a split that send in stage two before a message of the collapse has arrived."""
+    """Counts the processes outside the collapse that send before the first message of the collapse arrives."""
     ranks, schedule = listed["run"]
     with TemporaryDirectory() as folder:
         file = Path(folder) / "trace.json"
@@ -210,7 +210,7 @@ def _internal(listed: Listed) -> Finding:
 
 
 def _messages(listed: Listed) -> Finding:
-    """The messages of a process in each schedule, by the streams of its program; each is received into a buffer."""
+    """Computes the messages per process of each schedule; each message is received into a buffer."""
     made = [(ranks, program(ranks, "recursive-multiplying", {"schedule": text})) for ranks, text in listed["schedules"]]
     return Finding(listed["reported"], [schedule.streams / ranks for ranks, schedule in made])
 

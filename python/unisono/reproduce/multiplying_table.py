@@ -15,16 +15,16 @@ __all__ = ["ALPHAS", "CHECKS", "TABLE_2", "Row", "predictions"]
 Listed = Mapping[str, Any]
 #: Table 1: alpha_p and alpha_r in us.
 ALPHAS = {"minimum": (1.34, 0.34), "median": (1.51, 0.38)}
-#: The blocks of an allocation of nodes, and the operations of a block (section 5.2).
+#: The number of blocks of an allocation of nodes, and of operations of a block (section 5.2).
 _BLOCKS, _OPERATIONS = 250, 10
-#: The most of a uniform noise by which the median of 4 processes is about the measured one.
+#: The limit of uniform noise in ns with which the median for 4 processes is about the measured median.
 _NOISE_NS = 450.0
-#: Half a unit of the last digit of Table 1.
+#: Half a unit of the last digit of Table 1, in us.
 _ROUNDING = 0.005
 
 
 class Row(NamedTuple):
-    """A row of Table 2: times in us, measured on ARCHER by recursive doubling and by the schedule."""
+    """A row of Table 2: times in us, measured on ARCHER with recursive doubling and with the schedule."""
 
     ranks: int
     schedule: str
@@ -49,7 +49,7 @@ TABLE_2 = [
 
 
 def predictions(row: Row, column: str) -> tuple[float, float]:
-    """Recursive doubling and the schedule of a row by Eq. 3, us, with the minima or the medians of Table 1."""
+    """Returns the times in us of recursive doubling and of a row's schedule by Eq. 3, with a column of Table 1."""
     alphas = ALPHAS[column]
     return cost(runs.doubling(row.ranks), row.ranks, *alphas), cost(row.schedule, row.ranks, *alphas)
 
@@ -59,7 +59,7 @@ def _decrease(times: tuple[float, float]) -> float:
 
 
 def _simulated(row: Row, _: str) -> float:
-    """The decrease of the simulated time on the preset with the minima of Table 1, percent."""
+    """Returns the decrease of the simulated time in percent, on the preset with the minima of Table 1."""
     doubling, multiplying = (
         runs.time("archer", row.ranks, schedule) for schedule in (runs.doubling(row.ranks), row.schedule)
     )
@@ -67,19 +67,19 @@ def _simulated(row: Row, _: str) -> float:
 
 
 def _on_dragonfly(row: Row, _: str) -> float:
-    """The decrease of the simulated time on a Dragonfly, percent."""
+    """Returns the decrease of the simulated time in percent, on a Dragonfly."""
     return multiplying_topology.gain(row.ranks, runs.doubling(row.ranks), row.schedule)
 
 
 def _over_noise(row: Row, column: str) -> float:
-    """The measured time of the schedule over the median of simulated ones with noise, on the same preset."""
+    """Divides the measured time of the schedule by the median of simulated times with noise."""
     times = [runs.time("archer", row.ranks, row.schedule, noise_ns=_NOISE_NS, seed=seed) for seed in range(9)]
     measured: float = getattr(row, column)[1]
     return measured / (median(times) / 1000)
 
 
 def _follows(row: Row, column: str) -> bool:
-    """Returns whether both predictions are the measured times within what the digits of both tables leave open."""
+    """Returns whether both predictions equal the measured times, up to the rounding of both tables."""
     times: tuple[float, float] = getattr(row, column)
     schedules = (runs.doubling(row.ranks), row.schedule)
     for time, predicted, schedule in zip(times, predictions(row, column), schedules, strict=True):
@@ -89,7 +89,7 @@ def _follows(row: Row, column: str) -> bool:
     return True
 
 
-#: What a row of the table gives, by its column `minimum` or `median`.
+#: Values of a row of the table, by its column `minimum` or `median`.
 _SERIES: dict[str, Callable[[Row, str], float]] = {
     "allocations": lambda row, _: row.blocks / _BLOCKS,
     "decrease": lambda row, column: _decrease(getattr(row, column)),
@@ -110,14 +110,14 @@ _SERIES: dict[str, Callable[[Row, str], float]] = {
 
 
 def _correlation(values: Sequence[float]) -> float:
-    """Spearman's coefficient of values and their places; equal values are ranked in the order of their places."""
+    """Returns Spearman's coefficient of values and their indices; equal values are ranked by index."""
     ranks = [sorted(range(len(values)), key=lambda at: values[at]).index(at) for at in range(len(values))]
     n = len(ranks)
     return 1 - 6 * sum((at - rank) ** 2 for at, rank in enumerate(ranks)) / (n * (n * n - 1))
 
 
 def _without_one(values: Sequence[float]) -> float:
-    """The largest coefficient where one value is left out."""
+    """Returns the largest coefficient if one value is left out."""
     return max(_correlation([*values[:at], *values[at + 1 :]]) for at in range(len(values)))
 
 
@@ -140,7 +140,7 @@ _STATISTICS: dict[str, Callable[[Sequence[float]], float]] = {
 
 
 def _table(listed: Listed) -> Finding:
-    """A statistic of each of some series over some process counts; without a statistic, the values themselves."""
+    """Computes statistics of series of values for some process counts; without statistics, the values themselves."""
     rows = [row for row in TABLE_2 if row.ranks in listed.get("ranks", [row.ranks])]
     found = {
         f"{series} {column}": [_SERIES[series](row, column) for row in rows]

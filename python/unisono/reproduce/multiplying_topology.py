@@ -1,8 +1,8 @@
 """Runs of schedules of Table 2 on a Dragonfly, packet by packet, for section 6.1 of the recursive multiplying paper.
 
-The prices are those of the minima of Table 1, each divided once between the ends of a message and once over the links
-of a way: a message holds the processors of both ends for half of alpha_r, and a way of five links takes the rest of
-alpha_p + alpha_r. Processes are on random nodes and share the network with no others.
+Costs follow from the minima of Table 1: a message occupies the processors of sender and receiver for half of alpha_r
+each, and a route of five links takes the rest of alpha_p + alpha_r. Processes are on random nodes, and have the network
+for themselves.
 """
 
 import random
@@ -15,12 +15,12 @@ __all__ = ["gain"]
 
 #: alpha_p and alpha_r of the preset archer, ns.
 _ALPHAS_NS = (1340.0, 340.0)
-#: Links of a way between two groups, and the share of a hop's latency that its cable has.
+#: The links of a route between two groups, and the cable's fraction of a hop's latency.
 _LINKS, _CABLE = 5, 0.6
-#: Nodes of a router, routers of a group, global ports of a router, groups.
+#: Nodes per router (p), routers per group (a), global ports per router (h), groups (g).
 _DRAGONFLY = {"name": "dragonfly", "p": 4, "a": 32, "h": 8, "g": 8}
 _NODES = 1024
-#: Allocations of nodes whose median is taken.
+#: The number of random allocations of nodes, whose median is the result.
 _ALLOCATIONS = 9
 
 
@@ -47,7 +47,7 @@ def _dragonfly() -> Machine:
 
 
 def gain(ranks: int, over: str, schedule: str) -> float:
-    """The decrease of the simulated time from one schedule to another, percent: the median over allocations."""
+    """Returns the decrease in percent of simulated time from schedule ``over``: the median of allocations."""
     on = _dragonfly()
     both = [
         plan(

@@ -1,4 +1,4 @@
-"""Results that several rows of a paper share, computed once also where rows are computed at the same time."""
+"""Results that several rows of a paper share, computed once even if rows are computed in parallel."""
 
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future
@@ -13,9 +13,9 @@ _R = TypeVar("_R")
 
 
 def once(function: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Keeps the result of each distinct call; a thread that needs one which another computes waits for it.
+    """Keeps the result of each distinct call; a thread waits for a result that another thread computes.
 
-    A failed call is made again, as ``functools.cache`` does it. The arguments must be hashable.
+    Failures are not kept, as with ``functools.cache``. The arguments must be hashable.
     """
     results: dict[Hashable, Future[_R]] = {}
     lock = Lock()

@@ -21,30 +21,30 @@ from unisono.reproduce.piuma_trees import changed, machine, on_subset, run
 
 __all__ = ["LARGEST", "check", "draw", "eq_1", "eq_2", "host", "machine", "run", "train"]
 
-#: Elements of 128 KiB and of 1 MiB, 4 bytes each.
+#: Elements (4 bytes) of 128 KiB and of 1 MiB, and nodes of the largest machine.
 MEDIUM, LONG = 1 << 15, 1 << 18
 LARGEST = 16_384
-#: Nodes of Fig. 4: D = 0, 1, 2, 3.
+#: The numbers of nodes and of elements in Fig. 4.
 FIG_4_NODES = [1, 2, 4, 8, 16, 64, 256, 1024, 4096, LARGEST]
 FIG_4_ELEMENTS = [1 << k for k in range(0, 19, 2)]
 FIG_5_MINIBATCHES = [32, 64, 128, 256, 512, 1024]
-#: Elements of allreduces whose messages are counted.
+#: The length in elements of allreduces whose messages are counted.
 _COUNTED = 1280
-#: The algorithms on the cores that the paper compares with.
+#: The paper's algorithms on the cores, for one element and for vectors.
 SHORT, VECTORS = "recursive-doubling", "rabenseifner"
 
 Listed = dict[str, Any]
 
 
 def check(listed: Listed) -> Finding:
-    """Computes a claim as its file lists it."""
+    """Computes the value of a claim."""
     return _CHECKS[listed["check"]](listed)
 
 
 def draw(folder: Path, full: bool = False) -> list[str]:
-    """Draws Figs. 4 and 5 as PNG and CSV; makes the folder if need be."""
+    """Draws Figs. 4 and 5 as PNG and CSV; makes the folder if needed."""
     folder.mkdir(parents=True, exist_ok=True)
-    # The largest machines are simulated for one element, and for vectors with --full; claims do both at 16K nodes.
+    # Vectors on more than 256 nodes take long, so without --full only the 16K nodes that claims need are run.
     vectors = [n for n in FIG_4_NODES if n <= 256 or n == LARGEST or full]
     latency = {
         "in-network (simulated)": [(n, run(n, 1).nanoseconds) for n in FIG_4_NODES],
@@ -81,13 +81,13 @@ def draw(folder: Path, full: bool = False) -> list[str]:
 
 @once
 def host(nodes: int, elements: int, algorithm: str) -> float:
-    """An allreduce on the cores, nanoseconds by its model."""
+    """Returns the predicted ns of an allreduce on the cores."""
     plan = un.plan("allreduce", machine(nodes), elements=elements, algorithm=algorithm)
     return float(plan.predicted["seconds"]) * 1e9
 
 
 def eq_1(nodes: int) -> float:
-    """Eq. 1 in ns, from the paper's parameters."""
+    """Returns Eq. 1, the latency in ns, from the paper's parameters."""
     m = machine(nodes).describe()
     dims = len(m["node_dims"])
     mesh = m["core_latency_ns"] * (sum(m["mesh"]) - 2)
@@ -95,7 +95,7 @@ def eq_1(nodes: int) -> float:
 
 
 def eq_2(name: str = "piuma") -> float:
-    """Eq. 2 in ns for elements of 4 bytes."""
+    """Returns Eq. 2, the ns for each further element of 4 bytes."""
     m = machine(16, name).describe()
     bits = 2 * 8 * BYTES
     return float(max(bits / (2 * m["core_gbps"]), bits / m["memory_gbps"]))
@@ -103,7 +103,7 @@ def eq_2(name: str = "piuma") -> float:
 
 @once
 def train(name: str, minibatch: int, way: str, *, overlap: bool) -> Iteration:
-    """An iteration of VGG-16 on 16 nodes."""
+    """Returns an iteration of VGG-16 on 16 nodes."""
     on = machine(16, name)
     return iteration(on, minibatch, reduction(on, VECTORS if way == "host" else "in-network"), overlap=overlap)
 
@@ -114,14 +114,14 @@ def _speedup_of(name: str, minibatch: int, *, overlap: bool) -> float:
 
 
 def _less_data(listed: Listed) -> Finding:
-    """Elements that a core sends and receives, by Rabenseifner's algorithm over the collective in the network."""
+    """Divides the elements that a core sends and receives with Rabenseifner's algorithm by those in-network."""
     moved = [_elements_of_core(listed["nodes"], name) for name in (VECTORS, "in-network")]
     return Finding(listed["reported"], moved[0] / moved[1])
 
 
 def _elements_of_core(nodes: int, algorithm: str) -> int:
-    """Elements that the first core sends and receives in an allreduce."""
-    # The ring has no time on the cores of PIUMA; its messages are the same among any ranks.
+    """Counts the elements that the first core sends and receives in an allreduce."""
+    # The ring has no model on the cores of PIUMA, but its messages are the same on any machine of ranks.
     on = multiplying_simulated.machine() if algorithm == "ring" else machine(nodes)
     cores = machine(nodes).describe()["cores_per_socket"] * machine(nodes).describe()["sockets_per_node"] * nodes
     plan = un.plan("allreduce", on, shape=cores, elements=_COUNTED, algorithm=algorithm)
@@ -134,19 +134,19 @@ def _elements_of_core(nodes: int, algorithm: str) -> int:
 
 
 def _host_rounds(listed: Listed) -> Finding:
-    """The rounds of messages of allreduces on the cores of a node, where only latency takes time."""
+    """Computes the rounds of messages of allreduces on the cores of a node."""
     ours = [multiplying_simulated.rounds(listed["cores"], name, {}) for name in listed["algorithms"]]
     return Finding(listed["reported"], ours)
 
 
 def _host_volume(listed: Listed) -> Finding:
-    """Elements that the first core of a node sends and receives, over the length of the vector."""
+    """Divides the elements that a node's first core sends and receives by the length of the vector."""
     ours = [_elements_of_core(1, name) / _COUNTED for name in listed["algorithms"]]
     return Finding(listed["reported"], ours)
 
 
 def _memory_limit(listed: Listed) -> Finding:
-    """The simulated time with other rates of links or memories, over that with the paper's."""
+    """Divides the simulated time with other rates of links or memories by that with the paper's rates."""
     ours = []
     for keys in listed["machines"]:
         plan = un.plan("allreduce", changed(16, **keys), elements=LONG, algorithm="in-network")
@@ -160,7 +160,7 @@ def _facts(listed: Listed) -> Finding:
 
 
 def _dense_layers(listed: Listed) -> Finding:
-    """The share of the dense layers of VGG-16 in the gradients over their share in the computation."""
+    """Divides the dense layers' fraction of VGG-16's gradients by their fraction of its operations."""
     layers = vgg16()
     dense = [layer for layer in layers if layer.name.startswith("fc")]
     weights = sum(layer.weights for layer in dense) / sum(layer.weights for layer in layers)
@@ -170,7 +170,7 @@ def _dense_layers(listed: Listed) -> Finding:
 
 
 def _hockney(listed: Listed) -> Finding:
-    """Simulated times over alpha + beta m, with the simulated latency and Eq. 2."""
+    """Divides simulated times by alpha + beta m, with the simulated latency as alpha and Eq. 2 as beta."""
     nodes = listed["nodes"]
     alpha = run(nodes, 1).metrics["latency"].value
     ours = [run(nodes, m).nanoseconds / (alpha + eq_2() * m) for m in listed["elements"]]
@@ -178,7 +178,7 @@ def _hockney(listed: Listed) -> Finding:
 
 
 def _falls(listed: Listed) -> Finding:
-    """The share of Allreduce over that with half the minibatch: the largest of both ways."""
+    """Divides Allreduce's fraction of the time by that of the minibatch before; the largest quotient, by algorithm."""
     sizes = listed["minibatches"]
     ours = []
     for way in ("host", "in-network"):
@@ -188,7 +188,7 @@ def _falls(listed: Listed) -> Finding:
 
 
 def _digests(listed: Listed) -> Finding:
-    """Different bits of the results of one embedding on machines with other latencies and buffers, and of two."""
+    """Counts distinct results, bit by bit, of one embedding on several machines, and with those of two embeddings."""
     found = set()
     plans = [
         un.plan("allreduce", machine(4), elements=64, algorithm="in-network", params={"embeddings": count})
@@ -201,20 +201,20 @@ def _digests(listed: Listed) -> Finding:
 
 
 def _repeatable(listed: Listed) -> Finding:
-    """Returns whether the proof finds the same bits on all cores, for each number of nodes."""
+    """Checks for each number of nodes whether all cores are proved to get the same bits."""
     plans = (un.plan("allreduce", machine(n), elements=16, algorithm="in-network") for n in listed["nodes"])
     return Finding(listed["reported"], [int(plan.schedule.verify().repeatable) for plan in plans])
 
 
 def _latency_spread(listed: Listed) -> Finding:
-    """The largest latency over the smallest, among numbers of nodes with the same number of dimensions."""
+    """Divides the largest latency by the smallest, among node counts with equally many dimensions."""
     found = [[run(nodes, 1).metrics["latency"].value for nodes in same] for same in listed["nodes"]]
     remark = "; ".join(" ".join(f"{latency:.0f}" for latency in same) for same in found)
     return Finding(listed["reported"], [max(same) / min(same) for same in found], remark=f"Latencies: {remark} ns.")
 
 
 def _host_growth(listed: Listed) -> Finding:
-    """Returns the latency that each doubling of the nodes adds on the cores, over that which the first one adds."""
+    """Divides the latency that each doubling of the nodes adds on the cores by that of the first doubling."""
     times = [host(nodes, 1, SHORT) for nodes in listed["nodes"]]
     added = [later - before for before, later in pairwise(times)]
     return Finding(listed["reported"], [each / added[0] for each in added[1:]])
@@ -230,19 +230,19 @@ def _exposed(listed: Listed) -> Finding:
 
 
 def _congestion(listed: Listed) -> Finding:
-    """The most logical edges on a link, for each number of nodes."""
+    """Computes the largest number of logical edges on a link, for each number of nodes."""
     return Finding(listed["reported"], [len(run(nodes, 1).metrics["link_loads"].value) for nodes in listed["nodes"]])
 
 
 def _curve(listed: Listed) -> Finding:
-    """The least advantage over the cores along a curve of Fig. 4: over lengths on some nodes, or nodes at a length."""
+    """Computes the least advantage over the cores along a curve of Fig. 4, by lengths or by nodes."""
     points = [(nodes, elements) for nodes in listed["nodes"] for elements in listed["elements"]]
     ours = [host(nodes, elements, listed["baseline"]) / run(nodes, elements).nanoseconds for nodes, elements in points]
     return Finding(listed["reported"], min(ours), remark=f"From {min(ours):.2f} to {max(ours):.2f} times.")
 
 
 def _beside(listed: Listed) -> Finding:
-    """The identifiers of allreduces on subsets of four nodes that start at the same time."""
+    """Returns the identifiers of allreduces on subsets of four nodes that start simultaneously."""
     schedules = [on_subset(subset, listed["elements"]) for subset in listed["subsets"]]
     ran = un.simulate_beside(schedules)
     if not all(run.result_correct for run in ran):
@@ -251,7 +251,7 @@ def _beside(listed: Listed) -> Finding:
 
 
 def _beside_over_alone(listed: Listed) -> Finding:
-    """Their times over those of each alone."""
+    """Divides the times of simultaneous allreduces by those of each alone."""
     schedules = [on_subset(subset, listed["elements"]) for subset in listed["subsets"]]
     ran = un.simulate_beside(schedules)
     pairs = zip(ran, schedules, strict=True)
@@ -259,7 +259,7 @@ def _beside_over_alone(listed: Listed) -> Finding:
 
 
 def _extends(listed: Listed) -> Finding:
-    """The collectives among those of a row that the switches compute with the right result."""
+    """Lists the collectives of a row that the switches compute with the right result."""
     done = []
     for collective in listed["collectives"]:
         made = un.plan(collective, machine(listed["nodes"]), elements=listed["elements"], algorithm="in-network")
@@ -269,7 +269,7 @@ def _extends(listed: Listed) -> Finding:
 
 
 def _latency_share(listed: Listed) -> Finding:
-    """The simulated latency of one element over Eq. 1, with other ports where the row has some."""
+    """Divides the simulated latency of one element by Eq. 1, with the ports that the row states."""
     ours = []
     for nodes in listed["nodes"]:
         if "socket_ports" in listed:
@@ -291,7 +291,7 @@ def _latency_ratio(listed: Listed) -> Finding:
 
 
 def _eq2(listed: Listed) -> Finding:
-    """The simulated time of each further element of a long vector."""
+    """Computes the simulated ns for each further element of a long vector."""
     nodes, (short, long) = listed["nodes"], listed["elements"]
     ours = (run(nodes, long).nanoseconds - run(nodes, short).nanoseconds) / (long - short)
     return Finding(listed["reported"], ours)
@@ -304,7 +304,7 @@ def _bandwidth_share(listed: Listed) -> Finding:
 
 def _throughput_ratio(listed: Listed) -> Finding:
     nodes, elements = listed["nodes"], listed["elements"]
-    # Long vectors differ by their length only, which the simulator need not have: plan and run agree to 0.1 %.
+    # For long vectors prediction and simulation agree to 0.1 %, so the prediction replaces a long simulation.
     ours = un.plan("allreduce", machine(nodes), elements=elements, algorithm="in-network").predicted["seconds"] * 1e9
     return Finding(listed["reported"], host(nodes, elements, VECTORS) / ours)
 
@@ -328,7 +328,7 @@ def _share(listed: Listed) -> Finding:
 
 
 def _speedup(listed: Listed) -> Finding:
-    """The largest speed-up from some minibatch on."""
+    """Computes the largest speed-up among minibatches of a least size."""
     found = {size: _speedup_of(listed["machine"], size, overlap=True) for size in FIG_5_MINIBATCHES}
     remark = "By minibatch: " + ", ".join(f"{size}: {times:.2f}" for size, times in found.items()) + "."
     return Finding(

@@ -14,28 +14,28 @@ _PAPER = "In-network reduction on Intel PIUMA, 2022"
 
 
 def latency(folder: Path, curves: Curves) -> list[str]:
-    """Fig. 4, latency: one element over the number of nodes."""
+    """Draws Fig. 4, latency: one element by the number of nodes."""
     return _draw(folder, "fig4-latency", curves, "nodes", "ns", "Allreduce of one element on PIUMA", 4)
 
 
 def bandwidth(folder: Path, curves: Curves) -> list[str]:
-    """Fig. 4, bandwidth over the number of nodes."""
+    """Draws Fig. 4, bandwidth by the number of nodes."""
     return _draw(folder, "fig4-nodes", curves, "nodes", "Gbit/s", "Allreduce of 128 KiB on PIUMA", 4)
 
 
 def lengths(folder: Path, curves: Curves) -> list[str]:
-    """Fig. 4, bandwidth over the length of the vector."""
+    """Draws Fig. 4, bandwidth by the length of the vector."""
     return _draw(folder, "fig4-lengths", curves, "bytes", "Gbit/s", "Allreduce on 16 nodes of PIUMA", 4)
 
 
 def shares(folder: Path, curves: Curves) -> list[str]:
-    """Fig. 5a."""
+    """Draws Fig. 5a, Allreduce's percentage of the time."""
     title = "VGG-16 on 16 nodes: share of Allreduce"
     return _draw(folder, "fig5a", curves, "images a node", "% of the time", title, 5)
 
 
 def speedups(folder: Path, curves: Curves) -> list[str]:
-    """Fig. 5b."""
+    """Draws Fig. 5b, the speed-up."""
     title = "VGG-16 on 16 nodes: in-network over Rabenseifner"
     return _draw(folder, "fig5b", curves, "images a node", "speed-up", title, 5)
 

@@ -1,6 +1,6 @@
-"""The links of a machine of kind ``in-network`` as a graph, apart from the library, and shortest ways over them.
+"""The links of a machine of kind ``in-network`` as a graph, built without the library, and shortest paths.
 
-Ports as `docs/in-network.md` states them. Latencies are in ns.
+Ports follow `docs/in-network.md`. Latencies are in ns.
 """
 
 import heapq
@@ -15,7 +15,7 @@ __all__ = ["distances", "links"]
 
 @cache
 def links(on: un.Machine) -> list[list[tuple[int, float]]]:
-    """The neighbors of each switch with the latencies of the links."""
+    """Returns the neighbors of each switch, with the latencies of the links."""
     m = on.describe()
     (rows, columns), sockets, dims = m["mesh"], m["sockets_per_node"], list(m["node_dims"])
     cores, per = rows * columns, rows * columns * sockets
@@ -51,7 +51,7 @@ def links(on: un.Machine) -> list[list[tuple[int, float]]]:
 
 
 def distances(on: un.Machine, source: int) -> tuple[list[float], list[int]]:
-    """Returns the latency of the shortest way from a switch to each, and the switch before each on it."""
+    """Returns for each switch the latency of the shortest path from ``source``, and its predecessor on it."""
     of_switch = links(on)
     far, before = [math.inf] * len(of_switch), [source] * len(of_switch)
     far[source] = 0.0

@@ -1,7 +1,7 @@
-"""Computes what messages among the cores of PIUMA cost where they share links, packet by packet.
+"""Simulates messages among the cores of PIUMA that share links, packet by packet.
 
-The machine is a network of kind ``network``: every core is an accelerator on a cable of the rate of its memory to its
-own switch, and switches have the links of `piuma_links`. Software takes no time, so that links alone decide.
+The machine is of kind ``network``: every core is an accelerator, joined to its own switch by a cable with the rate of
+its memory; switches have the links of `piuma_links`. Software takes no time, so that links alone decide.
 """
 
 from collections.abc import Callable
@@ -15,13 +15,13 @@ from unisono.reproduce.piuma_trees import machine
 __all__ = ["CHECKS", "network"]
 
 Listed = dict[str, Any]
-#: Larger than any rate that memories reach, so that no two messages wait for each other on a link.
+#: A link rate so far above that of memories that no two messages wait for each other on a link.
 _UNLIMITED_GBPS = 64_000.0
 _PACKET_BYTES = 1024
 
 
 def network(nodes: int, link_gbps: float) -> un.Machine:
-    """The cores of PIUMA as accelerators of a network whose switches have links of that rate."""
+    """Returns a network with the cores of PIUMA as accelerators, whose switches have links of that rate."""
     of_switch, described = links(machine(nodes)), machine(nodes).describe()
     cores = len(of_switch)
     cables = [f"{core} {cores + core} gbps={described['memory_gbps']} ns=0" for core in range(cores)]
@@ -54,7 +54,7 @@ def network(nodes: int, link_gbps: float) -> un.Machine:
 
 
 def _congestion(listed: Listed) -> Finding:
-    """The throughput of an allreduce by messages, over that where none waits for a link, for each number of nodes."""
+    """Divides the throughput of an allreduce by that without waiting for links, for each number of nodes."""
     ours = []
     for nodes in listed["nodes"]:
         times = []

@@ -19,13 +19,13 @@ Listed = dict[str, Any]
 
 @once
 def machine(nodes: int, name: str = "piuma") -> un.Machine:
-    """A preset with that number of nodes."""
+    """Returns a preset with that number of nodes."""
     return un.machine(name, nodes=nodes)
 
 
 @once
 def run(nodes: int, elements: int, name: str = "piuma", embeddings: int = 1) -> un.Run:
-    """An allreduce of ``elements`` f32 in the network, simulated."""
+    """Simulates an allreduce of ``elements`` f32 in the network."""
     plan = un.plan(
         "allreduce",
         machine(nodes, name),
@@ -40,12 +40,12 @@ def run(nodes: int, elements: int, name: str = "piuma", embeddings: int = 1) -> 
 
 
 def changed(nodes: int, **keys: Any) -> un.Machine:
-    """PIUMA with that number of nodes and other values of some keys."""
+    """Returns PIUMA with that number of nodes and other values of some keys."""
     return un.machine(un.machine("piuma").describe() | keys, nodes=nodes)
 
 
 def on_subset(subset: list[int], elements: int, **keys: Any) -> un.Schedule:
-    """An allreduce on some of four nodes."""
+    """Returns an allreduce on some of four nodes."""
     on = un.machine(changed(4, **keys), subset=subset)
     return un.plan("allreduce", on, elements=elements, algorithm="in-network").schedule
 
@@ -56,7 +56,7 @@ class _Tree:
 
     #: The switch to which each switch forwards; the root has none.
     parents: dict[int, int]
-    #: The parents again, by the streams of responses.
+    #: The switch from which each switch gets its response, by the streams of responses.
     response_parents: dict[int, int]
     switches_per_node: int
 
@@ -64,7 +64,7 @@ class _Tree:
         return switch // self.switches_per_node
 
     def way(self, switch: int) -> list[int]:
-        """The switches from one to the root, both included."""
+        """Returns the switches from ``switch`` to the root, both included."""
         way = [switch]
         while way[-1] in self.parents:
             way.append(self.parents[way[-1]])
@@ -80,7 +80,7 @@ def _tree(nodes: int) -> _Tree:
     response_parents: dict[int, int] = {}
     for stream in schedule["streams"]:
         source, sinks = stream["source"] - cores, [sink - cores for sink in stream["sinks"]]
-        # Streams among switches: requests have one receiver each and come first.
+        # Streams among switches; requests have one receiver each and precede responses.
         among = [sink for sink in sinks if source >= 0 and sink >= 0]
         if among and len(parents) < cores - 1:
             parents[source] = among[0]
@@ -90,7 +90,7 @@ def _tree(nodes: int) -> _Tree:
 
 
 def _level_hops(listed: Listed) -> Finding:
-    """The most links of a level from a core to the root, for each number of nodes."""
+    """Computes the largest number of links of a level between a core and the root, for each number of nodes."""
     ours = []
     for nodes in listed["nodes"]:
         tree, level = _tree(nodes), levels(nodes)
@@ -100,7 +100,7 @@ def _level_hops(listed: Listed) -> Finding:
 
 
 def _longer_ways(listed: Listed) -> Finding:
-    """The cores whose way to the root takes longer than the shortest one, for each number of nodes."""
+    """Counts the cores whose path to the root takes longer than the shortest path, for each number of nodes."""
     ours, remarks = [], []
     for nodes in listed["nodes"]:
         tree, latency = _tree(nodes), _latencies(nodes)
@@ -113,7 +113,7 @@ def _longer_ways(listed: Listed) -> Finding:
 
 
 def _point_to_point(listed: Listed) -> Finding:
-    """Twice the largest latency between two cores, of which one is in the first node, over Eq. 1."""
+    """Divides Eq. 1 by twice the largest latency between a core of the first node and any core."""
     ours, remarks = [], []
     for nodes, bound in zip(listed["nodes"], listed["bounds_ns"], strict=True):
         on = machine(nodes)
@@ -124,7 +124,7 @@ def _point_to_point(listed: Listed) -> Finding:
 
 
 def _predefined(listed: Listed) -> Finding:
-    """A binomial tree over the cores, each edge on a shortest way, against the tree of this paper."""
+    """Compares a binomial tree of the cores, with edges on shortest paths, to the tree of this paper."""
     ours = []
     for nodes in listed["nodes"]:
         tree, on = _tree(nodes), machine(nodes)
@@ -132,7 +132,7 @@ def _predefined(listed: Listed) -> Finding:
         loads: dict[tuple[int, int], int] = {}
         depth = [0.0] * cores
         for parent in range(cores):
-            # The children of a rank of a binomial tree; a rank comes after its parent.
+            # The children of a rank of a binomial tree; the loop reaches a rank after its parent.
             children = [parent | bit for bit in _bits_below(parent, cores)]
             far, before = distances(on, parent) if children else ([], [])
             for child in children:
@@ -154,7 +154,7 @@ def _bits_below(rank: int, ranks: int) -> list[int]:
 
 
 def _not_peers(listed: Listed) -> Finding:
-    """The nodes that send their contribution to a node that is no peer in one dimension, by number of nodes."""
+    """Counts the pairs of nodes joined in the tree that differ in several dimensions, by number of nodes."""
     ours = []
     for nodes in listed["nodes"]:
         tree = _tree(nodes)
@@ -165,7 +165,7 @@ def _not_peers(listed: Listed) -> Finding:
 
 
 def _topologies(listed: Listed) -> Finding:
-    """The different trees within nodes, for each number of nodes."""
+    """Counts the different trees within nodes, for each number of nodes."""
     ours = []
     for nodes in listed["nodes"]:
         tree = _tree(nodes)
@@ -179,7 +179,7 @@ def _topologies(listed: Listed) -> Finding:
 
 
 def _root_radix(listed: Listed) -> Finding:
-    """The nodes that send their contribution to the root node directly, for each number of nodes."""
+    """Counts the nodes that send their contribution directly to the root's node, for each number of nodes."""
     ours = []
     for nodes in listed["nodes"]:
         tree = _tree(nodes)
@@ -189,7 +189,7 @@ def _root_radix(listed: Listed) -> Finding:
 
 
 def _inverse(listed: Listed) -> Finding:
-    """The switches whose responses come from another switch than their requests go to."""
+    """Counts the switches whose responses come from another switch than that to which their requests go."""
     trees = [_tree(nodes) for nodes in listed["nodes"]]
     return Finding(
         listed["reported"],
@@ -198,7 +198,7 @@ def _inverse(listed: Listed) -> Finding:
 
 
 def _eccentricity(dims: list[int], at: tuple[int, ...]) -> int:
-    """The largest distance from a node of a HyperX whose links are as long as their ends are apart."""
+    """Returns a node's largest distance in a HyperX whose links are as long as their ends' coordinates differ."""
     far = dict.fromkeys(product(*map(range, dims)), -1)
     queue = [(0, at)]
     while queue:
@@ -215,7 +215,7 @@ def _eccentricity(dims: list[int], at: tuple[int, ...]) -> int:
 
 
 def _root_eccentricity(listed: Listed) -> Finding:
-    """The eccentricity of the root's node over the least of all nodes, where latency is proportional to distance."""
+    """Divides the eccentricity of the root's node by the least of all nodes; latency grows with distance."""
     ours, remarks = [], []
     for nodes in listed["nodes"]:
         dims = list(machine(nodes).describe()["node_dims"])
@@ -229,7 +229,7 @@ def _root_eccentricity(listed: Listed) -> Finding:
 
 
 def _local_completion(listed: Listed) -> Finding:
-    """The cores that are not done when their last element, on its way from the root, is in their memory."""
+    """Counts cores that do not finish when the root's last element has reached them."""
     ours = []
     for nodes, elements in listed["points"]:
         tree, ran = _tree(nodes), run(nodes, elements)
@@ -243,19 +243,19 @@ def _local_completion(listed: Listed) -> Finding:
 
 
 def levels(nodes: int) -> Callable[[int, int], str]:
-    """The level of the link between two switches: node, socket or core."""
+    """Returns a function to the level of the link between two switches: node, socket or core."""
     cores, node = machine(nodes).describe()["cores_per_socket"], _tree(nodes).node
     return lambda a, b: "node" if node(a) != node(b) else "socket" if a // cores != b // cores else "core"
 
 
 def _latencies(nodes: int) -> Callable[[int, int], float]:
-    """The latency of the link between two switches, in ns."""
+    """Returns a function to the latency in ns of the link between two switches."""
     described, level = machine(nodes).describe(), levels(nodes)
     return lambda a, b: float(described[f"{level(a, b)}_latency_ns"])
 
 
 def _together(listed: Listed) -> Finding:
-    """The time of allreduces that start at the same time, over the sum of their times alone."""
+    """Divides the time of simultaneous allreduces by the sum of their times alone."""
     ours: list[float] = []
     in_turns: list[float] = []
     for elements in listed["elements"]:

@@ -1,7 +1,7 @@
 """Computes claims of "Accelerating Allreduce with in-network reduction on Intel PIUMA" (2022) on other machines.
 
-They differ from the preset by ports, by latency that grows with distance, or by grids of which a part takes part. The
-operator NOR, which no machine has, is computed by AND.
+Machines differ from the preset by ports, by latency that grows with distance, or by grids with unused nodes. The
+operator NOR, which no machine has, is computed with AND.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from unisono.reproduce.piuma_trees import machine
 __all__ = ["CHECKS"]
 
 Listed = dict[str, Any]
-#: A node small enough that every one of its cores is tried as a root.
+#: A node with so few cores that each can be tried as a root.
 _SMALL = {
     "cores_per_socket": 4,
     "mesh": [2, 2],
@@ -28,12 +28,12 @@ _SMALL = {
 
 
 def _on(dims: list[int], **keys: Any) -> un.Machine:
-    """PIUMA on a HyperX of these dimensions, with other values of some keys."""
+    """Returns PIUMA on a HyperX of these dimensions, with other values of some keys."""
     return un.machine(machine(1).describe() | {"node_dims": dims} | keys)
 
 
 def _scans(listed: Listed) -> Finding:
-    """The collectives that are right when simulated, one on each of some HyperXs with the ports of the row."""
+    """Checks a simulated scan on each of some HyperXs with the ports of the row: 1 for a right result."""
     right = []
     for dims in listed["node_dims"]:
         on = _on(dims, socket_ports=listed["socket_ports"], node_ports=listed["node_ports"])
@@ -43,7 +43,7 @@ def _scans(listed: Listed) -> Finding:
 
 
 def _latency(collective: str, on: un.Machine, root: int = 0) -> float:
-    """The simulated latency of the first element of a collective in the network, ns."""
+    """Returns the simulated latency in ns of the first element of a collective in the network."""
     made = un.plan(collective, on, elements=1, root=root, algorithm="in-network")
     latency: float = un.simulate(made.schedule).metrics["latency"].value
     return latency
@@ -51,9 +51,9 @@ def _latency(collective: str, on: un.Machine, root: int = 0) -> float:
 
 @once
 def _eccentricities(dims: tuple[int, ...], step_ns: float) -> tuple[float, list[float]]:
-    """The latency of an allreduce, and twice that of the fastest broadcast from each node, ns.
+    """Returns the ns of an allreduce, and twice the ns of the fastest broadcast from each node.
 
-    A link between nodes takes ``step_ns`` for each coordinate between its ends.
+    A link between nodes takes ``step_ns`` for each unit by which the coordinates of its ends differ.
     """
     on = _on(list(dims), **_SMALL, node_latency_ns=step_ns, node_step_ns=step_ns)
     per = on.describe()["cores_per_socket"] * on.describe()["sockets_per_node"]
@@ -63,7 +63,7 @@ def _eccentricities(dims: tuple[int, ...], step_ns: float) -> tuple[float, list[
 
 
 def _midpoint(listed: Listed) -> Finding:
-    """The latency of an allreduce over that with the root at the best core of the best node, for each HyperX."""
+    """Divides an allreduce's latency by that with the root at the best core of all, for each HyperX."""
     ours, remarks = [], []
     for dims in listed["node_dims"]:
         taken, by_node = _eccentricities(tuple(dims), listed["step_ns"])
@@ -73,13 +73,13 @@ def _midpoint(listed: Listed) -> Finding:
 
 
 def _corner(listed: Listed) -> Finding:
-    """The latency with the root at the best core of the first node, a corner, over that of an allreduce."""
+    """Divides the latency with the root at the best core of the first node, a corner, by an allreduce's."""
     found = [_eccentricities(tuple(dims), listed["step_ns"]) for dims in listed["node_dims"]]
     return Finding(listed["reported"], [by_node[0] / taken for taken, by_node in found])
 
 
 def _part_of_grid(listed: Listed) -> Finding:
-    """The simulated latency of the first nodes of a HyperX over Eq. 1 of that HyperX."""
+    """Divides the simulated latency on the first nodes of a HyperX by Eq. 1 for the whole HyperX."""
     ours, remarks = [], []
     for dims, bound in zip(listed["node_dims"], listed["eq1_ns"], strict=True):
         latency = _latency("allreduce", un.machine(_on(dims), subset=range(listed["nodes"])))
@@ -89,16 +89,16 @@ def _part_of_grid(listed: Listed) -> Finding:
 
 
 def _nor(listed: Listed) -> Finding:
-    """The elements in which AND of inverted inputs, run by the switches' schedule, is not NOR of the inputs."""
+    """Counts the elements for which AND of inverted inputs differs from NOR of the inputs."""
     draws, wrong = np.random.default_rng(listed["seed"]), []
     for nodes in listed["nodes"]:
         elements = listed["elements"]
         made = un.plan("allreduce", machine(nodes), elements=elements, dtype="i32", op="and", algorithm="in-network")
-        # Few bits are set, so that some are left when all inputs are joined.
+        # Few bits are set, so that some bits of the OR of all inputs stay 0.
         bits = draws.random((made.schedule.ranks, elements, 31)) < 1 / made.schedule.ranks
         inputs = (bits << np.arange(31)).sum(axis=2).astype(np.int32)
         expected = ~np.bitwise_or.reduce(inputs)
-        # Switches, the nodes after the cores, have no output.
+        # Only cores have an output; the schedule's ranks after them are switches.
         outputs = np.stack(made.schedule.interpret(list(~inputs))[: len(inputs)])
         wrong.append(int((outputs != expected).sum()))
     return Finding(listed["reported"], wrong)

@@ -1,10 +1,10 @@
-"""Lists and counts the statements of a paper, each with the way in which it is decided.
+"""Lists and counts the statements of a paper, by the kind of evidence that decides each.
 
-Everything is in the list of claims. A row decides a statement of its own unless it has ``of`` (the id of the first row
-of the same statement) or is ``apart``. One that is calibrated, has a threshold of this project, a recalled number or a
-simulation in place of a measurement agrees with its statement and does not decide it; one of this project's own bounds
-has no statement. A statement that describes a mechanism has the tests of that mechanism here. One that nothing at hand
-decides has the reason. One that this project could decide and does not is open.
+Rows and statements are in the list of claims. A row decides a statement of its own, unless it has ``of`` (the id of the
+first row of the same statement) or ``apart``. A row whose ``apart`` is ``own`` has no statement; a row with another
+value of ``apart`` agrees with its statement without deciding it. A statement on a mechanism names the tests of that
+mechanism. A statement that cannot be decided without the paper's hardware or data gives the reason. A statement that
+this project could decide, but does not, is open.
 """
 
 import re
@@ -26,21 +26,21 @@ class Inventory:
     #: The sections of the paper, in their order.
     sections: list[str]
     rows: list[Listed]
-    #: Statements of mechanisms that tests hold.
+    #: Statements on mechanisms that tests check.
     tested: list[Listed]
-    #: Statements that nothing without the paper's hardware or its lost numbers decides.
+    #: Statements that only the paper's hardware or its lost numbers could decide.
     undecidable: list[Listed]
-    #: Statements that this project could decide and does not.
+    #: Statements that this project could decide, but does not.
     open: list[Listed]
 
     @property
     def decided(self) -> dict[str, list[Listed]]:
-        """The rows of each statement that rows decide, by the id of the first row."""
+        """Returns the rows of each statement that rows decide, by the id of the first row."""
         return self._by_statement("")
 
     @property
     def consistent(self) -> dict[str, list[Listed]]:
-        """The rows of each statement with which its rows agree without a decision, by the id of the first row."""
+        """Returns the rows that agree with their statement without deciding it, by the id of the first row."""
         return self._by_statement(*(set(APART) - {"own"}))
 
     def _by_statement(self, *apart: str) -> dict[str, list[Listed]]:
@@ -52,17 +52,17 @@ class Inventory:
 
     @property
     def apart(self) -> list[Listed]:
-        """The rows that decide nothing."""
+        """Returns the rows that decide nothing."""
         return [row for row in self.rows if "apart" in row]
 
     @property
     def refuted(self) -> list[Listed]:
-        """The rows with a derivation that refutes them."""
+        """Returns the rows with a derivation that refutes the claim."""
         return [row for row in self.rows if "refuted" in row]
 
     @property
     def statements(self) -> list[tuple[Listed, list[Listed]]]:
-        """All statements in the order of the paper, each with its rows, if it has any."""
+        """Returns all statements in the order of the paper, each with its rows."""
         with_rows = [(rows[0], rows) for rows in (*self.decided.values(), *self.consistent.values())]
         without: list[tuple[Listed, list[Listed]]] = [
             (statement, []) for statement in (*self.tested, *self.undecidable, *self.open)
@@ -70,7 +70,7 @@ class Inventory:
         return sorted(with_rows + without, key=lambda found: self.sections.index(section_of(found[0])))
 
     def report(self) -> dict[str, Any]:
-        """The counts, for JSON."""
+        """Returns the counts of statements, for JSON."""
         refuted = sum(any("refuted" in row for row in rows) for rows in self.decided.values())
         calibrated = sum(any(row["apart"] == "calibrated" for row in rows) for rows in self.consistent.values())
         return {
@@ -105,6 +105,6 @@ def section_of(statement: Listed) -> str:
 
 
 def inventory(paper: str) -> Inventory:
-    """The statements of a paper, from its list of claims."""
+    """Returns the statements of a paper, from its list of claims."""
     listed = (listed_statements(paper, kind) for kind in ("tested", "undecidable", "open"))
     return Inventory(paper, listed_sections(paper), listed_claims(paper), *listed)

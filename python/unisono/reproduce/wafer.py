@@ -1,4 +1,4 @@
-"""Computes what "Near-Optimal Wafer-Scale Reduce" (HPDC 2024) claims. One function a kind of claim."""
+"""Computes what "Near-Optimal Wafer-Scale Reduce" (HPDC 2024) claims, with a function for each kind of claim."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -30,7 +30,7 @@ __all__ = ["FIXED_1D", "FIXED_2D", "check", "draw", "figure_8", "figure_10", "op
 MACHINE = "wse2"
 #: B = 1, 2, 4, ..., 32768 wavelets: the lengths of every figure.
 LENGTHS = [2**k for k in range(16)]
-#: Between them too, where the worst ratios lie: for short vectors.
+#: More lengths of short vectors, for which the worst ratios occur.
 DENSE_LENGTHS = sorted({*range(1, 33), *LENGTHS})
 PES_MAX = 512
 #: The fixed algorithms of Fig. 8 and of Fig. 10.
@@ -41,14 +41,14 @@ Listed = dict[str, Any]
 
 
 def check(listed: Listed) -> Finding:
-    """Computes a claim as its file lists it."""
+    """Computes the value of a claim."""
     return _CHECKS[listed["check"]](listed)
 
 
 def draw(folder: Path, full: bool = False) -> list[str]:
-    """Draws Figures 1, 8 and 10 to 13 as PNG and CSV into the folder, which is made if need be; returns their paths.
+    """Draws Figures 1, 8 and 10 to 13 as PNG and CSV; makes the folder if needed, and returns the paths.
 
-    A full run has the grids up to 512 x 512 in Fig. 13c, for minutes.
+    With ``full``, Fig. 13c has grids up to 512 x 512, which takes minutes.
     """
     folder.mkdir(parents=True, exist_ok=True)
     columns = [DENSE_LENGTHS.index(length) for length in LENGTHS]
@@ -64,27 +64,27 @@ def draw(folder: Path, full: bool = False) -> list[str]:
 
 @once
 def optimality() -> dict[str, npt.NDArray[np.float64]]:
-    """Time over the bound of Lemma 5.5 by algorithm: rows P = 2..512, columns the dense lengths."""
+    """Returns by algorithm the time divided by the bound of Lemma 5.5: rows P = 2..512, columns the dense lengths."""
     return _core.reduce_optimality(PES_MAX, DENSE_LENGTHS)
 
 
 @once
 def winners(shape: tuple[int, ...]) -> list[SweepPoint]:
-    """The fixed algorithms of an AllReduce on this shape at every length."""
+    """Returns the times of the fixed algorithms of an AllReduce on a shape, at every length."""
     algorithms = FIXED_1D if len(shape) == 1 else FIXED_2D
-    # Both figures are by Eq. 1.
+    # The paper computes Figs. 8 and 10 by Eq. 1.
     return sweep(
         "allreduce", MACHINE, shapes=[shape], elements=LENGTHS, algorithms=algorithms, baseline="chain", model="paper"
     )
 
 
 def figure_8() -> list[SweepPoint]:
-    """The points of Fig. 8: rows of 4, 8, ..., 512 PEs."""
+    """Returns the points of Fig. 8: rows of 4, 8, ..., 512 PEs."""
     return [point for k in range(2, 10) for point in winners((2**k,))]
 
 
 def figure_10() -> list[SweepPoint]:
-    """The points of Fig. 10: squares of 4 x 4, 8 x 8, ..., 512 x 512 PEs."""
+    """Returns the points of Fig. 10: squares of 4 x 4, 8 x 8, ..., 512 x 512 PEs."""
     return [point for k in range(2, 10) for point in winners((2**k, 2**k))]
 
 
@@ -95,7 +95,7 @@ def _cycles(
     params: dict[str, str] | None = None,
     by: str = "schedule",
 ) -> float:
-    """Predicted by Eq. 1 for a point [P, B] or [M, N, B]: from the terms of the schedule itself, or by the planner."""
+    """Returns the cycles by Eq. 1 at a point [P, B] or [M, N, B], from the schedule's terms or by the planner."""
     *shape, length = point
     made = plan(collective, MACHINE, shape=shape, elements=length, algorithm=algorithm, params=params, model="paper")
     predicted = made.predicted if by == "plan" else made.schedule.predict("paper")
@@ -103,7 +103,7 @@ def _cycles(
 
 
 def _worst_ratio(listed: Listed) -> Finding:
-    """The worst ratio of the algorithms: the least or the greatest of them."""
+    """Computes the least or the greatest of the algorithms' worst ratios."""
     choose = {"least": min, "greatest": max}[listed.get("which", "greatest")]
     ours, name = choose((float(optimality()[name].max()), name) for name in listed["algorithms"])
     row, column = np.unravel_index(int(optimality()[name].argmax()), optimality()[name].shape)
@@ -111,7 +111,7 @@ def _worst_ratio(listed: Listed) -> Finding:
 
 
 def _least_advantage(listed: Listed) -> Finding:
-    """Over all of Fig. 1, with the star by Eq. 1 (Lemma 5.1), as the other patterns are."""
+    """Computes the least advantage in Fig. 1, where the star is by Eq. 1 (Lemma 5.1), like the other patterns."""
     ratios = dict(optimality())
     by_lemma = [
         [FORMULAS["star"](pes, length) / FORMULAS["star-sharper"](pes, length) for length in DENSE_LENGTHS]
@@ -168,7 +168,7 @@ def _winners(listed: Listed) -> Finding:
 
 
 def _longest_winners(listed: Listed) -> Finding:
-    """The best fixed algorithms of an AllReduce at the longest vectors, by shape."""
+    """Lists the best fixed algorithm of an AllReduce for the longest vectors, by shape."""
     times = [cycles_by_algorithm(winners(tuple(shape))[-1]) for shape in listed["shapes"]]
     return Finding(listed["reported"], letters(min(by, key=by.__getitem__) for by in times))
 

@@ -17,7 +17,7 @@ _PAPER = "Near-Optimal Wafer-Scale Reduce, HPDC 2024"
 
 
 def figure_1(folder: Path, ratios: dict[str, npt.NDArray[np.float64]], lengths: Sequence[int]) -> list[str]:
-    """Time over the lower bound of every 1D Reduce; returns the paths written."""
+    """Draws the time of every 1D Reduce, divided by the lower bound; returns the paths written."""
     names = list(ratios)
     rows = (
         [row + 2, length, *(float(ratios[name][row, column]) for name in names)]
@@ -30,7 +30,7 @@ def figure_1(folder: Path, ratios: dict[str, npt.NDArray[np.float64]], lengths: 
 
 
 def map_of_winners(folder: Path, name: str, title: str, points: Sequence[SweepPoint]) -> list[str]:
-    """The best fixed algorithm of a sweep and its speed-up; returns the paths written."""
+    """Draws the best fixed algorithm of a sweep and its speed-up; returns the paths written."""
     number = name.removeprefix("fig")
     image = plots.speedup_map(points, title, f"after Fig. {number} of {_PAPER}; both times as predicted by Eq. 1")
     return _both(folder, name, image, sweep_csv(points))

@@ -1,4 +1,4 @@
-"""The formulas of "Near-Optimal Wafer-Scale Reduce" (HPDC 2024) as printed, evaluated apart from the library.
+"""The formulas of "Near-Optimal Wafer-Scale Reduce" (HPDC 2024) as printed, evaluated without the library.
 
 P and M x N count PEs, B counts wavelets of the vector, T_R = 2; every result is in cycles. Eq. 1 is
 max(C, E/N + L) + 5 D.
@@ -24,20 +24,20 @@ __all__ = [
     "two_phase",
 ]
 
-#: 2 T_R + 1: down the ramp, up the ramp, one cycle to store.
+#: 2 T_R + 1 cycles: down the ramp, up the ramp, one cycle to store.
 _STEP = 5
 
-#: 2 T_R.
+#: 2 T_R cycles: down the ramp and up the ramp.
 _RAMPS = 4
 
 
 def message(pes: int, length: int) -> float:
-    """Section 4.1 and Lemma 4.1: B + P + 2 T_R."""
+    """Returns the cycles of a message by Section 4.1 and Lemma 4.1: B + P + 2 T_R."""
     return length + pes + _RAMPS
 
 
 def star(pes: int, length: int) -> float:
-    """Lemma 5.1, an upper bound."""
+    """Returns the cycles of a star by Lemma 5.1, an upper bound."""
     return max(length * (pes - 1), pes / 2 * length + pes - 1) + _STEP
 
 
@@ -47,43 +47,43 @@ def star_sharper(pes: int, length: int) -> float:
 
 
 def star_of_two(pes: int, length: int) -> float:
-    """An AllReduce by stars to the two PEs in the middle, which exchange their sums and send them on, by Eq. 1.
+    """Returns by Eq. 1 the cycles of an AllReduce by stars to the two middle PEs, which exchange their sums.
 
-    Each of the two takes the vectors of its half and that of the other. A broadcast of a half follows.
+    Each receives its half's vectors and the other's sum, and broadcasts to its half.
     """
     half = pes // 2
     return max(half * length, half) + 2 * _STEP + message(half, length)
 
 
 def chain(pes: int, length: int) -> float:
-    """Lemma 5.2."""
+    """Returns the cycles of a chain by Lemma 5.2."""
     return length + (_STEP + 1) * (pes - 1)
 
 
 def tree(pes: int, length: int) -> float:
-    """Lemma 5.3; P is a power of two."""
+    """Returns the cycles of a tree by Lemma 5.3; P is a power of two."""
     rounds = math.log2(pes)
     return max(length * rounds, length * pes / (2 * (pes - 1)) * rounds + pes - 1) + _STEP * rounds
 
 
 def two_phase(pes: int, length: int) -> float:
-    """Lemma 5.4; P is a square."""
+    """Returns the cycles of Two-Phase by Lemma 5.4; P is a square."""
     side = math.sqrt(pes)
     return max(2 * length, 2 * length - 2 * length / side + pes) + (2 * side - 2) * _STEP
 
 
 def ring(pes: int, length: int) -> float:
-    """Lemma 6.1; P divides B."""
+    """Returns the cycles of a ring by Lemma 6.1; P divides B."""
     return 2 * (pes - 1) * length / pes + 4 * pes - 6 + 2 * (pes - 1) * _STEP
 
 
 def broadcast_2d(rows: int, columns: int, length: int) -> float:
-    """Lemma 7.1."""
+    """Returns the cycles of a 2D broadcast by Lemma 7.1."""
     return length + rows + columns - 2 + _STEP
 
 
 def lower_bound_1d(pes: int, length: int) -> float:
-    """Section 5.6: the least over the depth D of B E*(P, 1, D) / (P-1) + P - 1 + 5 D, with E* by Lemma 5.5.
+    """Returns the least of B E*(P, 1, D) / (P-1) + P - 1 + 5 D for all D (section 5.6, E* by Lemma 5.5).
 
     E*(1, 1, D) = 0, and E*(P, 1, 0) is infinite for P > 1.
     """
@@ -91,7 +91,7 @@ def lower_bound_1d(pes: int, length: int) -> float:
     energy[1] = 0.0
     best = math.inf
     for depth in range(1, pes):
-        # No energy is less than P - 1, so that a larger depth cannot be better.
+        # Every energy is at least P - 1, so that a larger depth cannot be better.
         if length + pes - 1 + _STEP * depth >= best:
             break
         deeper = [math.inf, 0.0]
@@ -103,12 +103,12 @@ def lower_bound_1d(pes: int, length: int) -> float:
 
 
 def lower_bound_2d(rows: int, columns: int, length: int) -> float:
-    """Lemma 7.2, a lower bound."""
+    """Returns the lower bound of a 2D Reduce by Lemma 7.2."""
     return max(length, length / 8 + rows + columns - 1) + _STEP
 
 
 def auto_gen_energy(pes: int, depth: int, contention: int) -> float:
-    """Least energy e(P, D, C) of a tree for one wavelet (section 5.5), infinite where there is no tree.
+    """Returns the least energy e(P, D, C) of a tree for one wavelet (section 5.5), infinite without a tree.
 
     The recursion e(P, D, C) = min over i of e(i, D, C-1) + e(P-i, D-1, C) + i is a (min, +) convolution of convex
     functions: slope k occurs binom(D+k-1, k) times for 1 <= k <= C, and e is the sum of the P-1 smallest slopes.
@@ -124,7 +124,7 @@ def auto_gen_energy(pes: int, depth: int, contention: int) -> float:
 
 
 def auto_gen(pes: int, length: int) -> float:
-    """Section 5.5: the least of Eq. 1 over depth and contention."""
+    """Returns the least cycles by Eq. 1 for all depths and contentions (section 5.5)."""
     best = math.inf
     for depth in range(1, pes):
         contention = 1
@@ -140,7 +140,7 @@ def _xy(line: Callable[[int, int], float], rows: int, columns: int, length: int)
     return line(columns, length) + line(rows, length)
 
 
-#: Formulas by the name that a claim gives; arguments as in `points`.
+#: Formulas by the names in claims; their arguments are the numbers of a claim's `points`.
 FORMULAS: dict[str, Callable[..., float]] = {
     "auto-gen": auto_gen,
     "broadcast-2d": broadcast_2d,

@@ -17,7 +17,7 @@ Listed = dict[str, Any]
 
 
 def _auto_gen_steps(pes: int) -> int:
-    """Steps for the energies of trees of up to ``pes`` PEs with every depth and contention, which are checked."""
+    """Counts the steps for the energies of all trees of up to ``pes`` PEs, and checks the energies."""
     most = range(1, pes)
     energy = {(1, depth, contention): 0.0 for depth, contention in product(range(pes), repeat=2)}
     steps = 0
@@ -33,7 +33,7 @@ def _auto_gen_steps(pes: int) -> int:
 
 
 def _bound_steps(pes: int, depths: int) -> int:
-    """Steps for the least energies of sums of up to ``pes`` scalars with each depth below ``depths``."""
+    """Counts the steps for the least energies of sums of up to ``pes`` scalars, for ``depths`` depths."""
     shallower, steps = [0.0, 0.0, *[math.inf] * (pes - 1)], 0
     for _ in range(depths):
         deeper = shallower[:2]
@@ -47,7 +47,7 @@ def _bound_steps(pes: int, depths: int) -> int:
     return steps
 
 
-#: The steps of each recursion on some number of PEs: trees, bounds of all depths, bounds of one further depth.
+#: Functions from a number of PEs to steps: for trees, for bounds of all depths, for bounds of one depth.
 _STEPS: list[Callable[[int], int]] = [
     _auto_gen_steps,
     lambda pes: _bound_steps(pes, pes - 1),
@@ -56,7 +56,7 @@ _STEPS: list[Callable[[int], int]] = [
 
 
 def _exponents(listed: Listed) -> Finding:
-    """The exponents by which the steps grow from half of the PEs to all."""
+    """Computes the exponents by which the steps grow from half of the PEs to all PEs."""
     pes = listed["pes"]
     return Finding(listed["reported"], [math.log2(steps(pes) / steps(pes // 2)) for steps in _STEPS])
 

@@ -1,7 +1,7 @@
-"""Points of Figures 11 to 13 of "Near-Optimal Wafer-Scale Reduce" (HPDC 2024): predicted, and simulated.
+"""Predicted and simulated points of Figures 11 to 13 of "Near-Optimal Wafer-Scale Reduce" (HPDC 2024).
 
-The paper measured them on hardware. Here they run on the simulated fabric, so that what differs from Eq. 1 is the
-model's error alone.
+The paper measured on hardware. Here schedules run on the simulated fabric, so that only the model's error makes them
+differ from Eq. 1.
 """
 
 import math
@@ -30,22 +30,23 @@ __all__ = [
 MACHINE = "wse2"
 #: B = 1, 2, 4, ..., 4096 wavelets.
 LENGTHS = tuple(2**k for k in range(13))
-#: The vector of 1 KB of Fig. 12 and of Fig. 13c.
+#: The wavelets of a vector of 1 KB, in Figs. 12 and 13c.
 FIXED_LENGTH = 256
 PES = tuple(2**k for k in range(2, 10))
 ROW = (512,)
-#: Stands for the grid of 512 x 512 of the paper in all but a full run.
+#: The grid that replaces the paper's grid of 512 x 512, except in Fig. 13c of a full run.
 GRID = (64, 64)
 REDUCES_1D = ("star", "chain", "tree", "two-phase", "auto-gen")
 REDUCES_2D = (*REDUCES_1D, "snake")
-#: Points of more PEs x cycles than this (a second or so each) are predicted only; and the same for a full run.
+#: Points of more PEs x cycles than this, which take about a second, are only predicted.
 MOST_WORK = 7e7
+#: The limit in a full run.
 MOST_WORK_FULL = 2e9
 
 
 @dataclass(frozen=True)
 class Point:
-    """One algorithm at one shape and length: cycles by Eq. 1, and of the simulated fabric where it ran."""
+    """An algorithm at a shape and length: cycles by Eq. 1, and of the simulated fabric if it ran there."""
 
     collective: str
     shape: tuple[int, ...]
@@ -56,7 +57,7 @@ class Point:
 
     @property
     def error(self) -> float | None:
-        """Returns the difference of the prediction and the simulated cycles, as a share of these."""
+        """Returns the difference of predicted and simulated cycles, as a fraction of the simulated cycles."""
         return None if not self.simulated else self.predicted / self.simulated - 1
 
 
@@ -64,7 +65,7 @@ class Point:
 def point(
     collective: str, shape: tuple[int, ...], elements: int, algorithm: str, most_work: float = MOST_WORK
 ) -> Point:
-    """Plans that algorithm, and runs it where that is affordable.
+    """Plans an algorithm, and simulates the plan if PEs x cycles are at most ``most_work``.
 
     Raises:
         RuntimeError: the simulated result is wrong.
@@ -81,12 +82,12 @@ def point(
 
 
 def predicted_only(collective: str, shape: tuple[int, ...], elements: int, algorithm: str) -> Point:
-    """The point without a run, as the paper has its ring."""
+    """Returns a point without a simulation; the paper also only predicts the ring."""
     return point(collective, shape, elements, algorithm, most_work=-1)
 
 
 def figure_11() -> dict[str, list[Point]]:
-    """Panels of Fig. 11: a row of 512 PEs and B = 1, 2, ..., 4096."""
+    """Returns the panels of Fig. 11: a row of 512 PEs and B = 1, 2, ..., 4096."""
     return {
         "a broadcast": [point("broadcast", ROW, length, "flood") for length in LENGTHS],
         "b reduce": [point("reduce", ROW, length, name) for name in REDUCES_1D for length in LENGTHS],
@@ -98,7 +99,7 @@ def figure_11() -> dict[str, list[Point]]:
 
 
 def figure_12() -> dict[str, list[Point]]:
-    """Panels of Fig. 12: vectors of 1 KB on rows of 4, 8, ..., 512 PEs."""
+    """Returns the panels of Fig. 12: vectors of 1 KB on rows of 4, 8, ..., 512 PEs."""
     rows = [(pes,) for pes in PES]
     return {
         "a broadcast": [point("broadcast", row, FIXED_LENGTH, "flood") for row in rows],
@@ -111,7 +112,7 @@ def figure_12() -> dict[str, list[Point]]:
 
 
 def figure_13(full: bool) -> dict[str, list[Point]]:
-    """Panels of Fig. 13, on 64 x 64 PEs; a full run adds the grids up to 512 x 512 for vectors of 1 KB."""
+    """Returns the panels of Fig. 13 on 64 x 64 PEs; ``full`` adds grids up to 512 x 512 for vectors of 1 KB."""
     grids = [(pes, pes) for pes in PES if full or pes <= GRID[0]]
     return {
         "a reduce": list(_of_grid("reduce")),
@@ -125,7 +126,7 @@ def figure_13(full: bool) -> dict[str, list[Point]]:
 
 
 def worst_difference(collective: str, algorithm: str, expected: Callable[[int, int], float]) -> tuple[float, int, int]:
-    """The largest distance from a closed form on rows of 4, 8, ..., 512 PEs at B = 1, ..., 4096, and where."""
+    """Returns the largest difference from a closed form for P = 4, ..., 512 and B = 1, ..., 4096, with P and B."""
     return max(
         (abs(_cycles(point(collective, (pes,), length, algorithm)) - expected(pes, length)), pes, length)
         for pes in PES
@@ -134,7 +135,7 @@ def worst_difference(collective: str, algorithm: str, expected: Callable[[int, i
 
 
 def errors(panel: str) -> dict[str, list[float]]:
-    """The errors of Eq. 1 at the points of a panel that ran, as shares of the simulated cycles, by algorithm."""
+    """Returns by algorithm the errors of Eq. 1 at a panel's points, as fractions of the simulated cycles."""
     points = {"11b": lambda: figure_11()["b reduce"], "12b": lambda: figure_12()["b reduce"]}[panel]()
     found: dict[str, list[float]] = {}
     for at in points:
@@ -144,7 +145,7 @@ def errors(panel: str) -> dict[str, list[float]]:
 
 
 def mispredictions() -> list[tuple[int, int, str, str]]:
-    """Returns points of Fig. 11b with two patterns in the wrong order: lost cycles, B, the choice, the better one."""
+    """Returns pairs of patterns of Fig. 11b in the wrong order: lost cycles, B, chosen and better pattern."""
     lost = []
     for length in LENGTHS:
         points = [point("reduce", ROW, length, name) for name in REDUCES_1D]

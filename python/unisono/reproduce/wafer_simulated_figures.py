@@ -17,7 +17,7 @@ _HEAD = [
 
 
 def figure(folder: Path, number: int, title: str, panels: Mapping[str, Sequence[Point]]) -> list[str]:
-    """One figure; returns the paths written."""
+    """Draws a figure; returns the paths written."""
     drawn = [
         plots.Panel(
             title=f"{name[0]}) {_label(points)}",

@@ -1,7 +1,7 @@
 """Computes gains on squares of PEs (Figs. 13a and 13b) of "Near-Optimal Wafer-Scale Reduce" (HPDC 2024), simulated.
 
-An X-Y Reduce on a square takes as long as the Reduce of a row, twice, and an AllReduce as long as the broadcast on top.
-The row ``xy-of-rows`` holds that against simulations of squares, so that lengths whose squares take too long to
+An X-Y Reduce on a square takes twice as long as a Reduce on a row; an AllReduce takes the time of the broadcast in
+addition. The claim ``xy-of-rows`` checks this by simulated squares, so that lengths whose squares take too long to
 simulate follow from rows.
 """
 
@@ -19,7 +19,7 @@ Listed = dict[str, Any]
 
 
 def _gains(listed: Listed) -> Finding:
-    """The gains of Auto-Gen over the chain, all PEs simulated with data, at every point."""
+    """Divides the chain's time by Auto-Gen's at every point, with all PEs of the square simulated."""
 
     def cycles(name: str, shape: tuple[int, ...], length: int) -> float:
         return runs.point(listed["collective"], shape, length, name, math.inf).simulated or math.nan
@@ -28,7 +28,7 @@ def _gains(listed: Listed) -> Finding:
 
 
 def _gains_of_rows(listed: Listed) -> Finding:
-    """The same at every length, from rows."""
+    """Divides the chain's time by Auto-Gen's at every length, from simulated rows."""
 
     def cycles(name: str, shape: tuple[int, ...], length: int) -> float:
         return _of_rows(listed["collective"], name, shape[0], length)
@@ -50,7 +50,7 @@ def _beside_formula(
 
 
 def _differences(listed: Listed) -> Finding:
-    """The largest difference of simulated squares of a side from simulated rows, as a share of the square's time."""
+    """Computes the largest relative difference of times computed from rows from those of simulated squares."""
     ours, remarks = [], []
     for side in listed["sides"]:
         worst = (0.0, "")
@@ -58,7 +58,7 @@ def _differences(listed: Listed) -> Finding:
             for name in listed["algorithms"]:
                 for length in runs.LENGTHS:
                     whole = runs.point(collective, (side, side), length, name).simulated
-                    # A square that did not run fails the row.
+                    # A square that did not run makes the claim fail.
                     off = abs(_of_rows(collective, name, side, length) / whole - 1) if whole else math.inf
                     worst = max(worst, (off, f"{collective} by {name} at B = {length} on {side} x {side}"))
         ours.append(worst[0])

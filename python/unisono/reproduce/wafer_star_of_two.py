@@ -1,7 +1,7 @@
 """Runs the AllReduce of section 9.1 of "Near-Optimal Wafer-Scale Reduce" in which two PEs of a line accumulate.
 
-In each row, then in each column, the two PEs in the middle each take the vectors of their half, exchange their sums,
-and send the sum of both to their half.
+In each row, then in each column, the two middle PEs each add the vectors of their half, exchange their sums, and send
+the total to their half.
 """
 
 import math
@@ -22,7 +22,7 @@ _MACHINE = "wse2"
 def _line(
     made: ScheduleBuilder, line: Sequence[int], length: int, values: Mapping[int, Buffer], into: Mapping[int, Buffer]
 ) -> None:
-    """Adds an AllReduce of the PEs of a line by its two PEs in the middle."""
+    """Adds to a schedule an AllReduce of the PEs of a line by its two middle PEs."""
     middle = len(line) // 2
     halves = (list(reversed(line[:middle])), list(line[middle:]))
     two = [half[0] for half in halves]
@@ -35,9 +35,9 @@ def _line(
             arriving.append(sent)
         own, others = made.scratch(pe, length), made.scratch(pe, length)
         made.combine(pe, [values[pe], *arriving], [exchanged[side], own])
-        # Both send at the same time, so each receives beside that.
+        # Both middle PEs send simultaneously, so each receives in a second lane.
         received = made.combine(pe, [exchanged[1 - side]], [others], lane=1)
-        # Operands in the same order on both sides give the same bits.
+        # Both middle PEs add in the same order, and so get the same bits.
         ordered = [own, others] if side == 0 else [others, own]
         down = made.stream(pe, half[1:]) if half[1:] else None
         made.combine(pe, [*ordered], [into[pe], *([down] if down else [])], after=[received])
@@ -59,7 +59,7 @@ def _built(rows: int, columns: int, length: int) -> Schedule:
 
 
 def cycles(rows: int, columns: int, length: int) -> int:
-    """The simulated cycles on a grid of at most 8 x 8 PEs, with the right result."""
+    """Returns the simulated cycles on a grid of at most 8 x 8 PEs; a wrong result raises an error."""
     ran = simulate(_built(rows, columns, length), machine(_MACHINE, shape=(rows, columns)))
     if not ran.result_correct or ran.cycles is None:
         raise Error(f"the star of two on {rows}x{columns} PEs is wrong: {ran.mismatch}")
@@ -67,7 +67,7 @@ def cycles(rows: int, columns: int, length: int) -> int:
 
 
 def _over_formula(listed: Listed) -> Finding:
-    """The simulated cycles over those of Eq. 1, at every length."""
+    """Divides the simulated cycles by those of Eq. 1, at every length."""
     rows, columns = listed["shape"]
     ours = []
     for length in listed["wavelets"]:
@@ -77,7 +77,7 @@ def _over_formula(listed: Listed) -> Finding:
 
 
 def _against_patterns(listed: Listed) -> Finding:
-    """The simulated cycles over those of the fastest of some patterns, at every length."""
+    """Divides the simulated cycles by those of the fastest of some patterns, at every length."""
     rows, columns = listed["shape"]
     ours, shown = [], []
     for length in listed["wavelets"]:

@@ -1,7 +1,7 @@
-"""Computes what the text of "Near-Optimal Wafer-Scale Reduce" (HPDC 2024) says beside its lemmas and figures.
+"""Computes what the text of "Near-Optimal Wafer-Scale Reduce" (HPDC 2024) says apart from lemmas and figures.
 
-Winners, gains over the vendor, colors, errors and start times. Measurements are replaced by runs on the simulated
-fabric.
+These are best algorithms, gains over the vendor, colors, errors and start times. Runs on the simulated fabric replace
+measurements.
 """
 
 import json
@@ -27,20 +27,20 @@ Listed = dict[str, Any]
 
 
 def cycles_by_algorithm(point: SweepPoint) -> dict[str, float]:
-    """The cycles of each algorithm at a point of a sweep of a wafer."""
+    """Returns the cycles of each algorithm at a point of a sweep of a wafer."""
     cycles = point["cycles_by_algorithm"]
     assert cycles is not None, "a wafer has cycles"
     return cycles
 
 
 def letters(names: Iterable[str]) -> str:
-    """The algorithms as the letters of the figures."""
+    """Returns the letters by which the figures denote algorithms."""
     by_name = {name: letter for letter, name in LETTERS.items()}
     return "".join(by_name[name] for name in names)
 
 
 def _predicted(listed: Listed, algorithms: Iterable[str]) -> list[dict[str, float]]:
-    """Returns the times by Eq. 1, for every shape and length of a row."""
+    """Returns the cycles of each algorithm by Eq. 1, for every shape and length of a claim."""
     points = sweep(
         listed["collective"],
         MACHINE,
@@ -54,7 +54,7 @@ def _predicted(listed: Listed, algorithms: Iterable[str]) -> list[dict[str, floa
 
 
 def _simulated(listed: Listed, algorithms: Iterable[str]) -> list[dict[str, float]]:
-    """Simulated, for every shape and length of a row; without the algorithms that take too long."""
+    """Returns the simulated cycles for every shape and length of a claim; slow simulations are omitted."""
     found = []
     for shape in listed["shapes"]:
         for length in listed["wavelets"]:
@@ -68,27 +68,27 @@ def _times(listed: Listed, algorithms: Iterable[str]) -> list[dict[str, float]]:
 
 
 def _gain_order(listed: Listed) -> Finding:
-    """The largest gain of Two-Phase over the chain, over that of Auto-Gen."""
+    """Divides Two-Phase's largest gain over the chain by Auto-Gen's."""
     times = _times(listed, ["chain", "auto-gen", "two-phase"])
     gains = {name: max(at["chain"] / at[name] for at in times) for name in ("auto-gen", "two-phase")}
     return Finding(listed["reported"], gains["two-phase"] / gains["auto-gen"])
 
 
 def _winner_order(listed: Listed) -> Finding:
-    """The best fixed algorithms in their order along the shapes or lengths, each once."""
+    """Lists the best fixed algorithms in the order of shapes or lengths, without repetitions."""
     best = [min(times, key=times.__getitem__) for times in _times(listed, listed["algorithms"])]
     ours = letters(name for name, _ in groupby(best))
     return Finding(listed["reported"], ours, remark=f"Point by point: {letters(best)}.")
 
 
 def _winners_where_equal(listed: Listed) -> Finding:
-    """The best fixed pattern of a Reduce of as many wavelets as PEs, by Eq. 1, for each number of PEs."""
+    """Lists, for each number of PEs, the best fixed pattern by Eq. 1 of a Reduce of as many wavelets."""
     found = [_predicted(listed | {"shapes": [[n]], "wavelets": [n]}, listed["algorithms"])[0] for n in listed["pes"]]
     return Finding(listed["reported"], letters(min(times, key=times.__getitem__) for times in found))
 
 
 def _better_than_auto_gen(listed: Listed) -> Finding:
-    """The shapes on which an algorithm is faster than Auto-Gen."""
+    """Lists the shapes on which an algorithm is faster than Auto-Gen."""
     name = listed["algorithm"]
     times = _times(listed, ["auto-gen", name])
     better = ["x".join(map(str, shape)) for shape, at in zip(listed["shapes"], times, strict=True) if _beats(at, name)]
@@ -100,7 +100,7 @@ def _beats(times: dict[str, float], name: str) -> bool:
 
 
 def _auto_gen_behind(listed: Listed) -> Finding:
-    """The most cycles by which the best fixed pattern is faster than Auto-Gen."""
+    """Computes the largest number of cycles by which the best fixed pattern is faster than Auto-Gen."""
     found = _times(listed, ["auto-gen", *listed["algorithms"]])
     lost = [max(0.0, times["auto-gen"] - min(times.values())) for times in found]
     at = max(range(len(lost)), key=lost.__getitem__)
@@ -116,7 +116,7 @@ def _over_auto_gen(listed: Listed) -> Finding:
 
 
 def _over_best(listed: Listed) -> Finding:
-    """The largest time over the best fixed pattern's, of the pattern for which it is least."""
+    """Computes the least, among patterns, of a pattern's largest time relative to the best pattern's."""
     found = _times(listed, listed["algorithms"])
     ours = [max(times[name] / min(times.values()) for times in found) for name in listed["patterns"]]
     remark = ", ".join(f"{name} {ratio:.1f}" for name, ratio in zip(listed["patterns"], ours, strict=True)) + "."
@@ -124,7 +124,7 @@ def _over_best(listed: Listed) -> Finding:
 
 
 def _star_of_two(listed: Listed) -> Finding:
-    """Returns whether stars to two PEs, along all rows and then all columns, beat all of the row's patterns."""
+    """Tells where stars to two PEs, along all rows and then all columns, are faster than all patterns of the claim."""
     ours, times = [], _predicted(listed, listed["algorithms"])
     points = ((shape, length) for shape in listed["shapes"] for length in listed["wavelets"])
     for (shape, length), found in zip(points, times, strict=True):
@@ -135,7 +135,7 @@ def _star_of_two(listed: Listed) -> Finding:
 
 
 def _ring_mapped_chain(listed: Listed) -> Finding:
-    """The roots that a chain along the ring of Fig. 7b reaches with the right result, simulated."""
+    """Counts the roots at which a simulated chain along the ring of Fig. 7b gives the right result."""
     ours, spreads = [], []
     for pes, length in listed["points"]:
         ran = [simulate(_chain_to(root, pes, length), MACHINE) for root in range(pes)]
@@ -146,7 +146,7 @@ def _ring_mapped_chain(listed: Listed) -> Finding:
 
 
 def _chain_to(root: int, pes: int, length: int) -> Schedule:
-    """A chain along a ring that goes out over even PEs and back over odd ones, cut behind its root."""
+    """Returns a chain along the ring of even PEs outwards and odd PEs back, cut behind the root."""
     ring = [*range(0, pes, 2), *reversed(range(1, pes, 2))]
     cut = ring.index(root) + 1
     order = ring[cut:] + ring[:cut]
@@ -161,7 +161,7 @@ def _chain_to(root: int, pes: int, length: int) -> Schedule:
 
 
 def _prediction_error(listed: Listed) -> Finding:
-    """The largest error of Eq. 1, as a share of the simulated cycles."""
+    """Computes the largest error of Eq. 1, as a fraction of the simulated cycles."""
     points = [
         runs.point(listed["collective"], tuple(shape), length, listed["algorithm"])
         for shape in listed["shapes"]
@@ -172,7 +172,7 @@ def _prediction_error(listed: Listed) -> Finding:
 
 
 def _allreduce_adds_broadcast(listed: Listed) -> Finding:
-    """Returns the difference of a simulated AllReduce and its Reduce and Broadcast, as a share of their sum."""
+    """Computes how far a simulated AllReduce differs from Reduce plus Broadcast, as a fraction of this sum."""
     worst = {}
     for name in listed["algorithms"]:
         shares = []
@@ -188,7 +188,7 @@ def _allreduce_adds_broadcast(listed: Listed) -> Finding:
 
 
 def _broadcast_growth(listed: Listed) -> Finding:
-    """Cycles for each further wavelet of a simulated broadcast."""
+    """Computes the cycles for each further wavelet of a simulated broadcast."""
     lengths = listed["wavelets"]
     times = [runs.point("broadcast", runs.ROW, length, "flood").simulated or float("nan") for length in lengths]
     pairs = zip(lengths, lengths[1:], times, times[1:], strict=False)
@@ -196,7 +196,7 @@ def _broadcast_growth(listed: Listed) -> Finding:
 
 
 def _colors(listed: Listed) -> Finding:
-    """The most colors of any algorithm, with which the simulated fabric computes the right result."""
+    """Computes the largest number of colors of any algorithm with a right simulated result."""
     ours = []
     for shape in listed["shapes"]:
         most = 0
@@ -215,12 +215,12 @@ def _colors_of(collective: str, shape: tuple[int, ...], length: int, name: str) 
     if not simulate(made.schedule).result_correct:
         return -1
     colors = json.loads(made.schedule.to_json())["placement"]["colors"]
-    # A stream without a color of the placement takes one of its own.
+    # A stream to which the placement gives no color counts as one color.
     return len({color for color in colors if color is not None}) + sum(color is None for color in colors)
 
 
 def _start_spread(listed: Listed) -> Finding:
-    """Section 8.3 simulated: how far apart PEs start that wait by their place after a broadcast of one wavelet."""
+    """Simulates section 8.3: the spread of start times of PEs that wait by position after a broadcast."""
     ours = []
     for shape in listed["shapes"]:
         rows, columns = (1, *shape)[-2:]
@@ -233,7 +233,7 @@ def _start_spread(listed: Listed) -> Finding:
 
 
 def _terms(listed: Listed) -> Finding:
-    """A cost term of an algorithm, over the chain's if the row says so."""
+    """Computes a cost term of an algorithm, with ``over_chain`` divided by the chain's term."""
     ours = []
     for point in listed["points"]:
         value = terms_of(point, listed["algorithm"])[listed["term"]]
@@ -242,13 +242,13 @@ def _terms(listed: Listed) -> Finding:
 
 
 def _ratio(listed: Listed) -> Finding:
-    """The time of one plan over another's, by Eq. 1 or simulated, at every point."""
+    """Divides the times of two plans, by Eq. 1 or simulated, at every point."""
     ours = [_planned(listed["upper"], point) / _planned(listed["lower"], point) for point in listed["points"]]
     return Finding([listed["reported"]] * len(ours), ours)
 
 
 def _planned(what: dict[str, Any], point: list[int]) -> float:
-    """Returns the cycles of a plan, or for a count the number of the point that it names: wavelets or other PEs."""
+    """Returns the cycles of a plan, or with ``count`` a number of the point: wavelets, or PEs minus 1."""
     *shape, length = point
     if "count" in what:
         return float({"length": length, "others": int(np.prod(shape)) - 1}[what["count"]])
@@ -268,7 +268,7 @@ def _planned(what: dict[str, Any], point: list[int]) -> float:
 
 def _facts(listed: Listed) -> Finding:
     described = machine(MACHINE).describe()
-    # The sides of a shape are multiplied.
+    # A key with a shape counts as the product of its sides.
     return Finding(listed["reported"], [float(np.prod(described[key])) for key in listed["keys"]])
 
 

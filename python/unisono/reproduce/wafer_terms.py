@@ -14,7 +14,7 @@ from unisono.reproduce.wafer_formulas import FORMULAS
 __all__ = ["CHECKS", "bound_of", "terms_of"]
 
 MACHINE = "wse2"
-#: Cycles for each operation that depends on another one, 2 T_R + 1, and T_R itself.
+#: The cycles of each dependent operation, 2 T_R + 1, and T_R.
 _STEP, _RAMP = 5, 2
 
 Listed = dict[str, Any]
@@ -40,14 +40,14 @@ def terms_of(point: Sequence[int], algorithm: str, params: dict[str, str] | None
 
 
 def _fastest(listed: Listed, point: Sequence[int]) -> tuple[float, str]:
-    """Returns the least simulated time of the patterns of a row at a point, and its pattern."""
+    """Returns the cycles and the name of the pattern that is fastest at a point, simulated."""
     *shape, length = point
     ran = (runs.point("reduce", tuple(shape), length, name) for name in listed["algorithms"])
     return min((float(at.simulated), at.algorithm) for at in ran if at.simulated is not None)
 
 
 def _bound_over_fastest(listed: Listed) -> Finding:
-    """A printed lower bound over the least simulated time of the patterns, at every point."""
+    """Divides a printed lower bound by the least simulated time of the patterns, at every point."""
     found = [_fastest(listed, point) for point in listed["points"]]
     printed = [FORMULAS[listed["form"]](*point) for point in listed["points"]]
     pairs = list(zip(printed, found, strict=True))
@@ -56,7 +56,7 @@ def _bound_over_fastest(listed: Listed) -> Finding:
 
 
 def _fastest_over_bound(listed: Listed) -> Finding:
-    """The largest ratio, over shapes and lengths, of the least time of the patterns by Eq. 1 to a bound."""
+    """Computes the largest quotient, for all shapes and lengths, of the patterns' least time and a bound."""
     worst: tuple[float, list[int]] = (0.0, [])
     for shape in listed["shapes"]:
         for length in listed["wavelets"]:
@@ -67,7 +67,7 @@ def _fastest_over_bound(listed: Listed) -> Finding:
 
 
 def _improvement(listed: Listed) -> Finding:
-    """The least simulated time of the patterns over that of the best plan of this project."""
+    """Divides the least simulated time of the patterns by that of this project's best plan."""
     ours, shown = [], []
     for point in listed["points"]:
         *shape, length = point
@@ -80,12 +80,12 @@ def _improvement(listed: Listed) -> Finding:
 
 
 def _eq_1(terms: Terms, distance: bool = True, depth: bool = True, ramp: int = _RAMP) -> float:
-    """Eq. 1 of the terms, without the distance or the depth if so asked, with that ramp latency."""
+    """Returns Eq. 1 of the terms, optionally without distance or depth, with a ramp latency."""
     way = terms["energy"] / terms["links"] + (terms["distance"] if distance else 0)
     return max(terms["contention"], way) + ((2 * ramp + 1) * terms["depth"] if depth else 0)
 
 
-#: Eq. 1 as it is, and less terms.
+#: Eq. 1 with all terms, and without some terms.
 _WITHOUT: dict[str, Callable[[Terms], float]] = {
     "all terms": _eq_1,
     "congestion only": lambda terms: _eq_1(terms, distance=False, depth=False),
@@ -95,7 +95,7 @@ _WITHOUT: dict[str, Callable[[Terms], float]] = {
 
 
 def _terms_needed(listed: Listed) -> Finding:
-    """Divides the mean errors of Eq. 1 without some terms by the mean error with all, over Fig. 11b, simulated."""
+    """Divides mean errors of Eq. 1 without some terms by that with all terms, for simulated Fig. 11b."""
     means: dict[str, list[float]] = {name: [] for name in _WITHOUT}
     for algorithm in listed["algorithms"]:
         errors: dict[str, list[float]] = {name: [] for name in _WITHOUT}
@@ -114,7 +114,7 @@ def _terms_needed(listed: Listed) -> Finding:
 
 
 def _other_ramps(listed: Listed) -> Finding:
-    """The mean error of Eq. 1 for the snake with each other ramp latency; the remark has that of the machine's."""
+    """Computes the snake's mean error of Eq. 1 for other ramp latencies; the remark has the machine's."""
     means = {}
     for ramp in (_RAMP, *listed["ramps"]):
         errors = []
@@ -127,7 +127,7 @@ def _other_ramps(listed: Listed) -> Finding:
 
 
 def _group_choice(listed: Listed) -> Finding:
-    """A term of Two-Phase with groups of sqrt P over the least of the other sizes of groups, at every point."""
+    """Divides a term of Two-Phase with groups of sqrt P by the least of all other group sizes, at every point."""
     ours, shown = [], []
     for point in listed["points"]:
         chosen = math.isqrt(point[0])
@@ -139,7 +139,7 @@ def _group_choice(listed: Listed) -> Finding:
 
 
 def _group_order(listed: Listed) -> Finding:
-    """Two-Phase with its groups assigned from the end over that from the root, simulated: the largest ratio."""
+    """Divides the cycles of Two-Phase with groups counted from the end by those from the root; the largest."""
     ratios = []
     for pes, length in listed["points"]:
         size = math.isqrt(pes)
@@ -153,12 +153,12 @@ def _group_order(listed: Listed) -> Finding:
 
 
 def _two_phase(sizes: Sequence[int], length: int) -> Schedule:
-    """Chains in groups of these sizes along a row, from the root on, and a chain of their first PEs."""
+    """Returns chains in groups of these sizes along a row from the root, and a chain of their first PEs."""
     pes = sum(sizes)
     first = [0, *accumulate(sizes)][:-1]
     made = ScheduleBuilder(pes, length, "reduce", root=0)
     arriving: list[list[Stream]] = [[] for _ in range(pes)]
-    # The chains of the groups come before that of their first PEs.
+    # The chains of the groups come before the chain of their first PEs.
     for pe in [*(pe for pe in reversed(range(pes)) if pe not in first), *reversed(first)]:
         to = pe - 1 if pe not in first else first[first.index(pe) - 1]
         if pe == 0:
@@ -171,7 +171,7 @@ def _two_phase(sizes: Sequence[int], length: int) -> Schedule:
 
 
 def _one_ramp(listed: Listed) -> Finding:
-    """Simulated cycles for each wavelet of a corner of 2 x 2 PEs to which all three others send at once."""
+    """Computes the cycles per wavelet of a corner PE to which the other PEs of 2 x 2 send simultaneously."""
     ours = []
     for length in listed["wavelets"]:
         made = ScheduleBuilder(4, length, "reduce", root=0)

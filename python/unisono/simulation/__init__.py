@@ -1,4 +1,4 @@
-"""Schedules, GOAL programs and traffic on simulated machines."""
+"""Runs of schedules, GOAL programs and traffic on simulated machines."""
 
 from unisono.simulation.measurement import Measurement, measure
 from unisono.simulation.network_traffic import Traffic, traffic

@@ -1,4 +1,4 @@
-"""Measurement of collectives on the simulated fabric of a wafer as on hardware, without a common clock of PEs."""
+"""Measurement of collectives on the simulated wafer by the method for hardware, without a common clock of PEs."""
 
 from dataclasses import dataclass
 from typing import SupportsIndex
@@ -16,21 +16,25 @@ _MOST = 2**32 - 1
 
 @dataclass(frozen=True)
 class Measurement:
-    """The times of a calibrated measurement, in cycles, and the true ones, which only a simulator has."""
+    """The times in cycles of a calibrated measurement, and the true times, which only a simulator has."""
 
-    #: Writes before the start, as a share of those needed on a wafer without idle cycles.
+    #: The writes before the start, as a multiple of the writes needed on a wafer without idle cycles.
     alpha: float
-    #: Runs of the calibration, and whether it reached the wanted spread of starts.
+    #: The number of runs of the calibration.
     runs: int
+    #: True if starts reached the wanted spread.
     calibrated: bool
-    #: Cycles between the first and the last start, if each PE started by its own clock, or by the trigger alone.
+    #: The cycles between first and last start if each PE started by its own clock.
     clock_spread: int
+    #: The spread in cycles if each PE started at the trigger.
     trigger_spread: int
-    #: Cycles between the first and the last start, as measured and in truth.
+    #: The measured cycles between first and last start.
     start_spread: int
+    #: The true cycles between first and last start.
     true_start_spread: int
-    #: The measured time; the same run by one common clock; a run without idle cycles and with a common start.
+    #: The measured time of the run.
     measured_cycles: int
+    #: The run's time by a common clock.
     true_cycles: int
     quiet_cycles: int
     result_correct: bool
@@ -48,14 +52,14 @@ def measure(
 ) -> Measurement:
     """Measures a schedule on the fabric of its wafer as in "Near-Optimal Wafer-Scale Reduce" (section 8.3).
 
-    PE (0, 0) broadcasts a trigger, at which each PE samples its clock. PEs then wait for a time that makes them start
-    together, by a parameter that a calibration finds. The time is from the first start to the last end, both by the
-    clock of the trigger. Clocks differ by up to ``clock_skew`` cycles. The calibration ends when starts differ by less
-    than ``wanted_spread`` cycles: by default the paper's 57 in a row of PEs and 129 on a grid. The other options are as
-    in :func:`simulate`.
+    PE (0, 0) broadcasts a trigger, at which each PE samples its clock. PEs then wait so that all start simultaneously;
+    a calibration finds the parameter of the wait. The measured time is from the first start to the last end, both
+    relative to the trigger. Clocks differ by up to ``clock_skew`` cycles. The calibration ends when starts differ by
+    less than ``wanted_spread`` cycles: by default the paper's 57 in a row of PEs and 129 on a grid. The other options
+    are as in :func:`simulate`.
 
     Raises:
-        InputError: no machine, one that is not a wafer, or a wrong value.
+        InputError: there is no machine, the machine is not a wafer, or a value is wrong.
         UnsupportedError: the schedule needs more than the wafer has.
         VerifyError: the schedule is refused; ``.diagnostics`` lists the reasons.
         SimulationError: the run got stuck, or wavelets met that must not; ``.stuck`` lists the places.

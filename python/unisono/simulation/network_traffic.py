@@ -23,7 +23,7 @@ PATTERNS = ("allreduce", "alltoall", "permutation")
 LEVELS = ("flow", "packet")
 #: The largest number of accelerators for which the default level is packets.
 MOST_BY_PACKETS = 4096
-#: The largest number of threads for one plane.
+#: The limit of ``jobs``, the threads that simulate one plane.
 MOST_JOBS = 16
 #: The number of messages of each accelerator in a permutation ("HammingMesh", artifact: 2 x 32 MiB).
 MESSAGES = 2
@@ -31,13 +31,13 @@ MESSAGES = 2
 
 @dataclass(frozen=True)
 class Traffic:
-    """The result of traffic on a network. Shares are of the slowest accelerator."""
+    """The result of traffic on a network. The fractions ``share_of_...`` are those of the slowest accelerator."""
 
     pattern: str
     machine: str
     accelerators: int
     bytes: int
-    """A block of each pair of an alltoall; what an accelerator sends in a permutation; the vector of an allreduce."""
+    """The bytes of a pair's block (alltoall), an accelerator's data (permutation) or a vector (allreduce)."""
     level: str
     algorithm: str | None
     params: dict[str, str]
@@ -45,7 +45,7 @@ class Traffic:
     injection: float
     """The rate at which one accelerator can send on all planes, bytes a second."""
     rates: npt.NDArray[np.float64]
-    """Bytes a second of each accelerator until it was done; of an even sample where flows of many were looked at."""
+    """Bytes a second of each accelerator until its end; for many flows, of an even sample."""
     packets: int | None
     events: int | None
     hops: int | None
@@ -54,21 +54,21 @@ class Traffic:
 
     @property
     def carried(self) -> int:
-        """Returns the bytes that each accelerator receives, or reduces in an allreduce."""
+        """Returns the bytes that each accelerator receives, or in an allreduce reduces."""
         return self.bytes * (self.accelerators - 1) if self.pattern == "alltoall" else self.bytes
 
     @property
     def share_of_injection(self) -> float:
-        """Returns the slowest accelerator's bandwidth over its injection rate."""
+        """Returns the slowest accelerator's bandwidth, divided by its injection rate."""
         return self.carried / self.seconds / self.injection if self.seconds > 0 else 0.0
 
     @property
     def share_of_peak(self) -> float:
-        """Returns the share of the upper limit: half the injection rate for an allreduce, which moves bytes twice."""
+        """Returns the fraction of the peak: for an allreduce, which moves bytes twice, half the injection rate."""
         return self.share_of_injection * (2 if self.pattern == "allreduce" else 1)
 
     def report(self) -> TrafficReport:
-        """Returns everything as JSON takes it; ``rates`` are summarized."""
+        """Returns the result as a dictionary for JSON, with a summary of ``rates``."""
         known = self.rates if len(self.rates) else np.zeros(1)
         return {
             "pattern": self.pattern,
@@ -106,17 +106,19 @@ def traffic(
 ) -> Traffic:
     """Runs traffic between all accelerators of a network.
 
-    ``alltoall``: every accelerator sends a block of ``bytes`` to each other one, message k of accelerator r to (r + k)
-    mod N (balanced shift), posted at once. ``permutation``: every one sends ``bytes`` to one other in two messages,
-    drawn by ``seed``. ``allreduce``: the best algorithm by the model of networks, or the named one.
+    ``alltoall``: every accelerator sends a block of ``bytes`` to each other accelerator, message k of accelerator r to
+    (r + k) mod N (balanced shift), all posted at the start. ``permutation``: every accelerator sends ``bytes`` in two
+    messages to another accelerator, drawn by ``seed``. ``allreduce``: the best algorithm by the model of networks, or
+    ``algorithm``.
 
-    ``level`` is ``"packet"`` (the default up to 4096 accelerators) or ``"flow"``: fair shares of links, and for an
-    allreduce the model of networks. Planes are alike: one is simulated, with its part of every message.
+    ``level`` is ``"packet"`` (the default up to 4096 accelerators) or ``"flow"``: messages share links fairly, and an
+    allreduce is by the model of networks. Planes are equal: one plane is simulated, with its part of every message.
 
     ``jobs`` threads simulate the packets of an alltoall or a permutation. The result does not depend on ``jobs``.
 
     Raises:
-        InputError: no such pattern or level, a machine that is not a network, a wrong size or number of threads.
+        InputError: there is no such pattern or level, the machine is not a network, or the size or number of threads is
+            wrong.
         UnsupportedError: the algorithm does not support the machine.
 
     """

@@ -1,4 +1,4 @@
-"""The result of a simulated run, the same on every kind of machine."""
+"""The result of a simulated run, with the same interface for every kind of machine."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +22,7 @@ SAMPLED = 256
 
 
 class Metric(NamedTuple):
-    """One count or measure of a simulator."""
+    """A count or measure of a simulator."""
 
     #: A number, text, or an array of counts.
     value: Any
@@ -30,12 +30,12 @@ class Metric(NamedTuple):
 
 
 class Run:
-    """One run on a simulated machine. A value that the machine's simulator does not have is None."""
+    """A run on a simulated machine. A value that the machine's simulator does not compute is None."""
 
     def __init__(
         self, traced: Traced, simulation: Simulation, repeat: Callable[[list[int]], Simulation] | None
     ) -> None:
-        """``repeat`` runs the simulation again and records other PEs or ranks."""
+        """Takes in ``repeat`` a function that runs the simulation again and records other PEs or ranks."""
         self._traced = traced
         self._simulation = simulation
         self._repeat = repeat
@@ -47,7 +47,7 @@ class Run:
 
     @property
     def simulator(self) -> str:
-        """``fabric``, ``endpoint``, ``network`` or ``collective-engine``."""
+        """Returns ``fabric``, ``endpoint``, ``network`` or ``collective-engine``."""
         return self._simulation.simulator
 
     @property
@@ -67,32 +67,32 @@ class Run:
 
     @property
     def finish(self) -> npt.NDArray[Any]:
-        """Returns each node's end: cycles of each PE on a wafer (0 for one without operations), else seconds."""
+        """Returns each node's end: on a wafer in cycles (0 for a PE without operations), else in seconds."""
         return self._simulation.finish
 
     @property
     def finish_ns(self) -> npt.NDArray[np.float64] | None:
-        """Returns each node's end in nanoseconds, or None with cycles."""
+        """Returns each node's end in nanoseconds; None on machines with cycles."""
         return self._simulation.finish_ns
 
     @property
     def events(self) -> int:
-        """Counts the simulator's events: moves, tasks and messages, or packets."""
+        """Returns the number of events of the simulator: moves, tasks and messages, or packets."""
         return self._simulation.events
 
     @property
     def stalls(self) -> int | None:
-        """Returns the sum of cycles that wavelets waited at routers; None on other machines."""
+        """Returns the total cycles that wavelets waited at routers; None on machines that are not wafers."""
         return self._simulation.stalls
 
     @property
     def result_correct(self) -> bool | None:
-        """Returns whether the outputs equal plain arithmetic; None if no data flowed, and none was checked."""
+        """Returns whether the outputs equal plain arithmetic; None if no data flowed."""
         return self._simulation.result_correct
 
     @property
     def elements_checked(self) -> int | None:
-        """Returns the elements of the vector that were compared, from the first on; None if nothing was checked."""
+        """Returns the number of first elements of the vector that were checked; None if none was."""
         return self._simulation.elements_checked
 
     @property
@@ -102,25 +102,25 @@ class Run:
 
     @cached_property
     def metrics(self) -> Mapping[str, Metric]:
-        """Returns other counts of the simulator, by name."""
+        """Returns further counts and measures of the simulator, by name."""
         return MappingProxyType({name: Metric(*pair) for name, pair in self._simulation.metrics.items()})
 
     @property
     def wall_seconds(self) -> float:
-        """Returns the seconds of the simulation."""
+        """Returns the seconds that the simulator took."""
         return self._simulation.wall_seconds
 
     def trace(self, path: str | os.PathLike[str], pes: Sequence[int] | None = None) -> None:
         """Writes the run as trace events for Perfetto or ``chrome://tracing``.
 
-        On a wafer there is a track for each thread of a PE, and one microsecond of the file stands for one cycle. For
-        ranks there is a track for each rank, and an arrow for each message. ``pes`` chooses other PEs or ranks than the
-        run recorded, which repeats the run; the default is an even sample of at most 256.
+        On a wafer there is a track for each thread of a PE, and a microsecond of the file stands for a cycle. For ranks
+        there is a track for each rank, and an arrow for each message. ``pes`` chooses PEs or ranks, and repeats the run
+        if it did not record these; the default is an even sample of at most 256.
 
         Raises:
-            InputError: a PE does not exist, they are more than 4096, or the path cannot be a file.
+            InputError: a PE does not exist, ``pes`` has more than 4096, or the path cannot be a file.
             UnsupportedError: the machine's simulator records no traces.
-            OSError: it cannot be written; no half-written file is left.
+            OSError: the file cannot be written; no half-written file remains.
 
         """
         check_outputs(self.simulator, trace=path)
@@ -128,16 +128,16 @@ class Run:
         write(path, TRACES[self.simulator](self._traced, self._simulation))
 
     def timeline(self, path: str | os.PathLike[str]) -> None:
-        """Draws the run as PNG, SVG or PDF, by the ending of the path: one row a rank, with bars while its CPU is busy.
+        """Draws the run as PNG, SVG or PDF, by the path's suffix: a row per rank, with bars while its CPU is busy.
 
         Raises:
-            InputError: there are more ranks than a picture has room for, or the path has another ending.
+            InputError: a picture has no room for that many ranks, or the path has another suffix.
             UnsupportedError: the machine is not one of ranks that exchange messages.
-            OSError: it cannot be written.
+            OSError: the file cannot be written.
 
         """
         check_outputs(self.simulator, timeline=path)
-        # Imported here, as matplotlib takes long to import.
+        # Imported late, because matplotlib takes long to import.
         from unisono.simulation import timelines
 
         finish = self._simulation.finish_ns
@@ -175,10 +175,10 @@ class Run:
 def check_outputs(
     simulator: str, *, trace: str | os.PathLike[str] | None = None, timeline: str | os.PathLike[str] | None = None
 ) -> None:
-    """Fails early if :meth:`Run.trace` or :meth:`Run.timeline` would fail.
+    """Raises the errors that :meth:`Run.trace` or :meth:`Run.timeline` would raise later.
 
     Raises:
-        InputError: the path cannot be a file, or has the wrong ending.
+        InputError: the path cannot be a file, or has the wrong suffix.
         UnsupportedError: the simulator has no trace or no timeline.
 
     """

@@ -1,4 +1,4 @@
-"""Schedules and GOAL programs on simulated machines."""
+"""Runs of schedules and GOAL programs on simulated machines."""
 
 import math
 import os
@@ -23,7 +23,8 @@ __all__ = ["Noise", "simulate", "simulate_beside", "simulate_goal"]
 #: The largest number of ranks of a collective.
 _MOST_RANKS = 2**22
 
-#: ``("uniform", most)``, ``("normal", mean, deviation)`` or ``("exponential", mean)``, nanoseconds.
+#: A distribution of noise in nanoseconds: ``("uniform", most)``, ``("normal", mean, deviation)`` or ``("exponential",
+#: mean)``.
 Noise = tuple[str, float] | tuple[str, float, float]
 
 
@@ -43,19 +44,19 @@ def simulate(
     """Runs a schedule on its machine, or on ``machine``.
 
     The schedule is proved first. On a wafer it runs wavelet by wavelet on the fabric, with its data. Between ranks its
-    messages have the costs of the machine, by ``model`` if it is not the machine's own; rank ``k`` begins ``late[k]``
-    nanoseconds after the first, and ``noise``, ``("uniform", most)``, ``("normal", mean, deviation)`` or
-    ``("exponential", mean)`` in nanoseconds, drawn by ``seed``, lengthens the times of CPUs. On a network the messages
-    are packets; rank ``k`` is on accelerator ``places[k]``, as of :func:`unisono.submesh`, else at the schedule's own
-    place, or on accelerator ``k`` of the part that the shape of ``machine`` names. In switches that reduce, packets
-    flow with their data through the trees of the schedule.
+    messages have the costs of the machine, by ``model`` or the machine's own model; rank ``k`` begins at ``late[k]``
+    nanoseconds, and ``noise``, ``("uniform", most)``, ``("normal", mean, deviation)`` or ``("exponential", mean)`` in
+    nanoseconds, drawn by ``seed``, lengthens the times of CPUs. On a network messages consist of packets; rank ``k`` is
+    on accelerator ``places[k]``, such as :func:`unisono.submesh` returns, else at the schedule's own place, or on
+    accelerator ``k`` of the part that the shape of ``machine`` names. In switches that reduce, packets with data flow
+    through the trees of the schedule.
 
-    On a wafer ``queue_depth`` replaces the machine's limit of wavelets that wait at a router, per color and input. With
-    ``noop_probability`` a PE idles in that share of its cycles, as against overheating, drawn by ``seed``.
-    ``trace_pes`` (or ranks) are recorded for :meth:`Run.trace`.
+    On a wafer ``queue_depth`` replaces the machine's limit of wavelets that wait at a router, per color and input. A PE
+    idles in the fraction ``noop_probability`` of its cycles, drawn by ``seed``, as wafers do against overheating. The
+    PEs or ranks ``trace_pes`` are recorded for :meth:`Run.trace`.
 
     Raises:
-        InputError: no machine, or a wrong value.
+        InputError: there is no machine, or a value is wrong.
         UnsupportedError: the schedule needs more colors, switch positions or the like than the machine has.
         VerifyError: the schedule is refused; ``.diagnostics`` lists the reasons.
         SimulationError: the run got stuck, or wavelets met that must not; ``.stuck`` lists the places.
@@ -94,15 +95,15 @@ def simulate(
 
 
 def simulate_beside(schedules: Sequence[Schedule]) -> list[Run]:
-    """Runs schedules that start at the same time on one machine whose switches reduce, each on its planned nodes.
+    """Runs schedules simultaneously on a machine whose switches reduce, each on its planned nodes.
 
-    Each tree gets the first identifier that is free at all of its switches. Links and memories that trees share give
-    each of them a fixed share of the time, so a run may take longer than :func:`simulate` of the schedule alone. The
+    Each tree gets the first identifier that is free at all of its switches. A link or memory that trees share gives
+    each tree a fixed fraction of the time, so a run may take longer than :func:`simulate` of the schedule alone. The
     metric ``identifiers`` lists the identifiers of a schedule.
 
     Raises:
-        InputError: no schedule, schedules on different machines or of another kind, or more trees at one switch than
-            the machine has identifiers.
+        InputError: there is no schedule, the schedules have different machines or a machine of another kind, or a
+            switch has more trees than identifiers.
         VerifyError: a schedule is refused; ``.diagnostics`` lists the reasons.
 
     """
@@ -124,15 +125,15 @@ def simulate_beside(schedules: Sequence[Schedule]) -> list[Run]:
     return runs
 
 
-#: Picoseconds of a nanosecond.
+#: Picoseconds per nanosecond.
 _PICOSECONDS = 1000
 
 
 def _parameters(given: dict[str, float | None]) -> tuple[tuple[int | None, ...], int]:
-    """Returns the parameters of LogGOPS in ticks, and the ticks per nanosecond: 1, or 1000 if one is a fraction.
+    """Returns LogGOPS parameters in ticks, and ticks per nanosecond: 1, or 1000 if a parameter is a fraction.
 
     Raises:
-        InputError: a parameter that is negative, too large, or finer than a picosecond.
+        InputError: a parameter is negative, too large, or finer than a picosecond.
 
     """
     is_fraction = {name: isinstance(value, float) and name != "S" for name, value in given.items()}
@@ -178,19 +179,21 @@ def simulate_goal(
 ) -> Run:
     """Runs the program of a GOAL file under LogGOPS, or on ``machine``, a network, packet by packet.
 
-    ``path`` may also be a folder with the Chakra execution trace of each rank, with compute, sends and receives, as
-    ``emit`` writes them.
+    ``path`` may also be a folder with the Chakra execution trace of each rank, of compute, sends and receives, such as
+    ``emit`` writes.
 
-    On a network rank k is on accelerator k, calcs are in nanoseconds, and parameters of LogGOPS are refused. Of those,
-    ``L``, ``o``, ``g``, ``G`` and ``O`` are in nanoseconds, ``S`` in bytes; the defaults are LogGOPSim's. With a
-    fraction such as ``G=0.08``, a multiple of 0.001, the clock counts picoseconds, unlike LogGOPSim's.
+    On a network rank k is on accelerator k, calcs are in nanoseconds, and parameters of LogGOPS are refused. The
+    parameters ``L``, ``o``, ``g``, ``G`` and ``O`` are in nanoseconds, ``S`` is in bytes; the defaults are LogGOPSim's.
+    If a parameter is a fraction such as ``G=0.08``, a multiple of 0.001, the clock counts picoseconds, unlike
+    LogGOPSim's.
 
     ``zero_byte`` sets the cost of a message without bytes: ``wrapped`` as in LogGOPSim, which counts 2^64 - 1 bytes
-    after its first, or ``sane``, the cost of one byte.
+    after the first, or ``sane``, the cost of one byte.
 
     Raises:
-        InputError: the file does not exist or is not GOAL, with the line; a parameter that is negative or too large.
-        SimulationError: the program cannot finish; ``.stuck`` lists tasks that are never done.
+        InputError: the file does not exist or is not GOAL (the message has the line), or a parameter is negative or too
+            large.
+        SimulationError: the program cannot finish; ``.stuck`` lists tasks that never end.
 
     """
     parameters, ticks = _parameters({"L": L, "o": o, "g": g, "G": G, "O": O, "S": S})
@@ -220,10 +223,10 @@ def simulate_goal(
 
 
 def checked_places(places: Sequence[SupportsIndex]) -> list[int]:
-    """Returns accelerators of ranks as a list.
+    """Returns the accelerator of each rank as a list.
 
     Raises:
-        InputError: they are not a list of whole numbers from 0 to 2^32 - 1.
+        InputError: ``places`` is not a list of whole numbers from 0 to 2^32 - 1.
 
     """
     listed = items(places, f"places is {shown(places)}, and must be a list of accelerators")
@@ -238,7 +241,7 @@ def as_starts(late: Sequence[float] | None) -> list[float] | None:
     """Returns the starting times of ranks in the form of the extension module.
 
     Raises:
-        InputError: it is not a list of at most 2^22 times.
+        InputError: ``late`` is not a list of at most 2^22 times.
 
     """
     if late is None:

@@ -1,4 +1,4 @@
-"""A picture of a run of ranks: one row a rank, bars while its CPU is busy, and a line for each message."""
+"""A picture of a run of ranks: a row per rank, bars while its CPU is busy, and a line for each message."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -26,7 +26,7 @@ def draw(
     title: str,
     form: Form = "png",
 ) -> bytes:
-    """Returns the picture of a run.
+    """Returns the file of a run's picture.
 
     An operation has ``rank``, ``kind`` (send, receive, calc, reduce), ``start_ns`` and ``end_ns``; a message has
     ``source``, ``target``, ``sent_ns`` and ``arrived_ns``. Rank 0 is the uppermost row.

@@ -21,12 +21,12 @@ __all__ = [
     "operations_and_messages",
 ]
 
-#: The largest number of PEs in one trace.
+#: The largest number of PEs or ranks in a trace.
 MOST_TRACED = 4096
 
 
 class Simulator(NamedTuple):
-    """A simulator: its summary, whether it takes a model of messages, and recorded nodes (pes, ranks or nothing)."""
+    """A simulator: its summary, whether it takes a model of messages, and what it records (pes, ranks or nothing)."""
 
     summary: str
     takes_model: bool
@@ -39,7 +39,7 @@ SIMULATORS = {name: Simulator(*about) for name, about in simulators().items()}
 
 @dataclass
 class Traced:
-    """A run as its trace names it, and the PEs or ranks that it recorded."""
+    """The facts of a run that its trace states, and the PEs or ranks that the run recorded."""
 
     title: str
     nodes: int
@@ -49,10 +49,10 @@ class Traced:
 
 
 def listed_pes(pes: Sequence[int]) -> list[int]:
-    """Returns the PEs or ranks of a trace as a list; refuses a range that is too long before it expands it.
+    """Returns the PEs or ranks of a trace as a list; refuses too long a range before expanding it.
 
     Raises:
-        InputError: they are not a list of whole numbers.
+        InputError: ``pes`` is not a list of whole numbers, or is too long a range.
 
     """
     message = f"the PEs of a trace are {shown(pes)}, and must be a list"
@@ -62,10 +62,10 @@ def listed_pes(pes: Sequence[int]) -> list[int]:
 
 
 def checked_pes(pes: Sequence[int], count: int) -> list[int]:
-    """Returns PEs that are not too many and exist.
+    """Returns the PEs after a check that they exist and are not too many.
 
     Raises:
-        InputError: they are more than a trace records, or one does not exist.
+        InputError: there are more PEs than a trace records, or a PE does not exist.
 
     """
     if len(pes) > MOST_TRACED:
@@ -89,10 +89,10 @@ def sample(count: int, size: int) -> list[int]:
 
 
 def pe_trace(run: Traced, simulation: Simulation) -> str:
-    """Returns the recorded operations of PEs, one event a line; a microsecond of the file stands for one cycle."""
+    """Returns the trace of recorded PEs, one event a line; a microsecond of the file stands for a cycle."""
     columns = run.shape[-1]
     recorded = simulation.trace_events
-    # Each thread of a PE has its own track; tracks are shown in this order.
+    # Each thread of a PE has its own track, shown in this order.
     tracks = sorted({(event["pe"], event["thread"]) for event in recorded})
     track = {key: at + 1 for at, key in enumerate(tracks)}
     events = [_metadata("process_name", 0, {"name": run.title})]
@@ -127,7 +127,7 @@ def pe_trace(run: Traced, simulation: Simulation) -> str:
 
 
 def rank_trace(run: Traced, simulation: Simulation) -> str:
-    """Returns the recorded operations of ranks and the messages between them; a microsecond of the file is one."""
+    """Returns the trace of recorded ranks and the messages between these, with times in microseconds."""
     operations, messages = operations_and_messages(simulation)
     events = [_metadata("process_name", 0, {"name": run.title})]
     for rank in sorted({operation["rank"] for operation in operations}):
@@ -148,7 +148,7 @@ def rank_trace(run: Traced, simulation: Simulation) -> str:
             }
         )
     for at, message in enumerate(messages):
-        # A flow arrow from the issue of a message to its arrival.
+        # A flow arrow leads from the issue of a message to its arrival.
         common = {"name": "message", "cat": "message", "id": at, "pid": 1}
         events.append({**common, "ph": "s", "tid": message["source"] + 1, "ts": message["issued_ns"] / 1e3})
         events.append({**common, "ph": "f", "bp": "e", "tid": message["target"] + 1, "ts": message["arrived_ns"] / 1e3})
@@ -156,7 +156,7 @@ def rank_trace(run: Traced, simulation: Simulation) -> str:
 
 
 def operations_and_messages(simulation: Simulation) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Returns the operations of the recorded ranks' CPUs, and the messages between them, in nanoseconds.
+    """Returns operations of the recorded ranks' CPUs, and messages between these ranks, in nanoseconds.
 
     An operation has ``rank``, ``kind`` (send, receive, calc, reduce), ``bytes``, ``start_ns`` and ``end_ns``; a message
     has ``source``, ``target``, ``bytes``, ``issued_ns`` and ``sent_ns`` (when its issue began and ended), and
@@ -175,7 +175,7 @@ def operations_and_messages(simulation: Simulation) -> tuple[list[dict[str, Any]
         )
         if kind == "send":
             leaving.setdefault((event["rank"], event["peer"], event["bytes"]), []).append((start, end))
-    # Messages of one pair and one length arrive in the order in which they left.
+    # Messages of the same pair and length arrive in the order in which they left.
     arrived: dict[tuple[int, int, int], int] = {}
     for event in simulation.trace_events:
         key = (event["peer"], event["rank"], event["bytes"])
@@ -207,7 +207,8 @@ def _file(about: dict[str, Any], events: Iterable[dict[str, Any]]) -> str:
     return f"{head}{lines}\n]}}\n"
 
 
-#: The writer of the traces of each simulator that records operations, and the simulators whose runs have a timeline.
+#: The functions that write traces, by the kind of recorded nodes, and then by simulator.
 _WRITERS: dict[str, Callable[[Traced, Simulation], str]] = {"pes": pe_trace, "ranks": rank_trace}
 TRACES = {name: _WRITERS[about.records] for name, about in SIMULATORS.items() if about.records in _WRITERS}
+#: Simulators whose runs have timelines.
 TIMELINES = tuple(name for name, about in SIMULATORS.items() if about.records == "ranks")

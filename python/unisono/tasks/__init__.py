@@ -1,4 +1,4 @@
-"""Programs of data-parallel tasks over arrays, whose communication is found from the arrays' use.
+"""Programs of data-parallel tasks on arrays, whose communication is derived from the tasks' accesses.
 
 >>> import numpy as np
 >>> from unisono.tasks import Program, all_, one_to_one

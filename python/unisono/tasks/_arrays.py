@@ -1,4 +1,4 @@
-"""Arrays of a program, and the views of them that kernels get."""
+"""The arrays of a program, and the views of arrays that kernels receive."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ import numpy.typing as npt
 from unisono._core import InputError, Mapper
 from unisono.base.messages import shown
 
-#: The largest number of accesses that an array remembers.
+#: The largest number of accesses that an array caches.
 _KEPT = 1024
 
 
@@ -46,7 +46,7 @@ class Array:
     #: Accesses by mapper: equal expressions in a loop give the same object.
     _accesses: dict[Mapper, "Access"] = field(default_factory=dict, repr=False)
 
-    #: Otherwise Python would iterate by __getitem__.
+    #: Without this, Python would iterate over an array by __getitem__.
     __iter__ = None
 
     def __getitem__(self, mapper: Mapper) -> "Access":

@@ -1,8 +1,8 @@
-"""A check of kernels: each task whole, and in the parts of several ranks, in this process, with equal contents.
+"""Checks kernels: runs each task as a whole and in the parts of several ranks, and compares the results.
 
-A kernel that treats the edge of its view as the edge of the array is right on one rank and wrong on two. Each task
-starts from the results of the tasks before it on one rank, so the first task that differs has the fault. The check does
-not include exchanges, which have proofs.
+A kernel that treats the edge of its view as the edge of the array is correct on one rank and wrong on two. All runs are
+in this process. Each task starts from the results of the previous tasks on one rank, so the first task that differs has
+the fault. Exchanges are not checked, because they are proved.
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,8 +21,8 @@ from unisono.tasks._submitted import Task
 if TYPE_CHECKING:
     from unisono.tasks._program import Program
 
-#: The permitted difference of results of kernels and of reductions, in units of the rounding of one operation on the
-#: largest number.
+#: The permitted difference of the results of kernels, and of reductions, as a multiple of the machine epsilon times the
+#: largest absolute value.
 _ROUNDED, _SUMMED = 1e4, 1e8
 
 
@@ -68,7 +68,7 @@ class _Rank:
 
 
 def check(program: "Program", ranks: int) -> None:
-    """See :meth:`Program.check`."""
+    """Implements :meth:`Program.check`."""
     count = whole("ranks", ranks)
     if count < 2:
         raise InputError(f"ranks is {count}; accepted are numbers from 2 on")
@@ -120,10 +120,10 @@ def _compare(
     found: Data,
     parts: Sequence[tuple[_Rank, Sequence[_Changed]]],
 ) -> None:
-    """Refuses a difference beyond rounding.
+    """Refuses results of a task that differ beyond rounding.
 
     Raises:
-        InputError: there is one.
+        InputError: an element differs.
 
     """
     wrong = np.argwhere(_differ(expected, found, task.operator if array in task.reduced else None))
@@ -146,7 +146,7 @@ def _compare(
 
 
 def _differ(expected: Data, found: Data, operator: str | None) -> Any:
-    """Returns where two arrays differ beyond rounding."""
+    """Returns a mask of the elements in which two arrays differ beyond rounding."""
     if expected.dtype.kind not in "fc":
         return expected != found
     finite = np.abs(expected[np.isfinite(expected)])

@@ -1,8 +1,8 @@
-"""Arrays in the memories of devices, for kernels of CuPy; only data that a memory lacks is copied.
+"""Keeps copies of arrays in the memories of devices, for kernels of CuPy; only missing data is copied.
 
 A device's copy of an array spans the elements that kernels there have accessed. Data that only another device has is
 copied through the memory of the host. This module uses `zeros`, `asarray`, `asnumpy`, indexing and `cuda.Device` of
-CuPy, on its current stream. A program without a number of devices uses CuPy's current one.
+CuPy, on its current stream. A program without a number of devices uses CuPy's current device.
 """
 
 import importlib
@@ -51,11 +51,11 @@ class Mirror:
     """A copy of an array on one device.
 
     Invariant: ``_data`` has the elements of ``_span``. The device has the latest contents of the boxes ``_fresh``, and
-    the host lacks those of ``_newer``, which are a part of ``_fresh``.
+    the host lacks the latest contents of ``_newer``, a part of ``_fresh``.
     """
 
     def __init__(self, host: Data, device: int | None) -> None:
-        """Creates a copy without elements; ``device`` None stands for CuPy's current one."""
+        """Creates a copy without elements; ``device`` None stands for CuPy's current device."""
         self._host, self._cupy = host, cupy()
         self._span: Box | None = None
         self._data: Any = None
@@ -86,7 +86,7 @@ class Mirror:
             self._fresh += missing
 
     def wrote(self, region: Boxes) -> None:
-        """Marks a region that a kernel here writes."""
+        """Marks a region that a kernel on this device writes."""
         with self._lock:
             self._fresh += without(region, self._fresh)
             self._newer += without(region, self._newer)
@@ -97,7 +97,7 @@ class Mirror:
             return self._at(box)
 
     def to_host(self, boxes: Boxes) -> None:
-        """Copies elements that the host lacks to it."""
+        """Copies to the host the elements in ``boxes`` whose latest contents it lacks."""
         with self._lock:
             if missing := common(boxes, self._newer):
                 self._newer = without(self._newer, missing)
@@ -122,7 +122,7 @@ class Mirror:
             self._fresh, self._newer = without(self._fresh, boxes), without(self._newer, boxes)
 
     def running(self) -> Any:
-        """Returns the context of the device's kernels."""
+        """Returns the context manager in which kernels run on the device."""
         return self._device
 
     def _at(self, box: Box) -> Any:
@@ -141,7 +141,7 @@ class Mirrors:
         self.each = [Mirror(host, device) for device in ([None] if devices is None else range(devices))]
 
     def to_host(self, boxes: Boxes) -> None:
-        """Copies elements that the host lacks to it."""
+        """Copies to the host the elements in ``boxes`` whose latest contents it lacks."""
         for mirror in self.each:
             mirror.to_host(boxes)
 
@@ -238,15 +238,15 @@ def _combine(devices: Sequence[Sequence["Part"]], whole: Sequence["Part"], opera
 
 
 def contents_read(parts: Sequence["Part"], device: int) -> list[list[bytes]]:
-    """Returns the contents that a kernel only reads; none unless the environment enables the check."""
+    """Returns the contents that a kernel only reads; empty unless :data:`_CHECK` is on."""
     return [_contents(part, parts, device) for part in parts] if is_on(_CHECK) else []
 
 
 def check_reads(task: str, parts: Sequence["Part"], before: Sequence[list[bytes]], device: int) -> None:
-    """Compares the contents that a kernel only reads with those from before its run.
+    """Compares the contents that a kernel only reads with ``before``, their contents before its run.
 
     Raises:
-        InputError: the kernel wrote to them.
+        InputError: the kernel changed them.
 
     """
     for part, contents in zip(parts, before, strict=True):
@@ -258,7 +258,7 @@ def check_reads(task: str, parts: Sequence["Part"], before: Sequence[list[bytes]
 
 
 def _contents(part: "Part", parts: Sequence["Part"], device: int) -> list[bytes]:
-    """Returns the contents that a task reads through one access and does not write through another one."""
+    """Returns the contents that a task reads through this access and does not write through another access."""
     mirrors = part.local.mirror
     if part.writes or mirrors is None:
         return []

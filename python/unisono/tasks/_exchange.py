@@ -1,4 +1,4 @@
-"""A rank's exchanges: the functions that `unisono._core.TaskSchedule` calls for communicators and plans."""
+"""The functions that `unisono._core.TaskSchedule` calls for communicators and planned collectives."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,16 +15,16 @@ from unisono.tasks._regions import Data
 
 @dataclass
 class Planned:
-    """A collective under way: `poll` returns whether it is over, and `finish` then completes it."""
+    """A planned collective under way: `poll` returns whether it has ended, and `finish` then completes it."""
 
     poll: Callable[[], bool]
     finish: Callable[[], None]
-    #: The name of the plan that carries it out.
+    #: The name of the plan that carries out the collective.
     served: str
 
 
 class Exchanges:
-    """The memory of the arrays, and the collectives that are carried out by plans."""
+    """The memory of the arrays, and the planned collectives."""
 
     def __init__(self, transport: _transport.Transport, by_messages: bool) -> None:
         """Creates the exchanges of one program."""
@@ -37,12 +37,12 @@ class Exchanges:
         self.memory.hold(data.reshape(-1).view(np.uint8), data.shape, data.itemsize)
 
     def hold_codes(self, number: int, local: LocalArray) -> None:
-        """Adds the codes of an array whose tasks have several operators."""
+        """Adds the operator codes of an array whose tasks have several operators."""
         if local.codes is not None:
             self.memory.hold_codes(number, local.codes.reshape(-1), local.codes.shape)
 
     def reducing(self, local: LocalArray) -> Reducing:
-        """Returns the combination of an array's partial results."""
+        """Returns the operator that combines an array's partial results."""
         if local.codes is not None:
             return Reducing(None)
         operator, dtype, mpi = local.operator or "sum", local.data.dtype, self._transport.mpi
@@ -62,7 +62,7 @@ class Exchanges:
         return handle
 
     def is_planned(self, call: WorldCall, local: LocalArray) -> bool:
-        """Prepares a collective of all ranks, and returns whether a plan carries it out. All ranks call it together."""
+        """Prepares a collective, and returns whether a plan carries it out. All ranks call this together."""
         dtype = local.data.dtype if call.combines else np.dtype(np.uint8)
         world, op = self._transport.world, local.operator or "sum"
         return world.prepare(call.collective, call.count, dtype, op=op, root=call.root).planned
@@ -72,7 +72,7 @@ class Exchanges:
         return self._transport.world.is_free()
 
     def start(self, call: WorldCall, local: LocalArray, in_place: bool) -> Planned:
-        """Begins a planned collective. With ``in_place`` the result goes to its place in the array."""
+        """Begins a planned collective. With ``in_place`` the result is written directly into the array."""
         octets = local.data.reshape(-1).view(np.uint8)
         if call.at is None:
             given = np.empty(call.bytes, np.uint8)
@@ -98,6 +98,6 @@ class Exchanges:
         return Planned(started.test, finish, f"plan: {started.ran.algorithm}" if started.ran.planned else "library")
 
     def unproved(self, error: Exception) -> None:
-        """Ends all ranks after a proof of messages that failed, perhaps on this rank alone."""
+        """Ends all ranks after a failed proof of messages, which may have failed on this rank alone."""
         with self._transport.proving():
             raise error

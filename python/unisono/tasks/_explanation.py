@@ -23,7 +23,8 @@ class Explanation:
         self.nodes: int = found["nodes"]
         self.forwards: list[Forward] = found["forwards"]
         self.messages: MessageCounts = found["messages"]
-        #: The predictions in full: of the program with its collectives, and of messages between pairs alone.
+        #: The prediction for the program with its collectives; ``by_messages`` is that with only messages between
+        #: pairs.
         self.prediction, self.by_messages = predicted, by_messages
         #: The copies between the memories of one process; None without devices.
         self.devices = devices

@@ -1,4 +1,4 @@
-"""A check of the source of kernels: it finds kernels that rebind a view or return a result, and write nothing.
+"""Checks the source of kernels: finds kernels that rebind a view or return a result, and write nothing.
 
 ``b = b * 2`` makes a new array with the name ``b``; the array of the task keeps its contents. The check refuses a
 kernel only if no statement can write to the view: every use of the name before it is rebound is an operand, an index
@@ -33,7 +33,8 @@ class _Source(NamedTuple):
     known: dict[str, Any]
 
 
-#: The finding on a parameter, by code, module and position: a loop may create the same lambda again.
+#: The finding on a parameter, or None, by the kernel's code, module and position; cached because loops create equal
+#: lambdas.
 _found: dict[tuple[CodeType, int, int], str | None] = {}
 _KEPT = 1024
 
@@ -42,7 +43,7 @@ def check_writes(task: str, kernel: Callable[..., Any], arrays: Sequence[str], r
     """Refuses a kernel that cannot write to a view that its task changes; the first ``reads`` are only read.
 
     Raises:
-        InputError: it rebinds the name of the view, or returns a result, and writes nothing.
+        InputError: the kernel rebinds the name of the view, or returns a result, and writes nothing.
 
     """
     function = _plain(kernel)
@@ -67,7 +68,7 @@ def check_writes(task: str, kernel: Callable[..., Any], arrays: Sequence[str], r
 
 
 def _plain(kernel: Callable[..., Any]) -> FunctionType | None:
-    """Returns the function of a kernel, which may be compiled or bound; None if it wraps another one."""
+    """Returns the function of a kernel, which may be compiled or bound; None if it wraps another function."""
     plain = getattr(kernel, "py_func", kernel)
     function = plain.__func__ if isinstance(plain, MethodType) else plain
     return function if isinstance(function, FunctionType) and not hasattr(function, "__wrapped__") else None
@@ -86,14 +87,14 @@ def _source(function: FunctionType) -> _Source | None:
         for node in ast.walk(tree)
         if isinstance(node, kind) and [a.arg for a in (*node.args.posonlyargs, *node.args.args)] == names
     ]
-    # Two lambdas of one line cannot be distinguished.
+    # Two lambdas on the same line cannot be distinguished.
     if len(same) != 1 or (isinstance(same[0], ast.FunctionDef) and same[0].name != function.__name__):
         return None
     return _Source(same[0], names, {**vars(builtins), **function.__globals__})
 
 
 def _useless(source: _Source, position: int) -> str | None:
-    """Describes how a function uses a view without writing to it; None if it may write."""
+    """Returns a clause on how a function uses a view without writing to it; None if the function may write."""
     function, names, known = source
     name = names[position]
     if isinstance(function, ast.Lambda):
@@ -141,9 +142,9 @@ def _rebinds(statement: ast.stmt, name: str) -> bool:
 
 
 def _may_write(tree: ast.AST, name: str, known: dict[str, Any], *, kept: bool) -> bool:
-    """Returns whether some use of a name in a tree may write to its array, or rebinds the name in another way.
+    """Returns whether some use of a name in a tree may write to its array, or rebinds the name.
 
-    ``kept``: the value of the tree gets a name, through which its array could be written.
+    ``kept`` is true if the value of the tree is bound to a name, through which the array could be written.
     """
     parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
 
@@ -174,7 +175,7 @@ def _may_write(tree: ast.AST, name: str, known: dict[str, Any], *, kept: bool) -
 
 
 def _only_reads(function: ast.expr, call: ast.Call, known: dict[str, Any]) -> bool:
-    """Returns whether a function that is called does not write to its arguments."""
+    """Returns whether a called function is known not to write to its arguments."""
     if any(isinstance(argument, ast.Starred) for argument in call.args) or any(
         keyword.arg in (None, "out") for keyword in call.keywords
     ):

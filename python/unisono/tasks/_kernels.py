@@ -1,8 +1,8 @@
-"""Calls of kernels with views of host memory, compiled or not, or of a device's memory.
+"""Calls kernels with views of host memory, compiled or not, or of a device's memory.
 
 A kernel compiled by Numba gets a view as an ordinary array, without `View.offset`. To support the attribute, Numba
 would need an array type with its own layout in memory, conversions and array functions, on internals that change with
-its versions. With ``offsets=True`` every kind of kernel gets the offsets as one more argument, a tuple of tuples.
+its versions. With ``offsets=True`` every kernel receives the offsets as an additional argument, a tuple of tuples.
 """
 
 import inspect
@@ -22,13 +22,13 @@ Kernel = Callable[..., Any]
 
 
 class Part(NamedTuple):
-    """The region that one access of a part of a task uses."""
+    """The region of an array that an access uses, for a rank's or device's part of a task."""
 
     local: LocalArray
     name: str
     mode: str
-    #: The box of its view, and the region in it that the access uses: mappers may leave gaps, which a kernel may not
-    #: read.
+    #: The box of the view; ``region`` is the part of the box that the access uses: mappers may leave gaps, which a
+    #: kernel may not read.
     box: Box
     region: Boxes
 
@@ -54,7 +54,7 @@ class Part(NamedTuple):
 
 
 def _host(parts: Sequence[Part], operator: str) -> list[Any]:
-    """Returns views of the host's arrays, read-only if the task only reads them."""
+    """Returns views of host memory, read-only if the task only reads them."""
     mirrored = [part for part in parts if part.local.mirror]
     for part in mirrored:
         if part.reads:
@@ -71,7 +71,7 @@ def _host(parts: Sequence[Part], operator: str) -> list[Any]:
     return [View.of(data, part.box[0], writable=part.writes) for part, data in zip(parts, seen, strict=True)]
 
 
-#: The functions that make the views, by the place where a kernel runs.
+#: The functions that make the views, by the value of ``on``.
 PLACES: dict[str, Callable[[Sequence[Part], str], list[Any]]] = {
     "numpy": _host,
     "cupy": _device.views,
@@ -115,7 +115,7 @@ def _number(parts: Sequence[Part], operator: str) -> None:
 def _run(
     task: str, kernel: Kernel, parts: Sequence[Part], views: Sequence[Any], offsets: bool, device: int | None
 ) -> None:
-    """Calls a kernel; on a device, it may compare arguments that are only read."""
+    """Calls a kernel; on a device, checks its read-only arguments if :func:`contents_read` is enabled."""
     arguments = [*views, tuple(part.box[0] for part in parts)] if offsets else views
     before = None if device is None else _device.contents_read(parts, device)
     try:
@@ -130,7 +130,7 @@ def _run(
 def bound(task: str, kernel: Kernel, parts: Sequence[Part], operator: str, offsets: bool) -> Callable[[], None]:
     """Returns a function that runs a task's kernel on host arrays with one operator each.
 
-    The places of the views are computed once. Every run gets new views, since a kernel may keep or change them.
+    The slices of the views are computed once. Every run creates new views, because a kernel may keep or change them.
     """
     made = [_of_each_run(part, parts) for part in parts]
     reduced = [part for part in parts if part.mode == "reduce"]
@@ -160,7 +160,7 @@ def _of_each_run(part: Part, parts: Sequence[Part]) -> Callable[[], View]:
 
 
 def _explain(task: str, kernel: Kernel, parts: Sequence[Part], arguments: Sequence[Any], failure: Exception) -> None:
-    """Explains a failure: adds a note to it, or raises an error in its place.
+    """Explains a failure of a kernel: adds a note to the exception, or raises an error in its place.
 
     An error is raised if the kernel has another number of parameters, or if Numba cannot compile it.
     """
@@ -187,7 +187,7 @@ def _check_count(task: str, kernel: Kernel, arguments: Sequence[Any], views: int
     """Refuses a kernel that does not accept its number of arguments.
 
     Raises:
-        InputError: it takes more or fewer; a kernel without a signature is accepted.
+        InputError: the kernel takes more or fewer arguments; a kernel without a signature is accepted.
 
     """
     try:

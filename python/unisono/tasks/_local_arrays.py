@@ -10,7 +10,7 @@ from unisono.tasks._device import Mirrors
 from unisono.tasks._operators import COMBINE, NAMES
 from unisono.tasks._regions import Box, Boxes, Data, place
 
-#: The fields of a command of `Discovery.commands`; the first are its kind, number, task and the commands it waits for.
+#: A command of `Discovery.commands`, a tuple that begins with kind, number, task and dependencies.
 Command = tuple[Any, ...]
 
 
@@ -19,14 +19,13 @@ class LocalArray:
     """A rank's copy of an array: of full size, but memory pages that no task touches are not allocated."""
 
     data: Data
-    #: The operator that combines its partial results.
+    #: The operator that combines the array's partial results.
     operator: str | None = None
     #: The code of the last operator of each element, if tasks have several operators.
     codes: npt.NDArray[np.uint8] | None = None
-    #: The copies on devices, if kernels there access the array; one of them may be the only one with the latest
-    #: contents.
+    #: The copies on devices, if kernels there access the array; only a copy may have the latest contents.
     mirror: Mirrors | None = None
-    #: The devices of the process; None for CuPy's current one.
+    #: The number of devices of the process; None for CuPy's current device.
     devices: int | None = None
 
     def to_host(self, region: Boxes) -> None:
@@ -35,12 +34,12 @@ class LocalArray:
             self.mirror.to_host(region)
 
     def host_wrote(self, region: Boxes) -> None:
-        """Marks a region of ``data`` that gets new contents."""
+        """Marks a region of ``data`` that receives new contents."""
         if self.mirror:
             self.mirror.host_wrote(region)
 
     def to_host_for(self, command: Command) -> None:
-        """Copies the region that an exchange reads to ``data``."""
+        """Copies the latest contents of the region that an exchange reads to ``data``."""
         self.to_host(_given(command))
 
     def host_wrote_by(self, command: Command) -> None:
@@ -56,7 +55,7 @@ class LocalArray:
         return is_other
 
     def combine(self, box: Box, values: bytes, codes: bytes | None) -> None:
-        """Combines values with the elements of a box, by the array's operator or by the codes of their operators."""
+        """Combines values with the elements of a box, by the array's operator or by the operators' ``codes``."""
         into = self.data[place(box)]
         given = np.frombuffer(values, self.data.dtype).reshape(into.shape)
         if codes is None:

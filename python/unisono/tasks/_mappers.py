@@ -5,9 +5,9 @@ from typing import Any
 
 from unisono._core import InputError, Mapper
 
-#: The whole array.
+#: A mapper to the whole array.
 all_ = Mapper("all")
-#: A mapper to the indices of the chunk, and to all indices in dimensions that the array has and the range has not.
+#: A mapper to the indices of the chunk, and to all indices in dimensions that only the array has.
 one_to_one = Mapper("one_to_one")
 
 
@@ -41,7 +41,7 @@ def row(index: int) -> Mapper:
 
 
 def row_chunk(index: int) -> Mapper:
-    """Returns a mapper to one row, at the columns of the part: dimension d of the array is d - 1 of the range."""
+    """Returns a mapper to one row and the part's columns: array dimension d is dimension d - 1 of the range."""
     return Mapper("row_chunk", index=index)
 
 
@@ -56,7 +56,7 @@ def project(dim: int) -> Mapper:
 
 
 def even_split(granularity: int = 1) -> Mapper:
-    """Returns a mapper to equal parts of rows, one a point of the range, from multiples of ``granularity``."""
+    """Returns a mapper to equal parts of the rows, one for each point of the range, at multiples of ``granularity``."""
     return Mapper("even_split", granularity=granularity)
 
 
@@ -64,7 +64,7 @@ def mapper(function: Callable[..., Any]) -> Mapper:
     """Returns a mapper by a function of ``(min, max, shape)`` that returns a list of boxes ``(min, max)``.
 
     ``min`` is the first index of the part of the range, ``max`` one beyond the last; ``shape`` is that of the array.
-    They have as many numbers as the range and the array have dimensions. The function must be pure and monotone. A view
+    Each has one number for each dimension of the range or of the array. The function must be pure and monotone. A view
     spans all boxes; a kernel may not use elements between them. Keep the returned mapper: mappers of two calls are not
     equal, even for the same function.
     """

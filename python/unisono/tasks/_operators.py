@@ -5,14 +5,14 @@ from typing import Any
 
 import numpy as np
 
-#: The neutral element of each operator for a type of elements.
+#: A function for each operator that returns its neutral element for a type of elements.
 NEUTRAL: dict[str, Callable[[np.dtype[Any]], Any]] = {
     "sum": lambda _: 0,
     "prod": lambda _: 1,
     "max": lambda dtype: -np.inf if dtype.kind == "f" else np.iinfo(dtype).min,
     "min": lambda dtype: np.inf if dtype.kind == "f" else np.iinfo(dtype).max,
 }
-#: The function that combines two arrays.
+#: The function of each operator that combines two arrays.
 COMBINE: dict[str, np.ufunc] = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}
 NAMES = tuple(NEUTRAL)
 

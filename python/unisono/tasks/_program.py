@@ -40,12 +40,12 @@ _SWITCH = "UNISONO_POINT_TO_POINT"
 _numbers = itertools.count()
 #: Kernels of these types are equal if they have the same code; other callables are compared by their address.
 _FUNCTIONS = (FunctionType, MethodType)
-#: The largest number of distinct tasks that a program remembers.
+#: The largest number of distinct tasks that a program caches.
 _KEPT = 1024
 
 
 class Program:
-    """Arrays and tasks over them.
+    """Arrays, and tasks that access arrays.
 
     A task is checked when it is submitted. :meth:`run` executes the tasks submitted since its last call.
 
@@ -117,7 +117,7 @@ class Program:
         number = self._discovery.buffer(name, sizes, kind.itemsize, initialized=given is not None)
         made = Array(self, number, name, sizes, kind)
         data = np.zeros(made.shape, kind)
-        # np.zeros has made the zeros, on pages that use no memory until they are touched.
+        # np.zeros made the zeros, on pages that use no memory until they are accessed.
         if given is not None and any(given.tobytes() if given.ndim == 0 else b"1"):
             try:
                 data[...] = given
@@ -177,7 +177,7 @@ class Program:
         given: tuple[Sequence[Access], ...],
         options: tuple[Any, ...],
     ) -> None:
-        """Submits a task, or repeats one that was submitted with the same arguments (``options``: as in `Options`)."""
+        """Submits a task, or repeats a task that was submitted with equal arguments (``options`` as in `Options`)."""
         try:
             accesses = tuple(map(tuple, given))
         except TypeError as wrong:
@@ -237,7 +237,7 @@ class Program:
         self._take(function, 1, (*given, ()), tuple(options))
 
     def run(self) -> None:
-        """Executes the tasks submitted since its last call. All ranks call it at the same places."""
+        """Executes the tasks submitted since the last call. All ranks call this at the same points of the program."""
         self._discovery.flush()
         if recording.recording():
             self._discovery.commands()
@@ -272,7 +272,7 @@ class Program:
         return local.data.copy()
 
     def write_trace(self) -> None:
-        """Writes the trace recorded so far, before the end of the process. All ranks call it together."""
+        """Writes the trace recorded so far, before the end of the process. All ranks call this together."""
         if self._trace is None:
             raise InputError("the program records no trace; accepted is Program(trace=FILE), or UNISONO_TRACE=FILE")
         if self._transport:
@@ -342,18 +342,18 @@ class Program:
         """Estimates the program's time on increasing numbers of nodes of a machine.
 
         ``kernels`` gives by name the CPU seconds of all tasks with that name when one node executes them; names without
-        a time are measured now, on copies of the arrays. Each node takes the share of these seconds that its part of
-        the range has. Communication takes the time that :meth:`explain` predicts; nothing overlaps. A :meth:`host_task`
-        is not executed: it takes the time in ``kernels`` on every number of nodes, or none.
+        a time are measured now, on copies of the arrays. Each node takes the fraction of these seconds that its part of
+        the range is of the whole range. Communication takes the time that :meth:`explain` predicts; nothing overlaps. A
+        :meth:`host_task` is not executed: it takes the time in ``kernels`` on every number of nodes, or none.
         """
         return scaling(self, nodes, machine, kernels, model, simulate)
 
     def check(self, ranks: int) -> None:
         """Runs each kernel on its whole range and in the parts of ``ranks`` ranks, and compares the results.
 
-        All runs are in this process, on copies of the arrays as they are now. The check finds kernels that treat the
-        edge of a view as the edge of the array. A :meth:`host_task` is not executed. While a file is only recorded, the
-        method does nothing.
+        All runs are in this process, on copies of the current arrays. The check finds kernels that treat the edge of a
+        view as the edge of the array. A :meth:`host_task` is not executed. While a file is only recorded, the method
+        does nothing.
 
         Raises:
             InputError: the results of a task depend on the number of ranks beyond rounding, or its kernel fails.
@@ -430,7 +430,7 @@ class Program:
             self._transport.abort("an exchange")
 
     def _carry_out_alone(self) -> None:
-        """Executes the commands of one rank alone, which are all kernels."""
+        """Executes the commands of a program on a single rank, which are all kernels."""
         commands = self._discovery.commands()
         if self._failed is not None:
             raise InputError(f"task '{self._failed}' has failed, and what depends on it cannot be done")
@@ -445,7 +445,7 @@ class Program:
         try:
             self._execute_traced(number, command)
         except BaseException:
-            # This includes an exit and an interrupt: the other ranks would wait for this rank.
+            # An exit or an interrupt also ends all ranks, because the other ranks would wait for this rank.
             assert self._transport is not None
             self._transport.abort(f"task '{self._discovery.task_name(number)}'")
 

@@ -1,4 +1,4 @@
-"""Checksums of properties that all ranks must have in common and that a discovery does not read."""
+"""Checksums of properties that must be equal on all ranks and that a discovery does not read."""
 
 import zlib
 
@@ -12,13 +12,13 @@ class ProgramChecksum:
     """The dtypes, operators and initial contents of a program, as one checksum that ranks compare."""
 
     def __init__(self) -> None:
-        #: The checksum of everything that was added, in its order.
+        #: The checksum of everything that was added, which depends on the order.
         self.number = 0
         #: The names of arrays with initial contents, each with a checksum of the contents.
         self._contents: list[tuple[str, int]] = []
 
     def add(self, text: str) -> None:
-        """Adds a word."""
+        """Adds a text to the checksum."""
         self.number = zlib.crc32(text.encode(), self.number)
 
     def add_contents(self, name: str, data: npt.NDArray[np.generic]) -> None:
@@ -33,10 +33,10 @@ class ProgramChecksum:
 
 
 def refuse_different_contents(by_rank: list[list[tuple[str, int]]]) -> None:
-    """Refuses arrays whose initial contents differ between ranks, and names the first.
+    """Refuses arrays whose initial contents differ between ranks; the error names the first such array.
 
     Raises:
-        InputError: there is one.
+        InputError: there is such an array.
 
     """
     for rows in zip(*by_rank, strict=False):

@@ -1,9 +1,9 @@
 """A thread that advances exchanges while a kernel runs.
 
-The thread that holds the lock may use the schedule. The program's thread holds it, except while a kernel runs. The
-progress thread polls the number of the running kernel once a millisecond, and takes the lock if the number has not
-changed since the last poll: short kernels are never disturbed, and exchanges advance from the second millisecond of
-long ones. A kernel that begins or ends sets a number, which costs almost nothing.
+Only the thread that holds the lock may use the schedule. The program's thread holds the lock, except while a kernel
+runs. The progress thread polls the number of the running kernel once a millisecond, and takes the lock if the number
+has not changed since the last poll. So short kernels are never disturbed, and exchanges advance from the second
+millisecond of long kernels. At its begin and end a kernel only sets a number, which costs almost nothing.
 
 Kernels may call MPI, so the progress thread needs ``MPI_THREAD_MULTIPLE``, which mpi4py requests. Without it, exchanges
 advance between kernels only.
@@ -18,11 +18,12 @@ from typing import Protocol
 
 from unisono.base.switches import is_on
 
-#: ``off`` in the environment: no thread. ``always``, for tests: every kernel waits until the thread has had a turn.
+#: The variable that controls the thread: ``off``, no thread; ``always``, for tests, every kernel waits until the thread
+#: has advanced exchanges once.
 SWITCH = "UNISONO_PROGRESS"
-#: Seconds between two polls: of the running kernel, of exchanges that advance, and at most of exchanges that do not.
+#: The seconds between two polls of the running kernel, of exchanges that advance, and at most of exchanges that do not.
 _LOOK, _BUSY, _QUIET = 1e-3, 2e-4, 2e-3
-#: Seconds without a kernel after which the thread sleeps until it is woken.
+#: The seconds without a kernel after which the thread sleeps until it is woken.
 _DOZE = 0.1
 
 
@@ -38,23 +39,23 @@ class PolledExchanges(Protocol):
 
 
 class ProgressThread:
-    """The progress thread; a context manager around each kernel."""
+    """The progress thread, and the context manager around each kernel."""
 
     def __init__(self, several_threads: bool, fail: Callable[[], None]) -> None:
-        """``fail`` ends all ranks; the thread calls it if an exchange fails."""
+        """Creates the thread's state; the thread calls ``fail``, which ends all ranks, if an exchange fails."""
         is_used = is_always = os.environ.get(SWITCH) == "always"
         if not is_always:
             is_used = SWITCH not in os.environ or os.environ[SWITCH] == "" or is_on(SWITCH)
         self._used, self._always = several_threads and is_used, is_always
         self._fail = fail
-        # Reentrant, since a kernel may run a program of its own, with the lock or without.
+        # The lock is reentrant, because a kernel may itself run a program, with or without the lock.
         self._lock = threading.RLock()
         self._awake = threading.Event()
         self._thread: threading.Thread | None = None
         self._schedule: PolledExchanges | None = None
-        #: The number of the running kernel, 0 between kernels, and the number of kernels so far.
+        #: The number of the running kernel, 0 between kernels; ``_kernels`` is the number of kernels so far.
         self._kernel, self._kernels = 0, 0
-        #: Turns of the thread so far.
+        #: The number of times that the thread has advanced exchanges.
         self.turns = 0
 
     def of(self, schedule: PolledExchanges) -> "_ProgressContext":
@@ -82,7 +83,7 @@ class ProgressThread:
     def _wake(self) -> None:
         self._awake.set()
         if self._thread is None:
-            # A daemon ends with the process; between kernels it does nothing.
+            # The thread is a daemon, so it ends with the process.
             self._thread = threading.Thread(target=self._attend, name="unisono exchanges", daemon=True)
             self._thread.start()
 
@@ -116,7 +117,7 @@ class ProgressThread:
             self.turns += 1
             return self._schedule.advance()
         except BaseException:
-            # After any failure, other ranks would wait for ever.
+            # After any failure all ranks must end, because other ranks would wait for ever.
             self._fail()
             return False
         finally:

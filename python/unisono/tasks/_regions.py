@@ -1,6 +1,6 @@
-"""Regions as Discovery returns them, tuples of boxes ``(min, max)``.
+"""Operations on regions: tuples of boxes ``(min, max)``, as in commands.
 
-The places of a region are computed once, since loops use the same tuples again.
+Results are cached, because loops use the same tuples repeatedly.
 """
 
 import functools
@@ -14,13 +14,13 @@ Box = tuple[tuple[int, ...], tuple[int, ...]]
 Boxes = tuple[Box, ...]
 Place = tuple[slice, ...]
 
-#: The largest number of results that each function keeps.
+#: The largest number of results that each function caches.
 _KEPT = 1 << 14
 
 
 @functools.lru_cache(maxsize=_KEPT)
 def place(box: Box) -> Place:
-    """Returns a box as an index."""
+    """Returns a box as an index of a NumPy array."""
     return tuple(slice(low, high) for low, high in zip(*box, strict=True))
 
 
@@ -54,7 +54,7 @@ def within(box: Box, outer: Box) -> Place:
 
 
 def _cut(box: Box, hole: Box) -> Iterator[Box]:
-    """Yields the rest of a box around a hole: in each dimension the parts below and above, within the ranges left."""
+    """Yields boxes that cover ``box`` without ``hole``: in each dimension those below and above the hole."""
     both = _intersection(box, hole)
     if both is None:
         yield box

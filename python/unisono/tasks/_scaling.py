@@ -1,4 +1,4 @@
-"""Strong scaling of a program on a machine: kernels as measured alone, communication as predicted."""
+"""Strong scaling of a program: kernel times measured in one process, communication predicted."""
 
 import math
 import os
@@ -15,7 +15,7 @@ from unisono.tasks._submitted import Task
 if TYPE_CHECKING:
     from unisono.tasks._program import Program
 
-#: The numbers of nodes by default.
+#: The default numbers of nodes.
 NODES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 
 
@@ -23,14 +23,15 @@ NODES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 class Scaling:
     """A program on increasing numbers of nodes of a machine; printed as a table.
 
-    Each row has ``nodes``, ``compute_seconds``, ``communication_seconds``, their sum ``seconds``, ``speedup`` over one
-    node and ``efficiency``, and ``by_messages_seconds`` and ``by_messages_speedup`` without collectives; with a
-    simulation ``simulated_seconds`` and ``by_messages_simulated_seconds`` of the communication.
+    Each row has ``nodes``, ``compute_seconds``, ``communication_seconds``, their sum ``seconds``, ``speedup`` relative
+    to one node, ``efficiency`` (``speedup`` / ``nodes``), and ``by_messages_seconds`` and ``by_messages_speedup``
+    without collectives; with a simulation ``simulated_seconds`` and ``by_messages_simulated_seconds`` of the
+    communication.
     """
 
     machine: str
     rows: list[dict[str, Any]]
-    #: Effects that the times of communication omit.
+    #: Sentences on effects that the times of communication omit.
     notes: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
@@ -64,7 +65,7 @@ class Scaling:
 
         Raises:
             InputError: the path has another ending.
-            OSError: it cannot be written.
+            OSError: the file cannot be written.
 
         """
         # The import takes half a second.
@@ -84,7 +85,7 @@ def scaling(
     model: str | None,
     simulate: bool,
 ) -> Scaling:
-    """See :meth:`Program.scaling`."""
+    """Implements :meth:`Program.scaling`."""
     alone = measured(program) if kernels is None else checked(program, kernels)
     base = sum(alone.values())
     rows: list[dict[str, Any]] = []
@@ -116,7 +117,7 @@ def scaling(
 
 
 def measured(program: "Program") -> dict[str, float]:
-    """Returns the CPU seconds of all tasks of each name in this process, on copies of the arrays as they are now.
+    """Returns the CPU seconds of all tasks of each name in this process, on copies of the current arrays.
 
     Raises:
         UnsupportedError: the program runs on several ranks, none of which has all elements.
@@ -130,7 +131,7 @@ def measured(program: "Program") -> dict[str, float]:
 
 
 def checked(program: "Program", kernels: Mapping[str, float]) -> dict[str, float]:
-    """Returns the given seconds of each task's kernels.
+    """Checks and returns the given seconds of each task's kernels.
 
     Raises:
         InputError: a task is missing or unknown, or a time is not a finite number from 0 on.
@@ -148,12 +149,13 @@ def checked(program: "Program", kernels: Mapping[str, float]) -> dict[str, float
 
 
 def shares(program: "Program", nodes: int, alone: Mapping[str, float]) -> list[tuple[float, float]]:
-    """Returns for tasks of each name their seconds alone, and the largest share of these on one node."""
+    """Returns per task name the seconds in one process, and the most of these on one node."""
     done: dict[str, float] = {}
     whole: dict[str, float] = {}
-    # Parts differ by one granule; the first are the larger ones, and the last may have the remainder.
+    # The first parts are up to one granule larger, and the last part may have the remainder, so one of these is
+    # largest.
     parts = [_parts(program, nodes, rank) for rank in {0, nodes - 1}]
-    # Fetches are numbered with the tasks.
+    # Fetches and tasks are numbered together.
     for at, task in enumerate(program._steps):
         if not isinstance(task, Task) or task.name not in alone:
             continue
@@ -163,7 +165,7 @@ def shares(program: "Program", nodes: int, alone: Mapping[str, float]) -> list[t
 
 
 def _parts(program: "Program", nodes: int, rank: int) -> dict[int, int]:
-    """Returns by number of the submission the points of its range that a rank executes."""
+    """Returns, by the number of the submission, the number of points of its range that a rank executes."""
     discovery = Discovery(nodes, rank, "off", rows=True, report=False)
     program._submit(discovery)
     discovery.flush()
@@ -175,7 +177,7 @@ def _parts(program: "Program", nodes: int, rank: int) -> dict[int, int]:
 
 
 def timed(seconds: dict[str, float], name: str, kernel: Any) -> None:
-    """Adds the CPU time of a call."""
+    """Calls a kernel, and adds its CPU time to the seconds of a name."""
     begin = time.process_time()
     kernel()
     seconds[name] = seconds.get(name, 0.0) + time.process_time() - begin

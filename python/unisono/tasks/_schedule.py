@@ -1,7 +1,8 @@
-"""The execution of a rank's commands.
+"""Executes the commands of a rank.
 
 The loop is in `unisono._core.TaskSchedule`: exchanges begin in the order of commands, which is the same on all ranks,
-and kernels run in it. An exchange does not wait for kernels that it does not depend on, and progresses while they run.
+and kernels also run in this order. An exchange waits only for kernels that it depends on, and progresses while other
+kernels run.
 """
 
 from collections.abc import Callable
@@ -10,7 +11,7 @@ from unisono._core import TaskSchedule
 from unisono.tasks._local_arrays import Command
 from unisono.tasks._progress import ProgressThread
 
-#: Runs the kernel of a task, by its number; the command is given if traces or devices need it.
+#: A function that runs the kernel of a task, given by its number; the command is passed if traces or devices need it.
 Execute = Callable[[int, Command | None], None]
 
 

@@ -49,18 +49,18 @@ class Task:
     operator: str
     #: The offset, the granularity and the split of the range.
     options: tuple[Any, Any, str]
-    #: The place where the kernel runs, and whether it gets the offsets of its views.
+    #: The value of the option ``on``; ``offsets`` is true if the kernel receives the offsets of its views.
     on: str
     offsets: bool
-    #: The arrays that it reduces, by number.
+    #: The numbers of the arrays that the task reduces.
     reduced: tuple[int, ...]
-    #: Arithmetic operations per point of the range, if given.
+    #: The number of arithmetic operations per point of the range, if given.
     operations: float | None = None
-    #: True if rank 0 alone executes it, as a `Program.host_task`.
+    #: True for a `Program.host_task`, which only rank 0 executes.
     once: bool = False
-    #: The number of its first submission.
+    #: The number of the task's first submission.
     first: int = -1
-    #: Runs the kernel on views of host memory.
+    #: Runs the kernel on views of host memory; made at first execution.
     run: Callable[[], None] | None = None
 
     def submit(self, to: Discovery) -> int:
@@ -68,7 +68,7 @@ class Task:
         return to.task(self.name, self.sizes, self.accesses, *self.options)
 
     def list_in(self, tasks: TaskList, host: Collection[str]) -> int:
-        """Adds the task to a list, with its operations; kernels of the places in ``host`` are not on devices."""
+        """Adds the task to a list, with its operations; kernels whose ``on`` is in ``host`` do not run on devices."""
         on_host = self.on in host
         return tasks.task(self.name, self.sizes, self.accesses, *self.options, self.operations, on_host)
 
@@ -92,10 +92,10 @@ class Fetch(NamedTuple):
 def task_of(
     program: object, kernel: Callable[..., Any], sizes: int | Sequence[int], given: Accesses, options: Options
 ) -> Task:
-    """Checks a task of a program and returns it, not yet submitted.
+    """Checks the arguments of a task, and returns the task before its submission.
 
     Raises:
-        InputError: an option or an access that is not accepted, or a kernel that does not fit its accesses.
+        InputError: an option or an access is not accepted, or the kernel does not fit its accesses.
 
     """
     name = options.name or getattr(kernel, "__name__", "task")
@@ -138,7 +138,7 @@ def check_operations(name: str, operations: float | None) -> None:
     """Checks a number of operations.
 
     Raises:
-        InputError: it is not from 0 to 1e30.
+        InputError: the number is not from 0 to 1e30.
 
     """
     if operations is not None and not 0 <= finite(f"task '{name}': operations", operations) <= _MOST_OPERATIONS:
@@ -148,7 +148,7 @@ def check_operations(name: str, operations: float | None) -> None:
 def check_range(
     name: str, sizes: tuple[int, ...], offset: int | Sequence[int] | None, accesses: Sequence[Access]
 ) -> None:
-    """Refuses a range that exceeds an array accessed point by point: the excess would do nothing.
+    """Refuses a range that exceeds an array accessed point by point, because the excess points would do nothing.
 
     Raises:
         InputError: there is such an array.

@@ -1,8 +1,8 @@
-"""Actions of ranks as trace events for Perfetto: kernels, exchanges, and arrows from pushes to their awaits.
+"""Records actions of ranks as trace events for Perfetto: kernels, exchanges, and arrows from pushes to awaits.
 
 Every rank records by its own clock. Rank 0 requests the time of each other rank several times, when the recording
-begins and when the file is written. The fastest answer gives the offset between the clocks, with an error of half of
-its round trip. Between these two offsets a constant drift is assumed. The file states the error.
+begins and when the file is written. The fastest answer gives the offset between the clocks, with an error of half its
+round trip. Between the two measured offsets a constant drift is assumed. The file states the error.
 """
 
 import atexit
@@ -17,12 +17,12 @@ from typing import Any, Protocol
 from unisono._core import Error
 from unisono.base.files import check_writable, write
 
-#: The file for programs that name none.
+#: The environment variable with the trace file of programs that name none.
 SWITCH = "UNISONO_TRACE"
 #: The number of requests to each rank for its time.
 _QUESTIONS = 32
 _TAG = 2
-#: Tracks of a rank: one for kernels, and from the second on as many for exchanges as overlap.
+#: The tracks of a rank: track 1 for kernels, and from track 2 on as many as there are overlapping exchanges.
 _KERNELS, _EXCHANGES = 1, 2
 _files: dict[str, "_File"] = {}
 
@@ -30,7 +30,7 @@ Event = dict[str, Any]
 
 
 class RankGroup(Protocol):
-    """The ranks; `Transport` implements it."""
+    """The interface of a group of ranks, which `Transport` implements."""
 
     mpi: Any
     comm: Any
@@ -42,7 +42,7 @@ class RankGroup(Protocol):
 
 @dataclass
 class _Offset:
-    """The lead of another clock over rank 0's, at a time of rank 0."""
+    """The ns by which a rank's clock is ahead of rank 0's, at a time of rank 0."""
 
     at: int
     ahead: float
@@ -54,13 +54,13 @@ class _File:
     path: str
     transport: RankGroup | None
     events: list[Event] = field(default_factory=list)
-    #: Numbers of messages so far, by the rank at the other end.
+    #: The numbers of messages so far, by the other rank.
     sent: Counter[int] = field(default_factory=Counter)
     received: Counter[int] = field(default_factory=Counter)
     first: list[_Offset] = field(default_factory=list)
 
     def write(self) -> None:
-        """Writes the file on rank 0. All ranks call it together."""
+        """Writes the file on rank 0. All ranks call this together."""
         transport = self.transport
         if transport is None:
             write(self.path, trace_text([self.events], [], []))
@@ -77,7 +77,7 @@ class Recorder:
     def __init__(
         self, path: str, transport: RankGroup | None, task: Callable[[int], str], arrays: Sequence[Any]
     ) -> None:
-        """All ranks call it together. ``task`` returns the name of a task; ``arrays`` have names."""
+        """Opens the recorder, on all ranks together. ``task`` returns the name of a task; ``arrays`` have names."""
         if path not in _files:
             _check(path, transport)
             made = _files[path] = _File(path, transport)
@@ -89,11 +89,11 @@ class Recorder:
         self._file, self._task, self._arrays = _files[path], task, arrays
 
     def write(self) -> None:
-        """Writes the events recorded so far. All ranks call it together."""
+        """Writes the events recorded so far. All ranks call this together."""
         self._file.write()
 
     def now(self) -> int:
-        """Returns the time of the rank's clock."""
+        """Returns the time of the rank's clock in nanoseconds."""
         return time.perf_counter_ns()
 
     def kernel(self, start: int, number: int, low: Sequence[int], high: Sequence[int]) -> None:
@@ -114,7 +114,7 @@ class Recorder:
         return event
 
     def end(self, event: Event, command: tuple[Any, ...], served: str, size: int, schedule: str | None) -> None:
-        """Records its end; ``size`` is in bytes: for a collective those that all ranks receive."""
+        """Records the end of an exchange; ``size`` is in bytes, for a collective the bytes that all ranks receive."""
         kind, array = command[0], self._arrays[command[4]].name
         args = {"array": array, "bytes": size, "before": self._task(command[2])}
         if schedule is not None:
@@ -138,13 +138,13 @@ class Recorder:
 def recorder(
     path: str | os.PathLike[str] | None, transport: RankGroup | None, task: Callable[[int], str], arrays: Sequence[Any]
 ) -> Recorder | None:
-    """Returns a recorder if the program or the environment names a file."""
+    """Returns a recorder if the program or the environment names a trace file, else None."""
     path = os.fspath(path) if path is not None else os.environ.get(SWITCH, "")
     return Recorder(path, transport, task, arrays) if path else None
 
 
 def _check(path: str, transport: RankGroup | None) -> None:
-    """Fails on all ranks if rank 0 cannot write the file."""
+    """Raises an error on all ranks if rank 0 cannot write the file."""
     problem: Error | None = None
     if transport is None or transport.rank == 0:
         try:
@@ -157,7 +157,7 @@ def _check(path: str, transport: RankGroup | None) -> None:
 
 
 def trace_text(everyone: Sequence[list[Event]], first: Sequence[_Offset], last: Sequence[_Offset]) -> str:
-    """Returns all ranks' events as a JSON file, one event a line; times in microseconds of rank 0's clock."""
+    """Returns all ranks' events as JSON text, one event a line; times are in microseconds of rank 0's clock."""
     clocks = [_clock(*pair) for pair in zip(first, last, strict=True)] or [float]
     begun = min((clock(e["start"]) for clock, own in zip(clocks, everyone, strict=True) for e in own), default=0.0)
     lines: list[Event] = []
@@ -176,7 +176,7 @@ def _of_rank(pid: int, own: list[Event], time_of: Callable[[int], float]) -> lis
     for event in sorted(own, key=lambda e: (e["start"], e["end"])):
         tid = _KERNELS
         if event["cat"] != "kernel":
-            # The first track that is free.
+            # The event goes to the first free track.
             free = next((k for k, until in enumerate(tracks) if until <= event["start"]), len(tracks))
             tracks[free : free + 1] = [event["end"]]
             tid = _EXCHANGES + free
@@ -215,14 +215,14 @@ def _ranges(ranks: Sequence[int]) -> str:
 
 
 def _clock(first: _Offset, last: _Offset) -> Callable[[int], float]:
-    """Returns the function from a rank's time to rank 0's."""
+    """Returns the function that converts a rank's time to rank 0's time."""
     span = last.at - first.at
     drift = (last.ahead - first.ahead) / span if span > 0 else 0.0
     return lambda at: at - first.ahead - drift * (at - first.ahead - first.at)
 
 
 def _offsets(transport: RankGroup) -> list[_Offset]:
-    """Measures each rank's clock on rank 0. All ranks call it together."""
+    """Measures the offset of each rank's clock, on rank 0. All ranks call this together."""
     comm, found = transport.comm, [_Offset(time.perf_counter_ns(), 0.0, 0.0)]
     if transport.rank > 0:
         for _ in range(_QUESTIONS):

@@ -1,4 +1,4 @@
-"""The ranks of programs under ``mpiexec``: separate communicators, agreement on the program, a common end."""
+"""Connects the ranks of programs under ``mpiexec``: own communicators, a comparison of programs, a common end."""
 
 import atexit
 import contextlib
@@ -19,24 +19,24 @@ from unisono.mpi.sources import check
 from unisono.tasks._program_checksum import ProgramChecksum, refuse_different_contents
 from unisono.tasks._progress import ProgressThread
 
-#: The longest message in bytes; longer ones are sent in pieces, since MPI counts with 32 bits.
+#: The longest message in bytes; longer data is sent in pieces, because MPI counts with 32 bits.
 LARGEST = 1 << 30
-#: Variables that launchers set for their processes: Open MPI, MPICH and others with PMI, PMIx.
+#: Environment variables that launchers set for their processes: of Open MPI, of MPICH and others with PMI, of PMIx.
 _LAUNCHERS = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMI_RANK", "PMIX_RANK")
-#: The name of the last call of a rank.
+#: The name of the last action that ranks compare.
 _END = "the end"
 _shared: dict[tuple[str, str], "Transport"] = {}
 
 
 def launched() -> bool:
-    """Returns whether this process is one of several, or has started MPI."""
+    """Returns whether a launcher started this process, or the process has imported mpi4py."""
     return "mpi4py.MPI" in sys.modules or any(name in os.environ for name in _LAUNCHERS)
 
 
 def transport(machine: Any, plan: Any) -> "Transport | None":
-    """Returns the transport for this machine or plan; None for a lone process. All ranks call it together."""
+    """Returns the transport for this machine or plan; None without a launcher. All ranks call this together."""
     if not launched():
-        # A program that would be refused on several ranks is refused here too.
+        # A machine or plan that would be refused on several ranks is refused here too.
         check(machine, plan)
         return None
     key = (str(machine), str(plan))
@@ -47,10 +47,10 @@ def transport(machine: Any, plan: Any) -> "Transport | None":
 
 
 class Transport:
-    """All ranks, on communicators that nothing else uses."""
+    """The ranks of MPI's world, with communicators that nothing else uses."""
 
     def __init__(self, mpi: Any, machine: Any, plan: Any) -> None:
-        """Creates the communicators. All ranks call it together."""
+        """Creates the communicators. All ranks call this together."""
         self.mpi = mpi
         self.comm = mpi.COMM_WORLD.Dup()
         self.rank, self.ranks = int(self.comm.Get_rank()), int(self.comm.Get_size())
@@ -61,7 +61,7 @@ class Transport:
         several = mpi.Query_thread() >= mpi.THREAD_MULTIPLE
         self.progress_thread = ProgressThread(several, lambda: self.abort("an exchange"))
         self._differs = False
-        # A rank that ends, also by an error, notifies the others, which would wait for ever.
+        # A rank that ends, also by an error, notifies the other ranks, which would otherwise wait for ever.
         if self.ranks > 1:
             atexit.register(self._end)
             if sys.excepthook is sys.__excepthook__:
@@ -72,7 +72,7 @@ class Transport:
         _write("".join(traceback.format_exception(kind, error, at)), self.rank)
 
     def among(self, participants: tuple[int, ...]) -> Any:
-        """Returns a communicator of some ranks, which call this in the order of their collectives."""
+        """Returns a communicator of ``participants``, which call this in the order of their collectives."""
         if len(participants) == self.ranks:
             return self.comm
         if participants not in self._groups:
@@ -81,14 +81,14 @@ class Transport:
         return self._groups[participants]
 
     def barrier(self) -> None:
-        """Returns once all ranks have called it."""
+        """Waits until all ranks have called this function."""
         self.comm.Barrier()
 
     def agree(self, what: str, discovery: Discovery, agreed: ProgramChecksum) -> None:
         """Compares the submissions and the next action of all ranks.
 
         Raises:
-            InputError: they differ; raised on all ranks, with the first submission that differs.
+            InputError: ranks differ; raised on all ranks, with the first submission that differs.
 
         """
         count, end = discovery.chain
@@ -111,7 +111,7 @@ class Transport:
 
     @contextlib.contextmanager
     def proving(self) -> Iterator[None]:
-        """Returns a context for proofs of messages: if one fails, perhaps on this rank alone, all ranks are ended."""
+        """Returns a context for proofs of messages, in which a failure, perhaps on this rank alone, ends all ranks."""
         try:
             yield
         except BaseException:
@@ -119,7 +119,7 @@ class Transport:
             raise
 
     def abort(self, what: str) -> None:
-        """Ends all ranks after a failed kernel or exchange, since they could wait for this one for ever."""
+        """Ends all ranks after a failed kernel or exchange, because other ranks could wait for this rank for ever."""
         _write(f"{traceback.format_exc()}error: {what} failed on rank {self.rank}; all ranks are ended\n", self.rank)
         self.mpi.COMM_WORLD.Abort(1)
 
@@ -142,9 +142,9 @@ class Transport:
 
 
 def _write(text: str, rank: int) -> None:
-    """Writes lines of one rank to standard error, each after the rank's number.
+    """Writes lines to standard error, each with the number of the rank in front.
 
-    One write has all of them: launchers forward a short write as a whole, so lines of ranks are not interleaved.
+    All lines are written at once: launchers forward a short write as a whole, so lines of ranks are not interleaved.
     """
     sys.stderr.flush()
     lines = "".join(f"[rank {rank}] {line}\n" for line in text.splitlines())
@@ -157,7 +157,7 @@ def _number(what: str) -> int:
 
 
 def _first_difference(links: list[list[int]]) -> int | None:
-    """Returns the first position at which chains differ, or at which one of them ends."""
+    """Returns the first position at which chains differ or one chain ends; None if all are equal."""
     least, most = min(map(len, links)), max(map(len, links))
     for at in range(least):
         if any(own[at] != links[0][at] for own in links):

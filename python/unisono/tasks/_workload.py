@@ -1,4 +1,4 @@
-"""The computation and communication of the ranks of a program, as a program to execute on a machine."""
+"""Converts a program of tasks to a `WorkloadGraph`, whose time on a machine can be predicted."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 def workload(
     program: "Program", steps: Sequence[Task | Fetch], ranks: int, name: str, *, strict: bool
 ) -> WorkloadGraph:
-    """Discovers the communication of the steps of a program.
+    """Returns the computation and the discovered communication of the steps of a program.
 
     Raises:
-        InputError: a number of ranks that is not accepted; with ``strict``, a task without ``operations``.
+        InputError: the number of ranks is not accepted; with ``strict``, a task has no ``operations``.
 
     """
     count = whole("ranks", ranks)
@@ -29,7 +29,7 @@ def workload(
 def listed(program: "Program", steps: Sequence[Task | Fetch]) -> TaskList:
     """Returns the steps of a program as a list of tasks.
 
-    Kernels with ``on="cupy"`` are on devices; if there is none, all kernels are, except those with ``on="host"``.
+    Kernels with ``on="cupy"`` run on devices; if there are none, all kernels do, except those with ``on="host"``.
     """
     tasks = TaskList()
     program._declare(tasks)

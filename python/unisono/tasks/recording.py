@@ -1,8 +1,8 @@
-"""Recordings of programs, without execution of their kernels.
+"""Records programs of tasks without executing their kernels.
 
 The results of kernels are unknown in a recording. The first recording of a file returns zeros from its fetches. A loop
-such as ``if fetch(residual) < LIMIT: break`` then ends in its first round. So the file is recorded again with numbers
-that fall to almost 0 in a given number of rounds, and the longer recording is used.
+such as ``if fetch(residual) < LIMIT: break`` then ends in its first iteration. So the file is recorded again with
+fetched numbers that fall to almost 0 in a given number of rounds, and the longer recording is used.
 """
 
 import contextlib
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from unisono.tasks._arrays import Array
     from unisono.tasks._program import Program
 
-#: The recording ends when one line of a file has fetched this often.
+#: The number of fetches by one line of a file after which a recording ends.
 ROUNDS = 100
 
 
@@ -37,14 +37,14 @@ class Recorded:
     """The tasks and fetches that a file submits."""
 
     programs: list["Program"] = field(default_factory=list)
-    #: Remarks about the recording for the reader of an explanation.
+    #: Remarks on how the recording may differ from a run.
     notes: list[str] = field(default_factory=list)
     #: The number of fetches of an array by each line: file, line number and name of the array.
     _fetches: Counter[tuple[str, int, str]] = field(default_factory=Counter)
     #: The lines that fetched contents that kernels would have written.
     _unknown: set[tuple[str, int, str]] = field(default_factory=set)
     rounds: int = ROUNDS
-    #: True if unknown contents fall from round to round or are zeros.
+    #: True if unknown contents fall from fetch to fetch, False if they are zeros.
     falling: bool = False
     #: The line whose number of fetches ended the recording.
     _ended: tuple[str, int, str] | None = None
@@ -61,7 +61,7 @@ class Recorded:
 
 
 class _EnoughError(BaseException):
-    """Ends a file in a long loop; not an `Exception`, so that programs do not catch it."""
+    """Raised to end a file in a long loop; not an `Exception`, so that programs do not catch it."""
 
 
 #: The current recording, or None.
@@ -74,13 +74,13 @@ def recording() -> bool:
 
 
 def made(program: "Program") -> None:
-    """Adds a new program to the recording."""
+    """Adds a new program to the current recording, if any."""
     if _now is not None:
         _now.programs.append(program)
 
 
 def fetched(array: "Array", initial: npt.NDArray[Any] | None) -> npt.NDArray[Any]:
-    """Returns contents for a fetch of an array; ends the recording if one line fetches too often.
+    """Returns contents for a fetch of an array; ends the recording if the same line has fetched too often.
 
     ``initial`` has the contents of an array that no task has written; None stands for unknown contents.
     """
@@ -100,10 +100,10 @@ def fetched(array: "Array", initial: npt.NDArray[Any] | None) -> npt.NDArray[Any
 
 
 def _falling(array: "Array", left: int) -> npt.NDArray[Any]:
-    """Returns contents that stand for "not converged", and in the last round for "converged".
+    """Returns contents that a loop takes for "not converged", and in the last round for "converged".
 
-    Floating-point numbers are the number of rounds left, and almost 0 in the last round; integers are 1 and flags true
-    until then; other elements are zeros.
+    Floating-point numbers are the number of rounds left, in the last round almost 0; integers are 1 and flags true, in
+    the last round 0 and false; other elements are zeros.
     """
     value: float = 0
     if array.dtype.kind in "fc":
@@ -128,7 +128,7 @@ def _record(rounds: int, *, falling: bool) -> Iterator[Recorded]:
 
 @contextlib.contextmanager
 def _as_script(path: str, arguments: Sequence[str]) -> Iterator[None]:
-    """Sets the arguments and the search path as when Python runs the file."""
+    """Sets ``sys.argv`` and ``sys.path`` as when Python runs the file."""
     argv, path_before = sys.argv, sys.path[:]
     sys.argv = [path, *arguments]
     sys.path.insert(0, str(Path(path).resolve().parent))
@@ -148,7 +148,7 @@ def record(path: str, arguments: Sequence[str] = (), rounds: int = ROUNDS) -> Re
 
     Raises:
         Error: the file fails.
-        InputError: it makes no program with tasks, or several.
+        InputError: the file makes no program with tasks, or several.
 
     """
     check_regular(path)
@@ -157,7 +157,7 @@ def record(path: str, arguments: Sequence[str] = (), rounds: int = ROUNDS) -> Re
         with Path(os.devnull).open("w", encoding="utf-8") as nowhere, contextlib.redirect_stderr(nowhere):
             other, failed = _attempt(path, arguments, rounds, falling=True)
         longer = failure is not None or other.submitted > found.submitted
-        # If neither ends by itself, zeros are simpler.
+        # If neither recording ends by itself, the recording with zeros is returned.
         if failed is None and longer and (found._ended is None or other._ended is None):
             found, failure = other, None
     if failure is not None:
@@ -197,7 +197,7 @@ def _attempt(path: str, arguments: Sequence[str], rounds: int, *, falling: bool)
 
 
 def _refused(path: str, refused: Error) -> Error:
-    """Returns an error of the library with the line of the file that caused it."""
+    """Returns an error of Unisono with the line of the file that caused it."""
     place = _place(path, refused)
     if not place or type(refused) not in (InputError, UnsupportedError):
         return refused
@@ -224,7 +224,7 @@ def _last_line(wrong: Exception) -> str:
 
 
 def _notes(found: Recorded) -> list[str]:
-    """Returns remarks on possible differences from a run."""
+    """Returns remarks on how the recording may differ from a run."""
     if found._ended is not None:
         file, line, name = found._ended
         times = found._fetches[found._ended]

@@ -1,8 +1,8 @@
-"""Measurements of collectives under MPI, the machine that fits them, and decision tables.
+"""Measures collectives under MPI, fits a machine to measurements, and makes decision tables.
 
-`calibration` measures the prices of messages, by `levels` of a cluster. `measuring` times plans beside the library's
-own calls; `tables` makes a decision table of these times, `sampled` one from few of them, and `confirming` times its
-rows again. `measurements` and `choosing` do the same from times that somebody else measured.
+`calibration` measures the prices of messages, by `levels` of a cluster. `measuring` times plans and the library's own
+calls; `tables` makes a decision table from these times, `sampled` from a part of them, and `confirming` times the
+table's rows again. `measurements` and `choosing` do the same with published times.
 """
 
 __all__: list[str] = []

@@ -1,8 +1,8 @@
-"""Tables with a property of the bits by measurement: the model proposes one table an expression, and MPI times them.
+"""Chooses tables with a property of the bits by measurement; the model proposes one table for each expression.
 
-The choice is between whole tables, since a table has one expression. For each collective and number of ranks, the table
-with the least sum of logarithms of times over the sizes is chosen. The library takes part for the price only: it serves
-no call, whatever its time.
+The choice is between whole tables, because a table has one expression. For each collective and number of ranks, the
+table with the least sum, over the sizes, of the logarithms of times is chosen. The library is timed only to state the
+cost: it serves no call.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,24 +25,24 @@ __all__ = ["BitsChoice", "tune_bits"]
 
 @dataclass
 class BitsChoice:
-    """The measured tables of one collective on a number of ranks, and the one that is chosen."""
+    """The measured tables of one collective on a number of ranks, and the choice among them."""
 
     collective: str
     ranks: int
     per_node: int
     tables: list[PlanTable]
-    #: The seconds at each size, by table; those of the library are last.
+    #: The seconds at each size, a list for each table; the last list is the library's.
     seconds: list[list[float]]
     sizes: list[int]
 
     @property
     def chosen(self) -> int:
-        """Returns the number of the table with the least sum of logarithms of times."""
+        """Returns the index of the table with the least sum of logarithms of times."""
         return min(range(len(self.tables)), key=lambda at: sum(map(log, self.seconds[at])))
 
     @property
     def prices(self) -> list[BitsPrice]:
-        """Returns the measured times of the chosen table, and of the fastest contestant, at each size."""
+        """Returns, at each size, the measured times of the chosen table and of the fastest contestant."""
         own, fastest = self.seconds[self.chosen], map(min, zip(*self.seconds, strict=True))
         return [
             {"bytes": size, "seconds": mine, "fastest_seconds": least}
@@ -51,7 +51,7 @@ class BitsChoice:
 
     @property
     def cost(self) -> float:
-        """Returns the geometric mean of the chosen table's times divided by the fastest ones."""
+        """Returns the geometric mean, over the sizes, of the chosen table's time divided by the fastest time."""
         return exp(sum(log(p["seconds"] / p["fastest_seconds"]) for p in self.prices) / len(self.sizes))
 
     def report(self) -> dict[str, Any]:
@@ -81,7 +81,7 @@ def tune_bits(
     rounds: int,
     progress: Callable[[int, int], None],
 ) -> list[BitsChoice]:
-    """Measures at most ``most`` tables of each collective and group of ranks; all ranks of MPI's world call it.
+    """Measures at most ``most`` tables of each collective and group of ranks. All ranks of MPI's world call this.
 
     ``asked`` is a property of the bits, and the number of logical contributors of ``ranks-count``. Only rank 0 has the
     choices.

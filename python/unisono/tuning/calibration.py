@@ -1,9 +1,9 @@
 """Measures the costs of messages and reductions on this machine, under ``mpiexec``.
 
-There are three benchmarks between rank 0 and the others: a ping-pong by size; a multicast to one, two, ... up to eight
+There are three benchmarks between rank 0 and other ranks: a ping-pong by size; a multicast to one, two, ... up to eight
 peers with non-blocking and with blocking sends, whose regression gives alpha_p and alpha_r as in "Recursive
-multiplying", section 5.1; and local reductions by size. The machine has the medians; its ``fit`` has minima and
-residuals.
+multiplying", section 5.1; and local reductions by size. The machine's parameters fit medians; its table ``fit`` has
+those of minima, and residuals.
 """
 
 import math
@@ -19,7 +19,7 @@ from unisono.tuning.levels import Level, levels, places, ranks_in_order
 
 __all__ = ["POOR", "Calibration", "Fit", "Levels", "calibrate", "calibrate_levels", "line", "outliers"]
 
-#: A regression with a larger residual does not describe the machine.
+#: The largest residual of a regression that describes the machine.
 POOR = 0.15
 #: The largest number of peers of the multicast, as in the paper.
 MOST_PEERS = 8
@@ -27,7 +27,7 @@ _SMALL = 8
 _SIZES = (0, 8, 64, 512, 4096, 32768, 262144, 1 << 20, 4 << 20)
 #: The sizes whose bytes cost next to nothing beside the latency of a message.
 _LEAST = (0, 8, 64)
-#: The size from which on a message's time depends on its bytes alone.
+#: The size in bytes from which a message's time depends only on its bytes.
 _LONG = 32768
 
 
@@ -37,7 +37,7 @@ class Fit:
 
     base: float
     slope: float
-    #: The largest distance of a measured time from the line, as a share of that time.
+    #: The largest relative distance of a measured time from the line.
     residual: float
 
     @property
@@ -53,11 +53,11 @@ _FAR = 0.5
 
 
 def outliers(xs: Sequence[float], times: Sequence[float], floors: Sequence[float]) -> list[int]:
-    """Returns the positions of disturbed times far from the line of the others: at most a quarter of all.
+    """Returns the indices of disturbed times far from the line of the other times: at most a quarter of all.
 
-    The line of the others is the one with the smallest sum of relative distances, which few outliers do not move; it
-    runs through two of the times. ``floors`` are the minima of the times. If the line does not describe undisturbed
-    times either, all times are kept, and the residual is large.
+    The line is that with the smallest sum of relative distances, which few outliers do not move; it runs through two of
+    the times. ``floors`` are the minima of the times. If the line does not describe undisturbed times either, all times
+    are kept, and the residual is large.
     """
     x, t = np.asarray(xs, dtype=float), np.asarray(times, dtype=float)
     pairs = [(i, j) for i in range(len(x)) for j in range(i) if x[i] != x[j]]
@@ -71,7 +71,7 @@ def outliers(xs: Sequence[float], times: Sequence[float], floors: Sequence[float
 
 
 def line(xs: Sequence[float], times: Sequence[float]) -> Fit:
-    """Fits the line with the smallest relative errors, since times span orders of magnitude."""
+    """Fits the line with the least squares of relative errors, because times span orders of magnitude."""
     x, t = np.asarray(xs, dtype=float), np.asarray(times, dtype=float)
     design = np.stack([np.ones_like(x), x], axis=1) / t[:, None]
     base, slope = np.linalg.lstsq(design, np.ones_like(t), rcond=None)[0]
@@ -90,23 +90,23 @@ def latency(ping_pong: Sequence[tuple[int, float, float]]) -> tuple[float, float
 
 @dataclass
 class Calibration:
-    """The measurements, and the machine made of them."""
+    """The measurements of a calibration, from which :meth:`machine` makes a machine."""
 
     library: str
     ranks: int
     rounds: int
-    #: Median and minimum one-way times by bytes, nanoseconds.
+    #: Rows (bytes, median, minimum) of one-way times in nanoseconds.
     ping_pong: list[tuple[int, float, float]]
-    #: Median and minimum times by peers, for non-blocking and for blocking sends, nanoseconds.
+    #: Rows (number of peers, median, minimum) of times in nanoseconds, for non-blocking and for blocking sends.
     multicast: dict[str, list[tuple[int, float, float]]]
-    #: Median times of local reductions by bytes, nanoseconds.
+    #: Rows (bytes, median, minimum) of the times of local reductions in nanoseconds.
     reductions: list[tuple[int, float, float]]
     #: True if all peers of the multicast are the same rank, because there are only two.
     one_peer: bool
     notes: list[str] = field(default_factory=list)
 
     def fits(self, of: int = 1) -> dict[str, Fit]:
-        """Returns the lines through medians (``of`` 1) or minima (2)."""
+        """Returns the lines fitted to medians (``of=1``) or to minima (``of=2``)."""
         found = {}
         for name, rows in self._lines().items():
             kept = _kept(rows)
@@ -114,14 +114,14 @@ class Calibration:
         return found
 
     def _lines(self) -> dict[str, list[tuple[int, float, float]]]:
-        """Returns the measurements of each line."""
+        """Returns the rows of each line."""
         multicasts = {f"multicast-{name}": rows for name, rows in self.multicast.items()}
         long = {"beta": self.ping_pong, "gamma": self.reductions}
         longs = {name: [row for row in rows if row[0] >= _LONG] for name, rows in long.items()}
         return {"beta": longs["beta"], **multicasts, "gamma": longs["gamma"]}
 
     def set_aside(self) -> dict[str, list[int]]:
-        """Returns the sizes, or numbers of peers, of the :func:`outliers` of each line."""
+        """Returns, for each line, the sizes or numbers of peers of its :func:`outliers`."""
         found = {
             name: sorted({row[0] for row in rows} - {row[0] for row in _kept(rows)})
             for name, rows in self._lines().items()
@@ -185,7 +185,7 @@ class Levels:
     placement: str
 
     def machine(self, name: str) -> dict[str, Any]:
-        """Returns the description of the machine; its own parameters are those of the outermost level."""
+        """Returns the description of the machine; parameters outside of ``levels`` are those of the outermost level."""
         made = [calibration.machine(name) for calibration in self.measured]
         inner = list(zip(self.found, made, strict=True))[:-1]
         described = [{"name": of.name, "size": of.size} | {key: m[key] for key in _OF_LEVEL} for of, m in inner]
@@ -193,15 +193,15 @@ class Levels:
         names = " and ".join(level.name for level in self.found)
         machine["summary"] = f"{machine['summary']}; {names} measured apart"
         machine["fit"] |= {"levels": {of.name: m["fit"] | {"members": list(of.members)} for of, m in inner}}
-        # In TOML, tables follow all plain values.
+        # In TOML, tables must follow all plain values.
         return {key: machine[key] for key in machine if key != "fit"} | {"levels": described, "fit": machine["fit"]}
 
 
 def calibrate_levels(rounds: int = 200, progress: Callable[[int, int], None] | None = None) -> Levels | None:
-    """Measures each level of the machine with ranks that communicate across it; only rank 0 has the result.
+    """Measures each level of the machine with ranks that communicate across this level; only rank 0 has the result.
 
     Raises:
-        InputError: fewer than two ranks, unlike nodes, or no MPI for Python.
+        InputError: there are fewer than two ranks, nodes have different numbers of ranks, or mpi4py is missing.
 
     """
     from unisono.mpi.groups import wait_for
@@ -238,7 +238,7 @@ def calibrate(
     """Measures on all ranks of ``comm``, MPI's world by default; the result is on rank 0, None elsewhere.
 
     Raises:
-        InputError: fewer than two ranks, or no MPI for Python.
+        InputError: there are fewer than two ranks, or mpi4py is missing.
 
     """
     from unisono._core import InputError
@@ -273,7 +273,7 @@ _Step = tuple[str, int, Callable[[], list[float]]]
 
 def _steps(mpi: Any, world: Any, rounds: int) -> list[_Step]:
     """Returns measurements: a name, a size or a number of peers, and a function that all ranks call."""
-    # Long messages need fewer rounds for the same number of bytes.
+    # Long messages are sent in fewer rounds, so that their total number of bytes is limited.
     share = {size: max(10, min(rounds, (64 << 20) // max(size, 1))) for size in _SIZES}
     peers = range(1, MOST_PEERS + 1) if world.size == 2 else range(1, min(MOST_PEERS, world.size - 1) + 1)
     steps: list[_Step] = [("ping-pong", n, partial(_ping_pong, mpi, world, n, share[n])) for n in _SIZES]
@@ -301,17 +301,18 @@ def _ping_pong(mpi: Any, world: Any, size: int, rounds: int) -> list[float]:
 
 
 def _multicast(mpi: Any, world: Any, peers: int, rounds: int, non_blocking: bool) -> list[float]:
-    """Returns the times of rank 0 from the first of its sends to the last peer's answer, in nanoseconds."""
+    """Returns the times on rank 0 from its first send to the last peer's answer, in nanoseconds."""
     buffer, answer = np.zeros(_SMALL, dtype=np.uint8), np.zeros(_SMALL, dtype=np.uint8)
     ready = np.zeros(0, dtype=np.uint8)
-    # The last message, and the answer, are those of the ping-pong: ways to other ranks may be longer or shorter.
+    # The last message and the answer use the same path as the ping-pong, because other paths may take longer or
+    # shorter.
     targets = [*(1 + k % (world.size - 1) for k in range(1, peers)), 1]
     mine = targets.count(world.rank)
     world.Barrier()
     times = []
     for _ in range(rounds + rounds // 10 + 1):
         if world.rank == 0:
-            # A peer that came late from a barrier would receive late, and its answer would arrive later by that.
+            # Peers report that they are ready, because a peer that leaves a barrier late would delay its answer.
             for target in sorted(set(targets)):
                 world.Recv(ready, target, tag=3)
             start = mpi.Wtime()

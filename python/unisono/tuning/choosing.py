@@ -1,10 +1,10 @@
-"""Chooses algorithms by measuring a part of the points of a study: a Gaussian process of the logarithms of times.
+"""Chooses algorithms from measurements of a part of all points, by a Gaussian process of the logarithms of times.
 
 The process has one value for each point, a pair of an algorithm and a cell; a cell is one size in one test. Values of
 one algorithm are correlated at nearby sizes and numbers of ranks. Each collective in each setting, such as an MPI
-library on a system, has a process of its own. The next point to measure is the one with the greatest expected
-improvement over the present choice of its cell. An observation updates the mean and the covariance of all points. The
-choice in a cell has the lowest expected time.
+library on a system, has its own process. The next point to measure is the point with the greatest expected improvement
+over the current choice of its cell. An observation updates the mean and the covariance of all points. The choice in a
+cell has the lowest expected time.
 
 The algorithm is that of Jones, Schonlau and Welch, "Efficient global optimization of expensive black-box functions"
 (1998), with one minimum for each cell. Scales are in units of natural logarithms, of bytes, ranks and seconds.
@@ -26,20 +26,21 @@ __all__ = ["MOST_POINTS", "NOISE", "START", "Posterior", "Regret", "cross_valida
 
 _Array = NDArray[np.float64]
 
-#: Standard deviations: of a value common to all algorithms, of an algorithm over sizes and ranks, of an algorithm at
-#: all of them, of a test as a whole, of an algorithm in a test, of a single point, and of a measurement. These and the
-#: lengths below are rounded means of the most likely values on PICO's measurements of three of four systems at a time.
+#: The standard deviations of a term common to all algorithms, of an algorithm's variation over sizes and ranks, of an
+#: algorithm's constant term, of a test, of an algorithm in a test, of a single point, and of a measurement. These and
+#: the lengths below are rounded means of the maximum-likelihood values on PICO's measurements, for each three of its
+#: four systems.
 _SHARED, _VARYING, _ALWAYS, _TEST, _IN_TEST, _POINT, NOISE = 5.0, 1.0, 0.3, 0.9, 0.35, 0.1, 0.04
-#: Correlation lengths: of sizes for an algorithm and for all, and of ranks.
+#: The correlation lengths: of sizes for an algorithm, of sizes for the common term, and of ranks.
 _SIZES, _SHARED_SIZES, _RANKS = 8.0, 18.0, 9.0
-#: The logarithm of the time expected before all measurements, 100 us.
+#: The logarithm of the time in seconds that is expected before all measurements.
 START = float(np.log(1e-4))
-#: The largest number of points; covariances of more exceed the memory of a desktop (8 bytes a pair, three times).
+#: The largest number of points: three matrices with 8 bytes for each pair of points must fit the memory of a desktop.
 MOST_POINTS = 8192
 
 
 class Posterior:
-    """Expected logarithms of times of all points, and their covariances."""
+    """The expected logarithms of the times of all points, and their covariances."""
 
     def __init__(self, points: Sequence[Point], expected: Sequence[float] | None = None) -> None:
         """Expects times of :data:`START`, or of ``expected`` seconds for each point, before all measurements."""
@@ -67,16 +68,16 @@ class Posterior:
         self.seen[at] = True
 
     def choices(self) -> list[int]:
-        """Returns the point of each cell that has the lowest expected time."""
+        """Returns the point with the lowest expected time in each cell."""
         return [int(cell[np.argmin(self.mean[cell])]) for cell in self.cells]
 
     def faster(self, at: int, other: int) -> float:
-        """Returns the probability that a point has a shorter time than another one."""
+        """Returns the probability that point ``at`` has a shorter time than point ``other``."""
         own = self.covariance[at, at] + self.covariance[other, other] - 2 * self.covariance[at, other]
         return float(_cumulative((self.mean[other] - self.mean[at]) / np.sqrt(max(own, 1e-12))))
 
     def best_next(self) -> int:
-        """Returns the point to measure next, of those that have not been measured."""
+        """Returns the unmeasured point to measure next."""
         chosen = self.choices()
         rival = np.empty(len(self.mean), int)
         for cell, best in zip(self.cells, chosen, strict=True):
@@ -85,14 +86,14 @@ class Posterior:
         both = own + own[rival] - 2 * self.covariance[np.arange(len(rival)), rival]
         gains = _improvement(self.mean[rival] - self.mean, np.sqrt(np.maximum(both, 1e-12)))
         for cell, best in zip(self.cells, chosen, strict=True):
-            # A measurement of the choice itself is worth as much as one of its strongest rival.
+            # A measurement of the choice itself gets the gain of its strongest rival.
             gains[best] = gains[cell[cell != best]].max(initial=0.0)
         gains *= np.sqrt(np.maximum(own, 0) / (np.maximum(own, 0) + NOISE**2))
         return int(np.argmax(np.where(self.seen, -1.0, gains)))
 
 
 def explore(belief: Posterior, count: int) -> Iterator[int]:
-    """Yields points to measure; each must be observed before the next is requested.
+    """Yields ``count`` points to measure; each must be observed before the next is requested.
 
     Raises:
         InputError: there are too many points.
@@ -121,14 +122,14 @@ def _matern(distance: _Array) -> _Array:
 
 
 def _improvement(mean: _Array, deviation: _Array) -> _Array:
-    """Returns the expectation of the positive part of a Gaussian."""
+    """Returns the expectation of the positive part of a Gaussian variable."""
     z = mean / deviation
     density = np.exp(-z * z / 2) / np.sqrt(2 * pi)
     return np.asarray(deviation * (density + z * _cumulative(z)))
 
 
 def _cumulative(z: _Array) -> _Array:
-    """Returns the Gaussian's distribution function, within 7.5e-8 (Abramowitz and Stegun, 26.2.17)."""
+    """Returns the Gaussian distribution function, with an error of at most 7.5e-8 (Abramowitz and Stegun, 26.2.17)."""
     t = 1 / (1 + 0.2316419 * np.abs(z))
     series = t * (0.319381530 + t * (-0.356563782 + t * (1.781477937 + t * (-1.821255978 + t * 1.330274429))))
     tail = np.exp(-z * z / 2) / np.sqrt(2 * pi) * series
@@ -137,21 +138,22 @@ def _cumulative(z: _Array) -> _Array:
 
 @dataclass(frozen=True)
 class Regret:
-    """The logarithms of the chosen over the best time in cells of one system."""
+    """The regret of the choices in the cells of one system: log(chosen time / best time) of each cell."""
 
     system: str
     points: int
     measured: int
-    #: The logarithm of each cell, by the iterations that the choice did not use; whether a point of it was measured.
+    #: The regret of each cell, judged by iterations that the choice did not use, and whether a point of the cell was
+    #: measured.
     cells: list[tuple[float, bool]]
-    #: The logarithm of each cell if all points are measured: the noise of the measurements alone.
+    #: The regret of each cell if all points are measured, which is due to noise alone.
     noise: list[float]
 
 
 def cross_validate(
     points: Sequence[Point], share: float, progress: Callable[[int, int], None] = lambda *_: None
 ) -> list[Regret]:
-    """Measures a share of the points of each setting, and judges the choices in all cells of at least three algorithms.
+    """Uses the fraction ``share`` of the points; judges choices in cells of at least three algorithms.
 
     The choice uses half of the iterations; the other half judges it.
     """

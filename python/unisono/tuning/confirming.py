@@ -1,9 +1,9 @@
-"""Measures the choices of a decision table again, in pairs with the library, before they are written.
+"""Confirms the choices of a decision table by measuring them again, paired with the library, before they are written.
 
-A choice is the best of several noisy times, so its own time is mostly too good. Each row with a schedule is timed
+A choice is the best of several noisy times, so its measured time is biased low. Each row with a schedule is timed
 together with the library at the measured sizes in its range and at its first and last size, which were interpolated. If
-the median over rounds of the ratio of both times is not below 1, the library serves that size and those up to the next
-confirmed ones. Short sizes have a stricter rule (:func:`refusal`).
+the median over rounds of the schedule's time divided by the library's is not below 1, the library serves that size and
+all sizes up to the next confirmed sizes. Short sizes have a stricter rule (:func:`refusal`).
 """
 
 from collections.abc import Callable, Sequence
@@ -25,13 +25,13 @@ from unisono.tuning.tables import MOSTLY, SHORT, FileFor, Row, contestants, unse
 __all__ = ["LEAST_FACTOR", "Trial", "confirm", "joined", "kept", "refusal", "trial_counts"]
 
 
-#: A schedule's range ends at this factor above its first size at least; shorter ranges go to the library.
+#: The least last size of a schedule's range divided by its first size; the library serves shorter ranges.
 LEAST_FACTOR = 2
 
 
 @dataclass(frozen=True)
 class Trial:
-    """A schedule compared with the library at one size."""
+    """A comparison of a schedule with the library at one size."""
 
     collective: str
     ranks: int
@@ -59,9 +59,9 @@ class Trial:
 
 
 def trial_counts(row: Row, counts: Sequence[int], unit: int = 1) -> list[int]:
-    """Returns the numbers of elements at which a row is timed, ascending; none if it is shorter than an element.
+    """Returns the numbers of elements at which a row is timed, ascending; empty if the row has no whole element.
 
-    They are multiples of ``unit``: the library serves the other calls of a schedule whose blocks have one length.
+    They are multiples of ``unit``, because a schedule with blocks of fixed length leaves other calls to the library.
     """
     first, last = -(-row.first_bytes // 4), None if row.last_bytes is None else row.last_bytes // 4
     edges = [-(-first // unit) * unit] * (row.first_bytes > 0) + ([last // unit * unit] if last is not None else [])
@@ -70,7 +70,7 @@ def trial_counts(row: Row, counts: Sequence[int], unit: int = 1) -> list[int]:
 
 
 def _unit(plan: Plan | None) -> int:
-    """Returns the number of elements whose multiples a schedule serves."""
+    """Returns the divisor of the element counts that a schedule serves."""
     if plan is None:
         return 1
     (stored,) = _core.decode_plan(encoded_plans([(plan, 0, None)]))
@@ -80,8 +80,8 @@ def _unit(plan: Plan | None) -> int:
 def kept(row: Row, verdicts: Sequence[tuple[int, bool]]) -> list[Row]:
     """Returns the rows to write: the schedule for ranges between confirmed sizes, and the library for the rest.
 
-    Ranges shorter than :data:`LEAST_FACTOR` go to the library too. ``verdicts`` are sizes in bytes, ascending, each
-    with whether the schedule was confirmed there. Rows of the library hold under any conditions.
+    The library also serves ranges shorter than :data:`LEAST_FACTOR`. ``verdicts`` are pairs of a size in bytes,
+    ascending, and whether the schedule was confirmed at this size. Rows of the library state no conditions.
     """
     held: list[tuple[int, int | None]] = []
     for at, (size, holds) in enumerate(verdicts):
@@ -93,7 +93,7 @@ def kept(row: Row, verdicts: Sequence[tuple[int, bool]]) -> list[Row]:
         held[0] = (row.first_bytes, held[0][1])
     if held and verdicts[-1][1]:
         held[-1] = (held[-1][0], row.last_bytes)
-    # A single confirmed size proves little about others, and calls seldom have exactly that size.
+    # A single confirmed size proves little about other sizes, and calls seldom have exactly that size.
     held = [(start, end) for start, end in held if end is None or end >= LEAST_FACTOR * max(start, 1) - 1]
     found, first = [], row.first_bytes
     for start, end in held:
@@ -109,7 +109,7 @@ def kept(row: Row, verdicts: Sequence[tuple[int, bool]]) -> list[Row]:
 
 
 def joined(rows: Sequence[Row]) -> list[Row]:
-    """Returns the rows in the order of their sizes, with neighbors of the library joined."""
+    """Returns the rows in the order of their sizes, with adjacent rows of the library joined."""
     found: list[Row] = []
     for row in rows:
         last = found[-1] if found else None
@@ -129,11 +129,11 @@ def confirm(
     progress: Callable[[int, int], None],
     file: FileFor | None = None,
 ) -> tuple[list[Row], list[Trial]]:
-    """Times every schedule of a table together with the library; all ranks of MPI's world call it.
+    """Times every schedule of a table together with the library. All ranks of MPI's world call this.
 
-    With ``file``, the library's own algorithms are timed where :class:`FileFor` names variables for them.
+    With ``file``, the library's own algorithms are timed if :class:`FileFor` names variables for them.
 
-    Rank 0 has the rows, and returns those to write, with the conditions of their measurement.
+    Only rank 0 has ``rows``; it returns the rows to write, with the conditions of their measurement.
     """
     idle = is_idle(mpi, world)
     machine = nodes(mpi, world)
@@ -158,7 +158,7 @@ def confirm(
             group.Free()
             ran = {count: result.timings[1] for count, result in results.items()}
             lost = [4 * count for count, timing in ran.items() if timing.served != timing.calls]
-            # The other ranks only took part in the measurement.
+            # Other ranks only took part in the measurement.
             for row, of in zip(own, at, strict=True) if world.rank == 0 else ():
                 verdicts = [_trial(row, count, results[count], rounds, idle) for count in of]
                 sized = [(trial.bytes, trial.kept) for trial in verdicts]
@@ -171,10 +171,10 @@ def confirm(
 
 
 def _check_served(collective: str, ranks: int, lost: Sequence[int]) -> None:
-    """Refuses sizes at which the schedule did not run.
+    """Raises an error if there are sizes at which the schedule did not run.
 
     Raises:
-        Error: there is one.
+        Error: there is such a size.
 
     """
     if lost:
@@ -190,7 +190,7 @@ def _measured(
     rounds: int,
     file: FileFor | None,
 ) -> tuple[str, dict[int, Contest]]:
-    """Returns how the ranks of a group wait, and by elements the contest of the library and the plan."""
+    """Returns the conditions of a group of ranks, and by elements the contest of the library and the plan."""
     given = None if plans is None else [[plan for plan in here if plan is not None] for here in plans]
     tuned = Collectives(mpi, group).conditions()
     if not counts:
@@ -207,7 +207,7 @@ def _trial(row: Row, count: int, result: Contest, rounds: int, idle: bool) -> Tr
 
 
 def _in_range(trial: Trial, rows: Sequence[Row]) -> Trial:
-    """Returns the trial, with a reason if the schedule was confirmed but no row has it at this size."""
+    """Returns the trial, with a reason if the schedule was confirmed but serves no row at this size."""
     where = (trial.collective, trial.ranks, trial.per_node, trial.bytes)
     if not trial.kept or any(row.plan is not None and row.covers(*where) for row in rows):
         return trial
@@ -217,9 +217,9 @@ def _in_range(trial: Trial, rows: Sequence[Row]) -> Trial:
 def refusal(size: int, ratio: float, won: int, rounds: int, *, idle: bool) -> str:
     """Returns the reason why the library serves a size again; empty if the schedule was confirmed.
 
-    ``won`` counts the rounds, of ``rounds``, in which the schedule was faster than the library's fastest round. This
-    count decides for short sizes on idle cores: such a call takes about a microsecond, and medians depend on other work
-    of the cores.
+    ``won`` is the number of rounds in which the schedule was faster than the library's fastest round. For short sizes
+    on idle cores this number decides: such a call takes about a microsecond, and medians depend on other work of the
+    cores.
     """
     if size >= SHORT:
         return "" if ratio < 1 else "it needs a median below the library's"

@@ -1,7 +1,7 @@
-"""The places of the ranks of a run in sockets, nodes and a network, and the ranks that measure each level.
+"""Finds the sockets and nodes of the ranks of a run, and the ranks that measure each level of the machine.
 
 A rank's node is named by its host and by the lowest rank that shares memory with it. Its socket is that of the cores on
-which the system lets it run (``/sys/devices/system/cpu/cpuN/topology/physical_package_id``), if they are of one.
+which the rank may run (``/sys/devices/system/cpu/cpuN/topology/physical_package_id``), if these belong to one socket.
 """
 
 import os
@@ -23,23 +23,23 @@ class Place:
     """The node and the socket of a rank."""
 
     node: str
-    #: None if the rank may run on several sockets, or the system does not name them.
+    #: The index of the socket; None if the rank may run on several sockets, or the system does not name sockets.
     socket: int | None = None
 
 
 @dataclass(frozen=True)
 class Level:
-    """A level of the machine, and ranks of which each pair communicates across exactly this level."""
+    """A level of the machine, and ranks of which every pair communicates across this level and no outer level."""
 
     #: ``socket``, ``node`` or ``network``.
     name: str
-    #: The number of members of one group of the level: ranks, or groups of the level before.
+    #: The number of members of one group of the level: ranks, or groups of the next inner level.
     size: int
     members: tuple[int, ...]
 
 
 def here(cpus: Path = _CPUS, allowed: Sequence[int] | None = None) -> int | None:
-    """Returns the socket of this process, if it may run on one only."""
+    """Returns the socket of this process; None if it may run on several or the socket is unknown."""
     sockets = set()
     for cpu in sorted(os.sched_getaffinity(0)) if allowed is None else allowed:
         try:
@@ -50,7 +50,7 @@ def here(cpus: Path = _CPUS, allowed: Sequence[int] | None = None) -> int | None
 
 
 def places(mpi: Any, world: Any) -> list[Place]:
-    """Returns the places of all ranks; all ranks call this."""
+    """Returns the node and socket of every rank. All ranks call this."""
     from unisono.mpi.groups import nodes
 
     first = {rank: members[0] for members in nodes(mpi, world) for rank in members}
@@ -62,7 +62,7 @@ def levels(found: Sequence[Place]) -> list[Level]:
     """Returns the levels with at least two members, innermost first.
 
     Raises:
-        InputError: nodes with unlike numbers of ranks.
+        InputError: nodes have different numbers of ranks.
 
     """
     nodes = _groups(found, lambda place: place.node)
@@ -85,7 +85,7 @@ def ranks_in_order(found: Sequence[Place]) -> str:
     """Returns the order of consecutive ranks on nodes: ``block`` or ``cyclic``, as in machine files.
 
     Raises:
-        InputError: neither.
+        InputError: the order is neither.
 
     """
     nodes = _groups(found, lambda place: place.node)

@@ -1,6 +1,6 @@
 """Reads measurements of collectives in the format of the benchmark suite PICO (github.com/HLC-Lab/pico).
 
-A folder has for each system a file ``<system>_metadata.csv`` with a row for each test, and the tests in folders
+A folder has, for each system, a file ``<system>_metadata.csv`` with a row for each test, and the tests in folders
 ``<system>/<timestamp>/<test_id>``. A test has a file ``<elements>_<algorithm>_<dtype>.csv`` for each point, whose
 column ``highest`` has the time of the slowest rank in nanoseconds, one line for each iteration. Warm-up iterations, if
 recorded, are the first fifth.
@@ -31,21 +31,22 @@ class Point:
     """The time of one algorithm at one size in one test."""
 
     system: str
-    #: The properties of tests with similar times: the MPI library, ranks on a node, memory of GPUs.
+    #: The properties that tests with comparable times share: the MPI library, ranks on a node, memory of GPUs.
     setting: tuple[str, ...]
-    #: One run of the benchmark on one set of nodes.
+    #: The name of a test: one run of the benchmark on one set of nodes.
     test: str
     collective: str
     ranks: int
     bytes: int
     algorithm: str
-    #: The median of the iterations with even numbers, for choosing, and of those with odd numbers, for judging.
+    #: The median time of the even iterations, for the choice; ``again`` is that of the odd iterations, to judge the
+    #: choice.
     seconds: float
     again: float
 
 
 def read_pico(folder: str | Path) -> tuple[list[Point], int]:
-    """Returns the points of a folder of results, and the number of skipped files of another form."""
+    """Returns the points of a folder of results, and the number of skipped files in other formats."""
     root = Path(folder)
     tables = sorted(root.glob("*_metadata.csv")) if root.is_dir() else []
     if not tables:
@@ -84,13 +85,13 @@ def _is_folder(name: str) -> bool:
 
 
 def _point(path: Path, system: str, row: dict[str, str]) -> Point | None:
-    """Returns the point of a file, or None if its name or its contents have another form."""
+    """Returns the point of a file; None if its name or its contents have another format."""
     name = _FILE.fullmatch(path.stem)
     lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
     if name is None or not lines or lines[0].split(",")[0].strip() != "highest":
         return None
     try:
-        # Fugaku's files end with a sentence.
+        # Fugaku's files end with a line of text.
         body = lines[1:-1] if lines[-1].startswith("Average") else lines[1:]
         times = [int(line.split(",")[0]) * 1e-9 for line in body]
         sides = [int(side) for side in (*row["nnodes"].split("x"), row["tasks_per_node"])]

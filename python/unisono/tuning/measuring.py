@@ -1,4 +1,4 @@
-"""Times of collectives under ``mpiexec``: planned schedules and the library's own, in turns."""
+"""Times collectives under ``mpiexec``: planned schedules and the library's own, in alternation."""
 
 import os
 import zlib
@@ -18,13 +18,13 @@ __all__ = ["Contest", "Contestant", "Timing", "alone", "checksum", "contest", "i
 #: The intended duration of a burst of calls in seconds, and the largest number of its calls.
 _BURST = 2e-4
 _MOST_CALLS = 200
-#: The most calls of a contestant before its rounds; the second is the last one if it is long.
+#: The largest number of a contestant's calls before its rounds; only two if the second takes long.
 _FIRST_CALLS = 4
-#: Calls that take at least these seconds are made once a round, because other work disturbs them little.
+#: The seconds from which a call is made only once a round, because other work disturbs it little.
 _LONG_CALL = 0.1
-#: The largest load for each core of a machine that counts as idle except for this program.
+#: The largest load per core of a machine that counts as idle except for this program.
 _BUSY = 1.25
-#: The least share of the time of a call and its empty message that counts as the call's.
+#: The least fraction of the time of a call with its empty message that counts as the time of the call.
 _LEAST_SHARE = 0.1
 
 
@@ -33,46 +33,46 @@ class Contestant(Protocol):
 
     @property
     def served(self) -> int:
-        """The number of calls that ran as planned."""
+        """Returns the number of calls that ran as planned."""
 
     def caller(self, collective: str, send: Array, recv: Array, *, apart: bool = False) -> Callable[[int], None]:
-        """Returns a function that makes the collective a number of times."""
+        """Returns a function that makes the collective a given number of times."""
 
     def turns(self) -> Callable[[int], None]:
-        """Returns a function that makes a number of pairs of the empty messages of ``apart``."""
+        """Returns a function that sends a given number of pairs of the empty messages of ``apart``."""
 
 
 @dataclass
 class Timing:
-    """One contestant at one size: for each round the lower quartile over bursts of the slowest rank's seconds."""
+    """The times of one contestant at one size; a round's time is the lower quartile over bursts on the slowest rank."""
 
     rounds: list[float]
     #: The checksum of the result's bits on this rank, which depends on the order of additions.
     bits: str
-    #: The number of calls, and of those that a plan served.
+    #: The number of calls; ``served`` is the number of calls that a plan served.
     calls: int
     served: int
 
     @property
     def seconds(self) -> float:
-        """Returns the median over rounds."""
+        """Returns the median time over rounds."""
         return median(self.rounds)
 
 
 @dataclass
 class Contest:
-    """Contestants at one size, in the order given."""
+    """The times of all contestants at one size, in the order of the contestants."""
 
     elements: int
     timings: list[Timing]
 
     def won(self, at: int, other: int = 0) -> int:
-        """Counts the rounds in which one contestant was faster than another."""
+        """Counts the rounds in which contestant ``at`` was faster than ``other``."""
         pairs = zip(self.timings[at].rounds, self.timings[other].rounds, strict=True)
         return sum(mine < theirs for mine, theirs in pairs)
 
     def won_all(self, at: int, other: int = 0) -> int:
-        """Counts the rounds in which one contestant was faster than another in any."""
+        """Returns the number of rounds in which contestant ``at`` was faster than ``other`` in its fastest round."""
         fastest = min(self.timings[other].rounds)
         return sum(mine < fastest for mine in self.timings[at].rounds)
 
@@ -91,15 +91,15 @@ def contest(
     rounds: int = 6,
     seconds: float = 0.02,
 ) -> Contest:
-    """Times contestants in interleaved rounds of a fixed duration each; all ranks of ``comm`` call it.
+    """Times contestants in interleaved rounds of a fixed duration each. All ranks of ``comm`` call this.
 
     A round of a contestant begins with a barrier and has many bursts of consecutive calls, as in a compiled program;
     the time of a call is the duration of a burst on its slowest rank, divided by its calls. The order of the
-    contestants rotates from round to round, so that none always runs after the same other.
+    contestants rotates from round to round, so that no contestant always follows the same other.
 
-    Consecutive calls of a collective with a root would overlap, since a root that sends, or a rank that only sends,
-    continues at once: a call would seem to take a part of its time. An empty message separates such calls; its median
-    time, measured in the same rounds, is taken off.
+    Consecutive calls of a collective with a root would overlap, because a rank that only sends continues immediately,
+    so a call would seem to take only a part of its time. An empty message separates such calls; its median time,
+    measured in the same rounds, is subtracted.
     """
     calls: list[Callable[[int], None]] = []
     outputs = []
@@ -114,7 +114,7 @@ def contest(
     made = [0] * len(calls)
     repeats = []
     for at, call in enumerate(calls):
-        # First calls connect and allocate.
+        # Untimed first calls connect ranks and allocate memory.
         call(1)
         took, made[at] = 0.0, 1
         while took < _LONG_CALL and made[at] < _FIRST_CALLS:
@@ -137,7 +137,7 @@ def contest(
                 call(burst)
                 taken[again] = (mpi.Wtime() - start) / burst
             comm.Allreduce(mpi.IN_PLACE, taken, op=mpi.MAX)
-            # Other work on a core makes a burst tens of times as long.
+            # The lower quartile omits bursts that other work makes tens of times as long.
             times[at].append(float(np.quantile(taken, 0.25)))
             made[at] += burst * bursts
     if apart:
@@ -148,9 +148,9 @@ def contest(
 
 
 def alone(times: Sequence[Sequence[float]], pairs: Sequence[float]) -> list[list[float]]:
-    """Returns the times of calls alone by round, from those with an empty message, and those of pairs of messages.
+    """Returns the times of calls without the empty message, from ``times`` with it and times of ``pairs`` of messages.
 
-    The order of times is kept, also where a call takes less time than the message.
+    The order of times is preserved, also if a call takes less time than the message.
     """
     message = median(pairs) / 2
     return [[max(time - message, _LEAST_SHARE * time) for time in of] for of in times]
@@ -162,7 +162,7 @@ def _turned(count: int, turn: int) -> list[int]:
 
 
 def is_idle(mpi: Any, world: Any) -> bool:
-    """Returns whether each rank has a core, and the nodes have little other load; all ranks of MPI's world call it."""
+    """Returns whether each rank has a core and nodes have little other load. All ranks of MPI's world call this."""
     cores = os.cpu_count() or 1
     here = next(ranks for ranks in nodes(mpi, world) if world.rank in ranks)
     own = len(here) <= cores and _load() <= _BUSY * cores
@@ -170,7 +170,7 @@ def is_idle(mpi: Any, world: Any) -> bool:
 
 
 def _load() -> float:
-    """Returns the busy processes of this host: those of its own file, as each host of a lab has one."""
+    """Returns the load average of this host, from its own ``/proc``, as hosts of a lab have."""
     try:
         return float(Path("/proc/loadavg").read_text().split()[0])
     except OSError:

@@ -1,8 +1,8 @@
-"""The measured costs of messages on a network machine, from a calibration of its ranks.
+"""Adds the measured costs of messages to a network machine, from a calibration of its ranks.
 
-Rank i lies on accelerator i. The machine gets one share of the rate of all cables, which headers and protocols leave,
-the time in which a host begins or ends a message, and the rest of the latency as the signal of a message's end. Rates
-and latencies of its data sheet stay, and bounds read them.
+Rank i is on accelerator i. The machine gets the fraction of the cables' rates that headers and protocols leave, the
+time in which a host begins or ends a message, and the rest of the latency as the signal of a message's end. The rates
+and latencies of its data sheet are not changed; bounds use them.
 """
 
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ _OF_LINES = {
 }
 #: The share of a data sheet's rate above which a measured rate contradicts it.
 _EXACT = 1.02
-#: The bytes of the messages whose predicted times give the latency of a way, and the time of a byte on it.
+#: The bytes of the two messages whose predicted times give the latency of a path and the time of a byte on it.
 _SHORT, _LONG = 8, 1 << 20
 
 
@@ -33,23 +33,23 @@ class MessageCosts:
     """A network machine with measured costs of messages."""
 
     machine: Machine
-    #: The share of the data sheet's rate that a long message has.
+    #: The rate of a long message divided by the data sheet's rate.
     share: float
-    #: Bytes, measured and predicted nanoseconds of a message from rank 0 to 1.
+    #: Rows (bytes, measured ns, predicted ns) of messages from rank 0 to rank 1.
     messages: list[tuple[int, float, float]]
     notes: list[str]
 
     @property
     def residuals(self) -> dict[str, float]:
-        """The relative errors of predicted times by bytes."""
+        """Returns the relative errors of predicted times, predicted / measured - 1, by bytes."""
         return {str(size): predicted / measured - 1 for size, measured, predicted in self.messages}
 
 
 def check_network(machine: Machine, ranks: int, most_on_a_node: int) -> None:
-    """Refuses a machine whose accelerators are not the places of the ranks.
+    """Refuses a machine on which rank i cannot be on accelerator i.
 
     Raises:
-        InputError: the machine is no network, has fewer accelerators than there are ranks, or ranks share a node.
+        InputError: the machine is not a network, has fewer accelerators than there are ranks, or ranks share a node.
 
     """
     facts = machine.topology
@@ -64,7 +64,7 @@ def check_network(machine: Machine, ranks: int, most_on_a_node: int) -> None:
 
 
 def message_costs(machine: Machine, measured: Calibration, scale: float = 1.0) -> MessageCosts:
-    """Returns the machine with the costs of messages of a calibration whose times are ``scale`` times its own."""
+    """Returns the machine with the message costs of a calibration, whose times are ``scale`` times the machine's."""
     bare = _with_hosts(with_share(machine, None), 0.0, 0.0, 0.0)
     short, long = (_message_ns(bare, size) for size in (_SHORT, _LONG))
     made = measured.machine(machine.name)
@@ -81,7 +81,7 @@ def message_costs(machine: Machine, measured: Calibration, scale: float = 1.0) -
     rest = made["alpha_ns"] / scale - short
     if rest < 0:
         notes.append(f"a message took {-rest:.4g} ns less than the latency by the data sheet of {machine.name}")
-    # A host begins a message in alpha_r; beginning, end and signal together are the latency that the links leave.
+    # A host begins a message in alpha_r; begin, end and signal together take the latency minus that of links.
     host = max(min(made["alpha_r_ns"] / scale, rest / 2), 0.0)
     kept = with_share(machine, min(share, 1.0))
     filled = _with_hosts(kept, host, max(rest - 2 * host, 0.0), made["gamma_ns_per_byte"] / scale)

@@ -1,4 +1,4 @@
-"""Plans of one algorithm that cut a vector into other numbers of pieces, to be timed beside the model's choice."""
+"""Plans variants of an algorithm that divide a vector into other numbers of pieces, to be timed too."""
 
 from collections.abc import Mapping, Sequence
 
@@ -7,19 +7,21 @@ from unisono.planning.plans import plan as planned
 
 __all__ = ["in_other_pieces"]
 
-#: Parameters that are numbers of pieces of a vector, and the factor between the numbers that are tried.
+#: The parameters that are numbers of pieces of a vector, and the factor between the numbers that are tried.
 _PIECES = ("chunks", "blocks")
 _FACTOR = 4
-#: The most predicted time, beside the least of the given plans, of an algorithm that is added because it cuts vectors.
+#: The largest predicted time, relative to the best given plan, of an algorithm that is added because it divides
+#: vectors.
 _NEAR = 1.1
 
 
 def in_other_pieces(plans: Sequence[Plan], machine: Machine, ranks: int, elements: int) -> list[Plan]:
-    """Returns the best plan that cuts the vector again, with messages four times as long, and a fourth of it.
+    """Returns the best plan that divides the vector, with messages four times as long and with a fourth of the length.
 
-    Libraries send messages above a limit in another way, which no machine file states: over TCP a ring of long messages
-    takes up to twice the time of the wire. If none of the plans cuts the vector, the best such plan of the machine, if
-    it is predicted to take hardly longer, is returned too. Of plans with equal predicted times the first is the best.
+    Libraries use another protocol for messages above a limit, which no machine file states: over TCP a ring of long
+    messages takes up to twice the time of the wire. If none of the plans divides the vector, the machine's best such
+    plan is returned too, unless its predicted time is much longer. Of plans with equal predicted times the first counts
+    as the best.
     """
     best = min(plans, key=_seconds, default=None)
     if best is None:
@@ -37,7 +39,7 @@ def in_other_pieces(plans: Sequence[Plan], machine: Machine, ranks: int, element
         _with(plan.collective, plan.algorithm, machine, ranks, elements, {**plan.params, name: str(other)})
         for other in tried
     )
-    # The planner bounds the number by the elements, and gives the same plan again.
+    # The planner limits the number of pieces to the elements, so it may return the same plan again.
     known, found = [plan.params], added
     for other in made:
         if other is not None and other.params not in known:
@@ -47,7 +49,7 @@ def in_other_pieces(plans: Sequence[Plan], machine: Machine, ranks: int, element
 
 
 def _pieces(params: Mapping[str, str]) -> str | None:
-    """Returns the parameter that is a number of pieces; None if there is none."""
+    """Returns the name of the parameter that is a number of pieces; None if there is none."""
     return next((key for key in _PIECES if key in params), None)
 
 
@@ -56,7 +58,7 @@ def _seconds(plan: Plan) -> float:
 
 
 def _added(best: Plan, machine: Machine, ranks: int, elements: int) -> list[Plan]:
-    """Returns the best plan of the machine that cuts the vector, unless it takes far longer than the best of all."""
+    """Returns the machine's best plan that divides the vector; empty if it takes longer than :data:`_NEAR` permits."""
     collective, most = best.collective, _NEAR * _seconds(best)
     for row in planned(collective, machine, shape=ranks, elements=elements).candidates:
         seconds = row["seconds"]
@@ -78,5 +80,5 @@ def _with(
         made = planned(collective, machine, shape=ranks, elements=elements, algorithm=algorithm, params={**params})
     except (InputError, UnsupportedError):
         return None
-    # All ranks of an allreduce end with the same bits, because programs rely on that.
+    # Programs rely on equal bits on all ranks after an allreduce, so other plans are refused.
     return made if collective != "allreduce" or made.schedule.verify().repeatable else None

@@ -1,9 +1,10 @@
-"""Decision tables from a part of the measurements: one process of expected times for each collective.
+"""Makes decision tables from a part of the measurements, by a Gaussian process for each collective.
 
-The points of the process are all pairs of a contender, the library among them, and a cell: one size on one number of
-ranks. :func:`unisono.tuning.choosing.explore` chooses the points to measure. A contender wins as many rounds of its
-cell as the process expects. Below :data:`unisono.tuning.tables.SHORT` bytes a schedule is chosen only if it and the
-library were measured. Measurements are not interleaved, so a varying load counts as a property of an algorithm.
+The points of the process are all pairs of a contender (a plan, or the library) and a cell: one size on one number of
+ranks. :func:`unisono.tuning.choosing.explore` chooses the points to measure. A contender counts as winning the number
+of rounds of its cell that the process expects. Below :data:`unisono.tuning.tables.SHORT` bytes a schedule is chosen
+only if it and the library were measured. Measurements are not interleaved, so a varying load counts as a property of an
+algorithm.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -34,7 +35,7 @@ from unisono.tuning.tables import (
 
 __all__ = ["PointCounts", "TuningPoint", "cells_of", "expected_of", "points_of", "tune_share"]
 
-#: A group of ranks by its size and its ranks on a node.
+#: A group of ranks: its number of ranks, and its ranks on a node.
 _Group = tuple[int, int]
 
 
@@ -46,7 +47,7 @@ class PointCounts(NamedTuple):
 
 
 class TuningPoint(NamedTuple):
-    """A point: a contender of a cell by its number, which is 0 for the library."""
+    """A contender of a cell; ``lane`` is the contender's index, 0 for the library."""
 
     group: _Group
     elements: int
@@ -60,7 +61,7 @@ class TuningPoint(NamedTuple):
 
 
 class _Teams:
-    """The groups of ranks of one collective with their contestants, which rank 0 of MPI's world has timed."""
+    """The groups of ranks of one collective with their contestants, which rank 0 of MPI's world times."""
 
     def __init__(self, mpi: Any, world: Any, collective: str, rounds: int) -> None:
         self._mpi, self._world, self._collective, self._rounds = mpi, world, collective, rounds
@@ -75,7 +76,7 @@ class _Teams:
         plans: list[list[Plan]] | None,
         file: FileFor | None,
     ) -> None:
-        """Loads the plans on a group; all ranks of MPI's world call it."""
+        """Loads the plans on a group. All ranks of MPI's world call this."""
         if self._world.rank in members:
             comm = self._world.Create_group(self._world.group.Incl(members))
             self._open.callback(comm.Free)
@@ -83,14 +84,14 @@ class _Teams:
         wait_for(self._world)
 
     def time(self, point: TuningPoint) -> Timing:
-        """Times one point; rank 0 calls it, while all others :meth:`serve`."""
+        """Times one point; rank 0 calls this, while all other ranks call :meth:`serve`."""
         self._world.bcast((point.group, point.elements, point.lane))
         found = self._timed(point.group, point.elements, point.lane)
         assert found is not None, "rank 0 is in every group"
         return found
 
     def serve(self) -> None:
-        """Takes part in the measurements of rank 0 until it leaves."""
+        """Takes part in the measurements of rank 0, until rank 0 ends them."""
         while (wanted := self._world.bcast(None)) is not None:
             self._timed(*wanted)
 
@@ -124,9 +125,10 @@ def tune_share(
     progress: Callable[[int, int], None],
     file: FileFor | None = None,
 ) -> tuple[list[Family], PointCounts]:
-    """Measures at most a share of the points of each collective; all ranks of MPI's world call it.
+    """Measures at most a fraction of the points of each collective. All ranks of MPI's world call this.
 
-    The arguments are those of :func:`unisono.tuning.tables.tune`. Families and numbers of points are those of rank 0.
+    The arguments are those of :func:`unisono.tuning.tables.tune`. Only rank 0 returns families with cells and numbers
+    of points.
     """
     placed, limits = where
     idle = is_idle(mpi, world)
@@ -164,10 +166,10 @@ def tune_share(
 
 
 def _check_count(share: float, wanted: int, points: int | None, collective: str) -> None:
-    """Refuses a share too small for a schedule and the library; other ranks than 0 have no points.
+    """Refuses a ``share`` too small for two points, a schedule and the library; only rank 0 has points.
 
     Raises:
-        InputError: it is one.
+        InputError: the share is too small.
 
     """
     if points is not None and wanted < 2 <= points:
@@ -178,7 +180,7 @@ def _check_count(share: float, wanted: int, points: int | None, collective: str)
 
 
 def points_of(collective: str, tries: Sequence[TuningPoint]) -> list[Point]:
-    """Returns the points of the process; a group of ranks is a test."""
+    """Returns the points of the Gaussian process; each group of ranks counts as a test."""
     return [
         Point("", (), f"{ranks},{per_node}", collective, ranks, 4 * elements, name, nan, nan)
         for (ranks, per_node), elements, name in ((t.group, t.elements, t.name) for t in tries)
@@ -186,10 +188,10 @@ def points_of(collective: str, tries: Sequence[TuningPoint]) -> list[Point]:
 
 
 def expected_of(tries: Sequence[TuningPoint]) -> list[float]:
-    """Returns the seconds that the machine's model predicts for the best schedule of each point's cell.
+    """Returns, for each point, the seconds that the machine's model predicts for the best schedule of the point's cell.
 
-    So without measurements times grow with the bytes as in the model. All contenders of a cell have the same expected
-    time: measurements decide which is faster.
+    So before measurements times grow with the bytes as in the model, and all contenders of a cell have the same
+    expected time.
     """
     best: dict[tuple[_Group, int], float] = {}
     for t in tries:

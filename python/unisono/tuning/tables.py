@@ -1,4 +1,4 @@
-"""Decision tables by measurement: the model proposes schedules, and interleaved rounds compare them with MPI."""
+"""Makes decision tables by measurement: the model proposes schedules, and interleaved rounds compare them with MPI."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -37,12 +37,12 @@ __all__ = [
     "unserved",
 ]
 
-#: The MPI library's own algorithms.
+#: The contender that is the MPI library's own algorithms.
 LIBRARY = "library"
-#: Below this size a call takes about a microsecond, a part of it for its interception: there a schedule has to be
-#: faster in a round than the library in any, on an idle machine.
+#: The size in bytes below which a call takes about a microsecond, partly for its interception. Below it a schedule must
+#: be faster than the library's fastest round, in most rounds and on an idle machine.
 SHORT = 2048
-#: The share of rounds that a schedule has to win.
+#: The fraction of rounds that a schedule must win.
 MOSTLY = 5 / 6
 
 
@@ -51,36 +51,37 @@ class FileFor(NamedTuple):
 
     #: The name of its format, as of ``unisono export --format``.
     format: str
-    #: A function from a row of a decision table to the text by which the file states it, or to None if it cannot.
+    #: A function from a row of a decision table to the text that states it in the file; None if the file cannot state
+    #: it.
     says: Callable[[dict[str, Any]], str | None]
-    #: A function from a row to the library's variables that have the effect of the file, so that the library's own
-    #: algorithm is timed; None to time our schedule of that name.
+    #: A function from a row to variables of the library with the same effect as the file, so that the library's own
+    #: algorithm is timed; None to time Unisono's schedule of that name.
     variables: Callable[[dict[str, Any]], dict[str, int]] | None
 
 
 @dataclass
 class Contender:
-    """A contender at a size: a plan, or the library (None)."""
+    """A contender at one size: a plan, or the library (``plan`` is None)."""
 
     plan: Plan | None
     seconds: float
-    #: The number of rounds in which it was faster than the library.
+    #: The number of rounds in which the contender was faster than the library.
     won: int
-    #: True if its calls ran as planned; see :func:`check_served`.
+    #: True if the contender's calls ran as planned; see :func:`check_served`.
     effective: bool = True
-    #: True if it did not clearly win at a short size, which it then must not serve, whatever it wins at longer ones.
+    #: True if the contender did not clearly win at a short size, and so must not serve this size.
     left: bool = False
-    #: True if it was measured; else its time and rounds are expectations from measurements of others.
+    #: True if the contender was measured; else its time and won rounds are expected values from other measurements.
     measured: bool = True
 
     @property
     def name(self) -> str:
-        """Returns the algorithm, which may be there with several numbers of pieces."""
+        """Returns the algorithm; several contenders may have the same with different numbers of pieces."""
         return LIBRARY if self.plan is None else self.plan.algorithm
 
     @property
     def counts(self) -> bool:
-        """Returns whether it may be chosen at this size."""
+        """Returns whether the contender may be chosen at this size."""
         return self.effective and not self.left
 
 
@@ -98,12 +99,12 @@ class Cell:
 
     @property
     def bytes(self) -> int:
-        """Returns the size as MPI counts it."""
+        """Returns the size in bytes as MPI counts it."""
         return 4 * self.elements
 
     @property
     def fastest(self) -> list[Contender]:
-        """Returns the contenders among which a table chooses: each algorithm at its fastest parameters."""
+        """Returns the contenders among which a table chooses: each algorithm with its fastest parameters."""
         return list(self._fastest().values())
 
     def is_chosen(self, contender: Contender) -> bool:
@@ -111,7 +112,7 @@ class Cell:
         return self._fastest().get(self.chosen) is contender
 
     def _fastest(self) -> dict[str, Contender]:
-        """Returns the contender of each algorithm that serves at the least time."""
+        """Returns the fastest contender of each algorithm that may be chosen."""
         found: dict[str, Contender] = {}
         for contender in self.contenders:
             best = found.get(contender.name)
@@ -151,14 +152,14 @@ class Row:
     first_bytes: int
     last_bytes: int | None
     plan: Plan | None
-    #: True if this number of ranks was measured; else its times were interpolated.
+    #: True if this number of ranks was measured; else its choice is interpolated.
     measured: bool
-    #: The conditions under which it was confirmed; see :mod:`unisono.tuning.confirming`.
+    #: The conditions under which the row was confirmed; see :mod:`unisono.tuning.confirming`.
     tuned: str | None = None
 
     @property
     def serves(self) -> Plan | tuple[str, int]:
-        """Returns the source of the row's schedules for a plan file."""
+        """Returns the source of the row for a plan file."""
         return self.plan or (self.collective, self.ranks)
 
     @property
@@ -173,7 +174,7 @@ class Row:
         return asked == (self.collective, self.ranks, self.per_node) and self.first_bytes <= size <= last
 
     def ends_before(self, other: "Row") -> bool:
-        """Returns whether the other row begins at the end of this one."""
+        """Returns whether the other row begins where this row ends."""
         alike = (self.collective, self.ranks, self.per_node) == (other.collective, other.ranks, other.per_node)
         return alike and self.last_bytes is not None and self.last_bytes + 1 == other.first_bytes
 
@@ -194,22 +195,22 @@ class Row:
 
 @dataclass
 class Family:
-    """Cells of one collective whose nodes are filled alike, up to a number of ranks a node."""
+    """The cells of one collective on groups that fill nodes with up to ``per_node`` ranks."""
 
     collective: str
     per_node: int
     counts: list[int]
-    #: True if algorithms between measured numbers of ranks have their best parameters, which files for other libraries
-    #: cannot always state.
+    #: True if rows between measured numbers of ranks use the algorithm's best parameters there, which files for other
+    #: libraries cannot always state.
     best: bool = True
-    #: The cells of each number of ranks, ascending, one for each of the counts.
+    #: The cells of each number of ranks, ascending; one cell for each of the counts.
     cells: dict[int, list[Cell]] = field(default_factory=dict)
 
 
 def groups(
     mpi: Any, world: Any, ranks: Sequence[int], per_node: Sequence[int] | None
 ) -> tuple[dict[tuple[int, int], list[int]], list[int], list[str]]:
-    """Returns members by ``(ranks, ranks per node)``, the limits of ranks per node, and groups impossible here."""
+    """Returns members by ``(ranks, ranks per node)``, limits of ranks per node, and impossible groups."""
     machine = nodes(mpi, world)
     limits = sorted(per_node) if per_node else [max(map(len, machine))]
     found: dict[tuple[int, int], list[int]] = {}
@@ -237,11 +238,11 @@ def tune(
     progress: Callable[[int, int], None],
     file: FileFor | None = None,
 ) -> list[Family]:
-    """Measures collectives at every count on every group of ranks; all ranks of MPI's world call it.
+    """Measures collectives at every count on every group of ranks. All ranks of MPI's world call this.
 
-    With ``file``, candidates are only the plans that it can state.
+    With ``file``, candidates are only plans that the file can state.
 
-    Only rank 0 has the cells of the families.
+    Only on rank 0 the families have cells.
     """
     placed, limits = where
     idle = is_idle(mpi, world)
@@ -268,7 +269,7 @@ def tune(
 
 
 def check_served(cells: Iterable[Cell]) -> None:
-    """Refuses measurements in which a schedule did not run: its times would be those of the library.
+    """Refuses measurements in which a schedule did not run, because its times would be those of the library.
 
     Raises:
         Error: a contender did not serve its calls.
@@ -296,7 +297,7 @@ def families_of(
     *,
     best: bool = True,
 ) -> list[Family]:
-    """Returns the families of cells, with the choice in each cell."""
+    """Groups cells into families, and makes the choice in each cell."""
     families = [Family(name, limit, list(counts), best) for name in collectives for limit in limits]
     for family in families:
         for (name, ranks, per_node), cells in sorted(measured.items(), key=lambda item: item[0][1]):
@@ -317,7 +318,7 @@ def offers(
     candidates: int,
     file: FileFor | None,
 ) -> Callable[[int], list[list[Plan]] | None]:
-    """Returns on rank 0 a function from a number of ranks to the plans for each count; elsewhere it returns None."""
+    """Returns a function from a number of ranks to the plans for each count; its result is None off rank 0."""
     if world.rank != 0:
         return lambda _: None
     if file is not None:
@@ -330,7 +331,7 @@ def offers(
 
 
 def _stated(collective: str, machine: Machine, ranks: int, count: int, most: int, file: FileFor) -> list[Plan]:
-    """Returns the first ``most`` plans by the model that a file states by different texts."""
+    """Returns the model's first ``most`` plans that the file states by different texts."""
 
     def found() -> Iterator[Plan]:
         known: set[str | None] = {None}
@@ -359,9 +360,9 @@ def _measure(
     idle: bool,
     file: FileFor | None,
 ) -> Iterator[Cell]:
-    """Times all contenders on a group, at all counts; yields nothing on other ranks.
+    """Times all contenders on a group, at all counts; yields nothing on ranks outside the group.
 
-    Unless ``idle``, no schedule wins a short size.
+    Without ``idle``, no schedule wins at a short size.
     """
     if group is None:
         return
@@ -384,7 +385,7 @@ def _measure(
 def contestants(
     mpi: Any, group: Any, counts: Sequence[int], plans: list[list[Plan]] | None, file: FileFor | None
 ) -> Iterator[list[Contestant]]:
-    """Yields the library, then one contestant for each contender number, with that contender's plans at all counts."""
+    """Yields the library, then one contestant for each contender index, with the plans of that index at all counts."""
     lanes: list[list[tuple[Plan, int]]] = [
         [(here[lane], count) for count, here in zip(counts, plans or (), strict=True) if lane < len(here)]
         for lane in range(0 if plans is None else max(map(len, plans)))
@@ -396,14 +397,14 @@ def contestants(
             yield [library, *own]
             group.Barrier()
         return
-    # Ranks on other nodes may share no folder with rank 0.
+    # The plans are broadcast, because ranks on other nodes may share no folder with rank 0.
     tables = group.bcast([encoded_plans([(plan, 4 * count, 4 * count) for plan, count in lane]) for lane in lanes])
     yield [library, *(Collectives(mpi, group, table) for table in tables)]
     group.Barrier()
 
 
 def rows_of(family: Family, machine: Machine) -> list[Row]:
-    """Returns the regions of a family: for each number of ranks from the first measured one to the last."""
+    """Returns the rows of a family, for each number of ranks from the smallest to the largest measured."""
     measured = {ranks: [cell.fastest for cell in cells] for ranks, cells in family.cells.items()}
     rounds = next((cell.rounds for cells in family.cells.values() for cell in cells), 0)
     asked = (family.collective, machine, family.per_node, family.counts, measured, rounds, family.best)

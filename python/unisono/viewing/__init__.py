@@ -1,4 +1,4 @@
-"""Pages that show files, schedules, plans and machines in a browser."""
+"""HTML pages that show files, schedules, plans and machines."""
 
 from unisono.viewing.subjects import view
 

@@ -1,4 +1,4 @@
-"""Panels of plans: the candidates and the bound, at one size or at several."""
+"""Panels of plans: the candidates and the bound, at one size or at several sizes."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,7 +9,7 @@ Panel = dict[str, Any]
 
 
 def of_reports(reports: Sequence[Mapping[str, Any]], chosen: int = 0) -> Panel:
-    """Returns one panel of reports of `unisono plan --json`, one for each size; ``chosen`` is shown first."""
+    """Returns a panel of reports of `unisono plan --json`, one per size; report ``chosen`` is shown first."""
     unit = "cycles" if reports[0]["predicted"].get("cycles") is not None else "seconds"
     points = [
         {
@@ -29,7 +29,7 @@ def of_reports(reports: Sequence[Mapping[str, Any]], chosen: int = 0) -> Panel:
 
 
 def of_sweep(rows: Sequence[Mapping[str, str]]) -> Panel:
-    """Returns one panel of the rows of a sweep's file."""
+    """Returns a panel of the rows of a sweep's file."""
     unit = "cycles" if rows[0].get("cycles") else "seconds"
     prefix = f"{unit}_"
     points = [

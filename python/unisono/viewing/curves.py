@@ -1,4 +1,4 @@
-"""The panel of times by size: measured ones beside expected ones and the ceiling, a picture for each collective."""
+"""The panel of times by size: measured and expected times and the ceiling, with a picture for each collective."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,7 +9,7 @@ Panel = dict[str, Any]
 
 
 def of_diagnosis(report: Mapping[str, Any]) -> Panel:
-    """Returns the times of logs, of `unisono diagnose --json`, with the expected ones."""
+    """Returns the panel of a report of `unisono diagnose --json`: measured times of logs, and expected times."""
     pictures: dict[str, dict[str, dict[int, float]]] = {}
     for row in report["times"]:
         where = f"{row['ranks']} ranks" + (f" on {row['nodes']} nodes" if row["nodes"] > 1 else "")
@@ -21,7 +21,7 @@ def of_diagnosis(report: Mapping[str, Any]) -> Panel:
 
 
 def of_expectation(report: Mapping[str, Any]) -> Panel:
-    """Returns the times of `unisono expect -o FILE.json`."""
+    """Returns the panel of a report of `unisono expect -o FILE.json`."""
     names = {"library": report["library"] or "library", "plan": "plan", "ceiling": "ceiling"}
     lines = {
         label: {int(row["bytes"]): float(row[key]) for row in report["rows"] if row[key] is not None}
@@ -34,7 +34,7 @@ def of_expectation(report: Mapping[str, Any]) -> Panel:
 def _panel(title: str, pictures: Mapping[str, Mapping[str, Mapping[int, float]]]) -> Panel:
     made = []
     for name, lines in pictures.items():
-        # Expected times and the ceiling are drawn below measured ones.
+        # Expected times and the ceiling are drawn first, below measured times.
         order = sorted(lines, key=lambda line: line not in ("ceiling", "expected", "plan"))
         sorted_lines = [{"name": line, "points": sorted(lines[line].items())} for line in order]
         made.append({"name": name, "lines": sorted_lines})

@@ -8,12 +8,12 @@ from unisono.base.html import facts_table, table, time_text
 
 __all__ = ["display"]
 
-#: The largest number of candidates and facts of a table.
+#: The largest number of candidates, and of facts, in a table.
 _SHOWN = 12
 
 
 def display(subject: Plan | Proof | Schedule | Machine) -> str:
-    """Returns a table of the subject's facts, and of its candidates if it is a plan."""
+    """Returns a table of the subject's facts, and for a plan also of its candidates."""
     match subject:
         case Plan():
             return facts_table(_plan(subject)) + _candidates(subject)
@@ -68,7 +68,7 @@ def _words(name: str, params: Mapping[str, str]) -> str:
 
 
 def _time(cycles: float | None, seconds: float | None) -> str:
-    """Formats cycles if the machine counts them, else a time."""
+    """Returns a text with cycles if the machine counts cycles, else with a time."""
     if cycles is not None:
         return f"{cycles:g} cycles"
     return "" if seconds is None else time_text(seconds)

@@ -1,4 +1,4 @@
-"""Panels of a schedule that is too large to play: heat maps of loads and times, and a table by class of link."""
+"""Panels of a schedule that is too large for an animation: heat maps of loads and times, and a table of links."""
 
 from collections.abc import Sequence
 from math import ceil, sqrt
@@ -13,10 +13,10 @@ from unisono.simulation.schedules import simulate
 
 __all__ = ["panels"]
 
-#: The most parts of a heat map, and the most instructions of a schedule that is simulated for its page.
+#: Limits of the nodes in a heat map, and of the instructions of a schedule that is simulated for its page.
 _MOST_PARTS, _MOST_INSTRUCTIONS = 1 << 20, 1 << 22
 _CABLES = ("board", "DAC", "AOC")
-#: The directions of links on a wafer, by the step in rows and columns.
+#: The directions of links on a wafer, by the difference in row and column.
 _DIRECTIONS = {(0, 1): "east", (0, -1): "west", (1, 0): "south", (-1, 0): "north"}
 _COLUMNS = ["links", "of them loaded", "mean load", "largest load"]
 
@@ -25,7 +25,7 @@ Numbers = npt.NDArray[Any]
 
 
 def panels(schedule: Schedule) -> tuple[list[Panel], Run | None]:
-    """Returns the panels, and the run if there is one; no panels if the schedule has no machine with links.
+    """Returns the panels, and the run or None; no panels without a machine that has links.
 
     Raises:
         SimulationError: the schedule got stuck on its machine.
@@ -122,12 +122,12 @@ def _sums(index: Numbers, load: Numbers, count: int) -> Numbers:
 
 
 def _loads(links: int, load: Numbers) -> list[float]:
-    """Returns the cells of a class: its links of one direction, those with a load, and the mean and largest load."""
+    """Returns a table row of a class of links: number of links, of loaded links, mean and largest load."""
     return [links, int((load > 0).sum()), float(load.sum() / links) if links else 0.0, int(load.max(initial=0))]
 
 
 def _layer(name: str, unit: str, values: Numbers, part: Numbers | None = None) -> Panel:
-    """Returns a layer; outside of ``part`` its values are null."""
+    """Returns a layer of a heat map; values outside of ``part`` are null."""
     listed = values.tolist()
     if part is not None:
         listed = [value if inside else None for value, inside in zip(listed, part.tolist(), strict=True)]

@@ -11,16 +11,16 @@ __all__ = ["MOST_NODES", "cables", "panel", "probed"]
 
 #: The largest number of nodes in a picture.
 MOST_NODES = 4096
-#: The largest number of speeds of cables in the note.
+#: The largest number of cable rates in the note.
 _SPEEDS = 4
-#: The nodes from which on cables cover each other.
+#: The number of nodes from which on cables cover each other in a picture.
 _MANY_NODES = 256
 _HINT = "; zoom in for single cables, or draw a part with 'unisono topology NAME --plot FILE.png'"
 _CABLES = ("board", "DAC", "AOC")
 
 
 def panel(machine: Machine) -> dict[str, Any] | None:
-    """Returns the plane of a network; None for another machine, or for a network with too many nodes for a picture."""
+    """Returns the panel of a network's plane; None for other machines and networks with too many nodes."""
     if "links" not in machine.offers:
         return None
     found = plane(machine)
@@ -59,7 +59,7 @@ def _counted(number: int, one: str, several: str) -> str:
 
 
 def probed(drawn: dict[str, Any], machine: Machine, report: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the panel of a network with the state of each cable, as a probe found it."""
+    """Returns a network's panel with the state of each cable that a probe found."""
     found = plane(machine)
     rows = {row["link"]: row for row in report["cables"]}
     states = _states(report)
@@ -74,7 +74,7 @@ def probed(drawn: dict[str, Any], machine: Machine, report: Mapping[str, Any]) -
 
 
 def cables(report: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the table of cables: slow ones, and then those with the smallest part of their rates."""
+    """Returns the table of cables: slow cables, then cables by the rising fraction of the rate that they reached."""
     states = _states(report)
     words = {"slow": "slow", "doubted": "it or another one is slow", "fast": "in time", "untested": "not tested"}
     confidence = {of["link"]: of["confidence"] for of in report["links"]}
@@ -102,12 +102,12 @@ def cables(report: Mapping[str, Any]) -> dict[str, Any]:
     return {"kind": "table", "title": title, "columns": columns, "rows": rows}
 
 
-#: The most cables of a table.
+#: The largest number of cables in a table.
 _MOST_ROWS = 100
 
 
 def _states(report: Mapping[str, Any]) -> dict[str, str]:
-    """Returns the states of cables that are not in time."""
+    """Returns the states of slow, doubted and untested cables, by name."""
     states = dict.fromkeys(report["untested"], "untested")
     for of in report["links"]:
         states |= dict.fromkeys([of["link"], *of["or"]], "doubted" if of["or"] else "slow")

@@ -1,4 +1,4 @@
-"""One HTML page that contains its data, its program and its style, and loads nothing from a network."""
+"""An HTML page that contains its data, its program and its style, and loads nothing from a network."""
 
 import html
 import json
@@ -10,13 +10,13 @@ from unisono._core import UnsupportedError, __version__
 
 __all__ = ["page"]
 
-#: The program of the page, which Vite makes from the sources in the folder `web`.
+#: The program and the style of the page, which Vite builds from the folder `web`.
 _PROGRAM, _STYLE = "view.js", "view.css"
 _POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:"
 
 
 def page(title: str, form: str, facts: Mapping[str, Any], panels: Sequence[Mapping[str, Any]]) -> str:
-    """Returns the page of a subject: its facts, and its panels in order.
+    """Returns the page of a subject, with its facts and its panels in order.
 
     Raises:
         ValueError: a number of the data is infinite or NaN.
@@ -24,7 +24,7 @@ def page(title: str, form: str, facts: Mapping[str, Any], panels: Sequence[Mappi
 
     """
     data = {"title": title, "form": form, "facts": facts, "panels": panels, "version": __version__}
-    # Only "<" can begin text that a browser takes for the end of a script.
+    # "<" is escaped, because it can begin text that a browser takes for the end of a script.
     text = json.dumps(data, ensure_ascii=True, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'

@@ -1,4 +1,4 @@
-"""The places of a machine's nodes in a picture: points in a plane, one unit from neighbor to neighbor."""
+"""The positions of a machine's nodes in a picture: points with one unit between neighbors."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -10,19 +10,19 @@ __all__ = ["Place", "circle_or_grid", "closed_up", "grid", "network"]
 
 Place = tuple[float, float]
 
-#: The largest number of ranks on a circle; a circle would leave more ranks no room.
+#: The largest number of ranks on a circle.
 _MOST_ON_A_CIRCLE = 48
-#: The widest gap between neighbors in a picture of a part of a machine, in units.
+#: The widest gap between neighbors, in units, in a picture of a part of a machine.
 _WIDEST_GAP = 2.0
 
 
 def grid(rows: int, columns: int) -> list[Place]:
-    """Returns row-major places, the first at the upper left."""
+    """Returns positions of a grid in row-major order, the first at the upper left."""
     return [(float(column), float(row)) for row in range(rows) for column in range(columns)]
 
 
 def circle_or_grid(count: int) -> list[Place]:
-    """Returns places for ranks without a machine: a circle, or a grid if they are many."""
+    """Returns positions of ranks without a machine: on a circle, or for many ranks on a grid."""
     if count <= _MOST_ON_A_CIRCLE:
         radius = max(1.0, count / (2 * pi))
         return [(radius * sin(2 * pi * k / count), -radius * cos(2 * pi * k / count)) for k in range(count)]
@@ -31,10 +31,11 @@ def circle_or_grid(count: int) -> list[Place]:
 
 
 def network(machine: Machine, accelerators: int, nodes: int, cables: Sequence[tuple[int, int]]) -> list[Place]:
-    """Returns places for the accelerators and switches of one plane of a network.
+    """Returns positions of the accelerators and switches of a network's plane.
 
-    Accelerators with two dimensions are on a grid, and a switch of a row or column is at its end. Other accelerators
-    are in a row below their switches, which are in layers by the number of cables to the nearest accelerator.
+    Accelerators with two dimensions are on a grid, and a switch of a row or column is at the end of that line. Other
+    accelerators are in a row below their switches, which are in layers by the number of cables to the nearest
+    accelerator.
     """
     facts = machine.topology
     extents = [] if facts is None else facts["extents"]
@@ -50,7 +51,7 @@ def network(machine: Machine, accelerators: int, nodes: int, cables: Sequence[tu
 
 
 def closed_up(found: Sequence[Place]) -> list[Place]:
-    """Returns the places without wide gaps, which the rest of a machine left between a part of its nodes."""
+    """Returns positions with narrowed gaps, for a picture from which most nodes of a machine are omitted."""
     axes = [_narrowed(axis) for axis in zip(*found, strict=True)]
     return list(zip(*axes, strict=True)) if found else []
 
@@ -76,7 +77,7 @@ def _around_a_grid(rows: int, columns: int, nodes: int, near: Sequence[Sequence[
             at = (x, rows + 0.2)
         else:
             at = (columns + 0.2, rows + 0.2)
-        # Switches with the same place are drawn one after the other.
+        # Switches with the same position are moved, each further than the one before.
         count = beside.get(at, 0)
         beside[at] = count + 1
         outward = (at[0] > columns, at[1] > rows)
@@ -94,7 +95,7 @@ def _layers(accelerators: int, nodes: int, near: Sequence[Sequence[int]]) -> lis
                 reached.append(other)
     top = max(layer) + 1
     layer = [top if found < 0 else found for found in layer]
-    # Long rows of accelerators are folded, so that the picture is not a line.
+    # A long row of accelerators is folded into several rows.
     columns = accelerators if accelerators <= 2 * _MOST_ON_A_CIRCLE else ceil(sqrt(4 * accelerators))
     folded = ceil(accelerators / columns)
     places: list[Place] = [(float(k % columns), float(k // columns)) for k in range(accelerators)]

@@ -1,4 +1,4 @@
-"""The panels of a schedule: its transfers on the machine over time, and the operations of each node."""
+"""The panels of a schedule: its transfers on the machine by time, and the operations of each node."""
 
 import json
 from collections import Counter
@@ -16,7 +16,7 @@ from unisono.viewing.steps import Document, Transfer, instructions, steps_of, tr
 
 __all__ = ["MOST_INSTRUCTIONS", "MOST_NODES", "panels"]
 
-#: The largest number of nodes that can be told apart in a picture; more are a heat map.
+#: The largest number of nodes that are distinguishable in a picture; larger schedules get a heat map.
 MOST_NODES = 2048
 #: The largest number of instructions in a page.
 MOST_INSTRUCTIONS = 200_000
@@ -25,22 +25,22 @@ Panel = dict[str, Any]
 
 
 class _Timed(NamedTuple):
-    """Transfers with the time of each, and the operations of nodes."""
+    """Transfers with their times, and the operations of nodes."""
 
     unit: str
     last: float
     moves: list[tuple[Transfer, float, float]]
-    #: Node, lane, start, end and name of operations; None if the simulator records none.
+    #: Node, lane, start, end and name of each operation; None if the simulator records no operations.
     spans: list[tuple[int, int, float, float, str]] | None
     note: str
 
 
 def panels(schedule: Schedule) -> tuple[dict[str, Any], list[Panel]]:
-    """Returns facts of a schedule and of its run, and the panels.
+    """Returns facts of a schedule and of its run, and its panels.
 
     Raises:
         VerifyError: the schedule is refused.
-        SimulationError: it got stuck on its machine.
+        SimulationError: the schedule got stuck on its machine.
 
     """
     facts: dict[str, Any] = {
@@ -166,7 +166,7 @@ def _map(schedule: Schedule, document: Document, timed: _Timed, run: Run | None)
 
 
 def _drawn(schedule: Schedule, document: Document, run: Run | None) -> tuple[Panel, Panel | None]:
-    """Returns the nodes of the picture, and the links between them with their load."""
+    """Returns the panel of the nodes, and the panel of links with their loads."""
     machine, count = schedule.machine, schedule.nodes
     offers = [] if machine is None else machine.offers
     if machine is not None and "grid" in offers and machine.shape is not None:
@@ -214,7 +214,7 @@ def _of_network(schedule: Schedule, document: Document, cables: Mapping[str, Any
 
 
 def _between(ranks: Mapping[int, int], a: Sequence[int], b: Sequence[int], accelerators: int) -> set[int]:
-    """Returns the switches of a plane that have a cable to a rank, and those with a cable to such a switch."""
+    """Returns the switches of a plane that are at most two cables away from a rank."""
     found: set[int] = set()
     for _ in range(2):
         reached = found | set(ranks)
@@ -229,13 +229,13 @@ def _label(node: int, rank_of: Mapping[int, int], accelerators: int) -> str:
 
 
 def _placement(document: Document) -> list[int]:
-    """Returns the place of each node on its network; a file holds them as runs of a first place and a count."""
+    """Returns the place of each node on its network, from the file's pairs of a first place and a count."""
     runs = (document.get("placement") or {}).get("nodes", [[0, document["nodes"]]])
     return [place for first, count in runs for place in range(first, first + count)]
 
 
 def _places_of_nodes(schedule: Schedule, document: Document, nodes: Panel) -> list[int]:
-    """Returns for each node of the schedule its number in the picture."""
+    """Returns for each node of the schedule its index in the picture."""
     number = nodes.pop("number", None)
     if number is None:
         return list(range(schedule.nodes))

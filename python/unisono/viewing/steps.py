@@ -1,4 +1,4 @@
-"""The steps of a schedule: the earliest step of each instruction if each instruction takes one step."""
+"""The earliest step of each instruction of a schedule, if each instruction takes one step."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ Document = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Transfer:
-    """Elements of a stream that one instruction sends to one node."""
+    """The elements of a stream that an instruction sends to a node."""
 
     instruction: int
     source: int
@@ -44,10 +44,10 @@ def transfers(document: Document) -> list[Transfer]:
 
 
 def steps_of(document: Document) -> list[int]:
-    """Returns the step of each instruction: one more than the last that it waits for, or 0 if it waits for none.
+    """Returns each instruction's step: 0, or one more than the last step of instructions that it waits for.
 
-    An instruction waits for the one before it in its lane, for those that it names, and for the senders of the elements
-    that it takes from streams. The schedule must be proven: in a deadlock instructions have no step.
+    An instruction waits for the instruction before it in its lane, for instructions that it names, and for the senders
+    of elements that it takes from streams. The schedule must be proven: in a deadlock instructions have no step.
     """
     listed = list(instructions(document))
     waits: list[list[int]] = [list(instruction.get("after", [])) for _, _, _, instruction in listed]
@@ -80,7 +80,7 @@ def steps_of(document: Document) -> list[int]:
 
 
 def _longest(waits: Sequence[Sequence[int]]) -> list[int]:
-    """Returns the longest chain of waits to each instruction."""
+    """Returns for each instruction the length of the longest chain of waits."""
     left = [len(found) for found in waits]
     followers: list[list[int]] = [[] for _ in waits]
     for number, found in enumerate(waits):

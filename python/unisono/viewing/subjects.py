@@ -1,4 +1,4 @@
-"""The panels of each kind of subject: a file, a schedule, a plan or a machine; see :func:`view`."""
+"""The facts and panels of each kind of subject: a file, a schedule, a plan or a machine; see :func:`view`."""
 
 import csv
 import os
@@ -19,7 +19,7 @@ from unisono.viewing.page import page
 __all__ = ["view"]
 
 _Seen = tuple[dict[str, Any], list[dict[str, Any]]]
-#: Columns of a plan for MPI programs that a program compares, and that have no meaning for a reader.
+#: Columns of a plan for MPI programs that only programs use, and that are not shown.
 _NOT_SHOWN = ("expression_class",)
 
 
@@ -31,9 +31,9 @@ def view(
 ) -> str:
     """Returns an HTML page that shows a schedule, a plan, a machine or a file; writes it to ``path`` if given.
 
-    A schedule is shown over time on its machine, with the load of each link. A plan also shows its candidates, with
-    those of the plans in ``sizes``, which are of the same collective at other sizes. A file may be any that
-    :func:`unisono.planning.contents.contents` reads. The page is one file and needs no network.
+    The page of a schedule shows its run on its machine, with the load of each link. The page of a plan also shows its
+    candidates, and those of ``sizes``, plans of the same collective at other sizes. A file may be any file that
+    :func:`unisono.planning.contents.contents` reads. The page is a single file and needs no network.
 
     Raises:
         InputError: no such subject or file, or a path that cannot be written.
@@ -85,7 +85,7 @@ def _file(path: str | os.PathLike[str]) -> str:
     try:
         return _page(title(Path(name).name), found.form, _seen(found, name))
     except (AttributeError, KeyError, IndexError, TypeError, ValueError):
-        # JSON and CSV of other programs may begin like ours, with other contents.
+        # JSON and CSV files of other programs may begin like files of Unisono, with other contents.
         raise InputError(f"'{title(path)}' begins like a {found.form}, and is damaged or something else") from None
 
 
@@ -129,14 +129,14 @@ def _seen(found: Contents, name: str) -> _Seen:
 
 
 def _of_plan_row(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns a row of a plan for MPI programs in words: a row without an algorithm is the library's."""
+    """Returns a row of a plan for MPI programs in words; a row without an algorithm is the library's choice."""
     shown_row = {key: value for key, value in row.items() if key not in _NOT_SHOWN}
     last = "any" if row["last_bytes"] is None else row["last_bytes"]
     return {**shown_row, "algorithm": row["algorithm"] or "the library's own", "last_bytes": last}
 
 
 def _of_trace(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the facts of a trace, with the largest error of its clocks in place of a list of one a rank."""
+    """Returns the facts of a trace, with the largest clock error in place of the list of all ranks' errors."""
     errors = facts.get("clock_error_ns")
     if not (isinstance(errors, list) and errors):
         return dict(facts)
@@ -145,7 +145,7 @@ def _of_trace(facts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _probe(report: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Returns the panels of a probe: its network, if it is not too large for a picture, its cables and its notes."""
+    """Returns the panels of a probe: its network, unless too large for a picture, its cables and notes."""
     on = machine(report["description"])
     drawn = machines.panel(on)
     network = [] if drawn is None else [machines.probed(drawn, on, report)]
@@ -164,7 +164,7 @@ def _table(found: Contents, title: str = "Contents") -> dict[str, Any]:
 
 
 def _flat(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns facts of one line each: nested tables have joined names, and long lists are omitted."""
+    """Returns facts of one line each: names of nested tables are joined, and long lists are omitted."""
     flat: dict[str, Any] = {}
     for name, value in facts.items():
         if isinstance(value, Mapping):

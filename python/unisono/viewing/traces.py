@@ -1,4 +1,4 @@
-"""The panel of a trace: a row a track, a bar an event. The format is Chrome's trace events."""
+"""The panel of a trace in Chrome's format of trace events: a row per track, a bar per event."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -7,15 +7,15 @@ from unisono._core import InputError
 
 __all__ = ["panel"]
 
-#: Events whose bars a page holds.
+#: The largest number of events in a page.
 _MOST_EVENTS = 400_000
 
 
 def panel(trace: Mapping[str, Any]) -> dict[str, Any]:
-    """The timeline of a trace; a trace of a wafer counts cycles, others microseconds.
+    """Returns the timeline of a trace: in cycles for a wafer, else in ns.
 
     Raises:
-        InputError: it has more events than a page holds.
+        InputError: the trace has more events than a page holds.
 
     """
     events: Sequence[Mapping[str, Any]] = trace["traceEvents"]
@@ -28,7 +28,7 @@ def panel(trace: Mapping[str, Any]) -> dict[str, Any]:
     order = sorted(keys, key=lambda key: (str(key[0]), key[1] if isinstance(key[1], int) else 0, str(key[1])))
     track = {key: at for at, key in enumerate(order)}
     by_cycle = "cycles" in trace.get("otherData", {})
-    # A microsecond of a wafer's trace stands for a cycle.
+    # A microsecond of a wafer's trace is a cycle; other traces are shown in ns.
     scale, unit = (1.0, "cycles") if by_cycle else (1e3, "ns")
     rows = sorted(
         (track[e.get("pid"), e.get("tid")], scale * e["ts"], scale * (e["ts"] + e["dur"]), e["name"]) for e in spans
@@ -49,6 +49,6 @@ def panel(trace: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _track(key: tuple[Any, Any], named: Mapping[Any, str], processes: Mapping[Any, str]) -> str:
-    """Returns the name of a track, with that of its process, such as a rank, if there are several."""
+    """Returns the name of a track, after the name of its process, if the process has a name."""
     own = str(named.get(key, f"track {key[1]}"))
     return f"{processes[key[0]]} {own}" if key[0] in processes else own

@@ -10,7 +10,7 @@ fn names_of_types_are_unique() {
     }
 }
 
-/// MPICH's handles of predefined datatypes contain their size, if the name implies one.
+/// MPICH's handle of a predefined datatype contains the size in bytes, if the datatype's name implies a size.
 #[test]
 fn handles_of_mpich_hold_the_sizes_of_their_names() {
     let sized = |name: &str, bytes: usize| ROWS.iter().any(|r| r.0 == name && r.2 >> 8 & 0xff == bytes);

@@ -5,7 +5,7 @@ use unisono_mpi::{
     internals::parts::{extents, volume},
 };
 
-/// Every box of small arrays, packed within every enclosing box, against a loop over elements.
+/// Compares `Parts` with a loop over elements, for every box of small arrays within every enclosing box.
 #[test]
 fn parts_are_those_of_a_loop_over_elements() {
     for shape in [[4, 3, 2], [5, 3, 1], [7, 1, 1], [2, 1, 3]] {
@@ -64,7 +64,7 @@ fn compare(layout: &Layout, array: &[u8], part: &Corners, outer: &Corners) {
     unsafe { parts.pack(array.as_ptr(), packed.as_mut_ptr()) };
     assert_eq!(packed, expected, "{layout:?} {part:?} {outer:?}");
     let mut back = vec![255; array.len()];
-    // SAFETY: as above.
+    // SAFETY: the assertions checked both sizes.
     unsafe { parts.unpack(back.as_mut_ptr(), packed.as_ptr()) };
     assert_eq!(back, there, "{layout:?} {part:?} {outer:?}");
 }

@@ -30,7 +30,7 @@ fn call() -> Call {
     }
 }
 
-/// Polls that find the messages of two ranks missing.
+/// Polls `number` times with pending messages of ranks 5 and 2.
 fn polls(patience: &mut Patience, number: u32) {
     for _ in 0..number {
         patience.pending(5, false);

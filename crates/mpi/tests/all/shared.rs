@@ -13,9 +13,9 @@ fn both_see_one_memory_without_a_name() {
     let name = ours.name();
     drop((ours, theirs));
     assert!(!path(name).exists());
-    // SAFETY: eight words are mapped at this address until the process ends.
+    // SAFETY: eight words stay mapped here until the process ends.
     let a = unsafe { &*a.wrapping_add(7) };
-    // SAFETY: as above.
+    // SAFETY: eight words stay mapped here until the process ends.
     let b = unsafe { &*b.wrapping_add(7) };
     a.store(5, Ordering::Relaxed);
     assert_eq!(b.load(Ordering::Relaxed), 5);

@@ -16,7 +16,7 @@ use unisono_mpi::{
     noted_length,
 };
 
-/// Notes of two ranks on one node; a third rank is on another node.
+/// Returns the notes of two ranks on one node; a third rank is on another node.
 fn notes() -> Arc<Notes> {
     let page = || -> &'static Page { Box::leak(Box::new([const { [const { AtomicU64::new(0) }; WORDS] }; NOTES])) };
     let (first, own) = (page(), page());
@@ -45,7 +45,7 @@ fn note(watch: &mut Watch, call: Option<&Call>) {
     watch.wait_for(number);
 }
 
-/// Returns true if it is found once the patience is over.
+/// Returns true if `watch` finds another length than that of `call` after the patience.
 fn is_found(watch: &mut Watch, call: &Call) -> bool {
     watch.waiting.since = Instant::now().checked_sub(2 * PATIENCE);
     watch.look(call)

@@ -18,7 +18,7 @@ pub(crate) fn refused(error: DiscoverError) -> PyErr {
     }
 }
 
-/// The number of ranks that share the work.
+/// Converts the number of ranks that share the work.
 pub(crate) fn nodes_of(value: &Bound<'_, PyAny>) -> PyResult<u32> {
     let number = whole("the number of nodes", value)?;
     let accepted = u32::try_from(number).ok().filter(|n| (1..=Options::MOST_NODES).contains(n));
@@ -26,7 +26,7 @@ pub(crate) fn nodes_of(value: &Bound<'_, PyAny>) -> PyResult<u32> {
     accepted.ok_or_else(refused)
 }
 
-/// Whole numbers of at most 64 bits, from a number or a sequence.
+/// Converts a number or a sequence to whole numbers of at most 64 bits.
 pub(super) fn numbers(what: &str, value: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
     let fits = |n: i128| i64::try_from(n).map_err(|_| input(format!("{what} has {n}, which does not fit 64 bits")));
     if let Ok(list) = value.extract::<Vec<i64>>() {
@@ -48,7 +48,8 @@ pub(crate) fn point(what: &str, value: &Bound<'_, PyAny>, missing: i64) -> PyRes
     Ok(full)
 }
 
-/// The range and the accesses `(buffer, mode, mapper)` of a task; the options are its offset, granularity and split.
+/// Converts the range and the accesses `(buffer, mode, mapper)` of a task; the last argument is its offset, granularity
+/// and split.
 pub(super) fn submitted(
     name: &str,
     sizes: &Bound<'_, PyAny>,

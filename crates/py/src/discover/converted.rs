@@ -1,4 +1,4 @@
-//! Python objects of regions, operations and views. They are cached, so a loop returns the same objects in each
+//! A cache of the Python objects of regions, operations and views, so that a loop returns the same objects in each
 //! iteration.
 
 use std::sync::Arc;
@@ -8,17 +8,18 @@ use rustc_hash::FxHashMap;
 use unisono_base::{BufferId, TaskId};
 use unisono_discover::{Box3, Discovery as Engine, Operation as Found, Region};
 
-/// The most objects of each kind that are cached. A full cache is emptied.
+/// The largest number of cached objects of each kind. A full cache is emptied.
 const MOST_KEPT: usize = 1 << 16;
 
-/// The objects, by address of the Rust value, which is kept, so that its address stays in use.
+/// The cached objects, by the address of the Rust value. The value is kept alive, so that no other value gets its
+/// address.
 #[derive(Default)]
 pub struct Converted {
     regions: FxHashMap<(usize, usize), (Arc<Region>, Py<PyTuple>)>,
     operations: FxHashMap<usize, (Arc<Found>, Py<Operation>)>,
-    /// Tuples of chunks by box and number of dimensions.
+    /// The corners of chunks, by box and number of dimensions.
     chunks: FxHashMap<(Box3, usize), (Py<PyTuple>, Py<PyTuple>)>,
-    /// The regions that tasks touch, by shape.
+    /// The results of `views`, by the number of the task's shape in the engine.
     views: FxHashMap<u32, Py<PyTuple>>,
 }
 
@@ -60,7 +61,7 @@ fn dims(engine: &Engine, buffer: BufferId) -> usize {
     engine.buffers().nth(buffer.index()).map_or(3, |b| b.dims)
 }
 
-/// Returns the smallest box around a region, and its boxes.
+/// Returns the bounding box of a region, and the boxes of the region.
 pub fn view<'py>(
     py: Python<'py>,
     engine: &Engine,

@@ -1,4 +1,4 @@
-//! Reports of whole programs, and the rate at which programs are read.
+//! Reports of whole programs of tasks, and the rate at which discovery reads tasks.
 
 use std::{collections::HashMap, time::Instant};
 
@@ -12,8 +12,8 @@ use crate::{
     moved::Moved,
 };
 
-/// Reports on a program of tasks, given as JSON text, on `nodes` nodes: its forwards in the order of issue, and its
-/// messages.
+/// Reports on a program of tasks, given as JSON text, on `nodes` nodes: its forwards (data on the way between tasks) in
+/// the order of issue, and its messages.
 #[pyfunction]
 #[pyo3(signature = (program, nodes, rules="full"))]
 pub fn discover<'py>(
@@ -46,7 +46,7 @@ pub fn discover_moved<'py>(
     Ok((to_python(py, &report)?, moved.into_iter().map(Moved).collect()))
 }
 
-/// Returns how many tasks of an example rank 0 reads in a second: the best of `rounds` runs.
+/// Returns how many tasks of an example rank 0 reads per second: the largest rate of `rounds` runs.
 #[pyfunction]
 pub fn discovery_rate(
     py: Python<'_>,

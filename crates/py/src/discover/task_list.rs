@@ -1,4 +1,4 @@
-//! A program of tasks that is only listed, instead of read by a `Discovery`.
+//! `TaskList`, a program of tasks that is stored as a list, without discovery of its communication.
 
 use pyo3::prelude::*;
 use unisono_base::BufferId;
@@ -22,13 +22,13 @@ pub struct TaskList(pub(crate) List);
 
 #[pymethods]
 impl TaskList {
-    /// The tasks of a program as JSON text.
+    /// Reads the tasks of a program from JSON text.
     #[staticmethod]
     fn of_json(program: &str) -> PyResult<Self> {
         Ok(Self(Program::parse(program).and_then(|program| program.list()).map_err(refused)?))
     }
 
-    /// Makes an empty list. If arrays have more dimensions than ranges, a point covers whole rows.
+    /// Makes an empty list. If arrays have more dimensions than a task's range, each point covers whole rows.
     #[new]
     fn new() -> Self {
         Self(List { rows: true, ..List::default() })
@@ -48,8 +48,8 @@ impl TaskList {
         Ok(self.0.buffers.len() - 1)
     }
 
-    /// Lists a task and returns its number, like `Discovery.task`. `operations` counts those of one point of the range.
-    /// `on_host`: the kernel runs on the host although processes have devices.
+    /// Adds a task and returns its number, like `Discovery.task`. `operations` is the number of operations for one
+    /// point of the range. With `on_host` the kernel runs on the host even if processes have devices.
     #[pyo3(signature = (
         name, sizes, accesses, offset=None, granularity=None, split="1d", operations=None, on_host=false
     ))]
@@ -70,13 +70,14 @@ impl TaskList {
         Ok(self.add(name, operations, on_host, Submitted::Task { geometry, accesses }))
     }
 
-    /// Lists a fence and returns its number, like `Discovery.fence`.
+    /// Adds a fence and returns its number, like `Discovery.fence`.
     fn fence(&mut self, name: &str, buffer: u32, low: &Bound<'_, PyAny>, high: &Bound<'_, PyAny>) -> PyResult<usize> {
         let window = fenced(low, high)?;
         Ok(self.add(name, None, false, Submitted::Fence { buffer: BufferId(buffer), window }))
     }
 
-    /// Reports the copies among the memories of process `rank` with `count` devices, and the data that they move.
+    /// Reports the copies among the memories of process `rank` with `count` devices, and returns the data that these
+    /// copies move.
     fn devices<'py>(
         &self,
         py: Python<'py>,

@@ -1,4 +1,5 @@
-//! [`Channel`]: the calls of a program on one communicator; [`LibraryCall`]: one that the MPI library carries out.
+//! [`Channel`], which makes a program's planned calls on one communicator, and [`LibraryCall`], a call that the MPI
+//! library carries out.
 
 use std::{
     cell::Cell,
@@ -17,7 +18,7 @@ use crate::{errors::detached, tasks::Raised};
 #[pyclass(frozen, module = "unisono")]
 pub struct Channel(Engine);
 
-/// The number of a row, or the reason why no row serves.
+/// The index of the row that serves a call, or the reason why no row does.
 #[derive(IntoPyObject)]
 enum Found {
     Row(usize),
@@ -48,14 +49,15 @@ impl Channel {
         self.0.per_node
     }
 
-    /// Adds a plan and returns its number. All ranks call this together, with the same plan. `anywhere` permits rows
-    /// that were measured under other conditions; it must be equal on all ranks.
+    /// Adds a plan and returns its index. All ranks call this together, with the same plan. `anywhere` permits rows
+    /// that were measured under other conditions, and must be equal on all ranks.
     #[pyo3(signature = (plan, anywhere = false))]
     fn add(&self, py: Python<'_>, plan: &[u8], anywhere: bool) -> PyResult<usize> {
         self.0.add(&Calls(py), plan, anywhere).map_err(|Raised(error)| error)
     }
 
-    /// Returns the row of a plan that serves a call, or the reason why no row does. `unit` is the bytes of an element.
+    /// Returns the row of a plan that serves a call, or the reason why no row does. `unit` is the size of an element in
+    /// bytes.
     #[pyo3(signature = (plan, collective, root, elements, unit, datatype = 0, op = None))]
     #[expect(clippy::too_many_arguments, reason = "what all ranks of a call know")]
     fn find(
@@ -75,8 +77,8 @@ impl Channel {
         })
     }
 
-    /// Begins a call with a row from [`Channel::find`], and returns whether it is complete; with `wait` it polls until
-    /// then. With `in_place` the input is in the output's array.
+    /// Begins a call that a row serves ([`Channel::find`]), and returns whether the call is complete. With `wait` it
+    /// first polls until the call is complete. With `in_place` the input is in the output's array.
     #[pyo3(signature = (plan, collective, root, elements, unit, datatype, op, given, got, in_place, wait))]
     #[expect(clippy::too_many_arguments, reason = "a call and its memory")]
     fn start(
@@ -99,7 +101,8 @@ impl Channel {
         self.0.start(&Calls(py), &arguments, (given, got), in_place, wait).map_err(|Raised(error)| error)
     }
 
-    /// Advances the call under way and returns whether it is complete. While another thread advances it, returns false.
+    /// Advances the call under way and returns whether the call is complete. Returns false while another thread
+    /// advances the call.
     fn poll(&self, py: Python<'_>) -> PyResult<bool> {
         self.0.poll(&Calls(py)).map_err(|Raised(error)| error)
     }
@@ -110,7 +113,8 @@ impl Channel {
     }
 }
 
-/// A call that the MPI library carries out, given by the handle of its request. `held` keeps its memory and request.
+/// A call that the MPI library carries out, given by the handle of its request. `held` keeps the memory and the request
+/// alive.
 #[pyclass(frozen, module = "unisono")]
 pub struct LibraryCall(LibraryRequest);
 
@@ -121,13 +125,14 @@ impl LibraryCall {
         LibraryRequest::new(request, Box::new(held)).map(Self).map_err(run_error)
     }
 
-    /// Advances the call and returns whether it is complete. While another thread advances it, returns false.
+    /// Advances the call and returns whether the call is complete. Returns false while another thread advances the
+    /// call.
     fn poll(&self, py: Python<'_>) -> PyResult<bool> {
         self.0.poll(&Calls(py)).map_err(|Raised(error)| error)
     }
 }
 
-/// Python, which makes the calls.
+/// The Python interpreter as the program that makes the calls.
 struct Calls<'py>(Python<'py>);
 
 impl Program for Calls<'_> {
@@ -137,7 +142,7 @@ impl Program for Calls<'_> {
         Ok(detached(self.0, act)?)
     }
 
-    /// Returns the check in Python's main thread, in which signal handlers run.
+    /// Returns a check of signals in Python's main thread, where signal handlers run; None in other threads.
     fn signals(&self) -> Option<Signals<Raised>> {
         thread_local! {
             static IS_MAIN: Cell<Option<bool>> = const { Cell::new(None) };
@@ -164,7 +169,7 @@ fn memory(array: &Bound<'_, PyAny>) -> PyResult<CallMemory> {
     Ok(unsafe { CallMemory::new(address, bytes, contiguous, writable, Box::new(buffer)) })
 }
 
-/// Registers the end of all calls to run when Python ends, which is before mpi4py finalizes MPI.
+/// Registers [`finish_calls`] to run when Python exits, before mpi4py finalizes MPI.
 fn finish_at_exit(py: Python<'_>) -> PyResult<()> {
     static DONE: AtomicBool = AtomicBool::new(false);
     if !DONE.swap(true, Ordering::SeqCst) {

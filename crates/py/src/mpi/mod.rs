@@ -1,5 +1,4 @@
-//! Planned collectives on memory of this process: conversions between Python and `unisono_taskrun`, which keeps the
-//! calls under way.
+//! Planned collectives on arrays of Python: conversions between Python and `unisono_taskrun`, which runs the calls.
 
 mod channel;
 
@@ -25,13 +24,14 @@ pub fn is_switched_on(name: &str) -> (bool, Option<String>) {
     (on, complaint)
 }
 
-/// The names of the variables that the library for MPI programs reads.
+/// Returns the names of the environment variables that the preload library reads.
 #[pyfunction]
 pub fn variables_of_programs() -> [&'static str; 10] {
     OF_PROGRAMS
 }
 
-/// Returns a sentence about unknown environment variables, and the variable that records that it was printed.
+/// Returns a sentence about unknown environment variables, and the name of the variable that records the printed
+/// sentence.
 #[pyfunction]
 pub fn unknown_variables() -> Option<(String, &'static str)> {
     Some((unisono_mpi::unknown_variables()?, REPORTED))

@@ -1,4 +1,4 @@
-//! The functions of Python that a run calls.
+//! The functions of Python that a run of tasks calls.
 
 use std::{sync::Arc, thread};
 
@@ -31,22 +31,23 @@ impl From<PyErr> for Raised {
     }
 }
 
-/// The Python tuple of a command, for traces and devices, and the event in the trace.
+/// The Python tuple of a command, for traces and devices, and the trace's event while the command runs.
 pub struct Details {
     pub tuple: Py<PyTuple>,
     pub event: Option<Py<PyAny>>,
 }
 
-/// The Python objects that a run keeps.
+/// The types of the Python objects that a run keeps.
 pub struct PythonObjects;
 
 impl Objects for PythonObjects {
     type Details = Details;
-    /// An object of Python with the functions `poll` and `finish`, and the first of them.
+    /// A planned call: a Python object with the methods `poll` and `finish`, and its method `poll`.
     type Planned = (Py<PyAny>, Py<PyAny>);
 }
 
-/// A schedule while a thread works with it. `execute` runs the kernel of a task within `attendant`.
+/// A task schedule while a thread runs it. `kernels` are `execute`, which runs a task's kernel, and `attendant`, the
+/// context manager around kernels during exchanges.
 pub struct PythonHost<'a, 'py> {
     pub py: Python<'py>,
     pub schedule: &'a TaskSchedule,
@@ -131,7 +132,7 @@ impl Host for PythonHost<'_, '_> {
         let (py, local) = (self.py, self.local(array)?);
         let dims = local.getattr("data")?.getattr("ndim")?.extract()?;
         let part = boxes(py, &[*part], dims)?.get_item(0)?;
-        // Copies, because Python may keep views of them for longer than the piece lives.
+        // The bytes are copied, because Python may keep views of them after this call.
         let codes = codes.map(|codes| PyBytes::new(py, codes));
         local.call_method1("combine", (part, PyBytes::new(py, values), codes))?;
         Ok(())

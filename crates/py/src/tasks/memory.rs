@@ -13,7 +13,7 @@ use crate::{
     mpi::{lock, run_error},
 };
 
-/// The arrays of a program, and a communicator on which nothing else uses the same tags.
+/// The arrays of a program of tasks, and a communicator on which nothing else uses the same tags.
 #[pyclass(frozen, module = "unisono")]
 pub struct TaskMemory {
     pub(super) memory: Arc<Memory<Mpi>>,
@@ -22,20 +22,21 @@ pub struct TaskMemory {
 
 #[pymethods]
 impl TaskMemory {
-    /// `largest` is the longest message in bytes. With `by_messages`, messages between pairs replace all collectives.
+    /// Makes a memory without arrays. `largest` is the longest message in bytes. With `by_messages`, messages between
+    /// pairs replace all collectives.
     #[new]
     fn new(comm: usize, largest: usize, by_messages: bool) -> PyResult<Self> {
         let memory = Mpi::on(comm).and_then(|layer| Memory::new(layer, largest)).map_err(run_error)?;
         Ok(Self { memory: Arc::new(memory), routes: Mutex::new(Routes::new(by_messages)) })
     }
 
-    /// Adds the next array: its bytes, in one dimension, and its shape in elements.
+    /// Adds the array with the next index: its bytes as a one-dimensional buffer, and its shape in elements.
     fn hold(&self, data: &Bound<'_, PyAny>, shape: Vec<usize>, element_bytes: usize) -> PyResult<()> {
         self.memory.hold(array(data, &shape, element_bytes)?);
         Ok(())
     }
 
-    /// Returns the messages begun since the last call, `(sent, rank, bytes)`. The first call starts the list.
+    /// Returns the messages begun since the last call as `(sent, rank, bytes)`; recording starts with the first call.
     fn begun(&self) -> Vec<(bool, u32, usize)> {
         self.memory.begun()
     }
@@ -45,7 +46,7 @@ impl TaskMemory {
         lock(&self.routes).names()
     }
 
-    /// Sets the codes of the operators of an array's elements.
+    /// Sets the codes that state the operator of each element of array `number`.
     fn hold_codes(&self, number: usize, codes: &Bound<'_, PyAny>, shape: Vec<usize>) -> PyResult<()> {
         self.memory.hold_codes(number, array(codes, &shape, 1)?);
         Ok(())
@@ -53,13 +54,14 @@ impl TaskMemory {
 }
 
 impl TaskMemory {
-    /// Takes the routes out until the result is dropped. No lock is held meanwhile, because the host's functions run.
+    /// Takes the routes out of the memory until the result is dropped. No lock is held meanwhile, because functions of
+    /// Python run.
     pub(super) fn take_routes(&self) -> TakenRoutes<'_> {
         TakenRoutes { home: &self.routes, routes: mem::take(&mut *lock(&self.routes)) }
     }
 }
 
-/// The routes of a memory, which go back there also after a panic.
+/// The routes taken from a memory, returned to the memory on drop, also after a panic.
 pub(super) struct TakenRoutes<'a> {
     home: &'a Mutex<Routes>,
     pub(super) routes: Routes,
@@ -81,8 +83,8 @@ fn array(data: &Bound<'_, PyAny>, shape: &[usize], element_bytes: usize) -> PyRe
     Ok(unsafe { Array::new(buffer.buf_ptr().cast(), layout, Box::new(buffer)) })
 }
 
-/// The combination of an array's partial results: `operator` is the number of the operator, or None if elements have
-/// several. `datatype` and `op` are handles of MPI, or None if MPI does not combine the elements.
+/// The operator that combines an array's partial results: `operator` is its code, or None if elements have several
+/// operators. `datatype` and `op` are handles of MPI, or None if MPI does not combine the elements.
 #[pyclass(frozen, module = "unisono")]
 pub struct Reducing(pub Engine);
 

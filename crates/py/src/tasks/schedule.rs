@@ -1,4 +1,4 @@
-//! `TaskSchedule`: a run of a program's commands.
+//! `TaskSchedule`, which runs the commands of a program of tasks.
 
 use pyo3::{prelude::*, types::PyList};
 use unisono_taskrun::{Mpi, Run};
@@ -9,12 +9,12 @@ use super::{
 };
 use crate::{discover::Discovery, mpi::run_error};
 
-/// The commands of a rank that have not begun, and those under way.
+/// The commands of a rank that have not begun or are under way.
 #[pyclass(frozen, module = "unisono")]
 pub struct TaskSchedule {
     pub(super) run: Run<PythonObjects, Mpi>,
     memory: Py<TaskMemory>,
-    /// The Python object that makes communicators and carries out plans.
+    /// The Python object that makes communicators and planned calls.
     pub(super) exchanges: Py<PyAny>,
     /// The Python objects of the arrays.
     pub(super) local_arrays: Py<PyList>,
@@ -23,8 +23,8 @@ pub struct TaskSchedule {
 
 #[pymethods]
 impl TaskSchedule {
-    /// Takes this rank's commands since the last call, with proved messages. `detailed` adds the details that devices
-    /// and traces need.
+    /// Takes from `discovery` this rank's commands since the last call, with proved messages. `detailed` adds the
+    /// Python tuples that devices and traces need.
     #[new]
     fn new(
         py: Python<'_>,
@@ -56,7 +56,7 @@ impl TaskSchedule {
         self.run.prepare(find).map_err(|Raised(error)| error)
     }
 
-    /// True if nothing is under way. Then nothing can begin before the next kernel has ended.
+    /// True if no exchange is under way. In this case no exchange can begin before the next kernel has ended.
     #[getter]
     fn idle(&self) -> bool {
         self.run.is_idle()
@@ -68,15 +68,15 @@ impl TaskSchedule {
         self.run.waiting()
     }
 
-    /// Completes the exchanges that are over, begins those that may begin, and returns whether there were any. It never
-    /// waits.
+    /// Completes the exchanges that are over and begins those that may begin, without waiting. Returns whether there
+    /// were any.
     fn advance(&self, py: Python<'_>) -> PyResult<bool> {
         self.run.advance(&self.host(py)).map_err(|Raised(error)| error)
     }
 
-    /// Carries out all commands, after [`Self::prepare`] found routes. `execute` runs the kernel of a task, given its
-    /// number and, with details, its command. The kernel runs within `attendant` while exchanges are under way. Returns
-    /// when all data was sent.
+    /// Carries out all commands, after [`Self::prepare`] found routes, and returns when all data was sent. `execute`
+    /// receives the number of a task, and its command if `detailed`, and runs the kernel, within the context manager
+    /// `attendant` while exchanges are under way.
     fn carry_out(&self, py: Python<'_>, execute: &Bound<'_, PyAny>, attendant: &Bound<'_, PyAny>) -> PyResult<()> {
         let host = PythonHost { kernels: Some((execute, attendant)), ..self.host(py) };
         self.run.carry_out(&host).map_err(|Raised(error)| error)

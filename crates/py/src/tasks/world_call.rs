@@ -1,4 +1,4 @@
-//! A collective that a plan of a `World` carries out.
+//! `WorldCall`, a collective on an array that a plan of a `World` carries out.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use unisono_taskrun::{Array, WorldCall as Engine};
 
 use crate::errors::input;
 
-/// A collective of all ranks on an array, and the places of its data.
+/// A collective of all ranks, and the array that holds its data.
 #[pyclass(frozen, module = "unisono")]
 pub struct WorldCall {
     pub(super) call: Arc<Engine>,
@@ -21,7 +21,7 @@ impl WorldCall {
         self.call.kind.name()
     }
 
-    /// The elements of one rank's part, or of the vector; bytes unless the call combines.
+    /// The elements (bytes unless the call combines) of one rank's part, or of the vector.
     #[getter]
     fn count(&self) -> usize {
         self.call.count
@@ -44,19 +44,20 @@ impl WorldCall {
         self.call.bytes()
     }
 
-    /// The bytes of the result; None if it replaces the input.
+    /// The bytes of the result; None if the result replaces the input.
     #[getter]
     fn result_bytes(&self) -> Option<usize> {
         self.call.result_bytes()
     }
 
-    /// The first byte of the input in the array, if it is used there.
+    /// The offset in the array of the input in bytes, if the call reads the input there.
     #[getter]
     fn at(&self) -> Option<usize> {
         self.call.at()
     }
 
-    /// The first byte of the result in the array, if it may go there while nothing else accesses the array.
+    /// The offset in the array of the result in bytes, if the call may write the result there while nothing else
+    /// accesses the array.
     #[getter]
     fn in_place(&self) -> Option<usize> {
         self.call.in_place()

@@ -1,4 +1,4 @@
-"""Graphs of programs of tasks as files: Graphviz text, or a picture."""
+"""Files with graphs of programs of tasks: Graphviz text, or a picture."""
 
 import os
 from collections.abc import Callable
@@ -18,7 +18,7 @@ _FORMS = (".dot", *(f".{form}" for form in FORMS))
 
 
 def check_graph(file: str | os.PathLike[str], kind: str) -> None:
-    """Fails early if :func:`write_graph` would fail."""
+    """Raises the errors that :func:`write_graph` would raise later."""
     if kind not in KINDS:
         raise InputError(f"kind of graph is '{kind}'; accepted are {', '.join(KINDS)}")
     if Path(file).suffix not in _FORMS:
@@ -37,7 +37,7 @@ def write_graph(source: Source, file: str | os.PathLike[str], kind: str, title: 
 def _made(source: Source, file: str, kind: str, title: str) -> str | bytes:
     if file.endswith(".dot"):
         return _commands.dot(source, title) if kind == "commands" else _tasks.dot(source, title)
-    # Only pictures need matplotlib.
+    # Imported late, because only pictures need matplotlib.
     from unisono.pictures.graphs import _command_picture, _task_picture
 
     if kind == "commands":
@@ -46,7 +46,7 @@ def _made(source: Source, file: str, kind: str, title: str) -> str | bytes:
 
 
 def of_json(program: dict[str, Any]) -> Callable[[Any], None]:
-    """Returns the function that submits a program of the JSON form, which was checked before."""
+    """Returns a function that submits a program in JSON form, which must have been checked."""
 
     def build(to: Any) -> None:
         buffers = {}
@@ -63,6 +63,6 @@ def of_json(program: dict[str, Any]) -> Callable[[Any], None]:
 
 def _mapper(given: dict[str, Any]) -> Mapper:
     params = {name: value for name, value in given.items() if name != "kind" and value is not None}
-    # The only parameter that may be missing.
+    # `granularity` is the only parameter that may be missing.
     defaults = {"granularity": 1} if given["kind"] == "even_split" else {}
     return Mapper(given["kind"], **defaults | params)

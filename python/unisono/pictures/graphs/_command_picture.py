@@ -1,4 +1,4 @@
-"""A picture of the commands of each rank: one lane a rank, and each command below those that it waits for."""
+"""A picture of the commands of each rank: a lane for each rank, and each command below its predecessors."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,16 +13,16 @@ from unisono.pictures.graphs._commands import Command, CommandGraph, Place, comm
 from unisono.pictures.graphs._sheet import COLORS, MESSAGE, ROW, WAIT, box, file, left_out, sheet, short
 from unisono.pictures.graphs._tasks import Source
 
-#: The most ranks or commands that are drawn; the title says if there are more.
+#: Limits of drawn ranks, and of drawn commands of a rank; the title says if there are more.
 MOST_RANKS, MOST_COMMANDS = 8, 20
 
 _NAMES = {"execute": "kernel", "push": "push", "await": "await", "collective": "collective"}
-#: Width of a box, and distance between lanes, in inches.
+#: The width of a box, and the distance between lanes, in inches.
 _WIDTH, _LANE = 1.75, 2.25
 
 
 def draw(source: Source, title: str, form: Form = "png") -> bytes:
-    """Returns the picture as a file of that format."""
+    """Returns the content of the picture's file."""
     graph = command_graph(source, range(min(source.nodes, MOST_RANKS)))
     tasks = 1 + max((command.task for command in graph.commands.values()), default=0)
     shown = _first_tasks(graph, tasks)
@@ -59,7 +59,7 @@ def draw(source: Source, title: str, form: Form = "png") -> bytes:
 
 
 def _first_tasks(graph: CommandGraph, tasks: int) -> int:
-    """Returns how many tasks, at least one, can be drawn before some rank has too many commands."""
+    """Returns the number of first tasks, at least 1, with which no rank has too many commands."""
     counts = {rank: [0] * tasks for rank in graph.ranks}
     for command in graph.commands.values():
         counts[command.rank][command.task] += 1
@@ -70,7 +70,7 @@ def _first_tasks(graph: CommandGraph, tasks: int) -> int:
 
 
 def _rows(graph: CommandGraph) -> dict[Place, int]:
-    """Returns the row of each command: the first free one below its predecessors; a collective has one row."""
+    """Returns each command's row: the first free row below its predecessors; one row per collective."""
     levels, before, operations = graph.levels(), graph.before(), graph.operations()
     rows: dict[Place, int] = {}
     free = dict.fromkeys(graph.ranks, 0)
@@ -103,7 +103,7 @@ def _words(axes: Axes, x: float, y: float, what: str, part: str, color: str) -> 
 
 
 def _operation(axes: Axes, members: Sequence[Command], nodes: int, y: float) -> None:
-    """Draws one bar over neighboring lanes, and a thin one over lanes that take no part."""
+    """Draws a collective: bars across neighboring lanes of members, and a thin bar across all other lanes between."""
     fill, line = COLORS["collective"]
     ranks = [command.rank for command in members]
     axes.plot([ranks[0] * _LANE, ranks[-1] * _LANE], [y, y], color=line, linewidth=3, zorder=2)
@@ -125,7 +125,7 @@ def _operation(axes: Axes, members: Sequence[Command], nodes: int, y: float) -> 
 def _waits(axes: Axes, graph: CommandGraph, rank: int, rows: dict[Place, int]) -> None:
     """Draws lines from a rank's commands to their predecessors, around other boxes.
 
-    Dependencies implied by others or by the order of a rank's kernels are not drawn.
+    Dependencies that follow from other dependencies, or from the order of a rank's kernels, are not drawn.
     """
     x, side = rank * _LANE, rank * _LANE - _WIDTH / 2
     before: dict[int, set[int]] = {}

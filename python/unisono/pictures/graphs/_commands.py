@@ -6,20 +6,21 @@ from typing import Any
 
 from unisono.pictures.graphs._tasks import Source, SubmissionRecorder, quoted
 
-#: A rank and the number of a command there.
+#: The unique key of a command: its rank, and its number on that rank.
 Place = tuple[int, int]
 
 
 @dataclass(frozen=True)
 class Command:
-    """A command of a rank. A collective is one command of each rank that takes part, with one ``group``."""
+    """A command of a rank. A collective has a command on each member rank, all with the same ``group``."""
 
     rank: int
     number: int
     kind: str
     task: int
-    #: The action, and the part of the array or range that it uses.
+    #: The label of the action.
     what: str
+    #: The label of the part of the array or range that the command uses.
     part: str
     waits: tuple[int, ...]
     #: The rank to which a push sends, or the ranks from which an await receives.
@@ -35,7 +36,7 @@ class Command:
 
 @dataclass(frozen=True)
 class CommandGraph:
-    """The commands of some ranks, and the pairs of a push and the await that receives it."""
+    """The commands of some ranks, and messages as pairs of a push and the await that receives the push."""
 
     nodes: int
     ranks: Sequence[int]
@@ -52,7 +53,7 @@ class CommandGraph:
         return found
 
     def operations(self) -> dict[int, list[Command]]:
-        """Returns the commands of each collective, by rank."""
+        """Returns the commands of each collective by ``group``, in the order of ranks."""
         found: dict[int, list[Command]] = {}
         for command in self.commands.values():
             if command.kind == "collective":
@@ -60,10 +61,10 @@ class CommandGraph:
         return found
 
     def levels(self) -> dict[Place, int]:
-        """Returns for each command the length of the longest chain of commands before it, on any of the ranks."""
+        """Returns for each command the length of the longest chain of predecessors, across ranks."""
         before, operations = self.before(), self.operations()
         levels, changed = dict.fromkeys(self.commands, 0), True
-        # Each round extends chains by one change of rank; there are no cycles.
+        # Each iteration extends chains across one more rank; it ends, because there are no cycles.
         while changed:
             found = dict(levels)
             for place in sorted(found):

@@ -1,15 +1,15 @@
-"""Equal rounds of a loop, kept once with their number."""
+"""The search for equal rounds of a loop, which are drawn once, with their number."""
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
-#: The least number of equal rounds that are folded.
+#: The smallest number of equal rounds that are drawn as one.
 LEAST = 3
 
 
 @dataclass(frozen=True)
 class Rounds:
-    """Rounds of ``period`` rows each, ``count`` of them, from row ``first`` on."""
+    """A loop of ``count`` rounds with ``period`` rows each, from row ``first`` on."""
 
     first: int
     period: int
@@ -26,16 +26,16 @@ class Rounds:
         return self.first + self.period * self.count
 
     def kept(self, row: int) -> bool:
-        """Returns whether a row is not in a later round."""
+        """Returns whether a row is outside the later rounds."""
         return not self.end <= row < self.last
 
     def place(self, row: int) -> int:
-        """Returns the row of the first round that equals a row."""
+        """Returns the drawn row that equals a row."""
         return row if self.kept(row) else self.first + (row - self.first) % self.period
 
 
 def rounds(rows: Sequence[Hashable]) -> list[Rounds]:
-    """Returns loops in a list, from its beginning on: those that repeat most rows, with the shortest rounds."""
+    """Finds loops from the beginning of a list on; prefers loops that save most rows, and short rounds."""
     found, at = [], 0
     while at < len(rows):
         best = max((_from(rows, at, period) for period in _periods(rows, at)), key=_saved, default=None)
@@ -48,7 +48,7 @@ def rounds(rows: Sequence[Hashable]) -> list[Rounds]:
 
 
 def _periods(rows: Sequence[Hashable], at: int) -> list[int]:
-    """Returns the distances at which a row repeats, with room for enough rounds."""
+    """Returns the distances from row ``at`` to equal rows at which `LEAST` rounds fit."""
     most = (len(rows) - at) // LEAST
     return [period for period in range(1, most + 1) if rows[at + period] == rows[at]]
 

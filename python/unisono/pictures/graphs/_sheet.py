@@ -10,7 +10,7 @@ from matplotlib.patches import FancyBboxPatch
 
 from unisono.base.pictures import Form, encoded
 
-#: Fill and edge, as in the timeline of a run.
+#: Colors of fill and edge by kind of command, as in timelines.
 COLORS = {
     "execute": ("#f6dde0", "#d1495b"),
     "push": ("#dbe4f2", "#3b6fb6"),
@@ -18,14 +18,14 @@ COLORS = {
     "collective": ("#5b4a9e", "#5b4a9e"),
 }
 WAIT, MESSAGE = "0.55", "#3b6fb6"
-#: Height of a box, and distance between rows, in inches.
+#: The height of a box, and the distance between rows, in inches.
 HEIGHT, ROW = 0.36, 0.58
 #: The approximate width of a letter of the title, in inches.
 _LETTER = 0.078
 
 
 def sheet(width: float, height: float) -> tuple[Figure, Axes]:
-    """Returns a figure with axes in inches, without lines and numbers."""
+    """Returns a figure with axes whose unit is an inch, without lines and numbers."""
     figure = Figure(figsize=(max(width, 6.5), height + 1.0), layout="constrained")
     axes = figure.subplots()
     axes.set_axis_off()
@@ -34,24 +34,24 @@ def sheet(width: float, height: float) -> tuple[Figure, Axes]:
 
 
 def box(axes: Axes, x: float, y: float, width: float, fill: str, line: str) -> None:
-    """Draws a box, given its left side and its middle line."""
+    """Draws a box with its left side at ``x`` and its vertical center at ``y``."""
     style = "round,pad=0,rounding_size=0.06"
     patch = FancyBboxPatch((x, y - HEIGHT / 2), width, HEIGHT, boxstyle=style, fc=fill, ec=line, linewidth=1, zorder=3)
     axes.add_patch(patch)
 
 
 def short(text: str, most: int) -> str:
-    """Returns the text, shortened if it is too long."""
+    """Returns a text, shortened to ``most`` letters."""
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def left_out(shown: int, total: int, what: str) -> list[str]:
-    """Returns the note on the parts that a picture omits; empty if it shows everything."""
+    """Returns a note on parts that a picture omits; an empty list if nothing is omitted."""
     return [] if shown >= total else [f"the first {shown} of {total} {what}"]
 
 
 def file(figure: Figure, title: str, parts: Sequence[str], handles: Sequence[Any], form: Form) -> bytes:
-    """Returns the picture with its title, the notes on omitted parts, and its legend."""
+    """Returns the content of a picture's file, with title, notes on omitted parts, and legend."""
     figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), frameon=False, fontsize=8)
     wide = max(20, int(figure.get_figwidth() / _LETTER))
     lines = [title, *([f"shown: {', '.join(parts)}"] if parts else [])]

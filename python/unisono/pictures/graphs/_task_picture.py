@@ -1,4 +1,4 @@
-"""A picture of the data that tasks read: on the right data that moves between ranks, on the left data that stays."""
+"""A picture of the data that tasks read: on the right, data that moves between ranks; on the left, local data."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,14 +12,14 @@ from unisono.base.pictures import Form
 from unisono.pictures.graphs._sheet import COLORS, MESSAGE, ROW, WAIT, box, file, left_out, sheet, short
 from unisono.pictures.graphs._tasks import P2P, Edge, Source, task_graph
 
-#: The most tasks that are drawn; the title says if there are more.
+#: The limit of drawn tasks; the title says if there are more.
 MOST_TASKS = 24
 #: Half the width of a task's box, and the distances between lanes on its right and on its left, in inches.
 _HALF, _RIGHT, _LEFT = 0.95, 1.45, 0.22
 
 
 def draw(source: Source, title: str, form: Form = "png") -> bytes:
-    """Returns the picture as a file of that format: tasks in the order of submission, those of a loop once."""
+    """Returns the content of the picture's file: tasks in the order of submission, one round of each loop."""
     graph = task_graph(source).folded()
     shown = min(len(graph.tasks), MOST_TASKS)
     edges = [edge for edge in graph.edges if max(edge.after, edge.before) < shown]
@@ -51,7 +51,7 @@ def draw(source: Source, title: str, form: Form = "png") -> bytes:
 
 
 def _arrow(axes: Axes, edge: Edge, side: float, x: float, width: float) -> None:
-    """Draws an arrow from the bottom of a box along a lane to the top of another."""
+    """Draws an arrow from the bottom of a box along a lane to the top of a second box."""
     top, bottom = edge.after * ROW + 0.09, edge.before * ROW - 0.09
     path = Path([(side, top), (x, top), (x, bottom), (side, bottom)])
     dashes = "dashed" if edge.leads_back else "solid"
@@ -66,12 +66,12 @@ def _arrow(axes: Axes, edge: Edge, side: float, x: float, width: float) -> None:
 
 
 def _color(edge: Edge) -> str:
-    # A halo exchange has a name, but consists of messages.
+    # A halo exchange has a name like a collective, but consists of messages.
     return {"": WAIT, P2P: MESSAGE, "halo": MESSAGE}.get(edge.by, COLORS["collective"][0])
 
 
 def _covered(edge: Edge) -> tuple[float, float]:
-    """Returns the rows beside an edge; an edge to a later round begins and ends beyond both tasks."""
+    """Returns the range of rows beside an edge; an edge to a later round extends beyond both tasks."""
     return (edge.before - 0.2, edge.after + 0.2) if edge.leads_back else (edge.after, edge.before)
 
 
@@ -80,7 +80,7 @@ def _count(lanes: Sequence[tuple[Edge, int]]) -> int:
 
 
 def _lanes(edges: Sequence[Edge]) -> list[tuple[Edge, int]]:
-    """Returns for each edge a lane in which no other covers the same tasks; short edges get the nearest lanes."""
+    """Returns each edge with a lane in which no edges overlap; short edges get the nearest lanes."""
     lanes: list[list[tuple[float, float]]] = []
     placed = []
     for edge in sorted(edges, key=lambda edge: (abs(edge.before - edge.after), edge.after, edge.before, edge.buffer)):

@@ -1,4 +1,4 @@
-"""Graphs of tasks and the data that they read, as Graphviz text and as lists for a picture."""
+"""Graphs of tasks and of the data that tasks read, as Graphviz text and as lists for a picture."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -7,13 +7,13 @@ from typing import Any
 from unisono._core import Discovery
 from unisono.pictures.graphs._rounds import rounds
 
-#: The name of edges whose data moves by messages and not by a collective.
+#: The value of `Edge.by` for data that moves by messages without a collective.
 P2P = "point-to-point"
 
 
 @dataclass(frozen=True)
 class SubmittedTask:
-    """A task's name, and buffers with modes of access."""
+    """A task's name, and its accesses: the index of a buffer, and a mode."""
 
     name: str
     accesses: list[tuple[int, str]]
@@ -21,45 +21,45 @@ class SubmittedTask:
 
 @dataclass(frozen=True)
 class SubmissionRecorder:
-    """Records the submissions of a program, with the interface of a discovery."""
+    """Records what a program submits; has the methods of a `Discovery` that programs call."""
 
     buffers: list[str] = field(default_factory=list)
     tasks: list[SubmittedTask] = field(default_factory=list)
 
     def buffer(self, name: str, *_: Any, **__: Any) -> int:
-        """Records a buffer."""
+        """Records a buffer, and returns its index."""
         self.buffers.append(name)
         return len(self.buffers) - 1
 
     def task(self, name: str, _sizes: Any, accesses: Sequence[tuple[int, str, Any]], *_: Any, **__: Any) -> int:
-        """Records a task."""
+        """Records a task, and returns its index."""
         self.tasks.append(SubmittedTask(name, [(buffer, mode) for buffer, mode, _ in accesses]))
         return len(self.tasks) - 1
 
     def fence(self, name: str, buffer: int, *_: Any) -> int:
-        """Records a fence as a task that reads the buffer."""
+        """Records a fence as a task that reads the buffer, and returns its index."""
         self.tasks.append(SubmittedTask(name, [(buffer, "read")]))
         return len(self.tasks) - 1
 
 
 @dataclass(frozen=True)
 class Source:
-    """A program, as ``build`` submits it, on a number of nodes."""
+    """A program that ``build`` submits, for a number of nodes."""
 
     build: Callable[[Any], None]
     nodes: int
     rules: str
-    #: True if arrays may have more dimensions than ranges, whose points are then rows.
+    #: True if arrays may have more dimensions than ranges, whose points are then rows of arrays.
     rows: bool = False
 
     def submitted(self) -> SubmissionRecorder:
-        """Returns the names of its buffers and tasks."""
+        """Returns the names of the program's buffers and tasks."""
         made = SubmissionRecorder()
         self.build(made)
         return made
 
     def settled(self, rank: int | None = None) -> Discovery:
-        """Returns the discovery for a rank, or for all."""
+        """Returns the finished discovery of the program for one rank, or for all ranks."""
         discovery = Discovery(self.nodes, rank, self.rules, rows=self.rows, report=rank is None)
         self.build(discovery)
         discovery.flush()
@@ -73,27 +73,27 @@ class Edge:
     after: int
     before: int
     buffer: str
-    #: The collective, ``point-to-point``, or empty if every rank has its data already.
+    #: The collective, ``point-to-point``, or empty if every rank already has the data that it reads.
     by: str
     #: Edges of one operation have the same group.
     group: int | None = None
 
     @property
     def leads_back(self) -> bool:
-        """Returns whether it is from a round of a folded loop to a later one."""
+        """Returns whether the edge leads from a round of a folded loop to a later round."""
         return self.after >= self.before
 
 
 @dataclass(frozen=True)
 class TaskGraph:
-    """Tasks by number, and edges: forwards in the order of issue, then the others."""
+    """Tasks by number, and edges: forwards in the order of issue, then reads without a forward."""
 
     nodes: int
     tasks: list[str]
     edges: list[Edge]
 
     def folded(self) -> "FoldedGraph":
-        """Returns the graph with equal rounds of loops once: their tasks read alike from earlier rounds."""
+        """Returns the graph with one round of each loop, whose rounds have equal tasks and reads."""
         reads: list[list[tuple[int, str, str]]] = [[] for _ in self.tasks]
         for edge in self.edges:
             reads[edge.before].append((edge.before - edge.after, edge.buffer, edge.by))
@@ -105,7 +105,7 @@ class TaskGraph:
             after, before = edge.after, edge.before
             for loop in loops:
                 after, before = loop.place(after), loop.place(before)
-            # An edge from one round of a loop to a later one now leads back.
+            # In the folded graph, an edge from a round of a loop to a later round leads back.
             edges.append(replace(edge, after=at[after], before=at[before], group=None))
         times = {task: loop.count for loop in loops for task in range(loop.first, loop.end)}
         rows = [FoldedTask(self.tasks[task], task, times.get(task, 1)) for task in shown]
@@ -114,7 +114,7 @@ class TaskGraph:
 
 @dataclass(frozen=True)
 class FoldedTask:
-    """A task by its name and its number, with the number of equal rounds."""
+    """A task with its name and number, and the number of rounds for which it stands."""
 
     name: str
     number: int
@@ -169,7 +169,7 @@ def task_graph(source: Source) -> TaskGraph:
 
 
 def dot(source: Source, title: str) -> str:
-    """Returns the tasks from top to bottom as Graphviz text, those of a loop once; edges without messages are grey."""
+    """Returns the tasks as Graphviz text, one round of each loop; edges without messages are grey."""
     graph = task_graph(source).folded()
     if any(edge.leads_back for edge in graph.edges):
         title += "\ndashed: to a later round"
@@ -189,6 +189,6 @@ def dot(source: Source, title: str) -> str:
 
 
 def quoted(text: str) -> str:
-    """Returns a string of Graphviz."""
+    """Returns a text as a quoted string of Graphviz."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'

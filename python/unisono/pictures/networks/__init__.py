@@ -1,6 +1,6 @@
 """Pictures of networks: one plane with its boards, switches and cables, or a part of a large plane.
 
-Each family of topologies is drawn by one module of this folder.
+Modules of this folder draw one or several families of topologies each.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,7 +15,7 @@ __all__ = ["DRAWN", "draw"]
 
 Draw = Callable[[Canvas, Machine, Mapping[str, Any]], str]
 
-#: The function that draws a family, from the machine and its table `topology`; it describes the part that it drew.
+#: Functions by family that draw a machine from its table `topology`, and return a description of the drawn part.
 DRAWN: dict[str, Draw] = {
     "boxes": graph.draw,
     "dragonfly": dragonfly.draw,

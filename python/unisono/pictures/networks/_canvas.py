@@ -14,7 +14,7 @@ from unisono.base.pictures import Form, encoded
 Point = tuple[float, float]
 Kind = Literal["board", "dac", "aoc"]
 
-#: Colors in the order of the numbers of kinds in planes.
+#: The kinds of cables; a kind's index is its number in planes.
 KINDS: tuple[Kind, ...] = ("board", "dac", "aoc")
 #: Blue and vermilion of Okabe and Ito, which are distinguishable with any color vision.
 COLORS: dict[Kind, str] = {"board": "0.55", "dac": "#0072B2", "aoc": "#D55E00"}
@@ -25,7 +25,7 @@ _NAMES: dict[Kind, str] = {
 }
 _ACCELERATOR, _SWITCH, _BOARD = "#F0E442", "0.25", "0.94"
 _INCHES = (4.5, 13.0)
-#: Half the side of an accelerator.
+#: Half the side of an accelerator's square.
 HALF = 0.3
 
 
@@ -42,7 +42,7 @@ class Canvas:
         self._corners: list[Point] = []
 
     def accelerator(self, at: Point, name: str = "", half: float = HALF) -> None:
-        """Adds a square, with a name if given."""
+        """Adds an accelerator: a square, with a name if given."""
         x, y = at
         self._accelerators.append(Rectangle((x - half, y - half), 2 * half, 2 * half))
         self._corners += [(x - half, y - half), (x + half, y + half)]
@@ -50,7 +50,7 @@ class Canvas:
             self.text(at, name, size=6)
 
     def switch(self, at: Point, width: float = 0.6, height: float = 0.6, name: str = "") -> None:
-        """Adds a dark box, given its center."""
+        """Adds a switch: a dark box with center ``at``."""
         x, y = at
         corner = (x - width / 2, y - height / 2)
         style = f"round,pad=0,rounding_size={min(0.12, 0.4 * width, 0.4 * height)}"
@@ -60,26 +60,26 @@ class Canvas:
             self.text(at, name, size=6, color="white")
 
     def board(self, corner: Point, width: float, height: float) -> None:
-        """Adds a light box behind all other shapes."""
+        """Adds a board: a light box behind all other shapes."""
         self._boards.append(FancyBboxPatch(corner, width, height, boxstyle="round,pad=0,rounding_size=0.15"))
         self._corners += [corner, (corner[0] + width, corner[1] + height)]
 
     def cable(self, points: Sequence[Point], kind: Kind, width: float = 1.1, style: str = "solid") -> None:
-        """Adds a line through points."""
+        """Adds a cable: a line through points."""
         self._lines.setdefault((kind, width, style), []).append(points)
         self._corners += points
 
     def dot(self, at: Point, kind: Kind) -> None:
-        """Adds a dot that joins a cable to a bar, which other cables cross."""
+        """Adds a dot where a cable is joined to a bar; cables that only cross the bar have none."""
         self._dots.setdefault(kind, []).append(at)
 
     def text(self, at: Point, text: str, align: str = "center", size: float = 8, color: str = "black") -> None:
-        """Adds text beside or around a point."""
+        """Adds text beside a point, or centered on it."""
         self._texts.append((at, text, align, size, color))
         self._corners.append(at)
 
     def picture(self, title: str, part: str, form: Form) -> bytes:
-        """Returns the file."""
+        """Returns the content of the picture's file."""
         (left, bottom), (right, top) = (tuple(map(side, zip(*self._corners, strict=True))) for side in (min, max))
         width, height = right - left + 1.2, top - bottom + 1.2
         scale = min(max(0.42, _INCHES[0] / max(width, height)), _INCHES[1] / max(width, height))
@@ -121,13 +121,13 @@ class Canvas:
 
 
 def count(number: int, one: str) -> str:
-    """Returns ``1 switch``, ``2 switches``."""
+    """Returns a number with its noun: ``1 switch``, ``2 switches``."""
     many = f"{one}es" if one.endswith("ch") else f"{one}s"
     return f"{number:,} {one if number == 1 else many}"
 
 
 def arc(a: Point, b: Point, bulge: float) -> list[Point]:
-    """Returns a curve between two points; its middle is ``bulge`` to the left of the straight line."""
+    """Returns points of a curve between two points, whose middle is ``bulge`` left of the straight line."""
     (ax, ay), (bx, by) = a, b
     length = ((bx - ax) ** 2 + (by - ay) ** 2) ** 0.5 or 1.0
     nx, ny = -(by - ay) / length, (bx - ax) / length

@@ -21,16 +21,16 @@ _NUMBERED = 64
 _BENT = 40_000
 #: The distance between circles, and between the centers of neighbors on a circle.
 _APART, _BESIDE = 2.0, 1.0
-#: The margin around a node that other nodes' cables avoid; switches and accelerators have equal sides.
+#: The margin around a node that cables of other nodes avoid.
 _MARGIN = 0.08
-#: Bends to try, as parts of a cable's length.
+#: The bends that are tried, as fractions of a cable's length.
 _BENDS = tuple(sign * part / 100 for part in (4, 8, 12, 20, 30, 45, 70, 100) for sign in (1, -1))
-#: Points per unit of length of a cable, for its distance from nodes.
+#: Points per unit of a cable's length at which its distance from nodes is checked.
 _POINTS = 8
 
 
 def draw(canvas: Canvas, machine: Machine, _table: Mapping[str, Any]) -> str:
-    """Draws the network with numbers if it is small; of parallel cables with equal ends only the first is visible."""
+    """Draws the network, with numbers if it is small; of parallel cables only the first is visible."""
     found = plane(machine)
     n, nodes = found["accelerators"], found["nodes"]
     ends = list(zip(found["a"].tolist(), found["b"].tolist(), strict=True))
@@ -52,8 +52,8 @@ def draw(canvas: Canvas, machine: Machine, _table: Mapping[str, Any]) -> str:
 def layout(accelerators: int, nodes: int, cables: Sequence[tuple[int, int]]) -> list[Point]:
     """Returns non-overlapping places of the nodes.
 
-    Switches are on circles by their distance to the nearest accelerator, in the order of the mean direction of their
-    outer neighbors.
+    Accelerators are on the outermost circle. Switches are on inner circles by their distance to the nearest
+    accelerator, ordered by the mean direction of their outer neighbors.
     """
     beside: list[set[int]] = [set() for _ in range(nodes)]
     for a, b in cables:
@@ -62,7 +62,7 @@ def layout(accelerators: int, nodes: int, cables: Sequence[tuple[int, int]]) -> 
     circles = [list(range(accelerators))]
     left = set(range(accelerators, nodes))
     while left:
-        # Switches without a path to an accelerator come last.
+        # Switches without a path to an accelerator are on the innermost circle.
         outer = set(circles[-1])
         circles.append(sorted(node for node in left if beside[node] & outer) or sorted(left))
         left -= set(circles[-1])
@@ -81,12 +81,12 @@ def layout(accelerators: int, nodes: int, cables: Sequence[tuple[int, int]]) -> 
 def _ordered(
     circle: Sequence[int], outer: set[int], beside: Sequence[set[int]], angles: Mapping[int, float]
 ) -> dict[int, float]:
-    """Returns the directions of the nodes of a circle: equally spaced, as near as possible to their neighbors' mean."""
+    """Returns angles of a circle's nodes: equally spaced, and near the mean angles of their outer neighbors."""
     wished = {}
     for node in circle:
         seen = [angles[other] for other in beside[node] & outer]
         x, y = sum(map(sin, seen)), sum(map(cos, seen))
-        # Neighbors in all directions have no mean direction.
+        # The smallest angle replaces a mean of opposite directions.
         wished[node] = atan2(x, y) % (2 * pi) if x * x + y * y > 1e-9 else (min(seen) if seen else 0.0)
     ordered = sorted(circle, key=lambda node: (wished[node], node))
     step = 2 * pi / len(ordered)
@@ -96,7 +96,7 @@ def _ordered(
 
 
 def route(places: Sequence[Point], a: int, b: int) -> list[Point]:
-    """Returns the points of a cable: straight, or with the least bend that avoids other nodes."""
+    """Returns a cable's points: straight, or with the smallest bend that hits the fewest other nodes."""
     others = np.array([at for node, at in enumerate(places) if node not in (a, b)]).reshape(-1, 2)
     start, end = places[a], places[b]
     length = float(np.hypot(end[0] - start[0], end[1] - start[1]))

@@ -1,4 +1,4 @@
-"""A HammingMesh: boards, and one bar for each row and column, joined to the edges of all its boards."""
+"""A HammingMesh: boards, and a bar for each row and column of accelerators, joined to the edges of its boards."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ _PORTS = 64
 
 @dataclass(frozen=True)
 class _Plan:
-    """The places of boards and bars. Rows go down, so y decreases."""
+    """The positions of boards and bars. y decreases from row to row."""
 
     a: int
     b: int
@@ -27,7 +27,7 @@ class _Plan:
 
     @property
     def beside(self) -> float:
-        """Returns the width of the cables of rows on each side of a board."""
+        """Returns the width of the space on each side of a board for cables of rows."""
         return 0.25 + self.a * _TRACK
 
     @property
@@ -41,7 +41,7 @@ class _Plan:
         return -(board * (self.a + 2 * self.above + self.a * _BAR + 0.4) + row)
 
     def bar_y(self, board: int, row: int) -> float:
-        """Returns y of the bar of a row: above its boards, the first row's lowest, so that cables do not cross it."""
+        """Returns y of a row's bar: above its boards, the first row's bar lowest, so that cables do not cross."""
         return self.y(board, 0) + 0.5 + self.above + 0.2 + row * _BAR
 
     def bar_x(self, board: int, column: int) -> float:
@@ -49,7 +49,7 @@ class _Plan:
 
 
 def draw(canvas: Canvas, _machine: Machine, table: Mapping[str, Any]) -> str:
-    """Draws boards, the copper cables of rows above them, and the optical cables of columns beside them."""
+    """Draws boards, the copper cables of rows above boards, and the optical cables of columns beside boards."""
     (a, b), (x, y) = table["board"], table["boards"]
     most = [max(1, min(_BOARDS, _SIDE // side)) for side in (a, b)]
     plan = _Plan(a, b, min(x, most[0]), min(y, most[1]))

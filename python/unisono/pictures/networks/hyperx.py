@@ -1,4 +1,4 @@
-"""A HyperX: switches on a grid, with a link between each two of a line."""
+"""A HyperX: switches on a grid, with a link between any two switches of a line."""
 
 from collections.abc import Mapping
 from itertools import product
@@ -14,7 +14,7 @@ _MOST, _WIDE = 27, 3.0
 
 
 def draw(canvas: Canvas, _machine: Machine, table: Mapping[str, Any]) -> str:
-    """Draws the picture; links between neighbors are straight, others are arcs."""
+    """Draws the picture; links between neighbors are straight, all other links are arcs."""
     dims, terminals = table["dims"], table.get("terminals", 1)
     shown = part_of(dims, [1] * len(dims), _MOST)
     by = [(_WIDE * x, _WIDE * y) for x, y in steps(shown)]

@@ -15,17 +15,17 @@ _DEPTH = (0.42, 0.34)
 
 
 def draw_torus(canvas: Canvas, _machine: Machine, table: Mapping[str, Any]) -> str:
-    """Draws a torus; a link around is a dashed end on both sides."""
+    """Draws a torus; a wrap-around link is a dashed line at both borders."""
     return _draw(canvas, table["dims"], table.get("board") or [1] * len(table["dims"]), around=True)
 
 
 def draw_mesh(canvas: Canvas, _machine: Machine, table: Mapping[str, Any]) -> str:
-    """Draws a mesh: a torus without the links around."""
+    """Draws a mesh: a torus without wrap-around links."""
     return _draw(canvas, table["dims"], table.get("board") or [1] * len(table["dims"]), around=False)
 
 
 def draw_hypercube(canvas: Canvas, _machine: Machine, table: Mapping[str, Any]) -> str:
-    """Draws a hypercube; the lowest bit is the last dimension."""
+    """Draws a hypercube; the lowest bit of an accelerator's number is the last dimension."""
     bits, on_board = table["dimensions"], table.get("board_dimensions", 0)
     shown = min(bits, 6)
     board = [2 if bit < on_board else 1 for bit in reversed(range(shown))]
@@ -34,10 +34,10 @@ def draw_hypercube(canvas: Canvas, _machine: Machine, table: Mapping[str, Any]) 
 
 
 def steps(extents: Sequence[int]) -> list[Point]:
-    """Returns the step of each dimension to the right and up.
+    """Returns for each dimension the step (right, up) from a coordinate to the next.
 
-    The last dimension goes to the right, the one before down, a third into depth; further ones place copies of these
-    three beside each other, below and behind.
+    The last dimension goes to the right, the second-last down, the third-last into depth. Further dimensions put copies
+    of these beside, below and behind each other.
     """
     width, height = 1.0, 1.0
     found: list[Point] = []
@@ -57,14 +57,14 @@ def steps(extents: Sequence[int]) -> list[Point]:
 
 
 def place(coordinates: Sequence[int], by: Sequence[Point]) -> Point:
-    """Returns the place of an accelerator or a switch."""
+    """Returns the position in the picture of an accelerator or a switch."""
     return sum(c * s[0] for c, s in zip(coordinates, by, strict=True)), sum(
         c * s[1] for c, s in zip(coordinates, by, strict=True)
     )
 
 
 def part_of(dims: Sequence[int], board: Sequence[int], most: int) -> list[int]:
-    """Returns the extents of the drawn part: whole boards, cut along the longest dimensions first."""
+    """Returns the extents of the drawn part: whole boards, with the longest dimensions reduced first."""
     shown = list(dims)
     while True:
         count = 1

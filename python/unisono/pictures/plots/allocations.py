@@ -17,19 +17,20 @@ from unisono.base.reports import AllocationReport
 
 __all__ = ["mapping"]
 
-#: Neighboring jobs have different colors; greys are for boards without a job.
+#: The colors of jobs, different for successive jobs.
 _COLORS = mpl.colormaps["tab20"].colors  # type: ignore[attr-defined]
+#: Greys of failed and idle boards.
 _FAILED, _IDLE = "#202020", "#ececec"
-#: The largest number of boards in a line for which each has room for a number.
+#: The largest number of boards in a row for which boards have room for a number.
 _NUMBERED = 24
 
 
 def mapping(report: AllocationReport, title: str, form: Form = "png") -> bytes:
-    """Draws the boards of the first sample of :func:`unisono.allocate`: one color a job.
+    """Draws the boards of the first sample of :func:`unisono.allocate`, with a color for each job.
 
     Jobs are numbered by size if there is room. The boards of a job are at the crossings of its positions, so a job may
-    be in several pieces. Boards of one dimension are drawn leaf by leaf; of three or more, all but the last make one
-    side.
+    be in several pieces. Boards of one dimension are drawn leaf by leaf; of three or more dimensions, the last is one
+    side of the picture, and all others together are the second.
     """
     grid = _Grid.of(report["boards"], report["leaf"])
     rows, columns = grid.rows, grid.columns
@@ -73,7 +74,7 @@ def mapping(report: AllocationReport, title: str, form: Form = "png") -> bytes:
 
 @dataclass(frozen=True)
 class _Grid:
-    """The cells of a drawing, one a board; the longer side is horizontal if the boards have no rows and columns."""
+    """The cells of a drawing, one per board; if boards have no rows and columns, the longer side is horizontal."""
 
     count: list[int]
     rows: int
@@ -84,7 +85,7 @@ class _Grid:
 
     @classmethod
     def of(cls, count: list[int], leaf: list[int]) -> "_Grid":
-        """Returns the grid of boards along each dimension."""
+        """Returns the grid for the numbers of boards along each dimension."""
         if len(count) == 2:
             return cls(count, count[0], count[1], ("row of boards", "column of boards"))
         labels = ("other dimensions", "last dimension")
@@ -110,7 +111,7 @@ class _Grid:
             yield self.cell(number)
 
     def beyond(self) -> Iterator[tuple[int, int]]:
-        """Yields the cells without a board."""
+        """Yields the cells after the last board."""
         return map(self.cell, range(math.prod(self.count), self.rows * self.columns))
 
 

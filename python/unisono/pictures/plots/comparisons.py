@@ -14,10 +14,10 @@ _COMPUTE, _EXPOSED, _PRODUCT = "#3b6fb6", "#d1495b", "#6c757d"
 
 
 def draw(rows: Sequence[ComparisonRow], form: Form = "png", *, fill: bool = False) -> bytes:
-    """Draws charts for each workload: the time of a step on each machine, and time times price of what it uses.
+    """Draws charts for each workload: the time of a step on each machine, and time multiplied by the price in use.
 
-    The second chart shows machines with prices, relative to the best of them; with ``fill`` for one copy of the model.
-    A star marks the machine that needs least.
+    The second chart shows machines with prices, relative to the best machine; with ``fill`` for one copy of the model.
+    A star marks the machine with the least value.
     """
     workloads = list(dict.fromkeys(row["workload"] for row in rows))
     most = max(sum(row["workload"] == name for row in rows) for name in workloads)
@@ -62,6 +62,6 @@ def draw(rows: Sequence[ComparisonRow], form: Form = "png", *, fill: bool = Fals
 
 
 def _label(row: ComparisonRow) -> str:
-    """Returns the name of the machine, with the share of its accelerators in use if it is not all of them."""
+    """Returns the machine's name, with the percentage of its accelerators in use if that is below 100."""
     share = row["utilization"]
     return row["machine"] if share is None or share == 1 else f"{row['machine']}, {share:.0%} in use"

@@ -1,4 +1,4 @@
-"""A picture of the bus bandwidth to expect of a collective, by its size."""
+"""A picture of the expected bus bandwidth of a collective by its size."""
 
 from textwrap import wrap
 
@@ -13,11 +13,11 @@ _UNITS = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"), (1, "B"))
 
 
 def draw(expected: Expectation, form: Form = "png") -> bytes:
-    """Draws a line each for the bound, the choice of the library and the plan, over bytes."""
+    """Draws lines by bytes for the bound, the library's choice and the plan."""
     figure = Figure(figsize=(7.2, 4.4), layout="constrained")
     axes = figure.subplots()
     library = f"{expected['library']}, by its own rules"
-    # The bound is drawn first, below lines that reach it.
+    # The bound is drawn first, so that it is below lines that reach the bound.
     for of, label, color, style, marker in (
         ("ceiling", "ceiling: no schedule has more", "0.35", "--", None),
         ("library", library, "#d1495b", "-", "s"),

@@ -1,4 +1,4 @@
-"""Pictures of plans: the trees of a forest on its network, and its time by depth; or the candidates."""
+"""Pictures of plans: for a forest its trees on the network and times by depth, for other plans the candidates."""
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
@@ -21,29 +21,29 @@ __all__ = ["MOST_DRAWN", "draw", "fits"]
 
 Point = tuple[float, float]
 
-#: A network of more nodes is not drawn, since its labels would not be legible.
+#: The limit of nodes of a drawn network; labels of larger networks would not be legible.
 MOST_DRAWN = 64
-#: The largest numbers of trees in a picture of up to _MANY nodes, and of more.
+#: The largest numbers of trees in a picture of up to `_MANY` nodes, and of more than `_MANY` nodes.
 _MOST_TREES, _MOST_TREES_OF_MANY, _MANY = 4, 2, 16
 _MOST_BARS = 12
 _FLUID = "fluid: chunks of any size, no latency"
 _ACCELERATOR, _ROOT, _SWITCH, _LINK = "#F0E442", "#D55E00", "0.25", "0.8"
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-#: Ticks of a logarithmic axis; the first ones get their labels first.
+#: The possible labels of a logarithmic axis, by falling priority.
 _TICKS = (1, 10, 100, 1000, 2, 5, 20, 50, 200, 500, 1.5, 1.2, 3, 1.1, 7, 1.05, 1.02, 1.01, 1.3, 1.4, 4)
 _DPI = 130
 
 
 def fits(forest: ForestTrees) -> bool:
-    """Returns whether the network, or the part of it that the trees use, has at most :data:`MOST_DRAWN` nodes."""
+    """Returns whether the network, or its part that the trees use, has at most :data:`MOST_DRAWN` nodes."""
     return len(_drawn_nodes(forest)) <= MOST_DRAWN
 
 
 def draw(plan: Plan, form: Form = "png") -> bytes:
     """Returns the picture of a plan; the same plan gives the same bytes.
 
-    For a forest, it shows the trees of one root on the network, if it :func:`fits`, and the time of forests by their
-    depth. For other algorithms, and for a single rank, it shows the times of all candidates.
+    For a forest, the picture shows the trees of one root on the network, if the network :func:`fits`, and the times of
+    forests by depth. For other algorithms, and for a single rank, the picture shows the times of all candidates.
     """
     report = plan.report()
     parameters = " ".join(f"{key}={value}" for key, value in report["params"].items())
@@ -158,7 +158,7 @@ def _draw_arrows(
     colors: Any,
     upwards: bool,
 ) -> None:
-    """Draws one arrow for each link and depth at which the tree uses it."""
+    """Draws an arrow for each link of a tree and each depth at which the tree uses the link."""
     radius = max(radii.values())
     used: dict[tuple[int, int], list[int]] = {}
     for way, depth in zip(tree["messages"], _depths(tree), strict=True):
@@ -214,7 +214,7 @@ def _draw_front(figure: Figure | SubFigure, front: Front, report: PlanReport) ->
 
 
 def _draw_depths(axes: Axes, front: Front, unit: float, chosen: int) -> None:
-    """Draws one line for each number of chunks, over the depth."""
+    """Draws times by depth, with a line for each number of chunks."""
     points = front["points"]
     chunks = sorted({count for point in points for count, _ in point["forests"]})
     shades = mpl.colormaps["viridis"]([0.9 * k / max(len(chunks) - 1, 1) for k in range(len(chunks))])
@@ -237,7 +237,7 @@ def _draw_depths(axes: Axes, front: Front, unit: float, chosen: int) -> None:
 
 
 def _draw_chunks(axes: Axes, point: FrontPoint, unit: float, chosen: tuple[int, float]) -> None:
-    """Draws times over numbers of chunks, for a front whose forests all have one depth."""
+    """Draws times by the number of chunks, for a front whose forests all have the same depth."""
     times = dict([chosen, *((count, seconds) for count, seconds in point["forests"])])
     line = [(count, seconds / unit) for count, seconds in sorted(times.items())]
     label = f"forests of depth {point['depth']}"
@@ -253,7 +253,7 @@ def _draw_chunks(axes: Axes, point: FrontPoint, unit: float, chosen: tuple[int, 
 
 
 def _scale(axes: Axes, low: float, high: float) -> None:
-    """Makes the axis logarithmic, with as many labels as are legible."""
+    """Makes the vertical axis logarithmic, with as many labels as are legible."""
     span = max(log(high / low), 0.02)
     axes.set_yscale("log")
     axes.set_ylim(low * exp(-0.05 * span), high * exp(0.06 * span))
@@ -302,7 +302,7 @@ def _time(seconds: float) -> str:
 
 
 def _depths(tree: ChunkTree) -> list[int]:
-    """Returns for each message the number of messages of the tree from the root to its end."""
+    """Returns for each message of a tree its depth: the number of messages from the root to its end."""
     depth = {tree["messages"][0][0]: 0}
     for way in tree["messages"]:
         depth[way[-1]] = depth[way[0]] + 1
@@ -310,18 +310,18 @@ def _depths(tree: ChunkTree) -> list[int]:
 
 
 def _links(forest: ForestTrees) -> list[tuple[int, int, float]]:
-    """Returns links without their direction, at the faster rate of the two."""
+    """Returns links as pairs of nodes, with the larger rate of both directions."""
     rates: dict[tuple[int, int], float] = {}
     for a, b, rate in forest["links"]:
         key = (min(a, b), max(a, b))
-        # A rate is a product of two numbers; digits after the sixth are rounding.
+        # A rate is a product of two numbers, so digits after the sixth may be rounding errors.
         rates[key] = max(rates.get(key, 0.0), float(f"{rate:.6g}"))
     nodes = set(_drawn_nodes(forest))
     return [(a, b, rate) for (a, b), rate in sorted(rates.items()) if a in nodes and b in nodes]
 
 
 def _drawn_nodes(forest: ForestTrees) -> list[int]:
-    """Returns all nodes with a link; if they are too many, the ranks and the nodes that the trees use."""
+    """Returns all nodes with a link; if these are too many, ranks and nodes that the trees use."""
     nodes = {node for link in forest["links"] for node in link[:2]} | set(forest["places"])
     if len(nodes) > MOST_DRAWN:
         nodes = set(forest["places"]) | {n for tree in forest["trees"] for way in tree["messages"] for n in way}
@@ -335,7 +335,7 @@ def _width(rate: float, rates: Sequence[float]) -> float:
 
 
 def _layout(forest: ForestTrees, shape: Sequence[int]) -> dict[int, Point]:
-    """Returns places: a grid for ranks of a grid without switches; else a circle of ranks around the other nodes."""
+    """Returns positions: a grid for ranks of a grid without switches, else a circle of ranks around other nodes."""
     ranks, nodes = forest["places"], _drawn_nodes(forest)
     dots = _dots(forest)
     others = [node for node in nodes if node not in set(ranks) | dots]
@@ -350,7 +350,7 @@ def _layout(forest: ForestTrees, shape: Sequence[int]) -> dict[int, Point]:
         beside[begin].add(end)
         beside[end].add(begin)
     for k, node in enumerate(others):
-        # Starting places differ, so that nodes with the same neighbors are separated.
+        # Starting positions differ, so that nodes with the same neighbors are separated.
         angle = 2 * pi * k / len(others) + 0.3
         places[node] = (0.3 * sin(angle), 0.3 * cos(angle)) if len(others) > 1 else (0.0, 0.0)
     apart = min(0.42, 1.6 / max(len(others), 1) ** 0.5)
@@ -384,14 +384,14 @@ def _neighbors(forest: ForestTrees) -> dict[int, set[int]]:
 
 
 def _dots(forest: ForestTrees) -> set[int]:
-    """Returns relays between two neighbors, such as network interfaces, which are drawn as dots on a line."""
+    """Returns nodes with two neighbors, such as network interfaces, that are drawn as dots on a line."""
     ranks, beside = set(forest["places"]), _neighbors(forest)
     dots = {node for node, near in beside.items() if len(near) == 2 and node not in ranks}
     return {node for chain in _chains(dots, beside) for node in chain[1:-1]}
 
 
 def _chains(dots: set[int], beside: Mapping[int, set[int]]) -> list[list[int]]:
-    """Returns chains of neighboring dots, with the different nodes at both ends."""
+    """Returns chains of neighboring dots, each with the two different nodes at its ends."""
     chains, seen = [], set[int]()
     for dot in sorted(dots):
         if dot in seen:
@@ -416,7 +416,7 @@ def _radius(points: Sequence[Point]) -> float:
 
 
 def _way(first: int, last: int, places: Mapping[int, Point], radii: Mapping[int, float]) -> list[Point]:
-    """Returns the line of a link: straight, or a curve if a straight line would cross another node."""
+    """Returns a link's points: a straight line, or a curve if the line would cross another node."""
     a, b = places[first], places[last]
     radius = max(radii.values())
     length = hypot(b[0] - a[0], b[1] - a[1])
@@ -428,7 +428,7 @@ def _way(first: int, last: int, places: Mapping[int, Point], radii: Mapping[int,
             break
     else:
         return [a, b]
-    # Both directions are on the same side.
+    # The sign puts the curves of both directions on the same side.
     sign = 1 if a < b else -1
     height = sign * (1.6 * radius + 0.06 * length)
     control = ((a[0] + b[0]) / 2 - 2 * height * uy, (a[1] + b[1]) / 2 + 2 * height * ux)
@@ -441,7 +441,7 @@ def _way(first: int, last: int, places: Mapping[int, Point], radii: Mapping[int,
 
 
 def _bulge(line: Sequence[Point]) -> float:
-    """Returns the height of a curve's control point divided by the length, as ``arc3`` counts it."""
+    """Returns the height of a curve's control point divided by the line's length, as ``arc3`` takes it."""
     a, b = line[0], line[-1]
     middle = line[len(line) // 2]
     if len(line) == 2:
@@ -452,7 +452,7 @@ def _bulge(line: Sequence[Point]) -> float:
 
 
 def _shifted(line: Sequence[Point], by: float) -> list[Point]:
-    """Returns the ends of a line, moved to its right."""
+    """Returns the ends of a line, moved by ``by`` to its right."""
     a, b = line[0], line[-1]
     length = hypot(b[0] - a[0], b[1] - a[1])
     dx, dy = by * (b[1] - a[1]) / length, -by * (b[0] - a[0]) / length
@@ -460,7 +460,7 @@ def _shifted(line: Sequence[Point], by: float) -> list[Point]:
 
 
 def _clipped(line: Sequence[Point], at_begin: float, at_end: float) -> tuple[Point, Point]:
-    """Returns a line without the given lengths at its beginning and its end."""
+    """Returns a line's ends, shortened by the given lengths at both ends."""
     begin, end = line[0], line[-1]
     length = hypot(end[0] - begin[0], end[1] - begin[1])
     first, last = min(at_begin, 0.4 * length), min(at_end, 0.4 * length)

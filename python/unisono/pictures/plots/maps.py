@@ -29,10 +29,10 @@ _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 def speedup_map(
     points: Sequence[SweepPoint], title: str, source: str = "", form: Form = "png", *, nodes: str = "PEs"
 ) -> bytes:
-    """Draws the best algorithms of a sweep over shapes (up) and lengths (right), colored by speed-up over the baseline.
+    """Draws the best algorithms of a sweep by shape (up) and length (right); colors show speed-ups.
 
-    ``nodes`` names the units of shapes. Cells have the letter of the best algorithm and the speed-up; lines separate
-    the regions. The sweep must be a full grid, as :func:`unisono.sweep` gives it.
+    ``nodes`` is the unit of shapes. Cells have the best algorithm's letter and its speed-up over the baseline; lines
+    separate algorithms. The sweep must be a full grid, as :func:`unisono.sweep` returns.
     """
     lengths = list(dict.fromkeys(point["elements"] for point in points))
     shapes = list(dict.fromkeys("x".join(map(str, point["shape"])) for point in points))
@@ -69,13 +69,13 @@ def optimality_maps(
     source: str = "",
     form: Form = "png",
 ) -> bytes:
-    """Draws a map for each algorithm: its time over the lower bound, for P = 2, 3, ... (up) and lengths (right).
+    """Draws a map per algorithm of its time divided by the lower bound, by P (up) and length (right).
 
     ``ratios`` maps a name to an array with one row for each P from 2 on and one column for each of ``wavelets``.
     """
     figure = Figure(figsize=(2.5 * len(ratios) + 1.2, 3.6), layout="constrained")
     panels = figure.subplots(1, len(ratios), sharey=True, squeeze=False)[0]
-    # All panels have one scale, which ends at 10 times the bound.
+    # All panels have the same scale of colors, which ends at 10 times the bound.
     norm = LogNorm(1, 10)
     edges = np.array([wavelets[0] / 2**0.5, *(length * 2**0.5 for length in wavelets)])
     image = None
@@ -98,7 +98,7 @@ def optimality_maps(
 
 @dataclass(frozen=True)
 class Panel:
-    """One plot of :func:`model_and_runs`: for each name its points (x, predicted, simulated or None)."""
+    """A plot of :func:`model_and_runs`: by name, the points (x, predicted, simulated or None)."""
 
     title: str
     xlabel: str
@@ -106,7 +106,7 @@ class Panel:
 
 
 def model_and_runs(panels: Sequence[Panel], title: str, source: str = "", form: Form = "png") -> bytes:
-    """Draws plots with logarithmic axes: predictions as lines, simulated runs as markers, one color a name."""
+    """Draws plots with logarithmic axes: predictions are lines, simulated runs are markers; a color per name."""
     figure = Figure(figsize=(4.4 * len(panels) + 0.4, 4.6), layout="constrained")
     names = list(dict.fromkeys(name for panel in panels for name in panel.curves))
     shades = mpl.colormaps["viridis"](np.linspace(0, 0.92, max(len(names), 2)))

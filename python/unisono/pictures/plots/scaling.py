@@ -1,4 +1,4 @@
-"""A picture of strong scaling: parallel efficiency and times on more nodes."""
+"""A picture of strong scaling: parallel efficiency and times by the number of nodes."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,7 +13,7 @@ _FOUND, _ALONE, _COMPUTE = "#3b6fb6", "#d1495b", "0.6"
 
 
 def draw(rows: Sequence[Mapping[str, Any]], title: str) -> bytes:
-    """Draws the efficiency and the times of communication, with collectives and by messages alone, as PNG."""
+    """Draws efficiency and communication time as PNG, with collectives and by messages alone."""
     figure = Figure(figsize=(9.5, 4), layout="constrained")
     left, right = figure.subplots(1, 2)
     nodes = [row["nodes"] for row in rows]

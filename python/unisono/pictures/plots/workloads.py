@@ -11,8 +11,8 @@ from unisono.base.reports import WorkloadReport
 
 __all__ = ["draw"]
 
-#: The width of a letter, and the height of a line of text, as parts of the picture's width; and the number of letters
-#: of an upright name that fit into a bar.
+#: The width of a letter and the height of a line of text, as fractions of the picture's width, and the number of
+#: letters of an upright name that fit into a bar.
 _LETTER = 0.007
 _LINE = 0.012
 _HIGH = 10
@@ -20,7 +20,7 @@ _COMPUTE, _HIDDEN, _EXPOSED = "#3b6fb6", "#7fb069", "#d1495b"
 
 
 def draw(report: WorkloadReport, form: Form = "png") -> bytes:
-    """Returns the picture of a report of :func:`unisono.workload`."""
+    """Returns the picture's file for a report of :func:`unisono.workload`."""
     figure = Figure(figsize=(11, 2.6), layout="constrained")
     axes = figure.subplots()
     computing = [(phase["begin"] * 1e3, phase["compute_seconds"] * 1e3) for phase in report["phases"]]
@@ -29,7 +29,7 @@ def draw(report: WorkloadReport, form: Form = "png") -> bytes:
         for c in phase["communication"]:
             begin, end = c["begin"] * 1e3, c["end"] * 1e3
             axes.broken_barh([(begin, end - begin)], (0.1, 0.8), facecolors=_EXPOSED, edgecolor="white", linewidth=0.3)
-            # Communication during compute is hidden.
+            # Communication that overlaps with compute is marked as hidden.
             for start, length in computing:
                 low, high = max(begin, start), min(end, start + length)
                 if high > low:
@@ -64,10 +64,10 @@ def draw(report: WorkloadReport, form: Form = "png") -> bytes:
 def _name(
     axes: Axes, whole: float, height: float, bars: Iterable[tuple[tuple[str, str], float, float]], *, beside: bool
 ) -> None:
-    """Writes names into their bars, the long one or else the short one.
+    """Writes names into bars: the long name if there is room, else the short name.
 
-    A name that is too long is written upright or ``beside`` its bar, if that is wanted and there is room. Steps follow
-    each other without gaps, so a name beside one would seem to belong to all steps before it.
+    With ``beside``, a name that is too long is written upright or beside its bar, if there is room. Steps follow each
+    other without gaps, so a name beside a step would seem to belong to other steps.
     """
     free = 0.0
     ordered = sorted(bars, key=lambda bar: bar[1])
