@@ -49,9 +49,9 @@ pub enum SimError {
     #[error("the routing '{routing}' is at fault: {what}")]
     Routing { routing: String, what: String },
     #[error(
-        "a time of rank {rank} is beyond 2^64 ticks of the simulator's clock; its prices, or its calcs, are too long"
+        "a time of {place} is beyond 2^64 ticks of the simulator's clock; its prices, or its calcs, are too long"
     )]
-    Overflow { rank: u32 },
+    Overflow { place: String },
     #[error("{what} is {found}; the simulator takes {accepted}")]
     Unsupported { what: &'static str, found: String, accepted: String },
 }

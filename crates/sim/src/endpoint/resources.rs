@@ -121,7 +121,7 @@ impl<P: Prices, C: Carrier> Engine<'_, P, C> {
         if self.wraps {
             return Ok(ticks.iter().fold(time, |sum, &ticks| sum.wrapping_add(ticks)));
         }
-        Err(Halt::Failed(SimError::Overflow { rank }))
+        Err(Halt::Failed(SimError::Overflow { place: format!("rank {rank}") }))
     }
 
     pub(super) fn noise(&self, rank: u32, id: u32, direction: u64) -> u64 {

@@ -129,7 +129,7 @@ impl Carrier for Packets<'_> {
                 self.read_ahead(place);
             }
             if now > LAST {
-                // A region only reports that it failed, so any rank will do.
+                // A region only reports that it failed, so any node will do.
                 self.late = Some(if self.border.is_some() { 0 } else { self.place_of(what) });
                 return None;
             }
@@ -171,8 +171,8 @@ impl Carrier for Packets<'_> {
         if let Some(what) = &self.fault {
             return Some(SimError::Routing { routing: self.routing.name().to_owned(), what: what.clone() });
         }
-        if let Some(rank) = self.late {
-            return Some(SimError::Overflow { rank });
+        if let Some(node) = self.late {
+            return Some(SimError::Overflow { place: format!("node {node}") });
         }
         if self.under_way == 0 {
             return None;
