@@ -4,11 +4,12 @@ A paper is a list of claims (`papers/NAME/claims.toml`, data only) and a module 
 that the computation refutes has the derivation in its row, with the value that follows from it. A row that is ``apart``
 decides no claim: it keeps a bound of this project (``own``), a constant was fitted to it (``calibrated``), its
 threshold or both of its values are this project's (``self``), the paper's number is known from memory only
-(``recalled``), or the paper measured on hardware and ours is simulated (``simulated``). So five verdicts are possible:
+(``recalled``), or the paper measured on hardware and ours is simulated (``simulated``). So six verdicts are possible:
 
 * ``holds``: the claim is kept within its tolerance.
 * ``consistent``: a row apart is kept within its tolerance, which shows no more than that.
 * ``refuted``: it is not, and ours is the value that the derivation of the row gives.
+* ``differs``: a row apart is not, and ours is the value that the row states with the reason; it refutes nothing.
 * ``missed``: it is not, and the row has no derivation, or ours is another value than the derivation gives.
 * ``contradicted``: the row has a derivation that refutes the claim, but the claim holds.
 
@@ -47,7 +48,7 @@ __all__ = [
 #: The papers that can be reproduced, by name.
 PAPERS = ("discovery", "hammingmesh", "multiplying", "piuma", "wafer")
 #: The verdicts of the judge on a claim, and those that are faults.
-VERDICTS = ("holds", "refuted", "consistent", "missed", "contradicted")
+VERDICTS = ("holds", "refuted", "consistent", "differs", "missed", "contradicted")
 FAULTS = ("missed", "contradicted")
 #: The reasons why a row decides no claim.
 APART = {
@@ -83,6 +84,8 @@ class Claim:
     refuted: str = ""
     #: One of ``APART``, where the row decides no claim.
     apart: str = ""
+    #: Why ours is another value, where the row decides no claim and disagrees with it.
+    differs: str = ""
 
     def report(self) -> dict[str, Any]:
         """The claim as a dictionary for JSON."""
@@ -120,13 +123,14 @@ def judge(paper: str, listed: dict[str, Any], found: Finding) -> Claim:
     """The claim with its verdict. Lists are compared item by item, texts for equality."""
     holds = _agree(listed["compare"], found.reported, found.ours, listed["tolerance"])
     refuted, apart, remark = listed.get("refuted", ""), listed.get("apart", ""), found.remark
+    differs = listed.get("differs", "")
     verdict = "missed" if not holds else "consistent" if apart else "holds"
-    if refuted and holds:
+    if (refuted or differs) and holds:
         verdict = "contradicted"
-    elif refuted:
+    elif refuted or differs:
         derived = listed.get("derived", found.ours)
         if _agree("equal", derived, found.ours, listed.get("derived_tolerance", 0)):
-            verdict = "refuted"
+            verdict = "refuted" if refuted else "differs"
         else:
             remark = " ".join(filter(None, [remark, f"The derivation gives {derived}."]))
     return Claim(
@@ -145,6 +149,7 @@ def judge(paper: str, listed: dict[str, Any], found: Finding) -> Claim:
         verdict=verdict,
         refuted=refuted,
         apart=apart,
+        differs=differs,
     )
 
 

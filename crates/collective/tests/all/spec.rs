@@ -34,7 +34,7 @@ fn wrong_input_is_named() {
     let e = Collective::new(Kind::Reduce, 4, 1, 4, Operator::Sum, Dtype::F32).unwrap_err();
     assert_eq!(e.to_string(), "root 4 is outside the 4 ranks; accepted are 0 to 3");
     let e = Collective::new(Kind::Reduce, 4, 1, 0, Operator::Xor, Dtype::F32).unwrap_err();
-    assert_eq!(e.to_string(), "operator xor is not defined for f32; it accepts i32, i64");
+    assert_eq!(e.to_string(), "operator xor is not defined for f32; it accepts i16, i32, i64");
     assert_eq!(of(Kind::Barrier, 3, 0).input_len(1), 1);
     assert!(Collective::new(Kind::Alltoall, 65_536, 65_536, 0, Operator::Sum, Dtype::F32).is_err());
 }
