@@ -3,8 +3,8 @@
 Everything is in the list of claims. A row decides a statement of its own unless it has ``of`` (the id of the first row
 of the same statement) or is ``apart``. One that is calibrated, has a threshold of this project, a recalled number or a
 simulation in place of a measurement agrees with its statement, or differs from it, and does not decide it; one of this
-project's own bounds has no statement. A statement that describes a mechanism has the tests of that mechanism here. One that nothing at hand
-decides has the reason. One that this project could decide and does not is open.
+project's own bounds has no statement. A statement that describes a mechanism has the tests of that mechanism here. One
+that nothing at hand decides has the reason. One that this project could decide and does not is open.
 """
 
 import re
