@@ -7,11 +7,13 @@ alpha_p + alpha_r. Processes are on random nodes and share the network with no o
 
 import random
 from statistics import median
+from typing import Any
 
 from unisono import Machine, machine, plan, simulate
+from unisono.reproduce import Finding
 from unisono.reproduce.once import once
 
-__all__ = ["gain"]
+__all__ = ["gain", "orders"]
 
 #: alpha_p and alpha_r of the preset archer, ns.
 _ALPHAS_NS = (1340.0, 340.0)
@@ -44,6 +46,20 @@ def _dragonfly() -> Machine:
             "topology": _DRAGONFLY,
         }
     )
+
+
+def orders(listed: dict[str, Any]) -> Finding:
+    """The slowest over the fastest order of the same stages, for each process count, on nodes as the row has them."""
+    on, ours = _dragonfly(), []
+    for ranks, texts in listed["orders"]:
+        places = random.Random(0).sample(range(_NODES), ranks) if listed["places"] == "random" else list(range(ranks))
+        times = []
+        for text in texts:
+            params = {"schedule": text}
+            made = plan("allreduce", on, shape=ranks, bytes=8, algorithm="recursive-multiplying", params=params)
+            times.append(simulate(made.schedule, on, places=places).nanoseconds)
+        ours.append(max(times) / min(times))
+    return Finding(listed["reported"], ours)
 
 
 def gain(ranks: int, over: str, schedule: str) -> float:

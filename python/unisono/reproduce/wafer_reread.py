@@ -69,7 +69,7 @@ def _clock_spread(listed: Listed) -> Finding:
 
 
 def _pre_order_trees(pes: int) -> Iterator[list[int]]:
-    """Yields the parents of the PEs of every pre-order tree: the parent of a PE is on the way from the last to the root."""
+    """Yields the parents of all PEs, for every pre-order tree: a parent is the last PE or one of its ancestors."""
 
     def further(parents: list[int]) -> Iterator[list[int]]:
         if len(parents) == pes:
