@@ -42,7 +42,8 @@ def _allreduce(listed: Listed) -> Finding:
 
 def _alltoall_limit(listed: Listed) -> Finding:
     """The share of the injection that the least bound leaves to an alltoall, on the clusters of one size."""
-    presets = [f"{name}-{listed['size']}" for name in CLUSTERS if name not in listed["without"]]
+    named = listed.get("only") or [name for name in CLUSTERS if name not in listed["without"]]
+    presets = [f"{name}-{listed['size']}" for name in named]
     limits = [_limit(preset, listed["bytes"]) for preset in presets]
     shown = ", ".join(f"{preset} {name}" for preset, (name, _) in zip(presets, limits, strict=True))
     return Finding(listed["reported"], [100 * share for _, share in limits], remark=f"The bound of each: {shown}.")
@@ -193,12 +194,23 @@ def _bandwidth_cost(listed: Listed) -> Finding:
         float(_facts(preset)["cost_usd"] / share(preset))
         for preset in (f"{name}-{size}" for name in ("fattree", *listed["clusters"]))
     )
-    return Finding(listed["reported"], [tree / other for other in others])
+    ratios = [tree / other for other in others]
+    return Finding(listed["reported"], max(ratios) if listed.get("largest") else ratios)
+
+
+def _curve(listed: Listed) -> Finding:
+    """The bandwidth of an allreduce at each length of the vector of all planes, Gb/s of one plane's peak."""
+    ours = []
+    for size in listed["bytes"]:
+        plan = un.plan("allreduce", listed["machine"], bytes=size, algorithm=listed["algorithm"])
+        ours.append(8 * size / 4 / plan.predicted["seconds"] / 1e9)
+    return Finding(listed["reported"], ours)
 
 
 CHECKS: dict[str, Callable[[Listed], Finding]] = {
     "bandwidth-cost": _bandwidth_cost,
     "allreduce-best": _allreduce_best,
+    "allreduce-curve": _curve,
     "allreduce-share": _allreduce,
     "allreduce-faster": _faster,
     "allreduce-latencies": _latencies,

@@ -43,13 +43,13 @@ fn wrong_input_is_named() {
 #[test]
 fn operators_accept_their_datatypes() {
     let table = [
-        (Operator::Sum, "f32 f64 f16 bf16 i32 i64"),
-        (Operator::Prod, "f32 f64 f16 bf16 i32 i64"),
-        (Operator::Min, "f32 f64 f16 bf16 i32 i64"),
-        (Operator::Max, "f32 f64 f16 bf16 i32 i64"),
-        (Operator::And, "i32 i64"),
-        (Operator::Or, "i32 i64"),
-        (Operator::Xor, "i32 i64"),
+        (Operator::Sum, "f32 f64 f16 bf16 i16 i32 i64"),
+        (Operator::Prod, "f32 f64 f16 bf16 i16 i32 i64"),
+        (Operator::Min, "f32 f64 f16 bf16 i16 i32 i64"),
+        (Operator::Max, "f32 f64 f16 bf16 i16 i32 i64"),
+        (Operator::And, "i16 i32 i64"),
+        (Operator::Or, "i16 i32 i64"),
+        (Operator::Xor, "i16 i32 i64"),
         (Operator::Ordered, "i64"),
     ];
     assert_eq!(table.map(|(operator, _)| operator), *Operator::ALL);
