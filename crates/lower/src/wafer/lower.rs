@@ -75,8 +75,9 @@ pub fn lower(proven: &Verified, placement: &GridPlacement, wafer: &Wafer) -> Res
 }
 
 /// Returns the number of elements that a wavelet carries side by side; `None` for types that no program of a PE takes.
-/// A PE combines both 16-bit integers of a wavelet in one cycle. Floats of 16 bits are not taken, because their sums round,
-/// and results are compared exactly.
+///
+/// A PE combines both 16-bit integers of a wavelet in one cycle. Floats of 16 bits are not taken: their sums round, and
+/// results are compared exactly.
 pub fn packing(dtype: Dtype) -> Option<u32> {
     match dtype {
         Dtype::F32 | Dtype::I32 => Some(1),

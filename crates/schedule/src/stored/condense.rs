@@ -1,5 +1,5 @@
-//! Converts a schedule over elements into one over blocks of elements: the largest block that no instruction divides, or
-//! units of a given size.
+//! Converts a schedule over elements into one over blocks of elements: the largest block that no instruction divides,
+//! or units of a given size.
 
 use crate::schedule::{Operand, Schedule, Stream};
 
