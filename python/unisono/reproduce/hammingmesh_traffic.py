@@ -177,9 +177,19 @@ def _faster(listed: Listed) -> Finding:
 
 
 def _spread(listed: Listed) -> Finding:
-    """The largest rate of a permutation over the smallest."""
-    done = traffic("permutation", listed["machine"], bytes=listed["bytes"], level="packet")
-    return Finding(listed["reported"], float(done.rates.max() / done.rates.min()))
+    """The largest rate of a permutation over the smallest, on each small cluster of the row."""
+    found = [traffic("permutation", f"{one}-small", bytes=listed["bytes"], level="flow") for one in listed["clusters"]]
+    return Finding(listed["reported"], [float(done.rates.max() / done.rates.min()) for done in found])
+
+
+def _cost_rank(listed: Listed) -> Finding:
+    """The places of some small clusters among all by the mean rate of a permutation for the cost, best first."""
+    values = {}
+    for name in CLUSTERS:
+        done = traffic("permutation", f"{name}-small", bytes=listed["bytes"], level="flow")
+        values[name] = float(done.rates.mean()) / done.injection / _facts(f"{name}-small")["cost_usd"]
+    order = sorted(values, key=lambda name: -values[name])
+    return Finding(listed["reported"], [1 + order.index(name) for name in listed["clusters"]], f"{', '.join(order)}.")
 
 
 def _bandwidth_cost(listed: Listed) -> Finding:
@@ -218,6 +228,7 @@ CHECKS: dict[str, Callable[[Listed], Finding]] = {
     "alltoall-limit": _alltoall_limit,
     "alltoall-share": _alltoall,
     "over-cut": _over_cut,
+    "permutation-rank": _cost_rank,
     "permutation-share": _permutation,
     "permutation-spread": _spread,
     "tree-formula": _tree,

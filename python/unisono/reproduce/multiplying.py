@@ -284,6 +284,7 @@ _CHECKS: dict[str, Callable[[Listed], Finding]] = {
     "prime-threshold": _prime_threshold,
     "program": _program,
     "rounds": _rounds,
+    "self-congestion": multiplying_topology.congestion,
     "simulated": _simulated,
     "stages": _stages,
     "unrepaired": multiplying_dissemination.unrepaired,

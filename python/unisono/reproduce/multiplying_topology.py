@@ -13,7 +13,7 @@ from unisono import Machine, machine, plan, simulate
 from unisono.reproduce import Finding
 from unisono.reproduce.once import once
 
-__all__ = ["gain", "orders"]
+__all__ = ["congestion", "gain", "orders"]
 
 #: alpha_p and alpha_r of the preset archer, ns.
 _ALPHAS_NS = (1340.0, 340.0)
@@ -22,6 +22,7 @@ _LINKS, _CABLE = 5, 0.6
 #: Nodes of a router, routers of a group, global ports of a router, groups.
 _DRAGONFLY = {"name": "dragonfly", "p": 4, "a": 32, "h": 8, "g": 8}
 _NODES = 1024
+_LINK_GBPS = 42.0
 #: Allocations of nodes whose median is taken.
 _ALLOCATIONS = 9
 
@@ -35,7 +36,7 @@ def _dragonfly() -> Machine:
             "name": "aries",
             "kind": "network",
             "planes": 1,
-            "link_gbps": 42.0,
+            "link_gbps": _LINK_GBPS,
             "link_latency_ns": _CABLE * hop,
             "input_latency_ns": (1 - _CABLE) * hop / 2,
             "output_latency_ns": (1 - _CABLE) * hop / 2,
@@ -59,6 +60,21 @@ def orders(listed: dict[str, Any]) -> Finding:
             made = plan("allreduce", on, shape=ranks, bytes=8, algorithm="recursive-multiplying", params=params)
             times.append(simulate(made.schedule, on, places=places).nanoseconds)
         ours.append(max(times) / min(times))
+    return Finding(listed["reported"], ours)
+
+
+def congestion(listed: dict[str, Any]) -> Finding:
+    """The time of each schedule on links of the Dragonfly's rate over that on links a thousand times as fast."""
+    ranks, ours = listed["ranks"], []
+    places = random.Random(0).sample(range(_NODES), ranks)
+    fast = _dragonfly().changed("link_gbps", str(1000 * _LINK_GBPS))
+    for text in listed["schedules"]:
+        times = []
+        for on in (_dragonfly(), fast):
+            params = {"schedule": text}
+            made = plan("allreduce", on, shape=ranks, bytes=8, algorithm="recursive-multiplying", params=params)
+            times.append(simulate(made.schedule, on, places=places).nanoseconds)
+        ours.append(times[0] / times[1])
     return Finding(listed["reported"], ours)
 
 
