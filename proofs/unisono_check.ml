@@ -68,7 +68,7 @@ let collective line =
       let ranks = number ~most:(1 lsl 22) (after "number of ranks" "ranks=" ranks) in
       let root = number (after "root" "root=" root) in
       let operator = after "operator" "operator=" operator and dtype = after "datatype" "dtype=" dtype in
-      let integer = List.mem dtype [ "i32"; "i64" ] in
+      let integer = List.mem dtype [ "i16"; "i32"; "i64" ] in
       if not (integer || List.mem dtype [ "f32"; "f64"; "f16"; "bf16" ]) then fail "'%s' is no datatype" dtype;
       if not (List.mem operator [ "sum"; "prod"; "min"; "max"; "and"; "or"; "xor"; "ordered" ]) then fail "'%s' is no operator" operator;
       let reduces = List.mem what [ Allreduce; Reduce; ReduceScatter; Scan ] in

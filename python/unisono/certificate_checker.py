@@ -23,7 +23,7 @@ MOVING_ONE, MOVING_ALL = {"broadcast", "message", "scatter"}, {"allgather", "all
 REDUCING, ROOTED = {"allreduce", "reduce", "reduce-scatter", "scan"}, MOVING_ONE | {"gather", "reduce"}
 ALIKE = {"allgather", "allreduce", "broadcast"}  # All ranks end with one result.
 _N = r"(\d{1,10})"
-_OPERATOR, _DTYPE = "operator=(sum|prod|min|max|and|or|xor|ordered)", "dtype=(f32|f64|f16|bf16|i32|i64)"
+_OPERATOR, _DTYPE = "operator=(sum|prod|min|max|and|or|xor|ordered)", "dtype=(f32|f64|f16|bf16|i16|i32|i64)"
 _COLLECTIVE = re.compile(rf"collective (\S+) ranks={_N} elements={_N} root={_N} {_OPERATOR} {_DTYPE}", re.A)
 _STREAM = re.compile(rf"stream s{_N}: {_N} ->((?: \d{{1,10}})*)(?: capacity={_N})?", re.A)
 _NODE = re.compile(rf"node {_N}:(?: tmp={_N})?", re.A)
@@ -70,7 +70,7 @@ class Collective:
         found = _COLLECTIVE.fullmatch(text)
         kind, ranks, elements, root, operator, dtype = found.groups() if found else ("",) * 6
         self.kind, self.ranks, source = kind, number(ranks, MOST_RANKS), number(root)
-        integer = dtype in ("i32", "i64")
+        integer = dtype in ("i16", "i32", "i64")
         lacks = (operator in ("and", "or", "xor") and not integer) or (operator == "ordered" and dtype != "i64")
         known = kind in MOVING_ONE | MOVING_ALL | {"barrier"} or (kind in REDUCING and not lacks)
         require(known and source < self.ranks, f"'{text[:80]}' is no collective of ranks with that root and datatype")

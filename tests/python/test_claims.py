@@ -71,8 +71,9 @@ def test_claims_are_complete(paper: str) -> None:
         assert ("reported" in claim) != ("formula" in claim), claim["id"]
         assert claim.get("formula") in {None, *formulas}
         assert claim["check"] in checks
-        # A refuted row has the value of its derivation, with which our value must agree.
-        assert ("refuted" in claim) == ("derived" in claim), claim["id"]
+        # The derivation's value, which ours has to be: also a refuted row can be missed.
+        assert ("refuted" in claim or "differs" in claim) == ("derived" in claim), claim["id"]
+        assert "differs" not in claim or claim["apart"] != "own", claim["id"]
         assert claim.get("apart") in {None, *APART}
         assert not {"apart", "refuted"} <= set(claim), "a row that decides nothing refutes nothing"
         assert claim.get("provenance") != "calibrated" or "refuted" in claim or claim["apart"] == "calibrated"
@@ -96,14 +97,15 @@ def test_statements_are_counted_once(paper: str) -> None:
     found = inventory(paper)
     first = {row["id"] for row in found.rows if "of" not in row and row.get("apart") != "own"}
     assert {row["of"] for row in found.rows if "of" in row and row.get("apart") != "own"} <= first
-    assert {*found.decided, *found.consistent} == first, "'of' names the first row of a statement"
-    assert not set(found.decided) & set(found.consistent), "rows of one statement decide it, or none does"
+    compared = {**found.consistent, **found.differing}
+    assert {*found.decided, *compared} == first, "'of' names the first row of a statement"
+    assert not set(found.decided) & set(compared), "rows of one statement decide it, or none does"
     ids = [*(row["id"] for row in found.rows), *(s["id"] for s in (*found.tested, *found.undecidable, *found.open))]
     assert len(ids) == len(set(ids))
     texts = [statement["text"] for statement, _ in found.statements]
     assert len(texts) == len(set(texts)), "a statement is listed once"
     counts = found.report()
-    kinds = ("held", "refuted", "tested", "consistent", "undecidable", "open")
+    kinds = ("held", "refuted", "tested", "consistent", "differing", "undecidable", "open")
     assert counts["found"] == sum(counts[key] for key in kinds) == len(texts)
     assert counts["decided"] == counts["held"] + counts["refuted"] + counts["tested"]
     assert counts["rows"] == counts["apart_rows"] + sum(map(len, found.decided.values()))
@@ -179,7 +181,7 @@ def row(compare: str, tolerance: float) -> dict[str, Any]:
 
 
 def accepted(paper: str, listed: dict[str, Any], found: Finding) -> bool:
-    return judge(paper, listed, found).verdict in {"holds", "refuted", "consistent"}
+    return judge(paper, listed, found).verdict in {"holds", "refuted", "consistent", "differs"}
 
 
 def moved(compare: str, value: Any, other: Any, tolerance: Any) -> Iterator[Any]:
@@ -204,14 +206,14 @@ def fails_when_moved(paper: str, listed: dict[str, Any], found: Finding) -> None
     """Checks that a row accepts a result, and refuses it if result or constant move past the tolerance."""
     assert accepted(paper, listed, found)
     compare, reported, tolerance = listed["compare"], found.reported, listed["tolerance"]
-    if "refuted" in listed:
-        # A refuted row accepts only the value of its derivation.
+    if "derived" in listed:
+        # Such a row accepts no other value than the one that it states.
         compare, reported, tolerance = "equal", listed["derived"], listed.get("derived_tolerance", 0)
     others = list(moved(compare, found.ours, reported, tolerance))
     assert others
     for other in others:
         assert not accepted(paper, listed, Finding(found.reported, other)), other
-    if "refuted" in listed:
+    if "derived" in listed:
         return
     # Now the constant of the row moves beyond our value.
     opposite = {"at-most": "at-least", "at-least": "at-most"}.get(compare, compare)
@@ -240,7 +242,7 @@ def test_every_row_that_has_a_constant_can_fail(paper: str) -> None:
 def test_every_row_can_fail(paper: str, listed: dict[str, Any], found_once: Check) -> None:
     found = found_once(paper, listed)
     fails_when_moved(paper, listed, found)
-    if "refuted" in listed:
+    if "derived" in listed:
         return
     # The reported value must be the row's own constant: a row must not compare a computed value with itself.
     constant = listed.get("reported", found.reported)
@@ -274,11 +276,14 @@ def test_refuted_rows_are_counted(paper: str) -> None:
     quick = [row for row in listed_claims(paper) if row.get("quick", True) and not row.get("full", False)]
     assert set(refuted) == {row["id"] for row in quick if "refuted" in row}
     assert all(not claim["holds"] and claim["refuted"] for claim in refuted.values())
+    differing = [claim for claim in claims if claim["verdict"] == "differs"]
+    assert {claim["id"] for claim in differing} == {row["id"] for row in quick if "differs" in row}
     apart = [claim for claim in claims if claim["apart"]]
     assert ran.json["verdicts"] == {
         "holds": len(claims) - len(refuted) - len(apart),
         "refuted": len(refuted),
-        "consistent": len(apart),
+        "consistent": len(apart) - len(differing),
+        "differs": len(differing),
         "missed": 0,
         "contradicted": 0,
     }

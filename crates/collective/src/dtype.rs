@@ -10,12 +10,13 @@ pub enum Dtype {
     F64,
     F16,
     Bf16,
+    I16,
     I32,
     I64,
 }
 
 impl Dtype {
-    pub const ALL: &[Dtype] = &[Dtype::F32, Dtype::F64, Dtype::F16, Dtype::Bf16, Dtype::I32, Dtype::I64];
+    pub const ALL: &[Dtype] = &[Dtype::F32, Dtype::F64, Dtype::F16, Dtype::Bf16, Dtype::I16, Dtype::I32, Dtype::I64];
 
     pub fn name(self) -> &'static str {
         match self {
@@ -23,6 +24,7 @@ impl Dtype {
             Dtype::F64 => "f64",
             Dtype::F16 => "f16",
             Dtype::Bf16 => "bf16",
+            Dtype::I16 => "i16",
             Dtype::I32 => "i32",
             Dtype::I64 => "i64",
         }
@@ -31,14 +33,14 @@ impl Dtype {
     /// Returns the bytes of one element.
     pub fn bytes(self) -> u64 {
         match self {
-            Dtype::F16 | Dtype::Bf16 => 2,
+            Dtype::F16 | Dtype::Bf16 | Dtype::I16 => 2,
             Dtype::F32 | Dtype::I32 => 4,
             Dtype::F64 | Dtype::I64 => 8,
         }
     }
 
     pub fn is_integer(self) -> bool {
-        matches!(self, Dtype::I32 | Dtype::I64)
+        matches!(self, Dtype::I16 | Dtype::I32 | Dtype::I64)
     }
 }
 

@@ -50,7 +50,7 @@ impl Operator {
     /// Checks that the operator has a meaning for the datatype, as in MPI.
     pub fn check(self, dtype: Dtype) -> Result<(), CollectiveError> {
         let accepted = match self {
-            Operator::And | Operator::Or | Operator::Xor if !dtype.is_integer() => "i32, i64",
+            Operator::And | Operator::Or | Operator::Xor if !dtype.is_integer() => "i16, i32, i64",
             Operator::Ordered if dtype != Dtype::I64 => "i64",
             _ => return Ok(()),
         };

@@ -118,7 +118,7 @@ impl PlanError {
                 | Self::NotForMpi { .. }
                 | Self::NoLibraryTime(_)
                 | Self::NotOffered { .. }
-                | Self::Lower(LowerError::Dtype { .. })
+                | Self::Lower(LowerError::Dtype { .. } | LowerError::Packed { .. })
                 | Self::Algorithm(AlgorithmError::Unsupported { .. })
         )
     }

@@ -25,6 +25,7 @@ pub fn interpreted<'py>(
     match schedule.inner().collective().dtype {
         Dtype::F32 => run::<f32, f32>(py, schedule, inputs, options, "float32", |x| x, |x| x),
         Dtype::F64 => run::<f64, f64>(py, schedule, inputs, options, "float64", |x| x, |x| x),
+        Dtype::I16 => run::<i16, i16>(py, schedule, inputs, options, "int16", |x| x, |x| x),
         Dtype::I32 => run::<i32, i32>(py, schedule, inputs, options, "int32", |x| x, |x| x),
         Dtype::I64 => run::<i64, i64>(py, schedule, inputs, options, "int64", |x| x, |x| x),
         Dtype::F16 => run::<f16, f16>(py, schedule, inputs, options, "float16", |x| x, |x| x),

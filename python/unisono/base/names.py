@@ -29,6 +29,7 @@ _DATATYPES = {
     "float64": "f64", "double": "f64", "fp64": "f64",
     "float16": "f16", "half": "f16", "fp16": "f16",
     "bfloat16": "bf16",
+    "int16": "i16", "short": "i16",
     "int32": "i32",
     "int64": "i64",
 }  # fmt: skip

@@ -94,6 +94,8 @@ def _print(claims: list[Claim], statements: list[Inventory], files: list[str]) -
             print_lines(f"{claim.id}: {' '.join(filter(None, [source, claim.note]))}")
         if claim.refuted:
             print_lines(f"{claim.id}: {'refuted' if claim.verdict == 'refuted' else 'to be refuted'}: {claim.refuted}")
+        if claim.differs:
+            print_lines(f"{claim.id}: differs: {claim.differs}")
     counts = _verdicts(claims)
     others = [f"{counts[verdict]} {verdict}" for verdict in VERDICTS[1:] if counts[verdict]]
     print_lines("", ", ".join([f"{counts['holds']} of {len(decide)} rows that decide claims hold", *others]))

@@ -1,16 +1,16 @@
 """Reproduction of papers: each claim has the reported value, the value computed here, and a tolerance set beforehand.
 
-A paper is a list of claims (`papers/NAME/claims.toml`, data only) and a module of this folder that computes values. The
-row of a claim that the computation refutes has a derivation and the value that follows from the derivation. A row with
-``apart`` decides no claim: it checks a bound of this project (``own``), a constant was fitted to its value
-(``calibrated``), its threshold or both of its values are this project's (``self``), the paper's number is known from
-memory only (``recalled``), or the paper measured on hardware and our value is simulated (``simulated``). So five
-verdicts are possible:
+A paper is a list of claims (`papers/NAME/claims.toml`, data only) and a module of this folder that computes. A claim
+that the computation refutes has the derivation in its row, with the value that follows from it. A row that is ``apart``
+decides no claim: it keeps a bound of this project (``own``), a constant was fitted to it (``calibrated``), its
+threshold or both of its values are this project's (``self``), the paper's number is known from memory only
+(``recalled``), or the paper measured on hardware and ours is simulated (``simulated``). So six verdicts are possible:
 
 * ``holds``: the claim is kept within its tolerance.
-* ``consistent``: a row with ``apart`` is kept within its tolerance, which proves no claim.
-* ``refuted``: the claim is not kept, and our value is that of the row's derivation.
-* ``missed``: the claim is not kept, and the row has no derivation, or our value is not that of the derivation.
+* ``consistent``: a row apart is kept within its tolerance, which shows no more than that.
+* ``refuted``: it is not, and ours is the value that the derivation of the row gives.
+* ``differs``: a row apart is not, and ours is the value that the row states with the reason; it refutes nothing.
+* ``missed``: it is not, and the row has no derivation, or ours is another value than the derivation gives.
 * ``contradicted``: the row has a derivation that refutes the claim, but the claim holds.
 
 ``missed`` and ``contradicted`` are faults, of this software or of the row.
@@ -47,8 +47,8 @@ __all__ = [
 
 #: The papers that can be reproduced, by name.
 PAPERS = ("discovery", "hammingmesh", "multiplying", "piuma", "wafer")
-#: The verdicts on a claim, and the verdicts that are faults.
-VERDICTS = ("holds", "refuted", "consistent", "missed", "contradicted")
+#: The verdicts of the judge on a claim, and those that are faults.
+VERDICTS = ("holds", "refuted", "consistent", "differs", "missed", "contradicted")
 FAULTS = ("missed", "contradicted")
 #: The reasons why a row decides no claim.
 APART = {
@@ -84,6 +84,8 @@ class Claim:
     refuted: str = ""
     #: A key of ``APART``, if the row decides no claim.
     apart: str = ""
+    #: Why ours is another value, where the row decides no claim and disagrees with it.
+    differs: str = ""
 
     def report(self) -> dict[str, Any]:
         """Returns the claim as a dictionary for JSON."""
@@ -121,13 +123,14 @@ def judge(paper: str, listed: dict[str, Any], found: Finding) -> Claim:
     """Returns the claim with its verdict. Lists are compared item by item, texts for equality."""
     holds = _agree(listed["compare"], found.reported, found.ours, listed["tolerance"])
     refuted, apart, remark = listed.get("refuted", ""), listed.get("apart", ""), found.remark
+    differs = listed.get("differs", "")
     verdict = "missed" if not holds else "consistent" if apart else "holds"
-    if refuted and holds:
+    if (refuted or differs) and holds:
         verdict = "contradicted"
-    elif refuted:
+    elif refuted or differs:
         derived = listed.get("derived", found.ours)
         if _agree("equal", derived, found.ours, listed.get("derived_tolerance", 0)):
-            verdict = "refuted"
+            verdict = "refuted" if refuted else "differs"
         else:
             remark = " ".join(filter(None, [remark, f"The derivation gives {derived}."]))
     return Claim(
@@ -146,6 +149,7 @@ def judge(paper: str, listed: dict[str, Any], found: Finding) -> Claim:
         verdict=verdict,
         refuted=refuted,
         apart=apart,
+        differs=differs,
     )
 
 

@@ -87,8 +87,10 @@ def n_body(discovery: Discovery | TaskList, steps: int = 2, bodies: int = SIDE) 
         discovery.task("update_p", bodies, [(v, "read", ONE_TO_ONE), (p, "read_write", ONE_TO_ONE)])
 
 
-def loop(discovery: Discovery | TaskList, example: str, rounds: int = 3, side: int = SIDE) -> None:
-    """Submits the example of a row of Table 3, in a loop that swaps the buffers."""
+def loop(
+    discovery: Discovery | TaskList, example: str, rounds: int = 3, side: int = SIDE, *, as_printed: bool = False
+) -> None:
+    """A row of Table 3, in a loop that swaps the buffers: after each step, or ``as_printed`` after an iteration."""
     flat = example in ("all-gather", "gather-scatter", "gather-bcast")
     shape = (side,) if flat else (side, side)
     a, b = (discovery.buffer(name, shape, initialized=True) for name in ("B", "B'"))
@@ -103,16 +105,25 @@ def loop(discovery: Discovery | TaskList, example: str, rounds: int = 3, side: i
             case _:
                 reads = ALL if example == "gather-bcast" else ONE_TO_ONE
                 discovery.task("one", 1, [(a, "read", ALL), (b, "write", ALL)])
-                discovery.task("many", shape, [(b, "read", reads), (a, "write", ONE_TO_ONE)])
-                continue
+                if as_printed:
+                    discovery.task("many", shape, [(a, "read", reads), (b, "write", ONE_TO_ONE)])
+                else:
+                    discovery.task("many", shape, [(b, "read", reads), (a, "write", ONE_TO_ONE)])
+                    continue
         a, b = b, a
 
 
-def _example(to: Discovery | TaskList, example: str, rounds: int) -> None:
+def _example(to: Discovery | TaskList, example: str, rounds: int, side: int = SIDE) -> None:
     if example == "n-body":
-        n_body(to, rounds)
+        n_body(to, rounds, side)
+    elif example == "eight-producers":
+        a = to.buffer("A", side)
+        for part in range(8):
+            written = Mapper("fixed", offset=(part * side // 8,), extent=(side // 8,))
+            to.task(f"part {part}", 1, [(a, "write", written)])
+        to.task("all", side, [(a, "read", ALL)])
     else:
-        loop(to, example, rounds)
+        loop(to, example, rounds, side)
 
 
 def _collectives(build: Callable[[Discovery], None], nodes: int) -> str:
@@ -143,7 +154,23 @@ def _edge(listed: Listed) -> Finding:
 
 
 def _loop(listed: Listed) -> Finding:
-    return _same_everywhere(listed, lambda discovery: loop(discovery, listed["example"]))
+    printed = listed.get("as_printed", False)
+    return _same_everywhere(listed, lambda discovery: loop(discovery, listed["example"], as_printed=printed))
+
+
+def _in_vain(listed: Listed) -> Finding:
+    """The bytes of a program by the paper's rules over those by messages: a consumer of fewer parts than nodes."""
+
+    def sent(rules: str) -> int:
+        discovery = Discovery(listed["nodes"], rules=rules)
+        a = discovery.buffer("A", 1024, _COMPONENT)
+        discovery.task("producer", 1024, [(a, "write", ONE_TO_ONE)])
+        discovery.task("consumer", listed["parts"], [(a, "read", ALL)])
+        discovery.flush()
+        messages = discovery.report()["messages"]
+        return messages["p2p_bytes"] + messages["collective_bytes"]
+
+    return Finding(listed["reported"], sent("paper") / sent("off"), f"{sent('paper')} over {sent('off')} bytes.")
 
 
 def _n_body_commands(listed: Listed) -> Finding:
@@ -271,6 +298,7 @@ _CHECKS: dict[str, Callable[[Listed], Finding]] = {
     "communication-gain": _communication_gain,
     "communication-gains": _communication_gains,
     "edge": _edge,
+    "in-vain": _in_vain,
     "loop": _loop,
     "n-body-commands": _n_body_commands,
     "n-body-forwards": _n_body_forwards,

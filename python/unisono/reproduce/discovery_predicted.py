@@ -38,7 +38,8 @@ def gain(listed: Listed, build: Build) -> Finding:
     for nodes in listed["nodes"]:
         predicted, alone = communication(build, nodes, MACHINE)
         ours.append(alone / predicted)
-    return Finding([listed["reported"]] * len(ours), ours)
+    reported = listed["reported"]
+    return Finding(reported if isinstance(reported, list) else [reported] * len(ours), ours)
 
 
 def speedups(listed: Listed, build: Build) -> Finding:

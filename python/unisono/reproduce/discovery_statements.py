@@ -13,8 +13,8 @@ from unisono.reproduce import Finding
 __all__ = ["Build", "checks"]
 
 Listed = Mapping[str, Any]
-#: A function that submits an example of the paper in the given number of rounds.
-Build = Callable[[Discovery | TaskList, str, int], None]
+#: A function that submits an example of the paper in the given number of rounds, with buffers of the given side.
+Build = Callable[[Discovery | TaskList, str, int, int], None]
 
 ALL, ONE_TO_ONE, TRANSPOSED = Mapper("all"), Mapper("one_to_one"), Mapper("transposed", perm=(1, 0))
 _SIDE = 128
@@ -58,7 +58,7 @@ def _order(listed: Listed, build: Build) -> Finding:
     """Counts for each program the distinct orders in which its ranks issue collectives."""
 
     def issued(example: str, nodes: int, rank: int) -> tuple[Any, ...]:
-        commands = _settled(lambda discovery: build(discovery, example, 3), nodes, rank).commands()
+        commands = _settled(lambda discovery: build(discovery, example, 3, _SIDE), nodes, rank).commands()
         return tuple((c[4], c[5], c[6].pattern) for c in commands if c[0] == "collective")
 
     orders = [
@@ -73,7 +73,7 @@ def _oblivious(listed: Listed, build: Build) -> Finding:
     """Counts for each program the distinct lists of forwards on all numbers of nodes, and returns the largest count."""
 
     def forwards(example: str, nodes: int) -> str:
-        report = _settled(lambda discovery: build(discovery, example, 3), nodes).report()
+        report = _settled(lambda discovery: build(discovery, example, 3, _SIDE), nodes).report()
         return str([(f["after_index"], f["before_index"], f["buffer"], f["region"]) for f in report["forwards"]])
 
     counts = [len({forwards(example, nodes) for nodes in _NODES}) for example in listed["examples"]]
@@ -124,7 +124,8 @@ def _copies(listed: Listed, build: Build) -> Finding:
 
     def sums(example: str, nodes: int, rounds: int) -> int:
         tasks = TaskList()
-        build(tasks, example, rounds)
+        # A part for each device.
+        build(tasks, example, rounds, max(_SIDE, nodes * listed["devices"]))
         report, _ = tasks.devices(nodes, listed["rules"], 0, listed["devices"])
         if listed["item"] == "broadcasts":
             return report["broadcasts"]

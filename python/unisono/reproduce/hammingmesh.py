@@ -77,6 +77,16 @@ def _saving(listed: Listed) -> Finding:
     return Finding(listed["reported"], [costs[0] / cost for cost in costs])
 
 
+def _cost_at_scale(listed: Listed) -> Finding:
+    """The cost of one preset over that of another, large over small."""
+    small, large = (
+        _facts(f"{listed['over'][0]}-{size}")["cost_usd"] / _facts(f"{listed['over'][1]}-{size}")["cost_usd"]
+        for size in SIZES
+    )
+    remark = f"{small:.2f} small, {large:.2f} large."
+    return Finding(listed["reported"], large / small, remark=remark)
+
+
 def _fewer(listed: Listed) -> Finding:
     """Divides the switches and cables of the nonblocking tree by those of each HammingMesh."""
 
@@ -109,6 +119,7 @@ _CHECKS: dict[str, Callable[[Listed], Finding]] = {
     "bill": _bill,
     "bisection": _bisection,
     "cost": _cost,
+    "cost-at-scale": _cost_at_scale,
     "deadlock": _deadlock,
     "fewer": _fewer,
     "diameter": _diameter,

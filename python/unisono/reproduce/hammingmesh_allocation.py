@@ -86,15 +86,16 @@ def _over_torus(listed: Listed) -> Finding:
 
 
 def _scattered(listed: Listed) -> Finding:
-    """Divides the simulated times of an allreduce on scattered and on adjacent rows and columns of boards."""
-    rows, columns = listed["rows"], listed["columns"]
+    """A simulated allreduce on scattered rows and columns of boards over one on adjacent boards, at each length."""
+    rows, columns, on = listed["rows"], listed["columns"], listed["machine"]
     extents = [2 * len(rows), 2 * len(columns)]
-    plan = un.plan("allreduce", listed["machine"], shape=extents, bytes=listed["bytes"], algorithm=listed["algorithm"])
-    times = []
-    for lines in ((rows, columns), (range(len(rows)), range(len(columns)))):
-        places, _ = submesh(listed["machine"], *lines)
-        times.append(un.simulate(plan.schedule, listed["machine"], places=places).seconds)
-    return Finding(listed["reported"], times[0] / times[1])
+    both = [submesh(on, *lines)[0] for lines in ((rows, columns), (range(len(rows)), range(len(columns))))]
+    ours = []
+    for size in listed["bytes"]:
+        plan = un.plan("allreduce", on, shape=extents, bytes=size, algorithm=listed["algorithm"])
+        scattered, adjacent = (un.simulate(plan.schedule, on, places=places).seconds for places in both)
+        ours.append(scattered / adjacent)
+    return Finding(listed["reported"], ours)
 
 
 CHECKS: dict[str, Callable[[Listed], Finding]] = {

@@ -41,8 +41,9 @@ def _allreduce(listed: Listed) -> Finding:
 
 
 def _alltoall_limit(listed: Listed) -> Finding:
-    """Computes the percentage of the injection rate that an alltoall can reach, on the clusters of one size."""
-    presets = [f"{name}-{listed['size']}" for name in CLUSTERS if name not in listed["without"]]
+    """The share of the injection that the least bound leaves to an alltoall, on the clusters of one size."""
+    named = listed.get("only") or [name for name in CLUSTERS if name not in listed["without"]]
+    presets = [f"{name}-{listed['size']}" for name in named]
     limits = [_limit(preset, listed["bytes"]) for preset in presets]
     shown = ", ".join(f"{preset} {name}" for preset, (name, _) in zip(presets, limits, strict=True))
     return Finding(listed["reported"], [100 * share for _, share in limits], remark=f"The bound of each: {shown}.")
@@ -176,9 +177,19 @@ def _faster(listed: Listed) -> Finding:
 
 
 def _spread(listed: Listed) -> Finding:
-    """Divides the largest rate of a permutation by the smallest."""
-    done = traffic("permutation", listed["machine"], bytes=listed["bytes"], level="packet")
-    return Finding(listed["reported"], float(done.rates.max() / done.rates.min()))
+    """The largest rate of a permutation over the smallest, on each small cluster of the row."""
+    found = [traffic("permutation", f"{one}-small", bytes=listed["bytes"], level="flow") for one in listed["clusters"]]
+    return Finding(listed["reported"], [float(done.rates.max() / done.rates.min()) for done in found])
+
+
+def _cost_rank(listed: Listed) -> Finding:
+    """The places of some small clusters among all by the mean rate of a permutation for the cost, best first."""
+    values = {}
+    for name in CLUSTERS:
+        done = traffic("permutation", f"{name}-small", bytes=listed["bytes"], level="flow")
+        values[name] = float(done.rates.mean()) / done.injection / _facts(f"{name}-small")["cost_usd"]
+    order = sorted(values, key=lambda name: -values[name])
+    return Finding(listed["reported"], [1 + order.index(name) for name in listed["clusters"]], f"{', '.join(order)}.")
 
 
 def _bandwidth_cost(listed: Listed) -> Finding:
@@ -193,12 +204,23 @@ def _bandwidth_cost(listed: Listed) -> Finding:
         float(_facts(preset)["cost_usd"] / share(preset))
         for preset in (f"{name}-{size}" for name in ("fattree", *listed["clusters"]))
     )
-    return Finding(listed["reported"], [tree / other for other in others])
+    ratios = [tree / other for other in others]
+    return Finding(listed["reported"], max(ratios) if listed.get("largest") else ratios)
+
+
+def _curve(listed: Listed) -> Finding:
+    """The bandwidth of an allreduce at each length of the vector of all planes, Gb/s of one plane's peak."""
+    ours = []
+    for size in listed["bytes"]:
+        plan = un.plan("allreduce", listed["machine"], bytes=size, algorithm=listed["algorithm"])
+        ours.append(8 * size / 4 / plan.predicted["seconds"] / 1e9)
+    return Finding(listed["reported"], ours)
 
 
 CHECKS: dict[str, Callable[[Listed], Finding]] = {
     "bandwidth-cost": _bandwidth_cost,
     "allreduce-best": _allreduce_best,
+    "allreduce-curve": _curve,
     "allreduce-share": _allreduce,
     "allreduce-faster": _faster,
     "allreduce-latencies": _latencies,
@@ -206,6 +228,7 @@ CHECKS: dict[str, Callable[[Listed], Finding]] = {
     "alltoall-limit": _alltoall_limit,
     "alltoall-share": _alltoall,
     "over-cut": _over_cut,
+    "permutation-rank": _cost_rank,
     "permutation-share": _permutation,
     "permutation-spread": _spread,
     "tree-formula": _tree,

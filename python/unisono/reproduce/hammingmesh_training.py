@@ -181,6 +181,8 @@ def _artifact(listed: Listed) -> Finding:
         for mesh in listed["meshes"]
         for name in WORKLOADS
     ]
+    if listed.get("least"):
+        return Finding(listed["reported"], min(min(row.values()) for row in cells))
     if "below" in listed:
         return Finding(listed["reported"], sum(cell < listed["below"] for row in cells for cell in row.values()))
     return Finding(listed["reported"], [min(row.values()) for row in cells])

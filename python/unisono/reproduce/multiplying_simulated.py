@@ -171,12 +171,6 @@ def _gain(listed: Listed) -> Finding:
     return Finding(listed["reported"], [over - max(finish(*run)) for run in listed["runs"]])
 
 
-def _unequal(listed: Listed) -> Finding:
-    """Counts the process counts for which the order of the same stages changes the time."""
-    found = [{time(listed["machine"], ranks, text) for text in texts} for ranks, texts in listed["orders"]]
-    return Finding(listed["reported"], sum(len(times) > 1 for times in found))
-
-
 def _falls(listed: Listed) -> Finding:
     """Counts, on some machines, the numbers of peers to which a multicast is faster than to one peer fewer."""
     falls = 0
@@ -223,5 +217,4 @@ CHECKS: dict[str, Callable[[Listed], Finding]] = {
     "simulated-gain": _gain,
     "simulated-skew": _skew,
     "simulated-times": _times,
-    "unequal-orders": _unequal,
 }

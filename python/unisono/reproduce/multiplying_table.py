@@ -10,7 +10,7 @@ from unisono.planning.multiplying import cost
 from unisono.reproduce import Finding, multiplying_topology
 from unisono.reproduce import multiplying_simulated as runs
 
-__all__ = ["ALPHAS", "CHECKS", "TABLE_2", "Row", "predictions"]
+__all__ = ["ALPHAS", "CHECKS", "ROUNDING", "TABLE_2", "Row", "predictions"]
 
 Listed = Mapping[str, Any]
 #: Table 1: alpha_p and alpha_r in us.
@@ -19,8 +19,8 @@ ALPHAS = {"minimum": (1.34, 0.34), "median": (1.51, 0.38)}
 _BLOCKS, _OPERATIONS = 250, 10
 #: The limit of uniform noise in ns with which the median for 4 processes is about the measured median.
 _NOISE_NS = 450.0
-#: Half a unit of the last digit of Table 1, in us.
-_ROUNDING = 0.005
+#: Half a unit of the last digit of Table 1.
+ROUNDING = 0.005
 
 
 class Row(NamedTuple):
@@ -84,7 +84,7 @@ def _follows(row: Row, column: str) -> bool:
     schedules = (runs.doubling(row.ranks), row.schedule)
     for time, predicted, schedule in zip(times, predictions(row, column), schedules, strict=True):
         digit = 10.0 ** (math.floor(math.log10(time)) - 2)
-        if abs(time - predicted) > digit / 2 + cost(schedule, row.ranks, _ROUNDING, _ROUNDING):
+        if abs(time - predicted) > digit / 2 + cost(schedule, row.ranks, ROUNDING, ROUNDING):
             return False
     return True
 
@@ -116,11 +116,6 @@ def _correlation(values: Sequence[float]) -> float:
     return 1 - 6 * sum((at - rank) ** 2 for at, rank in enumerate(ranks)) / (n * (n * n - 1))
 
 
-def _without_one(values: Sequence[float]) -> float:
-    """Returns the largest coefficient if one value is left out."""
-    return max(_correlation([*values[:at], *values[at + 1 :]]) for at in range(len(values)))
-
-
 def _increments(values: Sequence[float]) -> float:
     steps = [after - before for before, after in pairwise(values)]
     return max(steps) / min(steps)
@@ -128,7 +123,6 @@ def _increments(values: Sequence[float]) -> float:
 
 _STATISTICS: dict[str, Callable[[Sequence[float]], float]] = {
     "correlation": _correlation,
-    "correlation-without-one": _without_one,
     "falls": lambda values: sum(after < before for before, after in pairwise(values)),
     "increments": _increments,
     "largest": max,

@@ -7,11 +7,13 @@ for themselves.
 
 import random
 from statistics import median
+from typing import Any
 
 from unisono import Machine, machine, plan, simulate
+from unisono.reproduce import Finding
 from unisono.reproduce.once import once
 
-__all__ = ["gain"]
+__all__ = ["congestion", "gain", "orders"]
 
 #: alpha_p and alpha_r of the preset archer, ns.
 _ALPHAS_NS = (1340.0, 340.0)
@@ -20,7 +22,8 @@ _LINKS, _CABLE = 5, 0.6
 #: Nodes per router (p), routers per group (a), global ports per router (h), groups (g).
 _DRAGONFLY = {"name": "dragonfly", "p": 4, "a": 32, "h": 8, "g": 8}
 _NODES = 1024
-#: The number of random allocations of nodes, whose median is the result.
+_LINK_GBPS = 42.0
+#: Allocations of nodes whose median is taken.
 _ALLOCATIONS = 9
 
 
@@ -33,7 +36,7 @@ def _dragonfly() -> Machine:
             "name": "aries",
             "kind": "network",
             "planes": 1,
-            "link_gbps": 42.0,
+            "link_gbps": _LINK_GBPS,
             "link_latency_ns": _CABLE * hop,
             "input_latency_ns": (1 - _CABLE) * hop / 2,
             "output_latency_ns": (1 - _CABLE) * hop / 2,
@@ -44,6 +47,35 @@ def _dragonfly() -> Machine:
             "topology": _DRAGONFLY,
         }
     )
+
+
+def orders(listed: dict[str, Any]) -> Finding:
+    """The slowest over the fastest order of the same stages, for each process count, on nodes as the row has them."""
+    on, ours = _dragonfly(), []
+    for ranks, texts in listed["orders"]:
+        places = random.Random(0).sample(range(_NODES), ranks) if listed["places"] == "random" else list(range(ranks))
+        times = []
+        for text in texts:
+            params = {"schedule": text}
+            made = plan("allreduce", on, shape=ranks, bytes=8, algorithm="recursive-multiplying", params=params)
+            times.append(simulate(made.schedule, on, places=places).nanoseconds)
+        ours.append(max(times) / min(times))
+    return Finding(listed["reported"], ours)
+
+
+def congestion(listed: dict[str, Any]) -> Finding:
+    """The time of each schedule on links of the Dragonfly's rate over that on links a thousand times as fast."""
+    ranks, ours = listed["ranks"], []
+    places = random.Random(0).sample(range(_NODES), ranks)
+    fast = _dragonfly().changed("link_gbps", str(1000 * _LINK_GBPS))
+    for text in listed["schedules"]:
+        times = []
+        for on in (_dragonfly(), fast):
+            params = {"schedule": text}
+            made = plan("allreduce", on, shape=ranks, bytes=8, algorithm="recursive-multiplying", params=params)
+            times.append(simulate(made.schedule, on, places=places).nanoseconds)
+        ours.append(times[0] / times[1])
+    return Finding(listed["reported"], ours)
 
 
 def gain(ranks: int, over: str, schedule: str) -> float:

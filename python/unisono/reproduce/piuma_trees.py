@@ -2,6 +2,7 @@
 
 import heapq
 import json
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise, product
@@ -112,6 +113,41 @@ def _longer_ways(listed: Listed) -> Finding:
     return Finding(listed["reported"], ours, remark=" ".join(remarks))
 
 
+def _longer_inside(listed: Listed) -> Finding:
+    """The cores whose way to the switch by which their vectors leave the node takes longer than the shortest."""
+    ours = []
+    inside = machine(1)
+    for nodes in listed["nodes"]:
+        tree, latency = _tree(nodes), _latencies(nodes)
+        shortest: dict[int, list[float]] = {}
+        longer = 0
+        for core in range(nodes * tree.switches_per_node):
+            way = [switch for switch in tree.way(core) if tree.node(switch) == tree.node(core)]
+            local, exit_at = core % tree.switches_per_node, way[-1] % tree.switches_per_node
+            if exit_at not in shortest:
+                shortest[exit_at] = distances(inside, exit_at)[0]
+            longer += sum(latency(a, b) for a, b in pairwise(way)) > shortest[exit_at][local]
+        ours.append(longer)
+    return Finding(listed["reported"], ours)
+
+
+def _leaving(listed: Listed) -> Finding:
+    """The nodes, without the root's, of which not exactly one switch sends to another node."""
+    ours = []
+    for nodes in listed["nodes"]:
+        tree = _tree(nodes)
+        leaving = [tree.node(a) for a, b in tree.parents.items() if tree.node(a) != tree.node(b)]
+        root = tree.node(tree.way(0)[-1])
+        ours.append(sum(leaving.count(node) != 1 for node in range(nodes) if node != root))
+    return Finding(listed["reported"], ours)
+
+
+def _fan_in(listed: Listed) -> Finding:
+    """The most switches that send to one switch, for each number of nodes."""
+    counts = [Counter(_tree(nodes).parents.values()) for nodes in listed["nodes"]]
+    return Finding(listed["reported"], [max(inputs.values()) for inputs in counts])
+
+
 def _point_to_point(listed: Listed) -> Finding:
     """Divides Eq. 1 by twice the largest latency between a core of the first node and any core."""
     ours, remarks = [], []
@@ -143,9 +179,21 @@ def _predefined(listed: Listed) -> Finding:
                     at = before[at]
         latency = run(nodes, 1).metrics["latency"].value
         measures = {"busiest": max(loads.values()), "latency": 2 * max(depth) / latency}
-        measures["links"] = sum(loads.values()) / len(tree.parents)
         ours.append(measures[listed["measure"]])
     return Finding(listed["reported"], ours)
+
+
+def _unmerged(listed: Listed) -> Finding:
+    """The links that the ways of all cores cross, over those of the tree in which they are merged."""
+    ours, remarks = [], []
+    for nodes in listed["nodes"]:
+        tree = _tree(nodes)
+        ways = [tree.way(core) for core in range(nodes * tree.switches_per_node)]
+        ours.append(sum(len(way) - 1 for way in ways) / len(tree.parents))
+        merging = {to for to, inputs in Counter(tree.parents.values()).items() if inputs > 1}
+        first = [next((n for n, switch in enumerate(way) if n and switch in merging), 0) for way in ways]
+        remarks.append(f"on {nodes} nodes a way meets another one after {sum(first) / len(first):.1f} links")
+    return Finding(listed["reported"], ours, remark=f"On average {', '.join(remarks)}.")
 
 
 def _bits_below(rank: int, ranks: int) -> list[int]:
@@ -267,10 +315,25 @@ def _together(listed: Listed) -> Finding:
     return Finding(listed["reported"], ours, remark=remark)
 
 
+def _in_turn(listed: Listed) -> Finding:
+    """The time of two allreduces of half the vector on switches that end one first, over that of the whole vector."""
+    ours = []
+    for elements in listed["elements"]:
+        whole = on_subset([0, 1], elements, exclusive_switches=True)
+        halves = [on_subset([0, 1], elements // 2, exclusive_switches=True) for _ in range(2)]
+        together = max(each.nanoseconds for each in un.simulate_beside(halves))
+        ours.append(together / un.simulate(whole).nanoseconds)
+    return Finding(listed["reported"], ours)
+
+
 CHECKS: dict[str, Callable[[Listed], Finding]] = {
+    "fan-in": _fan_in,
+    "in-turn": _in_turn,
     "inverse": _inverse,
+    "leaving": _leaving,
     "level-hops": _level_hops,
     "local-completion": _local_completion,
+    "longer-inside": _longer_inside,
     "longer-ways": _longer_ways,
     "not-peers": _not_peers,
     "point-to-point": _point_to_point,
@@ -279,4 +342,5 @@ CHECKS: dict[str, Callable[[Listed], Finding]] = {
     "root-radix": _root_radix,
     "together-over-sum": _together,
     "topologies": _topologies,
+    "unmerged": _unmerged,
 }

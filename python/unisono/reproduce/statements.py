@@ -1,10 +1,10 @@
 """Lists and counts the statements of a paper, by the kind of evidence that decides each.
 
-Rows and statements are in the list of claims. A row decides a statement of its own, unless it has ``of`` (the id of the
-first row of the same statement) or ``apart``. A row whose ``apart`` is ``own`` has no statement; a row with another
-value of ``apart`` agrees with its statement without deciding it. A statement on a mechanism names the tests of that
-mechanism. A statement that cannot be decided without the paper's hardware or data gives the reason. A statement that
-this project could decide, but does not, is open.
+Everything is in the list of claims. A row decides a statement of its own unless it has ``of`` (the id of the first row
+of the same statement) or is ``apart``. One that is calibrated, has a threshold of this project, a recalled number or a
+simulation in place of a measurement agrees with its statement, or differs from it, and does not decide it; one of this
+project's own bounds has no statement. A statement that describes a mechanism has the tests of that mechanism here. One
+that nothing at hand decides has the reason. One that this project could decide and does not is open.
 """
 
 import re
@@ -40,7 +40,15 @@ class Inventory:
 
     @property
     def consistent(self) -> dict[str, list[Listed]]:
-        """Returns the rows that agree with their statement without deciding it, by the id of the first row."""
+        """The rows of each statement with which its rows agree without a decision, by the id of the first row."""
+        return {first: rows for first, rows in self._compared().items() if not any("differs" in row for row in rows)}
+
+    @property
+    def differing(self) -> dict[str, list[Listed]]:
+        """The rows of each statement with which a row disagrees without a decision, by the id of the first row."""
+        return {first: rows for first, rows in self._compared().items() if any("differs" in row for row in rows)}
+
+    def _compared(self) -> dict[str, list[Listed]]:
         return self._by_statement(*(set(APART) - {"own"}))
 
     def _by_statement(self, *apart: str) -> dict[str, list[Listed]]:
@@ -62,8 +70,8 @@ class Inventory:
 
     @property
     def statements(self) -> list[tuple[Listed, list[Listed]]]:
-        """Returns all statements in the order of the paper, each with its rows."""
-        with_rows = [(rows[0], rows) for rows in (*self.decided.values(), *self.consistent.values())]
+        """All statements in the order of the paper, each with its rows, if it has any."""
+        with_rows = [(rows[0], rows) for rows in (*self.decided.values(), *self._compared().values())]
         without: list[tuple[Listed, list[Listed]]] = [
             (statement, []) for statement in (*self.tested, *self.undecidable, *self.open)
         ]
@@ -82,6 +90,7 @@ class Inventory:
             "tested": len(self.tested),
             "consistent": len(self.consistent),
             "calibrated": calibrated,
+            "differing": len(self.differing),
             "undecidable": len(self.undecidable),
             "open": len(self.open),
             "rows": len(self.rows),
@@ -94,7 +103,8 @@ class Inventory:
         return (
             f"{self.paper}: {counts['found']} statements; {deciding} rows decide {counts['held'] + counts['refuted']} "
             f"({counts['held']} held, {counts['refuted']} refuted with an argument), tests {counts['tested']}; "
-            f"{counts['consistent']} agreed with and not decided ({counts['calibrated']} calibrated), "
+            f"not decided: {counts['consistent']} agreed with ({counts['calibrated']} calibrated), "
+            f"{counts['differing']} differ, "
             f"{counts['undecidable']} undecidable, {counts['open']} open"
         )
 

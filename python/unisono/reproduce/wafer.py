@@ -13,6 +13,7 @@ from unisono.reproduce import (
     Finding,
     wafer_figures,
     wafer_recursions,
+    wafer_reread,
     wafer_squares,
     wafer_star_of_two,
     wafer_statements,
@@ -111,8 +112,11 @@ def _worst_ratio(listed: Listed) -> Finding:
 
 
 def _least_advantage(listed: Listed) -> Finding:
-    """Computes the least advantage in Fig. 1, where the star is by Eq. 1 (Lemma 5.1), like the other patterns."""
+    """Over all of Fig. 1, with the star as section 5.1 concludes, or by Eq. 1 (Lemma 5.1) as the other patterns are."""
     ratios = dict(optimality())
+    if not listed["star_by_lemma"]:
+        others = np.minimum.reduce([ratios[name] for name in listed["over"]])
+        return Finding(listed["reported"], float((others / ratios["auto-gen"]).min()))
     by_lemma = [
         [FORMULAS["star"](pes, length) / FORMULAS["star-sharper"](pes, length) for length in DENSE_LENGTHS]
         for pes in range(2, PES_MAX + 1)
@@ -253,6 +257,7 @@ _CHECKS: dict[str, Callable[[Listed], Finding]] = {
     "winners": _winners,
     "worst-ratio": _worst_ratio,
     **wafer_recursions.CHECKS,
+    **wafer_reread.CHECKS,
     **wafer_squares.CHECKS,
     **wafer_star_of_two.CHECKS,
     **wafer_statements.CHECKS,

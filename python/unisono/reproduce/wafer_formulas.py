@@ -19,6 +19,7 @@ __all__ = [
     "ring",
     "star",
     "star_of_two",
+    "star_of_two_of_grid",
     "star_sharper",
     "tree",
     "two_phase",
@@ -53,6 +54,15 @@ def star_of_two(pes: int, length: int) -> float:
     """
     half = pes // 2
     return max(half * length, half) + 2 * _STEP + message(half, length)
+
+
+def star_of_two_of_grid(rows: int, columns: int, length: int) -> float:
+    """An AllReduce by stars to two PEs in the middle of a whole grid, by Eq. 1.
+
+    Each of the two takes the vectors of its half and that of the other, and floods the sum over its half.
+    """
+    half = rows * columns // 2
+    return half * length + 2 * _STEP + broadcast_2d(rows, columns // 2, length)
 
 
 def chain(pes: int, length: int) -> float:

@@ -67,13 +67,6 @@ def _times(listed: Listed, algorithms: Iterable[str]) -> list[dict[str, float]]:
     return {"model": _predicted, "simulation": _simulated}[listed["by"]](listed, algorithms)
 
 
-def _gain_order(listed: Listed) -> Finding:
-    """Divides Two-Phase's largest gain over the chain by Auto-Gen's."""
-    times = _times(listed, ["chain", "auto-gen", "two-phase"])
-    gains = {name: max(at["chain"] / at[name] for at in times) for name in ("auto-gen", "two-phase")}
-    return Finding(listed["reported"], gains["two-phase"] / gains["auto-gen"])
-
-
 def _winner_order(listed: Listed) -> Finding:
     """Lists the best fixed algorithms in the order of shapes or lengths, without repetitions."""
     best = [min(times, key=times.__getitem__) for times in _times(listed, listed["algorithms"])]
@@ -268,8 +261,9 @@ def _planned(what: dict[str, Any], point: list[int]) -> float:
 
 def _facts(listed: Listed) -> Finding:
     described = machine(MACHINE).describe()
-    # A key with a shape counts as the product of its sides.
-    return Finding(listed["reported"], [float(np.prod(described[key])) for key in listed["keys"]])
+    # The sides of a shape are multiplied.
+    found = [float(np.prod(described[key])) for key in listed["keys"]]
+    return Finding(listed["reported"], [listed["together"] * np.prod(found)] if "together" in listed else found)
 
 
 CHECKS: dict[str, Callable[[Listed], Finding]] = {
@@ -279,7 +273,6 @@ CHECKS: dict[str, Callable[[Listed], Finding]] = {
     "broadcast-growth": _broadcast_growth,
     "colors": _colors,
     "facts": _facts,
-    "gain-order": _gain_order,
     "over-auto-gen": _over_auto_gen,
     "over-best": _over_best,
     "prediction-error": _prediction_error,

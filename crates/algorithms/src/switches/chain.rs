@@ -16,8 +16,16 @@
 //! * The link to the node at coordinate y of the first dimension is at socket y. So a line has a chain if c(y) = n for
 //!   all its coordinates, which holds for at most eight. Each end of the chain allows one exception.
 //!
-//! The presets whose c alternates from socket to socket have a chain on one node and on two; those with c = n for the
-//! first eight sockets have a chain on all HyperXs whose dimensions have at most eight coordinates together.
+//! Passing nodes several times does not help on a line of the presets, where c(t) is 1 for even t and n = 0. No socket
+//! can be passed twice, because its cores without links to others form one path only. Of a pass through m sockets, the
+//! first and the last, which hold the links to other nodes, are both even if m = 2 modulo 4, one even and one odd if
+//! m = 3, both odd if m = 0, and no pass has m = 1. The even sockets exceed the odd ones by 2, 1 and 0. A node has as
+//! many even sockets as odd ones, so all its passes have odd ends. The link to the node at coordinate y is at socket y:
+//! a node with even y, if it holds no end of the chain, is joined to the nodes that hold the ends at most. Those have
+//! few such links, since each adds to the excess of even sockets there, so long lines have no chain.
+//!
+//! The presets, whose c alternates from socket to socket, have a chain on one node and on two; those with c = n for the
+//! first eight sockets have one on all HyperXs whose dimensions have at most eight coordinates together.
 
 use std::sync::Arc;
 

@@ -34,7 +34,7 @@ fn wrong_input_is_named() {
     let e = Collective::new(Kind::Reduce, 4, 1, 4, Operator::Sum, Dtype::F32).unwrap_err();
     assert_eq!(e.to_string(), "root 4 is outside the 4 ranks; accepted are 0 to 3");
     let e = Collective::new(Kind::Reduce, 4, 1, 0, Operator::Xor, Dtype::F32).unwrap_err();
-    assert_eq!(e.to_string(), "operator xor is not defined for f32; it accepts i32, i64");
+    assert_eq!(e.to_string(), "operator xor is not defined for f32; it accepts i16, i32, i64");
     assert_eq!(of(Kind::Barrier, 3, 0).input_len(1), 1);
     assert!(Collective::new(Kind::Alltoall, 65_536, 65_536, 0, Operator::Sum, Dtype::F32).is_err());
 }
@@ -43,13 +43,13 @@ fn wrong_input_is_named() {
 #[test]
 fn operators_accept_their_datatypes() {
     let table = [
-        (Operator::Sum, "f32 f64 f16 bf16 i32 i64"),
-        (Operator::Prod, "f32 f64 f16 bf16 i32 i64"),
-        (Operator::Min, "f32 f64 f16 bf16 i32 i64"),
-        (Operator::Max, "f32 f64 f16 bf16 i32 i64"),
-        (Operator::And, "i32 i64"),
-        (Operator::Or, "i32 i64"),
-        (Operator::Xor, "i32 i64"),
+        (Operator::Sum, "f32 f64 f16 bf16 i16 i32 i64"),
+        (Operator::Prod, "f32 f64 f16 bf16 i16 i32 i64"),
+        (Operator::Min, "f32 f64 f16 bf16 i16 i32 i64"),
+        (Operator::Max, "f32 f64 f16 bf16 i16 i32 i64"),
+        (Operator::And, "i16 i32 i64"),
+        (Operator::Or, "i16 i32 i64"),
+        (Operator::Xor, "i16 i32 i64"),
         (Operator::Ordered, "i64"),
     ];
     assert_eq!(table.map(|(operator, _)| operator), *Operator::ALL);

@@ -43,7 +43,7 @@ fn whole(program: &WaferProgram, target: &SdkTarget) -> Check {
         ));
     }
     if !matches!(c.dtype, Dtype::F32 | Dtype::I32) {
-        return Err(format!("datatype {}; a wavelet carries f32 or i32", c.dtype));
+        return Err(format!("datatype {}; programs are written for wavelets of one f32 or i32", c.dtype));
     }
     let colors = program.colors().len();
     if colors > target.colors.len() {

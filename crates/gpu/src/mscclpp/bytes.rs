@@ -26,7 +26,7 @@ const TURNS: u64 = u16::MAX as u64;
 /// a requested size, the largest accepted size is checked.
 pub fn check(plan: &Plan, layout: &Layout, dtype: Option<Dtype>) -> Vec<Fault> {
     let mut faults = Vec::new();
-    let wide = dtype.filter(|dtype| matches!(dtype, Dtype::F64 | Dtype::I64));
+    let wide = dtype.filter(|dtype| matches!(dtype, Dtype::F64 | Dtype::I16 | Dtype::I64));
     if let Some(dtype) = wide.filter(|_| plan.ops().any(|op| op.name.reduces())) {
         let message = format!("the runtime has no reductions of {dtype}; it has f16, bf16, f32 and i32");
         faults.push(Fault::of_plan("limit", message));

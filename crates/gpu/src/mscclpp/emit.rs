@@ -268,7 +268,7 @@ fn expressible(schedule: &Schedule) -> Result<(), String> {
     if c.kind.reduces() && c.operator != Operator::Sum {
         return Err(format!("the runtime adds, and the operator is {}", c.operator));
     }
-    if c.kind.reduces() && matches!(c.dtype, Dtype::F64 | Dtype::I64) {
+    if c.kind.reduces() && matches!(c.dtype, Dtype::F64 | Dtype::I16 | Dtype::I64) {
         return Err(format!("the runtime has no reductions of {}; it has f16, bf16, f32 and i32", c.dtype));
     }
     if c.elements == 0 || c.ranks < 2 {

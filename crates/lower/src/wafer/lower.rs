@@ -11,9 +11,12 @@
 
 use rustc_hash::FxHashSet;
 use unisono_base::{Diagnostics, InstrId, LaneId, NodeId, StreamId, interrupt::check, limits, narrow};
+use unisono_collective::Dtype;
 use unisono_machine::Wafer;
 use unisono_schedule::{
-    Flow, Operand, Schedule, topological, topological_with,
+    Flow, Operand, Schedule,
+    stored::packed,
+    topological, topological_with,
     verify::{Method, Proof, Verified},
 };
 
@@ -31,8 +34,13 @@ pub enum LowerError {
     OverLimit(#[from] limits::OverLimit),
     #[error("the schedule or its placement is wrong: {0}")]
     Wrong(String),
-    #[error("elements of {found} are not 32 bits wide; a wavelet carries one element of f32 or i32")]
+    #[error("no wavelet carries elements of {found}; it carries one element of f32 or i32, or two of i16")]
     Dtype { found: &'static str },
+    #[error(
+        "a wavelet carries {each} elements of {dtype}, and an instruction or a buffer begins or ends within a wavelet; \
+         choose a number of elements, and parameters, by which all parts are multiples of {each}"
+    )]
+    Packed { dtype: &'static str, each: u32 },
     #[error("the program needs {found} {what}{place}; the machine has {most}")]
     TooMany { what: &'static str, place: String, found: usize, most: usize },
     #[error("{0}")]
@@ -57,12 +65,30 @@ pub fn prove_and_lower(placed: &Placed, wafer: &Wafer) -> Result<WaferProgram, L
 /// Returns an error if the placement is invalid, or if the schedule needs more colors, positions, queues or threads
 /// than the wafer has.
 pub fn lower(proven: &Verified, placement: &GridPlacement, wafer: &Wafer) -> Result<WaferProgram, LowerError> {
-    let schedule = proven.schedule();
-    let placed = OnGrid { schedule, placement };
-    let dtype = schedule.collective().dtype;
-    if dtype.bytes() != 4 {
-        return Err(LowerError::Dtype { found: dtype.name() });
+    let dtype = proven.schedule().collective().dtype;
+    let each = packing(dtype).ok_or(LowerError::Dtype { found: dtype.name() })?;
+    if each == 1 {
+        return of_wavelets(proven.schedule(), placement, wafer);
     }
+    let schedule = packed(proven.schedule(), each).ok_or(LowerError::Packed { dtype: dtype.name(), each })?;
+    of_wavelets(&schedule, placement, wafer)
+}
+
+/// Returns the number of elements that a wavelet carries side by side; `None` for types that no program of a PE takes.
+///
+/// A PE combines both 16-bit integers of a wavelet in one cycle. Floats of 16 bits are not taken: their sums round, and
+/// results are compared exactly.
+pub fn packing(dtype: Dtype) -> Option<u32> {
+    match dtype {
+        Dtype::F32 | Dtype::I32 => Some(1),
+        Dtype::I16 => Some(2),
+        Dtype::F64 | Dtype::F16 | Dtype::Bf16 | Dtype::I64 => None,
+    }
+}
+
+/// Lowers a proven schedule whose elements are wavelets.
+fn of_wavelets(schedule: &Schedule, placement: &GridPlacement, wafer: &Wafer) -> Result<WaferProgram, LowerError> {
+    let placed = OnGrid { schedule, placement };
     let size = (schedule.instr_count() + schedule.stream_count()) as u128;
     limits::admit("the program of the wafer", 192 * size, 512 * size)?;
     let mut found = Diagnostics::default();

@@ -6,6 +6,6 @@ mod needs;
 mod program;
 mod way;
 
-pub use lower::{LowerError, lower, prove_and_lower};
+pub use lower::{LowerError, lower, packing, prove_and_lower};
 pub use needs::Needs;
 pub use program::{Color, ColorRoute, End, Op, PeProgram, Port, Ports, Position, Step, WaferProgram};

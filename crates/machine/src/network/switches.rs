@@ -13,7 +13,7 @@ use crate::MachineError;
 const OPERATORS: [&str; 7] = ["sum", "prod", "min", "max", "and", "or", "xor"];
 
 /// The accepted datatypes.
-const DTYPES: [&str; 6] = ["f32", "f64", "f16", "bf16", "i32", "i64"];
+const DTYPES: [&str; 7] = ["f32", "f64", "f16", "bf16", "i16", "i32", "i64"];
 
 /// The most entries `[[switches]]` of a machine file.
 const MOST_CLASSES: usize = 255;
@@ -80,7 +80,7 @@ impl SwitchClass {
             return wrong("switches.operators", format!("'{found}'"), "sum, prod, min, max, and, or, xor");
         }
         if let Some(found) = self.dtypes.iter().find(|name| !DTYPES.contains(&name.as_str())) {
-            return wrong("switches.dtypes", format!("'{found}'"), "f32, f64, f16, bf16, i32, i64");
+            return wrong("switches.dtypes", format!("'{found}'"), "f32, f64, f16, bf16, i16, i32, i64");
         }
         if self.engines == 0 {
             return wrong("switches.engines", "0".to_owned(), "1 to 255");

@@ -1,6 +1,6 @@
 //! NCCL's own choice, by its cost model.
 
-use unisono_collective::Kind;
+use unisono_collective::{Dtype, Kind};
 use unisono_cost::network::{
     NetworkPart,
     nccl::{Call, Facts, Nccl, Time, VERSION},
@@ -28,6 +28,9 @@ pub(super) fn part<'a>(name: &str, problem: &'a Problem) -> Result<&'a NetworkPa
 pub(super) fn nccl(problem: &Problem) -> Result<(Nccl, Call), PlanError> {
     let c = &problem.collective;
     let part = part(NAME, problem)?;
+    if c.kind.reduces() && c.dtype == Dtype::I16 {
+        return Err(PlanError::NoLibrary(format!("{NAME} has no reductions of {}", c.dtype)));
+    }
     let network_reduces = spread(problem).is_some_and(|spread| spread.boxes > 1 && spread.network_reduces);
     // NCCL reads nominal rates, but for PCIe the rates that programs reach.
     let facts = |part: &NetworkPart| Facts::new(&part.network, &*part.topology, part.model.places(), network_reduces);

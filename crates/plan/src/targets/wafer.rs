@@ -11,10 +11,10 @@ use unisono_cost::{
 };
 use unisono_lower::{
     Estimate, File, GridPlacement, OnGrid, Placed, Placement, VerifiedFile,
-    wafer::{LowerError, WaferProgram, lower},
+    wafer::{LowerError, WaferProgram, lower, packing},
 };
 use unisono_machine::{Machine, Shape, Wafer};
-use unisono_schedule::{Schedule, verify::Method};
+use unisono_schedule::{Schedule, stored::unpacked, verify::Method};
 use unisono_sim::fabric::{self, Calibration, Measurement, TraceRequest};
 
 use super::{Placing, TargetKind, machine_of, no_part, require};
@@ -58,7 +58,7 @@ fn open(request: &Request) -> Option<Result<Box<dyn Target>, PlanError>> {
 
 fn on_wafer(request: &Request, wafer: &Wafer) -> Result<OnWafer, PlanError> {
     // A wavelet carries one word, and programs of PEs pack no two elements into a word.
-    if request.dtype.bytes() < 4 {
+    if request.dtype.bytes() < 4 && packing(request.dtype).is_none() {
         return Err(LowerError::Dtype { found: request.dtype.name() }.into());
     }
     let shape = wafer.choose(match request.part {
@@ -206,7 +206,19 @@ fn baseline(kind: Kind) -> &'static str {
     }
 }
 
-/// Returns whether an algorithm or a component of it is the ring; its schedules start at `origin`.
+/// Returns the elements of a collective that share a wavelet.
+fn shared(collective: &Collective) -> u32 {
+    if collective.unit == 1 { packing(collective.dtype).unwrap_or(1) } else { 1 }
+}
+
+/// # Errors
+/// The elements of a collective do not fill their last wavelet.
+fn whole_wavelets(collective: &Collective) -> Result<(), PlanError> {
+    let (each, dtype) = (shared(collective), collective.dtype.name());
+    if collective.elements.is_multiple_of(each) { Ok(()) } else { Err(LowerError::Packed { dtype, each }.into()) }
+}
+
+/// Returns whether an algorithm, or one of its parts, is the ring.
 fn is_ring(origin: &str) -> bool {
     origin.split_whitespace().any(|word| word == "ring" || word.ends_with("=ring"))
 }
@@ -247,7 +259,7 @@ impl OnWafer {
         if estimate.phases.iter().all(|phase| phase.sharper.is_none() && phase.in_turn.is_none()) {
             return Ok(None);
         }
-        let mut again = build(algorithm, &case, &params)?;
+        let mut again = self.built(*placed.schedule.collective(), algorithm, &params)?;
         again.schedule.set_origin(schedule.origin());
         // Colors and the pace of leaves, which a code target may change, do not affect the terms.
         let timed = |p: &GridPlacement| GridPlacement { colors: Vec::new(), pace: 1, ..p.clone() };
@@ -256,7 +268,17 @@ impl OnWafer {
         Ok(same.then_some(estimate))
     }
 
-    /// Returns whether the best candidates of a collective can be simulated to check the choice.
+    /// Builds the schedule of an algorithm over the elements of a collective.
+    fn built(&self, collective: Collective, algorithm: &dyn Algorithm, params: &Params) -> Result<Placed, PlanError> {
+        whole_wavelets(&collective)?;
+        let placed = build(algorithm, &self.case(collective), params)?;
+        if shared(&collective) == 1 {
+            return Ok(placed);
+        }
+        Ok(Placed { schedule: unpacked(&placed.schedule), ..placed })
+    }
+
+    /// Returns whether the candidates of a collective are simulated, if that does not take too long.
     fn checks(&self, collective: Collective) -> bool {
         self.is_checked && collective.element_bytes() <= 4 && collective.unit == 1
     }
@@ -289,7 +311,11 @@ impl Target for OnWafer {
         &self.part
     }
 
+    /// Algorithms plan wavelets: of elements that share one, they see units.
     fn case(&self, collective: Collective) -> Case<'_> {
+        let unit = shared(&collective);
+        let collective =
+            Collective { elements: collective.elements / unit, unit: collective.unit * unit, ..collective };
         Case::on_grid(collective, self.shape.grid, self.part.depth_cycles)
     }
 
@@ -307,11 +333,12 @@ impl Target for OnWafer {
     ) -> Result<Option<Timed>, PlanError> {
         interrupt::check();
         limits::admit(TIMING, 0, self.steps(collective, algorithm, &params))?;
+        whole_wavelets(&collective)?;
         let case = self.case(collective);
         let estimate = match algorithm.profile(&case, &params) {
             Some(Profile::Terms(estimate)) => estimate,
             _ => {
-                let placed = build(algorithm, &case, &params)?;
+                let placed = self.built(collective, algorithm, &params)?;
                 self.measured(placed.grid().expect("a schedule on a wafer is placed"), algorithm.name())?
             }
         };
@@ -389,7 +416,7 @@ impl Target for OnWafer {
 
     fn build(&self, collective: Collective, candidate: &Timed) -> Result<Placed, PlanError> {
         limits::admit(TIMING, 0, self.steps(collective, candidate.algorithm, &candidate.params))?;
-        build(candidate.algorithm, &self.case(collective), &candidate.params)
+        self.built(collective, candidate.algorithm, &candidate.params)
     }
 
     fn details(&self, plan: &Plan) -> Result<Details, PlanError> {

@@ -88,7 +88,7 @@ fn what_does_not_fit_is_refused_with_the_number() {
     let mut case = case(Kind::Reduce, Grid::new(1, 64), 16, 0, Operator::Sum);
     let placed = find("tree").unwrap().build(&case, &Params::new()).unwrap();
     let e = prove_and_lower(&placed, &wse2()).unwrap_err().to_string();
-    assert_eq!(e, "elements of i64 are not 32 bits wide; a wavelet carries one element of f32 or i32");
+    assert_eq!(e, "no wavelet carries elements of i64; it carries one element of f32 or i32, or two of i16");
 
     case.collective.dtype = Dtype::F32;
     let placed = find("tree").unwrap().build(&case, &Params::new()).unwrap();

@@ -56,7 +56,11 @@ macro_rules! integer {
 }
 
 float!(f32, f64, f16, bf16);
-integer!(i32: |_, _| unreachable!("Element::knows was asked"), i64: compose);
+integer!(
+    i16: |_, _| unreachable!("Element::knows was asked"),
+    i32: |_, _| unreachable!("Element::knows was asked"),
+    i64: compose
+);
 
 /// Composes affine maps `x -> (v >> 32) x + (v & 0xffff_ffff)` over the prime 2^31 - 1: first `f`, then `g`.
 fn compose(f: i64, g: i64) -> i64 {

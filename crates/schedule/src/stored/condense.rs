@@ -1,4 +1,5 @@
-//! Converts a schedule over elements into a schedule over blocks: the largest block that no instruction divides.
+//! Converts a schedule over elements into one over blocks of elements: the largest block that no instruction divides,
+//! or units of a given size.
 
 use crate::schedule::{Operand, Schedule, Stream};
 
@@ -10,6 +11,34 @@ fn gcd(a: u32, b: u32) -> u32 {
 ///
 /// Capacities are dropped: they matter only to machines whose streams are hardware queues.
 pub fn condense(schedule: &Schedule) -> Schedule {
+    // With zero elements the divisor is 0.
+    let block = largest_block(schedule).max(1);
+    let mut small = scaled(schedule, |n| n.div_ceil(block));
+    small.streams.iter_mut().for_each(|stream| stream.capacity = stream.len);
+    small
+}
+
+/// Returns the same schedule over units of `each` elements, as the unit of its collective states; `None` if an
+/// instruction or a buffer begins or ends within a unit. It must be proved again.
+pub fn packed(schedule: &Schedule, each: u32) -> Option<Schedule> {
+    let fits = schedule.collective.unit == 1 && largest_block(schedule).is_multiple_of(each);
+    fits.then(|| {
+        let mut small = scaled(schedule, |n| n.div_ceil(each));
+        small.collective.unit = each;
+        small
+    })
+}
+
+/// Returns a schedule over units as the same schedule over the elements of the caller, the inverse of [`packed`].
+pub fn unpacked(schedule: &Schedule) -> Schedule {
+    let each = schedule.collective.unit;
+    let mut wide = scaled(schedule, |n| n * each);
+    wide.collective.unit = 1;
+    wide
+}
+
+/// Returns the greatest common divisor of all lengths and places of a schedule.
+fn largest_block(schedule: &Schedule) -> u32 {
     let mut block = schedule.collective.elements;
     for i in schedule.instrs.iter() {
         block = gcd(block, i.len);
@@ -19,24 +48,27 @@ pub fn condense(schedule: &Schedule) -> Schedule {
             block = gcd(block, at);
         }
     }
-    let mut small = schedule.clone();
-    // The divisor would be 0 for a collective over zero elements.
-    let block = block.max(1);
-    small.collective.elements /= block;
-    small.scratch.iter_mut().for_each(|s| *s = s.div_ceil(block));
-    small.instrs.lens_mut().for_each(|len| *len /= block);
-    for operand in &mut small.operands {
-        let small = match operand.get() {
-            Operand::In(at) => Operand::In(at / block),
-            Operand::Out(at) => Operand::Out(at / block),
-            Operand::Tmp(at) => Operand::Tmp(at / block),
+    block
+}
+
+/// Returns a copy of a schedule whose lengths and places are changed by a function.
+fn scaled(schedule: &Schedule, by: impl Fn(u32) -> u32) -> Schedule {
+    let mut copy = schedule.clone();
+    copy.collective.elements = by(copy.collective.elements);
+    copy.scratch.iter_mut().for_each(|s| *s = by(*s));
+    copy.instrs.lens_mut().for_each(|len| *len = by(*len));
+    for operand in &mut copy.operands {
+        let moved = match operand.get() {
+            Operand::In(at) => Operand::In(by(at)),
+            Operand::Out(at) => Operand::Out(by(at)),
+            Operand::Tmp(at) => Operand::Tmp(by(at)),
             stream @ Operand::Stream(_) => stream,
         };
-        *operand = small.into();
+        *operand = moved.into();
     }
-    for Stream { len, capacity, .. } in &mut small.streams {
-        *len /= block;
-        *capacity = *len;
+    for Stream { len, capacity, .. } in &mut copy.streams {
+        *len = by(*len);
+        *capacity = by(*capacity);
     }
-    small
+    copy
 }

@@ -48,7 +48,7 @@ use unisono_collective::{Collective, Kind, OperatorClass};
 
 use crate::verify::{Expression, Verified};
 
-pub use condense::condense;
+pub use condense::{condense, packed, unpacked};
 pub use in_place::{in_place, offset};
 use prove::used_scratch;
 pub use prove::{Unsound, bounds};

@@ -104,6 +104,7 @@ macro_rules! integer {
     };
 }
 
+integer!(i16);
 integer!(i32);
 integer!(i64);
 
@@ -122,6 +123,7 @@ pub fn flow(layout: &Layout, configured: &Configured) -> DataReport {
         Dtype::F64 => of::<f64>(layout, configured),
         Dtype::F16 => of::<f16>(layout, configured),
         Dtype::Bf16 => of::<bf16>(layout, configured),
+        Dtype::I16 => of::<i16>(layout, configured),
         Dtype::I32 => of::<i32>(layout, configured),
         Dtype::I64 => of::<i64>(layout, configured),
     }

@@ -48,9 +48,7 @@ pub enum SimError {
     },
     #[error("the routing '{routing}' is at fault: {what}")]
     Routing { routing: String, what: String },
-    #[error(
-        "a time of {place} is beyond 2^64 ticks of the simulator's clock; its prices, or its calcs, are too long"
-    )]
+    #[error("a time of {place} is beyond 2^64 ticks of the simulator's clock; its prices, or its calcs, are too long")]
     Overflow { place: String },
     #[error("{what} is {found}; the simulator takes {accepted}")]
     Unsupported { what: &'static str, found: String, accepted: String },

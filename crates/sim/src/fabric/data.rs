@@ -2,7 +2,8 @@
 //!
 //! The input of a rank at element `k` is `a(rank) xor b(k)` over a few bits. It is computed on demand and differs
 //! between ranks and elements; sums are exact in f32; and the reduction over any number of ranks needs only the number
-//! of ranks with each value of `a`.
+//! of ranks with each value of `a`. Of 16-bit integers a wavelet carries two odd multiples of that number,
+//! which overflow, so that a carry from the lower half into the upper one makes a wrong result.
 
 use unisono_base::{interrupt::poll, mix};
 use unisono_collective::{Collective, Dtype, Operator, Source};
@@ -11,11 +12,20 @@ pub struct Data {
     c: Collective,
     bits: u32,
     float: bool,
-    /// Number of ranks with each value of `a`.
+    /// Whether a wavelet carries two 16-bit integers.
+    halves: bool,
+    /// Ranks by the value of `a`.
     counts: Vec<u64>,
     /// `a` of each rank; `by_element` has `b` of each element. The hot loop reads every element of every rank.
     by_rank: Vec<u16>,
     by_element: Vec<u16>,
+}
+
+/// Applies a function to both 16-bit halves of two words.
+#[expect(clippy::cast_possible_truncation, reason = "each half is a word of 16 bits")]
+fn in_each_half(x: u32, y: u32, of: impl Fn(u16, u16) -> u16) -> u32 {
+    let upper = of((x >> 16) as u16, (y >> 16) as u16);
+    u32::from(upper) << 16 | u32::from(of(x as u16, y as u16))
 }
 
 impl Data {
@@ -30,6 +40,7 @@ impl Data {
             c,
             bits,
             float: c.dtype == Dtype::F32,
+            halves: c.dtype == Dtype::I16,
             counts: vec![0; 1 << bits],
             by_rank: Vec::new(),
             by_element: Vec::new(),
@@ -65,6 +76,7 @@ impl Data {
         match (self.float, self.c.operator) {
             (true, Operator::Prod) => (if value.count_ones().is_multiple_of(2) { 1.0f32 } else { -1.0 }).to_bits(),
             (true, _) => (value as f32).to_bits(),
+            _ if self.halves => in_each_half(value | value << 16, 0x0003_d001, u16::wrapping_mul),
             _ => value,
         }
     }
@@ -87,6 +99,17 @@ impl Data {
                 _ => a + b,
             };
             return r.to_bits();
+        }
+        if self.halves {
+            let signed =
+                |of: fn(i16, i16) -> i16| move |a: u16, b: u16| of(a.cast_signed(), b.cast_signed()).cast_unsigned();
+            match self.c.operator {
+                Operator::Sum => return in_each_half(x, y, u16::wrapping_add),
+                Operator::Prod => return in_each_half(x, y, u16::wrapping_mul),
+                Operator::Min => return in_each_half(x, y, signed(i16::min)),
+                Operator::Max => return in_each_half(x, y, signed(i16::max)),
+                _ => {}
+            }
         }
         match self.c.operator {
             Operator::Prod => x.wrapping_mul(y),
@@ -132,6 +155,14 @@ impl Data {
             (Operator::Sum, true) => {
                 (all.map(|(v, n)| f64::from(f32::from_bits(v)) * n as f64).sum::<f64>() as f32).to_bits()
             }
+            (Operator::Sum, false) if self.halves => {
+                let times = |n: u64| move |v: u16, _| v.wrapping_mul(n as u16);
+                all.fold(0, |s, (v, n)| self.combine(s, in_each_half(v, 0, times(n))))
+            }
+            (Operator::Prod, false) if self.halves => {
+                let power = |n: u64| move |v: u16, _| v.wrapping_pow(n as u32);
+                all.fold(0x0001_0001, |s, (v, n)| self.combine(s, in_each_half(v, 0, power(n))))
+            }
             (Operator::Sum, false) => all.fold(0, |s, (v, n)| s.wrapping_add(v.wrapping_mul(n as u32))),
             (Operator::Prod, true) => {
                 let odd: u64 = all.map(|(v, n)| if f32::from_bits(v) < 0.0 { n } else { 0 }).sum();
@@ -170,8 +201,10 @@ impl Data {
                     };
                     let got = held[(required.span.start + k) as usize];
                     if got != want {
-                        let show = |v: u32| {
-                            if self.float { f32::from_bits(v).to_string() } else { (v as i32).to_string() }
+                        let show = |v: u32| match (self.float, self.halves) {
+                            (true, _) => f32::from_bits(v).to_string(),
+                            (_, true) => format!("{}, {}", v as i16, (v >> 16) as i16),
+                            _ => (v as i32).to_string(),
                         };
                         let at = required.span.start + k;
                         return Some(format!("out[{at}] of rank {rank} is {}, not {}", show(got), show(want)));

@@ -440,9 +440,9 @@ impl<'a> Machine<'a> {
 fn check(program: &WaferProgram, options: &Options) -> Result<(), SimError> {
     let c = program.collective;
     let bad = |what, found: String, accepted| Err(SimError::Unsupported { what, found, accepted });
-    if !matches!(c.dtype, Dtype::F32 | Dtype::I32) || c.operator == Operator::Ordered {
+    if !matches!(c.dtype, Dtype::F32 | Dtype::I32 | Dtype::I16) || c.operator == Operator::Ordered {
         let found = format!("{} {}", c.dtype, c.operator);
-        return bad("the datatype or operator", found, "f32 and i32, any operator but ordered");
+        return bad("the datatype or operator", found, "f32, i32 and i16, any operator but ordered");
     }
     if options.queue_depth == 0 {
         return bad("the queue depth", options.queue_depth.to_string(), "a depth of 1 or more");

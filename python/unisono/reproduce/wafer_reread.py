@@ -1,0 +1,226 @@
+"""Computes sentences of "Near-Optimal Wafer-Scale Reduce" (HPDC 2024) that one number of the text decides by another.
+
+Among them are the errors that the paper's own gains imply, the printed formula of clocks, and trees that are faster by
+Eq. 1 than the paper's best tree.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from unisono import plan, simulate, sweep
+from unisono.base.reports import in_cycles
+from unisono.reproduce import Finding
+from unisono.reproduce import wafer_simulated as runs
+from unisono.reproduce.wafer_formulas import FORMULAS, auto_gen, star_of_two_of_grid
+from unisono.reproduce.wafer_statements import cycles_by_algorithm
+from unisono.reproduce.wafer_terms import terms_of
+
+__all__ = ["CHECKS"]
+
+MACHINE = "wse2"
+_STEP = 5
+
+Listed = dict[str, Any]
+
+
+def _largest_gain(listed: Listed) -> Finding:
+    """The largest simulated gain of Auto-Gen over the chain on a row, or on a square as its rows and columns."""
+    found = []
+    for length in runs.LENGTHS:
+        times = []
+        for name in ("chain", "auto-gen"):
+            if listed["square"]:
+                row = runs.point("reduce", runs.ROW, length, name).simulated or math.nan
+                flood = FORMULAS["broadcast-2d"](512, 512, length) if listed["collective"] == "allreduce" else 0
+                times.append(2 * row + flood)
+            else:
+                times.append(runs.point(listed["collective"], runs.ROW, length, name).simulated or math.nan)
+        found.append((times[0] / times[1], length))
+    gain, length = max(found)
+    return Finding(listed["reported"], gain, remark=f"At B = {length}.")
+
+
+def _implied_error(listed: Listed) -> Finding:
+    """The least error e of both predictions of a gain by which it is no more than measured: (g - m) / (g + m)."""
+    made = [
+        plan(listed["collective"], MACHINE, shape=512, elements=1, algorithm=name, model="paper")
+        for name in ("chain", "auto-gen")
+    ]
+    chain, best = (in_cycles(one.predicted) for one in made)
+    gain, measured = chain / best, listed["measured"]
+    return Finding(
+        listed["reported"], (gain - measured) / (gain + measured), remark=f"The predicted gain is {gain:.2f}."
+    )
+
+
+def _clock_spread(listed: Listed) -> Finding:
+    """The spread of the printed clocks of PEs that start at one time.
+
+    The trigger reaches PE (i, j) i + j + 2 cycles after it is sent, so that T_R is that much later than the clock of
+    the sender, and T - (T_R + i + j + 2) takes it off twice.
+    """
+    ours = []
+    for shape in listed["shapes"]:
+        rows, columns = (1, *shape)[-2:]
+        printed = [-(arrival + arrival) for arrival in (i + j + 2 for i in range(rows) for j in range(columns))]
+        ours.append(max(printed) - min(printed))
+    return Finding(listed["reported"], ours)
+
+
+def _pre_order_trees(pes: int) -> Iterator[list[int]]:
+    """Yields the parents of all PEs, for every pre-order tree: a parent is the last PE or one of its ancestors."""
+
+    def further(parents: list[int]) -> Iterator[list[int]]:
+        if len(parents) == pes:
+            yield parents
+            return
+        ancestor = len(parents) - 1
+        while True:
+            yield from further([*parents, ancestor])
+            if ancestor == 0:
+                return
+            ancestor = parents[ancestor]
+
+    yield from further([0])
+
+
+def _eq_1_of_tree(parents: list[int], length: int) -> float:
+    depth = [0] * len(parents)
+    for pe in range(1, len(parents)):
+        depth[pe] = depth[parents[pe]] + 1
+    energy = sum(pe - parents[pe] for pe in range(1, len(parents)))
+    contention = max(parents[1:].count(pe) for pe in range(len(parents)))
+    others = len(parents) - 1
+    return max(length * contention, length * energy / others + others) + _STEP * max(depth)
+
+
+def _auto_gen_over_trees(listed: Listed) -> Finding:
+    """Auto-Gen's time by its recursion over the least time by Eq. 1 of all pre-order trees, at every point."""
+    ours, shown = [], []
+    for pes, length in listed["points"]:
+        best = min(_pre_order_trees(pes), key=lambda parents: _eq_1_of_tree(parents, length))
+        ours.append(auto_gen(pes, length) / _eq_1_of_tree(best, length))
+        shown.append(f"parents {' '.join(map(str, best[1:]))}: {_eq_1_of_tree(best, length):.2f}")
+    return Finding(listed["reported"], ours, remark="; ".join(shown) + ".")
+
+
+def _group_energy(listed: Listed) -> Finding:
+    """The energy of Two-Phase with groups from the end over that with groups from the root: the largest of all rows."""
+    ratios = []
+    for pes in range(2, listed["pes"] + 1):
+        size = math.isqrt(pes)
+        sizes = [size] * (pes // size) + ([pes % size] if pes % size else [])
+        # A group of g PEs sends g - 1 hops, and the first PE of each sends to that of the group before.
+        energies = [sum(g - 1 for g in order) + sum(order[:-1]) for order in (sizes[::-1], sizes)]
+        ratios.append(energies[0] / energies[1])
+    remark = f"It is less on {sum(ratio < 1 for ratio in ratios)} of {len(ratios)} rows."
+    return Finding(listed["reported"], max(ratios), remark=remark)
+
+
+def _contention_only(listed: Listed) -> Finding:
+    """The simulated time of a pattern over C + 5 D, where the contention C is at least E / N + L."""
+    ours, shown = [], []
+    for pes, length in listed["points"]:
+        terms = terms_of([pes, length], listed["algorithm"])
+        way = terms["energy"] / terms["links"] + terms["distance"]
+        simulated = runs.point("reduce", (pes,), length, listed["algorithm"]).simulated or math.nan
+        ours.append(simulated / (terms["contention"] + _STEP * terms["depth"]))
+        shown.append(f"{terms['contention'] / way:.2f}")
+    return Finding(listed["reported"], ours, remark=f"C over E / N + L: {', '.join(shown)}.")
+
+
+def _ring_over_chain(listed: Listed) -> Finding:
+    """The least time of the ring over that of the best fixed algorithm by Eq. 1, at any lengths."""
+    found = sweep(
+        "allreduce",
+        MACHINE,
+        shapes=[(pes,) for pes in listed["pes"]],
+        elements=listed["wavelets"],
+        algorithms=["star", "tree", "two-phase", "chain", "ring"],
+        baseline="chain",
+        model="paper",
+    )
+    times = [cycles_by_algorithm(point) for point in found]
+    ratios = [by["ring"] / min(time for name, time in by.items() if name != "ring") for by in times]
+    at = min(range(len(ratios)), key=ratios.__getitem__)
+    return Finding(listed["reported"], ratios[at], remark=f"At B = {found[at]['elements']}.")
+
+
+def _compared_with_allreduce(listed: Listed) -> Finding:
+    """Cells of Fig. 8 where the best pattern is that of a Reduce, or where it is faster than the ring, by Eq. 1."""
+    patterns, lengths = ["star", "tree", "two-phase", "chain"], [2**k for k in range(16)]
+    same = faster = 0
+    for pes in listed["pes"]:
+        times = []
+        for collective, names in (("reduce", patterns), ("allreduce", [*patterns, "ring"])):
+            found = sweep(collective, MACHINE, shapes=[(pes,)], elements=lengths, algorithms=names, model="paper")
+            times.append([cycles_by_algorithm(point) for point in found])
+        for reduce, allreduce in zip(*times, strict=True):
+            ring = allreduce["ring"]
+            direct = {name: cycles for name, cycles in allreduce.items() if name != "ring"}
+            best = min(reduce, key=reduce.__getitem__)
+            same += direct[best] <= min(direct.values()) * (1 + 1e-9)
+            faster += min(direct.values()) < ring
+    return Finding(listed["reported"], {"same": same, "faster": faster}[listed["counted"]])
+
+
+def _ring_mappings(listed: Listed) -> Finding:
+    """The simulated time of the ring with neighbors at most two PEs apart, over that with one long link."""
+    ours = []
+    for pes, length in listed["points"]:
+        times = [
+            simulate(
+                plan("allreduce", MACHINE, shape=pes, elements=length, algorithm="ring", params=params).schedule
+            ).cycles
+            or math.nan
+            for params in ({"mapping": "fold"}, None)
+        ]
+        ours.append(times[0] / times[1])
+    return Finding(listed["reported"], ours)
+
+
+def _star_of_two_of_grid(listed: Listed) -> Finding:
+    """Two PEs for a whole grid by Eq. 1, over the least time of the patterns, at every length."""
+    rows, columns = listed["shape"]
+    ours = []
+    for length in listed["wavelets"]:
+        others = [
+            in_cycles(
+                plan(
+                    "allreduce", MACHINE, shape=(rows, columns), elements=length, algorithm=name, model="paper"
+                ).predicted
+            )
+            for name in listed["algorithms"]
+        ]
+        ours.append(star_of_two_of_grid(rows, columns, length) / min(others))
+    return Finding(listed["reported"], ours)
+
+
+def _packed(listed: Listed) -> Finding:
+    """The simulated cycles of 2 B elements of 16 bits over those of B elements of 32 bits, at every point."""
+    ours = []
+    for *shape, length in listed["points"]:
+        made = [
+            plan("reduce", MACHINE, shape=tuple(shape), elements=count, dtype=dtype, algorithm=listed["algorithm"])
+            for count, dtype in ((2 * length, "i16"), (length, "i32"))
+        ]
+        ran = [simulate(one.schedule) for one in made]
+        right = all(one.result_correct for one in ran)
+        ours.append((ran[0].cycles or math.nan) / (ran[1].cycles or math.nan) if right else math.nan)
+    return Finding(listed["reported"], ours)
+
+
+CHECKS: dict[str, Callable[[Listed], Finding]] = {
+    "auto-gen-over-trees": _auto_gen_over_trees,
+    "clock-spread": _clock_spread,
+    "compared-with-allreduce": _compared_with_allreduce,
+    "contention-only": _contention_only,
+    "group-energy": _group_energy,
+    "implied-error": _implied_error,
+    "largest-gain": _largest_gain,
+    "packed": _packed,
+    "ring-mappings": _ring_mappings,
+    "ring-over-chain": _ring_over_chain,
+    "star-of-two-of-grid": _star_of_two_of_grid,
+}
