@@ -66,7 +66,7 @@ pub struct BoundProof {
     pub failed: Vec<String>,
     /// The accelerator on which each rank runs.
     pub places: Vec<u32>,
-    /// The name of the bound.
+    /// The name of the bound: `cut`, or `flow` for an all-to-all.
     pub bound: &'static str,
     pub seconds: Option<f64>,
 }

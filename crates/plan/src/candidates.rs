@@ -25,7 +25,7 @@ use crate::{PlanError, Problem, Refined, Target, expressible::suited, format::Fo
 pub enum TimeSource {
     /// The cost terms of phases, in closed form or measured from the schedule.
     Terms,
-    /// The algorithm's rounds in closed form, with equal prices of messages.
+    /// The algorithm's rounds in closed form, with all messages at the costs of the machine's outermost level.
     Rounds,
     /// On a network: the sizes, senders and receivers of messages in closed form, routed through the network.
     Exchanges,
@@ -33,7 +33,8 @@ pub enum TimeSource {
     Trees,
     /// On a network: the messages of the schedule in rounds, routed through the network.
     Messages,
-    /// On switches that reduce: alpha and beta of the registers.
+    /// On switches that reduce: the slowest embedding in the configured registers, by its latency alpha and its time
+    /// beta for each byte.
     Registers,
     /// A simulation of the schedule by the machine's model.
     Simulated,
@@ -377,7 +378,8 @@ pub(crate) fn time_and_spare(
     time_within(problem, algorithm, params, None).map(|timed| timed.expect("no time is longer"))
 }
 
-/// Times a candidate like [`time_and_spare`]; `None` if the target finds that it takes longer than `most`.
+/// Times a candidate like [`time_and_spare`]; `None` if the target finds that it takes longer than [`CLOSE`] times
+/// `most`.
 ///
 /// # Errors
 /// Returns the errors of [`crate::Target::time_within`].
@@ -406,7 +408,8 @@ impl LeftOut {
         self.count += 1;
     }
 
-    /// Reports any candidates in a remark.
+    /// Reports the first candidate and the number of candidates, if there are any, in a remark; `what` says why they
+    /// were left out.
     pub(crate) fn remark(self, what: &str) {
         if let Some((name, over)) = self.first {
             let name = name.trim_end();

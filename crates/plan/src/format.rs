@@ -16,7 +16,8 @@ use crate::{
 pub enum Format {
     /// Code: candidates are built with the target's own parameters and placement, if the target can express them.
     Code(&'static dyn Emitter),
-    /// A tuning file, by which a library chooses among its own algorithms: the library must have the candidate's.
+    /// A tuning file, by which a library chooses among its own algorithms: the library must have the candidate's
+    /// algorithm.
     Rules { tuning: &'static dyn Tuning, library: Option<LibraryTable> },
     /// A `.plan` file, which this project's library for MPI programs runs: its schedules contain only ranks.
     Preload,

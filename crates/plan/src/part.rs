@@ -12,11 +12,12 @@ use crate::PlanError;
 
 #[derive(Clone, PartialEq, Debug)]
 pub enum Part {
-    /// The whole machine, if the kind of machine has a size.
+    /// The whole machine. A plan for it is an error if the machine states no size: no number of ranks, or no default
+    /// shape of a wafer.
     All,
     /// The first ranks, or a subgrid.
     Shape(Shape),
-    /// All cores of the given nodes, on machines with several cores a node.
+    /// All cores of the given nodes, on machines with several cores in each node.
     Nodes(Vec<u32>),
     /// Rank k on accelerator `places[k]` of a network, in any arrangement.
     Places(Vec<u32>),

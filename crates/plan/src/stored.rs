@@ -67,8 +67,8 @@ pub(crate) fn proved(schedule: Schedule) -> Result<Verified<'static>, PlanError>
 }
 
 /// Returns the requested count, and the next larger multiples of the numbers and lengths of pieces into which
-/// algorithms divide vectors. Counts are at most about a quarter larger, so that algorithms with thresholds behave as
-/// for the requested count.
+/// algorithms divide vectors. Counts exceed the requested one by at most a quarter and 2 P^2 elements on P ranks, so
+/// that algorithms with thresholds behave as for the requested count.
 fn counts(c: &Collective, params: &Params) -> Vec<u32> {
     let number = |name: &str| params.get(name).and_then(|value| value.parse::<u64>().ok());
     let ranks = u64::from(c.ranks);

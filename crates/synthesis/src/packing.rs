@@ -93,7 +93,8 @@ impl Column {
     }
 }
 
-/// Packs trees with at most `depth` edges from the root to a rank, or any number. Ends early at time `enough`.
+/// Packs trees with at most `depth` edges from the root to a rank, or any number. Ends as soon as the time is at most
+/// `enough`.
 ///
 /// # Errors
 /// Returns an error if some rank cannot be reached within the depth, or the solver fails.

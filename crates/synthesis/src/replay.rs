@@ -26,7 +26,7 @@ use crate::{
 pub struct HostWork {
     /// The time for which a host works on each message that it sends or receives.
     pub takes: f64,
-    /// True if a message waits only for earlier ones on its first link, not for all of its rank.
+    /// True if a message waits only for earlier messages on its first link, not for all earlier messages of its rank.
     pub sends_by_link: bool,
 }
 

@@ -42,7 +42,7 @@ pub struct LibraryReport {
     pub notes: Vec<String>,
     /// All choices that the library's model compares, least cost first; empty for tables.
     pub choices: Vec<LibraryChoice>,
-    /// The settings with which results have a property of bits, if one was requested.
+    /// The settings with which results have the requested property of bits; `None` if none was requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bits: Option<LibraryBits>,
 }

@@ -24,7 +24,7 @@ pub(super) fn part<'a>(name: &str, problem: &'a Problem) -> Result<&'a NetworkPa
     })
 }
 
-/// Returns NCCL on the part of a problem, and the call.
+/// Returns NCCL's cost model on the problem's part of a network, and the call of its collective.
 pub(super) fn nccl(problem: &Problem) -> Result<(Nccl, Call), PlanError> {
     let c = &problem.collective;
     let part = part(NAME, problem)?;
@@ -105,8 +105,8 @@ fn one_of(time: &Time) -> LibraryChoice {
     }
 }
 
-/// Returns, for all sizes, that of the library's own algorithms with the least predicted time. If some times are
-/// measured, only these and the library's own choice are compared.
+/// Returns, for each range of sizes, the library's own algorithm with the least predicted time. If some algorithms have
+/// prices fitted to measurements, only these and the library's own choice are compared.
 ///
 /// # Errors
 /// Returns the errors of [`super::library_choice`], or an error if the library has no model of times.

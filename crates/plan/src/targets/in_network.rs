@@ -262,7 +262,8 @@ impl Target for OnSwitches {
         ALGORITHMS.iter().filter(runs).filter(takes).flat_map(settings).collect()
     }
 
-    /// Times a candidate by alpha and beta of its registers, or by the model of the cores.
+    /// Times a candidate by the alpha and beta of its embeddings in the switches' registers, or by the model of the
+    /// cores.
     fn time_within(
         &self,
         collective: Collective,

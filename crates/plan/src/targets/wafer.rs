@@ -206,7 +206,7 @@ fn baseline(kind: Kind) -> &'static str {
     }
 }
 
-/// Returns whether an algorithm or a component of it is the ring; its schedules start at `origin`.
+/// Returns whether an algorithm or a component of it is the ring. `origin` is its name with its parameters.
 fn is_ring(origin: &str) -> bool {
     origin.split_whitespace().any(|word| word == "ring" || word.ends_with("=ring"))
 }
@@ -216,7 +216,7 @@ impl OnWafer {
         self.machine.get().expect("the kind of the machine")
     }
 
-    /// Returns the model for an algorithm; `origin` is the origin of its schedules.
+    /// Returns the model for the algorithm whose name and parameters are `origin`.
     fn model_of(&self, origin: &str) -> &'static dyn Model {
         if is_ring(origin) { self.of_rings } else { self.model }
     }

@@ -192,7 +192,7 @@ impl Workload {
         (0..ranks).map(of_rank).fold(0.0, f64::max) * 1e-6
     }
 
-    /// Returns whether some ranks run different steps.
+    /// Returns whether some step is restricted to some ranks ([`Step::only`]).
     pub fn is_concurrent(&self) -> bool {
         self.steps.iter().any(|s| s.only.is_some())
     }

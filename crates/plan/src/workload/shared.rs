@@ -218,8 +218,8 @@ const MOST_ROUTED: u64 = 1 << 17;
 /// The most instructions of a schedule of one group that is built for its time.
 pub const MOST_BUILT: u64 = 1 << 18;
 
-/// Returns the messages of a schedule as exchanges: one a round, with a flow for the n-th message of each rank of equal
-/// length.
+/// Returns the messages of a schedule as exchanges, one for each round. A flow of an exchange has, for some n and
+/// length, the n-th message of this length of each rank.
 fn of_schedule(algorithm: &dyn Algorithm, case: &Case, params: &Params) -> Result<Vec<Exchange>, PlanError> {
     let refused = |reason| AlgorithmError::Unsupported { algorithm: algorithm.name(), reason };
     if algorithm.size(case, params).instructions.is_some_and(|n| n > MOST_BUILT) {

@@ -28,7 +28,7 @@ const MOST_NODES: usize = 1 << 22;
 /// The most distinct sets of groups, times the number of ranks.
 const MOST_PLACES: usize = 1 << 26;
 
-/// Returns whether a file begins like a trace: with its head, or with the key of the JSON form.
+/// Returns whether a file begins like a trace, with its head or the key of the JSON form, or is compressed and damaged.
 pub fn is_it(bytes: &[u8]) -> bool {
     let is_head = |head: &[u8]| {
         // The head begins with the tag of the version, or of the first attribute.

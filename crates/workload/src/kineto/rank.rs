@@ -182,7 +182,7 @@ fn met(kind: Kind, arguments: &Arguments, info: Option<&Distributed>) -> Result<
     Ok(Met { kind, bytes, rounded, element_bytes, group, ranks })
 }
 
-/// Returns the bytes of all elements, and of one element.
+/// Returns the bytes of `elements` elements, and of one element.
 fn bytes(arguments: &Arguments, elements: u64) -> Result<(u64, u32), String> {
     let dtype = arguments.dtype.as_deref().unwrap_or("Byte");
     let each = element_bytes(dtype).ok_or_else(|| format!("dtype '{}' is not known", excerpt(dtype)))?;

@@ -22,7 +22,7 @@ use super::{
     ports::Links,
 };
 
-/// An event, which belongs to a time.
+/// An event; the queue of events holds its time.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
     /// The head of a message reaches the port of its receiver.
@@ -35,8 +35,8 @@ enum Event {
     Take(usize),
 }
 
-/// The messages of a pair with one tag: those that arrive, and the waiting receives with the times at which they were
-/// posted.
+/// The messages of a pair with one tag: those that arrive or have arrived, and the waiting receives with the times at
+/// which they were posted.
 #[derive(Default)]
 struct Channel {
     arrivals: VecDeque<Interval>,
@@ -64,7 +64,7 @@ pub(super) struct Simulation<'a, F, M> {
     classes: Vec<Class>,
     /// The classes, with their nodes, that have reached each meeting.
     arrived: FxHashMap<Meeting, Vec<(usize, u32)>>,
-    /// The number of classes in communications of each table.
+    /// For groups (true) or receivers (false) with an index, the number of classes that take part.
     together: FxHashMap<(bool, u32), usize>,
     channels: FxHashMap<(u32, u32, u32), Channel>,
     under_way: Vec<UnderWay>,

@@ -21,7 +21,7 @@ pub(super) const FOREST: &str = "forest";
 /// The most instructions of the forests of all groups in one simulation.
 const MOST_OF_ALL: u64 = 1 << 21;
 
-/// The number of trees of a forest whose loads stand for those of all trees.
+/// The number of trees of a small forest, whose loads on links stand for those of forests with more trees.
 const TELLING: u32 = 16;
 
 /// The least expected quotient of the busy times of links with a forest of many and of few chunks; measured were 1.0 to

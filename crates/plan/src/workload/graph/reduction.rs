@@ -3,7 +3,7 @@
 use unisono_cost::endpoint::Prices;
 use unisono_machine::network::Network;
 
-/// The time of a sum: a constant, and a time for each byte.
+/// The seconds of a sum: a constant, and an amount for each byte.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Reduction {
     seconds: f64,
