@@ -27,8 +27,8 @@ impl Format {
     /// The name of [`Format::Preload`].
     pub const PRELOAD: &'static str = "preload";
 
-    /// Returns the format with a name. `library` is the image of the MPI library whose table the format must hold, or
-    /// that table in JSON; formats that need no table ignore it.
+    /// Returns the format with a name. `library` holds the bytes of the MPI library's file (`libmpi.so`), whose table
+    /// the format must hold, or that table in JSON; formats that need no table ignore it.
     ///
     /// # Errors
     /// Returns an error if the name is unknown, or the library is missing or has no table.

@@ -16,7 +16,8 @@ use unisono_schedule::{
 
 use crate::{PlanError, Timed};
 
-/// Stores a candidate over blocks. `asked` builds its schedule for the requested count.
+/// Builds, proves and stores the schedule of the candidate `best` over the fewest blocks. `asked` builds its schedule
+/// for the requested count, which is used if the algorithm supports no count with these parameters.
 pub(crate) fn store_best<'a>(
     case: &Case,
     best: &Timed,

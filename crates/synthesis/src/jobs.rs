@@ -37,7 +37,7 @@ pub(crate) struct Class {
     pub links: Vec<u32>,
     /// The length of messages, in units of one block's chunk.
     pub units: f64,
-    /// The index of the sender, and [`Sending::held`].
+    /// The index of the sender, and [`Sending::held`]; `None` if no send machine limits the messages.
     pub sender: Option<(u32, f64)>,
     pub work: Work,
 }

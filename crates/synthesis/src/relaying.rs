@@ -25,7 +25,7 @@ const MOST_MESSAGES: u32 = 2;
 /// The number of groups into which a round divides the chunks; all chunks of a group are placed at the same costs.
 const PARTS: usize = 48;
 
-/// Returns the largest depth of the composed trees.
+/// Returns the largest depth of trees composed of the trees of `over`.
 pub(crate) fn relay_depth(over: &Forest) -> u32 {
     over.depth + MOST_MESSAGES
 }

@@ -18,7 +18,8 @@ pub struct Slots {
     full: Vec<[u64; WORDS]>,
 }
 
-/// The slots of a message: the first, and the fraction of the message in it and each later one.
+/// The slots in which a message occupies its links: the first slot, and the fraction of the message in this and each
+/// later slot.
 #[derive(Clone, Default, Debug)]
 pub struct Reservation {
     first: usize,

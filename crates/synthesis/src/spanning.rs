@@ -56,9 +56,10 @@ pub struct SpanningTrees {
     pub time: f64,
 }
 
-/// The times that every tree is grown again at the prices of the others.
+/// The number of rounds in which every tree is grown again at the prices that the other trees cause.
 const ROUNDS: u32 = 2;
-/// The exponent in the price of a link: the price is a power of the number of its trees, divided by its rate.
+/// The power to which a quotient is raised to give a link's price: the number of its trees, one more included, divided
+/// by its rate.
 const STEEPNESS: i32 = 6;
 /// The steepnesses tried in order: if paths through forwarding nodes block every path to a rank, prices are made
 /// flatter.

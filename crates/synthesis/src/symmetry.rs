@@ -16,7 +16,7 @@ pub struct Symmetry {
     ranks: u32,
     /// The extent of each coordinate of ranks, row-major.
     dims: Vec<u32>,
-    /// The least shift of each coordinate; its extent if there is none.
+    /// The stride of each coordinate: the least shift along it, or its extent if there is no shift.
     strides: Vec<u32>,
     /// The image of each relay under each shift, ordered by shift.
     relays: Vec<u32>,

@@ -187,7 +187,7 @@ fn with_identifiers(run: collective_engine::Run, wall_seconds: f64) -> Run {
     made
 }
 
-/// Returns whether an algorithm runs in switches, not on the cores.
+/// Returns whether an algorithm reduces in switches; the other algorithms run on the cores.
 fn in_switches(algorithm: &dyn Algorithm) -> bool {
     algorithm.info().needs.contains(&Means::ReducingSwitches)
 }

@@ -91,13 +91,13 @@ impl SharedNetwork {
         }
     }
 
-    /// Returns the bound of all groups together, if the collective has one.
+    /// Returns the lower bound on the time of all groups together; `None` if the collective has none.
     pub fn groups_bound(&self, collective: &Collective, groups: &Groups) -> Option<BoundReport> {
         groups_together(&self.part, collective, (0..groups.len()).map(|n| groups.group(n)))
             .map(|bound| bound_report(&self.part, bound))
     }
 
-    /// Returns the bound of messages that are sent at the same time.
+    /// Returns the lower bound on the time of messages of `bytes` bytes that all `pairs` send at the same time.
     pub fn messages_bound(&self, bytes: u64, pairs: &[(u32, u32)]) -> BoundReport {
         bound_report(&self.part, messages_together(&self.part, bytes, pairs.iter().copied()))
     }

@@ -238,7 +238,8 @@ impl<'a, F: Fn(usize, usize) -> f64, M: Messages> Simulation<'a, F, M> {
         !self.sends_one && self.messages.are_posted()
     }
 
-    /// Handles a class that reaches a communication, which begins when all classes have come and their queues are free.
+    /// Handles a class that reaches a communication, which begins when all classes that take part have reached it and
+    /// their queues are free.
     fn meet(&mut self, class: usize, node: u32, now: f64) {
         let meeting =
             self.classes[class].meetings[node as usize].expect("a communication of several ranks is a meeting");

@@ -232,7 +232,7 @@ impl<S: Fn(usize, usize) -> f64> Run<'_, S> {
         }
     }
 
-    /// Handles a rank that reaches a communication, which begins when all ranks of its group have come.
+    /// Handles a rank that reaches a communication, which begins when all ranks of its group have reached it.
     fn come(&mut self, rank: u32, row: usize, occurrence: Occurrence, now: f64) {
         let Some(group) = self.of_rank[row][rank as usize] else {
             let class = self.occurrences.class_of[rank as usize];

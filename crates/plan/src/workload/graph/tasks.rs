@@ -73,7 +73,7 @@ struct Shared<'a> {
     graph: &'a WorkloadGraph,
     made: &'a [Vec<Made<'a>>],
     parts: &'a [Vec<Subgraph<'a>>],
-    /// For each table of receivers, the senders to each rank.
+    /// For each set of tables of receivers, the senders to each rank.
     senders: Vec<Vec<Vec<u32>>>,
     /// For each collective and permutation, its row and its first tag.
     tags: FxHashMap<Occurrence, (usize, u32)>,
