@@ -32,7 +32,8 @@ pub enum Bits {
     Place,
     /// All elements of results of every size have the same expression.
     Size,
-    /// All elements have the tree of this number of contributors, of which each rank holds an equal number.
+    /// All elements are added in the tree for this number of contributors. Each rank holds equally many contributors'
+    /// data.
     RanksCount(u32),
 }
 

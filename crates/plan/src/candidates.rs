@@ -247,7 +247,7 @@ pub(crate) fn named(
     Ok((timed, is_unchecked))
 }
 
-/// A candidate whose timing was cut off: its position in the list, and the least time in seconds that it takes.
+/// A candidate whose timing was cut off: its position in the list, and a lower bound on its time in seconds.
 struct Dropped {
     at: usize,
     algorithm: &'static dyn Algorithm,

@@ -47,8 +47,9 @@ impl Part {
         }
     }
 
-    /// Returns the part after a user named a shape or a subset of nodes of `machine`. `machine` was derived from the
-    /// machine `before`, and may be equal to it.
+    /// Returns the part of `machine` that a user names by a shape or a subset of nodes, otherwise this part of the
+    /// machine `before`, from which `machine` was derived; a list of accelerators becomes the whole machine if the two
+    /// differ.
     ///
     /// # Errors
     /// Returns an error if the user named both, or the machine has no such part.
@@ -80,10 +81,11 @@ impl Part {
         if let Self::Places(_) = self { Self::All } else { self.clone() }
     }
 
-    /// Returns whether the part is the whole machine.
+    /// Returns whether the part is the whole machine: false for nodes and accelerators, however many, and for a shape
+    /// if the machine has no size of its own.
     ///
     /// # Errors
-    /// Returns an error if the machine has no size of its own.
+    /// Returns an error if the machine's topology is invalid.
     pub fn is_whole(&self, machine: &Machine) -> Result<bool, MachineError> {
         Ok(match self {
             Self::All => true,

@@ -26,7 +26,7 @@ pub struct Prediction {
     pub cycles: Option<f64>,
     pub seconds: f64,
     pub source: TimeSource,
-    /// `None` if the schedule is too large to be built for its terms.
+    /// The cost terms from which the time was computed; `None` if the schedule is too large to be built for them.
     pub terms: Option<Terms>,
     pub phases: Option<Vec<PhaseReport>>,
 }

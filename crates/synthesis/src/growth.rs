@@ -57,7 +57,7 @@ const STEEP: [f64; 9] = [16.0, 24.0, 32.0, 48.0, 64.0, 96.0, 128.0, 192.0, 256.0
 const SAME_COSTS: usize = 8;
 /// The number of trees grown at the same costs in later rounds, multiplied by the steepness.
 const STALE: f64 = 64.0;
-/// The relative difference up to which costs are equal.
+/// The relative difference up to which costs count as equal.
 const CLOSE: f64 = 1e-9;
 /// The growth ends if the time fell by less than this fraction in [`SLOW_ROUNDS`] rounds.
 const SLOW: f64 = 1e-3;
@@ -69,8 +69,8 @@ fn is_thorough(ranks: u32, is_alone: bool) -> bool {
 }
 
 /// Grows `shares` trees for each root, with at most `depth` edges on a path from the root, if given. Shifts of the
-/// graph map each tree to further roots, so `roots` are representatives. The growth ends once the time is `enough`, a
-/// lower bound for any forest.
+/// graph map each tree to further roots, so `roots` are representatives. The growth ends once the time for blocks of
+/// one unit is `enough`, a lower bound for any forest.
 ///
 /// # Errors
 /// Returns an error if a rank cannot be reached within the depth.

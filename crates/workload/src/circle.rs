@@ -290,7 +290,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Returns a node that has not ended and for which the given node waits.
+    /// Returns a node that has not ended and for which the given node waits; `None` if there is none, or times decide.
     fn next(&mut self, at: At) -> Option<At> {
         let (class, node) = at;
         let graph = self.graph;

@@ -13,7 +13,7 @@ const NAME: &str = "nccl";
 
 /// The largest size in a tuning file, as an exponent of 2.
 const MOST_POWER: u32 = 34;
-/// The number of bisections between two powers of two with different choices.
+/// The number of bisections that search for the size, between two powers of two, at which the choice changes.
 const BISECTIONS: u32 = 8;
 
 /// Returns the network part on which a library for GPUs runs.

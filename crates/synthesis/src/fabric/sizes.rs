@@ -143,7 +143,8 @@ impl Fabric {
         }
     }
 
-    /// Returns the graph of packings, or an error if it is too large.
+    /// Returns the graph in which trees are computed ([`Fabric::routed`]), or an error if there are too many ranks, or
+    /// too many arcs times roots.
     pub(super) fn packed(&self, roots: Roots) -> Result<&Graph, NoForest> {
         let (ranks, links) = (self.graph.ranks(), self.graph.arcs().len());
         let too_large = NoForest::TooLarge { ranks, links };

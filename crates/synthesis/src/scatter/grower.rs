@@ -31,7 +31,7 @@ const NEAR: f64 = 1.001;
 const NONE: u32 = u32::MAX;
 /// An addend to every price, as a fraction of the mean price: no arc is free.
 const LEAST_PRICE: f64 = 0.02;
-/// The relative difference up to which costs are equal.
+/// The relative difference up to which costs count as equal.
 const SAME: f64 = 1e-9;
 /// The largest exponent in a cost, so that costs stay finite.
 const MOST_EXPONENT: f64 = 200.0;
@@ -61,7 +61,8 @@ pub struct Grower<'a> {
     /// With `steps`, for each distance of a sender from the root, the number of ranks that joined by each step. This
     /// number breaks ties, because all shortest paths to a node take the same steps in different orders.
     reached_over: Vec<Vec<u32>>,
-    /// The length of the path from rank r to node n at index `r * nodes + n`, if messages take shortest paths.
+    /// The least length of a path from rank r to node n at index `r * nodes + n`, if messages take shortest paths and
+    /// there are relays.
     links: Option<Vec<u64>>,
     /// True if the network routes messages between two ranks through relays only ([`Graph::reached`]); empty without
     /// `links`.
@@ -433,7 +434,8 @@ impl Growth {
     }
 }
 
-/// Sorts the messages of a tree so that the descendants of a rank directly follow the message to it.
+/// Sorts the messages of a tree so that those to the descendants of a rank directly follow the message to the rank, and
+/// counts the blocks of each.
 fn preorder(root: u32, edges: Vec<Option<Edge>>) -> ScatterTree {
     let mut below = vec![Vec::new(); edges.len()];
     for edge in edges.iter().flatten() {

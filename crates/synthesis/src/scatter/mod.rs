@@ -71,7 +71,7 @@ pub struct Scatter {
 
 #[derive(Clone, Debug)]
 pub enum Trees {
-    /// The trees of each root in turn, one for each chunk.
+    /// The trees of all roots: those of the first root, one for each chunk, then those of the next root, and so on.
     RootTrees(Vec<Shared<ScatterTree>>),
     /// The trees of rank 0, one for each chunk. The trees of another root are their images.
     Moved { steps: Steps, of: Vec<Shared<ScatterTree>> },

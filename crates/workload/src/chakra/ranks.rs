@@ -141,7 +141,7 @@ fn traces(by_rank: &BTreeMap<u32, &SourceFile>, kept: Kept, strict: bool) -> Res
     Ok(traces)
 }
 
-/// Returns the rank in a name of the form `NAME.RANK.et`.
+/// Returns the rank in the name of a trace, such as `NAME.RANK.et`.
 fn rank_of(origin: &str) -> Result<u32, Wrong> {
     let name = origin.rsplit('/').next().unwrap_or(origin);
     let parts = name.rsplit('.').filter(|part| !matches!(*part, "et" | "json" | "gz" | "chakra"));

@@ -122,7 +122,7 @@ pub fn read(bytes: &[u8], strict: bool) -> Result<RankTrace, Wrong> {
     Ok(read)
 }
 
-/// Returns whether a kernel belongs to NCCL or RCCL.
+/// Returns whether the name of a kernel begins like those of NCCL or RCCL.
 fn is_of_nccl(name: &str) -> bool {
     let begins = |prefix: &str| name.get(..prefix.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(prefix));
     begins("nccl") || begins("rccl")

@@ -77,7 +77,7 @@ pub struct Prices<'a> {
     shared: Option<SharedNetwork>,
     /// The algorithm requested for each kind of collective; other kinds use the fastest.
     algorithms: BTreeMap<&'static str, String>,
-    /// The collectives of a workload file that are planned.
+    /// The collectives of a workload file that are planned instead of timed by exchanges ([`Prices::settle`]).
     settled: FxHashSet<Collected>,
     known: FxHashMap<Key, usize>,
     /// The collectives that were timed before their row was requested.
