@@ -4,7 +4,8 @@
 //! An expression is the tree of additions of an element. `ranks` and `place` are properties of the schedule of one
 //! length, decided by its proof. `size` is a property of programs over blocks, which serve every length: all blocks
 //! have one expression, whose class is known only after the proof. `ranks-count` is `size` with an expression that
-//! depends only on the number of logical contributors.
+//! depends only on the number of logical contributors, such as the shards of a batch, of which each rank holds equally
+//! many.
 
 use std::cell::OnceCell;
 

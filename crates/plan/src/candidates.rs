@@ -34,7 +34,7 @@ pub enum TimeSource {
     /// On a network: the messages of the schedule in rounds, routed through the network.
     Messages,
     /// On switches that reduce: the slowest embedding in the configured registers, by its latency alpha and its time
-    /// beta for each byte.
+    /// beta for each element.
     Registers,
     /// A simulation of the schedule by the machine's model.
     Simulated,
@@ -63,7 +63,7 @@ const INSTRUCTION_STEPS: u128 = 200;
 /// The most simulator steps of all finer times of a plan's best candidates (about 0.2 s).
 const MOST_REFINED: u128 = 1 << 26;
 
-/// A candidate is timed by packets if its time is at most this factor above the best: timetables of exchanges in which
+/// A candidate is timed by packets if its time is at most this multiple of the best: timetables of exchanges in which
 /// all messages leave at once are up to a tenth too slow.
 const CLOSE: f64 = 1.05;
 /// The most simulator steps of candidates close to the best (about 0.01 s).
@@ -423,6 +423,8 @@ impl LeftOut {
 pub(crate) struct Faults(Vec<PlanError>);
 
 impl Faults {
+    /// Keeps the error of a user's own function.
+    ///
     /// # Errors
     /// Returns the error unless it comes from a user's own function.
     pub(crate) fn add(&mut self, error: PlanError) -> Result<(), PlanError> {

@@ -58,7 +58,7 @@ pub struct Front {
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct FrontPoint {
     pub depth: u32,
-    /// As [`Front::fluid_seconds`], but for trees of this depth.
+    /// The time of [`Front::fluid_seconds`] for trees of at most this depth.
     pub fluid_seconds: Option<f64>,
     /// The number of chunks and the predicted time in seconds of each forest.
     pub forests: Vec<(u32, f64)>,

@@ -103,6 +103,8 @@ pub(crate) fn mark_for_mpi(problem: &Problem, timed: Vec<Timed>) -> Result<(Vec<
     sorted(timed, runs_on_mpi)
 }
 
+/// Checks that a `.plan` file can hold the schedule of a candidate.
+///
 /// # Errors
 /// Returns the reason if no `.plan` can hold the candidate.
 pub(crate) fn runs_on_mpi(candidate: &Timed) -> Result<(), String> {
@@ -113,6 +115,8 @@ pub(crate) fn runs_on_mpi(candidate: &Timed) -> Result<(), String> {
     Err(format!("a .plan has schedules of ranks only, and {} uses switches that reduce", candidate.algorithm.name()))
 }
 
+/// Checks that the machine of a problem runs processes that exchange messages.
+///
 /// # Errors
 /// Returns an error if the machine has no ranks that exchange messages.
 fn check_messages(problem: &Problem, format: &str) -> Result<(), PlanError> {

@@ -175,6 +175,8 @@ impl Plan {
         self.built.get_or_init(|| counted(build)).as_ref().map_err(Clone::clone)
     }
 
+    /// Returns the schedule of the best candidate, without its placement.
+    ///
     /// # Errors
     /// Returns the errors of [`Plan::built`].
     pub fn schedule(&self) -> Result<&Schedule, PlanError> {

@@ -133,6 +133,8 @@ impl Plan {
         tightest_report(&self.problem)
     }
 
+    /// Returns the report of the plan.
+    ///
     /// # Errors
     /// Returns an error if the schedule cannot be built.
     pub fn report(&self) -> Result<PlanReport, PlanError> {

@@ -17,7 +17,7 @@ pub struct Wishes<'a> {
     pub behaves_as: Option<&'a str>,
     /// The property of the result's bits that the plan must have.
     pub bits: Option<&'a str>,
-    /// The number of logical contributors.
+    /// The number of logical contributors, for the property `ranks-count` ([`Bits::RanksCount`]).
     pub contributors: Option<u32>,
 }
 

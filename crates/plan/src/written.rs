@@ -17,7 +17,7 @@ use unisono_schedule::verify::{Method, Proof};
 
 use crate::{RunOptions, simulate};
 
-/// The quotient of times up to which fewer thread blocks are preferred.
+/// Fewer thread blocks are preferred as long as they take at most this multiple of the shortest time.
 const SLOWER: f64 = 1.02;
 /// Twice as many thread blocks are tried only if they save at least this fraction of the time.
 const WORTH: f64 = 0.05;

@@ -19,7 +19,8 @@ pub struct Jobs {
     pub(crate) classes: Vec<Class>,
     /// The number of send machines of each sender; each handles one message at a time.
     pub(crate) senders: Vec<u32>,
-    /// The time from the arrival of data to its next message, divided by the time of that message.
+    /// The time from the arrival of data to its next message, divided by the duration of the message that brings the
+    /// data.
     pub(crate) slack: f64,
 }
 

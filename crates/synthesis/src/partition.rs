@@ -14,7 +14,7 @@ use unisono_base::interrupt::poll;
 
 use crate::Graph;
 
-/// The size of a partition of the ranks, from which its bound follows.
+/// The number of parts of a partition of the ranks and the rate between them, from which its bound follows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Partition {
     pub parts: u64,
@@ -86,9 +86,9 @@ impl Parts {
         Self { of, leaving, entering, computes_between }
     }
 
-    /// Returns the partitions into components of arcs faster than one of the graph's rates, for the 31 lowest rates in
-    /// ascending order; the last partition consists of single ranks. `computes` returns true for relays that copy or
-    /// sum messages.
+    /// Returns the partitions into components of arcs faster than one of the graph's rates, for at most the 31 lowest
+    /// rates in ascending order; the last partition consists of single ranks. `computes` returns true for relays that
+    /// copy or sum messages.
     pub fn by_rates(graph: &Graph, computes: impl Fn(u32) -> bool) -> Vec<Self> {
         const MOST_RATES: usize = 32;
         let mut rates: Vec<u64> = graph.arcs().iter().map(|arc| arc.rate).collect();
@@ -111,7 +111,8 @@ impl Parts {
         self.of[rank as usize]
     }
 
-    /// Returns the size of the partition; `None` if a relay outside the parts copies or sums messages.
+    /// Returns the number of parts and the rate between them; `None` if a relay outside the parts copies or sums
+    /// messages.
     fn partition(&self) -> Option<Partition> {
         let rate = self.leaving.iter().fold(0_u64, |sum, &rate| sum.saturating_add(rate));
         (!self.computes_between).then_some(Partition { parts: self.len() as u64, rate })

@@ -32,8 +32,9 @@ pub struct Steps {
 const MOST_STEPS: usize = 64;
 
 impl Steps {
-    /// Finds the steps. Ranks are numbered row-major in the extents `dims`. Returns `None` if there are relays, ranks
-    /// have different steps, or the steps are too many, do not fit `dims` or do not reach all ranks.
+    /// Finds the steps. Ranks are numbered row-major in the extents `dims`. Returns `None` if there are relays, fewer
+    /// than two ranks or more than [`MOST_STEPS`] steps, if `dims` have another number of ranks, or if ranks have
+    /// different steps or are not all reached.
     pub(crate) fn find(graph: &Graph, dims: &[u32]) -> Option<Self> {
         let ranks = graph.ranks();
         let product: u64 = dims.iter().map(|&d| u64::from(d)).product();

@@ -76,7 +76,7 @@ impl Entering {
     }
 }
 
-/// The loads of arcs by shortest paths at given prices.
+/// A computation of the loads that shortest paths at given prices put on arcs.
 pub struct Router<'a> {
     pub(super) graph: &'a Graph,
     pub(super) entering: Entering,

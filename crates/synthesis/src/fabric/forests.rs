@@ -49,9 +49,10 @@ impl Fabric {
     }
 
     /// Returns the class of blocks for which latencies of links influence the choice of trees: the rounded logarithm of
-    /// their bytes to base 2. `None` for forests that are not grown or are spread from one root, if all links have the
-    /// same latency, and for long blocks, whose time the differences hardly change: this saves work, because trees are
-    /// grown once, not twice and then once more by arrival times.
+    /// their bytes to base 2. `None` for allreduces through one root and for forests that are not grown, are spread
+    /// from one root or found by counting; if all links have the same latency; and for long blocks, whose time the
+    /// differences hardly change: this saves work, because trees are grown once, not twice and then once more by
+    /// arrival times.
     pub(super) fn class(&self, roots: Roots, chunks: u32, bytes: u64) -> Option<u32> {
         const SMALL: f64 = 1e-3;
         const LEAST: f64 = 16.0;

@@ -17,7 +17,8 @@ const STEEPNESS: [f64; 20] = [
     4.0, 8.0, 12.0, 16.0, 24.0, 32.0, 40.0, 48.0, 64.0, 64.0, 80.0, 96.0, 128.0, 128.0, 160.0, 192.0, 256.0, 256.0,
     384.0, 512.0,
 ];
-/// The next round's target time, divided by the best time so far, if costs have a floor.
+/// The next round's target time, divided by the best time so far, if costs have a floor. The target is at least the
+/// bound.
 const AIM: f64 = 0.97;
 /// The largest product of trees and nodes for which trees are grown with and without a floor of costs.
 const MOST_TWICE: usize = 1 << 16;
@@ -25,7 +26,7 @@ const MOST_TWICE: usize = 1 << 16;
 const MOST_STAYED: u32 = 4;
 /// A time below this multiple of the best time is progress.
 const BETTER: f64 = 0.999;
-/// The growth ends once a time is within this factor of the bound.
+/// The growth ends once a time is at most this multiple of the bound.
 const NEAR: f64 = 1.001;
 /// No arc, or no node.
 const NONE: u32 = u32::MAX;

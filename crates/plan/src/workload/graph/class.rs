@@ -137,7 +137,7 @@ impl Waiting {
     }
 }
 
-/// Returns the index of a node's queue.
+/// Returns the index of a node's queue in [`Class::queues`].
 pub(super) fn queue_of(work: &Work, overlap: bool) -> usize {
     usize::from(overlap && !work.is_compute())
 }

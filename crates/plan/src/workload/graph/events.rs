@@ -71,13 +71,14 @@ pub(super) struct Simulation<'a, F, M> {
     events: BinaryHeap<Reverse<(u64, Event)>>,
 }
 
-/// Times are not negative, so comparing their bits compares the times.
+/// Returns the bits of a time. Times are not negative, so bits have the order of the times.
 fn key(time: f64) -> u64 {
     time.to_bits()
 }
 
 impl<'a, F: Fn(usize, usize) -> f64, M: Messages> Simulation<'a, F, M> {
-    /// `seconds` returns the time of a node from the indices of its class and itself.
+    /// Prepares the simulation of a program. `seconds` returns the time of a node from the indices of its class and
+    /// itself.
     pub fn new(graph: &'a WorkloadGraph, overlap: bool, seconds: F, messages: &'a M) -> Self {
         Self {
             graph,

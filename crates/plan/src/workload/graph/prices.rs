@@ -200,7 +200,7 @@ impl<'a> Prices<'a> {
         self.shared.as_ref()
     }
 
-    /// Returns the index of a row's tables of receivers, if the row consists of messages sent at once.
+    /// Returns the index in [`WorkloadGraph::receivers`] of a row's messages, if it consists of messages sent at once.
     pub(super) fn receivers_of(&self, row: usize) -> Option<u32> {
         self.known.iter().find_map(|(key, &known)| match *key {
             Key::Permute { receivers, .. } if known == row => Some(receivers),

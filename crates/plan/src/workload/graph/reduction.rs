@@ -10,11 +10,11 @@ pub(super) struct Reduction {
     seconds_per_byte: f64,
 }
 
-/// The bytes whose time determines that of one byte.
+/// The bytes of the sum whose time gives the time for each byte.
 const MANY: u64 = 1 << 30;
 
 impl Reduction {
-    /// Creates the prices from `gamma_ns_per_byte` of a network, or from `prices` of another machine.
+    /// Creates the time of a sum from `gamma_ns_per_byte` of a network, or from `prices` of another machine.
     pub fn new(network: Option<&Network>, prices: Option<&dyn Prices>) -> Self {
         if let Some(network) = network {
             let seconds_per_byte = network.gamma_ns_per_byte * 1e-9 / f64::from(network.working_planes().max(1));
