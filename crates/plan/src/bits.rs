@@ -4,7 +4,8 @@
 //! An expression is the tree of additions of an element. `ranks` and `place` are properties of the schedule of one
 //! length, decided by its proof. `size` is a property of programs over blocks, which serve every length: all blocks
 //! have one expression, whose class is known only after the proof. `ranks-count` is `size` with an expression that
-//! depends only on the number of logical contributors.
+//! depends only on the number of logical contributors, such as the shards of a batch, of which each rank holds equally
+//! many.
 
 use std::cell::OnceCell;
 
@@ -32,7 +33,8 @@ pub enum Bits {
     Place,
     /// All elements of results of every size have the same expression.
     Size,
-    /// All elements have the tree of this number of contributors, of which each rank holds an equal number.
+    /// All elements are added in the tree for this number of contributors. Each rank holds equally many contributors'
+    /// data.
     RanksCount(u32),
 }
 

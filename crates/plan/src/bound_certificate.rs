@@ -66,7 +66,7 @@ pub struct BoundProof {
     pub failed: Vec<String>,
     /// The accelerator on which each rank runs.
     pub places: Vec<u32>,
-    /// The name of the bound.
+    /// The name of the bound: `cut`, or `flow` for an all-to-all.
     pub bound: &'static str,
     pub seconds: Option<f64>,
 }
@@ -124,6 +124,8 @@ impl BoundCertificate {
         serde_json::to_string(self).expect("numbers and names have a text") + "\n"
     }
 
+    /// Reads a certificate from JSON text.
+    ///
     /// # Errors
     /// Returns an error if the text is not a certificate of a bound.
     pub fn parse(text: &str) -> Result<Self, PlanError> {
@@ -176,6 +178,8 @@ impl BoundCertificate {
         })
     }
 
+    /// Checks that the certificate is for a network.
+    ///
     /// # Errors
     /// Returns an error if the certificate is for another machine, number of boxes, or set of failures.
     fn belongs_to(&self, network: &Network) -> Result<(), String> {
@@ -197,6 +201,8 @@ impl BoundCertificate {
         Err(format!("it is for {own}, not for {other}"))
     }
 
+    /// Checks that the certificate's ranks are those of a part of its network.
+    ///
     /// # Errors
     /// Returns an error if the ranks are not those of `part`.
     fn is_on(&self, network: &Network, part: &Part) -> Result<(), String> {
@@ -217,6 +223,8 @@ impl BoundCertificate {
         Err(format!("its {ranks} {are} of {part} of {}", network.name))
     }
 
+    /// Returns the seconds that the prices prove for a collective on a part of a network.
+    ///
     /// # Errors
     /// Returns an error if the prices prove less than the certificate states.
     fn holds(&self, collective: &Collective, part: &NetworkPart) -> Result<f64, String> {

@@ -25,7 +25,7 @@ use crate::{PlanError, Problem, Refined, Target, expressible::suited, format::Fo
 pub enum TimeSource {
     /// The cost terms of phases, in closed form or measured from the schedule.
     Terms,
-    /// The algorithm's rounds in closed form, with equal prices of messages.
+    /// The algorithm's rounds in closed form, with all messages at the costs of the machine's outermost level.
     Rounds,
     /// On a network: the sizes, senders and receivers of messages in closed form, routed through the network.
     Exchanges,
@@ -33,7 +33,8 @@ pub enum TimeSource {
     Trees,
     /// On a network: the messages of the schedule in rounds, routed through the network.
     Messages,
-    /// On switches that reduce: alpha and beta of the registers.
+    /// On switches that reduce: the slowest embedding in the configured registers, by its latency alpha and its time
+    /// beta for each element.
     Registers,
     /// A simulation of the schedule by the machine's model.
     Simulated,
@@ -62,7 +63,7 @@ const INSTRUCTION_STEPS: u128 = 200;
 /// The most simulator steps of all finer times of a plan's best candidates (about 0.2 s).
 const MOST_REFINED: u128 = 1 << 26;
 
-/// A candidate is timed by packets if its time is at most this factor above the best: timetables of exchanges in which
+/// A candidate is timed by packets if its time is at most this multiple of the best: timetables of exchanges in which
 /// all messages leave at once are up to a tenth too slow.
 const CLOSE: f64 = 1.05;
 /// The most simulator steps of candidates close to the best (about 0.01 s).
@@ -246,7 +247,7 @@ pub(crate) fn named(
     Ok((timed, is_unchecked))
 }
 
-/// A candidate whose timing was cut off: its position in the list, and the least time in seconds that it takes.
+/// A candidate whose timing was cut off: its position in the list, and a lower bound on its time in seconds.
 struct Dropped {
     at: usize,
     algorithm: &'static dyn Algorithm,
@@ -377,7 +378,8 @@ pub(crate) fn time_and_spare(
     time_within(problem, algorithm, params, None).map(|timed| timed.expect("no time is longer"))
 }
 
-/// Times a candidate like [`time_and_spare`]; `None` if the target finds that it takes longer than `most`.
+/// Times a candidate like [`time_and_spare`]; `None` if the target finds that it takes longer than [`CLOSE`] times
+/// `most`.
 ///
 /// # Errors
 /// Returns the errors of [`crate::Target::time_within`].
@@ -406,7 +408,8 @@ impl LeftOut {
         self.count += 1;
     }
 
-    /// Reports any candidates in a remark.
+    /// Reports the first candidate and the number of candidates, if there are any, in a remark; `what` says why they
+    /// were left out.
     pub(crate) fn remark(self, what: &str) {
         if let Some((name, over)) = self.first {
             let name = name.trim_end();
@@ -420,6 +423,8 @@ impl LeftOut {
 pub(crate) struct Faults(Vec<PlanError>);
 
 impl Faults {
+    /// Keeps the error of a user's own function.
+    ///
     /// # Errors
     /// Returns the error unless it comes from a user's own function.
     pub(crate) fn add(&mut self, error: PlanError) -> Result<(), PlanError> {

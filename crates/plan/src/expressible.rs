@@ -40,8 +40,8 @@ pub(crate) fn suited(format: &FormatParams, case: &Case, algorithm: &dyn Algorit
     })
 }
 
-/// Moves candidates that the target cannot express behind all others, sorts these by their files or simulations, and
-/// marks all.
+/// Moves candidates that the target cannot express behind all others, sorts the others by the times of their files or
+/// by simulations, and marks all.
 ///
 /// # Errors
 /// Returns an error with the reasons if the target can express no candidate.

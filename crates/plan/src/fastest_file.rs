@@ -28,9 +28,9 @@ const MOST_INSTRUCTIONS: usize = 1 << 18;
 /// The least quotient of a file's time and its prediction: the prediction counts a message and the sum of its data in
 /// sequence, and a thread block adds while it receives.
 const LEAST: f64 = 0.6;
-/// A factor of the least quotient found for an algorithm, which bounds that of its other parameters.
+/// The least quotient expected of an algorithm with other parameters, divided by the least found for the algorithm.
 const LEAST_OF_ALIKE: f64 = 0.85;
-/// The least quotient expected of other algorithms, as a factor of the least found.
+/// The least quotient expected of other algorithms, divided by the least found for any algorithm.
 const LEAST_OF_OTHERS: f64 = 0.75;
 
 /// The most accurate time known of a candidate.

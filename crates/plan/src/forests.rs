@@ -16,7 +16,7 @@ const MORE: [u32; 8] = [0, 1, 2, 3, 4, 6, 10, 18];
 const CHUNKS: [u32; 5] = [1, 4, 16, 64, 256];
 /// The most messages of a forest in a [`Front`].
 const MOST_MESSAGES: u64 = 1 << 18;
-/// The quotient of a packing's time and that at unlimited depth up to which more depth is not tried.
+/// More depth is not tried once a packing's time, divided by that at unlimited depth, is at most this.
 const NEAR: f64 = 1.001;
 
 /// The trees of one root. Nodes are numbered as in the plane.
@@ -58,7 +58,7 @@ pub struct Front {
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct FrontPoint {
     pub depth: u32,
-    /// As [`Front::fluid_seconds`], but for trees of this depth.
+    /// The time of [`Front::fluid_seconds`] for trees of at most this depth.
     pub fluid_seconds: Option<f64>,
     /// The number of chunks and the predicted time in seconds of each forest.
     pub forests: Vec<(u32, f64)>,
@@ -68,7 +68,7 @@ fn unsupported(reason: impl ToString) -> PlanError {
     AlgorithmError::Unsupported { algorithm: NAME, reason: reason.to_string() }.into()
 }
 
-/// Returns the part of a network and the collective's roots of forests.
+/// Returns the problem's part of a network, and the roots of the collective's forests.
 fn part_of(problem: &Problem) -> Result<(&NetworkPart, Roots), PlanError> {
     let c = &problem.collective;
     let part = problem.target.part().downcast_ref::<NetworkPart>();

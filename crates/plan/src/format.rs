@@ -16,7 +16,8 @@ use crate::{
 pub enum Format {
     /// Code: candidates are built with the target's own parameters and placement, if the target can express them.
     Code(&'static dyn Emitter),
-    /// A tuning file, by which a library chooses among its own algorithms: the library must have the candidate's.
+    /// A tuning file, by which a library chooses among its own algorithms: the library must have the candidate's
+    /// algorithm.
     Rules { tuning: &'static dyn Tuning, library: Option<LibraryTable> },
     /// A `.plan` file, which this project's library for MPI programs runs: its schedules contain only ranks.
     Preload,
@@ -26,8 +27,8 @@ impl Format {
     /// The name of [`Format::Preload`].
     pub const PRELOAD: &'static str = "preload";
 
-    /// Returns the format with a name. `library` is the image of the MPI library whose table the format must hold, or
-    /// that table in JSON; formats that need no table ignore it.
+    /// Returns the format with a name. `library` holds the bytes of the MPI library's file (`libmpi.so`), whose table
+    /// the format must hold, or that table in JSON; formats that need no table ignore it.
     ///
     /// # Errors
     /// Returns an error if the name is unknown, or the library is missing or has no table.
@@ -102,6 +103,8 @@ pub(crate) fn mark_for_mpi(problem: &Problem, timed: Vec<Timed>) -> Result<(Vec<
     sorted(timed, runs_on_mpi)
 }
 
+/// Checks that a `.plan` file can hold the schedule of a candidate.
+///
 /// # Errors
 /// Returns the reason if no `.plan` can hold the candidate.
 pub(crate) fn runs_on_mpi(candidate: &Timed) -> Result<(), String> {
@@ -112,6 +115,8 @@ pub(crate) fn runs_on_mpi(candidate: &Timed) -> Result<(), String> {
     Err(format!("a .plan has schedules of ranks only, and {} uses switches that reduce", candidate.algorithm.name()))
 }
 
+/// Checks that the machine of a problem runs processes that exchange messages.
+///
 /// # Errors
 /// Returns an error if the machine has no ranks that exchange messages.
 fn check_messages(problem: &Problem, format: &str) -> Result<(), PlanError> {

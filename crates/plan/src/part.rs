@@ -12,11 +12,12 @@ use crate::PlanError;
 
 #[derive(Clone, PartialEq, Debug)]
 pub enum Part {
-    /// The whole machine, if the kind of machine has a size.
+    /// The whole machine. A plan for it is an error if the machine states no size: no number of ranks, or no default
+    /// shape of a wafer.
     All,
     /// The first ranks, or a subgrid.
     Shape(Shape),
-    /// All cores of the given nodes, on machines with several cores a node.
+    /// All cores of the given nodes, on machines with several cores in each node.
     Nodes(Vec<u32>),
     /// Rank k on accelerator `places[k]` of a network, in any arrangement.
     Places(Vec<u32>),
@@ -46,8 +47,9 @@ impl Part {
         }
     }
 
-    /// Returns the part after a user named a shape or a subset of nodes of `machine`. `machine` was derived from the
-    /// machine `before`, and may be equal to it.
+    /// Returns the part of `machine` that a user names by a shape or a subset of nodes, otherwise this part of the
+    /// machine `before`, from which `machine` was derived; a list of accelerators becomes the whole machine if the two
+    /// differ.
     ///
     /// # Errors
     /// Returns an error if the user named both, or the machine has no such part.
@@ -79,10 +81,11 @@ impl Part {
         if let Self::Places(_) = self { Self::All } else { self.clone() }
     }
 
-    /// Returns whether the part is the whole machine.
+    /// Returns whether the part is the whole machine: false for nodes and accelerators, however many, and for a shape
+    /// if the machine has no size of its own.
     ///
     /// # Errors
-    /// Returns an error if the machine has no size of its own.
+    /// Returns an error if the machine's topology is invalid.
     pub fn is_whole(&self, machine: &Machine) -> Result<bool, MachineError> {
         Ok(match self {
             Self::All => true,

@@ -32,7 +32,7 @@ pub struct Plan {
     pub library: Option<LibraryReport>,
     /// The property of bits that all candidates have, if one was requested.
     pub bits: Option<Bits>,
-    /// The time of the best candidate without that property.
+    /// The time of the fastest candidate, with that property or without, if one was requested.
     pub fastest: Option<Time>,
     /// True if a finer model would have taken too many steps to check the choice.
     pub is_unchecked: bool,
@@ -106,7 +106,7 @@ fn planned(
 /// [`Plan::is_unchecked`].
 ///
 /// # Errors
-/// As [`plan`].
+/// Returns the errors of [`plan`].
 pub(crate) fn timed(
     problem: &Problem,
     algorithm: Option<&str>,
@@ -175,6 +175,8 @@ impl Plan {
         self.built.get_or_init(|| counted(build)).as_ref().map_err(Clone::clone)
     }
 
+    /// Returns the schedule of the best candidate, without its placement.
+    ///
     /// # Errors
     /// Returns the errors of [`Plan::built`].
     pub fn schedule(&self) -> Result<&Schedule, PlanError> {

@@ -64,6 +64,8 @@ fn root_at(target: &dyn Target, row: u64, col: u64) -> Result<u64, PlanError> {
 }
 
 impl Problem {
+    /// Checks a request, and opens the part of its machine.
+    ///
     /// # Errors
     /// Returns an error for a part that the machine lacks, a root outside it, a count that does not fit or an unknown
     /// model.

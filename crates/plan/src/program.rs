@@ -35,8 +35,8 @@ pub struct MovedData {
     pub element_bytes: u64,
     /// The number of ranks of the program.
     pub nodes: u32,
-    /// If no library can combine the buffer's elements, so that messages reduce it: the extra bytes that messages carry
-    /// with each element.
+    /// For a buffer that only messages reduce, because no collective of a library combines its elements: the extra
+    /// bytes that messages carry with each element.
     pub reduced_with: Option<u64>,
 }
 
@@ -71,7 +71,8 @@ impl MovedData {
         self.moved.what.pattern.map_or("point-to-point", Pattern::name)
     }
 
-    /// Returns whether the operation consists of messages between pairs instead of a collective.
+    /// Returns whether the operation is given as messages between pairs: it is no collective, or too large for a
+    /// library's.
     pub fn is_messages(&self) -> bool {
         !self.moved.what.messages.is_empty()
     }

@@ -26,7 +26,7 @@ pub struct Prediction {
     pub cycles: Option<f64>,
     pub seconds: f64,
     pub source: TimeSource,
-    /// `None` if the schedule is too large to be built for its terms.
+    /// The cost terms from which the time was computed; `None` if the schedule is too large to be built for them.
     pub terms: Option<Terms>,
     pub phases: Option<Vec<PhaseReport>>,
 }
@@ -52,7 +52,7 @@ pub struct BoundReport {
     pub cycles: Option<f64>,
     pub seconds: f64,
     pub reference: &'static str,
-    /// The reference again, under the key that plans have used.
+    /// The value of `reference` again, under a second key.
     pub source: &'static str,
     pub assumes: String,
     pub standing: Standing,
@@ -103,7 +103,7 @@ pub struct PlanReport {
     pub ratio: Option<f64>,
     /// The algorithm bandwidth in GB/s, as nccl-tests define it, by the predicted time.
     pub algbw: Option<f64>,
-    /// The bus bandwidth in the same sense.
+    /// The bus bandwidth in GB/s, as nccl-tests define it, by the predicted time.
     pub busbw: Option<f64>,
     /// Sentences on costs that the times leave out, and on assumptions and sources.
     pub notes: Vec<String>,
@@ -114,23 +114,27 @@ pub struct PlanReport {
     /// The properties of bits that all candidates have, if one was requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bits: Option<Vec<&'static str>>,
-    /// The predicted time divided by that of the fastest candidate without these properties.
+    /// The predicted time divided by that of the fastest candidate, with these properties or without.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bits_cost: Option<f64>,
 }
 
 impl Plan {
-    /// Returns the time of the best candidate divided by the bound that plans are compared with; `None` if that is 0.
+    /// Returns the time of the best candidate divided by the bound that plans are compared with; `None` if that is 0 or
+    /// there is none.
     pub fn ratio(&self) -> Option<f64> {
         let (_, bound) = tightest(&self.problem.cost())?;
         ratio(self.best(), Some(bound))
     }
 
-    /// Returns the bound that plans are compared with.
+    /// Returns the bound that plans are compared with: the largest of those that hold for every schedule. `None` if
+    /// there is none.
     pub fn bound(&self) -> Option<BoundReport> {
         tightest_report(&self.problem)
     }
 
+    /// Returns the report of the plan.
+    ///
     /// # Errors
     /// Returns an error if the schedule cannot be built.
     pub fn report(&self) -> Result<PlanReport, PlanError> {
@@ -212,7 +216,7 @@ pub fn bounds(problem: &Problem) -> Vec<BoundReport> {
     unisono_cost::bounds(&problem).into_iter().map(|bound| bound_report(problem.part, bound)).collect()
 }
 
-/// Returns the largest of the bounds that hold for every schedule.
+/// Returns the largest of the bounds that hold for every schedule; `None` if there is none.
 pub(crate) fn tightest_report(problem: &Problem) -> Option<BoundReport> {
     let problem = problem.cost();
     tightest(&problem).map(|bound| bound_report(problem.part, bound))

@@ -147,7 +147,7 @@ impl RunError {
         }
     }
 
-    /// Returns the operations that wait forever; `None` if the run did not begin.
+    /// Returns the operations that wait forever, none if the run failed for another reason; `None` if it did not begin.
     pub fn stuck(&self) -> Option<Vec<String>> {
         match self {
             Self::Fabric(fabric::SimError::Deadlock { stuck, .. }) => {

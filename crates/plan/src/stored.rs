@@ -16,7 +16,8 @@ use unisono_schedule::{
 
 use crate::{PlanError, Timed};
 
-/// Stores a candidate over blocks. `asked` builds its schedule for the requested count.
+/// Builds, proves and stores the schedule of the candidate `best` over the fewest blocks. `asked` builds its schedule
+/// for the requested count, which is used if the algorithm supports no count with these parameters.
 pub(crate) fn store_best<'a>(
     case: &Case,
     best: &Timed,
@@ -67,8 +68,8 @@ pub(crate) fn proved(schedule: Schedule) -> Result<Verified<'static>, PlanError>
 }
 
 /// Returns the requested count, and the next larger multiples of the numbers and lengths of pieces into which
-/// algorithms divide vectors. Counts are at most about a quarter larger, so that algorithms with thresholds behave as
-/// for the requested count.
+/// algorithms divide vectors. Counts exceed the requested one by at most a quarter and 2 P^2 elements on P ranks, so
+/// that algorithms with thresholds behave as for the requested count.
 fn counts(c: &Collective, params: &Params) -> Vec<u32> {
     let number = |name: &str| params.get(name).and_then(|value| value.parse::<u64>().ok());
     let ranks = u64::from(c.ranks);

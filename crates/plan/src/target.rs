@@ -25,7 +25,7 @@ pub struct Details {
     pub note: Option<String>,
 }
 
-/// The time of a candidate by a finer model.
+/// The result of timing a candidate by a finer model.
 pub enum Refined {
     Finer(Time, TimeSource),
     /// The finer model agrees, or does not exist.

@@ -11,13 +11,13 @@ pub struct Wishes<'a> {
     pub algorithm: Option<&'a str>,
     /// The format of code or of tuning files for which the plan is made.
     pub target: Option<&'a str>,
-    /// The MPI library's image or table, for formats that need one.
+    /// The bytes of the MPI library's file (`libmpi.so`), or its table in JSON, for formats that need the table.
     pub file: Option<&'a [u8]>,
     /// The library whose own choice is reported beside the plan.
     pub behaves_as: Option<&'a str>,
     /// The property of the result's bits that the plan must have.
     pub bits: Option<&'a str>,
-    /// The number of logical contributors.
+    /// The number of logical contributors, for the property `ranks-count` ([`Bits::RanksCount`]).
     pub contributors: Option<u32>,
 }
 

@@ -17,17 +17,17 @@ use unisono_schedule::verify::{Method, Proof};
 
 use crate::{RunOptions, simulate};
 
-/// The quotient of times up to which fewer thread blocks are preferred.
+/// Fewer thread blocks are preferred as long as they take at most this multiple of the shortest time.
 const SLOWER: f64 = 1.02;
-/// The fraction of the time that twice as many thread blocks must save to be tried.
+/// Twice as many thread blocks are tried only if they save at least this fraction of the time.
 const WORTH: f64 = 0.05;
 /// The most packets into which the largest buffer is cut when forms are compared. The final time counts all packets.
 const PACKETS: u64 = 1 << 10;
 /// The most instructions of a schedule whose forms are compared.
 const MOST_INSTRUCTIONS: usize = 1 << 13;
-/// The same for MSCCL++, whose plans take longer to read back.
+/// [`MOST_INSTRUCTIONS`] for MSCCL++, whose plans take longer to read back.
 const MOST_OF_MSCCLPP: usize = 1 << 12;
-/// The factor by which these limits are larger if only one form is timed.
+/// The factor by which [`MOST_INSTRUCTIONS`] and [`MOST_OF_MSCCLPP`] are larger if only one form is timed.
 const MORE_OF_ONE: usize = 4;
 /// The most bytes of the largest buffer for which the packet protocols of MSCCL++ are tried. Their proof orders each
 /// packet against every other packet (17 GB of memory at 64 KiB).

@@ -259,7 +259,8 @@ pub fn nearest(prices: &Prices, root: usize, most: u32) -> Option<Vec<usize>> {
     Some(parent)
 }
 
-/// Replaces arcs into nodes by cheaper ones within the depth `most`, as long as possible.
+/// Replaces the arcs into nodes by cheaper arcs with which the tree has at most depth `most`, until no arc can be
+/// replaced.
 pub fn improve(prices: &Prices, root: usize, most: u32, parent: &mut [usize]) {
     const LEAST_GAIN: f64 = 1e-11;
     let n = prices.nodes;

@@ -22,9 +22,9 @@ use crate::{
 
 /// The time that slots cover, divided by the end of the known forest.
 const HORIZON: f64 = 2.0;
-/// The exponent, in each round, of the cost of a message that arrives last.
+/// The steepness of costs in each round: a factor in the exponents.
 const STEEP: [f64; 5] = [2.0, 4.0, 8.0, 16.0, 32.0];
-/// The relative difference up to which costs are equal.
+/// The relative difference up to which costs count as equal.
 const CLOSE: f64 = 1e-9;
 const NONE: usize = usize::MAX;
 
@@ -73,7 +73,8 @@ struct Grower<'a> {
 }
 
 /// Grows as many trees for each root as `known` has, of at most `depth` edges from the root. `known` is a forest whose
-/// last message arrives at `end`. Each tree carries one unit; `hops` are the latencies of arcs.
+/// last message arrives at `end`. Each tree carries one unit; `hops` are the latencies of arcs. Returns the trees of
+/// each root after the round in which the last message arrived first.
 pub fn grow(
     links: &Links,
     hops: &[f64],

@@ -23,7 +23,7 @@ use crate::{
     least_price::{Components, NONE, Table, least_price},
 };
 
-/// The price of each arc, with the arc's start and end as nodes of the plane. Other arcs have price 0.
+/// Prices of arcs: the arc's start and end, as nodes of the plane, and its price. All other arcs have price 0.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Certificate {

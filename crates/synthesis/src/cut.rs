@@ -41,9 +41,9 @@ impl Cut {
     }
 }
 
-/// Returns the cut with the longest time for blocks of one unit at each of `roots`. Only cuts that separate the roots
-/// from one of `ends` are searched: all ranks, or representatives under the symmetries of the graph that keep the
-/// roots.
+/// Returns the cut with the longest time for blocks of one unit at each of `roots`, of all cuts outside of which one of
+/// `ends` lies and of those around single ranks. The longest of all is found if `ends` are all ranks, or
+/// representatives under the symmetries of the graph that keep the roots.
 pub fn largest(graph: &Graph, roots: &[u32], ends: &[u32]) -> Cut {
     let mut best = simple(graph, roots);
     if roots.is_empty() || graph.ranks() < 2 {

@@ -86,8 +86,8 @@ impl Forest {
     }
 
     /// Returns the times of all messages. A chunk is one unit; the latency of an arc is its value in `hops`, or `hop`
-    /// if there is none. `sums` is the rate at which a host adds received data, if this takes time, and `work` its work
-    /// on each message.
+    /// if `hops` is `None` or the trees are [`Trees::Translated`]. `sums` is the rate at which a host adds received
+    /// data, if this takes time, and `work` its work on each message.
     pub(crate) fn times(
         &self,
         graph: &Graph,

@@ -30,8 +30,8 @@ pub struct Graph {
     unit_kbps: f64,
     /// The length of each arc in the routing of the network; packets take paths of the least length.
     lengths: Vec<u64>,
-    /// For each ordered pair of ranks, whether they exchange messages directly; `None` if all pairs joined by paths
-    /// through relays only do.
+    /// For each ordered pair of ranks, whether they exchange messages directly; `None` if this holds for every pair
+    /// that a path through relays only joins.
     exchange: Option<Shared<Vec<bool>>>,
 }
 
@@ -223,8 +223,9 @@ impl Graph {
         self.exchange.as_ref().is_none_or(|pairs| pairs[from as usize * self.ranks as usize + to as usize])
     }
 
-    /// Returns for each rank whether the network routes messages from `from` to it through relays only: some path
-    /// through relays has the least length, and every path through another rank is longer.
+    /// Returns for each rank whether messages from `from` reach it through relays only: some path through relays has
+    /// the least length, every path through another rank is longer, and the two ranks exchange messages
+    /// ([`Graph::near`]).
     pub fn reached(&self, from: u32) -> Vec<bool> {
         let Levels { distance, through_rank, .. } = self.levels(from);
         let direct = |rank: u32| {

@@ -43,20 +43,21 @@ pub(crate) fn most_trees(ranks: u32, is_alone: bool) -> u32 {
     if is_thorough(ranks, is_alone) { MOST_SHARES } else { SHARES }
 }
 
-/// The most ranks for which better trees of many roots are worth their time, so costs grow slowly.
+/// The most ranks for which better trees of many roots are worth their time, so that no exponent of [`STEEP`] is
+/// skipped.
 const FEW_RANKS: u32 = 32;
 /// The most ranks for which the cheapest tree of any depth is shortened, whose work grows with the cube of the ranks.
 const MOST_SHORTENED: u32 = 128;
-/// The exponent in the cost of an arc that is as busy as the busiest arc, while the first trees are grown.
+/// The steepness ([`Loads::steepness`]) while the first trees are grown.
 const STEEP_AT_FIRST: f64 = 6.0;
-/// The exponent in each later round.
+/// The steepness in each later round.
 const STEEP: [f64; 9] = [16.0, 24.0, 32.0, 48.0, 64.0, 96.0, 128.0, 192.0, 256.0];
 /// The number of first trees that are grown at the same costs. Trees of a single root choose from the same edges, so
 /// costs are updated for each of them.
 const SAME_COSTS: usize = 8;
-/// The number of trees grown at the same costs in later rounds, times the exponent.
+/// The number of trees grown at the same costs in later rounds, multiplied by the steepness.
 const STALE: f64 = 64.0;
-/// The relative difference up to which costs are equal.
+/// The relative difference up to which costs count as equal.
 const CLOSE: f64 = 1e-9;
 /// The growth ends if the time fell by less than this fraction in [`SLOW_ROUNDS`] rounds.
 const SLOW: f64 = 1e-3;
@@ -68,8 +69,8 @@ fn is_thorough(ranks: u32, is_alone: bool) -> bool {
 }
 
 /// Grows `shares` trees for each root, with at most `depth` edges on a path from the root, if given. Shifts of the
-/// graph map each tree to further roots, so `roots` are representatives. The growth ends once the time is `enough`, a
-/// lower bound for any forest.
+/// graph map each tree to further roots, so `roots` are representatives. The growth ends once the time for blocks of
+/// one unit is `enough`, a lower bound for any forest.
 ///
 /// # Errors
 /// Returns an error if a rank cannot be reached within the depth.
@@ -156,7 +157,7 @@ fn least_whole(graph: &Graph, symmetry: &Symmetry, roots: &[u32], shares: u32) -
     entering.fold(if count == 1 { time_of_whole(&leaves, u64::from(shares)) } else { 0.0 }, f64::max)
 }
 
-/// Returns the least time in which arcs of the given rates carry `units` units, each unit on one arc.
+/// Returns the least time in which arcs of the given rates carry `units` units, each unit on one arc; 0 without arcs.
 pub fn time_of_whole(rates: &[u64], units: u64) -> f64 {
     let total: u64 = rates.iter().sum();
     if total == 0 {

@@ -19,7 +19,8 @@ pub struct Jobs {
     pub(crate) classes: Vec<Class>,
     /// The number of send machines of each sender; each handles one message at a time.
     pub(crate) senders: Vec<u32>,
-    /// The time from the arrival of data to its next message, divided by the time of that message.
+    /// The time from the arrival of data to its next message, divided by the duration of the message that brings the
+    /// data.
     pub(crate) slack: f64,
 }
 
@@ -37,7 +38,7 @@ pub(crate) struct Class {
     pub links: Vec<u32>,
     /// The length of messages, in units of one block's chunk.
     pub units: f64,
-    /// The index of the sender, and [`Sending::held`].
+    /// The index of the sender, and [`Sending::held`]; `None` if no send machine limits the messages.
     pub sender: Option<(u32, f64)>,
     pub work: Work,
 }
@@ -47,7 +48,7 @@ pub(crate) struct Class {
 pub enum Work {
     /// No host is known.
     Unknown,
-    /// Hosts of sender and receiver work on each message, before a reversal.
+    /// The hosts of the sender and the receiver, before a reversal, work on each message.
     Message([u32; 2]),
     /// The job is a sum, computed by a host.
     Sum { host: u32, at_root: bool },
@@ -72,8 +73,9 @@ impl Jobs {
         self.classes[class as usize].sender = Some((sender, held));
     }
 
-    /// Adds a class of messages of one unit over the same links, and returns its index. Its messages differ only in
-    /// data: the same messages must follow each.
+    /// Adds a class of messages of one unit over the same links, and returns its index. Of its waiting messages, the
+    /// one that starts the longest chain goes first, so messages that start unlike chains should be of different
+    /// classes.
     pub fn class(&mut self, links: &[u32]) -> u32 {
         self.class_of(links, 1.0)
     }
@@ -114,7 +116,7 @@ impl Jobs {
         self.classes[self.list[job as usize].class as usize].units
     }
 
-    /// Returns for each message the number of messages before it, and the messages that wait for it.
+    /// Returns, for messages that run as `runs`, how many messages each waits for, and the messages that wait for it.
     pub(crate) fn waits(&self, runs: Runs) -> (Vec<u32>, Vec<Vec<u32>>) {
         let (mut missing, mut behind) = (vec![0; self.list.len()], vec![Vec::new(); self.list.len()]);
         for (job, before) in (0..).zip(&self.list).filter_map(|(at, job)| Some((at, job.after?))) {

@@ -19,14 +19,15 @@ pub struct Links<'a> {
 /// Koenemann, 1998).
 pub(crate) struct Loads<'a> {
     symmetry: &'a Symmetry,
-    /// For each class of arcs, its rate for the arcs that listed trees have in it ([`Symmetry::rates`]).
+    /// For each class, the rate of an arc divided by the load on it from one arc of a listed tree
+    /// ([`Symmetry::rates`]).
     rates: Vec<f64>,
     /// The time that each class adds to its busy time.
     late: Vec<f64>,
     /// The number of arcs of listed trees in each class.
     load: Vec<f64>,
     cost: Vec<f64>,
-    /// The exponent in the cost of a link that is busy until the target.
+    /// A factor in the exponents of costs: a link that is busy until the target costs e^steepness times an unused one.
     pub steepness: f64,
     target: f64,
 }
@@ -59,12 +60,12 @@ impl<'a> Loads<'a> {
         classes.iter().for_each(|&class| self.load[class as usize] += messages);
     }
 
-    /// Returns the busiest arc's time, with additional times, for one unit a tree.
+    /// Returns the busiest arc's time, with additional times, if each tree carries one unit.
     pub(crate) fn busiest(&self) -> f64 {
         self.used().map(|class| self.busy(class, 0.0)).fold(0.0, f64::max)
     }
 
-    /// Returns the busiest arc's time, without additional times, for one unit a tree.
+    /// Returns the busiest arc's time, without additional times, if each tree carries one unit.
     pub(crate) fn fluid(&self) -> f64 {
         self.used().map(|class| self.load[class] / self.rates[class]).fold(0.0, f64::max)
     }

@@ -52,7 +52,7 @@ pub enum NoPacking {
     Solver(String),
 }
 
-/// The rounds after which the best packing so far is returned.
+/// The most rounds; after them, the best packing so far is returned.
 const MOST_ROUNDS: usize = 400;
 /// The weight of the best bound's prices in the mix, from 0 to 1.
 const SMOOTHING: f64 = 0.3;
@@ -93,7 +93,8 @@ impl Column {
     }
 }
 
-/// Packs trees with at most `depth` edges from the root to a rank, or any number. Ends early at time `enough`.
+/// Packs trees with at most `depth` edges from the root to a rank, or any number. Ends as soon as the time is at most
+/// `enough`.
 ///
 /// # Errors
 /// Returns an error if some rank cannot be reached within the depth, or the solver fails.

@@ -14,7 +14,7 @@ use unisono_base::interrupt::poll;
 
 use crate::Graph;
 
-/// The size of a partition of the ranks, from which its bound follows.
+/// The number of parts of a partition of the ranks and the rate between them, from which its bound follows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Partition {
     pub parts: u64,
@@ -23,7 +23,7 @@ pub struct Partition {
 }
 
 impl Partition {
-    /// Returns the least time for vectors of one unit.
+    /// Returns the least time of an allreduce of vectors of one unit.
     pub fn time(self) -> f64 {
         if self.parts < 2 { 0.0 } else { 2.0 * (self.parts - 1) as f64 / self.rate as f64 }
     }
@@ -32,7 +32,7 @@ impl Partition {
 /// A partition of the ranks, and the rate between each part and the rest of the network.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Parts {
-    /// The part of each node of the graph; [`Parts::NONE`] for a relay without a connection to ranks.
+    /// The part of each node of the graph; [`Parts::NONE`] for a relay in no component with a rank.
     of: Vec<u32>,
     /// For each part, the rate of all arcs that leave it.
     pub leaving: Vec<u64>,
@@ -86,8 +86,9 @@ impl Parts {
         Self { of, leaving, entering, computes_between }
     }
 
-    /// Returns one partition for each rate in the graph, ascending; the last partition consists of single ranks.
-    /// `computes` returns true for relays that copy or sum messages.
+    /// Returns the partitions into components of arcs faster than one of the graph's rates, for at most the 31 lowest
+    /// rates in ascending order; the last partition consists of single ranks. `computes` returns true for relays that
+    /// copy or sum messages.
     pub fn by_rates(graph: &Graph, computes: impl Fn(u32) -> bool) -> Vec<Self> {
         const MOST_RATES: usize = 32;
         let mut rates: Vec<u64> = graph.arcs().iter().map(|arc| arc.rate).collect();
@@ -110,7 +111,8 @@ impl Parts {
         self.of[rank as usize]
     }
 
-    /// Returns the size of the partition; `None` if a relay outside the parts copies or sums messages.
+    /// Returns the number of parts and the rate between them; `None` if a relay outside the parts copies or sums
+    /// messages.
     fn partition(&self) -> Option<Partition> {
         let rate = self.leaving.iter().fold(0_u64, |sum, &rate| sum.saturating_add(rate));
         (!self.computes_between).then_some(Partition { parts: self.len() as u64, rate })

@@ -18,19 +18,20 @@ use crate::{
     symmetry::Symmetry,
 };
 
-/// The exponent in the cost of the busiest link, in each round.
+/// The steepness of costs ([`Loads::steepness`]) in each round.
 const STEEP: [f64; 4] = [6.0, 16.0, 32.0, 64.0];
 /// The most messages on the path from the root to the rank whose tree distributes a chunk.
 const MOST_MESSAGES: u32 = 2;
 /// The number of groups into which a round divides the chunks; all chunks of a group are placed at the same costs.
 const PARTS: usize = 48;
 
-/// Returns the largest depth of the composed trees.
+/// Returns the largest depth of trees composed of the trees of `over`.
 pub(crate) fn relay_depth(over: &Forest) -> u32 {
     over.depth + MOST_MESSAGES
 }
 
-/// Returns trees for `chunks` chunks of `root`. `own` are trees of ranks; `enough` is a lower bound on the time.
+/// Returns trees for `chunks` chunks of `root`. `own` holds the tree of each rank; `enough` is a lower bound on the
+/// time for a block of one unit.
 ///
 /// # Errors
 /// Returns an error if a rank cannot be reached.

@@ -26,7 +26,7 @@ use crate::{
 pub struct HostWork {
     /// The time for which a host works on each message that it sends or receives.
     pub takes: f64,
-    /// True if a message waits only for earlier ones on its first link, not for all of its rank.
+    /// True if a message waits only for earlier messages on its first link, not for all earlier messages of its rank.
     pub sends_by_link: bool,
 }
 
@@ -101,7 +101,7 @@ impl<'a> Replay<'a> {
         self.last
     }
 
-    /// Sends a message on all its links and a machine at once; returns its arrival time.
+    /// Sends a message on all its links and a send machine at once; returns its arrival time.
     fn send(&mut self, job: u32, ready: f64) -> f64 {
         let at = self.jobs.class_at(job);
         let class = &self.jobs.classes[at];
@@ -118,7 +118,7 @@ impl<'a> Replay<'a> {
         now + self.takes[at]
     }
 
-    /// Sends a message on one link after another and on a machine. Returns its arrival time.
+    /// Sends a message on one link after another and on a send machine. Returns its arrival time.
     fn send_on(&mut self, job: u32, ready: f64) -> f64 {
         let class = &self.jobs.classes[self.jobs.class_at(job)];
         let mut links = class.links.clone();

@@ -35,7 +35,8 @@ impl RootTrees {
         (0..ranks).filter(|&rank| self.place(rank).is_some()).collect()
     }
 
-    /// Returns the index in `roots` of a root's representative, and the shift that moves its trees to the root.
+    /// Returns the index in `roots` of a root's representative, and the shift that moves its trees to the root; `None`
+    /// for a rank that is no root of the forest.
     pub(crate) fn place(&self, root: u32) -> Option<(usize, u32)> {
         let (home, shift) = self.symmetry.home(root);
         self.roots.binary_search(&home).ok().map(|at| (at, shift))

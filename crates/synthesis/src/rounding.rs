@@ -43,9 +43,9 @@ pub(crate) fn rounded(
 /// A tree that a root may use.
 struct Choosable {
     tree: Shared<Tree>,
-    /// The share of the tree, in chunks.
+    /// The chunks of the root's block that the packing assigns to the tree; not a whole number.
     wanted: f64,
-    /// The arcs of the tree, one entry for each use.
+    /// The arcs that a chunk on the tree loads, opposite arcs included, one entry for each use.
     arcs: Vec<u32>,
 }
 
@@ -54,13 +54,13 @@ struct Choice<'a> {
     chunks: u32,
     /// The trees that each root may use.
     options: Vec<Vec<Choosable>>,
-    /// The chunks on each tree of each root.
+    /// The number of chunks on each tree of each root.
     counts: Vec<Vec<u32>>,
     /// The number of chunks on each arc.
     load: Vec<f64>,
     /// The cost of a further chunk on each arc.
     cost: Vec<f64>,
-    /// The busy time of the packing in chunks, by which busy times in costs are divided.
+    /// The time of the packing's busiest arc if each chunk has one unit. Costs divide busy times by it.
     scale: f64,
     steepness: i32,
 }
@@ -120,7 +120,8 @@ impl<'a> Choice<'a> {
         (0..).zip(&self.load).map(|(arc, _)| self.busy(arc, 0.0)).fold(0.0, f64::max)
     }
 
-    /// Assigns the integer part of each share, then each remaining chunk to its cheapest tree.
+    /// Assigns to each tree the integer part of its share in chunks, then each remaining chunk to its root's cheapest
+    /// tree.
     fn fill(&mut self) {
         for root in 0..self.options.len() {
             for option in 0..self.options[root].len() {

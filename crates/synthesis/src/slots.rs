@@ -5,7 +5,7 @@ use unisono_base::{narrow, rounded};
 /// The number of slots of each link. The last slot includes all later time.
 pub const SLOTS: usize = WORDS * u64::BITS as usize;
 const WORDS: usize = 8;
-/// The fraction of a message down to which a remainder is ignored.
+/// A remainder of a message below this fraction is ignored.
 const NOTHING: f64 = 1e-9;
 
 /// The time for which each link is busy in each slot.
@@ -18,7 +18,8 @@ pub struct Slots {
     full: Vec<[u64; WORDS]>,
 }
 
-/// The slots of a message: the first, and the fraction of the message in it and each later one.
+/// The slots in which a message occupies its links: the first slot, and the fraction of the message in this and each
+/// later slot.
 #[derive(Clone, Default, Debug)]
 pub struct Reservation {
     first: usize,
@@ -67,7 +68,7 @@ impl Slots {
         }
     }
 
-    /// Returns the first slot, from slot `at` on, in which all links have time left.
+    /// Returns the first slot, from slot `at` on, in which all links have time left; the last slot always has.
     fn next(&self, links: &[u32], at: usize) -> usize {
         let mut word = at / 64;
         let mut mask = u64::MAX << (at % 64);

@@ -56,9 +56,10 @@ pub struct SpanningTrees {
     pub time: f64,
 }
 
-/// The times that every tree is grown again at the prices of the others.
+/// The number of rounds in which every tree is grown again at the prices that the other trees cause.
 const ROUNDS: u32 = 2;
-/// The power of the number of trees in the price of a link.
+/// The power to which a quotient is raised to give a link's price: the number of its trees, one more included, divided
+/// by its rate.
 const STEEPNESS: i32 = 6;
 /// The steepnesses tried in order: if paths through forwarding nodes block every path to a rank, prices are made
 /// flatter.
@@ -109,7 +110,7 @@ struct Packing<'a> {
     /// True for nodes connected with rank 0 through nodes that are not [`Role::Closed`].
     reached: Vec<bool>,
     most_rate: f64,
-    /// The trees on each arc; a tree counts in both directions of a link.
+    /// The number of trees on each arc; a tree counts in both directions of a link.
     load: Vec<u32>,
     trees: Vec<Edges>,
 }
@@ -147,7 +148,7 @@ impl<'a> Packing<'a> {
         }
     }
 
-    /// Returns the largest quotient of an arc's number of trees and its rate.
+    /// Returns the largest busy time: an arc's number of trees, divided by its rate.
     fn busiest(&self) -> f64 {
         let each = self.graph.arcs().iter().zip(&self.load);
         each.map(|(arc, &load)| f64::from(load) / arc.rate as f64).fold(0.0, f64::max)

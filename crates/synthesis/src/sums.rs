@@ -13,11 +13,11 @@ use crate::jobs::{Jobs, Work};
 pub(crate) struct Hosts {
     /// The number of links for messages; hosts are numbered after them.
     links: u32,
-    /// The link of each host.
+    /// For each rank that represents equivalent hosts, the link of its host.
     of: FxHashMap<u32, u32>,
     /// The class of each sort of sum: by host, class of the message, number of operands, and true at the root.
     classes: FxHashMap<(u32, u32, u32, bool), u32>,
-    /// For the present tree, the number of operands of each rank.
+    /// For the present tree, the number of messages that each rank sends: the operands of its sum in the reduction.
     operands: FxHashMap<u32, u32>,
     /// The job of the sum of each rank in the present tree.
     sums: FxHashMap<u32, u32>,
@@ -48,7 +48,7 @@ impl Hosts {
         }
     }
 
-    /// Begins a tree. `senders` lists the sender of each message.
+    /// Begins a tree. `senders` yields the sender of each message of the tree.
     pub(crate) fn tree(&mut self, senders: impl Iterator<Item = u32>) {
         self.operands.clear();
         self.sums.clear();

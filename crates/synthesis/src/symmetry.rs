@@ -16,7 +16,7 @@ pub struct Symmetry {
     ranks: u32,
     /// The extent of each coordinate of ranks, row-major.
     dims: Vec<u32>,
-    /// The least shift of each coordinate; its extent if there is none.
+    /// The stride of each coordinate: the least shift along it, or its extent if there is no shift.
     strides: Vec<u32>,
     /// The image of each relay under each shift, ordered by shift.
     relays: Vec<u32>,
@@ -36,7 +36,8 @@ impl Symmetry {
         Self::of(graph, &[ranks], vec![ranks], &[])
     }
 
-    /// Finds the shifts with the smallest strides. Ranks are numbered row-major in the extents `dims`.
+    /// Finds the shifts with the smallest strides. Ranks are numbered row-major in the extents `dims`; if these have
+    /// another number of ranks, the identity is the only shift.
     pub fn find(graph: &Graph, dims: &[u32]) -> Self {
         let product: u64 = dims.iter().map(|&d| u64::from(d)).product();
         if product != u64::from(graph.ranks()) {
@@ -174,7 +175,8 @@ fn neighbors(graph: &Graph) -> Vec<Vec<Neighbor>> {
 }
 
 /// Extends a map of ranks to all nodes. A relay is mapped to a relay whose neighbors are the images of its neighbors;
-/// several are assigned in order. `None` if there is none. The caller checks that arcs are kept.
+/// relays with equal neighbors are mapped in the order of their indices. `None` if a relay has no such image. The
+/// caller checks that arcs are kept.
 fn followed(neighbors: &[Vec<Neighbor>], mut map: Map) -> Option<Map> {
     const OPEN: u32 = u32::MAX;
     let nodes = neighbors.len();

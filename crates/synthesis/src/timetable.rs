@@ -128,7 +128,7 @@ struct Queues<'a> {
     senders: Vec<Sender>,
     /// The waiting messages of each class; the message with the longest chain is first.
     waiting: Vec<BinaryHeap<(Ordered, Reverse<u32>)>>,
-    /// The weight of a turn of 1, as a time.
+    /// The time by which a turn of 1 reduces a message's priority.
     turns: f64,
     /// The classes of which a message may now be able to begin.
     changed: Vec<u32>,

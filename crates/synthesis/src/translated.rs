@@ -28,11 +28,13 @@ pub struct Steps {
     distance: Vec<u32>,
 }
 
-/// The most steps for which forests are found so; a mask of steps has 64 bits.
+/// The most steps of a network whose forests are found by counting; a mask of steps has 64 bits.
 const MOST_STEPS: usize = 64;
 
 impl Steps {
-    /// Finds the steps. Returns `None` if there are relays, or ranks, row-major in `dims`, have different steps.
+    /// Finds the steps. Ranks are numbered row-major in the extents `dims`. Returns `None` if there are relays, fewer
+    /// than two ranks or more than [`MOST_STEPS`] steps, if `dims` have another number of ranks, or if ranks have
+    /// different steps or are not all reached.
     pub(crate) fn find(graph: &Graph, dims: &[u32]) -> Option<Self> {
         let ranks = graph.ranks();
         let product: u64 = dims.iter().map(|&d| u64::from(d)).product();
@@ -110,7 +112,8 @@ impl Steps {
         self.distance.iter().copied().max().unwrap_or(0)
     }
 
-    /// Returns the forest of least time with `chunks` chunks of each root's block.
+    /// Returns the forest of `chunks` chunks of each root's block in which, among forests of least depth, the busiest
+    /// step ends earliest.
     pub(crate) fn forest(&self, chunks: u32) -> Forest {
         let groups = self.groups();
         let (quotas, time) = self.quotas(&groups, chunks);
@@ -142,7 +145,8 @@ impl Steps {
         Forest { chunks, depth, time, most_sends, trees: Trees::Translated(trees) }
     }
 
-    /// Groups ranks by the steps on which nearer ranks send to them, sorted by distance.
+    /// Groups all ranks except rank 0 by the steps on which ranks nearer to rank 0 send to them. The ranks of a group
+    /// are sorted by their distance from rank 0.
     fn groups(&self) -> Vec<Group> {
         let mut groups: FxHashMap<u64, Vec<u32>> = FxHashMap::default();
         for rank in 1..narrow::<u32>(self.distance.len()) {
@@ -163,8 +167,8 @@ impl Steps {
         groups
     }
 
-    /// Returns how many chunks each group receives by each step so that the busiest step ends earliest, and the time of
-    /// that step for blocks of one unit.
+    /// Returns, for each group, how many of its chunks arrive by each step so that the busiest step ends earliest, and
+    /// the time of that step for blocks of one unit.
     fn quotas(&self, groups: &[Group], chunks: u32) -> (Vec<Vec<u64>>, f64) {
         let steps = self.of.len();
         let (source, sink) = (groups.len() + steps, groups.len() + steps + 1);
@@ -215,9 +219,9 @@ impl Steps {
     }
 }
 
-/// Ranks that receive by the same steps.
+/// Ranks to which ranks nearer to rank 0 send by the same steps.
 struct Group {
-    /// A mask with one bit a step.
+    /// The steps as a mask: bit k stands for step k.
     steps: u64,
     ranks: Vec<u32>,
 }
@@ -238,8 +242,8 @@ impl Translated {
         self.steps.of.len()
     }
 
-    /// Returns the messages of rank 0's block. Its images load all links of a step equally, so one link stands for each
-    /// step. With `hosts`, each message follows its sum.
+    /// Returns the messages of rank 0's block, and the rates of the steps. The images of a message load all links of a
+    /// step equally, so one link stands for each step. With `hosts`, each message follows its sum.
     pub(crate) fn jobs(&self, sending: Option<Sending>, mut hosts: Option<&mut Hosts>) -> (Jobs, Vec<f64>) {
         let dims = &self.steps.dims;
         let mut jobs = Jobs::default();

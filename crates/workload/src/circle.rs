@@ -19,8 +19,8 @@ const MOST_NAMED: usize = 4;
 /// The indices of a class and of a node in it.
 type At = (usize, u32);
 
-/// A communication of several classes: true for a collective; its set of groups or receivers; and the number of
-/// communications with that set in the class so far.
+/// A communication of several classes: true for a collective, false for a permutation; the index of its set of groups
+/// or of receivers; and the number of earlier communications of the class with that set.
 type Meeting = (bool, u32, u32);
 
 /// The messages of a pair with one tag: sender, receiver, tag.
@@ -290,7 +290,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Returns a node that has not ended and for which the given node waits.
+    /// Returns a node that has not ended and for which the given node waits; `None` if there is none, or times decide.
     fn next(&mut self, at: At) -> Option<At> {
         let (class, node) = at;
         let graph = self.graph;

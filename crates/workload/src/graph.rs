@@ -26,7 +26,7 @@ pub struct WorkloadGraph {
     pub receivers: Vec<Vec<Vec<u32>>>,
     pub classes: Vec<RankClass>,
     pub queues: Queues,
-    /// Collectives that are superfluous or that a cheaper one could replace.
+    /// Communications that are superfluous or that a cheaper one could replace.
     pub findings: Vec<Finding>,
     /// Operations whose time the reader does not know, with their counts.
     pub unknown: BTreeMap<String, u64>,
@@ -188,8 +188,8 @@ impl<T: Clone + Eq + std::hash::Hash> Distinct<T> {
     }
 }
 
-/// Returns a note that parts were rounded up. `cases` has the bytes of inputs with the numbers of ranks that do not
-/// divide them.
+/// Returns a note that parts were rounded up; `None` if `cases` is empty. `cases` has the bytes of inputs with the
+/// numbers of ranks that do not divide them.
 pub fn rounded_up(cases: &BTreeSet<(u64, u64)>) -> Option<String> {
     let (bytes, ranks) = cases.first()?;
     let others = if cases.len() == 1 { String::new() } else { format!(", and {} more such inputs", cases.len() - 1) };

@@ -23,7 +23,7 @@ pub struct Groups {
 }
 
 impl Groups {
-    /// Makes groups of the first `ranks` ranks. Empty lists are dropped.
+    /// Makes groups from lists of ranks below `ranks`. Empty lists are dropped.
     ///
     /// # Errors
     /// Returns an error if a rank does not exist or occurs twice.

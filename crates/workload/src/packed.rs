@@ -25,7 +25,7 @@ pub fn unpacked(bytes: &[u8]) -> Result<Cow<'_, [u8]>, String> {
     Ok(unpacked.into())
 }
 
-/// Returns the beginning of the contents, as far as it can be unpacked.
+/// Returns the contents of a file or, if it is compressed, their first 4 KiB, as far as they can be unpacked.
 pub fn beginning(bytes: &[u8]) -> Cow<'_, [u8]> {
     const LOOKED_AT: usize = 1 << 12;
     if !is_packed(bytes) {

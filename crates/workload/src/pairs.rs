@@ -6,7 +6,7 @@ use unisono_base::excerpt;
 
 use crate::{Work, WorkloadGraph};
 
-/// A message whose other end is missing or differs in length, or an unmatched collective.
+/// A message whose other end is missing or differs in length, an unmatched collective, or a node in a cycle of waits.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Unmatched {
     pub rank: u32,

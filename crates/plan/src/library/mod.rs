@@ -42,7 +42,7 @@ pub struct LibraryReport {
     pub notes: Vec<String>,
     /// All choices that the library's model compares, least cost first; empty for tables.
     pub choices: Vec<LibraryChoice>,
-    /// The settings with which results have a property of bits, if one was requested.
+    /// The settings with which results have the requested property of bits; `None` if none was requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bits: Option<LibraryBits>,
 }
@@ -64,7 +64,8 @@ pub struct LibraryChoice {
     pub prices: Option<Prices>,
 }
 
-/// NCCL's own price of each unit of [`Work`].
+/// NCCL's own prices for [`Work`]: the time of a call without steps, of a step to a GPU of the same box or of another
+/// box, and of a byte that a thread block sends or works on.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Prices {
     pub start_us: f64,
@@ -73,13 +74,14 @@ pub struct Prices {
     pub ns_per_byte: f64,
 }
 
-/// The amounts of work in one call, whose sum at [`Prices`] is its time.
+/// The amounts of work in one call, for which prices can be fitted to measured times: thread blocks, steps to GPUs of
+/// the same box and of other boxes, and bytes.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Work {
     pub blocks: f64,
     pub hops: f64,
     pub network_hops: f64,
-    /// The bytes that are sent of one block.
+    /// The bytes that one thread block sends; `worked_bytes` are those that it reduces or copies.
     pub sent_bytes: f64,
     pub worked_bytes: f64,
 }

@@ -33,7 +33,7 @@ impl Run {
         Self::Algorithm(algorithm, Params::new())
     }
 
-    /// Adds a parameter to the algorithm.
+    /// Adds a parameter to an algorithm of the catalog; [`Run::Reduced`] gets none.
     pub fn with(self, key: &str, value: impl ToString) -> Self {
         match self {
             Self::Algorithm(name, params) => Self::Algorithm(name, params.with(key, value)),

@@ -13,7 +13,7 @@ const NAME: &str = "nccl";
 
 /// The largest size in a tuning file, as an exponent of 2.
 const MOST_POWER: u32 = 34;
-/// The number of bisections between two powers of two with different choices.
+/// The number of bisections that search for the size, between two powers of two, at which the choice changes.
 const BISECTIONS: u32 = 8;
 
 /// Returns the network part on which a library for GPUs runs.
@@ -24,7 +24,7 @@ pub(super) fn part<'a>(name: &str, problem: &'a Problem) -> Result<&'a NetworkPa
     })
 }
 
-/// Returns NCCL on the part of a problem, and the call.
+/// Returns NCCL's cost model on the problem's part of a network, and the call of its collective.
 pub(super) fn nccl(problem: &Problem) -> Result<(Nccl, Call), PlanError> {
     let c = &problem.collective;
     let part = part(NAME, problem)?;
@@ -108,8 +108,8 @@ fn one_of(time: &Time) -> LibraryChoice {
     }
 }
 
-/// Returns, for all sizes, that of the library's own algorithms with the least predicted time. If some times are
-/// measured, only these and the library's own choice are compared.
+/// Returns, for each range of sizes, the library's own algorithm with the least predicted time. If some algorithms have
+/// prices fitted to measurements, only these and the library's own choice are compared.
 ///
 /// # Errors
 /// Returns the errors of [`super::library_choice`], or an error if the library has no model of times.

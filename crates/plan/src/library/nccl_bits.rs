@@ -47,7 +47,7 @@ pub struct LibraryLoss {
     pub reason: &'static str,
 }
 
-/// The settings that give an algorithm's order of additions a property.
+/// The settings with which the order of an algorithm's additions has a property of bits.
 enum Order {
     /// All settings.
     Any,

@@ -19,7 +19,7 @@ pub const OPEN_MPI: MpiLibrary = MpiLibrary {
 
 const RULES: &str = include_str!("openmpi.rules");
 
-/// Returns the name of the algorithm that the table lists for a collective.
+/// Returns the name of the algorithm that the table lists for a collective; `None` if the table lacks the collective.
 fn chosen(c: &Collective) -> Option<&'static str> {
     let (ranks, bytes) = (u64::from(c.ranks), c.bytes());
     let head = match c.kind.reduces() && c.kind != Kind::Barrier && !c.operator.commutative() {

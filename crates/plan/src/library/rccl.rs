@@ -7,7 +7,8 @@ use crate::{PlanError, Problem};
 
 const NAME: &str = "rccl";
 
-/// Returns RCCL's own choice, of least time by its model.
+/// Returns RCCL's own choice: its file of MSCCL for such calls, if it has one, otherwise the algorithm of least time by
+/// its model.
 ///
 /// # Errors
 /// Returns the errors of [`super::library_choice`].

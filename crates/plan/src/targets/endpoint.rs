@@ -76,7 +76,7 @@ fn model(name: &str) -> Result<EndpointModel, PlanError> {
 /// The most instructions of a candidate with known rounds that is simulated to be ranked.
 const MOST_SIMULATED: u64 = 1 << 20;
 
-/// The most instructions of a candidate without known rounds that is timed although unnamed.
+/// The most instructions of a candidate without known rounds that is timed although the user does not name it.
 const MOST_BUILT: u64 = 1 << 24;
 
 impl OnRanks {

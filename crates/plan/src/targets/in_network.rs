@@ -187,7 +187,7 @@ fn with_identifiers(run: collective_engine::Run, wall_seconds: f64) -> Run {
     made
 }
 
-/// Returns whether an algorithm runs in switches, not on the cores.
+/// Returns whether an algorithm reduces in switches; the other algorithms run on the cores.
 fn in_switches(algorithm: &dyn Algorithm) -> bool {
     algorithm.info().needs.contains(&Means::ReducingSwitches)
 }
@@ -262,7 +262,8 @@ impl Target for OnSwitches {
         ALGORITHMS.iter().filter(runs).filter(takes).flat_map(settings).collect()
     }
 
-    /// Times a candidate by alpha and beta of its registers, or by the model of the cores.
+    /// Times a candidate by the alpha and beta of its embeddings in the switches' registers, or by the model of the
+    /// cores.
     fn time_within(
         &self,
         collective: Collective,

@@ -52,7 +52,7 @@ pub struct Placing<'a> {
     pub schedule: &'a Schedule,
     pub machine: &'a Machine,
     pub part: &'a Part,
-    /// The present placement.
+    /// The present placement of the schedule, if there is one.
     pub kept: Option<&'a Placement>,
     /// The machine of the present placement, if there is one.
     pub before: Option<&'a Machine>,

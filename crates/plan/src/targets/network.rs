@@ -115,9 +115,10 @@ fn on_network(request: &Request, network: &Network) -> Result<OnNetwork, PlanErr
     Ok(OnNetwork { machine, part: NetworkPart::new(network, nodes, extents.dims())?, model, extents, is_listed })
 }
 
-/// The model `packets` simulates candidates whose predicted time is at most this multiple of the best candidate's.
+/// The model `packets` simulates candidates whose predicted time is at most this multiple of the best prediction.
 const WORTH: f64 = 4.0;
-/// The most simulator steps of all these candidates together (some 10 s). The best is always simulated.
+/// The most simulator steps of all candidates that the model `packets` simulates (some 10 s). The best is always
+/// simulated.
 const MOST_STEPS: u128 = 1 << 32;
 /// The least simulator steps of an instruction: half of the instructions send a packet.
 const STEPS_OF_INSTRUCTION: u128 = 200;
@@ -186,7 +187,7 @@ impl Target for OnNetwork {
         self.timed_within(collective, algorithm, params, most_ns)
     }
 
-    /// Simulates the first candidate, and further candidates while steps remain.
+    /// Simulates the first candidate, and while steps remain, those that take at most [`WORTH`] times as long.
     fn simulate_best(&self, collective: Collective, timed: &mut [Timed], _: bool) -> Result<bool, PlanError> {
         let Model::Packets(interconnect) = &self.model else { return Ok(false) };
         let most = timed.first().map_or(0.0, |best| best.time.seconds * WORTH);

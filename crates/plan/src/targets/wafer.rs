@@ -191,7 +191,7 @@ const AVERAGED: &str = "Eq. 1 averages the load over all links, so on a grid it 
 const NOT_SIMULATED: &str = "not all candidates near the best one were simulated, because that takes long; another one may be \
     up to 1.5 times as fast";
 
-/// The quotient of a simulated time and the model's time up to which they agree.
+/// A simulated time and the model's time agree if each is at most this multiple of the other.
 const AGREES: f64 = 1.02;
 /// The most steps of the simulations that check a choice (about 0.2 s).
 const MOST_STEPS: f64 = 2_097_152.0;
@@ -228,7 +228,7 @@ impl OnWafer {
         self.machine.get().expect("the kind of the machine")
     }
 
-    /// Returns the model for an algorithm; `origin` is the origin of its schedules.
+    /// Returns the model for the algorithm whose name and parameters are `origin`.
     fn model_of(&self, origin: &str) -> &'static dyn Model {
         if is_ring(origin) { self.of_rings } else { self.model }
     }

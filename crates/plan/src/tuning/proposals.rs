@@ -85,7 +85,8 @@ pub fn settings(
     Ok(found.into_iter().map(|(_, name, params)| (name, params)).collect())
 }
 
-/// Plans one algorithm, without `params` with its best by the model; `None` if it does not support the case.
+/// Plans one algorithm with `params` or, if these are `None`, with its best parameters by the model. Returns `None` if
+/// the algorithm does not support the case.
 ///
 /// # Errors
 /// Returns the errors of [`plan`].

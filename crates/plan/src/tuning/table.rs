@@ -75,7 +75,7 @@ pub struct Region {
 /// The plan of each contender at each size; `None` if the contender does not serve.
 type Plans = BTreeMap<Contender, Vec<Option<Arc<Plan>>>>;
 
-/// Measured cells of one collective, whose nodes all have as many ranks, up to `per_node`.
+/// Measured cells of one collective on nodes of `per_node` ranks each, or on part of one node.
 pub struct Family<'a> {
     pub kind: Kind,
     pub machine: &'a Machine,
@@ -136,8 +136,8 @@ impl Family<'_> {
     }
 
     /// Adds regions of equal choice. Between two sizes with different choices, the boundary is the size at which both
-    /// take equally long. Sizes below the smallest measured size are the library's, because a schedule for long vectors
-    /// can take many times as long as the library for short vectors.
+    /// take equally long. Sizes below the smallest measured size are the library's, except if that is at most
+    /// [`SHORTEST`], because a schedule for long vectors can take many times as long as the library for short vectors.
     fn add(&self, to: &mut Vec<Region>, ranks: u32, times: &Times, plans: &Plans, measured: bool) {
         let chosen = choose(times);
         let plan = |at: usize| plans.get(&chosen[at]).and_then(|of| of[at].clone());

@@ -148,6 +148,8 @@ const MOST_ELEMENTS: u64 = 1 << 48;
 const YEAR_US: f64 = 3.2e13;
 
 impl Workload {
+    /// Reads a workload from the text of its file.
+    ///
     /// # Errors
     /// Returns an error that names `origin` for text that is not TOML, unknown keys, or values that do not fit
     /// together.
@@ -160,6 +162,8 @@ impl Workload {
         workload.checked(origin)
     }
 
+    /// Returns the workload if its values fit together.
+    ///
     /// # Errors
     /// Returns an error that names `origin` if values do not fit together.
     pub(super) fn checked(self, origin: &str) -> Result<Self, WorkloadError> {
@@ -169,6 +173,8 @@ impl Workload {
         }
     }
 
+    /// Returns the built-in workload with a name.
+    ///
     /// # Errors
     /// Returns an error that lists the presets if none has the name.
     pub fn preset(name: &str) -> Result<Self, WorkloadError> {
@@ -192,7 +198,7 @@ impl Workload {
         (0..ranks).map(of_rank).fold(0.0, f64::max) * 1e-6
     }
 
-    /// Returns whether some ranks run different steps.
+    /// Returns whether some step is restricted to some ranks ([`Step::only`]).
     pub fn is_concurrent(&self) -> bool {
         self.steps.iter().any(|s| s.only.is_some())
     }

@@ -37,7 +37,7 @@ pub fn groups(workload: &Workload, communication: &Communication) -> Groups {
     Groups::new(ranks, lists).expect("each rank has its own coordinates")
 }
 
-/// Returns the rows and columns of a group; `None` if its ranks do not form a rectangle.
+/// Returns the rows and columns of a group; `None` if it spans several dimensions, or its dimension states no shape.
 pub(super) fn rectangle(workload: &Workload, communication: &Communication) -> Option<[u32; 2]> {
     let mut within = workload.dimensions.iter().filter(|d| d.size > 1 && is_inside(d, communication));
     match (within.next(), within.next()) {

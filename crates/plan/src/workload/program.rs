@@ -11,7 +11,7 @@ use super::{Communication, Pattern, Step, Workload, groups, layout::rectangle};
 /// The format name of programs made from workload files.
 pub(super) const WORKLOAD_FORMAT: &str = "workload";
 
-/// Returns the index of a row in a table of distinct rows.
+/// Returns the index of a row in a table of distinct rows, to which it is added if it is new.
 fn number<T: PartialEq>(rows: &mut Vec<T>, row: T) -> u32 {
     let known = rows.iter().position(|other| *other == row).unwrap_or_else(|| {
         rows.push(row);

@@ -91,13 +91,13 @@ impl SharedNetwork {
         }
     }
 
-    /// Returns the bound of all groups together, if the collective has one.
+    /// Returns the lower bound on the time of all groups together; `None` if the collective has none.
     pub fn groups_bound(&self, collective: &Collective, groups: &Groups) -> Option<BoundReport> {
         groups_together(&self.part, collective, (0..groups.len()).map(|n| groups.group(n)))
             .map(|bound| bound_report(&self.part, bound))
     }
 
-    /// Returns the bound of messages that are sent at the same time.
+    /// Returns the lower bound on the time of messages of `bytes` bytes that all `pairs` send at the same time.
     pub fn messages_bound(&self, bytes: u64, pairs: &[(u32, u32)]) -> BoundReport {
         bound_report(&self.part, messages_together(&self.part, bytes, pairs.iter().copied()))
     }
@@ -218,8 +218,8 @@ const MOST_ROUTED: u64 = 1 << 17;
 /// The most instructions of a schedule of one group that is built for its time.
 pub const MOST_BUILT: u64 = 1 << 18;
 
-/// Returns the messages of a schedule as exchanges: one a round, with a flow for the n-th message of each rank of equal
-/// length.
+/// Returns the messages of a schedule as exchanges, one for each round. A flow of an exchange has, for some n and
+/// length, the n-th message of this length of each rank.
 fn of_schedule(algorithm: &dyn Algorithm, case: &Case, params: &Params) -> Result<Vec<Exchange>, PlanError> {
     let refused = |reason| AlgorithmError::Unsupported { algorithm: algorithm.name(), reason };
     if algorithm.size(case, params).instructions.is_some_and(|n| n > MOST_BUILT) {

@@ -35,7 +35,7 @@ pub struct Phase {
     pub begin: f64,
     pub compute_seconds: f64,
     pub communication_seconds: f64,
-    /// The time from the end of the previous compute to the begin of this step, which waits for communication.
+    /// The time from the end of the previous compute to the begin of this phase, which waits for communication.
     pub waited_seconds: f64,
     /// The bytes of the step's communication.
     pub bytes: u64,

@@ -96,7 +96,8 @@ fn judge(what: &str, mutant: &Schedule, always_wrong: bool) -> bool {
     !accepted
 }
 
-/// Returns schedules of a pair, of an even and an odd number with an inner root, and of a power of two ranks.
+/// Returns schedules of two ranks, of an even and an odd number of ranks with an inner root, and of a power of two
+/// ranks.
 fn rank_subjects() -> Vec<(String, Schedule)> {
     let mut all = Vec::new();
     for &algorithm in ALGORITHMS.iter().filter(|a| a.info().needs.contains(&Means::Messages)) {

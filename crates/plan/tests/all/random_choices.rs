@@ -11,7 +11,7 @@ use crate::common::problems::{Drawn, on_endpoints, on_networks, on_reducing_swit
 
 /// The largest quotient of the choice's time and the best candidate's.
 const MOST: f64 = 1.05;
-/// The largest quotient of a prediction and the simulated time of the choice for which a candidate is simulated.
+/// A candidate is simulated if its prediction, divided by the simulated time of the choice, is at most this.
 const LOOKED_AT: f64 = 3.0;
 /// The most instructions of a simulated candidate.
 const MOST_INSTRUCTIONS: usize = 1 << 20;

@@ -18,7 +18,7 @@ pub(super) struct Alike {
 }
 
 impl Alike {
-    /// Refines classes of arcs until all nodes of a color have arcs of the same classes.
+    /// Refines the classes `start` of arcs until all nodes of a color have arcs of the same classes.
     pub(super) fn refine(graph: &Graph, entering: &Entering, start: Vec<u32>) -> Self {
         let mut color: Vec<u32> = (0..graph.nodes()).map(|node| u32::from(node >= graph.ranks())).collect();
         let mut class = start;

@@ -26,13 +26,13 @@ pub(crate) use self::router::{Entering, Search};
 use self::{alike::Alike, planes::Planes, router::Router};
 use crate::{Certificate, CertificateError, Fabric, Graph, fabric::size, translated::Steps};
 
-/// Prices of arcs, and the least time that follows from them.
+/// Prices of arcs, and the lower bound on the time of an all-to-all that follows from them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ConcurrentFlow {
     /// The price of each arc of the graph.
     pub prices: Vec<u64>,
-    /// The sum of distances and the sum of price times rate; their quotient is the least time of one unit from every
-    /// rank to each other rank.
+    /// The sum of distances and the sum of price times rate. Their quotient bounds the time of one unit from every rank
+    /// to each other rank from below.
     pub time: (u128, u128),
 }
 
@@ -55,7 +55,7 @@ impl Fabric {
 }
 
 impl ConcurrentFlow {
-    /// Returns the least time for one unit from every rank to each other rank.
+    /// Returns the lower bound on the time of one unit from every rank to each other rank.
     pub fn time(&self) -> f64 {
         self.time.0 as f64 / self.time.1 as f64
     }
@@ -70,7 +70,7 @@ impl Certificate {
         Self { prices }
     }
 
-    /// Returns the least time of one unit from every rank to each other rank as a fraction.
+    /// Returns, as a fraction, the time that the prices prove for one unit from every rank to each other rank.
     ///
     /// # Errors
     /// Returns an error if the prices do not fit the network, or a rank cannot be reached.
@@ -80,7 +80,8 @@ impl Certificate {
     }
 }
 
-/// Returns the sum of distances from the ranks `from` to all, and the sum of price times rate.
+/// Returns the sum of distances from the ranks `from` to all ranks, and the sum of price times rate; `None` if a rank
+/// cannot be reached.
 pub fn proved(graph: &Graph, prices: &[u64], from: impl Iterator<Item = u32>) -> Option<(u128, u128)> {
     let capacity = graph.arcs().iter().zip(prices).map(|(arc, &p)| u128::from(arc.rate) * u128::from(p)).sum();
     let mut search = Search::new(graph);
@@ -152,7 +153,8 @@ const MOST_MULTIPLIED: u32 = 120;
 /// The largest change of the logarithm of a weight in the first round.
 const FIRST_STEP: f64 = 0.5;
 
-/// Improves prices: multiplies the weight of every arc (price times rate) according to its load by shortest paths.
+/// Improves prices: multiplies the weight of every arc (price times rate) according to the load that shortest paths put
+/// on it. Returns the best prices found; `None` if a rank cannot be reached.
 pub fn multiplied(router: &mut Router, mut best: ConcurrentFlow) -> Option<ConcurrentFlow> {
     let graph = router.graph;
     let arcs = graph.arcs();

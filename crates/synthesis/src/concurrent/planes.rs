@@ -23,7 +23,7 @@ pub(super) struct Planes<'a> {
     alike: &'a Alike,
     /// The rate of each class of arcs, divided by the largest.
     rates: Vec<f64>,
-    /// For each plane, its class of ranks and its loads on classes of arcs.
+    /// For each plane, the index of its class of ranks, and its loads as pairs (class of arcs, units).
     planes: Vec<(usize, Vec<(u32, f64)>)>,
     /// The present price of each class of arcs.
     prices: Vec<f64>,
@@ -86,7 +86,8 @@ impl<'a> Planes<'a> {
         Some(whole_best)
     }
 
-    /// Returns the bound at whole prices, and the number of planes added (none unless `keep`).
+    /// Returns the bound at integer prices of classes, times the graph's largest rate, and the number of planes added:
+    /// with `keep`, those that the present solution violates, otherwise none. `None` if a rank cannot be reached.
     pub(super) fn price(&mut self, router: &mut Router, prices: &[u64], keep: bool) -> Option<(f64, usize)> {
         let of_arcs = self.alike.of_arcs(prices);
         let capacity: f64 = self.rates.iter().zip(prices).map(|(rate, &price)| rate * price as f64).sum();
@@ -106,7 +107,8 @@ impl<'a> Planes<'a> {
         Some((sum / capacity, found))
     }
 
-    /// Finds the prices at which the planes allow the largest sum of distances. Returns that sum.
+    /// Finds the prices at which the planes allow the largest sum of distances. Returns that sum; `None` if the solver
+    /// fails.
     pub(super) fn maximize(&mut self) -> Option<f64> {
         let mut problem = Problem::new(OptimizationDirection::Maximize);
         let prices: Vec<_> = self.prices.iter().map(|_| problem.add_var(0.0, (0.0, f64::INFINITY))).collect();

@@ -76,12 +76,12 @@ impl Entering {
     }
 }
 
-/// The loads of arcs by shortest paths at given prices.
+/// A computation of the loads that shortest paths at given prices put on arcs.
 pub struct Router<'a> {
     pub(super) graph: &'a Graph,
     pub(super) entering: Entering,
     search: Search,
-    /// The units that reach each node.
+    /// The units that pass through or end at each node, for the present source.
     through: Vec<f64>,
 }
 
@@ -91,8 +91,9 @@ impl<'a> Router<'a> {
         Self { graph, entering: Entering::new(graph), search: Search::new(graph), through }
     }
 
-    /// Sends a unit from a rank to each other rank, split in proportion to rates among the shortest paths, and calls
-    /// `add` with each arc and its load. Returns the sum of distances; `None` if a rank cannot be reached.
+    /// Sends a unit from a rank to each other rank along the cheapest paths with the fewest arcs, split in proportion
+    /// to the rates of the arcs that lead to a node. Calls `add` with each used arc and its load. Returns the sum of
+    /// distances; `None` if a rank cannot be reached.
     pub(super) fn route(&mut self, prices: &[u64], from: u32, mut add: impl FnMut(u32, f64)) -> Option<u64> {
         interrupt::check();
         let Self { graph, entering, search, through } = self;

@@ -48,9 +48,11 @@ impl Fabric {
         Ok(forest)
     }
 
-    /// Returns the class of blocks for which latencies of links influence the choice of trees: the logarithm of their
-    /// bytes. `None` if all links have the same latency, and for long blocks, whose time the differences hardly change:
-    /// this saves work, because trees are grown once, not twice and then once more by arrival times.
+    /// Returns the class of blocks for which latencies of links influence the choice of trees: the rounded logarithm of
+    /// their bytes to base 2. `None` for allreduces through one root and for forests that are not grown, are spread
+    /// from one root or found by counting; if all links have the same latency; and for long blocks, whose time the
+    /// differences hardly change: this saves work, because trees are grown once, not twice and then once more by
+    /// arrival times.
     pub(super) fn class(&self, roots: Roots, chunks: u32, bytes: u64) -> Option<u32> {
         const SMALL: f64 = 1e-3;
         const LEAST: f64 = 16.0;
@@ -82,8 +84,8 @@ impl Fabric {
         Ok(all.into_iter().map(|latency| ((latency - least) * unit).min(most)).collect())
     }
 
-    /// Returns the busy time of the busiest link in a packing for blocks of `bytes`, in nanoseconds, which no forest of
-    /// this depth from [`Fabric::forest`] beats.
+    /// Returns the time of the busiest link in [`Fabric::packing`] for blocks of `bytes`, in nanoseconds: an estimate
+    /// of the least time of forests of this depth, without latencies.
     ///
     /// # Errors
     /// Returns the errors of [`Fabric::forest`].
@@ -169,7 +171,8 @@ impl Fabric {
         Ok(Some(Forest::listed(ranks, chunks, RootTrees { symmetry, roots: list, of: trees }, time)))
     }
 
-    /// Returns the busy time of the busiest link if each tree carries one unit.
+    /// Returns the busy time of the busiest link if each tree carries one unit from its root and, by shifts, from the
+    /// root's images.
     fn busiest(&self, roots: Roots, trees: &[Vec<Shared<Tree>>]) -> f64 {
         let symmetry = self.symmetry(roots);
         let mut load = vec![0.0; symmetry.classes()];
@@ -212,7 +215,7 @@ impl Fabric {
     }
 
     /// Returns the forest of one chunk of each rank, along which the chunks of one root are spread; `None` if they are
-    /// not.
+    /// not spread or there is no such forest.
     pub(super) fn spread_over(&self, roots: Roots) -> Option<Shared<Forest>> {
         let all = Roots::All;
         if roots == all || !self.spreads() {

@@ -94,11 +94,11 @@ pub struct Fabric {
     near: OnceLock<Option<Box<Fabric>>>,
     /// The mean latency of a link, in nanoseconds.
     hop_ns: f64,
-    /// The latency of the link between each pair of nodes in nanoseconds, if links differ.
+    /// The latency of the link between each pair of nodes in nanoseconds; empty if all links have the mean latency.
     hops_ns: FxHashMap<(u32, u32), f64>,
     /// True if messages that a rank sends on different links do not wait for each other.
     sends_by_link: bool,
-    /// The number of send machines of each rank, and the bytes of one packet on each plane together; `None` if each
+    /// The number of send machines of each rank, and the bytes of one packet on each plane, added up; `None` if each
     /// link has its own machine.
     machines: Option<(u32, u64)>,
     /// The time in which a host adds a byte to a sum, in nanoseconds.
@@ -113,7 +113,7 @@ pub struct Fabric {
     dims: Vec<u32>,
     /// The shifts of the routed graph.
     symmetry: OnceLock<Shared<Symmetry>>,
-    /// The symmetry without shifts.
+    /// The identity as the only shift of the routed graph, for forests of a single root.
     still: OnceLock<Shared<Symmetry>>,
     cuts: Mutex<FxHashMap<Roots, Shared<Cut>>>,
     parts: OnceLock<Vec<Parts>>,
@@ -199,14 +199,15 @@ impl Fabric {
         Self { sends_by_link, ..self }
     }
 
-    /// Limits the messages that a rank sends at a time to `machines`. One packet on each plane has `packet_bytes`
-    /// together.
+    /// Limits the messages that a rank sends at a time to `machines`. `packet_bytes` are the bytes of one packet on
+    /// each plane, added up.
     #[must_use]
     pub fn with_machines(self, machines: u32, packet_bytes: u64) -> Self {
         Self { machines: Some((machines, packet_bytes)), ..self }
     }
 
-    /// Sets the time in which a host adds a byte to a sum, and its time for each message that it sends or receives.
+    /// Sets the time in which a host adds a byte to a sum, and its time for each message that it sends or receives, in
+    /// nanoseconds.
     #[must_use]
     pub fn with_hosts(self, sum_ns_per_byte: f64, host_ns: f64) -> Self {
         Self { sum_ns_per_byte, host_ns, ..self }
@@ -286,12 +287,13 @@ impl Fabric {
         self.near.get_or_init(|| self.graph.near().map(near)).as_deref()
     }
 
-    /// Returns the latency of a link, in units of the time of `bytes` on a link of rate 1.
+    /// Returns the mean latency of a link, in units of the time of `bytes` on a link of rate 1.
     pub fn hop(&self, bytes: u64) -> f64 {
         self.hop_ns * self.graph.bytes_per_ns() / bytes.max(1) as f64
     }
 
-    /// Returns one partition for each rate of a link: the components joined by faster links, down to single ranks.
+    /// Returns the partitions of [`Parts::by_rates`]: components joined by links faster than one of the rates, down to
+    /// single ranks.
     pub fn parts(&self) -> &[Parts] {
         let computes = |node| self.computing.class(self.graph.place(node)).is_some();
         self.parts.get_or_init(|| Parts::by_rates(&self.graph, computes))

@@ -25,22 +25,23 @@ const MOST_CUT: u64 = 1 << 16;
 const MOST_CHEAP: usize = 28_000;
 /// The largest product of roots and pairs of ranks for which plans always try a forest of all roots.
 const MOST_CHEAP_PAIRS: usize = 1 << 20;
-/// The same for a forest of one root.
+/// [`MOST_CHEAP_PAIRS`] for a forest of one root.
 const MOST_CHEAP_PAIRS_OF_ONE: usize = 1 << 14;
-/// The same for a forest of one root spread along the trees of all ranks.
+/// [`MOST_CHEAP_PAIRS`] for a forest of one root spread along the trees of all ranks.
 const MOST_CHEAP_PAIRS_OF_SPREAD: usize = 1 << 16;
 /// The largest product of roots and pairs of ranks for which every plan tries a forest of one chunk.
 const MOST_AFFORDABLE_PAIRS: usize = 1 << 24;
 /// The most ranks whose distances are measured to estimate the distances of all pairs.
 const SAMPLED: u32 = 16;
-/// The most ranks for which the trees of one root are grown although ranks are equivalent.
+/// The most ranks for which the trees of one root are grown even if they could be spread along the trees of all ranks.
 const MOST_GROWN_OF_ONE: u32 = 64;
 /// The most ranks for which trees of one root are spread along those of all ranks, if ranks are equivalent.
 const MOST_SPREAD: u32 = 512;
 
 impl Fabric {
-    /// Returns a cut that bounds the time of any forest: the best of all cuts among few ranks, otherwise the best of
-    /// the cuts around one rank.
+    /// Returns a cut that bounds the time of any forest: in small networks the best of all cuts, in larger ones the
+    /// best of some cuts, and in the largest, or for all roots if ranks see the network alike, the best cut around one
+    /// rank.
     pub fn cut(&self, roots: Roots) -> Shared<Cut> {
         kept(&self.cuts, roots, || {
             let list = roots.list(self.graph.ranks());
@@ -142,7 +143,8 @@ impl Fabric {
         }
     }
 
-    /// Returns the graph of packings, or an error if it is too large.
+    /// Returns the graph in which trees are computed ([`Fabric::routed`]), or an error if there are too many ranks, or
+    /// too many arcs times roots.
     pub(super) fn packed(&self, roots: Roots) -> Result<&Graph, NoForest> {
         let (ranks, links) = (self.graph.ranks(), self.graph.arcs().len());
         let too_large = NoForest::TooLarge { ranks, links };

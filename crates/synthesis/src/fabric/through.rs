@@ -43,8 +43,8 @@ impl Fabric {
         Ok(messages)
     }
 
-    /// Returns the time of such an allreduce in nanoseconds: each chunk moves one level while the busiest link carries
-    /// one chunk.
+    /// Returns the time of the allreduce of [`Fabric::through`] in nanoseconds: each chunk moves one level while the
+    /// busiest link carries one chunk.
     ///
     /// # Errors
     /// Returns the errors of [`Fabric::forest`].

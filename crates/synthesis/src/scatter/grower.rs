@@ -17,21 +17,22 @@ const STEEPNESS: [f64; 20] = [
     4.0, 8.0, 12.0, 16.0, 24.0, 32.0, 40.0, 48.0, 64.0, 64.0, 80.0, 96.0, 128.0, 128.0, 160.0, 192.0, 256.0, 256.0,
     384.0, 512.0,
 ];
-/// The next round's target time, divided by the best time so far.
+/// The next round's target time, divided by the best time so far, if costs have a floor. The target is at least the
+/// bound.
 const AIM: f64 = 0.97;
 /// The largest product of trees and nodes for which trees are grown with and without a floor of costs.
 const MOST_TWICE: usize = 1 << 16;
-/// The growth ends after this many rounds without a time below [`BETTER`] times the best.
+/// The growth with a floor ends after this many successive rounds without a time below [`BETTER`] times the best.
 const MOST_STAYED: u32 = 4;
-/// A time below this factor of the best time is progress.
+/// A time below this multiple of the best time is progress.
 const BETTER: f64 = 0.999;
-/// The growth ends once a time is within this factor of the bound.
+/// The growth ends once a time is at most this multiple of the bound.
 const NEAR: f64 = 1.001;
 /// No arc, or no node.
 const NONE: u32 = u32::MAX;
 /// An addend to every price, as a fraction of the mean price: no arc is free.
 const LEAST_PRICE: f64 = 0.02;
-/// The relative difference up to which costs are equal.
+/// The relative difference up to which costs count as equal.
 const SAME: f64 = 1e-9;
 /// The largest exponent in a cost, so that costs stay finite.
 const MOST_EXPONENT: f64 = 200.0;
@@ -58,12 +59,14 @@ pub struct Grower<'a> {
     roots: Roots,
     /// With `steps`, the nodes sorted by their distance from rank 0. Otherwise loads decide the order.
     order: Option<Vec<u32>>,
-    /// With `steps`, the number of ranks at each distance that joined by each step. This number breaks ties, because
-    /// all shortest paths to a node take the same steps in different orders.
+    /// With `steps`, for each distance of a sender from the root, the number of ranks that joined by each step. This
+    /// number breaks ties, because all shortest paths to a node take the same steps in different orders.
     reached_over: Vec<Vec<u32>>,
-    /// The length of the path from rank r to node n at index `r * nodes + n`, if messages take shortest paths.
+    /// The least length of a path from rank r to node n at index `r * nodes + n`, if messages take shortest paths and
+    /// there are relays.
     links: Option<Vec<u64>>,
-    /// True if the network routes messages between two ranks through relays only ([`Graph::reached`]).
+    /// True if the network routes messages between two ranks through relays only ([`Graph::reached`]); empty without
+    /// `links`.
     reached: Vec<Vec<bool>>,
 }
 
@@ -142,7 +145,9 @@ impl<'a> Grower<'a> {
         Ok(self.finish(best.0 / f64::from(chunks), best.1))
     }
 
-    /// Grows all trees in rounds. Returns the least time for one unit a chunk, with its trees.
+    /// Grows all trees again in each round. Returns the shortest busy time of the busiest link after any round, for
+    /// chunks of one unit, and the trees of that round. `floor` is the part of costs without loads, as a multiple of
+    /// the price; `aim` is the next round's target time, divided by the shortest time so far.
     fn rounds(&mut self, floor: f64, aim: f64) -> Result<(f64, Vec<Shared<ScatterTree>>), NoForest> {
         let roots = if self.steps.is_some() { vec![0] } else { self.roots.list(self.graph.ranks()) };
         let chunks = self.chunks;
@@ -302,7 +307,7 @@ impl<'a> Grower<'a> {
         Ok(preorder(root, edges))
     }
 
-    /// Returns the cheapest arc by which a node can join, and the distance of the last rank before it.
+    /// Returns the cheapest arc by which a node can join, and the distance from the root of the last rank on its path.
     fn cheapest(&self, growth: &Growth, at: u32) -> Option<(u32, u32)> {
         let graph = self.graph;
         let mut best: Option<(f64, u32, u32)> = None;
@@ -396,10 +401,10 @@ impl<'a> Grower<'a> {
 }
 
 struct Growth {
-    /// The order in which nodes are visited, by node.
+    /// The index of each node in the order of visits.
     place: Vec<u32>,
     is_joined: Vec<bool>,
-    /// The present arc to each node; that of ranks is fixed.
+    /// The arc by which each node is reached at present; that of a rank never changes.
     by: Vec<u32>,
     /// The message that reaches each rank.
     edges: Vec<Option<Edge>>,
@@ -430,7 +435,8 @@ impl Growth {
     }
 }
 
-/// Sorts the messages of a tree so that the descendants of a rank directly follow the message to it.
+/// Sorts the messages of a tree so that those to the descendants of a rank directly follow the message to the rank, and
+/// counts the blocks of each.
 fn preorder(root: u32, edges: Vec<Option<Edge>>) -> ScatterTree {
     let mut below = vec![Vec::new(); edges.len()];
     for edge in edges.iter().flatten() {

@@ -62,7 +62,7 @@ pub struct Scatter {
     pub depth: u32,
     /// The busy time of the busiest arc, if each block has one unit.
     pub time: f64,
-    /// The most chunks that a rank forwards or, as a root, packs.
+    /// The most chunks that a rank forwards and, as a root, packs, summed over all trees.
     pub most_held: u64,
     /// The most messages that a rank sends and receives in total.
     pub most_messages: u64,
@@ -71,9 +71,9 @@ pub struct Scatter {
 
 #[derive(Clone, Debug)]
 pub enum Trees {
-    /// The trees of each root in turn, one for each chunk.
+    /// The trees of all roots: those of the first root, one for each chunk, then those of the next root, and so on.
     RootTrees(Vec<Shared<ScatterTree>>),
-    /// The trees of rank 0, one a chunk; other roots have images.
+    /// The trees of rank 0, one for each chunk. The trees of another root are their images.
     Moved { steps: Steps, of: Vec<Shared<ScatterTree>> },
 }
 
@@ -125,8 +125,8 @@ impl Scatter {
         if self.roots == Roots::All { root } else { 0 }
     }
 
-    /// Returns the last arrival and the number of messages. A chunk has one unit, a link has the latency `hop`, a
-    /// message has at most `batch` blocks, and hosts do `work` for each.
+    /// Returns the last arrival and the number of messages of the listed roots ([`Scatter::listed_roots`]). A chunk has
+    /// one unit, a link has the latency `hop`, a message has at most `batch` blocks, and hosts do `work` for each.
     pub fn end(&self, graph: &Graph, batch: u32, hop: f64, runs: Runs, work: Option<HostWork>) -> (f64, u64) {
         let (jobs, rates) = self.jobs(graph, batch);
         let hops = vec![hop; rates.len()];
@@ -134,8 +134,8 @@ impl Scatter {
         (jobs.end(&begins, (&rates, &hops), runs, work), jobs.count() as u64)
     }
 
-    /// Returns the messages of all roots, sorted by begin. A chunk has one unit, and a link has the latency `hop`. With
-    /// [`Runs::Up`], the root gathers the blocks.
+    /// Returns the messages of all roots, of at most `batch` blocks, sorted by begin. A chunk has one unit, and a link
+    /// has the latency `hop`. With [`Runs::Up`], the root gathers the blocks.
     pub fn timetable(&self, graph: &Graph, batch: u32, hop: f64, runs: Runs) -> Vec<ScatterMessage> {
         let (jobs, rates) = self.jobs(graph, batch);
         let begins = begins(&jobs, &rates, &vec![hop; rates.len()], runs);
@@ -223,8 +223,9 @@ fn begins(jobs: &Jobs, rates: &[f64], hops: &[f64], runs: Runs) -> Vec<f64> {
     if runs == Runs::Down { down } else { jobs.begins_backwards(&down, rates, hops) }
 }
 
-/// Returns the messages of a hop with `blocks` blocks: the hop of the first block, and the number of blocks. All blocks
-/// of the tree are cut after every `batch`.
+/// Returns the messages of the hop with index `hop`, which carries `blocks` blocks: for each, the hop to the receiver
+/// of its first block, and its number of blocks. The blocks of a tree, in the order of hops, are cut after every
+/// `batch`.
 pub fn batches(hop: u32, blocks: u32, batch: u32) -> impl Iterator<Item = (u32, u32)> {
     let end = hop + blocks;
     (hop / batch..=(end - 1) / batch).map(move |place| {
@@ -234,7 +235,7 @@ pub fn batches(hop: u32, blocks: u32, batch: u32) -> impl Iterator<Item = (u32, 
 }
 
 impl Fabric {
-    /// Returns whether every plan tries such trees.
+    /// Returns whether every plan tries the trees of these roots.
     pub fn scatters_quickly(&self, roots: Roots) -> bool {
         let graph = self.graph();
         if roots == Roots::All {
@@ -273,8 +274,8 @@ impl Fabric {
     }
 }
 
-/// Returns, for one root, the price of each arc (the time of one unit on it), and a lower bound on the time: all blocks
-/// leave the root.
+/// Returns, for one root, the price of each arc (the time of one unit on it, 2^20 on the fastest arc), and a lower
+/// bound on the time: all blocks leave the root.
 fn of_one(graph: &Graph, roots: Roots) -> (Vec<u64>, f64) {
     const UNIT: u64 = 1 << 20;
     let arcs = graph.arcs();

@@ -3,7 +3,8 @@
 use proptest::prelude::*;
 use unisono_synthesis::arborescence::{NONE, Prices, cheapest, depths, nearest, price_of, shallow, shortened};
 
-/// Returns the least price of all choices of parents; `None` if none reaches all nodes.
+/// Returns the price of the cheapest arborescence, found by trying all parents of each node; `None` if no choice of
+/// parents reaches all nodes.
 fn by_hand(prices: &Prices, root: usize) -> Option<f64> {
     let n = prices.nodes();
     let mut best: Option<f64> = None;

@@ -3,7 +3,8 @@
 use proptest::prelude::*;
 use unisono_synthesis::internals::least_price::{NONE, Table, least_price};
 
-/// Returns the least price of all choices of parents; `None` if none reaches all nodes.
+/// Returns the price of the cheapest arborescence, found by trying all parents of each node; `None` if no choice of
+/// parents reaches all nodes.
 fn by_hand(table: &Table, root: usize) -> Option<u128> {
     let n = table.nodes;
     let choices = n.pow(u32::try_from(n).unwrap());

@@ -6,8 +6,7 @@ use rustc_hash::FxHashMap;
 use unisono_base::narrow;
 use unisono_synthesis::{Graph, internals::symmetry::Symmetry};
 
-/// Checks that every shift keeps the rate and the class of every arc, and that representatives under all shifts are all
-/// ranks.
+/// Checks that every shift keeps the rate and the class of every arc, and that all ranks are images of representatives.
 fn check(graph: &Graph, found: &Symmetry) {
     let known: FxHashMap<(u32, u32), (u32, u64)> =
         (0..).zip(graph.arcs()).map(|(at, arc)| ((arc.from, arc.to), (at, arc.rate))).collect();

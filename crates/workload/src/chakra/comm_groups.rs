@@ -13,7 +13,7 @@ pub struct CommGroups<'a> {
     pub ranks: BTreeMap<String, Vec<u32>>,
 }
 
-/// Returns whether a file is JSON but not a trace.
+/// Returns whether a file has a name of JSON, but does not begin like a trace.
 pub fn is_json(file: &SourceFile) -> bool {
     file.0.ends_with(".json") && !super::json::is_it(&file.1)
 }

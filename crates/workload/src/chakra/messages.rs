@@ -123,8 +123,8 @@ impl Node {
         self.attributes.iter().find(|attribute| attribute.name == name)?.value.as_ref()
     }
 
-    /// Returns a number from any of the numeric fields, because writers use different ones; a negative number is an
-    /// error.
+    /// Returns the number of an attribute, from any of the numeric fields or from a text, because writers use different
+    /// fields; `None` if the node lacks it. A negative number is an error.
     pub fn number(&self, name: &str) -> Result<Option<u64>, String> {
         let Some(value) = self.value(name) else { return Ok(None) };
         let number = match *value {
@@ -140,7 +140,7 @@ impl Node {
         number.map(Some).ok_or_else(|| format!("{name} is not a number of at least 0"))
     }
 
-    /// Returns a time in seconds, which must be finite and not negative.
+    /// Returns an attribute as a time in seconds, which must be finite and not negative; `None` if the node lacks it.
     pub fn seconds(&self, name: &str) -> Result<Option<f64>, String> {
         match self.value(name) {
             None => Ok(None),
@@ -149,7 +149,7 @@ impl Node {
         }
     }
 
-    /// Returns a text, or a number of at least 0 as text.
+    /// Returns an attribute that is a text, or a number of at least 0 as text; `None` if the node lacks it.
     pub fn text(&self, name: &str) -> Result<Option<String>, String> {
         match self.value(name) {
             Some(Value::String(text)) => Ok(Some(text.clone())),
@@ -157,7 +157,7 @@ impl Node {
         }
     }
 
-    /// Returns a truth value, or for a number whether it is above 0.
+    /// Returns whether an attribute is true or a number above 0; false if the node lacks it.
     pub fn is_set(&self, name: &str) -> Result<bool, String> {
         match self.value(name) {
             Some(Value::Bool(set)) => Ok(*set),

@@ -28,7 +28,7 @@ const MOST_NODES: usize = 1 << 22;
 /// The most distinct sets of groups, times the number of ranks.
 const MOST_PLACES: usize = 1 << 26;
 
-/// Returns whether a file begins like a trace: with its head, or with the key of the JSON form.
+/// Returns whether a file begins like a trace, with its head or the key of the JSON form, or is compressed and damaged.
 pub fn is_it(bytes: &[u8]) -> bool {
     let is_head = |head: &[u8]| {
         // The head begins with the tag of the version, or of the first attribute.
@@ -141,7 +141,7 @@ fn traces(by_rank: &BTreeMap<u32, &SourceFile>, kept: Kept, strict: bool) -> Res
     Ok(traces)
 }
 
-/// Returns the rank in a name of the form `NAME.RANK.et`.
+/// Returns the rank in the name of a trace, such as `NAME.RANK.et`.
 fn rank_of(origin: &str) -> Result<u32, Wrong> {
     let name = origin.rsplit('/').next().unwrap_or(origin);
     let parts = name.rsplit('.').filter(|part| !matches!(*part, "et" | "json" | "gz" | "chakra"));

@@ -52,7 +52,7 @@ pub fn pattern(i: &Instruction) -> Option<Pattern> {
     })
 }
 
-/// Returns the source-target pairs of a `send` or a `recv`.
+/// Returns the source-target pairs of a `send` or a `recv`, as text; `None` if it states none.
 pub fn sent_pairs<'a>(i: &Instruction<'a>) -> Option<&'a str> {
     i.frontend_attribute("_xla_send_recv_source_target_pairs")
 }
@@ -115,7 +115,8 @@ impl Devices {
         Groups::new(self.count(), lists).map_err(|e| wrong(e.to_string()))
     }
 
-    /// Returns the text of an instruction's list. Equal results list the same devices.
+    /// Returns the text of an instruction's list of groups or pairs, and the meaning of its numbers. Equal results list
+    /// the same devices.
     pub fn list_text<'a>(self, i: &Instruction<'a>) -> ListText<'a> {
         let pairs = || i.attribute("source_target_pairs").or_else(|| sent_pairs(i));
         (i.attribute("replica_groups").or_else(pairs), self.numbers(i))
@@ -193,7 +194,7 @@ impl Numbers {
     }
 }
 
-/// Returns one more than the largest device that a group or a pair names.
+/// Returns one more than the largest device that a group or a pair names; 1 if none names a device.
 fn named(module: &Module) -> Result<u32, Wrong> {
     let (mut most, mut known) = (0, rustc_hash::FxHashSet::default());
     for i in module.computations.iter().flat_map(|c| &c.instructions).filter(|i| pattern(i).is_some()) {
@@ -209,7 +210,7 @@ fn named(module: &Module) -> Result<u32, Wrong> {
     Ok(most + 1)
 }
 
-/// Returns the bytes of a collective, counted as in MPI, and the bytes of an element.
+/// Returns the bytes of a collective among groups of `size` ranks, counted as in MPI, and the bytes of an element.
 pub fn bytes(i: &Instruction, within: &Computation, kind: Kind, size: u32) -> Result<(u64, u32), Wrong> {
     let count = match i.opcode {
         // The other operands are the output, offsets and sizes; a token; or a root that is known only at run time.

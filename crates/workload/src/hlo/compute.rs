@@ -84,7 +84,7 @@ impl Arithmetic {
 }
 
 /// Returns the number of parts into which a ragged dot cuts the contracted dimension: the first extent of its result,
-/// because each result sums one part.
+/// because each result sums one part; 1 if the ragged dimension is another.
 fn ragged_parts(i: &Instruction, contracted: &[u64]) -> f64 {
     let ragged = i.attribute("lhs_ragged_dims").and_then(|text| numbers(bracketed(text)?.0));
     let is_cut = ragged.is_some_and(|ragged| ragged.iter().any(|dim| contracted.contains(dim)));

@@ -83,7 +83,7 @@ pub struct Expansion<'a> {
     receivers: Distinct<Vec<Vec<u32>>>,
     /// For each text of a list, the index of its set of groups or tables of receivers.
     texts: rustc_hash::FxHashMap<Listed<'a>, u32>,
-    /// The devices in all distinct lists.
+    /// The number of devices times the number of distinct lists.
     places: u64,
     communication: rustc_hash::FxHashMap<(usize, usize), Read>,
     /// The findings, by computation and instruction.
@@ -98,7 +98,7 @@ pub struct Expansion<'a> {
     /// The pairs of the last `recv` of each channel.
     receives: rustc_hash::FxHashMap<&'a str, &'a str>,
     visits: u64,
-    /// The conditionals for which a branch was chosen.
+    /// The number of conditionals for which a branch was chosen.
     branches: u64,
 }
 
@@ -238,8 +238,8 @@ impl<'a> Expansion<'a> {
         }
     }
 
-    /// Returns the last message of the pairs of a receive, found by its channel. In the text, the message comes before
-    /// the end of the receive.
+    /// Returns the needs of the last `send` whose pairs are those of a receive, which is found by its channel; none if
+    /// there is no such `send`. In the text, the message comes before the end of the receive.
     fn arrived(&self, i: &Instruction) -> Needs {
         let pairs = i.attribute("channel_id").and_then(|channel| self.receives.get(channel));
         pairs.and_then(|pairs| self.sent.get(pairs)).copied().unwrap_or_default()

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{Collected, Work};
 
-/// The most renamings that values, and the most instructions that offsets, are followed through.
+/// The most renamings through which a value is followed, and the most instructions through which an offset is followed.
 const MOST_DEPTH: usize = 64;
 /// The most instructions that are examined for one collective; a collective with more uses has no finding.
 const MOST_STEPS: usize = 1 << 16;
@@ -53,7 +53,8 @@ pub fn users(computation: &Computation) -> Vec<Vec<usize>> {
     users
 }
 
-/// Returns the cheaper collective, if any, that suffices instead of instruction `n`, with groups of `size` ranks.
+/// Returns the cheaper collective, if any, that suffices instead of instruction `n` of computation `at`, with groups of
+/// `size` ranks. `users` are those of each instruction ([`users`]).
 pub fn suffices(
     module: &Module,
     at: usize,

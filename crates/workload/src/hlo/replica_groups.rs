@@ -47,7 +47,7 @@ fn small(text: &str) -> Option<Vec<u32>> {
     Some(numbers.into_iter().map(narrow).collect())
 }
 
-/// Returns the devices of a grid; `None` for 0 or too many.
+/// Returns the number of devices of a grid; `None` if it is 0 or too large.
 fn product(dims: &[u64]) -> Option<u64> {
     let all = dims.iter().try_fold(1_u64, |all, &dim| all.checked_mul(dim))?;
     (all > 0 && all <= MOST_DEVICES && dims.len() <= 64).then_some(all)

@@ -122,7 +122,7 @@ pub fn read(bytes: &[u8], strict: bool) -> Result<RankTrace, Wrong> {
     Ok(read)
 }
 
-/// Returns whether a kernel belongs to NCCL or RCCL.
+/// Returns whether the name of a kernel begins like those of NCCL or RCCL.
 fn is_of_nccl(name: &str) -> bool {
     let begins = |prefix: &str| name.get(..prefix.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(prefix));
     begins("nccl") || begins("rccl")
@@ -182,7 +182,7 @@ fn met(kind: Kind, arguments: &Arguments, info: Option<&Distributed>) -> Result<
     Ok(Met { kind, bytes, rounded, element_bytes, group, ranks })
 }
 
-/// Returns the bytes of all elements, and of one element.
+/// Returns the bytes of `elements` elements, and of one element.
 fn bytes(arguments: &Arguments, elements: u64) -> Result<(u64, u32), String> {
     let dtype = arguments.dtype.as_deref().unwrap_or("Byte");
     let each = element_bytes(dtype).ok_or_else(|| format!("dtype '{}' is not known", excerpt(dtype)))?;

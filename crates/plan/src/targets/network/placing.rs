@@ -118,8 +118,8 @@ fn on_own_switches(
     Ok(Some(Placement::Nodes(places)))
 }
 
-/// Returns whether accelerators have the same indices as on the machine before, which differs at most in failed links
-/// and switches then.
+/// Returns whether accelerators have the same indices as on the machine `before`: a network that is equal, or that
+/// differs only in failed links and switches.
 fn keeps_places(before: Option<&Machine>, network: &Network, topology: &dyn Topology) -> Result<bool, PlanError> {
     let Some(before) = before.and_then(Machine::get::<Network>) else { return Ok(false) };
     if before == network {

@@ -19,7 +19,8 @@ use crate::{PlanError, Target, TimeSource, Timed, candidates::build};
 /// The most instructions of a ranked candidate without a closed form, which takes part of a second to time.
 pub(super) const MOST_RANKED: u64 = 1 << 18;
 
-/// The same for a candidate that reduces in switches: its messages are cheaper to time, because each uses one link.
+/// [`MOST_RANKED`] for a candidate that reduces in switches: its messages are cheaper to time, because each uses one
+/// link.
 pub(super) const MOST_RANKED_IN_SWITCHES: u64 = 5 << 17;
 
 /// The most instructions with which a candidate that has exchanges in closed form is timed by its messages.

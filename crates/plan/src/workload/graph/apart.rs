@@ -45,9 +45,9 @@ pub(super) struct Apart {
 }
 
 impl Prices<'_> {
-    /// Returns plans of groups by schedules without a closed form; `None` if none is much faster than `seconds`, groups
-    /// that reduce in switches share links, or ranks are too many. No group beats `bound_seconds`. `problem` returns
-    /// the collective of a group.
+    /// Returns plans of groups by schedules without a closed form; `None` if none is [`WORTH`] times as fast as
+    /// `seconds`, groups that reduce in switches share links, or ranks are too many. No group beats `bound_seconds`.
+    /// `problem` returns the collective of a group.
     pub(super) fn apart(
         &self,
         groups: &Arc<Groups>,
@@ -96,7 +96,8 @@ fn best_of_others(problem: &Problem, most_seconds: f64) -> Option<Timed> {
     best
 }
 
-/// Returns the plan in which every group uses the first group's schedule.
+/// Returns the plan in which every group uses the first group's schedule; `None` if it takes longer than
+/// `most_seconds`, or the groups' times differ.
 fn alike(shared: &SharedNetwork, planned: Plan, groups: &Arc<Groups>, most_seconds: f64) -> Option<Apart> {
     let mut slowest = planned.best().clone();
     let schedule = planned.schedule().ok()?;
@@ -146,7 +147,7 @@ pub(super) fn shared_seconds(loads: &[GroupLoad]) -> f64 {
     (all.into_values().fold(0.0, f64::max) - own) * 1e-9
 }
 
-/// Returns a plan for each group; `None` if groups share links or switches with a limited rate.
+/// Returns a plan for each group; `None` if one takes too long, or groups share links or switches with a limited rate.
 fn in_switches(
     shared: &SharedNetwork,
     first: Plan,

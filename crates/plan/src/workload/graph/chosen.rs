@@ -10,7 +10,7 @@ use unisono_workload::Groups;
 use super::super::{Taken, shared::SharedNetwork};
 use crate::{Plan, PlanError, candidates::build, stored::proved};
 
-/// The algorithm of a collective of equal groups.
+/// The algorithm by which groups of equal size perform a collective.
 pub struct Chosen {
     pub groups: Arc<Groups>,
     by: By,

@@ -10,8 +10,8 @@ use unisono_workload::{Queues, RankClass, Work, WorkloadGraph};
 
 use super::Interval;
 
-/// The identity of a communication among classes: the table of groups or receivers, and the count of such
-/// communications.
+/// The identity of a communication among classes: the index of its groups or receivers in the program, and the number
+/// of earlier communications of a class with this index.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Meeting {
     Groups(u32, usize),
@@ -22,7 +22,7 @@ pub(super) enum Meeting {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
     Waits,
-    /// The node is ready and waits for other classes.
+    /// The node has reached its communication, and waits for other classes.
     Came,
     Done,
 }
@@ -137,7 +137,7 @@ impl Waiting {
     }
 }
 
-/// Returns the index of a node's queue.
+/// Returns the index of a node's queue in [`Class::queues`].
 pub(super) fn queue_of(work: &Work, overlap: bool) -> usize {
     usize::from(overlap && !work.is_compute())
 }

@@ -14,7 +14,7 @@ pub struct Interval {
 #[derive(Clone, PartialEq, Debug)]
 pub struct Clock(pub Vec<Vec<Interval>>);
 
-/// Classes wait for each other in a cycle, or for a class that does not take part.
+/// The error that classes wait for each other in a cycle, or for a class that does not take part.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ClockError {
     #[error(

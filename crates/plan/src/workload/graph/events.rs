@@ -22,7 +22,7 @@ use super::{
     ports::Links,
 };
 
-/// An event, which belongs to a time.
+/// An event; the queue of events holds its time.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
     /// The head of a message reaches the port of its receiver.
@@ -35,8 +35,8 @@ enum Event {
     Take(usize),
 }
 
-/// The messages of a pair with one tag: those that arrive, and the waiting receives with the times at which they were
-/// posted.
+/// The messages of a pair with one tag: those that arrive or have arrived, and the waiting receives with the times at
+/// which they were posted.
 #[derive(Default)]
 struct Channel {
     arrivals: VecDeque<Interval>,
@@ -64,20 +64,21 @@ pub(super) struct Simulation<'a, F, M> {
     classes: Vec<Class>,
     /// The classes, with their nodes, that have reached each meeting.
     arrived: FxHashMap<Meeting, Vec<(usize, u32)>>,
-    /// The number of classes in communications of each table.
+    /// For groups (true) or receivers (false) with an index, the number of classes that take part.
     together: FxHashMap<(bool, u32), usize>,
     channels: FxHashMap<(u32, u32, u32), Channel>,
     under_way: Vec<UnderWay>,
     events: BinaryHeap<Reverse<(u64, Event)>>,
 }
 
-/// Times are not negative, so comparing their bits compares the times.
+/// Returns the bits of a time. Times are not negative, so bits have the order of the times.
 fn key(time: f64) -> u64 {
     time.to_bits()
 }
 
 impl<'a, F: Fn(usize, usize) -> f64, M: Messages> Simulation<'a, F, M> {
-    /// `seconds` returns the time of a node from the indices of its class and itself.
+    /// Prepares the simulation of a program. `seconds` returns the time of a node from the indices of its class and
+    /// itself.
     pub fn new(graph: &'a WorkloadGraph, overlap: bool, seconds: F, messages: &'a M) -> Self {
         Self {
             graph,
@@ -238,7 +239,8 @@ impl<'a, F: Fn(usize, usize) -> f64, M: Messages> Simulation<'a, F, M> {
         !self.sends_one && self.messages.are_posted()
     }
 
-    /// Handles a class that reaches a communication, which begins when all classes have come and their queues are free.
+    /// Handles a class that reaches a communication, which begins when all classes that take part have reached it and
+    /// their queues are free.
     fn meet(&mut self, class: usize, node: u32, now: f64) {
         let meeting =
             self.classes[class].meetings[node as usize].expect("a communication of several ranks is a meeting");

@@ -39,7 +39,7 @@ struct Active {
     rate: f64,
 }
 
-/// The end of a node as an event: the bits of its time, rank and node.
+/// The end of a node as an event: the bits of its time, its rank and its index.
 type End = (u64, u32, u32);
 
 struct Run<'a, S> {
@@ -48,7 +48,7 @@ struct Run<'a, S> {
     rows: &'a [Vec<Option<usize>>],
     seconds: S,
     overlap: bool,
-    /// The groups of each row.
+    /// For each row of the prices, its groups.
     groups: Vec<Vec<Group>>,
     /// For each row, the index of each rank's group.
     of_rank: Vec<Vec<Option<u32>>>,
@@ -60,7 +60,7 @@ struct Run<'a, S> {
     done: Vec<Vec<bool>>,
     /// For each rank, the next node of each queue; without overlap only the first queue is used.
     next: Vec<[u32; 2]>,
-    /// True if the next node is under way.
+    /// For each rank and queue, true if its next node is under way.
     busy: Vec<[bool; 2]>,
     came: FxHashMap<(Occurrence, u32), (usize, f64)>,
     active: Vec<Active>,
@@ -232,7 +232,7 @@ impl<S: Fn(usize, usize) -> f64> Run<'_, S> {
         }
     }
 
-    /// Handles a rank that reaches a communication, which begins when all ranks of its group have come.
+    /// Handles a rank that reaches a communication, which begins when all ranks of its group have reached it.
     fn come(&mut self, rank: u32, row: usize, occurrence: Occurrence, now: f64) {
         let Some(group) = self.of_rank[row][rank as usize] else {
             let class = self.occurrences.class_of[rank as usize];

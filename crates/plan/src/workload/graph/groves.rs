@@ -21,11 +21,11 @@ pub(super) const FOREST: &str = "forest";
 /// The most instructions of the forests of all groups in one simulation.
 const MOST_OF_ALL: u64 = 1 << 21;
 
-/// The number of trees of a forest whose loads stand for those of all trees.
+/// The number of trees of a small forest, whose loads on links stand for those of forests with more trees.
 const TELLING: u32 = 16;
 
-/// The least expected quotient of the busy times of links with a forest of many and of few chunks; measured were 1.0 to
-/// 1.11 (benches/results/forests.csv).
+/// The least value expected of the busy time of links with a forest of many chunks, divided by that with few chunks;
+/// measured were 1.0 to 1.11 (benches/results/forests.csv).
 const OF_MORE: f64 = 0.9;
 
 /// A search for forests of groups of equal size.

@@ -1,12 +1,13 @@
-//! The communications of a program among several ranks, identified by their number.
+//! The communications of a program among several ranks, each identified by its ranks and its number among those of
+//! equal ranks.
 
 use rustc_hash::FxHashMap;
 use unisono_workload::{Work, WorkloadGraph};
 
 use super::class::classes_of_ranks;
 
-/// One communication: the table of its groups or receivers, or its pair with a tag, and the number of equal ones before
-/// it.
+/// One communication: its ranks, as an index of [`WorkloadGraph::groups`] or [`WorkloadGraph::receivers`] or as a
+/// sender, a receiver and a tag; and the number of earlier nodes of the class with the same ranks and tag.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Occurrence {
     Groups(u32, usize),

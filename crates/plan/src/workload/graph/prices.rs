@@ -77,7 +77,7 @@ pub struct Prices<'a> {
     shared: Option<SharedNetwork>,
     /// The algorithm requested for each kind of collective; other kinds use the fastest.
     algorithms: BTreeMap<&'static str, String>,
-    /// The collectives of a workload file that are planned.
+    /// The collectives of a workload file that are planned instead of timed by exchanges ([`Prices::settle`]).
     settled: FxHashSet<Collected>,
     known: FxHashMap<Key, usize>,
     /// The collectives that were timed before their row was requested.
@@ -85,7 +85,7 @@ pub struct Prices<'a> {
     rows: Vec<Communication>,
     /// For each row, the algorithms that its groups use: one entry for each size of groups.
     chosen: Vec<Vec<Chosen>>,
-    /// For each length and time of messages between pairs, their row.
+    /// The row of messages between pairs, by their bytes and, on a network, the bits of their seconds.
     messages: FxHashMap<(u64, Option<u64>), usize>,
     /// For each sender and receiver on a network, the ports.
     ports: FxHashMap<(u32, u32), Ports>,
@@ -191,7 +191,7 @@ impl<'a> Prices<'a> {
         self.shared.as_ref().map_or_else(Charges::default, SharedNetwork::charges)
     }
 
-    /// Returns the links of a network's plane; 0 on other machines.
+    /// Returns the number of links of a network's plane; 0 on other machines.
     pub fn link_count(&self) -> usize {
         self.shared.as_ref().map_or(0, SharedNetwork::link_count)
     }
@@ -200,7 +200,7 @@ impl<'a> Prices<'a> {
         self.shared.as_ref()
     }
 
-    /// Returns the index of a row's tables of receivers, if the row consists of messages sent at once.
+    /// Returns the index in [`WorkloadGraph::receivers`] of a row's messages, if it consists of messages sent at once.
     pub(super) fn receivers_of(&self, row: usize) -> Option<u32> {
         self.known.iter().find_map(|(key, &known)| match *key {
             Key::Permute { receivers, .. } if known == row => Some(receivers),
@@ -451,7 +451,7 @@ impl Communication {
         }
     }
 
-    /// Sets the algorithm and time of a candidate.
+    /// Takes algorithm, parameters and time from a candidate.
     fn by(self, best: &Timed) -> Self {
         let (algorithm, seconds) = (best.algorithm.name().to_owned(), best.time.seconds);
         Self { algorithm, params: map(&best.params), seconds, ..self }

@@ -3,18 +3,18 @@
 use unisono_cost::endpoint::Prices;
 use unisono_machine::network::Network;
 
-/// The time of a sum: a constant, and a time for each byte.
+/// The seconds of a sum: a constant, and an amount for each byte.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Reduction {
     seconds: f64,
     seconds_per_byte: f64,
 }
 
-/// The bytes whose time determines that of one byte.
+/// The bytes of the sum whose time gives the time for each byte.
 const MANY: u64 = 1 << 30;
 
 impl Reduction {
-    /// Creates the prices from `gamma_ns_per_byte` of a network, or from `prices` of another machine.
+    /// Creates the time of a sum from `gamma_ns_per_byte` of a network, or from `prices` of another machine.
     pub fn new(network: Option<&Network>, prices: Option<&dyn Prices>) -> Self {
         if let Some(network) = network {
             let seconds_per_byte = network.gamma_ns_per_byte * 1e-9 / f64::from(network.working_planes().max(1));

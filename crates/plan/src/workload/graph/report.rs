@@ -96,8 +96,8 @@ pub(super) struct Timed {
     pub events: Option<u64>,
 }
 
-/// Returns the compute time of each rank of a class. `seconds` returns the time of a node that computes from the
-/// indices of its class and itself.
+/// Returns the compute time of each rank of a class: the sum over its nodes that compute. `seconds` returns the time of
+/// such a node from the indices of its class and itself.
 pub(super) fn computed_seconds(graph: &WorkloadGraph, class: usize, seconds: impl Fn(usize, usize) -> f64) -> f64 {
     let nodes = graph.classes[class].nodes.iter().enumerate();
     nodes.filter(|(_, node)| node.work.is_compute()).map(|(n, _)| seconds(class, n)).sum()

@@ -67,7 +67,7 @@ fn seconds_of(ps: u64) -> f64 {
     ps as f64 * 1e-12
 }
 
-/// A finished run.
+/// A finished run of a program, from which the times of its nodes follow.
 struct Seen<'a> {
     graph: &'a WorkloadGraph,
     occurrences: &'a Occurrences,

@@ -73,13 +73,13 @@ struct Shared<'a> {
     graph: &'a WorkloadGraph,
     made: &'a [Vec<Made<'a>>],
     parts: &'a [Vec<Subgraph<'a>>],
-    /// For each table of receivers, the senders to each rank.
+    /// For each set of tables of receivers, the senders to each rank.
     senders: Vec<Vec<Vec<u32>>>,
     /// For each collective and permutation, its row and its first tag.
     tags: FxHashMap<Occurrence, (usize, u32)>,
     /// The tag of messages between pairs in the graph, for each tag of the program.
     of_pairs: FxHashMap<u32, u32>,
-    /// The time for which a rank starts a communication, in ticks.
+    /// The time that a rank takes to start a communication, in ticks.
     launch: u64,
     overlap: bool,
 }
@@ -196,7 +196,7 @@ fn make<'a>(on: &Scheduled<'a>) -> Result<(Vec<Vec<Made<'a>>>, Vec<u32>), PlanEr
     Ok((made, all))
 }
 
-/// Returns the index of each node's first watched task.
+/// Returns the index of each node's first watched task among those of its rank.
 fn offsets<'a>(nodes: impl Iterator<Item = &'a Work>) -> Vec<usize> {
     let each = |next: &mut usize, work: &Work| {
         let at = *next;
@@ -259,7 +259,7 @@ fn tags(
     Ok(Tags { tags, order, of_pairs })
 }
 
-/// Returns for each rank the ranks that send to it.
+/// Returns for each rank the ranks that send to it by a set of tables of receivers.
 fn senders(graph: &WorkloadGraph, receivers: u32) -> Vec<Vec<u32>> {
     let mut senders = vec![Vec::new(); graph.ranks as usize];
     for (from, to) in graph.pairs(receivers) {
@@ -410,7 +410,7 @@ fn among<'a>(group: &'a [u32], made: &Made<'_>) -> std::borrow::Cow<'a, [u32]> {
     if made.switches.is_empty() { group.into() } else { [group, &made.switches].concat().into() }
 }
 
-/// Adds one end of a message between a pair. Returns its task, and a task that follows it at once.
+/// Adds a send or a receive of a message between a pair. Returns its task, and a task that follows it at once.
 fn message(b: &mut Builder, task: Task, begin: TaskId) -> [TaskId; 2] {
     let task = after(b, task, begin);
     [task, nothing(b, task)]

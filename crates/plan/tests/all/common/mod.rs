@@ -29,7 +29,7 @@ pub fn roots(kind: Kind, pes: u32) -> Vec<u32> {
     roots
 }
 
-/// Returns a function for whether the next case over these lengths runs ([`soak::runs_often`]).
+/// Returns a function that returns whether the next test case with these lengths runs ([`soak::runs_often`]).
 fn thinned(elements: &[u64]) -> impl FnMut() -> bool {
     let mut number = elements.iter().sum::<u64>() << 32;
     move || {

@@ -109,7 +109,7 @@ fn collectives() -> Vec<Kind> {
     Kind::ALL.iter().copied().filter(|kind| *kind != Kind::Message).collect()
 }
 
-/// Draws a problem among ranks at random prices of a random model.
+/// Draws a problem among ranks, with random cost parameters of a random model.
 pub fn on_endpoints(seed: u64) -> Drawn {
     let mut draws = Draws(mix(seed));
     let model = draws.of(EndpointModel::ALL).name();

@@ -10,7 +10,7 @@ use unisono_workload::{Collected, Groups, Queues, RankClass, Work, WorkNode, Wor
 
 use super::random::{Random, Style};
 
-/// Returns a program with one node on each rank.
+/// Returns the program `of` with a single node on each rank, which performs `work`.
 fn program(of: WorkloadGraph, work: Work) -> WorkloadGraph {
     let node = WorkNode::new("all", work, Vec::new());
     let classes = vec![RankClass { ranks: (0..of.ranks).collect(), nodes: vec![node] }];

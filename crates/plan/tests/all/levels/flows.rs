@@ -8,7 +8,7 @@ use unisono_plan::{
 };
 use unisono_workload::{Collected, Compute, Groups, Queues, RankClass, Work, WorkNode, WorkloadGraph};
 
-/// Returns accelerators in a row, with links of 50 bytes a nanosecond and 80 ns.
+/// Returns a machine of accelerators in a row, whose links carry 50 bytes in a nanosecond and have a latency of 80 ns.
 fn line(accelerators: u32) -> Machine {
     let edges: Vec<String> = (1..accelerators).map(|n| format!("[{}, {n}]", n - 1)).collect();
     let text = format!(

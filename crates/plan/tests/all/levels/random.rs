@@ -22,7 +22,7 @@ pub struct Style {
     /// The sizes from which both sides of the mesh are drawn.
     pub sides: &'static [u32],
     pub nodes: u64,
-    /// The range of the exponents of 2.
+    /// The exponents of 2 from which the bytes of communications are drawn.
     pub bytes: std::ops::Range<u64>,
     pub microseconds: u64,
     /// True if each rank is a class and no two nodes compute equally long.

@@ -11,7 +11,7 @@ use unisono_workload::{Collected, Compute, RankClass, Work};
 use super::{MOST_PLANNED, Prices};
 use crate::PlanError;
 
-/// The share of a rank's work up to which the shortest collectives, together, are not planned.
+/// The shortest collectives are not planned as long as together they take at most this fraction of a rank's work.
 const SHARE: f64 = 0.03;
 
 impl Prices<'_> {
