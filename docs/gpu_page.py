@@ -98,7 +98,8 @@ def predicted(row: dict[str, str]) -> LibraryReport:
 def _posted() -> str:
     lines = [
         "\n## Large vectors: posted and predicted",
-        "Bus bandwidth in GB/s; no point was fitted to. The boxes and the sources are in `docs/measured/posted.tsv`.\n",
+        "Bus bandwidth in GB/s; nothing was fitted to these values. `docs/measured/posted.tsv` describes the boxes and "
+        "names the sources. `ratio` is the predicted bandwidth divided by the posted one.\n",
         "| GPUs | boxes | interfaces of a box | bytes | posted | predicted | ratio | NCCL's choice | source |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
@@ -137,12 +138,12 @@ _SHORT, _LONG = 1 << 20, 256 << 20
 def _logs() -> str:
     lines = [
         "\n## Whole logs: posted and predicted",
-        "Allreduces, out of place, of `docs/measured/posted-times.tsv`, which names the sources; no time was fitted "
-        "to. Near: a factor of 1.5. The machines state that one process starts the kernels of all GPUs (3, 10) and "
-        "the latency of EFA (6). Known reasons of times that are not near: RoCE without its settings (2); GPUs of a "
-        "virtual machine send to each other through its memory (10); single sizes that took longer than larger ones "
-        "(4, 5, 7, 8). RCCL's model has no times of several boxes (12). From 4 to 128 MiB, NVLS trees between boxes "
-        "take up to 1.4 times what NCCL estimates.\n",
+        "These are allreduces out of place; `docs/measured/posted-times.tsv` names the sources. Nothing was fitted to "
+        "these times. A prediction is near if it differs by at most a factor of 1.5. In logs 3 and 10 one process "
+        "starts the kernels of all GPUs; machine 6 has the latency of EFA. Some times have a known reason not to be "
+        "near: RoCE without its settings (2), GPUs of a virtual machine that send to each other through its memory "
+        "(10), and single sizes that took longer than larger ones (4, 5, 7, 8). RCCL's model has no times of several "
+        "boxes (12). From 4 to 128 MiB, NVLS trees between boxes take up to 1.4 times as long as NCCL estimates.\n",
         "| | machine | library | near, of sizes to 1 MiB | within 15 %, of sizes from 256 MiB |",
         "|---|---|---|---|---|",
     ]
@@ -156,7 +157,7 @@ def _logs() -> str:
         library = "RCCL" if row["joined"] == "mesh" else "NCCL"
         lines.append(f"| {at} | {row['name']} | {library} | {near} of {len(short)} | {within} of {len(long)} |")
     lines += [
-        "\nThe predicted time over the measured one, at every third size:\n",
+        "\nThe predicted time divided by the measured one, at every third size:\n",
         "| bytes | " + " | ".join(str(at) for at in range(1, len(logs) + 1)) + " |",
         "|---" * (len(logs) + 1) + "|",
     ]
@@ -184,8 +185,8 @@ def amd() -> list[tuple[str, int, float, float]]:
 
 def _amd() -> str:
     lines = [
-        "\nOn `mi300x` the own plan is compared with what RCCL reached "
-        "(rouge3877/ns3-msccl-data); [GPU plans](gpu-plans.md) has 32 times of MSCCL files on the same machine.\n",
+        "\nBus bandwidth in GB/s of Unisono's plan for `mi300x`, beside that of RCCL (rouge3877/ns3-msccl-data); "
+        "[GPU plans](gpu-plans.md) has 32 times of MSCCL files on the same machine.\n",
         "| 8 MI300X | bytes | posted | plan | ratio |",
         "|---|---|---|---|---|",
     ]
@@ -224,12 +225,13 @@ def _calibrated() -> str:
     seen = sum(r.fitted for r in residuals)
     lines = [
         "\n## One node of 4 A100, by NCCL's own constants and calibrated",
-        "Measured by NCCL 2.31.2. Of own constants: sizes up to 1 MiB, and predicted over measured time. "
+        "The times were measured with NCCL 2.31.2. The columns of own constants are for sizes up to 1 MiB; ratios are "
+        "predicted divided by measured time. "
         "`unisono calibrate --from docs/measured/a100x4-nvlink.csv --machine a100x4 --points "
         f"{POINTS} -o M.toml` fits 12 prices (a start, a step and two prices of bytes for each of three protocols) to "
         f"{seen} of {len(residuals)} times: {POINTS} sizes of each collective on each number of GPUs, less those that "
-        "took longer than a longer call by the same algorithm. The sizes of 8 B "
-        "and 1 KiB on 2 GPUs that are far off took longer than 2 KiB did.\n",
+        "took longer than a longer call by the same algorithm. The largest errors are at 8 B and 1 KiB on 2 GPUs, "
+        "which took longer than 2 KiB did.\n",
         "| collective | own constants: within a factor of 1.5 | ratios | calibrated: within 15 % | largest error |",
         "|---|---|---|---|---|",
     ]
@@ -264,13 +266,13 @@ def _network() -> str:
     within = sum(abs(r.error) <= _GOOD for r in unseen)
     lines = [
         "\n## Two such nodes over TCP",
-        "Allreduce on 8 GPUs, NCCL over TCP on four interfaces of Slingshot "
-        "(`docs/measured/a100-2x4-slingshot-tcp.csv`). NCCL's constants are those of RDMA, so its own times are "
-        "those of another network. `unisono calibrate --from docs/measured/a100-2x4-slingshot-tcp.csv --machine "
+        "These are times of allreduces on 8 GPUs, with NCCL over TCP on four interfaces of Slingshot "
+        "(`docs/measured/a100-2x4-slingshot-tcp.csv`). NCCL's own constants are for RDMA, not for TCP. "
+        "`unisono calibrate --from docs/measured/a100-2x4-slingshot-tcp.csv --machine "
         f"docs/measured/a100-2x4.toml --points {POINTS} -o M.toml` fits to {POINTS} sizes, less one that took longer "
         f"than a longer call by the same algorithm. Of the others, {within} of {len(unseen)} are within 15 %. "
-        "Not described are 512 B, which took longer than 4 KiB, 192 to 512 KiB, which took longer than "
-        "768 KiB, and tree LL128, which none of the six is of. Every second size; * is fitted:\n",
+        "The fit misses 512 B, which took longer than 4 KiB, 192 to 512 KiB, which took longer than 768 KiB, and "
+        "tree LL128, which ran at none of the six sizes. The table has every second size; * marks fitted ones:\n",
         "| bytes | measured, µs | own constants | calibrated | error | by |",
         "|---|---|---|---|---|---|",
     ]
