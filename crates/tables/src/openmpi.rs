@@ -7,7 +7,7 @@ use unisono_collective::{DecisionTable, Kind};
 
 use crate::{
     Export,
-    region::{Counterpart, Region, Settings, TellsNodes, View, any_operator, of_all, plain, same, with},
+    region::{Counterpart, Region, Settings, TellsNodes, View, any_operator, of_all, plain, same, with, with_doubling},
 };
 
 /// The bytes that Open MPI compares: those of one rank, or of all together.
@@ -84,13 +84,14 @@ pub const NAMES: &[Counterpart] = &[
     same(Kind::Alltoall, "bruck", "modified_bruck"),
     same(Kind::Alltoall, "linear", "linear"),
     same(Kind::Alltoall, "pairwise", "pairwise"),
-    with(Kind::Barrier, "dissemination", "bruck", one_way),
+    same(Kind::Barrier, "dissemination", "bruck"),
     with(Kind::Broadcast, "binary-tree", "binary_tree", by_levels),
     with(Kind::Broadcast, "binomial", "binomial", plain_or_segment),
     with(Kind::Broadcast, "binomial", "knomial", knomial),
     with(Kind::Broadcast, "binomial", "basic_linear", flat),
     with(Kind::Broadcast, "pipelined-chain", "pipeline", segment),
     same(Kind::Broadcast, "scatter-allgather", "scatter_allgather_ring"),
+    with(Kind::Broadcast, "scatter-allgather", "scatter_allgather", with_doubling),
     same(Kind::Gather, "binomial", "binomial"),
     same(Kind::Gather, "linear", "linear"),
     with(Kind::Reduce, "binary-tree", "binary", by_levels),
@@ -115,10 +116,6 @@ fn even(params: &[(String, String)], ranks: u32) -> Result<Settings, String> {
         return Err("it needs an even number of ranks, and the library takes another one otherwise".to_owned());
     }
     plain(params, ranks)
-}
-
-fn one_way(params: &[(String, String)], ranks: u32) -> Result<Settings, String> {
-    plain(&params.iter().filter(|p| **p != ("ways".to_owned(), "1".to_owned())).cloned().collect::<Vec<_>>(), ranks)
 }
 
 /// Returns the length of a segment, or no settings without a parameter, which leaves the vector whole.

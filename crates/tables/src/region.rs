@@ -31,6 +31,30 @@ pub const fn with(kind: Kind, ours: &'static str, theirs: &'static str, settings
     Counterpart { kind, ours, theirs, settings }
 }
 
+/// The values that parameters have if a row leaves them open, by algorithm and parameter. A row that states them means
+/// the same.
+pub const DEFAULTS: &[(&str, &str, &str)] = &[
+    ("binary-tree", "segment", "8192"),
+    ("binomial", "radix", "2"),
+    ("dissemination", "ways", "1"),
+    ("pipelined-chain", "segment", "8192"),
+    ("recursive-exchange", "order", "doubling"),
+    ("recursive-exchange", "radix", "2"),
+    ("ring", "mapping", "line"),
+    ("scatter-allgather", "allgather", "ring"),
+];
+
+/// Accepts a broadcast of a scatter and an allgather by recursive doubling, on a power of two of ranks.
+pub fn with_doubling(params: &[(String, String)], ranks: u32) -> Result<Settings, String> {
+    match params {
+        [(name, value)] if (name.as_str(), value.as_str()) == ("allgather", "recursive-doubling") => {
+            let reason = "the library runs it on powers of two only, and another one otherwise";
+            if ranks.is_power_of_two() { Ok(Settings::new()) } else { Err(reason.to_owned()) }
+        }
+        _ => Err("the library's allgather has allgather=recursive-doubling".to_owned()),
+    }
+}
+
 /// Accepts an algorithm without parameters, and returns no settings.
 pub fn plain(params: &[(String, String)], _: u32) -> Result<Settings, String> {
     match params.first() {
@@ -151,11 +175,17 @@ impl<'a> View<'a> {
     /// Returns the target's algorithm for a row, `None` for the library's own choice, or the reason why there is none.
     fn counterpart(&self, row: &Row) -> Result<Option<(&'static str, Settings)>, String> {
         let Choice::Algorithm { name, params } = &row.choice else { return Ok(None) };
+        let is_default = |(key, value): &&(String, String)| {
+            DEFAULTS
+                .iter()
+                .any(|&(of, param, usual)| (of, param, usual) == (name.as_str(), key.as_str(), value.as_str()))
+        };
+        let params: Vec<_> = params.iter().filter(|param| !is_default(param)).cloned().collect();
         // Each of several counterparts accepts different parameters or numbers of ranks.
         let found = self.names.iter().filter(|c| c.kind == row.kind && c.ours == name);
         let mut said = found.map(|c| match self.has {
             Some(has) if !has.contains(c.theirs) => Err(format!("this library has no algorithm {}", c.theirs)),
-            _ => (c.settings)(params, row.ranks).map(|settings| Some((c.theirs, settings))),
+            _ => (c.settings)(&params, row.ranks).map(|settings| Some((c.theirs, settings))),
         });
         let first = said.next().unwrap_or_else(|| Err("it has no counterpart there".to_owned()));
         if first.is_ok() { first } else { said.find(Result::is_ok).unwrap_or(first) }

@@ -13,7 +13,7 @@ use unisono_collective::{DecisionTable, Kind, OperatorClass};
 use crate::{
     Export, LibraryTable, Tuning, Unsaid,
     mpich_table::Tree,
-    region::{Counterpart, Region, Settings, View, any_operator, no_nodes, of_all, plain, same, with},
+    region::{Counterpart, Region, Settings, View, any_operator, no_nodes, of_all, plain, same, with, with_doubling},
 };
 
 pub struct MpichJson;
@@ -62,6 +62,7 @@ const NAMES: &[Counterpart] = &[
     with(Kind::Barrier, "dissemination", "MPIR_Barrier_intra_k_dissemination", ways),
     same(Kind::Broadcast, "binomial", "MPIR_Bcast_intra_binomial"),
     same(Kind::Broadcast, "scatter-allgather", "MPIR_Bcast_intra_scatter_ring_allgather"),
+    with(Kind::Broadcast, "scatter-allgather", "MPIR_Bcast_intra_scatter_recursive_doubling_allgather", with_doubling),
     same(Kind::Gather, "binomial", "MPIR_Gather_intra_binomial"),
     same(Kind::Reduce, "binomial", "MPIR_Reduce_intra_binomial"),
     same(Kind::Reduce, "reduce-scatter-gather", "MPIR_Reduce_intra_reduce_scatter_gather"),

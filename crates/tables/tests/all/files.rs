@@ -578,3 +578,49 @@ fn ranks_per_node_are_said_where_the_file_can() {
     assert_eq!((export.rows, export.left.len()), (1, 1));
     assert!(export.left[0].contains("cannot express ranks per node"), "{:?}", export.left);
 }
+
+/// A parameter with its default value means the same as no parameter, in every format and for every collective.
+#[test]
+fn stated_defaults_change_no_file() {
+    let mut stated = std::collections::BTreeSet::new();
+    for (target, algorithm) in TUNINGS.iter().flat_map(|target| ALGORITHMS.iter().map(move |one| (target, one))) {
+        let info = algorithm.info();
+        // The parts of this composition are not those that libraries choose for it.
+        if info.name == "reduce-broadcast" {
+            continue;
+        }
+        for (kind, param, ranks) in info
+            .collectives
+            .iter()
+            .flat_map(|&kind| info.params.iter().flat_map(move |param| [8, 12].map(|ranks| (kind, param, ranks))))
+        {
+            let Some(default) = param.values.rsplit_once("(default: ").and_then(|(_, text)| text.strip_suffix(')'))
+            else {
+                continue;
+            };
+            let text = |words: &str| write(target.name(), &table(vec![row(kind, ranks, 64, 4096, words)]));
+            if let Ok(usual) = text(info.name)
+                && usual.rows > 0
+                && !default.contains(' ')
+            {
+                let found = text(&format!("{} {}={default}", info.name, param.name));
+                let rows = found.as_ref().map(|export| export.rows);
+                assert_eq!(rows, Ok(usual.rows), "{} {kind} {} {}={default}", target.name(), info.name, param.name);
+                assert_eq!(found.unwrap().text, usual.text);
+                stated.insert((target.name(), info.name, param.name));
+            }
+        }
+    }
+    assert!(stated.contains(&("openmpi-rules", "scatter-allgather", "allgather")), "{stated:?}");
+    assert!(stated.len() > 8, "{stated:?}");
+}
+
+#[test]
+fn a_scatter_and_an_allgather_by_doubling_need_a_power_of_two() {
+    let of = |target, ranks| {
+        let words = "scatter-allgather allgather=recursive-doubling";
+        write(target, &table(vec![row(Kind::Broadcast, ranks, 64, 4096, words)])).map(|export| export.rows)
+    };
+    assert_eq!(of("openmpi-rules", 8), Ok(1));
+    assert!(of("openmpi-rules", 12).is_err());
+}
