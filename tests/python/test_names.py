@@ -33,7 +33,7 @@ def test_collectives_as_users_write_them(asked: str, found: str) -> None:
 
 @pytest.mark.parametrize("name", un.dtypes())
 def test_datatypes_have_the_widths_of_numpy(name: str) -> None:
-    same = {"f32": "float32", "f64": "float64", "f16": "float16", "i32": "int32", "i64": "int64"}
+    same = {"f32": "float32", "f64": "float64", "f16": "float16", "i16": "int16", "i32": "int32", "i64": "int64"}
     if name in same:
         assert names.datatype(same[name]) == names.datatype(np.dtype(same[name])) == name
         assert names.datatype(getattr(np, same[name])) == name

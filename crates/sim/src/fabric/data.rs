@@ -21,11 +21,16 @@ pub struct Data {
     by_element: Vec<u16>,
 }
 
-/// Applies a function to both 16-bit halves of two words.
+/// Returns the lower and the upper half of a word.
 #[expect(clippy::cast_possible_truncation, reason = "each half is a word of 16 bits")]
+fn both_halves(word: u32) -> [u16; 2] {
+    [word as u16, (word >> 16) as u16]
+}
+
+/// Applies a function to both 16-bit halves of two words.
 fn in_each_half(x: u32, y: u32, of: impl Fn(u16, u16) -> u16) -> u32 {
-    let upper = of((x >> 16) as u16, (y >> 16) as u16);
-    u32::from(upper) << 16 | u32::from(of(x as u16, y as u16))
+    let ([x_lower, x_upper], [y_lower, y_upper]) = (both_halves(x), both_halves(y));
+    u32::from(of(x_upper, y_upper)) << 16 | u32::from(of(x_lower, y_lower))
 }
 
 impl Data {
@@ -203,7 +208,7 @@ impl Data {
                     if got != want {
                         let show = |v: u32| match (self.float, self.halves) {
                             (true, _) => f32::from_bits(v).to_string(),
-                            (_, true) => format!("{}, {}", v as i16, (v >> 16) as i16),
+                            (_, true) => format!("{:?}", both_halves(v).map(u16::cast_signed)),
                             _ => (v as i32).to_string(),
                         };
                         let at = required.span.start + k;
