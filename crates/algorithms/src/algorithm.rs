@@ -61,8 +61,6 @@ pub struct Info {
     pub sequences: &'static [(Kind, &'static [Kind])],
     /// True if the algorithm is composed of others that its parameters name; listings of plain algorithms leave it out.
     pub composed: bool,
-    /// True if parameters that are not given are set to the fastest of the listed settings.
-    pub best_of_listed: bool,
 }
 
 impl Info {
@@ -77,7 +75,6 @@ impl Info {
         needs: &[Means::Grid],
         sequences: &[],
         composed: false,
-        best_of_listed: false,
     };
     /// Base facts of reduces that are trees on a line of PEs.
     pub const ON_LINE: Info = Info { collectives: &[Kind::Reduce], ..Info::ON_GRID };

@@ -2,13 +2,19 @@
 
 use unisono_algorithms::Params;
 
-use crate::{Bits, Format, Plan, PlanError, Problem, Request, library_bits, library_choice, plan_for};
+use crate::{
+    Bits, Format, Plan, PlanError, Problem, Request, library_bits, library_choice,
+    candidates::Ranked,
+    plan::{Named, planned},
+};
 
 /// The wishes of a user beyond the collective and the machine. By default there are none.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Wishes<'a> {
     /// The one algorithm to plan.
     pub algorithm: Option<&'a str>,
+    /// Parameters of that algorithm that are not given are its own defaults, and not the best ones.
+    pub at_defaults: bool,
     /// The format of code or the tuning file for which the plan is made, and the library's file that it starts from.
     pub target: Option<&'a str>,
     pub file: Option<&'a [u8]>,
@@ -22,7 +28,7 @@ pub struct Wishes<'a> {
 /// Plans a request.
 ///
 /// # Errors
-/// Those of [`Problem::new`] and [`plan_for`]; unknown names of a format, a library or a property of bits.
+/// Those of [`Problem::new`] and [`crate::plan`]; unknown names of a format, a library or a property of bits.
 pub fn plan_as(request: &Request<'_>, params: &Params, wishes: &Wishes<'_>) -> Result<Plan, PlanError> {
     let form = wishes.target.map(|name| Format::named(name, wishes.file)).transpose()?;
     let problem = Problem::new(request)?;
@@ -32,7 +38,8 @@ pub fn plan_as(request: &Request<'_>, params: &Params, wishes: &Wishes<'_>) -> R
     if let (Some(library), Some(bits)) = (&mut library, bits) {
         library.bits = Some(library_bits(library.name, &problem, bits)?);
     }
-    let mut made = plan_for(problem, wishes.algorithm, params, form)?;
+    let named = wishes.algorithm.map(|algorithm| Named { algorithm, at_defaults: wishes.at_defaults });
+    let mut made = planned(problem, named, params, form, Ranked::All)?;
     if let Some(bits) = bits {
         made = made.with_bits(bits)?;
     }

@@ -7,7 +7,7 @@ use unisono_collective::{Dtype, Kind, Operator};
 use unisono_machine::{Machine, Shape};
 use unisono_schedule::verify::{self, Method};
 
-use crate::{Part, Plan, PlanError, Problem, Request, Timed, plan, sweep::at_best_setting};
+use crate::{Part, Plan, PlanError, Problem, Request, Timed, plan, plan_at, sweep::at_best_setting};
 
 fn request(kind: Kind, machine: &Machine, ranks: u32, elements: u64, operator: Operator) -> Request<'_> {
     // The operator that does not commute is defined for i64 only.
@@ -45,7 +45,7 @@ pub fn proposals(
 }
 
 /// Lists algorithms with parameters: each algorithm at its best ones by the model, best algorithm first, then each at
-/// its second best, and so on. Among them are the parameters of a user who names none.
+/// its second best, and so on. Among them are each algorithm's own defaults.
 ///
 /// # Errors
 /// As [`plan`].
@@ -59,7 +59,7 @@ pub fn settings(
     let mut timed = plan(Problem::new(&request)?, None, &Params::new())?.candidates;
     let names: BTreeSet<_> = timed.iter().map(|one| one.algorithm.name()).collect();
     for name in names {
-        let usual = plan(Problem::new(&request)?, Some(name), &Params::new());
+        let usual = plan_at(Problem::new(&request)?, name, &Params::new());
         match usual {
             Err(e) if e.is_unsupported() => {}
             usual => timed.extend(usual?.candidates.into_iter().take(1)),
@@ -102,7 +102,7 @@ pub fn propose(
 }
 
 fn planned(request: &Request, algorithm: &str, params: &Params) -> Result<Option<Plan>, PlanError> {
-    let made = match plan(Problem::new(request)?, Some(algorithm), params) {
+    let made = match plan_at(Problem::new(request)?, algorithm, params) {
         Err(e) if e.is_unsupported() => return Ok(None),
         made => made?,
     };
