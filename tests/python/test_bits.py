@@ -84,7 +84,9 @@ def test_algorithms_have_the_property_or_not(collective: str, algorithm: str, pl
 
 def test_expressions_are_compared_without_lengths_and_collectives() -> None:
     classes = {
-        un.plan(name, "archer", shape=8, elements=elements, algorithm=algorithm).schedule.verify().element_class
+        un.plan(name, "archer", shape=8, elements=elements, algorithm=algorithm, params={})
+        .schedule.verify()
+        .element_class
         for name, algorithm, elements in [
             ("allreduce", "recursive-doubling", 8),
             ("allreduce", "recursive-doubling", 1000),
@@ -313,10 +315,10 @@ def test_forests_of_depth_1_add_all_elements_in_one_order(order: str, bits: str,
 
 
 def test_the_price_of_a_size_is_beside_what_a_plan_file_can_hold() -> None:
-    """Sums in switches are faster, but a .plan file cannot store them."""
-    plan = un.plan("allreduce", "dgx-h100", shape=8, bytes="1MiB", bits="size")
-    fastest = un.plan("allreduce", "dgx-h100", shape=8, bytes="1MiB", target="preload")
-    assert un.plan("allreduce", "dgx-h100", shape=8, bytes="1MiB").algorithm == "in-network"
+    """Sums in switches are faster, and no .plan holds them."""
+    plan = un.plan("allreduce", "dgx-h100", shape=8, bytes="16MiB", bits="size")
+    fastest = un.plan("allreduce", "dgx-h100", shape=8, bytes="16MiB", target="preload")
+    assert un.plan("allreduce", "dgx-h100", shape=8, bytes="16MiB").algorithm == "in-network"
     assert plan.report()["bits_cost"] == pytest.approx(plan.predicted["seconds"] / fastest.predicted["seconds"])
     shown = call("plan", "allreduce", "--machine", "archer", "--ranks", "16", "--bytes", "1MiB", "--bits", "size").out
     assert "same bits for any size: as fast as the fastest that a .plan can hold" in shown

@@ -73,7 +73,7 @@ def test_the_planners_choice_for_csl_is_simulated_and_emitted(tmp_path: Path, co
 def test_a_plan_for_csl_has_chunks_and_marks_candidates() -> None:
     plan = un.plan("reduce", "wse2", shape=(16, 16), elements=256, algorithm="kd-tree", target="csl")
     assert plan.params["chunk"] == "8"
-    assert [c["expressible"] for c in plan.candidates] == [True]
+    assert {c["expressible"] for c in plan.candidates} == {True}
     asked = un.plan("reduce", "wse2", shape=(16, 16), elements=256, params={"chunk": "4"}, target="csl")
     assert asked.params["chunk"] == "4"
     plain = un.plan("reduce", "wse2", shape=(16, 16), elements=256)

@@ -93,7 +93,7 @@ def halves() -> Iterator[Case]:
             "T_broadcast": un.plan("broadcast", on, elements=case.elements, algorithm="flood", model="paper"),
         }
         names = {name: cycles(plan) for name, plan in time.items()}
-        yield case._replace(params={"reduce": "star"}, names=names)
+        yield case._replace(params={"reduce": "star", "broadcast": "flood", "root": "end"}, names=names)
 
 
 def is_power(ranks: int) -> bool:

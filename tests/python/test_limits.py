@@ -163,7 +163,7 @@ CASES: dict[str, tuple[Callable[[Path], Any], str | None]] = {
         "the sweep needs",
     ),
     "slack trees on the largest wafer": (
-        lambda _: un.plan("reduce", "wse2", shape="757x996", elements=64, algorithm="slack-tree"),
+        lambda _: un.plan("reduce", "wse2", shape="757x996", elements=64, algorithm="slack-tree", params={}),
         "the timing of candidates needs",
     ),
     "an allocation of 10^7 samples": (

@@ -97,7 +97,7 @@ def test_ratios_of_figure_1_are_plans_over_bounds() -> None:
         assert table.shape == (11, 3)
         for pes in (2, 3, 8, 12):
             for column, length in enumerate(lengths):
-                plan = un.plan("reduce", "wse2", shape=pes, elements=length, algorithm=name, model="paper")
+                plan = un.plan("reduce", "wse2", shape=pes, elements=length, algorithm=name, params={}, model="paper")
                 expected = in_cycles(plan.predicted) / bound_of(pes, length, "paper-1d")
                 assert table[pes - 2, column] == pytest.approx(expected, rel=1e-12), (name, pes, length)
 
@@ -106,7 +106,7 @@ def test_ratios_of_figure_1_are_plans_over_bounds() -> None:
 @pytest.mark.parametrize("pes", [2, 3, 5, 8, 16, 17, 64])
 def test_closed_forms_are_what_the_schedules_cost(pes: int, length: int) -> None:
     def cycles(collective: str, algorithm: str) -> float:
-        plan = un.plan(collective, "wse2", shape=pes, elements=length, algorithm=algorithm, model="paper")
+        plan = un.plan(collective, "wse2", shape=pes, elements=length, algorithm=algorithm, params={}, model="paper")
         return in_cycles(plan.schedule.predict("paper"))
 
     assert cycles("broadcast", "flood") == formulas.message(pes, length)
@@ -143,7 +143,9 @@ def test_two_phase_of_any_group(pes: int, length: int) -> None:
 @pytest.mark.parametrize("length", [1, 33, 1000])
 def test_grid_forms(rows: int, columns: int, length: int) -> None:
     def cycles(collective: str, algorithm: str) -> float:
-        plan = un.plan(collective, "wse2", shape=(rows, columns), elements=length, algorithm=algorithm, model="paper")
+        plan = un.plan(
+            collective, "wse2", shape=(rows, columns), elements=length, algorithm=algorithm, params={}, model="paper"
+        )
         return in_cycles(plan.predicted)
 
     lines = sum(formulas.chain(side, length) for side in (rows, columns) if side > 1)

@@ -12,7 +12,7 @@ from unisono.planning.libraries import library_choice
 
 from .conftest import call, json_of
 
-GPUS = ("allreduce", "--machine", "dgx-h100", "--bytes", "1MiB")
+GPUS = ("allreduce", "--machine", "dgx-h100", "--bytes", "16MiB")
 RANKS = ("allreduce", "--machine", "archer", "--ranks", "8", "--bytes", "64KiB")
 
 
@@ -103,7 +103,7 @@ def test_a_plan_in_switches_becomes_a_file_for_nccl(tmp_path: Path) -> None:
     # A plan of one size writes a line for this size only.
     json_of("plan", *GPUS, "--for", "nccl", "-o", str(out))
     (line,) = (line for line in out.read_text().splitlines() if line.startswith("allreduce,"))
-    assert line.split(",")[1:3] == ["1048576", "1048576"]
+    assert line.split(",")[1:3] == ["16777216", "16777216"]
     ran = call("plan", *GPUS, "--for", "nccl", "-o", str(tmp_path / "t.plan"))
     assert ran.code == 2
     assert "a file for nccl-tuner-csv holds no schedule: -o FILE.csv" in ran.err

@@ -62,8 +62,6 @@ pub struct Info {
     /// True if the algorithm is composed of other algorithms that its parameters name; listings of plain algorithms
     /// omit it.
     pub composed: bool,
-    /// True if parameters that a user does not state get the fastest of the settings of [`Algorithm::candidates`].
-    pub best_of_listed: bool,
 }
 
 impl Info {
@@ -78,7 +76,6 @@ impl Info {
         needs: &[Means::Grid],
         sequences: &[],
         composed: false,
-        best_of_listed: false,
     };
     /// Defaults for reduces that are trees on a line of PEs.
     pub const ON_LINE: Info = Info { collectives: &[Kind::Reduce], ..Info::ON_GRID };

@@ -157,8 +157,7 @@ pub(crate) fn rank(
     only: Option<&str>,
 ) -> Result<(Vec<Timed>, bool), PlanError> {
     let (target, c) = (&problem.target, problem.collective);
-    let mut listed = target.candidates(c, wanted);
-    listed.retain(|(algorithm, _)| only.is_none_or(|only| algorithm.name() == only));
+    let listed = target.candidates(c, wanted, only);
     let mut listed: Vec<_> = listed.into_iter().enumerate().collect();
     if let Some(form) = form {
         let case = target.case(c);
@@ -218,7 +217,8 @@ pub(crate) fn rank(
         let (kind, bytes, names) = (c.kind, c.bytes(), slow.join(", "));
         let many = if count == 1 { "candidate with a huge schedule is" } else { "candidates with huge schedules are" };
         limits::remark(|| {
-            format!("{count} {many} not timed for {kind} of {bytes} bytes; --algorithm times one of them: {names}")
+            let given = if only.is_some() { "with all its parameters --param" } else { "--algorithm" };
+            format!("{count} {many} not timed for {kind} of {bytes} bytes; {given} times one of them: {names}")
         });
     }
     let is_unchecked = refine(problem, &mut timed, &mut dropped)?;

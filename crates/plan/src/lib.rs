@@ -48,7 +48,7 @@ pub use library::{
     library_regions,
 };
 pub use part::Part;
-pub use plan::{Plan, plan, plan_best, plan_for};
+pub use plan::{Plan, plan, plan_at, plan_best, plan_for};
 pub use problem::{Problem, Request, Root};
 pub use registry::{AlgorithmReport, registry};
 pub use report::{BoundReport, CandidateReport, MemoryReport, PhaseReport, PlanReport, Prediction, bounds, predict};

@@ -39,12 +39,21 @@ pub struct Plan {
     built: OnceLock<Result<Arc<File>, PlanError>>,
 }
 
-/// Ranks all candidates, or times only the named algorithm.
+/// Ranks every candidate, or those of the named algorithm. Parameters of it that are not given are the best ones of the
+/// ranking, unless the given ones are all those of a candidate.
 ///
 /// # Errors
 /// Returns an error for unknown names or parameters, and for cases that are not supported.
 pub fn plan(problem: Problem, algorithm: Option<&str>, params: &Params) -> Result<Plan, PlanError> {
-    planned(problem, algorithm, params, None, Ranked::All)
+    planned(problem, algorithm.map(Named::best), params, None, Ranked::All)
+}
+
+/// Times an algorithm with the given parameters, and its own defaults for all others.
+///
+/// # Errors
+/// As [`plan`].
+pub fn plan_at(problem: Problem, algorithm: &str, params: &Params) -> Result<Plan, PlanError> {
+    planned(problem, Some(Named { algorithm, at_defaults: true }), params, None, Ranked::Best)
 }
 
 /// Plans like [`plan`], for callers that need only the best candidate. The timing of a candidate that proves slower
@@ -53,7 +62,21 @@ pub fn plan(problem: Problem, algorithm: Option<&str>, params: &Params) -> Resul
 /// # Errors
 /// Returns the errors of [`plan`].
 pub fn plan_best(problem: Problem, algorithm: Option<&str>, params: &Params) -> Result<Plan, PlanError> {
-    planned(problem, algorithm, params, None, Ranked::Best)
+    planned(problem, algorithm.map(Named::best), params, None, Ranked::Best)
+}
+
+/// An algorithm that a user names.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Named<'a> {
+    pub algorithm: &'a str,
+    /// Parameters that are not given are the algorithm's own defaults, and not those of the ranking.
+    pub at_defaults: bool,
+}
+
+impl<'a> Named<'a> {
+    fn best(algorithm: &'a str) -> Self {
+        Self { algorithm, at_defaults: false }
+    }
 }
 
 /// Ranks candidates, adapted if the format is code, and chooses the best that the format can express.
@@ -66,12 +89,13 @@ pub fn plan_for(
     params: &Params,
     form: Option<Format>,
 ) -> Result<Plan, PlanError> {
-    planned(problem, algorithm, params, form, Ranked::All)
+    planned(problem, algorithm.map(Named::best), params, form, Ranked::All)
 }
 
-fn planned(
+/// As [`plan_for`].
+pub(crate) fn planned(
     problem: Problem,
-    algorithm: Option<&str>,
+    algorithm: Option<Named>,
     params: &Params,
     form: Option<Format>,
     ranked: Ranked,
@@ -109,28 +133,24 @@ fn planned(
 /// Returns the errors of [`plan`].
 pub(crate) fn timed(
     problem: &Problem,
-    algorithm: Option<&str>,
+    algorithm: Option<Named>,
     params: &Params,
     form: Option<&Format>,
     ranked: Ranked,
 ) -> Result<(Vec<Timed>, bool), PlanError> {
     let (target, c) = (&problem.target, problem.collective);
-    let emitter = form.and_then(Format::emitter);
     match algorithm {
-        Some(name) => {
+        Some(Named { algorithm: name, at_defaults }) => {
             let (algorithm, chosen) = target.resolve(c, name, params)?;
-            let chosen = suited(form.map_or(&[], Format::params), &target.case(c), algorithm, chosen);
-            let info = algorithm.info();
-            let all_given = info.params.iter().all(|p| params.get(p.name).is_some());
-            // An algorithm's defaults suit schedules, not files for GPUs, whose thread blocks cut messages by
-            // themselves.
-            let by_file = params.is_empty()
-                && emitter.is_some_and(|emitter| unisono_gpu::named(emitter.name()).is_some())
-                && target.candidates(c, params).iter().any(|(listed, _)| listed.name() == algorithm.name());
-            let best_of_listed = info.best_of_listed || by_file;
-            if best_of_listed && !all_given && !target.is_slow(c, algorithm, &chosen) {
-                rank(problem, params, form, ranked, Some(algorithm.name()))
+            // A name that stands for a composition sets parameters of it.
+            let wanted = if algorithm.name() == name { params } else { &chosen };
+            let is_given = at_defaults || algorithm.info().params.iter().all(|p| wanted.get(p.name).is_some());
+            let listed = if is_given { Vec::new() } else { target.candidates(c, wanted, Some(algorithm.name())) };
+            let is_listed = !params.is_empty() && listed.iter().any(|(_, listed)| listed == wanted);
+            if !is_listed && listed.iter().any(|(_, listed)| !target.is_slow(c, algorithm, listed)) {
+                rank(problem, wanted, form, ranked, Some(algorithm.name()))
             } else {
+                let chosen = suited(form.map_or(&[], Format::params), &target.case(c), algorithm, chosen);
                 named(problem, algorithm, &chosen)
             }
         }

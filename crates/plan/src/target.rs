@@ -68,9 +68,15 @@ pub trait Target: Send + Sync {
         resolve(name, &self.case(collective), params)
     }
 
-    /// Returns the algorithms with the parameters that are worth ranking.
-    fn candidates(&self, collective: Collective, wanted: &Params) -> Vec<(&'static dyn Algorithm, Params)> {
-        candidates::candidates(&self.case(collective), wanted)
+    /// Lists algorithms with parameters that are worth ranking: all of them, or the one named `only`.
+    fn candidates(
+        &self,
+        collective: Collective,
+        wanted: &Params,
+        only: Option<&str>,
+    ) -> Vec<(&'static dyn Algorithm, Params)> {
+        let is_among = |algorithm: &dyn Algorithm| only.is_none_or(|only| algorithm.name() == only);
+        candidates::candidates_among(&self.case(collective), wanted, is_among)
     }
 
     /// Returns whether timing takes so long that the candidate is timed only if the user names no other algorithm.

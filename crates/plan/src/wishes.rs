@@ -2,14 +2,21 @@
 
 use unisono_algorithms::Params;
 
-use crate::{Bits, Format, Plan, PlanError, Problem, Request, library_bits, library_choice, plan_for};
+use crate::{
+    Bits, Format, Plan, PlanError, Problem, Request,
+    candidates::Ranked,
+    library_bits, library_choice,
+    plan::{Named, planned},
+};
 
 /// The options of a user beyond the collective and the machine. By default all are absent.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Wishes<'a> {
     /// The only algorithm to plan.
     pub algorithm: Option<&'a str>,
-    /// The format of code or of tuning files for which the plan is made.
+    /// Parameters of that algorithm that are not given are its own defaults, and not the best ones.
+    pub at_defaults: bool,
+    /// The format of code or the tuning file for which the plan is made, and the library's file that it starts from.
     pub target: Option<&'a str>,
     /// The bytes of the MPI library's file (`libmpi.so`), or its table in JSON, for formats that need the table.
     pub file: Option<&'a [u8]>,
@@ -24,7 +31,7 @@ pub struct Wishes<'a> {
 /// Plans a request.
 ///
 /// # Errors
-/// Returns the errors of [`Problem::new`] and [`plan_for`], and an error for an unknown format, library or property.
+/// Returns the errors of [`Problem::new`] and [`crate::plan_for`], and an error for an unknown format, library or property.
 pub fn plan_as(request: &Request<'_>, params: &Params, wishes: &Wishes<'_>) -> Result<Plan, PlanError> {
     let form = wishes.target.map(|name| Format::named(name, wishes.file)).transpose()?;
     let problem = Problem::new(request)?;
@@ -34,7 +41,8 @@ pub fn plan_as(request: &Request<'_>, params: &Params, wishes: &Wishes<'_>) -> R
     if let (Some(library), Some(bits)) = (&mut library, bits) {
         library.bits = Some(library_bits(library.name, &problem, bits)?);
     }
-    let mut made = plan_for(problem, wishes.algorithm, params, form)?;
+    let named = wishes.algorithm.map(|algorithm| Named { algorithm, at_defaults: wishes.at_defaults });
+    let mut made = planned(problem, named, params, form, Ranked::All)?;
     if let Some(bits) = bits {
         made = made.with_bits(bits)?;
     }

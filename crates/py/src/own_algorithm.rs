@@ -191,8 +191,6 @@ pub fn register_algorithm(
         needs: Vec::leak(means.into_iter().filter_map(|(on, means)| on.then_some(means)).collect()),
         sequences: &[],
         composed: false,
-        // The algorithm has no default settings.
-        best_of_listed: true,
     }));
     let settings = |own: &Vec<(String, String)>| own.iter().fold(Params::new(), |all, (k, v)| all.with(k, v));
     let candidates = candidates.iter().map(settings).collect();

@@ -170,8 +170,9 @@ pub fn plan(
     contributors: Option<u32>,
 ) -> PyResult<Plan> {
     let request = Request { model, ..request(collective, machine, elements, dtype, operator, root, places)? };
+    let at_defaults = params.is_some_and(|given| given.is_empty());
     let (params, file) = (convert::params(params)?, library.as_deref());
-    let wishes = Wishes { algorithm, target, file, behaves_as, bits, contributors };
+    let wishes = Wishes { algorithm, at_defaults, target, file, behaves_as, bits, contributors };
     let made = detached(py, || Plan::new(Arc::new(plan_as(&request, &params, &wishes)?)))?;
     made.map_err(plan_error)
 }

@@ -404,7 +404,7 @@ algorithm_options = _stack(
         "--algorithm",
         type=ALGORITHM,
         metavar="NAME",
-        help="This one only (see 'unisono algorithms'), not the best of all.",
+        help="This one only (see 'unisono algorithms'), with its best parameters.",
     ),
     click.option(
         "--param",

@@ -52,7 +52,9 @@ _SIMULATED = {"simulated": "simulation", "estimated": "estimate"}
 @machine_option
 @shape_options
 @click.option(
+    "--bytes",
     "--sizes",
+    "sizes",
     type=Names(),
     help="Bytes, as in 8,64KiB,1GiB, counted as --bytes of 'unisono plan' [8 B and the powers of 4 from 64 B to 1 GiB, "
     "of all blocks together].",

@@ -10,7 +10,7 @@ from unisono.base.files import check_writable, write
 from unisono.base.names import did_you_mean
 from unisono.cli._completion import complete, of_names
 from unisono.cli._completion import machines as presets
-from unisono.cli._options import json_option, shape_option
+from unisono.cli._options import json_option, nodes_option, shape_option
 from unisono.cli._output import fields_of, print_fields, print_json, print_lines, print_notes, print_table
 from unisono.cli._sources import LIST, refuse_unused
 from unisono.machines.imports import IMPORTED_NETWORKS
@@ -26,6 +26,7 @@ _HOW = "to import a machine, run 'unisono machines import FILE -o MACHINE.toml'"
 @click.argument("name", required=False, shell_complete=complete(lambda: [_IMPORT, *presets()], files=True))
 @click.argument("file", required=False)
 @shape_option
+@nodes_option
 @click.option(
     "--from",
     "source",
@@ -44,7 +45,13 @@ _HOW = "to import a machine, run 'unisono machines import FILE -o MACHINE.toml'"
 )
 @json_option
 def machines(
-    name: str | None, file: str | None, shape: str | None, output: str | None, as_json: bool, **options: Any
+    name: str | None,
+    file: str | None,
+    shape: str | None,
+    nodes: int | None,
+    output: str | None,
+    as_json: bool,
+    **options: Any,
 ) -> None:
     """Lists the machine presets, or the parameters of machine NAME (a preset or a TOML file).
 
@@ -52,13 +59,18 @@ def machines(
     `unisono machines import FILE -o MACHINE.toml` writes the machine that another program's FILE describes.
     """
     if name == _IMPORT:
+        if nodes is not None:
+            raise click.UsageError("--nodes is of a machine; the boxes of an import are --boxes N")
         _import(file, output, shape, options, as_json)
         return
     if file is not None:
         raise click.UsageError(f"'{name}' and '{file}' are two names; {_HOW}")
     if any(value is not None for value in options.values()):
-        raise click.UsageError(f"--from, --boxes and --accelerators go with an import; {_HOW}")
+        boxes = "" if options["boxes"] is None else "; boxes of a machine are --nodes N"
+        raise click.UsageError(f"--from, --boxes and --accelerators go with an import; {_HOW}{boxes}")
     if output is not None:
+        if nodes is not None:
+            raise click.UsageError("--nodes is a part of a machine, and -o writes the file of a whole preset; drop it")
         _write_preset(name, output, shape, as_json)
         return
     if name is None:
@@ -69,7 +81,7 @@ def machines(
         else:
             print_table(["machine", "kind", "summary"], [[p["name"], p["kind"], p["summary"]] for p in presets])
         return
-    machine = unisono.machine(name, None if shape is None else parse_shape(shape))
+    machine = unisono.machine(name, None if shape is None else parse_shape(shape), nodes=nodes)
     part = {} if shape is None else {"shape": list(machine.shape or ())}
     if as_json:
         print_json({**machine.describe(), **part})

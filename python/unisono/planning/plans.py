@@ -37,10 +37,11 @@ def plan(
     """Returns the best schedule of a collective by the machine's model, with every candidate.
 
     The size is given as ``elements``, or as ``bytes`` (a number, or text such as ``"64KiB"``). ``root`` is an index in
-    row-major order or ``(row, column)``. With ``algorithm`` only that one is a candidate, with ``params`` as its
-    parameters; without it, only candidates with the values of ``params`` are left. ``model`` is one of the machine's;
-    with ``"packets"`` the best candidates on a network are simulated, and their ``source`` is ``"simulated"``. Without
-    ``model`` the best candidates on a wafer are.
+    row-major order or ``(row, column)``. With ``algorithm`` only that one is ranked. Its parameters that ``params``
+    leaves out are the best ones of the ranking, unless ``params`` is a whole candidate; ``params={}`` plans the
+    algorithm's own defaults. Without ``algorithm``, only candidates with the values of ``params`` are left. ``model``
+    is one of the machine's; with ``"packets"`` the best candidates on a network are simulated, and their ``source`` is
+    ``"simulated"``. Without ``model`` the best candidates on a wafer are.
 
     With ``target``, a format of :func:`emit` such as ``"csl"``, candidates are timed and built in the form of this
     format, and the plan is the best one that it can express. With a format of tuning files such as ``"openmpi-rules"``

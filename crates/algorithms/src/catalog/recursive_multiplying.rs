@@ -35,7 +35,6 @@ const INFO: Info = Info {
         "k (alpha_p + (a-1) (alpha_r + n beta + n gamma))",
     )
     .when("P = a^k, in k stages of a ranks")],
-    best_of_listed: true,
     ..Info::AMONG_RANKS
 };
 

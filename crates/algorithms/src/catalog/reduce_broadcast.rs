@@ -32,7 +32,6 @@ const INFO: Info = Info {
         .when("T_reduce and T_broadcast are the times of its parts")],
     sequences: &[(Kind::Allreduce, &[Kind::Reduce, Kind::Broadcast])],
     composed: true,
-    best_of_listed: false,
 };
 
 /// An algorithm for one of the two collectives, with its case and its own parameters.

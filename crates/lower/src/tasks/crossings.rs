@@ -30,15 +30,25 @@ pub fn crossings(
         let (place, operands) = (places[node.index()], schedule.sources(id).len());
         let sinks = flow.pushes(schedule, id).map(|(stream, _)| schedule.stream_sinks(stream).len()).sum();
         let leader = leader(id).filter(|_| operands > 1);
-        let others = switches.crossings(place, operands, if leader.is_some() { 1 } else { sinks });
         let is_of = |stream: StreamId, rank: NodeId| {
             schedule.stream(stream).source == rank || schedule.stream_sinks(stream) == [rank]
         };
-        for (stream, _) in flow.pops(schedule, id).chain(flow.pushes(schedule, id)) {
+        let from = || flow.pops(schedule, id).map(|(stream, _)| schedule.stream(stream).source);
+        let to = || flow.pushes(schedule, id).flat_map(|(stream, _)| schedule.stream_sinks(stream)).copied();
+        let is_apart = if operands > 1 { is_apart(ranks, to(), from()) } else { is_apart(ranks, from(), to()) };
+        let is_apart = is_apart && leader.is_none();
+        let [inward, outward] = switches.crossings(place, operands, if leader.is_some() { 1 } else { sinks }, is_apart);
+        let inward = flow.pops(schedule, id).map(|(stream, _)| (stream, inward));
+        for (stream, others) in inward.chain(flow.pushes(schedule, id).map(|(stream, _)| (stream, outward))) {
             let crossings = if leader.is_some_and(|rank| is_of(stream, rank)) { 2.0 * others } else { others };
             let of_stream = &mut of_streams[stream.index()];
             *of_stream = crossings.max(*of_stream);
         }
     }
     of_streams
+}
+
+/// Returns whether the first node, which requests a sum or stores a value, is a rank, and not among the others.
+fn is_apart(ranks: u32, mut first: impl Iterator<Item = NodeId>, mut others: impl Iterator<Item = NodeId>) -> bool {
+    first.next().is_some_and(|first| first.0 < ranks && others.all(|other| other != first))
 }

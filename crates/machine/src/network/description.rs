@@ -189,6 +189,9 @@ impl Description for Network {
     }
 }
 
+const CALIBRATED: &str = "the logs changed the times of NCCL's own algorithms alone (--as nccl); plans of Unisono keep \
+    the starts, signals and rates of the machine, which logs of links change";
+
 impl Network {
     /// Returns whether a buffer is smaller than the data that a link of the machine's own speed sends between the start
     /// of a packet and the return of its credit. Long messages then wait for credits.
@@ -211,10 +214,12 @@ impl Network {
             let names = excerpt(&parts.join(", "));
             format!("failed in every plane: {names}; packets take the shortest ways that are left")
         });
+        let calibrated = self.nccl.is_some().then(|| CALIBRATED.to_owned());
         failed
             .into_iter()
             .chain(self.note_on_planes())
             .chain(self.rates_note())
+            .chain(calibrated)
             .chain(bare)
             .chain(self.notes.iter().cloned())
             .collect()

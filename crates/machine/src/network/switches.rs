@@ -165,13 +165,21 @@ impl Switches {
         self.class(node).and_then(|class| class.reduce_gbps).map_or(0.0, |gbps| 8.0 / gbps)
     }
 
-    /// Returns the bytes that cross a link of a switch for each byte of a message, with `operands` sources and `sinks`
-    /// destinations, divided by the measured fraction of the rate; 1 if it only forwards.
-    pub fn crossings(&self, node: u32, operands: usize, sinks: usize) -> f64 {
-        self.class(node).map_or(1.0, |class| {
-            let stored = if self.is_stored(node, operands, sinks) { 1.0 / operands as f64 } else { 0.0 };
-            (1.0 + stored) / class.measured_share.unwrap_or(1.0)
-        })
+    /// Returns the bytes that cross a link to a node, and a link from it, for a byte of a message that the node reduces
+    /// from `operands` nodes and sends to `sinks` nodes; 1 without computing.
+    ///
+    /// If accelerators pull, the one that requests a sum, or stores a value, is among those that the switch reads from,
+    /// or stores to. So it sends its own operand and receives its own value over its link, too, even if the schedule
+    /// has no message for it (`is_apart`). Accelerators take turns, so each link has an equal part of these bytes.
+    pub fn crossings(&self, node: u32, operands: usize, sinks: usize, is_apart: bool) -> [f64; 2] {
+        let Some(class) = self.class(node) else { return [1.0; 2] };
+        let own = match (operands, sinks) {
+            _ if self.is_stored(node, operands, sinks) => [1.0 / operands as f64; 2],
+            (2.., 1) if class.pulls && is_apart => [1.0 / operands as f64, 0.0],
+            (1, 2..) if class.pulls && is_apart => [0.0, 1.0 / sinks as f64],
+            _ => [0.0; 2],
+        };
+        own.map(|own| (1.0 + own) / class.measured_share.unwrap_or(1.0))
     }
 
     /// Returns the number of reductions that a switch computes concurrently.

@@ -245,12 +245,19 @@ impl Target for OnSwitches {
         resolve(name, &if host { self.host_case(collective) } else { self.case(collective) }, params)
     }
 
-    fn candidates(&self, collective: Collective, wanted: &Params) -> Vec<(&'static dyn Algorithm, Params)> {
+    fn candidates(
+        &self,
+        collective: Collective,
+        wanted: &Params,
+        only: Option<&str>,
+    ) -> Vec<(&'static dyn Algorithm, Params)> {
         let case = self.case(collective);
         // A single core sends no messages, so algorithms on the cores do not apply.
         let hosted = |name: &str| collective.ranks > 1 && on_cores(name).is_some();
         let runs = |a: &&&dyn Algorithm| {
-            a.info().collectives.contains(&collective.kind) && (hosted(a.name()) || in_switches(**a))
+            only.is_none_or(|only| a.name() == only)
+                && a.info().collectives.contains(&collective.kind)
+                && (hosted(a.name()) || in_switches(**a))
         };
         let takes = |a: &&&dyn Algorithm| wanted.iter().all(|(key, _)| a.info().params.iter().any(|p| p.name == key));
         let settings = |&algorithm: &&'static dyn Algorithm| {

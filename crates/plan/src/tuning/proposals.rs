@@ -8,7 +8,11 @@ use unisono_machine::{Machine, Shape};
 use unisono_schedule::verify::{self, Method};
 
 use crate::{
-    Format, Part, Plan, PlanError, Problem, Request, Timed, candidates::Ranked, plan, plan::timed,
+    Format, Part, Plan, PlanError, Problem, Request, Timed,
+    candidates::Ranked,
+    plan,
+    plan::{Named, timed},
+    plan_at,
     sweep::at_best_setting,
 };
 
@@ -48,8 +52,8 @@ pub fn proposals(
 }
 
 /// Returns algorithms with parameters: first each algorithm with its best parameters by the model, best algorithm
-/// first; then each with its second best, and so on. The default parameters are among them. `format` names the file
-/// that is to state them: where it has parameters of its own, the algorithms have those.
+/// first; then each with its second best, and so on. Each algorithm's own defaults are among them. `format` names the
+/// file that is to state them: where it has parameters of its own, the algorithms have those.
 ///
 /// # Errors
 /// Returns the errors of [`plan`], or an error if no format has the name.
@@ -65,8 +69,8 @@ pub fn settings(
     let candidates = |name| timed(&problem, name, &Params::new(), Some(&format), Ranked::All);
     let (mut all, _) = candidates(None)?;
     let names: BTreeSet<_> = all.iter().map(|one| one.algorithm.name()).collect();
-    for name in names {
-        match candidates(Some(name)) {
+    for algorithm in names {
+        match candidates(Some(Named { algorithm, at_defaults: true })) {
             Err(e) if e.is_unsupported() => {}
             usual => all.extend(usual?.0.into_iter().take(1)),
         }
@@ -109,7 +113,7 @@ pub fn propose(
 }
 
 fn planned(request: &Request, algorithm: &str, params: &Params) -> Result<Option<Plan>, PlanError> {
-    let made = match plan(Problem::new(request)?, Some(algorithm), params) {
+    let made = match plan_at(Problem::new(request)?, algorithm, params) {
         Err(e) if e.is_unsupported() => return Ok(None),
         made => made?,
     };

@@ -34,7 +34,7 @@ fn signals_and_the_start_come_once_for_each_step() {
     let cases = [
         ("dgx-h100", Kind::Allreduce, "ring", 14.0),
         ("dgx-h100", Kind::Allreduce, "recursive-doubling", 3.0),
-        ("dgx-h100", Kind::Broadcast, "binomial", 3.0),
+        ("dgx-h100", Kind::Broadcast, "pipelined-chain", 7.0),
         ("dgx-h100", Kind::Alltoall, "linear", 1.0),
         ("dgx-h100", Kind::Allreduce, "in-network", 2.0),
         ("dgx-h100", Kind::Reduce, "in-network", 1.0),

@@ -3,7 +3,7 @@
 use unisono_algorithms::Params;
 use unisono_collective::Kind;
 use unisono_machine::{Machine, Shape};
-use unisono_plan::{Part, Problem, Request, bounds, plan, sweep_point};
+use unisono_plan::{Part, Problem, Request, bounds, plan, plan_at, sweep_point};
 
 fn by_model(kind: Kind, shape: Shape, elements: u64, model: Option<&str>) -> Problem {
     let wse2 = Machine::preset("wse2").unwrap();
@@ -15,7 +15,7 @@ fn request(kind: Kind, shape: Shape, elements: u64) -> Problem {
 }
 
 fn cycles(kind: Kind, shape: Shape, elements: u64, algorithm: &str) -> f64 {
-    let plan = plan(by_model(kind, shape, elements, Some("paper")), Some(algorithm), &Params::new()).unwrap();
+    let plan = plan_at(by_model(kind, shape, elements, Some("paper")), algorithm, &Params::new()).unwrap();
     plan.best().time.cycles.unwrap()
 }
 

@@ -58,12 +58,7 @@ impl Fabric {
         const LEAST: f64 = 16.0;
         // Chunks of one root that are spread along the trees of all ranks ignore latencies.
         let is_spread = roots != Roots::All && self.spreads();
-        if self.hops_ns.is_empty()
-            || !self.grows()
-            || matches!(roots, Roots::Through(_))
-            || self.is_alike(roots)
-            || is_spread
-        {
+        if self.hops_ns.is_empty() || !self.grows_for(roots) || self.is_alike(roots) || is_spread {
             return None;
         }
         let all = self.latencies_ns(self.packed(roots).ok()?);
@@ -117,21 +112,25 @@ impl Fabric {
             }
             return Ok(best);
         }
-        let grows = self.grows() && !matches!(roots, Roots::Through(_));
-        let grown = if grows { Some(self.grown(roots, depth, chunks, &[])?) } else { None };
-        let grown = grown.map(of_grown);
+        let grown = if self.grows_for(roots) { Some(of_grown(self.grown(roots, depth, chunks, &[])?)) } else { None };
         let grown = match grown {
-            Some(grown) if roots == Roots::All || self.spreads() => return Ok(grown),
+            Some(grown) if roots == Roots::All && self.grows() || self.spreads() => return Ok(grown),
             grown => grown,
         };
-        // A packing may use its trees for unequal numbers of chunks. For one root, the packing or the grown forest may
-        // be better.
+        // A packing may give chunks unequal shares of its trees. Either the packing or the grown forest may be better.
         let list = roots.list(self.graph.ranks());
         let back = self.back(roots);
         let (trees, time) =
             rounding::rounded(self.routed(), &*self.packing(roots, depth)?, &list, (chunks, back.as_deref()));
         let none = || Shared::new(Symmetry::none(self.routed()));
-        Ok(grown.filter(|grown| grown.time <= time).unwrap_or_else(|| listed(none(), list, Growth { trees, time })))
+        let packed = listed(none(), list, Growth { trees, time });
+        let Some(grown) = grown else { return Ok(packed) };
+        let end = |forest: &Forest| match roots {
+            // Trees of a packing share its links evenly in the end, but not at all times.
+            Roots::All => self.times_of(forest, LONG / u64::from(chunks), true, Runs::Down).end,
+            _ => forest.time,
+        };
+        Ok(if end(&grown) <= end(&packed) { grown } else { packed })
     }
 
     /// Returns a forest of all roots from [`arrivals::grow`], for blocks of a class; `None` if it takes too much work.
@@ -144,37 +143,34 @@ impl Fabric {
         class: u32,
         (known, end): (&Forest, f64),
     ) -> Result<Option<Forest>, NoForest> {
-        let (roots, graph) = (Roots::All, self.packed(Roots::All)?);
-        let (list, ranks) = (self.representatives(roots), graph.ranks());
-        let each = list.len() as u64 * u64::from(ranks).pow(2);
+        let graph = self.packed(Roots::All)?;
+        let ranks = graph.ranks();
+        let each = self.representatives(Roots::All).len() as u64 * u64::from(ranks).pow(2);
         let most = narrow::<u32>((MOST_TIMED / each).min(u64::from(MOST_SHARES)));
         let Some(fewer) = (1..=chunks.min(most)).rev().find(|fewer| chunks.is_multiple_of(*fewer)) else {
             return Ok(None);
         };
         let trees = if fewer < chunks {
-            let forest = self.forest(roots, depth, fewer, (1 << class) / u64::from(fewer))?;
-            let Trees::RootTrees(RootTrees { of, .. }) = &forest.trees else { return Ok(None) };
+            let forest = self.forest(Roots::All, depth, fewer, (1 << class) / u64::from(fewer))?;
+            let Trees::RootTrees(found) = &forest.trees else { return Ok(None) };
             let times = (chunks / fewer) as usize;
             let repeated =
                 |own: &Vec<Shared<Tree>>| std::iter::repeat_n(own, times).flatten().map(Shared::clone).collect();
-            of.iter().map(repeated).collect()
+            RootTrees { of: found.of.iter().map(repeated).collect(), ..found.clone() }
         } else {
-            let Trees::RootTrees(RootTrees { of, .. }) = &known.trees else { return Ok(None) };
-            admit(20 * u128::from(chunks), list.len(), ranks)?;
+            let Trees::RootTrees(found) = &known.trees else { return Ok(None) };
+            admit(20 * u128::from(chunks), found.roots.len(), ranks)?;
             let unit = self.graph.bytes_per_ns() * f64::from(chunks) / f64::from(class).exp2();
             let hops: Vec<f64> = self.latencies_ns(graph).into_iter().map(|ns| ns * unit).collect();
-            let links = Links { graph, symmetry: self.symmetry(roots), late: &[] };
-            arrivals::grow(&links, &hops, &list, depth, of, end)
+            let links = Links { graph, symmetry: &found.symmetry, late: &[] };
+            RootTrees { of: arrivals::grow(&links, &hops, &found.roots, depth, &found.of, end), ..found.clone() }
         };
-        let symmetry = Shared::clone(self.symmetry(roots));
-        let time = self.busiest(roots, &trees) / f64::from(chunks);
-        Ok(Some(Forest::listed(ranks, chunks, RootTrees { symmetry, roots: list, of: trees }, time)))
+        let time = self.busiest(&trees.symmetry, &trees.of) / f64::from(chunks);
+        Ok(Some(Forest::listed(ranks, chunks, trees, time)))
     }
 
-    /// Returns the busy time of the busiest link if each tree carries one unit from its root and, by shifts, from the
-    /// root's images.
-    fn busiest(&self, roots: Roots, trees: &[Vec<Shared<Tree>>]) -> f64 {
-        let symmetry = self.symmetry(roots);
+    /// Returns the time of the busiest link if each tree carries one unit, for roots that the symmetry represents.
+    fn busiest(&self, symmetry: &Symmetry, trees: &[Vec<Shared<Tree>>]) -> f64 {
         let mut load = vec![0.0; symmetry.classes()];
         let edges = trees.iter().flatten().flat_map(|tree| &tree.edges);
         edges.flat_map(|edge| &edge.way).for_each(|&arc| load[symmetry.class(arc) as usize] += 1.0);
@@ -200,7 +196,7 @@ impl Fabric {
                 trees.extend(std::iter::repeat_n(own, times as usize).flatten().map(Shared::clone));
             }
         }
-        let time = self.busiest(roots, &of) / f64::from(chunks);
+        let time = self.busiest(self.symmetry(roots), &of) / f64::from(chunks);
         Ok(Growth { trees: of, time })
     }
 
@@ -225,7 +221,12 @@ impl Fabric {
         self.forest(all, Some(self.usual_depth(all, least)), 1, LONG).ok()
     }
 
-    /// Returns whether forests are grown, not found by linear programs.
+    /// Returns whether forests of these roots are grown, alone or beside those of linear programs.
+    fn grows_for(&self, roots: Roots) -> bool {
+        roots == Roots::All || self.grows() && !matches!(roots, Roots::Through(_))
+    }
+
+    /// Returns whether forests are grown instead of found by linear programs.
     pub(super) fn grows(&self) -> bool {
         self.graph.ranks() > MOST_QUICK
     }
@@ -249,7 +250,7 @@ impl Fabric {
         let graph = self.packed(roots)?;
         let ranks = graph.ranks();
         kept(&self.packings, (roots, depth), || {
-            if self.grows() && !matches!(roots, Roots::Through(_)) {
+            if self.grows() && self.grows_for(roots) {
                 return self.grown_packing(roots, depth).map(Shared::new);
             }
             let list = roots.list(ranks);

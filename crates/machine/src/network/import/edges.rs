@@ -32,7 +32,14 @@ fn read(text: &str, options: &ImportOptions) -> Result<Network, Refusal> {
     topology.insert("accelerators".to_owned(), i64::from(accelerators).into());
     topology.insert("edges".to_owned(), text.into());
     let summary = format!("{accelerators} accelerators, from a list of cables; what no line states is assumed");
-    Ok(network(options, summary, ASSUMED_GBPS, topology))
+    let mut made = network(options, summary, ASSUMED_GBPS, topology);
+    if options.accelerators.is_none() {
+        made.notes.push(format!(
+            "all {accelerators} nodes of the list count as accelerators; if some are switches, number these last and give \
+             --accelerators N for the nodes before them"
+        ));
+    }
+    Ok(made)
 }
 
 /// Returns whether a text is the matrix of `nvidia-smi topo -m`: its first two lines begin with names of GPUs.

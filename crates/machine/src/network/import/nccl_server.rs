@@ -7,6 +7,8 @@ use std::{
 
 use unisono_base::narrow;
 
+use crate::{Machine, network::Architecture};
+
 use super::{
     Gpu, ImportOptions, Network, SwitchClass,
     nccl_odd::{Device, left_out, lone_gpu, of_devices, slow_links, sums, unknown_speeds},
@@ -196,6 +198,16 @@ impl Server {
         let mut made = network(options, summary, 8.0 * fastest.sheet, topology);
         made.measured_gbps = (fastest.measured < fastest.sheet).then_some(8.0 * fastest.measured);
         made.gpu = self.gpu;
+        if let Some(preset) = self.gpu.and_then(|gpu| alike(gpu.architecture))
+            && let Some(like) = Machine::preset(preset).ok().as_ref().and_then(Machine::get::<Network>)
+        {
+            (made.launch_ns, made.signal_ns) = (like.launch_ns, like.signal_ns);
+            made.notes.push(format!(
+                "assumed, as the imported file states neither: the start of a kernel and a signal of {preset} (launch_ns = {}, \
+                 signal_ns = {})",
+                like.launch_ns, like.signal_ns
+            ));
+        }
         if let Some(sm) = self.switched_sm.filter(|&sm| sm >= FIRST_SHARP) {
             let switch = self.kinds.iter().position(|kind| *kind == Kind::NvSwitch).filter(|&at| self.joins_all(at));
             made.switches.extend(switch.map(|at| nvls(narrow(numbers[at]), options.boxes > 1, sm)));
@@ -243,6 +255,16 @@ fn nvls(node: u32, in_boxes: bool, sm: u32) -> SwitchClass {
         pulls: true,
         measured_share: Some(nvls_share(sm)),
         ..SwitchClass::default()
+    }
+}
+
+/// Returns the preset whose GPUs are nearest to an architecture, of those whose starts were measured.
+fn alike(architecture: Architecture) -> Option<&'static str> {
+    match architecture {
+        Architecture::Volta | Architecture::Ampere => Some("dgx-a100"),
+        Architecture::Hopper => Some("dgx-h100"),
+        Architecture::Blackwell => Some("gb200-nvl72"),
+        Architecture::Cdna2 | Architecture::Cdna3 => None,
     }
 }
 

@@ -29,7 +29,7 @@ use super::{
     groves::{FOREST, Groves},
     prices::MOST_PLANNED,
 };
-use crate::{Plan, PlanError, Problem, Timed, candidates::candidates_among, plan_best};
+use crate::{Plan, PlanError, Problem, Timed, candidates::candidates_among, plan_at};
 
 /// The factor by which a schedule must be faster to be used, because it needs a plan of its own.
 pub(super) const WORTH: f64 = 1.05;
@@ -63,7 +63,7 @@ impl Prices<'_> {
         let other = best_of_others(&first, least);
         // The faster candidate is first.
         [other, forest].into_iter().flatten().find_map(|best| {
-            let planned = plan_best(first.clone(), Some(best.algorithm.name()), &best.params).ok()?;
+            let planned = plan_at(first.clone(), best.algorithm.name(), &best.params).ok()?;
             if planned.schedule().ok()?.check_ranks_only().is_ok() {
                 alike(shared, planned, groups, most_seconds)
             } else {
@@ -163,7 +163,7 @@ fn in_switches(
         let planned = match first.take() {
             Some(planned) => planned,
             // Groups with equal times have the same best algorithm.
-            None => plan_best(problem(group).ok()?, Some(slowest.algorithm.name()), &slowest.params).ok()?,
+            None => plan_at(problem(group).ok()?, slowest.algorithm.name(), &slowest.params).ok()?,
         };
         let best = planned.best().clone();
         if best.time.seconds > most_seconds {

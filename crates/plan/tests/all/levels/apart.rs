@@ -41,7 +41,7 @@ fn every(first: u32, step: u32, count: u32) -> Vec<u32> {
 fn groups_apart_take_as_long_as_one() {
     let boxes: Vec<Vec<u32>> = (0..8).map(|n| every(8 * n, 1, 8)).collect();
     let machine = Machine::preset("dgx-h100-x8").unwrap();
-    let bytes = 1 << 20;
+    let bytes = 16 << 20;
     let (all, one) = (program(64, &boxes, Kind::Allreduce, bytes), program(64, &boxes[..1], Kind::Allreduce, bytes));
     for level in [Level::Model, Level::Packet] {
         let [(by, together), (by_one, alone)] = [&all, &one].map(|program| timed(&machine, program, level));
