@@ -110,8 +110,8 @@ pub struct Case<'a> {
 /// The facts of a machine on which an algorithm's shape depends.
 #[derive(Clone, Copy, Debug)]
 pub enum Place<'a> {
-    /// PEs of a wafer; rank `k` is PE `k`, row-major. A message of the depth costs `depth_cycles` (2 T_R + 1), which
-    /// algorithms use to choose their shape.
+    /// PEs of a wafer; rank `k` is PE `k`, row-major. Each message on the longest chain of dependent messages costs
+    /// `depth_cycles` (2 T_R + 1), which algorithms use to choose their shape.
     Grid { grid: Grid, depth_cycles: f64 },
     /// Ranks that send messages to any other rank.
     Ranks(Ranks),
@@ -121,8 +121,9 @@ pub enum Place<'a> {
     Switches(&'a Site),
 }
 
-/// The prices of messages among ranks, for algorithms that choose their shape by cost: m messages of n bytes take
-/// `latency_ns + m * (issue_ns + n * ns_per_byte)`, and the reduction of each `n * reduce_ns_per_byte`.
+/// The prices (times) of messages among ranks, for algorithms that choose their shape by cost: m messages of n bytes
+/// take `latency_ns + m * (issue_ns + n * ns_per_byte)`, and the reduction of each message takes `n *
+/// reduce_ns_per_byte`.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Ranks {
     pub latency_ns: f64,
@@ -209,7 +210,7 @@ impl<'a> Case<'a> {
         u64::from(elements) * self.collective.element_bytes()
     }
 
-    /// Returns the case with another collective.
+    /// Returns the case with another kind of collective and another root.
     #[must_use]
     pub fn with(&self, kind: Kind, root: u32) -> Case<'a> {
         Case { collective: Collective { kind, root, ..self.collective }, ..*self }
@@ -230,7 +231,7 @@ pub struct Param {
 pub enum Profile {
     /// The cost terms of each phase, on a grid.
     Terms(Estimate),
-    /// Rounds in which all ranks do the same, among ranks with equal prices.
+    /// Rounds in which all ranks send and reduce equal amounts, among ranks with equal prices.
     Rounds(Vec<Round>),
     /// The sizes, senders and receivers of messages, among ranks on a network.
     Exchanges(Vec<Exchange>),
@@ -274,7 +275,8 @@ pub trait Algorithm: Sync {
         Size::default()
     }
 
-    /// Returns the parameters that a plan ranks for a case. The planner drops settings that are not supported.
+    /// Returns the settings of the parameters that a plan compares for a case. The planner drops settings that are not
+    /// supported.
     fn candidates(&self, _case: &Case) -> Vec<Params> {
         vec![Params::new()]
     }

@@ -52,10 +52,10 @@ impl std::fmt::Display for OverLimit {
 
 impl std::error::Error for OverLimit {}
 
-/// The default limit of steps: about a minute of one core.
+/// The default limit of steps: one to some minutes of one core, at one to a few nanoseconds a step.
 pub const DEFAULT_STEPS: u64 = 1 << 36;
 
-/// The least estimates that are reported as notes: a gigabyte of memory, and about 15 seconds of work.
+/// The least estimates that are reported as notes: a gigabyte of memory, and a quarter of the default limit of steps.
 const NOTED_BYTES: u128 = 1_000_000_000;
 const NOTED_STEPS: u128 = 1 << 34;
 
@@ -64,7 +64,8 @@ pub type Note = Box<dyn Fn(String) + Send + Sync>;
 
 static NOTE: RwLock<Option<Note>> = RwLock::new(None);
 
-/// Sets the receiver of sentences about admitted work that takes a gigabyte or about 15 seconds; None removes it.
+/// Sets the receiver of sentences about admitted work that takes a gigabyte or a quarter of [`DEFAULT_STEPS`]; None
+/// removes it.
 pub fn set_note(note: Option<Note>) {
     *NOTE.write().unwrap_or_else(std::sync::PoisonError::into_inner) = note;
 }
@@ -77,7 +78,8 @@ fn note(what: &str, memory: bool, needs: u128) {
     remark(|| format!("{what} needs about {}{of}", amount(memory, needs as f64)));
 }
 
-/// Passes a sentence about large work, such as the parts that were left out, to the receiver of notes.
+/// Passes a sentence about large work, such as the parts of a result that were left out, to the receiver of notes, if
+/// there is one.
 pub fn remark(sentence: impl FnOnce() -> String) {
     if let Some(note) = &*NOTE.read().unwrap_or_else(std::sync::PoisonError::into_inner) {
         note(sentence());
@@ -117,7 +119,9 @@ pub fn get() -> (u64, u64) {
 
 /// Admits work that allocates about `bytes` and takes about `steps` elementary steps (a few nanoseconds each).
 ///
-/// Inside [`counted`] the steps of all admitted work add up, so that many small pieces of work are refused too.
+/// Inside [`counted`] the steps of all admitted work add up, so that many small pieces of work are refused too. Inside
+/// an item of [`crate::parallel`] this function unwinds if the item's memory does not fit beside that of items that run
+/// concurrently.
 ///
 /// # Errors
 /// Returns an error if the estimate exceeds a limit.
@@ -247,12 +251,12 @@ pub(crate) fn has_left(steps: u64) -> bool {
     check("", 0, steps.into()).is_ok()
 }
 
-/// Adds to the count steps that another count has admitted.
+/// Adds steps to this thread's count that a separate count, of an item of [`crate::parallel`], has admitted before.
 pub(crate) fn add(steps: u64) {
     SPENT.set(SPENT.get().map(|spent| spent.saturating_add(steps)));
 }
 
-/// Runs `work` with a count that begins at `before`, or without one.
+/// Runs `work` with a count that begins at `before` steps, or without a count if `before` is `None`.
 pub(crate) fn counted_after<R>(before: Option<u64>, work: impl FnOnce() -> R) -> R {
     /// Puts the outer count back, also when `work` unwinds.
     struct Restore(Option<u64>);

@@ -47,7 +47,8 @@ impl Operator {
         self != Operator::Ordered
     }
 
-    /// Checks that the operator has a meaning for the datatype, as in MPI.
+    /// Checks that the operator is defined for the datatype: bitwise operators for integers, as in MPI, and
+    /// [`Operator::Ordered`] for `i64`.
     pub fn check(self, dtype: Dtype) -> Result<(), CollectiveError> {
         let accepted = match self {
             Operator::And | Operator::Or | Operator::Xor if !dtype.is_integer() => "i32, i64",

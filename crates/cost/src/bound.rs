@@ -43,8 +43,8 @@ pub trait Bound: Sync {
         Standing::Bound
     }
 
-    /// Returns the model for which no schedule is predicted to end earlier, if the bound holds for all schedules under
-    /// one model. A schedule with this predicted time is optimal by the model.
+    /// Returns the name of the model that predicts no schedule to end earlier than the bound; `None` if there is no
+    /// such model. A schedule with this predicted time is optimal by the model.
     fn model(&self) -> Option<&'static str> {
         None
     }
@@ -69,8 +69,8 @@ pub fn tightest(problem: &CostProblem) -> Option<(&'static dyn Bound, Time)> {
     standing.filter_map(|bound| Some((bound, bound.time(problem)?))).max_by(|a, b| a.1.total_cmp(&b.1))
 }
 
-/// Returns the bound of a model that equals `least`, the least time that the model predicts; then this time is optimal
-/// by the model.
+/// Returns the bound of a model that equals `least`, the least time that the model predicts for some schedule; then
+/// this time is optimal by the model. `None` if no bound equals it.
 pub fn model_optimum(problem: &CostProblem, model: &str, least: Time) -> Option<(&'static dyn Bound, Time)> {
     const ROUNDING: f64 = 1e-9;
     let of_model = all().filter(|bound| bound.model() == Some(model));

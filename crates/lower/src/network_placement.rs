@@ -3,7 +3,7 @@
 //! A message to or from a switch goes over one link between the two nodes. A switch without an entry in the machine's
 //! `switches` only forwards: its instructions have one source and one sink. Only a switch that multicasts has several
 //! sinks, and only one that reduces with the operator and the datatype of the schedule has several sources. Switches
-//! have no memory for operands, so all of these are streams.
+//! have no memory for operands, so all their sources and sinks are streams.
 
 use unisono_base::{Diagnostics, InstrId, NodeId};
 use unisono_machine::{

@@ -5,10 +5,11 @@
 
 use serde::Serialize;
 
-/// The terms of a phase. Their types are fractional, because closed forms may divide a vector into equal parts.
+/// The terms of a phase. Their types are fractional, because closed forms may divide a vector into equal parts. Among
+/// ranks they count bytes instead of wavelets, and messages instead of hops.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
 pub struct Terms {
-    /// E: total wavelet-hops.
+    /// E: the hops of all wavelets together.
     pub energy: f64,
     /// L: hops along the longest chain of dependent wavelets.
     pub distance: f64,

@@ -1,4 +1,5 @@
-//! Open MPI's `coll/tuned`: ids and names of collectives and algorithms, the size that it compares, and its pitfalls.
+//! Open MPI's `coll/tuned`: ids and names of collectives and algorithms, the bytes that its rules compare, and its
+//! pitfalls.
 //!
 //! Sources: `ompi_info --param coll tuned --level 9` of Open MPI 5.0.11 (ids and names), its
 //! `docs/tuning-apps/collectives/tuned.rst` and `ompi/mca/coll/tuned/coll_tuned_decision_dynamic.c` (sizes).
@@ -121,7 +122,7 @@ fn one_way(params: &[(String, String)], ranks: u32) -> Result<Settings, String> 
     plain(&params.iter().filter(|p| **p != ("ways".to_owned(), "1".to_owned())).cloned().collect::<Vec<_>>(), ranks)
 }
 
-/// Returns the length of a segment, or no settings without a parameter, which leaves the vector whole.
+/// Returns the setting of a segment's length, or none if there are no parameters: the vector then stays whole.
 fn plain_or_segment(params: &[(String, String)], ranks: u32) -> Result<Settings, String> {
     if params.is_empty() { plain(params, ranks) } else { segment(params, ranks) }
 }
@@ -137,7 +138,7 @@ fn knomial(params: &[(String, String)], ranks: u32) -> Result<Settings, String> 
     }
 }
 
-/// Parameters of the library's algorithms that differ from the defaults of the algorithms here.
+/// Parameters of the library's algorithms that differ from the defaults of Unisono's algorithms, as `(name, value)`.
 pub const PARAMS: &[(&str, &str)] = &[("order", "levels")];
 
 /// Accepts a binary tree in the order of the library, perhaps with segments.
@@ -149,7 +150,7 @@ fn by_levels(params: &[(String, String)], ranks: u32) -> Result<Settings, String
     }
 }
 
-/// Accepts a tree in which the root sends to all other ranks itself.
+/// Accepts a tree whose radix is at least the number of ranks, in which the root sends to all other ranks itself.
 fn flat(params: &[(String, String)], ranks: u32) -> Result<Settings, String> {
     let (radix, others) = apart("radix", params);
     if radix.and_then(|radix| radix.parse::<u32>().ok()).is_none_or(|radix| radix < ranks) {
@@ -167,7 +168,7 @@ fn apart(name: &str, params: &[(String, String)]) -> (Option<String>, Vec<(Strin
 /// The bytes of a segment of `pipelined-chain` and `binary-tree` without the parameter `segment`.
 pub const DEFAULT_SEGMENT: u32 = 8192;
 
-/// Returns the bytes of a segment, by default [`DEFAULT_SEGMENT`].
+/// Returns the setting of a segment's bytes, by default [`DEFAULT_SEGMENT`].
 fn segment(params: &[(String, String)], _: u32) -> Result<Settings, String> {
     match params {
         [(name, value)] if name == "segment" => match value.parse::<u32>() {

@@ -52,13 +52,13 @@ const INFO: Info = Info {
 
 const MOST_BLOCKS: u32 = 1 << 20;
 
-/// The factor of blocks on a network: messages share links, so blocks should be shorter than the prices of one message
-/// suggest.
+/// The factor of the number of blocks on a network: messages share links, so blocks should be shorter than the times of
+/// a single message suggest.
 const MORE_ON_NETWORKS: u32 = 4;
 /// The most instructions of all candidates whose numbers of blocks are near the best number.
 const MOST_TRIED: u64 = 1 << 18;
 
-/// Returns the number of blocks with the least time by the prices of messages.
+/// Returns the number of blocks with the least time by the formula of a broadcast or a reduce.
 fn best_blocks(case: &Case) -> u32 {
     let (c, prices) = (&case.collective, case.ranks());
     let sums = if c.kind == Kind::Reduce { prices.reduce_ns_per_byte } else { 0.0 };

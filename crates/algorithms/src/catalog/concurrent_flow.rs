@@ -45,7 +45,8 @@ const INFO: Info = Info {
 };
 
 const MOST_CHUNKS: u32 = 1024;
-/// The numbers of chunks that a plan considers; `BATCHES` are its numbers of blocks in a message.
+/// The numbers of chunks that a plan considers (`FEW_CHUNKS` if all ranks are roots and see the same network);
+/// `BATCHES` are its numbers of blocks in a message (`BATCHES_OF_ONE` for one root).
 const CHUNKS: [u32; 4] = [1, 4, 16, 64];
 const FEW_CHUNKS: [u32; 2] = [1, 4];
 const BATCHES: [u32; 2] = [4, 16];

@@ -124,8 +124,8 @@ impl RankAlgorithm for RecursiveMultiplying {
         Some(stages.factors().iter().map(|&factor| round(factor)).collect())
     }
 
-    /// Returns the best schedules with and without a wrap and, if the nodes divide the ranks, the best schedule inside
-    /// a node followed by the best among nodes.
+    /// Returns the best schedules of plain stages, with merges and with a split of ranks and, if the nodes divide the
+    /// ranks, the best schedule inside a node followed by the best among nodes.
     fn candidates(&self, case: &Case) -> Vec<Params> {
         let (ranks, search) = (case.collective.ranks, search(case));
         if ranks == 1 {

@@ -199,7 +199,7 @@ fn least_between(used: &[u32], nodes: u32, mut cables: Vec<(f64, u32, u32)>) -> 
     0.0
 }
 
-/// Returns the ns of the fastest way from nodes of `from` to a node that `is_end`; 0 without a way.
+/// Returns the ns of the fastest path from nodes of `from` to a node for which `is_end` holds; 0 without a path.
 fn least_latency_ns(network: &Network, plane: &Plane, from: &[u32], is_end: &dyn Fn(u32) -> bool) -> f64 {
     let switch_ns = network.input_latency_ns + network.output_latency_ns;
     let mut least = vec![f64::INFINITY; plane.nodes() as usize];

@@ -17,7 +17,8 @@ use super::{
 };
 use crate::{Bound, Time};
 
-/// Returns the larger bound for groups that run a collective concurrently; `None` for a scan, a message and a barrier.
+/// Returns the larger of both bounds for groups that run a collective concurrently; `None` for a scan, a message and a
+/// barrier.
 pub fn groups_together<'a>(
     part: &NetworkPart,
     collective: &Collective,

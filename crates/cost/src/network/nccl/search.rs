@@ -5,8 +5,8 @@
 //! least 25 GB/s are split in two, and faster speeds are tried for this number of channels.
 //!
 //! Exact for GPUs on NVSwitches, and up to 8 GPUs with direct NVLinks, on one box; approximate otherwise: a ring across
-//! boxes may use any interface (NCCL also checks the PCIe ways from GPUs to interfaces); trees over direct NVLinks have
-//! the rate of the rings; a ring over PCIe passes through each CPU once.
+//! boxes may use any interface (NCCL also checks the PCIe paths from GPUs to interfaces); trees over direct NVLinks
+//! have the rate of the rings; a ring over PCIe passes through each CPU once.
 //!
 //! Source: `ncclTopoCompute`, `ncclTopoDupChannels` and `ncclTopoSearchTryNvls` of NVIDIA/nccl, src/graph/search.cc.
 

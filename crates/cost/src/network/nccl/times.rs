@@ -68,7 +68,7 @@ pub fn rates(nccl: &Nccl, call: Call, algorithm: Algorithm, protocol: Protocol) 
     };
     let has_protocol = match (algorithm, protocol) {
         (_, Protocol::Simple) | (Algorithm::Ring | Algorithm::Tree, Protocol::Ll) => true,
-        // LL128 requires that all ways inside a box use NVLinks.
+        // LL128 requires that all paths inside a box use NVLinks.
         (Algorithm::Ring | Algorithm::Tree, Protocol::Ll128) => nccl.graphs.over_nvlink || f.gpus == 1,
         _ => false,
     };

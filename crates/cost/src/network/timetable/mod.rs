@@ -13,9 +13,9 @@
 //!   simulator.
 //! * A switch that computes is an additional node. It has no host overhead; its lanes are distributed to its engines,
 //!   and its results can leave after its latency. If an accelerator requests and stores a sum
-//!   ([`Switches::is_stored`]), the sum also waits for a signal and the way to that accelerator and back. A message that
-//!   a switch sends or receives crosses a link between the two nodes, with the number of bytes that the switch makes of
-//!   the message ([`Switches::crossings`]).
+//!   ([`Switches::is_stored`]), the sum also waits for a signal and the latency to that accelerator and back. A message
+//!   that a switch sends or receives crosses a link between the two nodes, with the number of bytes that the switch
+//!   makes of the message ([`Switches::crossings`]).
 //!
 //! So consecutive segments overlap, messages that share a link share its rate, and a round does not wait for the
 //! slowest message of the round before. A channel of a link sends no more packets than its buffer has places for in the
