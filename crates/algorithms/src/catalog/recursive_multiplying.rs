@@ -141,7 +141,7 @@ impl RankAlgorithm for RecursiveMultiplying {
             found.extend(Stages::new(ranks, Wrap::Plain, factors));
         }
         // By the model, all orders of the plain factors have the same cost. If ranks differ, by their node or by the
-        // head start of a wrap, the orders are candidates of their own, which the caller times.
+        // head start of ranks that are set apart, the orders are candidates of their own, which the caller times.
         let node = case.ranks().node_ranks.or(case.ranks().dealt_node_ranks);
         let differ = |stages: &Stages| node.is_some() || stages.wrap() != Wrap::Plain;
         let ordered = found.iter().filter(|stages| differ(stages)).flat_map(|stages| orders(stages).take(MOST_ORDERS));

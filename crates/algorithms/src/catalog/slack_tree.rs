@@ -186,7 +186,8 @@ impl Growth {
         (rows.min(columns), columns < rows)
     }
 
-    /// Returns the free PE of a rectangle with the least cost as the top of its subtree.
+    /// Returns the free PE of a rectangle with the least cost as the top of its subtree; `inner` is true if the top
+    /// gets several children.
     fn top(&self, tree: u32, rect: Rect, parent: u32, inner: bool) -> u32 {
         let (row, col) = self.grid.row_col(parent);
         let cost = |r: u32, c: u32, loss: f64| {

@@ -147,7 +147,8 @@ impl Search {
         (n > 1).then(|| Best::of(Stages::fitting(n, wrap, factors), &self.prices))
     }
 
-    /// Returns a merge to begin with: one that sets few ranks apart, or all ranks above a power of two.
+    /// Returns a merge to begin with: one that sets few ranks apart, or all ranks above a power of two; `None` if there
+    /// is no merge.
     fn first_merge(&self) -> Option<Best> {
         let most = if self.in_order { 1 } else { FEW };
         let beyond = self.ranks.checked_sub(1)?.checked_ilog2().map(|log| self.ranks - (1 << log));

@@ -27,7 +27,7 @@ const PORT: u32 = 2;
 /// or are inner boards of each tree.
 const LEAST: u32 = 6;
 
-/// A port into a position of a line that a tree of the other axis uses.
+/// `(position, tree)`: a port into a position of a line, which a tree of the other axis uses.
 type Free = (u32, usize);
 
 /// The two trees that enter a line's boards, with the positions at which they begin, and the ports that other trees

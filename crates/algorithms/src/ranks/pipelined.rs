@@ -26,7 +26,7 @@ pub trait PipelinedTree: Sync {
         Ok(())
     }
 
-    /// Returns the tree for parameters that [`Self::check`] accepts.
+    /// Returns the tree with rank `top` at its top, for parameters that [`Self::check`] accepts.
     fn tree(&self, ranks: u32, top: u32, params: &Params) -> Tree;
 
     /// Returns the most instructions of one segment.

@@ -26,7 +26,7 @@ pub trait RankAlgorithm: Sync {
     }
 
     /// Returns an upper bound of the instructions that [`RankAlgorithm::emit`] makes, so that schedules that exhaust
-    /// memory are refused. The default is four per rank in each of log2 P rounds.
+    /// memory are refused. The default is four per rank in each of log2 P rounds, and four more per rank.
     fn instructions(&self, case: &Case, _params: &Params) -> u64 {
         let ranks = u64::from(case.collective.ranks);
         ranks * (4 * u64::from(ranks.ilog2()) + 4)
@@ -58,7 +58,7 @@ pub trait RankAlgorithm: Sync {
         None
     }
 
-    /// Returns the parameters that a plan ranks for a case.
+    /// Returns the settings of the parameters that a plan compares for a case.
     fn candidates(&self, _case: &Case) -> Vec<Params> {
         vec![Params::new()]
     }

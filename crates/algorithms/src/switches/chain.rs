@@ -155,7 +155,7 @@ impl<'a> Search<'a> {
         Some(order)
     }
 
-    /// Returns a path over all switches of a node, between the given ends.
+    /// Returns a path over all switches of a node, between the given ends; an end that is `None` may be any switch.
     fn node(&mut self, entered: Option<u32>, left: Option<u32>) -> Option<Vec<u32>> {
         if let Some(known) = self.over_node.get(&(entered, left)) {
             return known.clone();
