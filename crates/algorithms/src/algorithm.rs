@@ -85,9 +85,9 @@ impl Info {
     /// Defaults for algorithms among ranks.
     pub const AMONG_RANKS: Info = Info { needs: &[Means::Messages], ..Info::ON_GRID };
 
-    /// Returns the performance guideline that the algorithm guarantees because it runs collectives in sequence, such as
-    /// `broadcast <= scatter + allgather`. Source: Träff, Gropp, Thakur, "Self-consistent MPI performance guidelines",
-    /// IEEE TPDS 2010.
+    /// Returns the performance guideline for collective `kind` that the algorithm guarantees because it runs other
+    /// collectives in sequence, such as `broadcast <= scatter + allgather`; `None` without such a sequence. Source:
+    /// Träff, Gropp, Thakur, "Self-consistent MPI performance guidelines", IEEE TPDS 2010.
     pub fn guideline(&self, kind: Kind) -> Option<String> {
         let (_, parts) = self.sequences.iter().find(|(of, _)| *of == kind)?;
         let parts: Vec<&str> = parts.iter().map(|part| part.name()).collect();

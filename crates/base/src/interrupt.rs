@@ -29,7 +29,8 @@ thread_local! {
     static WATCH: RefCell<Option<(Hook, Instant)>> = const { RefCell::new(None) };
 }
 
-/// Runs `work` while [`poll`] calls `hook`. An inner watch replaces the outer one until it ends.
+/// Runs `work`; meanwhile [`poll`] and [`check`] on this thread call `hook`, at most every 50 ms. An inner watch
+/// replaces the outer one until it ends.
 pub fn watch<R>(hook: Hook, work: impl FnOnce() -> R) -> R {
     /// Restores the outer watch, also if `work` unwinds.
     struct Restore(Option<(Hook, Instant)>, u32);

@@ -23,7 +23,7 @@ pub struct OverLimit {
     memory: bool,
 }
 
-/// Formats bytes of memory, or steps, for a sentence.
+/// Formats `count` bytes (if `memory`) or `count` steps for a sentence, such as `1.5 GB`.
 pub fn amount(memory: bool, count: f64) -> String {
     const UNITS: [(f64, &str); 5] = [(1e18, "EB"), (1e15, "PB"), (1e12, "TB"), (1e8, "GB"), (1e5, "MB")];
     if !memory {
@@ -194,7 +194,7 @@ fn hold(bytes: u128) {
     }
 }
 
-/// Runs an item while other items may run, which share the limit of memory.
+/// Runs an item of [`crate::parallel`] whose memory counts towards the limit together with that of concurrent items.
 pub(crate) fn beside<R>(item: impl FnOnce() -> R) -> R {
     /// Releases the memory, also when `item` unwinds.
     struct Release(Option<u64>);
@@ -236,7 +236,7 @@ pub fn last_counted() -> u64 {
     LAST.get()
 }
 
-/// Runs `work` with a count of its steps for [`spend`] and [`admit`].
+/// Runs `work` with a count, from 0, of the steps that it passes to [`spend`] and [`admit`].
 pub fn counted<R>(work: impl FnOnce() -> R) -> R {
     counted_after(Some(0), work)
 }

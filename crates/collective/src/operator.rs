@@ -13,8 +13,9 @@ pub enum Operator {
     And,
     Or,
     Xor,
-    /// Any associative operator that does not commute (MPI's `commute = false`). In the interpreter an `i64` packs an
-    /// affine map as `(a << 32) | b`, modulo the prime 2^31 - 1, and maps compose left to right.
+    /// Any associative operator that does not commute (MPI's `commute = false`). In the interpreter of
+    /// `unisono-schedule` an `i64` packs an affine map as `(a << 32) | b`, modulo the prime 2^31 - 1, and maps compose
+    /// left to right.
     Ordered,
 }
 

@@ -7,7 +7,8 @@ use unisono_collective::Collective;
 
 use crate::{BOUNDS, Time, network::NetworkPart};
 
-/// One collective on one part of a machine. Each kind of machine has its own type of part.
+/// One collective on one part of a machine. Each kind of machine has its own type of part, which [`CostProblem::on`]
+/// returns.
 #[derive(Clone, Copy)]
 pub struct CostProblem<'a> {
     pub collective: Collective,
@@ -26,8 +27,8 @@ impl<'a> CostProblem<'a> {
 pub enum Standing {
     /// No schedule on the machine ends earlier.
     Bound,
-    /// No schedule ends earlier by a model. On the machine a schedule may, if it overlaps work whose times the model
-    /// adds.
+    /// No schedule ends earlier by a model. On the machine a schedule may end earlier, if it overlaps work whose times
+    /// the model adds.
     OfModel,
     /// A bound of the model only, and the model predicts this time for some schedule.
     ModelOptimum,

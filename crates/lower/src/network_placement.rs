@@ -91,7 +91,7 @@ impl Check<'_> {
         true
     }
 
-    /// Checks that every stream that a switch writes or reads takes one link.
+    /// Checks that every stream that a switch writes or reads runs between two nodes that a link joins.
     fn streams(&self, found: &mut Diagnostics) {
         for id in self.schedule.all_streams() {
             let from = self.schedule.stream(id).source;

@@ -76,7 +76,8 @@ impl Estimate {
 }
 
 /// A round of messages, equal on every rank or stated for the slowest rank: each rank sends `messages` messages of
-/// `bytes` bytes back to back, receives as many, and reduces `reduced` bytes.
+/// `bytes` bytes back to back, receives as many (in a [`Waits::Pipeline`], the number stated there), and reduces
+/// `reduced` bytes.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Round {
     pub messages: u32,

@@ -28,7 +28,7 @@ pub struct Known {
     pub size: Size,
 }
 
-/// The collectives with rules, sorted by id. A reduce-scatter here has equal blocks, so it is MPI's
+/// The collectives for which Open MPI has rules, sorted by id. A reduce-scatter here has equal blocks, so it is MPI's
 /// `reduce_scatter_block`.
 pub const COLLECTIVES: &[Known] = &[
     Known { kind: Kind::Allgather, id: 0, key: "allgather", size: Size::OfAll },
@@ -41,7 +41,7 @@ pub const COLLECTIVES: &[Known] = &[
     Known { kind: Kind::ReduceScatter, id: 13, key: "reducescatterblock", size: Size::OfAll },
 ];
 
-/// The ids of Open MPI's algorithms, for those that have a counterpart here.
+/// `(collective, Open MPI's name, id)` of Open MPI's algorithms that have a counterpart in Unisono.
 pub const IDS: &[(Kind, &str, u32)] = &[
     (Kind::Allgather, "bruck", 2),
     (Kind::Allgather, "neighbor", 5),
@@ -102,8 +102,9 @@ pub const NAMES: &[Counterpart] = &[
     same(Kind::ReduceScatter, "recursive-halving", "recursive_halving"),
 ];
 
-/// Algorithms that change the order of operands, although a rules file forces them on operators that do not commute
-/// too. In runs of 5.0.11, results were wrong under these algorithms, and right under all others of [`NAMES`].
+/// Algorithms, by Open MPI's names and with the words of a note, that change the order of operands, although a rules
+/// file forces them on operators that do not commute too. In runs of 5.0.11, results were wrong under these algorithms,
+/// and right under all others of [`NAMES`].
 const REORDERING: &[(Kind, &str, &str)] = &[
     (Kind::Allreduce, "ring", "MPI_Allreduce under ring"),
     (Kind::Reduce, "binary", "MPI_Reduce under binary"),
@@ -185,7 +186,7 @@ pub fn id(kind: Kind, name: &str) -> Option<u32> {
     IDS.iter().find(|(k, n, _)| *k == kind && *n == name).map(|(_, _, id)| *id)
 }
 
-/// Returns the bytes that Open MPI compares for a size of the table.
+/// Returns the bytes that Open MPI compares for a call of `bytes` bytes as decision tables count them.
 pub fn bytes(known: &Known, bytes: u64, ranks: u32) -> u64 {
     if known.size == Size::OfAll { of_all(bytes, ranks) } else { bytes }
 }
@@ -198,9 +199,9 @@ pub fn view<'a>(target: &'static str, table: &DecisionTable, tells_nodes: TellsN
     View::new(target, table, NAMES, false, tells_nodes, None, COLLECTIVES.iter().map(|known| known.kind))
 }
 
-/// Returns the regions of a collective for each size of the communicator, from `least` on. A communicator uses the
-/// rules of the largest listed size up to its own, so a region without an algorithm, the library's own choice, precedes
-/// and follows every rank count of the table.
+/// Returns `(ranks, regions)` of a collective for each number of ranks from `least` on at which the rules change. A
+/// communicator uses the rules of the largest listed number up to its own, so a region without an algorithm, the
+/// library's own choice, precedes and follows every rank count of the table.
 pub fn by_size(view: &mut View<'_>, known: &Known, least: u32) -> Vec<(u32, Vec<Region>)> {
     let own = || vec![Region { first: 0, last: u64::MAX, algorithm: None }];
     let mut sizes = vec![(least, own())];

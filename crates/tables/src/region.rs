@@ -161,7 +161,8 @@ impl<'a> View<'a> {
         if first.is_ok() { first } else { said.find(Result::is_ok).unwrap_or(first) }
     }
 
-    /// Leaves all rows of a collective on `ranks` ranks to the library's own choice, and records the reason.
+    /// Leaves all rows of a collective on `ranks` ranks to the library's own choice, and records the reason for rows
+    /// whose algorithm has a counterpart.
     pub fn leave_all(&mut self, kind: Kind, ranks: u32, reason: &str) {
         for (at, row) in
             self.table.rows().to_vec().iter().enumerate().filter(|(_, r)| r.kind == kind && r.ranks == ranks)
@@ -197,7 +198,8 @@ impl<'a> View<'a> {
         self.regions_on(kind, ranks, None, class)
     }
 
-    /// Returns the regions as [`Self::regions`] does, for `per_node` ranks per node.
+    /// Returns the regions as [`Self::regions`] does, by the rows for `per_node` ranks per node where there are any,
+    /// otherwise by the rows without.
     pub fn regions_on(&mut self, kind: Kind, ranks: u32, per_node: Option<u32>, class: OperatorClass) -> Vec<Region> {
         let of = |r: &&Row| r.kind == kind && r.ranks == ranks;
         let mut starts: BTreeSet<u64> = [0].into();

@@ -112,8 +112,8 @@ impl Rooted {
         before(self.ranks, rank, self.pipeline.skip(round))
     }
 
-    /// Creates the streams between each rank and its peers, indexed by the rank that receives in a broadcast, then by
-    /// the skip.
+    /// Creates the streams between each rank and its peers, in the direction of a broadcast if `down`, otherwise of a
+    /// reduce, indexed by the rank that receives in a broadcast, then by the skip.
     fn streams(&self, b: &mut Builder, down: bool) -> Vec<Operand> {
         let q = self.pipeline.skips.rounds();
         let mut streams = Vec::with_capacity((self.ranks * q) as usize);

@@ -142,11 +142,12 @@ struct Growth {
     work: Vec<u32>,
     /// The number of streams on each link.
     loads: Vec<u32>,
-    /// For each tree and PE, the cycles from the PE's message to the end; used for chains only.
+    /// For each tree and PE, the cycles from the start of the PE's message until the root has its contents; used for
+    /// chains only.
     ends: Vec<Vec<u32>>,
     /// The cycles of a message besides its hops.
     message: u32,
-    /// The cycles by which chains must end; `None` without chains.
+    /// The most cycles from the first message of a chain until the root has its contents; `None` without chains.
     limit: Option<u32>,
 }
 

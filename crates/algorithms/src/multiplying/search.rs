@@ -102,7 +102,8 @@ impl Search {
         Self { ranks: ranks.max(1), prices, in_order: false }
     }
 
-    /// Restricts the search to schedules that keep the operands in the order of ranks ([`Stages::keeps_order`]).
+    /// Restricts the search, if `in_order`, to schedules that keep the operands in the order of ranks
+    /// ([`Stages::keeps_order`]).
     #[must_use]
     pub fn in_order(self, in_order: bool) -> Self {
         Self { in_order, ..self }

@@ -108,7 +108,8 @@ impl Trees {
         Open { into, out: out.into_iter().map(rank).collect() }
     }
 
-    /// Adds the link to the other end of a board, unless that end is the root.
+    /// Adds to a tree the link from position `entry` of line `at` to the other rank of the board in this line, unless
+    /// that is the root.
     fn link(&mut self, tree: usize, entry: u32, at: u32, rank: impl Fn(u32) -> u32) {
         if at != 0 || entry != 1 {
             self.parents[tree][rank(entry ^ 1) as usize] = Some(rank(entry));

@@ -50,7 +50,8 @@ impl Around {
         self.to[self.before(q, 1) as usize]
     }
 
-    /// Emits the reduce-scatter of position `q` from the inputs; its complete block goes to `end`.
+    /// Emits the reduce-scatter of position `q` from the inputs; its complete block goes to `end`. `block(k)` are the
+    /// elements of block k.
     pub fn reduce_scatter(&self, b: &mut Builder, q: u32, block: impl Fn(u32) -> Span, end: &[Operand]) {
         self.reduce_scatter_of(b, q, Operand::In, block, end);
     }

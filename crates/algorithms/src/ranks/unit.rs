@@ -41,7 +41,7 @@ pub trait RankAlgorithm: Sync {
 
     /// Returns the rounds of all ranks, or of the slowest rank, so that large cases can be timed without the schedule.
     /// There are at least two ranks. The default derives rounds from the exchanges, if all flows of an exchange have
-    /// equally many messages.
+    /// equally many messages of equal bytes.
     fn rounds(&self, case: &Case, params: &Params) -> Option<Vec<Round>> {
         rounds_of(&self.exchanges(case, params)?)
     }

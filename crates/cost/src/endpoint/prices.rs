@@ -245,7 +245,7 @@ impl Linear {
 pub struct LevelPrices {
     /// The prices of each level, innermost first; the last entry has the prices between members of the outermost level.
     levels: Vec<Linear>,
-    /// The number of places, one for each rank, in one member of each level.
+    /// The number of places, one for each rank, in one member (such as one node) of each level, innermost first.
     sizes: Vec<u32>,
     /// The place of each rank; empty if rank k has place k.
     places: Vec<u32>,

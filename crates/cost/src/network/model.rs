@@ -276,7 +276,7 @@ impl NetworkModel {
     }
 }
 
-/// Returns whether exchanges move and reduce the same bytes.
+/// Returns whether two exchanges have flows of equal bytes and repetitions, and reduce equally many bytes.
 pub(super) fn are_alike(a: &Exchange, b: &Exchange) -> bool {
     let bytes = |e: &Exchange| (e.reduced, e.flows.len());
     let same = |(a, b): (&Flow, &Flow)| (a.bytes, a.repeat) == (b.bytes, b.repeat);

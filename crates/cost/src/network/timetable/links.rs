@@ -35,7 +35,7 @@ pub(super) struct Part {
     pub(super) way: u32,
     /// The link that the part crosses last, at whose end it arrives.
     pub(super) link: u32,
-    /// The time in ps at which the tail of the part arrives there.
+    /// The time in ps at which the tail of the part arrives at the end of `link`.
     pub(super) tail: u64,
 }
 

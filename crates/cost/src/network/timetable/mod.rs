@@ -43,8 +43,9 @@ use super::Speeds;
 const PARTS: u64 = 1 << 19;
 const MOST_PARTS: u64 = 16;
 
-/// The same limits for messages that choose among links of different speeds. Real packets choose a few at a time, and
-/// all packets of a part make one choice, so long messages have more parts.
+/// The same limits for messages that choose among links of different speeds, and for all messages if packets wait for
+/// places in buffers. Real packets choose a few at a time, and all packets of a part make one choice, so long messages
+/// have more parts.
 const PARTS_UNLIKE: u64 = 1 << 16;
 const MOST_PARTS_UNLIKE: u64 = 1 << 10;
 
@@ -116,8 +117,8 @@ struct Run<'a> {
     schedule: &'a Schedule,
     flow: &'a Flow,
     prices: &'a Prices<'a>,
-    /// For each instruction, the number of predecessors and messages that are not done. `first_message` has its first
-    /// message.
+    /// For each instruction, the number of predecessors and messages that are not done. `first_message` has the index
+    /// of its first message in `messages`.
     missing: Vec<u32>,
     first_message: Vec<u32>,
     /// For each instruction, the latest end of its predecessors that are done.
@@ -251,7 +252,8 @@ impl<'a> Run<'a> {
         run
     }
 
-    /// Returns a lower bound: the most ps for which an accelerator's links are busy; 0 if links differ.
+    /// Returns a lower bound on the time of the schedule: the most ps for which the links of one accelerator are busy;
+    /// 0 if links differ.
     fn least_ps(&self) -> f64 {
         let Prices { speeds, plane, .. } = *self.prices;
         let mut sent = vec![0.0; plane.accelerators() as usize];
