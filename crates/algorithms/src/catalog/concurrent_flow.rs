@@ -271,8 +271,8 @@ impl RankAlgorithm for ConcurrentFlow {
         Ok(())
     }
 
-    /// Counts a send and a receive for each rank and tree, and the copy of the rank's own block. For a collective with
-    /// a root, the few trees are built to count their messages.
+    /// Counts a send and a receive for each rank and tree, and the copy of the rank's own block; further batches of an
+    /// alltoall are not counted. For a collective with a root, the few trees are built to count their messages.
     fn instructions(&self, case: &Case, params: &Params) -> u64 {
         let c = &case.collective;
         if c.kind.has_root() && c.ranks > 1 {

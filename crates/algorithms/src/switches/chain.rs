@@ -38,7 +38,7 @@ const MOST_STEP_SIZES: u32 = 5;
 /// Returns the registers of a chain over all switches of the machine.
 ///
 /// # Errors
-/// Returns an error if some core has no rank, or if no chain was found.
+/// Returns an error if some core has no rank, if sockets have more than 16 cores, or if no chain was found.
 pub fn chain(site: &Site, c: &Collective, part: TreeSlice) -> Result<Configured, AlgorithmError> {
     let no = |reason: String| AlgorithmError::Unsupported { algorithm: "in-network", reason };
     let layout = &*site.layout;

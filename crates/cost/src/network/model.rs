@@ -40,8 +40,8 @@ use super::{
 /// routed.
 const MOST_ROUTED: u64 = 1 << 21;
 
-/// The most instructions of a schedule that gets a timetable; longer schedules are timed by the rounds of their
-/// messages.
+/// The most instructions of a schedule among ranks that gets a timetable; longer schedules are timed by the rounds of
+/// their messages. Schedules with switches always get a timetable.
 const MOST_TIMETABLED: usize = 1 << 20;
 
 pub struct NetworkModel {
@@ -204,8 +204,9 @@ impl NetworkModel {
         if from == to { 0.0 } else { way_ns + self.overhead_ns + self.signal_ns }
     }
 
-    /// Returns the nanoseconds of a schedule by a timetable of its messages or, above a number of instructions, by
-    /// their rounds. `places` has the nodes of the network for the ranks, then for the switches of the schedule.
+    /// Returns the nanoseconds of a schedule by a timetable of its messages or, above a number of instructions and
+    /// without switches, by their rounds. `places` has the nodes of the network for the ranks, then for the switches of
+    /// the schedule.
     ///
     /// # Errors
     /// Returns the faults of a schedule that is not well-formed, or that cannot run.

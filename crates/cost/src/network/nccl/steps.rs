@@ -5,7 +5,7 @@
 //! and its time is that of the bytes on one channel:
 //!
 //! ```text
-//! blocks = bytes / (threads x bytes of a thread), from 1 to twice the channels of the graph; a real number here
+//! blocks = bytes / (threads x bytes of a thread), from 1 to 2 or 4 x the channels of the graph; a real number here
 //! time   = start + hops x hop + (bytes sent x price + bytes worked on x price) / blocks
 //! ```
 //!
