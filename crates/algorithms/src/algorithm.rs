@@ -82,9 +82,9 @@ impl Info {
     /// Defaults for algorithms among ranks.
     pub const AMONG_RANKS: Info = Info { needs: &[Means::Messages], ..Info::ON_GRID };
 
-    /// Returns the performance guideline that the algorithm guarantees because it runs collectives in sequence, such as
-    /// `broadcast <= scatter + allgather`. Source: Träff, Gropp, Thakur, "Self-consistent MPI performance guidelines",
-    /// IEEE TPDS 2010.
+    /// Returns the performance guideline for collective `kind` that the algorithm guarantees because it runs other
+    /// collectives in sequence, such as `broadcast <= scatter + allgather`; `None` without such a sequence. Source:
+    /// Träff, Gropp, Thakur, "Self-consistent MPI performance guidelines", IEEE TPDS 2010.
     pub fn guideline(&self, kind: Kind) -> Option<String> {
         let (_, parts) = self.sequences.iter().find(|(of, _)| *of == kind)?;
         let parts: Vec<&str> = parts.iter().map(|part| part.name()).collect();
@@ -107,8 +107,8 @@ pub struct Case<'a> {
 /// The facts of a machine on which an algorithm's shape depends.
 #[derive(Clone, Copy, Debug)]
 pub enum Place<'a> {
-    /// PEs of a wafer; rank `k` is PE `k`, row-major. A message of the depth costs `depth_cycles` (2 T_R + 1), which
-    /// algorithms use to choose their shape.
+    /// PEs of a wafer; rank `k` is PE `k`, row-major. Each message on the longest chain of dependent messages costs
+    /// `depth_cycles` (2 T_R + 1), which algorithms use to choose their shape.
     Grid { grid: Grid, depth_cycles: f64 },
     /// Ranks that send messages to any other rank.
     Ranks(Ranks),
@@ -118,8 +118,9 @@ pub enum Place<'a> {
     Switches(&'a Site),
 }
 
-/// The prices of messages among ranks, for algorithms that choose their shape by cost: m messages of n bytes take
-/// `latency_ns + m * (issue_ns + n * ns_per_byte)`, and the reduction of each `n * reduce_ns_per_byte`.
+/// The prices (times) of messages among ranks, for algorithms that choose their shape by cost: m messages of n bytes
+/// take `latency_ns + m * (issue_ns + n * ns_per_byte)`, and the reduction of each message takes `n *
+/// reduce_ns_per_byte`.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Ranks {
     pub latency_ns: f64,
@@ -206,7 +207,7 @@ impl<'a> Case<'a> {
         u64::from(elements) * self.collective.element_bytes()
     }
 
-    /// Returns the case with another collective.
+    /// Returns the case with another kind of collective and another root.
     #[must_use]
     pub fn with(&self, kind: Kind, root: u32) -> Case<'a> {
         Case { collective: Collective { kind, root, ..self.collective }, ..*self }
@@ -227,7 +228,7 @@ pub struct Param {
 pub enum Profile {
     /// The cost terms of each phase, on a grid.
     Terms(Estimate),
-    /// Rounds in which all ranks do the same, among ranks with equal prices.
+    /// Rounds in which all ranks send and reduce equal amounts, among ranks with equal prices.
     Rounds(Vec<Round>),
     /// The sizes, senders and receivers of messages, among ranks on a network.
     Exchanges(Vec<Exchange>),
@@ -271,7 +272,8 @@ pub trait Algorithm: Sync {
         Size::default()
     }
 
-    /// Returns the parameters that a plan ranks for a case. The planner drops settings that are not supported.
+    /// Returns the settings of the parameters that a plan compares for a case. The planner drops settings that are not
+    /// supported.
     fn candidates(&self, _case: &Case) -> Vec<Params> {
         vec![Params::new()]
     }

@@ -2,9 +2,10 @@
 //!
 //! A form is an expression of numbers, names, `+ - * / ^`, parentheses and `log2 sqrt ceil max min`; two adjacent
 //! operands are multiplied, with the precedence of `*`. Names: P, the number of ranks or PEs, M x N on a grid; n, the
-//! bytes of the collective, counted as in MPI; B, the wavelets of the vector; T_R, the ramp latency in cycles; alpha,
-//! beta, gamma, `alpha_p` and `alpha_r`, the prices of the model. A form holds for two or more ranks and a vector that
-//! is not empty.
+//! bytes of the collective, counted as in MPI; B, the number of wavelets of the vector; T_R, the ramp latency in
+//! cycles; the parameters of the model: alpha, the time of a message, beta of a byte sent, gamma of a byte reduced;
+//! `alpha_r`, for which a message occupies its sender, and `alpha_p`, by which it arrives later. The condition of a
+//! [`Formula`] defines further names, such as S. A form holds for two or more ranks and a vector that is not empty.
 
 use unisono_collective::Kind;
 
@@ -14,15 +15,16 @@ pub const EVEN: &str = "P is even";
 pub const DIVIDES: &str = "P divides the vector";
 pub const POWER_THAT_DIVIDES: &str = "P is a power of two and divides the vector";
 
-/// The time of some collectives by one model. Parameters have their defaults, except those that the condition states.
+/// The time of some collectives by one model. The algorithm's parameters have their defaults, except those that the
+/// condition states.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Formula {
     /// `paper`: in cycles, by Eq. 1 of "Near-Optimal Wafer-Scale Reduce"; otherwise a model of messages, in the unit of
-    /// its prices.
+    /// its parameters.
     pub model: &'static str,
     pub collectives: &'static [Kind],
     pub time: &'static str,
-    /// The condition, empty if the form always holds.
+    /// The condition under which the form holds, with the meaning of further names; empty if the form always holds.
     pub when: &'static str,
 }
 

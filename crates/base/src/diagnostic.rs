@@ -6,7 +6,8 @@ use serde::Serialize;
 
 use crate::{InstrId, NodeId};
 
-/// One finding. `rank` and `instruction` are its location, as numbers of the text form.
+/// One finding. `rank` and `instruction` are the ids of the node and of the `combine` instruction that it concerns, as
+/// in the text form of a schedule; `None` if it concerns none.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Diagnostic {
     pub code: &'static str,

@@ -1,10 +1,10 @@
 //! Excerpts of texts of users and of their files, for messages.
 
-/// The most characters that a message shows.
+/// The most characters of a text that a message shows.
 const MOST: usize = 40;
 
-/// Returns the beginning of a text for a message: at most 40 characters, with escapes for characters that control a
-/// terminal.
+/// Returns the first 40 characters of a text for a message, with escapes for characters that control a terminal, and
+/// `…` if characters follow.
 ///
 /// So a message stays one readable line for any file, and shows little of a file's contents.
 pub fn excerpt(text: &str) -> String {

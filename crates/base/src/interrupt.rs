@@ -2,7 +2,7 @@
 //!
 //! Loops that can run for more than a moment call [`poll`]. The caller wraps the work in [`watch`] with a hook that
 //! reports whether the user asked to stop. If so, [`poll`] unwinds with the payload [`Interrupted`]. Unwinding frees
-//! memory, and functions between the two need no error for it. Without a watch [`poll`] does nothing.
+//! memory, and functions between [`watch`] and [`poll`] need no error for it. Without a watch [`poll`] does nothing.
 //!
 //! A watch belongs to one thread. Of the threads that the work starts, only those of [`crate::parallel`] have a watch.
 
@@ -29,7 +29,8 @@ thread_local! {
     static WATCH: RefCell<Option<(Hook, Instant)>> = const { RefCell::new(None) };
 }
 
-/// Runs `work` while [`poll`] calls `hook`. An inner watch replaces the outer one until it ends.
+/// Runs `work`; meanwhile [`poll`] and [`check`] on this thread call `hook`, at most every 50 ms. An inner watch
+/// replaces the outer one until it ends.
 pub fn watch<R>(hook: Hook, work: impl FnOnce() -> R) -> R {
     /// Restores the outer watch, also if `work` unwinds.
     struct Restore(Option<(Hook, Instant)>, u32);
@@ -43,7 +44,8 @@ pub fn watch<R>(hook: Hook, work: impl FnOnce() -> R) -> R {
     work()
 }
 
-/// Unwinds with [`Interrupted`] if the hook of this thread's watch reports a stop. Costs a few instructions.
+/// Unwinds with [`Interrupted`] if the hook of this thread's watch reports a stop. Most calls do not ask the hook and
+/// cost a few instructions.
 #[inline]
 pub fn poll() {
     let left = LEFT.get();
@@ -54,7 +56,7 @@ pub fn poll() {
     }
 }
 
-/// Polls as [`poll`] does, but reads the clock each time, for loops in which an iteration takes microseconds.
+/// Polls as [`poll`] does, but reads the clock in each call, for loops in which an iteration takes microseconds.
 pub fn check() {
     look();
 }

@@ -19,7 +19,7 @@ pub fn read<'de, D: Deserializer<'de>, T: Deserialize<'de>>(source: D) -> Result
     T::deserialize(self::source(source))
 }
 
-/// Returns a source for [`read`] within another reader.
+/// Returns a deserializer under the rule of [`read`], for readers that are themselves part of another reader.
 pub fn source<'de, D: Deserializer<'de>>(source: D) -> impl Deserializer<'de, Error = D::Error> {
     Keyed(source)
 }
@@ -27,7 +27,7 @@ pub fn source<'de, D: Deserializer<'de>>(source: D) -> impl Deserializer<'de, Er
 /// Reads a JSON text as [`read`] does.
 ///
 /// # Errors
-/// Returns an error with the line if the text is not JSON of this form.
+/// Returns an error with the line if the text is not JSON, or not a value of `T` in which each struct is an object.
 pub fn json<'de, T: Deserialize<'de>>(text: &'de [u8]) -> serde_json::Result<T> {
     let mut source = serde_json::Deserializer::from_slice(text);
     let value = read(&mut source)?;
@@ -270,7 +270,8 @@ impl<'de, A: VariantAccess<'de>> VariantAccess<'de> for Keyed<A> {
     }
 }
 
-/// Returns serde's message about an unknown key with the most similar accepted key added, if one is similar enough.
+/// Returns serde's message about an unknown key with the most similar accepted key added, if at most a third of the
+/// unknown key's characters (at least one) would have to change.
 pub fn with_nearest(message: &str) -> String {
     let parts = message.split_once("unknown field `").and_then(|(_, rest)| rest.split_once("`, expected "));
     let Some((found, accepted)) = parts else { return message.to_owned() };

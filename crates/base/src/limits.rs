@@ -23,7 +23,7 @@ pub struct OverLimit {
     memory: bool,
 }
 
-/// Formats bytes of memory, or steps, for a sentence.
+/// Formats `count` bytes (if `memory`) or `count` steps for a sentence, such as `1.5 GB`.
 pub fn amount(memory: bool, count: f64) -> String {
     const UNITS: [(f64, &str); 5] = [(1e18, "EB"), (1e15, "PB"), (1e12, "TB"), (1e8, "GB"), (1e5, "MB")];
     if !memory {
@@ -52,10 +52,10 @@ impl std::fmt::Display for OverLimit {
 
 impl std::error::Error for OverLimit {}
 
-/// The default limit of steps: about a minute of one core.
+/// The default limit of steps: one to some minutes of one core, at one to a few nanoseconds a step.
 pub const DEFAULT_STEPS: u64 = 1 << 36;
 
-/// The least estimates that are reported as notes: a gigabyte of memory, and about 15 seconds of work.
+/// The least estimates that are reported as notes: a gigabyte of memory, and a quarter of the default limit of steps.
 const NOTED_BYTES: u128 = 1_000_000_000;
 const NOTED_STEPS: u128 = 1 << 34;
 
@@ -64,7 +64,8 @@ pub type Note = Box<dyn Fn(String) + Send + Sync>;
 
 static NOTE: RwLock<Option<Note>> = RwLock::new(None);
 
-/// Sets the receiver of sentences about admitted work that takes a gigabyte or about 15 seconds; None removes it.
+/// Sets the receiver of sentences about admitted work that takes a gigabyte or a quarter of [`DEFAULT_STEPS`]; None
+/// removes it.
 pub fn set_note(note: Option<Note>) {
     *NOTE.write().unwrap_or_else(std::sync::PoisonError::into_inner) = note;
 }
@@ -77,7 +78,8 @@ fn note(what: &str, memory: bool, needs: u128) {
     remark(|| format!("{what} needs about {}{of}", amount(memory, needs as f64)));
 }
 
-/// Passes a sentence about large work, such as the parts that were left out, to the receiver of notes.
+/// Passes a sentence about large work, such as the parts of a result that were left out, to the receiver of notes, if
+/// there is one.
 pub fn remark(sentence: impl FnOnce() -> String) {
     if let Some(note) = &*NOTE.read().unwrap_or_else(std::sync::PoisonError::into_inner) {
         note(sentence());
@@ -117,7 +119,9 @@ pub fn get() -> (u64, u64) {
 
 /// Admits work that allocates about `bytes` and takes about `steps` elementary steps (a few nanoseconds each).
 ///
-/// Inside [`counted`] the steps of all admitted work add up, so that many small pieces of work are refused too.
+/// Inside [`counted`] the steps of all admitted work add up, so that many small pieces of work are refused too. Inside
+/// an item of [`crate::parallel`] this function unwinds if the item's memory does not fit beside that of items that run
+/// concurrently.
 ///
 /// # Errors
 /// Returns an error if the estimate exceeds a limit.
@@ -190,7 +194,7 @@ fn hold(bytes: u128) {
     }
 }
 
-/// Runs an item while other items may run, which share the limit of memory.
+/// Runs an item of [`crate::parallel`] whose memory counts towards the limit together with that of concurrent items.
 pub(crate) fn beside<R>(item: impl FnOnce() -> R) -> R {
     /// Releases the memory, also when `item` unwinds.
     struct Release(Option<u64>);
@@ -232,7 +236,7 @@ pub fn last_counted() -> u64 {
     LAST.get()
 }
 
-/// Runs `work` with a count of its steps for [`spend`] and [`admit`].
+/// Runs `work` with a count, from 0, of the steps that it passes to [`spend`] and [`admit`].
 pub fn counted<R>(work: impl FnOnce() -> R) -> R {
     counted_after(Some(0), work)
 }
@@ -247,12 +251,12 @@ pub(crate) fn has_left(steps: u64) -> bool {
     check("", 0, steps.into()).is_ok()
 }
 
-/// Adds to the count steps that another count has admitted.
+/// Adds steps to this thread's count that a separate count, of an item of [`crate::parallel`], has admitted before.
 pub(crate) fn add(steps: u64) {
     SPENT.set(SPENT.get().map(|spent| spent.saturating_add(steps)));
 }
 
-/// Runs `work` with a count that begins at `before`, or without one.
+/// Runs `work` with a count that begins at `before` steps, or without a count if `before` is `None`.
 pub(crate) fn counted_after<R>(before: Option<u64>, work: impl FnOnce() -> R) -> R {
     /// Puts the outer count back, also when `work` unwinds.
     struct Restore(Option<u64>);

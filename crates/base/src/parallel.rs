@@ -5,8 +5,8 @@
 //! Concurrent values share the limit of memory: a value that does not fit beside the others is computed again after
 //! them.
 //!
-//! All callers of the process share its cores. A thread that calls the library counts as a busy core while a [`Caller`]
-//! exists, so many concurrent callers start no further threads.
+//! All callers of the process share its cores. A thread of the user that calls Unisono counts as a busy core while a
+//! [`Caller`] exists, so many concurrent callers start no further threads.
 
 use std::{
     cell::Cell,
@@ -74,8 +74,7 @@ pub fn set_cores(count: usize) {
     idle().fetch_add(count - before, Relaxed);
 }
 
-/// A call of the library on a thread of the caller. Each further concurrent call reduces the number of idle cores by
-/// one.
+/// A call of Unisono on a thread of the user. Each further concurrent call reduces the number of idle cores by one.
 pub struct Caller {
     is_outer: bool,
 }
@@ -151,8 +150,8 @@ impl Drop for End<'_> {
     }
 }
 
-/// Returns the values of `work` for all items; most values are computed before this function returns. This thread
-/// computes the first items alone, in case all together are short.
+/// Returns the values of `work` for all items, in order; most values are computed before this function returns. This
+/// thread computes items alone for the first 2 ms, because all together may need no longer.
 pub fn map<'a, T: Sync, R: Send + 'a>(
     items: &'a [T],
     work: impl Fn(&T) -> R + Sync + 'a,
@@ -278,8 +277,8 @@ fn at_once<T: Sync, R: Send>(
     done.into_iter().map(|found| found.into_inner().unwrap_or_else(PoisonError::into_inner)).collect()
 }
 
-/// Computes an item and its steps, which are added to `spent`. Returns `None` if its work unwound; an interruption
-/// unwinds further.
+/// Computes an item and its steps, which are added to `spent`; `before` are the caller's steps before all items.
+/// Returns `None` if the item's work unwound; an interruption unwinds further.
 fn alone<T, R>(item: &T, work: &impl Fn(&T) -> R, (before, spent): (Option<u64>, &AtomicU64)) -> Option<(R, u64)> {
     let run = || {
         limits::after_others(spent, || {

@@ -43,8 +43,8 @@ impl fmt::Display for Bytes {
 pub struct Wavelets(pub u64);
 
 impl Wavelets {
-    /// Returns the wavelets of 4 bytes that carry `elements` elements of `element_bytes` bytes, the last wavelet
-    /// padded.
+    /// Returns the number of wavelets of 4 bytes that carry `elements` elements of `element_bytes` bytes without gaps,
+    /// the last wavelet padded.
     pub fn of(elements: u64, element_bytes: u64) -> Self {
         Self((elements * element_bytes).div_ceil(4))
     }

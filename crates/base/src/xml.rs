@@ -207,7 +207,7 @@ pub fn trimmed(text: &str) -> &str {
     text.trim_matches([' ', '\t', '\n', '\x0b', '\x0c', '\r'])
 }
 
-/// Shortens a value for an error message.
+/// Returns the first 40 characters of a value for an error message, with `...` if characters follow.
 pub fn short(text: &str) -> String {
     let mut shown: String = text.chars().take(40).collect();
     if shown.len() < text.len() {

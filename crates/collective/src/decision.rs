@@ -1,4 +1,4 @@
-//! Decision tables: the algorithm that serves a collective, by ranks, ranks per node, and bytes.
+//! Decision tables: the algorithm that serves a collective, by ranks, ranks per node, class of operators, and bytes.
 //!
 //! Ranks per node are those of the node with the most ranks of the communicator: 96 ranks on 2 nodes differ from 96
 //! ranks on 96 nodes. A row without ranks per node serves calls for which no row states theirs. Bytes count as in MPI:
@@ -45,7 +45,7 @@ pub enum Choice {
     Library,
     Algorithm {
         name: String,
-        /// Sorted by name.
+        /// The algorithm's parameters as `(name, value)`, sorted by name.
         params: Vec<(String, String)>,
     },
 }
@@ -95,7 +95,7 @@ impl fmt::Display for Row {
     }
 }
 
-/// Rows in ascending order, no two of which serve the same call. Calls without a row go to the library.
+/// Rows in ascending order, no two of which serve the same call. Calls without a row go to the MPI library.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct DecisionTable {
     rows: Vec<Row>,
@@ -129,8 +129,9 @@ impl DecisionTable {
         &self.rows
     }
 
-    /// Returns the index of the row that serves a call. A row for the call's ranks per node precedes one for any; rows
-    /// for every operator also serve operators that commute.
+    /// Returns the index of the row that serves a call, `None` if no row does. A row for the call's ranks per node
+    /// precedes a row without ranks per node; a row of class [`OperatorClass::Ordered`] also serves operators that
+    /// commute, after a row of their own class.
     pub fn find(
         &self,
         kind: Kind,

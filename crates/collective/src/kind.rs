@@ -12,7 +12,7 @@ pub enum Kind {
     Barrier,
     Broadcast,
     Gather,
-    /// One vector from one rank to the root, as a reference for the times of broadcasts.
+    /// One vector from [`crate::Collective::sender`] to the root, as a reference for the times of broadcasts.
     Message,
     Reduce,
     ReduceScatter,
@@ -56,7 +56,7 @@ impl Kind {
         matches!(self, Kind::Broadcast | Kind::Gather | Kind::Message | Kind::Reduce | Kind::Scatter)
     }
 
-    /// Returns whether the operator combines elements of different ranks.
+    /// Returns whether elements of different ranks are combined; those of a barrier carry no data.
     pub fn reduces(self) -> bool {
         matches!(self, Kind::Allreduce | Kind::Barrier | Kind::Reduce | Kind::ReduceScatter | Kind::Scan)
     }

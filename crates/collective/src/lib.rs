@@ -1,5 +1,5 @@
-//! Collectives: their buffers, and the inputs that every output element must hold; and decision tables, which name the
-//! algorithm that serves a collective.
+//! Collectives: their buffers, and the input elements from which every output element must result; and decision tables,
+//! which name the algorithm that serves a collective.
 //!
 //! No code in this crate depends on an algorithm or a time.
 

@@ -13,8 +13,9 @@ pub enum Operator {
     And,
     Or,
     Xor,
-    /// Any associative operator that does not commute (MPI's `commute = false`). In the interpreter an `i64` packs an
-    /// affine map as `(a << 32) | b`, modulo the prime 2^31 - 1, and maps compose left to right.
+    /// Any associative operator that does not commute (MPI's `commute = false`). In the interpreter of
+    /// `unisono-schedule` an `i64` packs an affine map as `(a << 32) | b`, modulo the prime 2^31 - 1, and maps compose
+    /// left to right.
     Ordered,
 }
 
@@ -47,7 +48,8 @@ impl Operator {
         self != Operator::Ordered
     }
 
-    /// Checks that the operator has a meaning for the datatype, as in MPI.
+    /// Checks that the operator is defined for the datatype: bitwise operators for integers, as in MPI, and
+    /// [`Operator::Ordered`] for `i64`.
     pub fn check(self, dtype: Dtype) -> Result<(), CollectiveError> {
         let accepted = match self {
             Operator::And | Operator::Or | Operator::Xor if !dtype.is_integer() => "i16, i32, i64",

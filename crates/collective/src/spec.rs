@@ -149,7 +149,7 @@ impl Collective {
         u64::from(self.elements) * u64::from(self.unit)
     }
 
-    /// Returns the elements of a rank's read-only input buffer.
+    /// Returns the number of elements of a rank's read-only input buffer.
     pub fn input_len(&self, rank: u32) -> u32 {
         let n = self.elements;
         match self.kind {
@@ -161,8 +161,8 @@ impl Collective {
         }
     }
 
-    /// Returns the elements of a rank's output buffer. The root of a broadcast has an empty output: its input is the
-    /// result.
+    /// Returns the number of elements of a rank's output buffer. The root of a broadcast has an empty output: its input
+    /// is the result.
     pub fn output_len(&self, rank: u32) -> u32 {
         let n = self.elements;
         match self.kind {
@@ -174,7 +174,8 @@ impl Collective {
         }
     }
 
-    /// Returns the rank whose vector a message carries: the last, or the first when the root is the last.
+    /// Returns the rank whose vector a collective of kind [`Kind::Message`] carries: the last rank, or rank 0 if the
+    /// root is the last.
     pub fn sender(&self) -> u32 {
         if self.root + 1 == self.ranks { 0 } else { self.ranks - 1 }
     }
@@ -210,7 +211,7 @@ impl Collective {
     }
 }
 
-/// Returns the elements of the largest buffer of any rank.
+/// Returns the number of elements of the largest buffer of any rank.
 fn buffer(kind: Kind, ranks: u32, elements: u64) -> u128 {
     match kind {
         Kind::Allgather | Kind::Gather | Kind::Scatter | Kind::ReduceScatter | Kind::Alltoall => {

@@ -7,7 +7,8 @@ use unisono_collective::Collective;
 
 use crate::{BOUNDS, Time, network::NetworkPart};
 
-/// One collective on one part of a machine. Each kind of machine has its own type of part.
+/// One collective on one part of a machine. Each kind of machine has its own type of part, which [`CostProblem::on`]
+/// returns.
 #[derive(Clone, Copy)]
 pub struct CostProblem<'a> {
     pub collective: Collective,
@@ -26,8 +27,8 @@ impl<'a> CostProblem<'a> {
 pub enum Standing {
     /// No schedule on the machine ends earlier.
     Bound,
-    /// No schedule ends earlier by a model. On the machine a schedule may, if it overlaps work whose times the model
-    /// adds.
+    /// No schedule ends earlier by a model. On the machine a schedule may end earlier, if it overlaps work whose times
+    /// the model adds.
     OfModel,
     /// A bound of the model only, and the model predicts this time for some schedule.
     ModelOptimum,
@@ -43,8 +44,8 @@ pub trait Bound: Sync {
         Standing::Bound
     }
 
-    /// Returns the model for which no schedule is predicted to end earlier, if the bound holds for all schedules under
-    /// one model. A schedule with this predicted time is optimal by the model.
+    /// Returns the name of the model that predicts no schedule to end earlier than the bound; `None` if there is no
+    /// such model. A schedule with this predicted time is optimal by the model.
     fn model(&self) -> Option<&'static str> {
         None
     }
@@ -69,8 +70,8 @@ pub fn tightest(problem: &CostProblem) -> Option<(&'static dyn Bound, Time)> {
     standing.filter_map(|bound| Some((bound, bound.time(problem)?))).max_by(|a, b| a.1.total_cmp(&b.1))
 }
 
-/// Returns the bound of a model that equals `least`, the least time that the model predicts; then this time is optimal
-/// by the model.
+/// Returns the bound of a model that equals `least`, the least time that the model predicts for some schedule; then
+/// this time is optimal by the model. `None` if no bound equals it.
 pub fn model_optimum(problem: &CostProblem, model: &str, least: Time) -> Option<(&'static dyn Bound, Time)> {
     const ROUNDING: f64 = 1e-9;
     let of_model = all().filter(|bound| bound.model() == Some(model));

@@ -45,7 +45,7 @@ pub struct Trees {
     pub end_ns: f64,
     /// The number of messages of the longest chain of dependent messages.
     pub messages: u32,
-    /// The largest number of messages that a rank sends and receives.
+    /// The largest number of messages that a rank sends and receives together.
     pub messages_of_rank: u64,
     /// The largest number of bytes that a rank reduces.
     pub reduced: u64,

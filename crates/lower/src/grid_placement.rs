@@ -97,8 +97,8 @@ impl GridPlacement {
         Distances { grid: self.grid, paths: paths.collect() }
     }
 
-    /// Checks that every node has a PE, and that routes stay on the grid, form trees, reach every sink, and end at
-    /// sinks.
+    /// Checks that every node has a PE, that colors are given for no streams or for all, and that routes stay on the
+    /// grid, form trees, reach every sink, and end at sinks.
     pub fn check(&self, schedule: &Schedule, found: &mut Diagnostics) {
         let (nodes, pes) = (schedule.node_count() as u64, self.grid.count());
         if nodes != pes {

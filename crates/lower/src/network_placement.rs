@@ -3,7 +3,7 @@
 //! A message to or from a switch goes over one link between the two nodes. A switch without an entry in the machine's
 //! `switches` only forwards: its instructions have one source and one sink. Only a switch that multicasts has several
 //! sinks, and only one that reduces with the operator and the datatype of the schedule has several sources. Switches
-//! have no memory for operands, so all of these are streams.
+//! have no memory for operands, so all their sources and sinks are streams.
 
 use unisono_base::{Diagnostics, InstrId, NodeId};
 use unisono_machine::{
@@ -91,7 +91,7 @@ impl Check<'_> {
         true
     }
 
-    /// Checks that every stream that a switch writes or reads takes one link.
+    /// Checks that every stream that a switch writes or reads runs between two nodes that a link joins.
     fn streams(&self, found: &mut Diagnostics) {
         for id in self.schedule.all_streams() {
             let from = self.schedule.stream(id).source;

@@ -90,7 +90,8 @@ impl<'a> VerifiedFile<'a> {
         Self::placed(file, Verified::of(&file.schedule, method))
     }
 
-    /// Proves messages that are not a collective; see [`unisono_schedule::verify::verify_with`].
+    /// Proves a schedule of messages that are not a collective, whose results are `expected`; see
+    /// [`unisono_schedule::verify::verify_with`].
     ///
     /// # Errors
     /// Returns the errors of [`VerifiedFile::new`].

@@ -5,10 +5,11 @@
 
 use serde::Serialize;
 
-/// The terms of a phase. Their types are fractional, because closed forms may divide a vector into equal parts.
+/// The terms of a phase. Their types are fractional, because closed forms may divide a vector into equal parts. Among
+/// ranks they count bytes instead of wavelets, and messages instead of hops.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
 pub struct Terms {
-    /// E: total wavelet-hops.
+    /// E: the hops of all wavelets together.
     pub energy: f64,
     /// L: hops along the longest chain of dependent wavelets.
     pub distance: f64,
@@ -75,7 +76,8 @@ impl Estimate {
 }
 
 /// A round of messages, equal on every rank or stated for the slowest rank: each rank sends `messages` messages of
-/// `bytes` bytes back to back, receives as many, and reduces `reduced` bytes.
+/// `bytes` bytes back to back, receives as many (in a [`Waits::Pipeline`], the number stated there), and reduces
+/// `reduced` bytes.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Round {
     pub messages: u32,

@@ -299,7 +299,7 @@ fn read_route(line: &mut Line<'_>, placement: &mut GridPlacement, streams: usize
     Ok(StreamId(stream))
 }
 
-/// Reads a route that [`show`] wrote.
+/// Reads a route in the form that [`show`] writes.
 pub fn route(line: &mut Line<'_>, grid: Grid) -> Result<Route, ParseError> {
     if line.take("xy") {
         return Ok(Route::Xy);

@@ -1,8 +1,9 @@
-//! Decision tables as files for the user's own library. A target is one file in `targets/`, registered in [`TUNINGS`];
-//! its head states the grammar and the source. A row without a counterpart among the target's algorithms and parameters
-//! is left to the library's own choice, and the export reports it. Names and ranges are checked against those of the
-//! library before they are written, because a library that reads a wrong name falls back without a message. Begin with
-//! [`Tuning::write`], then read `region`, which presents a table to all targets, and one target.
+//! Decision tables as files for the user's own communication library (MPI, NCCL or UCC). A target is one file in
+//! `targets/`, registered in [`TUNINGS`]; its head states the grammar and the source. A row without a counterpart among
+//! the target's algorithms and parameters is left to the library's own choice, and the export reports it. Names and
+//! ranges are checked against those of the library before they are written, because a library that reads a wrong name
+//! falls back without a message. Begin with [`Tuning::write`], then read `region`, which presents a table to all
+//! targets, and one target.
 
 // Numbers too large for their types are refused when they are read; see `unisono_base::narrow`.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_sign_loss))]

@@ -22,9 +22,9 @@ pub struct LibraryTable {
     pub algorithms: BTreeSet<String>,
 }
 
-/// The most nesting that is accepted.
+/// The most levels of nested nodes that are accepted.
 const DEEPEST: u32 = 64;
-/// The most bytes of a table in a library.
+/// The most bytes of a table that are read from a library.
 const LONGEST: usize = 1 << 20;
 const START: &[u8] = b"{\"collective=";
 const ALGORITHM: &str = "algorithm=";
@@ -44,7 +44,7 @@ impl LibraryTable {
             String::from_utf8(name.copied().collect()).ok()
         });
         let names: BTreeSet<String> = names.filter(|n| n.starts_with("MPIR_")).collect();
-        // Tables of the device begin alike, but contain compositions of algorithms.
+        // Tables of MPICH's device layer begin with the same bytes, but contain compositions of algorithms.
         let tables = find(bytes, START).filter_map(|at| {
             let text = bytes[at..].iter().take(LONGEST).take_while(|b| **b != 0).copied().collect();
             String::from_utf8(text).ok().filter(|t| !t.contains("composition="))
@@ -93,7 +93,7 @@ impl Tree {
     }
 
     /// # Errors
-    /// Returns the position in the text at which it is not a table.
+    /// Returns a sentence with the line at which the text is not a table.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut reader = Reader { text: text.as_bytes(), at: 0 };
         let tree = reader.node(0)?;

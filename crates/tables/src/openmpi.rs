@@ -1,4 +1,5 @@
-//! Open MPI's `coll/tuned`: ids and names of collectives and algorithms, the size that it compares, and its pitfalls.
+//! Open MPI's `coll/tuned`: ids and names of collectives and algorithms, the bytes that its rules compare, and its
+//! pitfalls.
 //!
 //! Sources: `ompi_info --param coll tuned --level 9` of Open MPI 5.0.11 (ids and names), its
 //! `docs/tuning-apps/collectives/tuned.rst` and `ompi/mca/coll/tuned/coll_tuned_decision_dynamic.c` (sizes).
@@ -27,7 +28,7 @@ pub struct Known {
     pub size: Size,
 }
 
-/// The collectives with rules, sorted by id. A reduce-scatter here has equal blocks, so it is MPI's
+/// The collectives for which Open MPI has rules, sorted by id. A reduce-scatter here has equal blocks, so it is MPI's
 /// `reduce_scatter_block`.
 pub const COLLECTIVES: &[Known] = &[
     Known { kind: Kind::Allgather, id: 0, key: "allgather", size: Size::OfAll },
@@ -40,7 +41,7 @@ pub const COLLECTIVES: &[Known] = &[
     Known { kind: Kind::ReduceScatter, id: 13, key: "reducescatterblock", size: Size::OfAll },
 ];
 
-/// The ids of Open MPI's algorithms, for those that have a counterpart here.
+/// `(collective, Open MPI's name, id)` of Open MPI's algorithms that have a counterpart in Unisono.
 pub const IDS: &[(Kind, &str, u32)] = &[
     (Kind::Allgather, "bruck", 2),
     (Kind::Allgather, "neighbor", 5),
@@ -102,8 +103,9 @@ pub const NAMES: &[Counterpart] = &[
     same(Kind::ReduceScatter, "recursive-halving", "recursive_halving"),
 ];
 
-/// Algorithms that change the order of operands, although a rules file forces them on operators that do not commute
-/// too. In runs of 5.0.11, results were wrong under these algorithms, and right under all others of [`NAMES`].
+/// Algorithms, by Open MPI's names and with the words of a note, that change the order of operands, although a rules
+/// file forces them on operators that do not commute too. In runs of 5.0.11, results were wrong under these algorithms,
+/// and right under all others of [`NAMES`].
 const REORDERING: &[(Kind, &str, &str)] = &[
     (Kind::Allreduce, "ring", "MPI_Allreduce under ring"),
     (Kind::Reduce, "binary", "MPI_Reduce under binary"),
@@ -134,7 +136,7 @@ fn knomial(params: &[(String, String)], ranks: u32) -> Result<Settings, String> 
     }
 }
 
-/// Parameters of the library's algorithms that differ from the defaults of the algorithms here.
+/// Parameters of the library's algorithms that differ from the defaults of Unisono's algorithms, as `(name, value)`.
 pub const PARAMS: &[(&str, &str)] = &[("order", "levels")];
 
 /// Accepts a binary tree in the order of the library, perhaps with segments.
@@ -146,7 +148,7 @@ fn by_levels(params: &[(String, String)], ranks: u32) -> Result<Settings, String
     }
 }
 
-/// Accepts a tree in which the root sends to all other ranks itself.
+/// Accepts a tree whose radix is at least the number of ranks, in which the root sends to all other ranks itself.
 fn flat(params: &[(String, String)], ranks: u32) -> Result<Settings, String> {
     let (radix, others) = apart("radix", params);
     if radix.and_then(|radix| radix.parse::<u32>().ok()).is_none_or(|radix| radix < ranks) {
@@ -164,7 +166,7 @@ fn apart(name: &str, params: &[(String, String)]) -> (Option<String>, Vec<(Strin
 /// The bytes of a segment of `pipelined-chain` and `binary-tree` without the parameter `segment`.
 pub const DEFAULT_SEGMENT: u32 = 8192;
 
-/// Returns the bytes of a segment, by default [`DEFAULT_SEGMENT`].
+/// Returns the setting of a segment's bytes, by default [`DEFAULT_SEGMENT`].
 fn segment(params: &[(String, String)], _: u32) -> Result<Settings, String> {
     match params {
         [(name, value)] if name == "segment" => match value.parse::<u32>() {
@@ -181,7 +183,7 @@ pub fn id(kind: Kind, name: &str) -> Option<u32> {
     IDS.iter().find(|(k, n, _)| *k == kind && *n == name).map(|(_, _, id)| *id)
 }
 
-/// Returns the bytes that Open MPI compares for a size of the table.
+/// Returns the bytes that Open MPI compares for a call of `bytes` bytes as decision tables count them.
 pub fn bytes(known: &Known, bytes: u64, ranks: u32) -> u64 {
     if known.size == Size::OfAll { of_all(bytes, ranks) } else { bytes }
 }
@@ -194,9 +196,9 @@ pub fn view<'a>(target: &'static str, table: &DecisionTable, tells_nodes: TellsN
     View::new(target, table, NAMES, false, tells_nodes, None, COLLECTIVES.iter().map(|known| known.kind))
 }
 
-/// Returns the regions of a collective for each size of the communicator, from `least` on. A communicator uses the
-/// rules of the largest listed size up to its own, so a region without an algorithm, the library's own choice, precedes
-/// and follows every rank count of the table.
+/// Returns `(ranks, regions)` of a collective for each number of ranks from `least` on at which the rules change. A
+/// communicator uses the rules of the largest listed number up to its own, so a region without an algorithm, the
+/// library's own choice, precedes and follows every rank count of the table.
 pub fn by_size(view: &mut View<'_>, known: &Known, least: u32) -> Vec<(u32, Vec<Region>)> {
     let own = || vec![Region { first: 0, last: u64::MAX, algorithm: None }];
     let mut sizes = vec![(least, own())];

@@ -1,5 +1,5 @@
-//! A decision table as targets read it: for a collective and a number of ranks, the choice for every size, under the
-//! target's names.
+//! A decision table as targets read it: for a collective and a number of ranks, the algorithm for every size in bytes,
+//! under the target's names.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ pub type Settings = Vec<(&'static str, String)>;
 /// A function from our parameters and a number of ranks to the target's settings, or the reason why there are none.
 pub type Translate = fn(&[(String, String)], u32) -> Result<Settings, String>;
 
-/// The target's own algorithm for an algorithm here, which may have several counterparts.
+/// The target's own algorithm (`theirs`) for an algorithm of Unisono (`ours`), which may have several counterparts.
 #[derive(Clone, Copy)]
 pub struct Counterpart {
     pub kind: Kind,
@@ -126,8 +126,8 @@ impl<'a> View<'a> {
         view
     }
 
-    /// Drops rows for ranks per node that the target cannot express, except that rows with the most ranks per node
-    /// become rows for any placement, unless the table has such rows.
+    /// Drops rows for ranks per node that the target cannot express. Of those for a collective and a number of ranks,
+    /// the rows with the most ranks per node become rows for any placement instead, unless the table has such rows.
     fn place(&mut self, tells_nodes: TellsNodes) {
         let rows = self.table.rows().to_vec();
         let said = |row: &Row| row.per_node.is_none_or(|n| tells_nodes(row.ranks, n));
@@ -191,7 +191,8 @@ impl<'a> View<'a> {
         if first.is_ok() { first } else { said.find(Result::is_ok).unwrap_or(first) }
     }
 
-    /// Leaves all rows of a collective on `ranks` ranks to the library's own choice, and records the reason.
+    /// Leaves all rows of a collective on `ranks` ranks to the library's own choice, and records the reason for rows
+    /// whose algorithm has a counterpart.
     pub fn leave_all(&mut self, kind: Kind, ranks: u32, reason: &str) {
         for (at, row) in
             self.table.rows().to_vec().iter().enumerate().filter(|(_, r)| r.kind == kind && r.ranks == ranks)
@@ -222,12 +223,13 @@ impl<'a> View<'a> {
         all.into_iter().rev().collect()
     }
 
-    /// Returns ascending regions of one choice each, which cover all sizes, for any ranks per node.
+    /// Returns ascending regions of one algorithm each, which cover all sizes, by the rows without ranks per node.
     pub fn regions(&mut self, kind: Kind, ranks: u32, class: OperatorClass) -> Vec<Region> {
         self.regions_on(kind, ranks, None, class)
     }
 
-    /// Returns the regions as [`Self::regions`] does, for `per_node` ranks per node.
+    /// Returns the regions as [`Self::regions`] does, by the rows for `per_node` ranks per node where there are any,
+    /// otherwise by the rows without.
     pub fn regions_on(&mut self, kind: Kind, ranks: u32, per_node: Option<u32>, class: OperatorClass) -> Vec<Region> {
         let of = |r: &&Row| r.kind == kind && r.ranks == ranks;
         let mut starts: BTreeSet<u64> = [0].into();

@@ -3,12 +3,11 @@
 //!
 //! T = (2 h + 2 (S-1)) (alpha + n/S beta [+ n/S gamma]) for S segments and a tree of height h, about log2 P, on ranks
 //! that send one message at a time: half the rate of a chain, and few waits. On ranks that share memory, each of which
-//! copies what it receives, the tree is as fast as a chain.
-//! With `order=subtrees` the ranks of a subtree follow each other, so that neighbours are near each other on most
-//! machines; if the operator of a reduce does not commute, rank 0 is the top and sends the result to the root. With
-//! `order=levels` rank v of level l has the children v + 2^l and v + 2^(l+1), as in Open MPI.
-//! Source: "binary" of Open MPI's coll_base_{bcast,reduce}.c; Sanders, Speck, Traff, "Two-tree algorithms for full
-//! bandwidth broadcast, reduction and scan", 2009 (section 2).
+//! copies what it receives, the tree is as fast as a chain. With `order=subtrees` the ranks of a subtree follow each
+//! other, so that neighbours are near each other on most machines; if the operator of a reduce does not commute, rank 0
+//! is the top of the tree and sends the result to the root. With `order=levels` rank v of level l has the children v +
+//! 2^l and v + 2^(l+1), as in Open MPI. Source: "binary" of Open MPI's coll_base_{bcast,reduce}.c; Sanders, Speck,
+//! Traff, "Two-tree algorithms for full bandwidth broadcast, reduction and scan", 2009 (section 2).
 
 use unisono_base::narrow;
 use unisono_collective::Kind;

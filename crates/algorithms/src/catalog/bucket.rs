@@ -2,11 +2,11 @@
 //! one of the dimensions and runs in one of the two directions. A part is reduce-scattered along one dimension after
 //! another, and then allgathered in reverse order. At any time the parts use different links.
 //!
-//! T = 2 sum over dimensions (P_d - 1) alpha + (P-1)/P n/D beta for equal extents and the price beta of a byte on one
+//! T = 2 sum over dimensions (P_d - 1) alpha + (P-1)/P n/D beta for equal extents and the time beta of a byte on one
 //! link: on a square torus 4 (sqrt P - 1) alpha + (P-1)/P n/2 beta. Unequal extents leave links idle. One rank
-//! completes each element, so all ranks get the same bits. The operator must commute.
-//! Source: Jain, Sabharwal, "Optimal bucket algorithms for large MPI collectives on torus interconnects", 2010; Sack,
-//! Gropp, "Collective algorithms for multiported torus networks", 2015; "HammingMesh", section 4.
+//! completes each element, so all ranks get the same bits. The operator must commute. Source: Jain, Sabharwal, "Optimal
+//! bucket algorithms for large MPI collectives on torus interconnects", 2010; Sack, Gropp, "Collective algorithms for
+//! multiported torus networks", 2015; "HammingMesh", section 4.
 
 use unisono_base::{NodeId, Span, narrow};
 use unisono_collective::Kind;

@@ -52,13 +52,13 @@ const INFO: Info = Info {
 
 const MOST_BLOCKS: u32 = 1 << 20;
 
-/// The factor of blocks on a network: messages share links, so blocks should be shorter than the prices of one message
-/// suggest.
+/// The factor of the number of blocks on a network: messages share links, so blocks should be shorter than the times of
+/// a single message suggest.
 const MORE_ON_NETWORKS: u32 = 4;
 /// The most instructions of all candidates whose numbers of blocks are near the best number.
 const MOST_TRIED: u64 = 1 << 18;
 
-/// Returns the number of blocks with the least time by the prices of messages.
+/// Returns the number of blocks with the least time by the formula of a broadcast or a reduce.
 fn best_blocks(case: &Case) -> u32 {
     let (c, prices) = (&case.collective, case.ranks());
     let sums = if c.kind == Kind::Reduce { prices.reduce_ns_per_byte } else { 0.0 };
@@ -112,8 +112,8 @@ impl Rooted {
         before(self.ranks, rank, self.pipeline.skip(round))
     }
 
-    /// Creates the streams between each rank and its peers, indexed by the rank that receives in a broadcast, then by
-    /// the skip.
+    /// Creates the streams between each rank and its peers, in the direction of a broadcast if `down`, otherwise of a
+    /// reduce, indexed by the rank that receives in a broadcast, then by the skip.
     fn streams(&self, b: &mut Builder, down: bool) -> Vec<Operand> {
         let q = self.pipeline.skips.rounds();
         let mut streams = Vec::with_capacity((self.ranks * q) as usize);

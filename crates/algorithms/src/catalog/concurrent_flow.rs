@@ -45,7 +45,8 @@ const INFO: Info = Info {
 };
 
 const MOST_CHUNKS: u32 = 1024;
-/// The numbers of chunks that a plan considers; `BATCHES` are its numbers of blocks in a message.
+/// The numbers of chunks that a plan considers (`FEW_CHUNKS` if all ranks are roots and see the same network);
+/// `BATCHES` are its numbers of blocks in a message (`BATCHES_OF_ONE` for one root).
 const CHUNKS: [u32; 4] = [1, 4, 16, 64];
 const FEW_CHUNKS: [u32; 2] = [1, 4];
 const BATCHES: [u32; 2] = [4, 16];
@@ -270,8 +271,8 @@ impl RankAlgorithm for ConcurrentFlow {
         Ok(())
     }
 
-    /// Counts a send and a receive for each rank and tree, and the copy of the rank's own block. For a collective with
-    /// a root, the few trees are built to count their messages.
+    /// Counts a send and a receive for each rank and tree, and the copy of the rank's own block; further batches of an
+    /// alltoall are not counted. For a collective with a root, the few trees are built to count their messages.
     fn instructions(&self, case: &Case, params: &Params) -> u64 {
         let c = &case.collective;
         if c.kind.has_root() && c.ranks > 1 {

@@ -1,9 +1,9 @@
 //! Dual rings: two bidirectional rings on edge-disjoint Hamiltonian cycles of a torus of ranks. Each direction of each
 //! ring carries a quarter of the vector, so all four links of every rank are in use in both directions.
 //!
-//! T = 2(P-1) alpha + (P-1)/P n/2 beta for the price beta of a byte on one link. One rank completes each element, so
-//! all ranks get the same bits. The operator must commute.
-//! Source: "HammingMesh", section 4 (allreduce); the cycles: [`crate::ranks::hamilton`].
+//! T = 2(P-1) alpha + (P-1)/P n/2 beta for the time beta of a byte on one link. One rank completes each element, so all
+//! ranks get the same bits. The operator must commute. Source: "HammingMesh", section 4 (allreduce); the cycles:
+//! [`crate::ranks::hamilton`].
 
 use unisono_base::{NodeId, Span};
 use unisono_collective::Kind;

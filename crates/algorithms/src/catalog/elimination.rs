@@ -158,7 +158,7 @@ fn whole_vectors(case: &Case) -> Vec<Round> {
     vec![exchange.times(c.ranks.ilog2() + 1), Round::new(1, bytes)]
 }
 
-/// Returns the ns of rounds at the prices of the machine.
+/// Returns the ns of rounds by the machine's times of messages ([`Case::ranks`]).
 fn time(case: &Case, rounds: &[Round]) -> f64 {
     let prices = case.ranks();
     let one = |round: &Round| {

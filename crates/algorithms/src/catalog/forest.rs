@@ -94,8 +94,8 @@ struct Chosen<'a> {
 }
 
 impl<'a> Chosen<'a> {
-    /// Returns the forest for the parameters. Of the values of other parameters, those with the least predicted time
-    /// are chosen. A block has no more chunks than elements.
+    /// Returns the forest that the parameters describe. Parameters that the user does not state get the values with the
+    /// least predicted time. A block has no more chunks than elements.
     fn new(case: &Case<'a>, params: &Params) -> Result<Self, AlgorithmError> {
         let fabric = fabric(case)?;
         let refused = |reason: NoForest| unsupported(reason.to_string());

@@ -85,7 +85,8 @@ impl<'a> Levels<'a> {
         }
     }
 
-    /// Returns the algorithm that parameter `param` names for one step, with the case and the parameters of the step.
+    /// Returns the algorithm that parameter `param` names for one step, `default` without the parameter, with the case
+    /// and the parameters of the step.
     fn part(
         &self,
         param: &'static str,

@@ -46,7 +46,8 @@ const CHUNKS: Param = Param {
 };
 const MOST_EMBEDDINGS: u32 = 64;
 const MOST_CHUNKS: u32 = 4096;
-/// The numbers of chunks that a plan considers on a network; each of several chunks has at least `LEAST_BYTES`.
+/// The numbers of chunks that a plan considers on a network; each of several chunks has at least `LEAST_BYTES`. By
+/// default a chunk has at most `USUAL_BYTES`, but a tree has at most `USUAL_CHUNKS` chunks.
 const CHUNKS_TRIED: [u32; 7] = [1, 2, 4, 16, 64, 128, 256];
 const LEAST_BYTES: u64 = 4096;
 const USUAL_BYTES: u64 = 1 << 16;

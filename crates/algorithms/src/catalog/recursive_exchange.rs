@@ -92,7 +92,7 @@ impl Sets {
     }
 }
 
-/// Emits the schedule.
+/// The schedule under construction.
 struct Exchange<'a> {
     b: &'a mut Builder,
     sets: Sets,
@@ -145,7 +145,7 @@ impl Exchange<'_> {
         }
     }
 
-    /// Sends the whole vector to the ranks that are set apart.
+    /// Sends the whole vector, `all` elements, to the ranks that are set apart.
     fn expand(&mut self, all: u32) {
         for v in 0..self.sets.virtual_ranks {
             let (node, apart) = (self.node(v), self.sets.first(v)..self.sets.real(v));

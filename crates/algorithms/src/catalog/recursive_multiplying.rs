@@ -123,8 +123,8 @@ impl RankAlgorithm for RecursiveMultiplying {
         Some(stages.factors().iter().map(|&factor| round(factor)).collect())
     }
 
-    /// Returns the best schedules with and without a wrap and, if the nodes divide the ranks, the best schedule inside
-    /// a node followed by the best among nodes.
+    /// Returns the best schedules of plain stages, with merges and with a split of ranks and, if the nodes divide the
+    /// ranks, the best schedule inside a node followed by the best among nodes.
     fn candidates(&self, case: &Case) -> Vec<Params> {
         let (ranks, search) = (case.collective.ranks, search(case));
         if ranks == 1 {
@@ -140,7 +140,7 @@ impl RankAlgorithm for RecursiveMultiplying {
             found.extend(Stages::new(ranks, Wrap::Plain, factors));
         }
         // By the model, all orders of the plain factors have the same cost. If ranks differ, by their node or by the
-        // head start of a wrap, the orders are candidates of their own, which the caller times.
+        // head start of ranks that are set apart, the orders are candidates of their own, which the caller times.
         let node = case.ranks().node_ranks.or(case.ranks().dealt_node_ranks);
         let differ = |stages: &Stages| node.is_some() || stages.wrap() != Wrap::Plain;
         let ordered = found.iter().filter(|stages| differ(stages)).flat_map(|stages| orders(stages).take(MOST_ORDERS));

@@ -1,7 +1,7 @@
 //! Reduce, then broadcast: an allreduce from any reduce and any broadcast among ranks, or a flood on a wafer; the root
 //! is at the end or in the middle. All ranks get the root's result, so they end with the same bits.
 //!
-//! T = T_reduce + T_broadcast. Source: "Near-Optimal Wafer-Scale Reduce", sections 6.1 and 7.4 (second way).
+//! T = T_reduce + T_broadcast. Source: "Near-Optimal Wafer-Scale Reduce", sections 6.1 and 7.4 (second method).
 
 use unisono_base::NodeId;
 use unisono_collective::Kind;

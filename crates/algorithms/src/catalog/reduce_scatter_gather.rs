@@ -76,7 +76,8 @@ impl RankAlgorithm for ReduceScatterGather {
         Some(fold.rounds(up, halving.into_iter().chain(gathering), []))
     }
 
-    /// Returns the exchanges of a schedule that is too large to be built.
+    /// Returns the exchanges if the schedule is too large to be built for its time ([`MOST_BUILT`]); otherwise, and
+    /// unless P is a power of two, `None`.
     fn exchanges(&self, case: &Case, params: &Params) -> Option<Vec<Exchange>> {
         if self.instructions(case, params) <= MOST_BUILT {
             return None;

@@ -122,7 +122,8 @@ impl RankAlgorithm for ScatterAllgather {
         })
     }
 
-    /// Returns the exchanges of a schedule that is too large to be built.
+    /// Returns the exchanges if the schedule is too large to be built for its time ([`halving::MOST_BUILT`]), otherwise
+    /// `None`.
     fn exchanges(&self, case: &Case, params: &Params) -> Option<Vec<Exchange>> {
         let Collective { ranks: p, root, elements, .. } = case.collective;
         if self.instructions(case, params) <= halving::MOST_BUILT {

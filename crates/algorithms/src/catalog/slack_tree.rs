@@ -142,11 +142,12 @@ struct Growth {
     work: Vec<u32>,
     /// The number of streams on each link.
     loads: Vec<u32>,
-    /// For each tree and PE, the cycles from the PE's message to the end; used for chains only.
+    /// For each tree and PE, the cycles from the start of the PE's message until the root has its contents; used for
+    /// chains only.
     ends: Vec<Vec<u32>>,
     /// The cycles of a message besides its hops.
     message: u32,
-    /// The cycles by which chains must end; `None` without chains.
+    /// The most cycles from the first message of a chain until the root has its contents; `None` without chains.
     limit: Option<u32>,
 }
 
@@ -186,7 +187,8 @@ impl Growth {
         (rows.min(columns), columns < rows)
     }
 
-    /// Returns the free PE of a rectangle with the least cost as the top of its subtree.
+    /// Returns the free PE of a rectangle with the least cost as the top of its subtree; `inner` is true if the top
+    /// gets several children.
     fn top(&self, tree: u32, rect: Rect, parent: u32, inner: bool) -> u32 {
         let (row, col) = self.grid.row_col(parent);
         let cost = |r: u32, c: u32, loss: f64| {

@@ -7,11 +7,10 @@
 //! of the ranks that rank b reaches in the steps from the last to the first, and each rank sends its sum in the step in
 //! which it was reached. So every operand is added once, and blocks return along the same tree. If extents are powers
 //! of two, each message is a contiguous half of the sender's blocks; with other even extents a step takes several
-//! messages.
-//! T = 2 log2 P alpha + (P-1)/P n/D beta (1 + the fraction of links on longer paths) for the price beta of a byte on
-//! one link. The operator must commute; all ranks get the same bits. The extra rank of an odd extent is not
-//! implemented.
-//! Source: De Sensi, Bonato, Saam, Hoefler, "Swing: Short-cutting Rings for Higher Bandwidth Allreduce", NSDI 2024.
+//! messages. T = 2 log2 P alpha + (P-1)/P n/D beta (1 + the fraction of links on longer paths) for the time beta of a
+//! byte on one link. The operator must commute; all ranks get the same bits. The extra rank of an odd extent is not
+//! implemented. Source: De Sensi, Bonato, Saam, Hoefler, "Swing: Short-cutting Rings for Higher Bandwidth Allreduce",
+//! NSDI 2024.
 
 use unisono_base::{NodeId, Span, narrow};
 use unisono_collective::Kind;

@@ -1,7 +1,7 @@
 //! Torus trees: a concurrent broadcast of four parts of the vector, in chunks, along arc-disjoint trees of a torus of
 //! ranks, so that all four links of every rank are in use in both directions; a reduce goes up the same trees.
 //!
-//! A broadcast with c chunks of each part, d messages from the root to the farthest rank, and the price beta of a byte
+//! A broadcast with c chunks of each part, d messages from the root to the farthest rank, and the time beta of a byte
 //! on one link takes T = n/4 beta (1 + d/c) + d alpha: d is about 3/4 of the longer side plus half of the shorter side
 //! on a torus, and at most 4 log2 of a side if switches join the boards of rows and columns. A reduce also adds the
 //! chunks of a rank's children on each of the d ranks. The operator of a reduce must commute.
@@ -135,7 +135,8 @@ impl<'a> Timed<'a> {
     }
 }
 
-/// Returns, for each rank, the number of messages from the root to the rank, and their time.
+/// Returns, for each rank, the number of messages from the root to the rank, and their time. `takes(rank)` is the time
+/// of the message to the rank.
 fn ends(parents: &[u32], root: u32, takes: impl Fn(usize) -> f64) -> Vec<(u32, f64)> {
     let mut known = vec![None; parents.len()];
     known[root as usize] = Some((0, 0.0));

@@ -92,7 +92,8 @@ fn gather(b: &mut Builder, line: &[NodeId], len: u32, own: &dyn Fn(usize) -> Ope
 }
 
 /// Sums blocks of `len` elements of all PEs of a line, block j on PE j. PE i has its block j at `of(i, j)`, and stores
-/// its sum at `into(i)`. Operands are in the order of the line.
+/// its sum at `into(i)`. Operands are in the order of the line. If `is_long`, the downward sum for the nearest PE
+/// starts first.
 fn scatter(
     b: &mut Builder,
     line: &[NodeId],

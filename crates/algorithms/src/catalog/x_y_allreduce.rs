@@ -1,6 +1,6 @@
 //! X-Y allreduce: an allreduce along every row, then along every column, each with a ring or with a reduce and a flood.
 //!
-//! T = T_x + T_y. Source: "Near-Optimal Wafer-Scale Reduce", section 7.4 (first way).
+//! T = T_x + T_y. Source: "Near-Optimal Wafer-Scale Reduce", section 7.4 (first method).
 
 use unisono_base::{NodeId, narrow};
 use unisono_collective::Kind;

@@ -32,7 +32,7 @@ pub trait GridTrees: Sync {
         0
     }
 
-    /// Returns the parameters that a plan ranks on a grid with several rows and columns.
+    /// Returns the settings of the parameters that a plan compares on a grid with several rows and columns.
     fn candidates(&self, _case: &Case) -> Vec<Params> {
         vec![Params::new()]
     }

@@ -12,8 +12,8 @@ use crate::{Algorithm, AlgorithmError, Case, Info, Params, Profile};
 pub trait LineTree: Sync {
     fn info(&self) -> &'static Info;
 
-    /// Returns the tree over `pes` PEs with the root as PE 0, for a vector of `wavelets` wavelets; a message of the
-    /// depth costs `depth_cycles` cycles.
+    /// Returns the tree over `pes` PEs with the root as PE 0, for a vector of `wavelets` wavelets; each message on the
+    /// longest chain of messages costs `depth_cycles` cycles.
     ///
     /// # Errors
     /// Returns an error if a parameter is not accepted.

@@ -1,13 +1,13 @@
 //! Costs of stages in the pipelining postal model.
 //!
 //! A stage takes alpha_p + sends (alpha_r + n beta) + reduced n gamma, for the messages of n bytes that a rank sends
-//! and reduces (Eq. 3); the stages of a schedule add up. For wrapped schedules this is an upper bound of the simulated
-//! time, because ranks that are set apart run ahead of others.
+//! and reduces (Eq. 3); the stages of a schedule add up. For schedules with a split or a merge this is an upper bound
+//! of the simulated time, because ranks that are set apart run ahead of others.
 
 use super::{Stage, Stages};
 use crate::Case;
 
-/// The prices of a stage, in nanoseconds.
+/// The times from which the cost of a stage is computed, in nanoseconds.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct StagePrices {
     /// alpha_p, once per stage.
@@ -19,7 +19,7 @@ pub struct StagePrices {
 }
 
 impl StagePrices {
-    /// Returns the prices of messages with the whole vector of a case.
+    /// Returns the times for messages with the whole vector of a case.
     pub fn of(case: &Case) -> Self {
         let (ranks, bytes) = (case.ranks(), case.bytes(case.collective.elements) as f64);
         Self {

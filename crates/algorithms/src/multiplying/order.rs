@@ -49,8 +49,8 @@ pub fn best_of<E>(
 /// Reorders the stages so that early stages stay inside nodes of `node_ranks` consecutive ranks: the plain factors with
 /// the largest product that divides `node_ranks` come first (section 8 of the paper proposes this for ARCHER). A stage
 /// exchanges inside blocks of ranks, as large as the product of the factors up to its own, and a block whose size
-/// divides `node_ranks` is inside a node. This is exact for factored schedules and splits of all ranks; other wraps
-/// shift a few blocks across nodes.
+/// divides `node_ranks` is inside a node. This is exact for factored schedules and splits of all ranks; merges and
+/// other splits shift a few blocks across nodes.
 pub fn within_nodes(stages: &Stages, node_ranks: u32) -> Stages {
     let factors = stages.factors();
     let block = match stages.wrap() {

@@ -102,7 +102,8 @@ impl Search {
         Self { ranks: ranks.max(1), prices, in_order: false }
     }
 
-    /// Restricts the search to schedules that keep the operands in the order of ranks ([`Stages::keeps_order`]).
+    /// Restricts the search, if `in_order`, to schedules that keep the operands in the order of ranks
+    /// ([`Stages::keeps_order`]).
     #[must_use]
     pub fn in_order(self, in_order: bool) -> Self {
         Self { in_order, ..self }
@@ -147,7 +148,8 @@ impl Search {
         (n > 1).then(|| Best::of(Stages::fitting(n, wrap, factors), &self.prices))
     }
 
-    /// Returns a merge to begin with: one that sets few ranks apart, or all ranks above a power of two.
+    /// Returns a merge to begin with: one that sets few ranks apart, or all ranks above a power of two; `None` if there
+    /// is no merge.
     fn first_merge(&self) -> Option<Best> {
         let most = if self.in_order { 1 } else { FEW };
         let beyond = self.ranks.checked_sub(1)?.checked_ilog2().map(|log| self.ranks - (1 << log));

@@ -27,7 +27,7 @@ const PORT: u32 = 2;
 /// or are inner boards of each tree.
 const LEAST: u32 = 6;
 
-/// A port into a position of a line that a tree of the other axis uses.
+/// `(position, tree)`: a port into a position of a line, which a tree of the other axis uses.
 type Free = (u32, usize);
 
 /// The two trees that enter a line's boards, with the positions at which they begin, and the ports that other trees
@@ -108,7 +108,8 @@ impl Trees {
         Open { into, out: out.into_iter().map(rank).collect() }
     }
 
-    /// Adds the link to the other end of a board, unless that end is the root.
+    /// Adds to a tree the link from position `entry` of line `at` to the other rank of the board in this line, unless
+    /// that is the root.
     fn link(&mut self, tree: usize, entry: u32, at: u32, rank: impl Fn(u32) -> u32) {
         if at != 0 || entry != 1 {
             self.parents[tree][rank(entry ^ 1) as usize] = Some(rank(entry));

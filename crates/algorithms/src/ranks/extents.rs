@@ -45,8 +45,8 @@ impl Extents {
         Self { dims, count: 2 }
     }
 
-    /// Returns the extents of the parameter `dims`, else those of the network if their product is the number of ranks,
-    /// else nearly a square.
+    /// Returns the extents of the parameter `dims`, else those of the network if there are several and their product is
+    /// the number of ranks, else nearly a square.
     ///
     /// # Errors
     /// Returns an error if `dims` does not state extents whose product is the number of ranks.

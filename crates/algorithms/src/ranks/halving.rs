@@ -54,8 +54,8 @@ impl<F: Fn(u32) -> u32> Halving<'_, F> {
         (0..self.nodes.len()).map(|v| Operand::Stream(b.stream(self.nodes[v], &[peer(v)]))).collect()
     }
 
-    /// Emits a reduce-scatter to one block per rank. `have(v, stage, e)` and `keep(v, stage, e)` are the source and the
-    /// destination of element e on virtual rank v.
+    /// Emits a reduce-scatter to one block per rank, and returns these blocks. `have(v, stage, e)` and `keep(v, stage,
+    /// e)` are the source and the destination of element e on virtual rank v in a stage.
     pub fn reduce_scatter(
         &self,
         b: &mut Builder,
@@ -82,7 +82,8 @@ impl<F: Fn(u32) -> u32> Halving<'_, F> {
         held
     }
 
-    /// Emits a scatter of the input of virtual rank 0 to the outputs of the others, one block per rank.
+    /// Emits a scatter of the input of virtual rank 0 to the outputs of the others, one block per rank, and returns
+    /// these blocks.
     pub fn scatter(&self, b: &mut Builder) -> Blocks {
         let mut held = vec![0..0; self.nodes.len()];
         held[0] = 0..narrow(self.nodes.len());

@@ -50,7 +50,8 @@ impl Around {
         self.to[self.before(q, 1) as usize]
     }
 
-    /// Emits the reduce-scatter of position `q` from the inputs; its complete block goes to `end`.
+    /// Emits the reduce-scatter of position `q` from the inputs; its complete block goes to `end`. `block(k)` are the
+    /// elements of block k.
     pub fn reduce_scatter(&self, b: &mut Builder, q: u32, block: impl Fn(u32) -> Span, end: &[Operand]) {
         self.reduce_scatter_of(b, q, Operand::In, block, end);
     }
@@ -75,7 +76,7 @@ impl Around {
     }
 
     /// Emits the receives of all other blocks at position `q`, after its own block was sent, and their sends to the
-    /// next.
+    /// next position.
     pub fn pass_on(&self, b: &mut Builder, q: u32, block: impl Fn(u32) -> Span) {
         for step in 1..self.places() {
             let span = block(self.before(q, step));

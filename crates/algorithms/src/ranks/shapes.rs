@@ -100,7 +100,8 @@ pub fn shapes(case: &Case, fabric: &Fabric, given: Given) -> Result<Vec<Shape>, 
 }
 
 /// Returns whether forests of near pairs may end sooner than those of all pairs: their busiest link takes at most 1.1
-/// times as long. Timetables cannot decide it, because they ignore the delay of messages that meet at switches.
+/// times as long, and the search is short. Timetables cannot decide it, because they ignore the delay of messages that
+/// meet at switches.
 fn near_is_worth(case: &Case, fabric: &Fabric, given: Given) -> bool {
     const HARDLY: f64 = 1.1;
     let roots = given.roots.unwrap_or_else(|| roots(case));
@@ -150,7 +151,7 @@ fn shapes_of(
 }
 
 /// Returns the rank through which the vector of an allreduce ends sooner than if every rank sums up a block, by the
-/// busiest links alone; `None` if there is no such rank, or if the search takes long.
+/// busiest links alone; `None` if there is no such rank, if the vector is short, or if the search takes long.
 fn through(case: &Case, fabric: &Fabric) -> Option<Roots> {
     const SOONER: f64 = 0.98;
     let c = &case.collective;

@@ -26,7 +26,7 @@ pub trait RankAlgorithm: Sync {
     }
 
     /// Returns an upper bound of the instructions that [`RankAlgorithm::emit`] makes, so that schedules that exhaust
-    /// memory are refused. The default is four per rank in each of log2 P rounds.
+    /// memory are refused. The default is four per rank in each of log2 P rounds, and four more per rank.
     fn instructions(&self, case: &Case, _params: &Params) -> u64 {
         let ranks = u64::from(case.collective.ranks);
         ranks * (4 * u64::from(ranks.ilog2()) + 4)
@@ -41,7 +41,7 @@ pub trait RankAlgorithm: Sync {
 
     /// Returns the rounds of all ranks, or of the slowest rank, so that large cases can be timed without the schedule.
     /// There are at least two ranks. The default derives rounds from the exchanges, if all flows of an exchange have
-    /// equally many messages.
+    /// equally many messages of equal bytes.
     fn rounds(&self, case: &Case, params: &Params) -> Option<Vec<Round>> {
         rounds_of(&self.exchanges(case, params)?)
     }
@@ -58,7 +58,7 @@ pub trait RankAlgorithm: Sync {
         None
     }
 
-    /// Returns the parameters that a plan ranks for a case.
+    /// Returns the settings of the parameters that a plan compares for a case.
     fn candidates(&self, _case: &Case) -> Vec<Params> {
         vec![Params::new()]
     }

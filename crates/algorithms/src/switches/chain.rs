@@ -46,7 +46,7 @@ const MOST_STEP_SIZES: u32 = 5;
 /// Returns the registers of a chain over all switches of the machine.
 ///
 /// # Errors
-/// Returns an error if some core has no rank, or if no chain was found.
+/// Returns an error if some core has no rank, if sockets have more than 16 cores, or if no chain was found.
 pub fn chain(site: &Site, c: &Collective, part: TreeSlice) -> Result<Configured, AlgorithmError> {
     let no = |reason: String| AlgorithmError::Unsupported { algorithm: "in-network", reason };
     let layout = &*site.layout;
@@ -163,7 +163,7 @@ impl<'a> Search<'a> {
         Some(order)
     }
 
-    /// Returns a path over all switches of a node, between the given ends.
+    /// Returns a path over all switches of a node, between the given ends; an end that is `None` may be any switch.
     fn node(&mut self, entered: Option<u32>, left: Option<u32>) -> Option<Vec<u32>> {
         if let Some(known) = self.over_node.get(&(entered, left)) {
             return known.clone();

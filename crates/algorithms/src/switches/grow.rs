@@ -13,7 +13,7 @@ pub trait Plan {
     /// root's node.
     fn leave(&self, node: u32) -> Option<(usize, u32)>;
 
-    /// Returns the paths inside a node to one of its switches.
+    /// Returns the paths from all switches of a node to its switch `to`.
     fn inside(&mut self, to: u32) -> &Ways;
 
     /// Returns the switch of the root's node at which all paths end.

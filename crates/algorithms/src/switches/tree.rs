@@ -55,7 +55,8 @@ pub fn root_of(site: &Site, c: &Collective) -> (u32, Root) {
 /// the middle is taken.
 const MOST_COMPARED: usize = 4096;
 
-/// Returns the participating node of least eccentricity; of equals the node nearest to the middle of every dimension.
+/// Returns the participating node of least eccentricity; of equals, or of more than [`MOST_COMPARED`] nodes, the node
+/// nearest to the middle of every dimension.
 fn middle(site: &Site, nodes: &[u32]) -> u32 {
     let layout = &*site.layout;
     let dims = layout.dims();

@@ -1,15 +1,15 @@
-//! LogGOPS in integers, as LogGOPSim prices GOAL files: one tick is one nanosecond, or one picosecond if a parameter
-//! has a fraction of a nanosecond.
+//! LogGOPS in integers, as LogGOPSim computes the times of GOAL files: one tick is one nanosecond, or one picosecond if
+//! a parameter has a fraction of a nanosecond.
 //!
 //! Each byte after the first costs O or G, in unsigned arithmetic modulo 2^64. A message of 0 bytes therefore has
-//! 2^64 - 1 bytes after its first, and is sent O earlier than a message of 1 byte. The receiver's CPU is priced by the
-//! greater of the two *unsigned* products, so it is busy for o - min(O, G) if both are positive, otherwise for o -
-//! max(O, G). With [`ZeroBytes::Sane`] a message of 0 bytes has the price of a message of 1 byte. Source: LogGOPSim
+//! 2^64 - 1 bytes after its first, and is sent O earlier than a message of 1 byte. The time of the receiver's CPU
+//! contains the greater of the two *unsigned* products, so it is busy for o - min(O, G) if both are positive, otherwise
+//! for o - max(O, G). With [`ZeroBytes::Sane`] a message of 0 bytes takes as long as one of 1 byte. Source: LogGOPSim
 //! ("LogGOPSim", Hoefler, Schneider, Lumsdaine, 2010), its public code of 2023.
 
 use super::{Prices, Receive, Send};
 
-/// The price of a message of 0 bytes.
+/// The number of bytes after the first in a message of 0 bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum ZeroBytes {
     /// The rule of LogGOPSim: 2^64 - 1 bytes after the first.
@@ -51,7 +51,7 @@ impl Goal {
 }
 
 impl Prices for Goal {
-    /// Returns false, as LogGOPSim does.
+    /// Returns false, because LogGOPSim does not delay a task for a task on another CPU.
     fn ties_cpus(&self) -> bool {
         false
     }

@@ -1,5 +1,5 @@
-//! Prices of messages and reductions at endpoints: one linear form for all models, closed forms of times, and lower
-//! bounds.
+//! Times of messages and reductions at endpoints (called prices): one linear form for all models, closed forms of the
+//! times of collectives, and lower bounds.
 
 pub mod bounds;
 mod goal;

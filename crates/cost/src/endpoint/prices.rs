@@ -1,4 +1,5 @@
-//! Every endpoint model as one linear form in the length of a message.
+//! Every endpoint model as one linear form in n, the bytes of a message. A *price* is a time, in ticks
+//! ([`TICKS_PER_NS`]).
 //!
 //! A send occupies its sender's CPU and network interface, each for its own time. The message reaches the receiver
 //! after a flight, and occupies the receiver's CPU and interface. The models differ only in these five times:
@@ -43,7 +44,7 @@ pub struct Receive {
     pub nic: u64,
 }
 
-/// The prices that an endpoint simulator needs.
+/// The prices, in ticks, that an endpoint simulator needs.
 pub trait Prices {
     fn send(&self, from: u32, to: u32, bytes: u64) -> Send;
     fn receive(&self, from: u32, to: u32, bytes: u64) -> Receive;
@@ -244,7 +245,7 @@ impl Linear {
 pub struct LevelPrices {
     /// The prices of each level, innermost first; the last entry has the prices between members of the outermost level.
     levels: Vec<Linear>,
-    /// The number of places, one for each rank, in one member of each level.
+    /// The number of places, one for each rank, in one member (such as one node) of each level, innermost first.
     sizes: Vec<u32>,
     /// The place of each rank; empty if rank k has place k.
     places: Vec<u32>,

@@ -1,14 +1,14 @@
-//! The time of rounds in which all ranks do the same.
+//! The time of rounds in which all ranks send, receive and reduce equal amounts.
 
 use unisono_lower::{Round, Waits};
 
 use super::{Linear, TICKS_PER_NS};
 
-/// Returns the nanoseconds of consecutive rounds. A round with [`Waits::All`] takes the sends back to back and the
-/// flight of the last message, or the work of a rank on all its messages if that is longer. A round of [`Waits::Lanes`]
-/// takes one message, or the work of a rank. A round of [`Waits::Pipeline`] takes the work of the busiest rank. The
-/// result is exact for the postal models if all ranks do the same (Eq. 1 and 3 of "Recursive multiplying"), otherwise
-/// an estimate.
+/// Returns the nanoseconds of consecutive rounds. A round without messages takes its reduction. A round with
+/// [`Waits::All`] takes the sends back to back and the flight of the last message, or the work of a rank on all its
+/// messages if that is longer. A round of [`Waits::Lanes`] takes one message, or the work of a rank. A round of
+/// [`Waits::Pipeline`] takes the work of the busiest rank. The result is exact for the postal models if all ranks do
+/// the same (Eq. 1 and 3 of "Recursive multiplying"), otherwise an estimate.
 pub fn rounds_ns(rounds: &[Round], prices: &Linear) -> f64 {
     rounds.iter().map(|round| ticks(round, prices) * u128::from(round.repeat)).sum::<u128>() as f64 / TICKS_PER_NS
 }

@@ -94,7 +94,7 @@ struct Shares {
     uses: u8,
 }
 
-/// The machine with its shared links, memories and engines. Methods return ns per bit of an embedding.
+/// The machine with its shared links, memories and engines. `memory` and `unit` return ns per bit of an embedding.
 struct Rates<'a> {
     machine: &'a InNetwork,
     layout: &'a Layout,
@@ -161,7 +161,8 @@ fn gbps(machine: &InNetwork, level: LevelOf) -> f64 {
     }
 }
 
-/// Returns the longest latency, in ns, from a memory to the root and from the root to a memory.
+/// Returns the longest latency, in ns, from the root to a memory; if the collective reduces, with the longest from a
+/// memory to the root added.
 fn alpha(machine: &InNetwork, layout: &Layout, configured: &Configured, e: &Embedding) -> f64 {
     let places = e.places(layout.switches());
     let reduces = configured.collective.kind.reduces();

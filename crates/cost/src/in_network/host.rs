@@ -1,9 +1,10 @@
 //! Algorithms on the cores, by messages between their memories: the paper's baselines.
 //!
 //! A round costs `machine.host.round_ns` of software and `machine.host.traversals` times the latency to the partner;
-//! both parameters are calibrated and not in the paper. The latency is its bound, half of Eq. 1 for the partner's
-//! level. The data of a round goes through the memory port: a sent element is read, an arriving one written, and a
-//! reduction in software reads two and writes one. Congestion is ignored, as in the paper.
+//! both parameters are calibrated and not in the paper. The latency to a partner in another socket or node is the
+//! largest possible, half of Eq. 1 with one dimension. The data of a round goes through the memory port: a sent element
+//! is read, an arriving one written, and a reduction in software reads two and writes one. Congestion is ignored, as in
+//! the paper.
 
 use unisono_machine::{InNetwork, in_network::LevelOf};
 
@@ -26,7 +27,7 @@ impl Host {
     }
 }
 
-/// Returns the ns of an allreduce of `elements` elements of `bytes` bytes on the first `ranks` cores.
+/// Returns the ns of an allreduce of `elements` elements of `bytes` bytes each on the first `ranks` cores.
 pub fn host_ns(machine: &InNetwork, ranks: u32, elements: u64, bytes: u64, host: Host) -> f64 {
     let whole = ranks.max(1).ilog2();
     let mut ways: Vec<f64> = (0..whole).map(|round| way_ns(machine, 1 << round)).collect();

@@ -35,9 +35,10 @@ pub struct BoxLinks {
     pub are_alike: bool,
     /// The rate of direct links between each two GPUs of the job, as a matrix row by row.
     pub pairs: Vec<f64>,
-    /// The rate between a GPU and PCIe; infinite without a cable to PCIe.
+    /// The least rate between a GPU of the job and PCIe; 0 if some GPU has no cable to PCIe.
     pub pcie: f64,
-    /// The rate of the slowest link of a tree over PCIe and CPUs that joins the GPUs of the job; 0 without such a tree.
+    /// The rate of the slowest link of the best tree over PCIe and CPUs that joins the GPUs of the job; 0 without such
+    /// a tree.
     pub between: f64,
     pub nics: u32,
     pub nic: f64,
@@ -47,8 +48,8 @@ impl GpuBoxes {
     /// Reads the boxes of a machine that a job on the accelerators `nodes` uses. Errors name `library`.
     ///
     /// # Errors
-    /// Returns an error if the machine does not state its GPUs, states failures, or does not consist of boxes with
-    /// equal numbers of ranks.
+    /// Returns an error if the machine does not state its GPUs, states failures, or has another topology than graph or
+    /// boxes, or if the boxes have unequal numbers of ranks.
     pub fn new(library: &str, network: &Network, topology: &dyn Topology, nodes: &[u32]) -> Result<Self, String> {
         let Some(gpu) = network.gpu else {
             return Err(format!(
@@ -199,7 +200,7 @@ fn least_between(used: &[u32], nodes: u32, mut cables: Vec<(f64, u32, u32)>) -> 
     0.0
 }
 
-/// Returns the ns of the fastest way from nodes of `from` to a node that `is_end`; 0 without a way.
+/// Returns the ns of the fastest path from nodes of `from` to a node for which `is_end` holds; 0 without a path.
 fn least_latency_ns(network: &Network, plane: &Plane, from: &[u32], is_end: &dyn Fn(u32) -> bool) -> f64 {
     let switch_ns = network.input_latency_ns + network.output_latency_ns;
     let mut least = vec![f64::INFINITY; plane.nodes() as usize];

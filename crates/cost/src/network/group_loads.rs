@@ -15,7 +15,8 @@ pub struct GroupLoad {
 
 impl NetworkModel {
     /// Routes the exchanges of all groups together, and sums the load of each group separately. `exchanges` are the
-    /// exchanges of all ranks; if they have more than `most` messages, a sample is routed.
+    /// exchanges of all ranks, and `groups` the ranks of each group. If there are more than `most` messages, a sample
+    /// is routed.
     pub fn group_loads(&self, exchanges: &[Exchange], groups: &[&[u32]], most: u64) -> Vec<GroupLoad> {
         let (outer, inner) = self.sampling(exchanges, most);
         let mut loads = self.loads();

@@ -1,10 +1,11 @@
-//! The load of concurrent messages on each link of a plane, in bytes at the machine's own rate.
+//! The load of concurrent messages on each link of a plane, in bytes. On a link of another rate, the bytes are
+//! multiplied by the machine's own rate of a link divided by that rate.
 //!
 //! A message is cut into equal parts, and each part takes, node by node, one of the hops that the routing allows. Real
 //! packets, which follow credits, change to another hop only when their link is busy. So messages are routed twice, and
 //! the result with the smaller largest load counts. First, each part takes the hop with the least loaded link. Then,
 //! each part takes the first hop whose link has room: a load up to the longest message. If the source chooses among
-//! ways (Valiant), it distributes the parts evenly. Messages are routed in their order, so the same messages give the
+//! paths (Valiant), it distributes the parts evenly. Messages are routed in their order, so the same messages give the
 //! same loads.
 
 use unisono_base::{interrupt::poll, narrow};
@@ -12,14 +13,14 @@ use unisono_machine::network::{Header, Hop, Plane, Routing};
 
 use super::Speeds;
 
-/// The number of parts of a message that can take several ways; more parts balance loads better and take longer.
+/// The number of parts of a message that can take several paths; more parts balance loads better and take longer.
 const PARTS: u32 = 8;
 /// The parts of all messages of a sender together, and the least parts of one message. Few suffice because many
 /// messages balance each other: an alltoall of 1,024 accelerators differs by at most 0.4 % from one with 8 parts.
 const PARTS_OF_SENDER: u32 = 256;
 const LEAST_PARTS: u32 = 2;
 
-/// A number of links above the length of any way; a longer way is a fault of a routing.
+/// A number of links above the length of any path; a longer path is a fault of a routing.
 const LONGEST: u32 = 1 << 16;
 
 /// Bytes from one accelerator to another.
@@ -49,7 +50,7 @@ impl<'a> Loads<'a> {
         Self { plane, routing, speeds, bytes, touched: Vec::new(), hops: Vec::new(), way: Vec::new(), parts: PARTS }
     }
 
-    /// Returns the load of the busiest link during these messages, in bytes at the machine's own rate.
+    /// Returns the load of the busiest link during these messages, in bytes as the head of the file counts them.
     pub fn busiest(&mut self, messages: &[Sent]) -> f64 {
         let longest = messages.iter().map(|m| m.bytes).fold(0.0, f64::max) * self.speeds.least_weight();
         let messages_of_sender = narrow::<u32>(messages.len()) / self.plane.accelerators();
@@ -78,7 +79,8 @@ impl<'a> Loads<'a> {
         (0..).zip(&sent).map(load).fold(0.0, f64::max)
     }
 
-    /// Returns the largest latency of the ways that a message may take, one for each choice of its source.
+    /// Returns the largest latency of the paths that a message may take, one path for each choice of its source; 0 from
+    /// an accelerator to itself.
     pub fn latency_ns(&mut self, from: u32, to: u32) -> f64 {
         let choices = if from == to { Vec::new() } else { self.routing.choices(from, to) };
         let of = |way| {
@@ -88,13 +90,13 @@ impl<'a> Loads<'a> {
         choices.into_iter().map(of).fold(0.0, f64::max)
     }
 
-    /// Adds the load of a message, and returns whether the message could take several ways.
+    /// Adds the load of a message, and returns whether the message could take several paths.
     fn add(&mut self, message: &Sent, room: f64) -> bool {
         self.route(message, room, |_, _| ())
     }
 
     /// Adds the load of a message, calls `on` with each link and its added load, and returns whether the message could
-    /// take several ways.
+    /// take several paths. `room` is the load up to which the first hop is taken; 0: always the least loaded.
     pub fn route(&mut self, message: &Sent, room: f64, mut on: impl FnMut(u32, f64)) -> bool {
         let &Sent { from, to, bytes } = message;
         if from == to {
@@ -130,7 +132,8 @@ impl<'a> Loads<'a> {
         if self.speeds.is_even() { 1.0 } else { self.speeds.weight(self.plane.link(link).speed) }
     }
 
-    /// Stores the links of a way for a part of a message in `self.way`, and returns whether some node had several hops.
+    /// Stores the links of a path for a part of a message in `self.way`, and returns whether some node had several
+    /// hops. `way` is the choice of the source, and `share` are the bytes of the part.
     fn walk(&mut self, from: u32, to: u32, way: u32, share: f64, room: f64) -> bool {
         self.way.clear();
         let (mut at, mut header, mut chose) = (from, Header { to, vc: 0, way }, false);

@@ -47,8 +47,7 @@ impl NetworkPart {
     /// Places rank k on accelerator `nodes[k]`; ranks are numbered row-major over `extents`.
     ///
     /// # Errors
-    /// Returns an error if an accelerator does not exist or has two ranks, or if the topology does not close or is too
-    /// large.
+    /// Returns an error if an accelerator does not exist or has two ranks, or if the topology is invalid or too large.
     pub fn new(network: &Network, nodes: Vec<u32>, extents: &[u32]) -> Result<Self, MachineError> {
         let topology = network.topology(&network.name)?;
         network.check_nodes(&*topology, &nodes)?;

@@ -1,14 +1,14 @@
 //! The time of a collective on a network, from the senders, receivers and bytes of its exchanges.
 //!
-//! T = latency of the slowest part + the sum, over exchanges, of the time of the bytes on the busiest link, by these
-//! rules:
+//! T = latency of the slowest part of the vector + the sum, over exchanges, of the time of the bytes on the busiest
+//! link, by these rules:
 //! * a message over h links has the latency h alpha + 2 o: alpha is the output, link and input latency of one link
 //!   (virtual cut-through: only the head waits at each), o the host's overhead at either end. If links differ, each has
 //!   its own alpha. If the machine states a signal, its latency is added to each message, and the start of a kernel is
 //!   added once. Copies count in the timetable of a schedule, and not in closed form;
-//! * a repeated flow is a chain: a message of a rank waits for the message that the rank received before, so its
-//!   latency is the longest sum along `repeat` consecutive messages; the latency of a part is the sum over its flows,
-//!   flow k of each exchange;
+//! * flow k of each exchange carries part k of the vector, and the latency of a part is the sum over its flows. A
+//!   repeated flow is a chain: a message of a rank waits for the message that the rank received before, so the flow's
+//!   latency is the longest sum along `repeat` consecutive messages;
 //! * all flows of an exchange are under way at once, over all ports and directions, and share links ([`super::loads`]);
 //! * reductions and the work of hosts on messages overlap with transfers, so an exchange takes the longest of the
 //!   three; planes are equal, and each transfers an equal share of every vector.
@@ -36,11 +36,12 @@ use super::{
     timetable::{self, Prices},
 };
 
-/// The most messages that are routed to compute one time; of more messages, only every n-th flow or exchange is routed.
+/// The most messages that are routed for one predicted time; of more messages, only every n-th flow or exchange is
+/// routed.
 const MOST_ROUTED: u64 = 1 << 21;
 
-/// The most instructions of a schedule that gets a timetable; longer schedules are timed by the rounds of their
-/// messages.
+/// The most instructions of a schedule among ranks that gets a timetable; longer schedules are timed by the rounds of
+/// their messages. Schedules with switches always get a timetable.
 const MOST_TIMETABLED: usize = 1 << 20;
 
 pub struct NetworkModel {
@@ -70,7 +71,7 @@ pub struct NetworkModel {
 
 impl NetworkModel {
     /// # Errors
-    /// Returns an error if the topology does not close, or is too large.
+    /// Returns an error if the topology is invalid or too large.
     pub fn new(network: &Network, places: Vec<u32>) -> Result<Self, MachineError> {
         let topology = network.topology(&network.name)?;
         let plane = topology.plane()?;
@@ -134,8 +135,8 @@ impl NetworkModel {
         self.message_ns(from, to, way_ns) + transfer_ns
     }
 
-    /// Returns the first and the last links of messages between two ranks, each as
-    /// `(link, busy time relative to the busiest link of the way)`.
+    /// Returns the first and the last links of messages between two ranks, each as `(link, busy time relative to the
+    /// busiest link of the message)`.
     pub fn ports_of_pair(&self, from: u32, to: u32) -> [Vec<(u32, f64)>; 2] {
         let [from, to] = [from, to].map(|rank| self.places[rank as usize]);
         let mut on_links = FxHashMap::<u32, f64>::default();
@@ -186,7 +187,7 @@ impl NetworkModel {
         if exchanges.len() >= every { (every, 1) } else { (1, every) }
     }
 
-    /// Returns the ns of a host for an exchange: for reductions or for messages, whichever is longer.
+    /// Returns the ns for which a host works in an exchange: on reductions or on messages, whichever is longer.
     pub(super) fn host_ns(&self, exchange: &Exchange) -> f64 {
         let messages: f64 = exchange.flows.iter().map(|flow| f64::from(flow.repeat)).sum();
         (exchange.reduced as f64 * self.reduce_ns_per_byte).max(messages * self.overhead_ns)
@@ -197,14 +198,15 @@ impl NetworkModel {
         self.launch_ns + trees.time_ns(self.overhead_ns / 2.0, self.signal_ns, self.reduce_ns_per_byte)
     }
 
-    /// Returns the latency in ns of a message whose way has the latency `way_ns`; 0 for a message from a rank to
+    /// Returns the latency in ns of a message over a path with the latency `way_ns`; 0 for a message from a rank to
     /// itself.
     pub(super) fn message_ns(&self, from: u32, to: u32, way_ns: f64) -> f64 {
         if from == to { 0.0 } else { way_ns + self.overhead_ns + self.signal_ns }
     }
 
-    /// Returns the nanoseconds of a schedule by a timetable of its messages or, above a number of instructions, by
-    /// their rounds. `places` has the nodes of the network for the ranks, then for the switches of the schedule.
+    /// Returns the nanoseconds of a schedule by a timetable of its messages or, above a number of instructions and
+    /// without switches, by their rounds. `places` has the nodes of the network for the ranks, then for the switches of
+    /// the schedule.
     ///
     /// # Errors
     /// Returns the faults of a schedule that is not well-formed, or that cannot run.
@@ -275,7 +277,7 @@ impl NetworkModel {
     }
 }
 
-/// Returns whether exchanges move and reduce the same bytes.
+/// Returns whether two exchanges have flows of equal bytes and repetitions, and reduce equally many bytes.
 pub(super) fn are_alike(a: &Exchange, b: &Exchange) -> bool {
     let bytes = |e: &Exchange| (e.reduced, e.flows.len());
     let same = |(a, b): (&Flow, &Flow)| (a.bytes, a.repeat) == (b.bytes, b.repeat);

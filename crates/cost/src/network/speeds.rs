@@ -33,8 +33,8 @@ impl Speeds {
         }
     }
 
-    /// Returns the latency of a way over links of these speeds. If all latencies are equal, rounding does not depend on
-    /// their order.
+    /// Returns the latency of a path over links of these speeds. If all latencies are equal, rounding does not depend
+    /// on their order.
     pub fn way_ns(&self, speeds: impl ExactSizeIterator<Item = u8>) -> f64 {
         match self.same_ns {
             Some(alpha) => speeds.len() as f64 * alpha,

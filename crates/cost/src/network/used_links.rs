@@ -9,11 +9,11 @@ use unisono_schedule::Schedule;
 
 use super::NetworkModel;
 
-/// The links of all ways that the routing allows for some messages.
+/// The links of all paths that the routing allows for some messages.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct UsedLinks {
     pub links: FxHashSet<u32>,
-    /// A hash of the ways: the speeds of their links, and the links and nodes that ways share. The same messages take
+    /// A hash of the paths: the speeds of their links, and the links and nodes that paths share. The same messages take
     /// equally long on any accelerators with equal shapes.
     pub shape: u64,
 }
@@ -73,7 +73,7 @@ impl NetworkModel {
         UsedLinks { links: used.links.into_keys().collect(), shape: used.shape.finish() }
     }
 
-    /// Adds the links of all ways between two accelerators.
+    /// Adds the links of all paths between two accelerators.
     fn add_ways(&self, from: u32, to: u32, used: &mut Numbered) {
         let mut hops = Vec::new();
         for way in self.routing().choices(from, to) {

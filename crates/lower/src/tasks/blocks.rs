@@ -1,11 +1,12 @@
 //! Lowers the instructions of thread blocks of GPUs to tasks.
 //!
 //! A message is cut into slices. For each slice a thread block receives, then loads and stores (one *pass* for each
-//! stream, or one for local work), then sends. The passes of slice n + 2 wait until slice n has left. So a full link
-//! delays the block, and a slice travels during the next pass. The next instruction waits until the last slice has
-//! left. Passes take the block's own CPU; a sum takes no additional time. Messages are on CPU 0, which all blocks
-//! share, since arrivals do not occupy a block. A switch receives the slices of the GPUs, and reduces each slice on its
-//! engine. The block that requests the reduction loads and stores each slice: two passes.
+//! stream; for local work one for each operand after the first, at least one), then sends. The passes of slice n + 2
+//! wait until slice n has left. So a full link delays the block, and a slice travels during the next pass. The next
+//! instruction waits until the last slice has left. Passes take the block's own CPU; a sum takes no additional time.
+//! Messages are on CPU 0, which all blocks share, since arrivals do not occupy a block. A switch receives the slices of
+//! the GPUs, and reduces each slice on its engine. The block that requests the reduction loads and stores each slice:
+//! two passes.
 //!
 //! Sender and receiver cut a message into the same slices, since the number of slices depends only on its bytes and the
 //! plan.

@@ -45,7 +45,7 @@ pub fn draft(schedule: &Schedule) -> Result<TaskGraph, TaskError> {
 }
 
 /// Returns the task graph of a schedule with switches. `on` has the computing switches of a network, and the node of
-/// its plane for each node of the schedule (if empty, k for k).
+/// its plane for each node of the schedule (if empty, node k runs on node k).
 ///
 /// # Errors
 /// Returns the errors of [`from_schedule`], except for switches.

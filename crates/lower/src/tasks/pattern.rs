@@ -136,7 +136,8 @@ pub fn ring(ranks: u32, bytes: u64) -> Result<TaskGraph, TaskError> {
     })
 }
 
-/// An allreduce of 2^k ranks: halving with the ranks at distance 1, 2, 4, ..., then doubling in reverse.
+/// An allreduce of 2^k ranks: halving with the ranks at distance 1, 2, 4, ..., then doubling in reverse. Other numbers
+/// of ranks give an error.
 ///
 /// # Errors
 /// Returns an error if the pattern is too large.

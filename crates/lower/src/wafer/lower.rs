@@ -1,8 +1,8 @@
 //! Lowers a placed schedule to the program of a wafer.
 //!
 //! Streams of one color that meet at a router pass it in the order of their readers in the schedule. If two consecutive
-//! streams use different ports there, the router must change its position between them. The operation that sends the
-//! first stream does this: either its own router advances after the last wavelet (`advance`), or a control wavelet
+//! streams use different ports there, the router must change its [`Position`] between them. The operation that sends
+//! the first stream does this: either its own router advances after the last wavelet (`advance`), or a control wavelet
 //! advances every router of the route (`control`). A control wavelet is correct only if no other router of the route
 //! still needs its position. Lowering checks this rule, and that waits for colors do not form a cycle.
 //!

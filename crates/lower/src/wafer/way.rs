@@ -5,7 +5,7 @@ use unisono_base::StreamId;
 use super::program::{Port, Ports, Position};
 use crate::{OnGrid, Segment};
 
-/// One router of a route, with its position.
+/// One router of a route, with the ports by which the stream enters and leaves it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Way {
     pub pe: u32,

@@ -31,7 +31,7 @@ enum Size {
     None,
 }
 
-/// The library's collectives, sorted by name.
+/// `(kind, MPICH's name, the size that conditions compare)` of the library's collectives, sorted by name.
 const COLLECTIVES: &[(Kind, &str, Size)] = &[
     (Kind::Allgather, "allgather", Size::OfAll),
     (Kind::Allreduce, "allreduce", Size::OfOne),
@@ -72,8 +72,8 @@ const NAMES: &[Counterpart] = &[
     same(Kind::Scatter, "binomial", "MPIR_Scatter_intra_binomial"),
 ];
 
-/// Algorithms that the library runs only for built-in operators and counts of at least the largest power of two up to
-/// P.
+/// Algorithms that the library runs only for built-in operators and counts of elements of at least the largest power of
+/// two up to P.
 const NEED_COUNT: &[&str] =
     &["MPIR_Allreduce_intra_reduce_scatter_allgather", "MPIR_Reduce_intra_reduce_scatter_gather"];
 
@@ -216,7 +216,8 @@ impl Tuning for MpichJson {
     }
 }
 
-/// Returns the choices on a number of ranks; `None` if every call keeps the library's own choice.
+/// Returns the choices on a number of ranks, with `own`, the library's own choice, for calls without a row; `None` if
+/// every call keeps `own`.
 fn on_ranks(view: &mut View<'_>, (kind, size): (Kind, Size), ranks: u32, own: &Tree) -> Option<Tree> {
     let tells = matches!(kind, Kind::Allreduce | Kind::Reduce | Kind::ReduceScatter);
     if tells {

@@ -39,11 +39,11 @@ pub(super) const COLLECTIVES: &[(Kind, &str, bool)] = &[
     (Kind::ReduceScatter, "reducescatter", true),
 ];
 
-/// Returns the counterparts in NCCL, with the settings that a target translates by `settings`, or by `in_switches` for
-/// NVLS.
+/// Returns the counterparts in NCCL. A target translates parameters by `settings`, or by `in_switches` for algorithms
+/// that have only the protocol simple: all except rings and trees.
 ///
 /// NCCL's ring broadcast and reduce are pipelined chains around the ring. The names `nccl-*` are NCCL's own algorithms,
-/// for tables that NCCL's own cost model fills. All algorithms except rings and trees have only the protocol simple.
+/// for tables that NCCL's own cost model fills.
 pub(super) const fn names(settings: Translate, in_switches: Translate) -> [Counterpart; NAMED.len()] {
     let mut all = [Counterpart { kind: Kind::Allreduce, ours: "", theirs: "", settings }; NAMED.len()];
     let mut at = 0;
@@ -115,8 +115,8 @@ fn in_switches(params: &[(String, String)], ranks: u32) -> Result<Settings, Stri
     by_switches(params, |own| settings(own, ranks))
 }
 
-/// Translates the parameters of NVLS: sums in NVSwitches have only the protocol simple, and NCCL chooses trees and
-/// chunks itself.
+/// Translates the parameters of an algorithm that NCCL has only with the protocol simple, such as NVLS, which sums in
+/// NVSwitches. NCCL chooses trees and chunks itself.
 pub(super) fn by_switches(
     params: &[(String, String)],
     settings: impl FnOnce(&[(String, String)]) -> Result<Settings, String>,

@@ -64,7 +64,7 @@ fn divisors(ranks: u32) -> Vec<u32> {
 }
 
 /// Returns the interval of bytes per rank for the sizes `first ..= last` divided by `divisor`; `None` if it has no
-/// whole number.
+/// whole number up to [`LARGEST`].
 fn interval(first: u64, last: u64, divisor: u64) -> Option<String> {
     let (from, to) = (first.div_ceil(divisor), if last == u64::MAX { u64::MAX } else { last / divisor });
     match (from, to) {

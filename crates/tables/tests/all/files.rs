@@ -356,7 +356,7 @@ fn mpich_asks_what_its_algorithms_ask() {
     assert!(!some.text.contains("brucks"));
 }
 
-/// One algorithm here has several counterparts in the library, by its parameters and by the number of ranks.
+/// One algorithm of Unisono has several counterparts in MPICH, by its parameters and by the number of ranks.
 #[test]
 fn exchanges_of_mpich_have_a_radix_and_an_order() {
     let said = |ranks: u32, algorithm: &str| {

@@ -43,7 +43,8 @@ impl OfRanks {
         spans.into_iter().filter(|span| span.len > 0).collect()
     }
 
-    /// Sends blocks in one message; packs them first if they are not contiguous.
+    /// Sends blocks in one message to `to`; packs them first if they are not contiguous. `have(e)` is the operand that
+    /// begins with element e.
     fn send(&self, b: &mut Builder, node: NodeId, spans: &[Span], have: impl Fn(u32) -> Operand, to: Operand) {
         let [span] = spans else {
             let len = spans.iter().map(|span| span.len).sum();

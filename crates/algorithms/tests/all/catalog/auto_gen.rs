@@ -5,7 +5,8 @@ use unisono_algorithms::{
     line::{Side, Sides},
 };
 
-/// Returns e(P, D, C) by the recursion itself.
+/// Returns the least energy e(P, D, C) of a tree with P PEs, depth D and contention C by its recursion, indexed by D, C
+/// and P; `None` without a tree.
 fn recursion(most: usize, depth: usize, contention: usize) -> Vec<Vec<Vec<Option<u64>>>> {
     let mut e = vec![vec![vec![None; most + 1]; contention + 1]; depth + 1];
     for d in 0..=depth {

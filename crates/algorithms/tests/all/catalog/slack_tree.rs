@@ -14,7 +14,7 @@ fn grown(grid: Grid, root: u32, number: u32, children: u32, chains: u32) -> Vec<
     trees(&Case::on_grid(c, grid, 5.0), &params).unwrap()
 }
 
-/// Returns the cycles to the end of the first element.
+/// Returns the cycles until the root has the first element, at 5 cycles a message.
 fn first(grid: Grid, tree: &Tree) -> u32 {
     tree.latency(&tree.children_by_arrival(grid, 5), 5, |pe| grid.distance(pe, tree.0[pe as usize]), 1).0
 }

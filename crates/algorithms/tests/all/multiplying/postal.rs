@@ -60,7 +60,7 @@ fn finish_times_of_the_figures() {
     assert_eq!(run(7, "a7"), [1110; 7]);
 }
 
-/// A factored schedule takes exactly the sum of its stages, a wrapped schedule at most that.
+/// A factored schedule takes exactly the sum of its stages, a schedule with a split or a merge at most that.
 #[test]
 fn the_sum_of_stage_costs_bounds_the_time() {
     let prices = StagePrices { latency_ns: LATENCY as f64, send_ns: ISSUE as f64, reduce_ns: 0.0 };

@@ -45,7 +45,7 @@ fn a_split_is_never_strictly_best_at_ratio_4() {
     }
 }
 
-/// Compares the search with all schedules, at several prices.
+/// Compares the search with all schedules, for several [`StagePrices`].
 #[test]
 fn nothing_is_cheaper_than_what_the_search_finds() {
     let prices = [

@@ -1,4 +1,4 @@
-//! Bandwidth: the bytes that some rank must send, or receive, through its one interface, at the price of a byte.
+//! Bandwidth: the bytes that some rank must send, or receive, through its one interface, times the time of a byte.
 //!
 //! An allreduce needs P-1 transfers to combine each byte and P-1 to distribute it, so of the 2(P-1) n bytes some rank
 //! sends at least 2(P-1)/P n. Sources: Chan, Heimlich, Purkayastha, van de Geijn, "Collective communication: theory,

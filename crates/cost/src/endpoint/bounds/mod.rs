@@ -1,4 +1,4 @@
-//! Lower bounds on collectives among ranks, at the prices of a machine.
+//! Lower bounds on collectives among ranks, from the times of messages on a machine ([`LevelPrices`]).
 
 pub(crate) mod bandwidth;
 pub(crate) mod fan_out;
@@ -16,14 +16,15 @@ use crate::{Bound, CostProblem};
 /// The bounds, by file.
 pub(crate) const BOUNDS: &[&dyn Bound] = &[&bandwidth::Bandwidth, &fan_out::FanOut, &work::Work];
 
-/// A collective at the prices of a machine; if its levels have different prices, bounds use the least of each price.
+/// A collective with the times of messages on a machine; if the machine's levels have different times, bounds use the
+/// least of each.
 pub struct EndpointCase<'a> {
     pub collective: Collective,
     pub prices: &'a LevelPrices,
 }
 
 impl<'a> EndpointCase<'a> {
-    /// Returns the case of a problem whose part is the prices of a machine.
+    /// Returns the case of a problem whose part is a [`LevelPrices`]; `None` for other parts.
     fn of(problem: &CostProblem<'a>) -> Option<Self> {
         Some(Self { collective: problem.collective, prices: problem.on()? })
     }

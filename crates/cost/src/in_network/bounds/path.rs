@@ -1,4 +1,5 @@
-//! Path: one rank's contribution must reach the rank that is farthest from it, over the shortest path.
+//! Path: data must travel from rank 0, or from or to the root, to the rank that is farthest from it, over the shortest
+//! path. The bound of a scan is 0.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 

@@ -1,4 +1,4 @@
-//! Bisection: half of an alltoall's blocks cross a cut into halves, in each direction.
+//! Bisection: in each direction, about a quarter of an alltoall's blocks cross a cut into halves.
 //!
 //! From a set of h of P accelerators, h (P - h) blocks leave over the links at its border. The topology states the cut,
 //! which need not be the least. Source: "HammingMesh", section 3.1 (relative bisection bandwidth).

@@ -1,7 +1,8 @@
 //! Injection: the bytes that some accelerator must send, or receive, at the rate of all its links together.
 //!
-//! An allreduce of S over k links of price beta: 2 S beta / k x (P-1)/P. Sources: "HammingMesh", section 4; the least
-//! bytes of each collective as in the bound `bandwidth` among endpoints (Patarasuk, Yuan, 2009, Theorem 1).
+//! An allreduce of S bytes over k links, each with beta ns a byte, takes 2 S beta / k x (P-1)/P. Sources:
+//! "HammingMesh", section 4; the least bytes of each collective as in the bound `bandwidth` among endpoints (Patarasuk,
+//! Yuan, 2009, Theorem 1).
 //!
 //! If the ranks' accelerators have different rates, each rank has its own bound: the bytes that it must send, or
 //! receive, in any schedule, at its rate. In an allreduce each rank sends and receives at least its vector once, and

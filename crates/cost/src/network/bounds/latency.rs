@@ -1,6 +1,6 @@
 //! Latency: the data of a rank must reach the rank that is farthest from it, over at least as many links as the
-//! shortest way. Each link adds its output, link and input latency. If latencies differ, the shortest way is the way of
-//! the least latency. With a root, data goes from or to the root. In other collectives every rank has data for all
+//! shortest path. Each link adds its output, link and input latency. If latencies differ, the shortest path is the path
+//! of the least latency. With a root, data goes from or to the root. In other collectives every rank has data for all
 //! others (in a scan for those after it), and the largest distance counts.
 //!
 //! On small networks, a search starts from each rank. On others, the first search starts from rank 0, and each further

@@ -92,7 +92,8 @@ pub fn post_us(cpu: Cpu) -> f64 {
     }
 }
 
-/// Returns the largest bus bandwidth of LL in GB/s. On several boxes it depends on the maker of the CPU.
+/// Returns the largest bus bandwidth of protocol LL in GB/s. It depends on the generation of the GPUs on one box, and
+/// on the maker of the CPU on several.
 pub fn most_ll(architecture: Generation, cpu: Cpu, boxes: u32) -> f64 {
     const ROWS: [[f64; 3]; 4] = [[39.0, 39.0, 20.4], [87.7, 22.5, 19.0], [141.0, 45.0, 35.0], [282.0, 90.0, 70.0]];
     let row = if boxes == 1 { architecture as usize } else { usize::from(cpu == Cpu::Amd) };

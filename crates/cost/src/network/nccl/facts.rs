@@ -24,10 +24,12 @@ pub struct Facts {
     pub has_equal_nvlinks: bool,
     /// GB/s of the direct NVLinks between each two GPUs, as a matrix row by row.
     pub pairs: Vec<f64>,
-    /// GB/s between a GPU and PCIe; `pcie_ring` is that of a ring of the GPUs over PCIe and CPUs.
+    /// GB/s between a GPU and PCIe, assumed if the machine has no PCIe cable; `pcie_ring` is that of a ring of the GPUs
+    /// over PCIe and CPUs.
     pub pcie: f64,
     pub pcie_ring: f64,
-    /// The number of network interfaces of one box; `nic` is the GB/s of each.
+    /// The number of network interfaces of one box, in proportion to the job's GPUs among those of the box; `nic` is
+    /// the GB/s of each, at most that of the machine's PCIe.
     pub nics: u32,
     pub nic: f64,
     /// Microseconds by which a message between boxes takes longer than NCCL assumes. NCCL's own choice ignores them.

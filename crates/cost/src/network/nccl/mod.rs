@@ -6,7 +6,7 @@
 //!
 //! [`Facts`] are read from a machine, [`Graphs`] are the channels that the search finds, [`times`] has the formulas and
 //! [`constants`] the numbers. [`Time::seconds`] is the prediction: the cost, corrected by [`steps`] for the channels
-//! that a call opens, or a time by the prices that `unisono calibrate --from` fitted to logs.
+//! that a call opens, or, if `unisono calibrate --from` fitted logs, the amounts of [`Steps`] times their fitted times.
 //!
 //! Source: NVIDIA/nccl 5067397c, `src/graph/tuning.cc`, `search.cc` and `topo.cc`, `src/enqueue.cc`. Bytes count as in
 //! NCCL: those of the vector, or of the blocks of all ranks for an allgather and a reduce-scatter.
@@ -104,8 +104,8 @@ impl Call {
 pub struct Time {
     pub algorithm: Algorithm,
     pub protocol: Protocol,
-    /// The number of channels of the graph; `channel` is the GB/s of one. NCCL starts up to twice as many thread
-    /// blocks.
+    /// The number of channels of the graph; `channel` is the GB/s of one. NCCL starts up to two or four times as many
+    /// thread blocks.
     pub channels: u32,
     pub channel: f64,
     /// NCCL's own latency, and in `bandwidth` the rate of the call's bytes in GB/s.
@@ -115,9 +115,9 @@ pub struct Time {
     pub cost_seconds: f64,
     /// The predicted time of a call.
     pub seconds: f64,
-    /// True if the prediction uses prices fitted to measurements.
+    /// True if the prediction uses times of [`Steps`] that were fitted to measurements.
     pub is_fitted: bool,
-    /// The amounts of work that fitted prices multiply; `prices` are NCCL's own prices for them.
+    /// The amounts of work of the call; `prices` are NCCL's own times for one unit of each.
     pub steps: Steps,
     pub prices: Prices,
 }
@@ -127,7 +127,7 @@ pub struct Prices {
     pub start_us: f64,
     pub hop_us: f64,
     pub network_hop_us: f64,
-    /// The price of a byte that a thread block sends or works on.
+    /// The ns of a byte that a thread block sends or works on.
     pub ns_per_byte: f64,
 }
 

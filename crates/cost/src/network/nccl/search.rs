@@ -1,12 +1,13 @@
 //! The graphs of NCCL: the number of channels and their rates, as its search finds them.
 //!
 //! A channel uses one speed of a list on every link that it crosses. The search chooses the speed with the largest
-//! product of speed and channels, and stops when the next speed is below half of the best speed. Then channels of at
-//! least 25 GB/s are split in two, and faster speeds are tried for this number of channels.
+//! product of speed and channels, and stops when the next speed is below half of the best speed, or when the channels
+//! use all of a GPU's rate. Then channels of at least 25 GB/s are split in two, and faster speeds are tried for this
+//! number of channels.
 //!
 //! Exact for GPUs on NVSwitches, and up to 8 GPUs with direct NVLinks, on one box; approximate otherwise: a ring across
-//! boxes may use any interface (NCCL also checks the PCIe ways from GPUs to interfaces); trees over direct NVLinks have
-//! the rate of the rings; a ring over PCIe passes through each CPU once.
+//! boxes may use any interface (NCCL also checks the PCIe paths from GPUs to interfaces); trees over direct NVLinks
+//! have the rate of the rings; a ring over PCIe passes through each CPU once.
 //!
 //! Source: `ncclTopoCompute`, `ncclTopoDupChannels` and `ncclTopoSearchTryNvls` of NVIDIA/nccl, src/graph/search.cc.
 

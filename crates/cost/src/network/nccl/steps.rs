@@ -1,10 +1,11 @@
-//! The work of a call on one of its channels. `unisono calibrate --from` fits the prices of this work.
+//! The work of a call on one of its channels. `unisono calibrate --from` fits the prices of this work: the times of a
+//! start, a step (hop), a byte sent and a byte worked on.
 //!
 //! NCCL opens a channel for each portion of bytes that keeps its threads busy. So a short call runs on few channels,
 //! and its time is that of the bytes on one channel:
 //!
 //! ```text
-//! blocks = bytes / (threads x bytes of a thread), from 1 to twice the channels of the graph; a real number here
+//! blocks = bytes / (threads x bytes of a thread), from 1 to 2 or 4 x the channels of the graph; a real number here
 //! time   = start + hops x hop + (bytes sent x price + bytes worked on x price) / blocks
 //! ```
 //!
@@ -34,10 +35,10 @@ const MOST_BLOCKS: u32 = 64;
 /// The bytes of a chunk of a broadcast and a reduce with protocol Simple.
 const CHUNK: f64 = 524_288.0;
 
-/// The amounts of work of a call. Prices of each amount give a time.
+/// The amounts of work of a call. Each amount times its price, added up, gives a time.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Steps {
-    /// The number of thread blocks of the call.
+    /// The number of thread blocks (open channels) of the call.
     pub blocks: f64,
     /// The number of steps to a GPU of the same box; `network_hops` counts those to another box.
     pub hops: f64,
@@ -111,7 +112,7 @@ pub(super) fn network_late_us(f: &Facts) -> f64 {
     f.late_us + constants::post_us(f.cpu) - constants::post_us(Cpu::Intel)
 }
 
-/// Returns the numbers of steps of the longest way inside boxes and between boxes, for algorithms other than rings.
+/// Returns the numbers of steps inside boxes and between boxes on the longest path, for algorithms other than rings.
 fn path(algorithm: Algorithm, boxes: u32, gpus: u32) -> (f64, f64) {
     let (rounds, local) = (f64::from(boxes.ilog2()), f64::from(gpus - 1));
     match algorithm {

@@ -68,7 +68,7 @@ pub fn rates(nccl: &Nccl, call: Call, algorithm: Algorithm, protocol: Protocol) 
     };
     let has_protocol = match (algorithm, protocol) {
         (_, Protocol::Simple) | (Algorithm::Ring | Algorithm::Tree, Protocol::Ll) => true,
-        // LL128 requires that all ways inside a box use NVLinks.
+        // LL128 requires that all paths inside a box use NVLinks.
         (Algorithm::Ring | Algorithm::Tree, Protocol::Ll128) => nccl.graphs.over_nvlink || f.gpus == 1,
         _ => false,
     };
@@ -96,7 +96,7 @@ fn graph(nccl: &Nccl, algorithm: Algorithm) -> Option<Graph> {
     }
 }
 
-/// Returns the GB/s of a channel.
+/// Returns the GB/s of one channel, before the limits of protocols.
 fn channel(f: &Facts, kind: Kind, algorithm: Algorithm, graph: Graph) -> f64 {
     let is_collnet = matches!(algorithm, Algorithm::CollnetDirect | Algorithm::CollnetChain);
     if !matches!(algorithm, Algorithm::Nvls | Algorithm::NvlsTree) {
@@ -112,7 +112,7 @@ fn channel(f: &Facts, kind: Kind, algorithm: Algorithm, graph: Graph) -> f64 {
     intra.min(inter).min(most.unwrap_or(f64::INFINITY))
 }
 
-/// Returns the GB/s of all channels.
+/// Returns the bus bandwidth in GB/s: that of all channels together, within the limits of the protocol.
 fn bus(nccl: &Nccl, kind: Kind, algorithm: Algorithm, protocol: Protocol, graph: Graph, channel: f64) -> f64 {
     let f = &nccl.facts;
     let channels = f64::from(graph.channels);

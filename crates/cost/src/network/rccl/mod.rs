@@ -40,7 +40,7 @@ pub struct Rccl {
 pub struct Time {
     pub algorithm: Algorithm,
     pub protocol: Protocol,
-    /// The number of rings of a box, if it is known; `channel` is the GB/s of one.
+    /// The number of rings, on one box of a type for which it is known; `channel` is the GB/s of one.
     pub channels: Option<u32>,
     pub channel: Option<f64>,
     pub latency_us: f64,

@@ -35,7 +35,7 @@ pub(super) struct Part {
     pub(super) way: u32,
     /// The link that the part crosses last, at whose end it arrives.
     pub(super) link: u32,
-    /// The time in ps at which the tail of the part arrives there.
+    /// The time in ps at which the tail of the part arrives at the end of `link`.
     pub(super) tail: u64,
 }
 
@@ -69,7 +69,8 @@ impl Run<'_> {
         from.max(to) >= self.prices.plane.accelerators()
     }
 
-    /// Returns the way of a message, which the routing chooses by random bits.
+    /// Returns the source's choice of a path for a message, which the routing makes by random bits; 0 if the message
+    /// crosses only one link.
     fn way(&self, from: u32, to: u32, random: u64) -> u32 {
         if self.is_direct(from, to) { 0 } else { self.prices.routing.choose(from, to, mix(random)) }
     }
@@ -144,7 +145,7 @@ impl Run<'_> {
     }
 
     /// Sends a part over its next link. Returns the time at which the part starts on the link, and the ps from then to
-    /// the start of its last packet.
+    /// the start of its last packet. `place` is the part's index in `parts`, if it has crossed a link.
     fn go(&mut self, now: u64, node: u32, part: Part, place: Option<u32>) -> (u64, u64) {
         let plane = self.prices.plane;
         let Message { from, to, part_ps, gap_ps, packets, mean_packets, .. } = self.messages[part.message as usize];

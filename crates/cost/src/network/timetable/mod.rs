@@ -13,9 +13,9 @@
 //!   simulator.
 //! * A switch that computes is an additional node. It has no host overhead; its lanes are distributed to its engines,
 //!   and its results can leave after its latency. If an accelerator requests and stores a sum
-//!   ([`Switches::is_stored`]), the sum also waits for a signal and the way to that accelerator and back. A message that
-//!   a switch sends or receives crosses a link between the two nodes, with the number of bytes that the switch makes of
-//!   the message ([`Switches::crossings`]).
+//!   ([`Switches::is_stored`]), the sum also waits for a signal and the latency to that accelerator and back. A message
+//!   that a switch sends or receives crosses a link between the two nodes, with the number of bytes that the switch
+//!   makes of the message ([`Switches::crossings`]).
 //!
 //! So consecutive segments overlap, messages that share a link share its rate, and a round does not wait for the
 //! slowest message of the round before. A channel of a link sends no more packets than its buffer has places for in the
@@ -43,8 +43,9 @@ use super::Speeds;
 const PARTS: u64 = 1 << 19;
 const MOST_PARTS: u64 = 16;
 
-/// The same limits for messages that choose among links of different speeds. Real packets choose a few at a time, and
-/// all packets of a part make one choice, so long messages have more parts.
+/// The same limits for messages that choose among links of different speeds, and for all messages if packets wait for
+/// places in buffers. Real packets choose a few at a time, and all packets of a part make one choice, so long messages
+/// have more parts.
 const PARTS_UNLIKE: u64 = 1 << 16;
 const MOST_PARTS_UNLIKE: u64 = 1 << 10;
 
@@ -116,8 +117,8 @@ struct Run<'a> {
     schedule: &'a Schedule,
     flow: &'a Flow,
     prices: &'a Prices<'a>,
-    /// For each instruction, the number of predecessors and messages that are not done. `first_message` has its first
-    /// message.
+    /// For each instruction, the number of predecessors and messages that are not done. `first_message` has the index
+    /// of its first message in `messages`.
     missing: Vec<u32>,
     first_message: Vec<u32>,
     /// For each instruction, the latest end of its predecessors that are done.
@@ -251,7 +252,8 @@ impl<'a> Run<'a> {
         run
     }
 
-    /// Returns a lower bound: the most ps for which an accelerator's links are busy; 0 if links differ.
+    /// Returns a lower bound on the time of the schedule: the most ps for which the links of one accelerator are busy;
+    /// 0 if links differ.
     fn least_ps(&self) -> f64 {
         let Prices { speeds, plane, .. } = *self.prices;
         let mut sent = vec![0.0; plane.accelerators() as usize];

@@ -3,7 +3,7 @@
 //!
 //! * In an allgather or alltoall each PE receives P-1 blocks, and in an alltoall or reduce-scatter it sends as many:
 //!   (P-1) B wavelets, or fewer if blocks with odd numbers of 16-bit elements share wavelets. One wavelet per cycle
-//!   passes a ramp: (P-1) B + 1 + 2 T_R + 1 with the shortest way.
+//!   passes a ramp: (P-1) B + 1 + 2 T_R + 1 cycles with a path of one hop.
 //! * The blocks of an alltoall from one half of the columns to the other cross as many links as there are rows: M
 //!   floor(N/2) ceil(N/2) B cycles, and the same for rows.
 //! * The last PE of a scan needs the vector of the first PE: B + M+N-2 + 2 T_R + 1.

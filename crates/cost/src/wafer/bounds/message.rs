@@ -1,5 +1,5 @@
-//! The time of one message over the longest way, which bounds every broadcast and which flooding attains. Source:
-//! "Near-Optimal Wafer-Scale Reduce", section 4.
+//! The time of one message: to the PE farthest from the root, which bounds every broadcast and which flooding attains,
+//! or from the sender to the root. Source: "Near-Optimal Wafer-Scale Reduce", section 4.
 
 use unisono_base::{Cycles, narrow};
 use unisono_collective::Kind;
