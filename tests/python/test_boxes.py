@@ -34,3 +34,9 @@ def test_a_gpu_that_requests_a_sum_sends_its_own_operand_too() -> None:
     )
     least = size / 450e9 * (1 + 1 / 8)
     assert least <= one.predicted["seconds"] <= two.predicted["seconds"] < 1.2 * least
+
+
+def test_scratch_memory_beyond_its_numbers_leaves_a_candidate_out() -> None:
+    """Blocks of all ranks have more elements than an index, and other algorithms hold fewer."""
+    planned = un.plan("reduce-scatter", un.machine("dgx-h100", nodes=2), bytes="700MiB")
+    assert "circulant" not in {candidate["algorithm"] for candidate in planned.candidates}

@@ -220,11 +220,15 @@ impl Builder {
         let start = self.scratch[node.index()];
         match start.checked_add(elements) {
             Some(end) => self.scratch[node.index()] = end,
-            None => self.fail(BuildError::TooMany {
-                what: "scratch elements on a node",
-                found: u64::from(start) + u64::from(elements),
-                most: u64::from(u32::MAX),
-            }),
+            None => {
+                self.fail(BuildError::TooMany {
+                    what: "scratch elements on a node",
+                    found: u64::from(start) + u64::from(elements),
+                    most: u64::from(u32::MAX),
+                });
+                // Indices of such elements stay numbers until the end of the build, which fails.
+                return 0;
+            }
         }
         start
     }
