@@ -258,6 +258,20 @@ def test_a_step_of_a_workload_is_drawn(tmp_path: Path) -> None:
     ]
 
 
+def test_reports_of_comparisons_and_traffic_are_shown(tmp_path: Path) -> None:
+    compared, sent = tmp_path / "compare.json", tmp_path / "traffic.json"
+    machines = ["dgx-h100", "hx2mesh-small-one-plane"]
+    compared.write_text(call("compare", "dlrm", "--machines", ",".join(machines), "--json").out)
+    html = un.view(compared)
+    assert [panel["kind"] for panel in data_of(html)["panels"]] == ["picture", "table"]
+    steps = [row["seconds"] for row in json.loads(compared.read_text())["rows"]]
+    rows = panel(html, "table")["rows"]
+    assert [row[1] for row in rows] == machines
+    assert [row[4] for row in rows] == [None if step is None else 1e3 * step for step in steps]
+    sent.write_text(call("traffic", "permutation", "--machine", "dgx-h100", "--bytes", "64KiB", "--json").out)
+    assert data_of(un.view(sent))["facts"]["pattern"] == "permutation"
+
+
 @pytest.mark.parametrize("width", [700, 1280])
 def test_a_browser_shows_a_large_network_and_units_after_numbers(open_page: Any, width: int) -> None:
     page = open_page(un.view(un.machine("fattree-large")), viewport={"width": width, "height": 900})

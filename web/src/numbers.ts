@@ -51,6 +51,7 @@ export function fact(name: string, value: string | number | boolean): [string, s
   if (typeof value !== "number") return [name, String(value)];
   if (name === "seconds") return ["time", seconds(value)];
   if (name.endsWith(" seconds")) return [name.slice(0, -" seconds".length), time(value, "seconds")];
+  if (name.includes("bytes per second")) return [name.replace("bytes per second", "bandwidth"), `${plain(value / 1e9)} GB/s`];
   if (name.endsWith(" bytes")) return [name.slice(0, -" bytes".length), bytes(value)];
   const found = UNITS.find(([words]) => name.endsWith(` ${words}`));
   return found ? [name.slice(0, -found[0].length - 1), `${number(value)} ${found[1]}`] : [name, number(value)];

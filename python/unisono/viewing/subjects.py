@@ -154,7 +154,33 @@ def _plain(found: Contents) -> _Seen:
 def _report(report: Mapping[str, Any], found: Contents) -> _Seen:
     if report.get("candidates"):
         return _flat(found.facts), [candidates.of_reports([report])]
+    if report.get("rows") and "overlap" in report:
+        return _comparison(report)
     return _workload(report, found) if report.get("phases") and "workload" in report else _plain(found)
+
+
+def _comparison(report: Mapping[str, Any]) -> _Seen:
+    """Returns the facts and panels of a report of `unisono compare`: its picture, and the rows as a table."""
+    # Imported here, since matplotlib takes longer than the rest of a page.
+    from unisono.pictures.plots import comparisons
+
+    fill = bool(report["fill"])
+    picture = drawn.panel("Workloads on networks", "", comparisons.draw(report["rows"], "svg", fill=fill))
+    heads = {
+        "workload": "workload",
+        "machine": "machine",
+        "accelerators": "accelerators",
+        "copies": "copies",
+        "seconds": "step, ms",
+        "exposed_seconds": "exposed, ms",
+        "used_cost_usd": "price in use, $",
+    }
+    rows = [
+        [None if row[key] is None else 1e3 * row[key] if key.endswith("seconds") else row[key] for key in heads]
+        for row in report["rows"]
+    ]
+    table = {"kind": "table", "title": "Rows", "columns": list(heads.values()), "rows": rows}
+    return {"level": report["level"], "overlap": report["overlap"], "fill": fill}, [picture, table]
 
 
 def _workload(report: Mapping[str, Any], found: Contents) -> _Seen:
