@@ -38,8 +38,9 @@ _Best = dict[str, dict[str, dict[str, list[int]]]]
 _MOST_TRANSFERS = 400
 _HEAD = """# Algorithms
 
-`make site` makes this table of the registry. `unisono algorithms NAME` prints one algorithm, with the values of its
-parameters and the formulas of its time.
+Each algorithm has its collectives, the kinds of machines that it plans for, and a page. `unisono algorithms NAME`
+prints one, with the values of its parameters and the formulas of its time. `make site` makes this table of the
+registry.
 
 | algorithm | collectives | machines | parameters | summary | source |
 |---|---|---|---|---|---|

@@ -101,14 +101,14 @@ def _posted() -> str:
         "Bus bandwidth in GB/s; nothing was fitted to these values. `docs/measured/posted.tsv` describes the boxes and "
         "names the sources. `ratio` is the predicted bandwidth divided by the posted one.\n",
         "| GPUs | boxes | interfaces of a box | bytes | posted | predicted | ratio | NCCL's choice | source |",
-        "|---|---|---|---|---|---|---|---|---|",
+        "|---|---:|---|---:|---:|---:|---:|---|---|",
     ]
     for row in posted():
         choice = predicted(row)
         ratio = (choice["busbw"] or 0.0) / float(row["busbw"])
         lines.append(
             f"| {row['gpus']} {row['architecture']}, {row['nvlinks']} NVLinks | {row['boxes']} "
-            f"| {row['interfaces']} x {row['gbps']}G | {row['bytes']} | {row['busbw']} | {choice['busbw']:.0f} "
+            f"| {row['interfaces']} x {row['gbps']}G | {int(row['bytes']):,} | {row['busbw']} | {choice['busbw']:.0f} "
             f"| {ratio:.2f} | {choice['algorithm']} {choice['protocol']} | {row['source']} |"
         )
     return "\n".join(lines) + "\n"
@@ -159,11 +159,11 @@ def _logs() -> str:
     lines += [
         "\nThe predicted time divided by the measured one, at every third size:\n",
         "| bytes | " + " | ".join(str(at) for at in range(1, len(logs) + 1)) + " |",
-        "|---" * (len(logs) + 1) + "|",
+        "|---:" * (len(logs) + 1) + "|",
     ]
     for size in sorted({size for of in ratios for size, *_ in of})[::3]:
         cells = [next((f"{ratio:.2f}" for s, _, ratio, _ in of if s == size and ratio), "") for of in ratios]
-        lines.append(f"| {size} | " + " | ".join(cells) + " |")
+        lines.append(f"| {size:,} | " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
 
 
@@ -188,9 +188,9 @@ def _amd() -> str:
         "\nBus bandwidth in GB/s of Unisono's plan for `mi300x`, beside that of RCCL (rouge3877/ns3-msccl-data); "
         "[GPU plans](gpu-plans.md) has 32 times of MSCCL files on the same machine.\n",
         "| 8 MI300X | bytes | posted | plan | ratio |",
-        "|---|---|---|---|---|",
+        "|---|---:|---:|---:|---:|",
     ]
-    lines += [f"| {kind} | {size} | {busbw} | {plan:.0f} | {plan / busbw:.2f} |" for kind, size, busbw, plan in amd()]
+    lines += [f"| {kind} | {size:,} | {busbw} | {plan:.0f} | {plan / busbw:.2f} |" for kind, size, busbw, plan in amd()]
     return "\n".join(lines) + "\n"
 
 
@@ -243,11 +243,11 @@ def _calibrated() -> str:
         worst = max(of, key=lambda r: abs(r.error))
         lines.append(
             f"| {name} | {near} | {min(ratios):.2f} to {max(ratios):.2f} | {within} of {len(of)} "
-            f"| {worst.error:+.0%} at {worst.point.bytes} B |"
+            f"| {100 * worst.error:+.0f} % at {worst.point.bytes:,} B |"
         )
     within = sum(abs(r.error) <= _GOOD for r in residuals)
     lines.append(
-        f"\n{within} of {len(residuals)} times ({within / len(residuals):.0%}) are within 15 %; "
+        f"\n{within} of {len(residuals)} times ({100 * within / len(residuals):.0f} %) are within 15 %; "
         "`--json` lists all of them."
     )
     return "\n".join(lines) + "\n"
@@ -274,13 +274,13 @@ def _network() -> str:
         "The fit misses 512 B, which took longer than 4 KiB, 192 to 512 KiB, which took longer than 768 KiB, and "
         "tree LL128, which ran at none of the six sizes. The table has every second size; * marks fitted ones:\n",
         "| bytes | measured, µs | own constants | calibrated | error | by |",
-        "|---|---|---|---|---|---|",
+        "|---:|---:|---:|---:|---:|---|",
     ]
     for before, after in list(zip(own, fit, strict=True))[::2]:
         point = after.point
         star = "*" if after.fitted else ""
         lines.append(
-            f"| {point.bytes} | {1e6 * point.seconds:.1f} | {1e6 * before.predicted:.1f} "
-            f"| {1e6 * after.predicted:.1f}{star} | {after.error:+.0%} | {after.algorithm} {after.protocol} |"
+            f"| {point.bytes:,} | {1e6 * point.seconds:,.1f} | {1e6 * before.predicted:,.1f} "
+            f"| {1e6 * after.predicted:,.1f}{star} | {100 * after.error:+.0f} % | {after.algorithm} {after.protocol} |"
         )
     return "\n".join(lines) + "\n"

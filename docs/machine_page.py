@@ -10,9 +10,9 @@ PAGE = FOLDER / "machines.md"
 _NAMES = ("{}.md", "{}s.md", "{}-model.md")
 _HEAD = """# Machines
 
-`python docs/generate.py` generates this table from the presets; `unisono machines` prints each of them with a summary.
+A machine is a preset of this table or a TOML file of your own; `unisono machines` prints each preset with a summary.
 Every kind has its own description in a machine file, its own lower bounds and its own model of time. An algorithm runs
-on each machine that offers one of the means that it needs.
+on each machine that offers one of the means that it needs. `python docs/generate.py` generates this table.
 
 | kind | page | means | simulator | presets |
 |---|---|---|---|---|

@@ -45,10 +45,10 @@ _RATES = ("GB/s", " second")
 _SLOWER = 1.05
 _HEAD = """# Measured figures
 
-`make site` makes this page of the tables in `benches/results`, which hold every figure with its date, machine and
-command. To repeat a figure, run the command above its table. The machine has 2 shared x86-64 cores, 24 GB
-and Linux, unless a topic names another; builds are release builds. Times on shared cores vary by tens of per cent.
-Figures of GPU machines that are older than 2026-11-27 have the rates of the data sheet.
+To repeat a figure, run the command above its table. The machine has 2 shared x86-64 cores, 24 GB and Linux, unless a
+topic names another; builds are release builds. Times on shared cores vary by tens of per cent. `make site` makes this
+page of the tables in `benches/results`, which hold every figure with its date, machine and command. Figures of GPU
+machines that are older than 2026-11-27 have the rates of the data sheet.
 
 In brackets: the figure of the peer that the head of the column names, and the ratio of the two. Beside a bound or a
 measurement the ratio is ours over theirs; beside another program or a requirement it is how many times better ours is.

@@ -10,11 +10,11 @@ CRATES = ("fabric", "mpi", "preload", "py", "taskrun")
 _SHOWN = 90
 _HEAD = """# Unsafe code
 
-`make site` makes this page of the sources, and a test holds that every block has its argument. Five crates contain
-unsafe code: `mpi` calls the MPI library and computes on addresses, `preload` exports C functions, `taskrun` passes the
-memory of programs to MPI, `py` passes the addresses of Python's arrays to `taskrun`, and `fabric`, a program of its
-own, calls the system. In all other crates the compiler forbids it. Clippy requires an argument (`SAFETY`) for every
-block, and one operation a block.
+Five crates contain unsafe code: `mpi` calls the MPI library and computes on addresses, `preload` exports C functions,
+`taskrun` passes the memory of programs to MPI, `py` passes the addresses of Python's arrays to `taskrun`, and
+`fabric`, a program of its own, calls the system. In all other crates the compiler forbids it. Clippy requires an
+argument (`SAFETY`) for every block, and one operation a block. `make site` makes this page of the sources, and a test
+holds that every block has its argument.
 
 ## Assumptions
 The arguments below make these assumptions, which Unisono cannot check:

@@ -224,6 +224,65 @@ def test_a_large_network_is_a_heat_map_of_its_packets(
     assert max(row[4] for row in classes) == max(packets)
 
 
+def test_a_network_of_many_cables_is_a_heat_map() -> None:
+    """A part of 16 x 17 accelerators has more nodes than a map in which cables can be told apart."""
+    plan = un.plan("broadcast", un.machine("hx2mesh-small", (16, 17)), elements=4, algorithm="binomial")
+    html = un.view(plan.schedule)
+    assert [panel["kind"] for panel in data_of(html)["panels"]] == ["heat", "table"]
+    small = un.plan("broadcast", un.machine("hx2mesh-small", (16, 16)), elements=4, algorithm="binomial")
+    assert panel(un.view(small.schedule), "map")["nodes"]
+
+
+def test_a_plan_begins_with_its_time_and_bandwidth() -> None:
+    plan = un.plan("allreduce", "dgx-h100", elements=2**18)
+    summary = data_of(un.view(plan))["facts"]["summary"]
+    assert summary.startswith(f"{time_text(plan.predicted['seconds'])} predicted, {plan.ratio:.2f} times the bound of ")
+    assert summary.endswith(f"{plan.report()['busbw']:,.4g} GB/s on the bus (busbw of nccl-tests)")
+
+
+def test_failed_parts_are_named() -> None:
+    machine = un.machine("hx2mesh-small", (4, 4), failed=["0-1"])
+    facts = data_of(un.view(un.plan("allgather", machine, elements=64).schedule))["facts"]
+    assert "accelerator" in facts["failed"]
+
+
+def test_a_step_of_a_workload_is_drawn(tmp_path: Path) -> None:
+    report = tmp_path / "step.json"
+    report.write_text(call("workload", "gpt-3", "--machine", "hx2mesh-small", "--json").out)
+    found = json.loads(report.read_text())
+    html = un.view(report)
+    assert [panel["kind"] for panel in data_of(html)["panels"]] == ["picture", "table"]
+    made = [c for phase in found["phases"] for c in phase["communication"]]
+    assert [row[1:4] for row in panel(html, "table")["rows"]] == [
+        [c["collective"], c["ranks"], c["bytes"]] for c in made
+    ]
+
+
+def test_reports_of_comparisons_and_traffic_are_shown(tmp_path: Path) -> None:
+    compared, sent = tmp_path / "compare.json", tmp_path / "traffic.json"
+    machines = ["dgx-h100", "hx2mesh-small-one-plane"]
+    compared.write_text(call("compare", "dlrm", "--machines", ",".join(machines), "--json").out)
+    html = un.view(compared)
+    assert [panel["kind"] for panel in data_of(html)["panels"]] == ["picture", "table"]
+    steps = [row["seconds"] for row in json.loads(compared.read_text())["rows"]]
+    rows = panel(html, "table")["rows"]
+    assert [row[1] for row in rows] == machines
+    assert [row[4] for row in rows] == [None if step is None else 1e3 * step for step in steps]
+    sent.write_text(call("traffic", "permutation", "--machine", "dgx-h100", "--bytes", "64KiB", "--json").out)
+    assert data_of(un.view(sent))["facts"]["pattern"] == "permutation"
+
+
+@pytest.mark.parametrize("width", [700, 1280])
+def test_a_browser_shows_a_large_network_and_units_after_numbers(open_page: Any, width: int) -> None:
+    page = open_page(un.view(un.machine("fattree-large")), viewport={"width": width, "height": 900})
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.wait_for_function("document.querySelector('.picture img').naturalWidth > 100")
+    facts = page.locator(".facts div").all_text_contents()
+    assert {"link400 Gb/s", "link latency40 ns", "packet8 KiB", "prices switch14,280 $"} <= set(facts)
+    rows = page.locator("section.table tbody tr").all_text_contents()
+    assert rows == ["AOCswitch - switch400 Gb/s40 ns32,768", "DACaccelerator - switch400 Gb/s40 ns16,384"]
+
+
 def test_pages_of_probes_diagnoses_and_expectations(tmp_path: Path) -> None:
     probe = tmp_path / "probe.json"
     probe.write_text(json.dumps(un.probe("dgx-h100", simulate=True, slow={"3-8": 0.2}).report()))
@@ -271,8 +330,8 @@ def test_a_browser_colours_slow_cables_and_draws_times(open_page: Any, tmp_path:
     file.write_text(json.dumps(un.probe(star, simulate=True, slow={"3-8": 0.2}).report()))
     page = open_page(un.view(file), viewport={"width": width, "height": 900})
     assert page.evaluate("document.documentElement.scrollWidth") <= width
-    assert page.locator(".below .key").all_text_contents() == ["slow", "in time"]
-    # Counts pixels in the colour that only slow cables have.
+    assert page.locator(".below .key").all_text_contents() == ["accelerator", "switch", "slow", "in time"]
+    # The colour of slow cables is nowhere else on the canvas.
     count = """canvas => {
         const data = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
         let found = 0;
@@ -494,8 +553,8 @@ def test_rows_of_a_plan_and_clocks_of_a_trace_are_in_words(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("preset", "words"),
     [
-        ("hx2mesh-small", "draw a part with 'unisono topology NAME"),
-        ("hx2mesh-large", "a part of it is drawn by 'unisono topology hx2mesh-large"),
+        ("hx2mesh-small", "1,024 accelerators, 64 parts of 32 switches, "),
+        ("hx2mesh-large", "'unisono topology hx2mesh-large --plot FILE.png' writes this picture"),
         ("dgx-h100", "8 accelerators, 1 switch,"),
     ],
 )

@@ -4,7 +4,8 @@ import type { CandidatesPanel, Point } from "./data";
 import { element } from "./dom";
 import { bytes, number, time } from "./numbers";
 
-const SHOWN = 24;
+/** The candidates that are shown first. */
+const SHOWN = 10;
 
 export function candidates(panel: CandidatesPanel): HTMLElement {
   const shapes = [...new Set(panel.points.map((point) => point.shape))];
@@ -12,7 +13,9 @@ export function candidates(panel: CandidatesPanel): HTMLElement {
   const size = element("output", { class: "size" });
   const shape = element("select", { "aria-label": "shape", change: () => choose() }, ...shapes.map((s) => element("option", { value: s }, s)));
   const slider = element("input", { type: "range", min: 0, value: 0, "aria-label": "size", input: () => show() });
+  const more = element("button", { type: "button", click: () => ((all = !all), show()) });
   let points: Point[] = [];
+  let all = false;
 
   function choose(): void {
     points = panel.points.filter((point) => point.shape === shape.value).sort((a, b) => a.elements - b.elements);
@@ -24,11 +27,13 @@ export function candidates(panel: CandidatesPanel): HTMLElement {
   function show(): void {
     const point = points[Number(slider.value)];
     size.textContent = `${number(point.elements)} elements${point.bytes === null ? "" : `, ${bytes(point.bytes)}`}`;
-    const listed = point.candidates.slice(0, SHOWN);
+    const listed = point.candidates.slice(0, all ? undefined : SHOWN);
     const most = Math.max(...listed.map((c) => c.value), point.bound?.value ?? 0, Number.MIN_VALUE);
     const rows = listed.map((candidate) => bar(candidate.name, candidate.value, most, point, candidate.source, "candidate"));
     if (point.bound) rows.push(bar(`no schedule takes less (${point.bound.name})`, point.bound.value, most, point, null, "bound"));
     chart.replaceChildren(...rows);
+    more.textContent = all ? `The first ${SHOWN}` : `All ${number(point.candidates.length)} candidates`;
+    more.hidden = point.candidates.length <= SHOWN;
   }
 
   function bar(name: string, value: number, most: number, point: Point, source: string | null, kind: string): HTMLElement {
@@ -50,5 +55,5 @@ export function candidates(panel: CandidatesPanel): HTMLElement {
   if (shapes.length > 1) controls.append("shape ", shape);
   if (several) controls.append("size ", slider);
   controls.append(size);
-  return element("div", {}, controls, chart);
+  return element("div", {}, controls, chart, element("div", { class: "below" }, more));
 }

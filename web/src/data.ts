@@ -3,6 +3,7 @@
 export interface Page {
   title: string;
   form: string;
+  /** The fact `summary` is the first line of the page. */
   facts: Record<string, string | number | boolean | null>;
   panels: Panel[];
   version: string;
@@ -15,7 +16,8 @@ export type Panel =
   | CandidatesPanel
   | CurvesPanel
   | TablePanel
-  | TextPanel;
+  | TextPanel
+  | PicturePanel;
 
 /** The unit of times: cycles of a wafer, nanoseconds of a run, or steps of a schedule without times. */
 export type Unit = "cycles" | "ns" | "steps";
@@ -102,6 +104,15 @@ export interface TablePanel {
   title: string;
   columns: string[];
   rows: (string | number | boolean | null)[][];
+}
+
+/** A drawn figure, such as a part of a network that has too many cables for a map. */
+export interface PicturePanel {
+  kind: "picture";
+  title: string;
+  note: string;
+  /** An address that begins with `data:`. */
+  image: string;
 }
 
 export interface TextPanel {

@@ -4,11 +4,11 @@ import "./style.css";
 import { candidates } from "./candidates";
 import { clockOf } from "./clock";
 import { curves } from "./curves";
-import type { Page, Panel, TablePanel } from "./data";
+import type { Page, Panel, PicturePanel, TablePanel } from "./data";
 import { element } from "./dom";
 import { heat } from "./heat";
 import { map } from "./map";
-import { number } from "./numbers";
+import { fact, number } from "./numbers";
 import { keys } from "./player";
 import { timeline } from "./timeline";
 
@@ -26,9 +26,17 @@ function made(panel: Panel, page: Page): HTMLElement {
       return curves(panel);
     case "table":
       return table(panel);
+    case "picture":
+      return picture(panel);
     case "text":
       return element("pre", { class: panel.wraps || !panel.text.trim().includes("\n") ? "wraps" : "" }, panel.text);
   }
+}
+
+function picture(panel: PicturePanel): HTMLElement {
+  const broad = () => image.classList.toggle("broad", image.naturalWidth > 1.5 * image.naturalHeight);
+  const image = element("img", { src: panel.image, alt: panel.title, load: broad });
+  return element("div", {}, element("p", { class: "note" }, panel.note), element("div", { class: "wide" }, image));
 }
 
 function table(panel: TablePanel): HTMLElement {
@@ -62,20 +70,21 @@ function theme(): HTMLElement {
 
 function facts(page: Page): HTMLElement {
   const rows = Object.entries(page.facts)
-    .filter(([, value]) => value !== null)
+    .filter(([name, value]) => value !== null && name !== "summary")
     .map(([name, value]) => {
-      const text = typeof value === "number" ? number(value) : String(value);
-      return element("div", {}, element("dt", {}, name.replaceAll("_", " ")), element("dd", {}, text));
+      const [of, text] = fact(name.replaceAll("_", " "), value!);
+      return element("div", {}, element("dt", {}, of), element("dd", {}, text));
     });
   return element("dl", { class: "facts" }, ...rows);
 }
 
 function show(page: Page): void {
   const sections = page.panels.map((panel) => element("section", { class: panel.kind }, element("h2", {}, panel.title), made(panel, page)));
-  const played = page.panels.find((panel) => panel.kind === "map" || panel.kind === "timeline");
+  const played = page.panels.find((panel) => (panel.kind === "map" || panel.kind === "timeline") && panel.last > 0);
+  const summary = page.facts.summary == null ? [] : [element("p", { class: "summary" }, String(page.facts.summary))];
   const head = element("header", {}, element("h1", {}, page.title), element("span", { class: "form" }, page.form), theme());
   const foot = element("footer", {}, `Unisono ${page.version}.${played ? " Keys: space plays, arrows step, Home and End go to the ends." : ""}`);
-  document.getElementById("page")!.replaceChildren(head, facts(page), ...sections, foot);
+  document.getElementById("page")!.replaceChildren(head, ...summary, facts(page), ...sections, foot);
   if (played && "last" in played) keys(clockOf(played.unit, played.last));
 }
 

@@ -25,6 +25,8 @@ const STATES: Record<State, { name: string; color: string; width: number; dash: 
 const LABELLED = 12;
 /** If there are more cables, the lines of fast ones are faint. */
 const MANY = 150;
+/** From this number of cables on, those of a machine are faint until one zooms in. */
+const CROWDED = 1000;
 
 export function map(panel: MapPanel): HTMLElement {
   const { nodes, moves, links } = panel;
@@ -76,6 +78,7 @@ export function map(panel: MapPanel): HTMLElement {
     const radius = Math.max(1.5, Math.min(11, unit * 0.28));
     context.lineCap = "round";
     if (links) {
+      const plain = !links.load && !links.state && order.length > CROWDED ? Math.min(1, Math.max(0.2, unit / 40)) : 1;
       for (const k of order) {
         const load = links.load ? links.load[k] : 0;
         const share = most > 0 ? load / most : 0;
@@ -83,7 +86,7 @@ export function map(panel: MapPanel): HTMLElement {
         context.strokeStyle = state ? color(state.color) : load > 0 ? interpolateCividis(share) : color("line");
         context.lineWidth = state ? state.width : load > 0 ? 1 + 3 * share : 1;
         context.setLineDash(state ? state.dash : []);
-        context.globalAlpha = links.state && links.state[k] === "fast" && order.length > MANY ? 0.3 : 1;
+        context.globalAlpha = links.state && links.state[k] === "fast" && order.length > MANY ? 0.3 : plain;
         line(context, places[links.source[k]], places[links.target[k]], links.load ? radius * 0.25 : 0, bends[k] * unit);
       }
       context.setLineDash([]);
@@ -160,7 +163,7 @@ function describe(panel: MapPanel): string {
 }
 
 function legend(panel: MapPanel, most: number): HTMLElement[] {
-  const made: HTMLElement[] = [];
+  const made = kinds(panel);
   if (panel.links?.load) {
     const stops = [0, 0.25, 0.5, 0.75, 1].map((share) => interpolateCividis(share)).join(", ");
     const bar = element("span", { class: "ramp", style: `background: linear-gradient(to right, ${stops})` });
@@ -182,6 +185,17 @@ function legend(panel: MapPanel, most: number): HTMLElement[] {
     });
   }
   return made;
+}
+
+/** The meaning of the shapes and colours of nodes, in the words of their labels. */
+function kinds(panel: MapPanel): HTMLElement[] {
+  const { label, type } = panel.nodes;
+  const key = (shape: string, words: string) => element("span", { class: "key" }, element("span", { class: `node ${shape}` }), words);
+  const made = [...new Set(type)].map((of) => {
+    const name = label[type.indexOf(of)].replace(/\s*\d.*$/, "");
+    return key(of, of === "idle" ? `${name} without a rank` : name);
+  });
+  return panel.moves.start.length > 0 ? [...made, key("busy", "sends")] : made;
 }
 
 function about(panel: MapPanel, node: number): string {

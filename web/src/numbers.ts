@@ -31,3 +31,28 @@ export function bytes(value: number): string {
   }
   return `${plain(value)} ${units[at]}`;
 }
+
+/** The last words of names of facts that are a unit. Longer names of units come first. */
+const UNITS: [string, string][] = [
+  ["ns per byte", "ns/B"],
+  ["gb per second", "GB/s"],
+  ["cycles", "cycles"],
+  ["gbps", "Gb/s"],
+  ["tflops", "Tflop/s"],
+  ["mhz", "MHz"],
+  ["usd", "$"],
+  ["microseconds", "µs"],
+  ["us", "µs"],
+  ["ns", "ns"],
+];
+
+/** The name of a fact and its value in words; a unit at the end of the name is written after the value. */
+export function fact(name: string, value: string | number | boolean): [string, string] {
+  if (typeof value !== "number") return [name, String(value)];
+  if (name === "seconds") return ["time", seconds(value)];
+  if (name.endsWith(" seconds")) return [name.slice(0, -" seconds".length), time(value, "seconds")];
+  if (name.includes("bytes per second")) return [name.replace("bytes per second", "bandwidth"), `${plain(value / 1e9)} GB/s`];
+  if (name.endsWith(" bytes")) return [name.slice(0, -" bytes".length), bytes(value)];
+  const found = UNITS.find(([words]) => name.endsWith(` ${words}`));
+  return found ? [name.slice(0, -found[0].length - 1), `${number(value)} ${found[1]}`] : [name, number(value)];
+}

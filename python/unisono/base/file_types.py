@@ -157,6 +157,9 @@ FORMS: tuple[tuple[str, Callable[[str, bytes], bool]], ...] = (
     (DIAGNOSIS, _holds("diagnosis_of", "machine", "library")),
     (EXPECTATION, _holds("collective", "rates", "library", "rows")),
     ("report", _holds("collective", "machine", "algorithm")),
+    # Of `traffic` and of `compare`.
+    ("report", _holds("pattern", "machine", "level")),
+    ("report", _holds("level", "overlap", "fill", "rows")),
     ("trace", _holds("traceEvents")),
     ("part of a sweep", _holds("unisono_sweep")),
     ("sweep", _begins("shape,elements,best")),

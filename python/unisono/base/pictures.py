@@ -4,9 +4,10 @@ import io
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
-__all__ = ["FORMS", "Form", "encoded", "form_of"]
+__all__ = ["FORMS", "Form", "encoded", "form_of", "thousands"]
 
 Form = Literal["png", "svg", "pdf"]
 #: The formats of pictures, which are also the endings of file names.
@@ -37,3 +38,9 @@ def encoded(figure: "Figure", form: Form = "png", dpi: int = _DPI) -> bytes:
     with mpl.rc_context({"savefig.dpi": dpi, "svg.hashsalt": "unisono"}):
         figure.savefig(file, format=form, metadata=dict(_METADATA[form]))
     return file.getvalue()
+
+
+def thousands(axis: "Axis") -> None:
+    """Separates thousands in the numbers of a linear axis whose limits are set and that has such numbers."""
+    if axis.get_view_interval()[1] >= 1000:
+        axis.set_major_formatter(lambda value, _: f"{value:,.10g}")

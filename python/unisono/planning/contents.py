@@ -185,7 +185,7 @@ def _certificate(name: str) -> _Read:
 
 def _report(name: str) -> _Read:
     report = read_json(name)
-    rows = report.pop("candidates", None) or report.pop("collectives", None) or []
+    rows = report.pop("candidates", None) or report.pop("collectives", None) or report.pop("rows", None) or []
     return (
         {key: value for key, value in report.items() if not isinstance(value, list)},
         [_flat(row) for row in rows],

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
-from unisono.base.pictures import Form, encoded
+from unisono.base.pictures import Form, encoded, thousands
 
 __all__ = ["MOST_RANKS", "draw"]
 
@@ -51,6 +51,7 @@ def draw(
     axes.set_ylim(ranks - 0.4, -0.6)
     axes.set_yticks(range(ranks), [f"rank {rank}" for rank in range(ranks)])
     axes.set_xlabel("time (ns)")
+    thousands(axes.xaxis)
     axes.set_title(title, fontsize=11)
     axes.grid(axis="x", color="0.92", linewidth=0.6)
     axes.set_axisbelow(True)

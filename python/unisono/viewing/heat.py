@@ -10,13 +10,13 @@ import numpy.typing as npt
 from unisono._core import Schedule, UnsupportedError, plane
 from unisono.simulation.runs import Run
 from unisono.simulation.schedules import simulate
+from unisono.viewing.machines import cable_classes
 
 __all__ = ["panels"]
 
 #: Limits of the nodes in a heat map, and of the instructions of a schedule that is simulated for its page.
 _MOST_PARTS, _MOST_INSTRUCTIONS = 1 << 20, 1 << 22
-_CABLES = ("board", "DAC", "AOC")
-#: The directions of links on a wafer, by the difference in row and column.
+#: The directions of links on a wafer, by the step in rows and columns.
 _DIRECTIONS = {(0, 1): "east", (0, -1): "west", (1, 0): "south", (-1, 0): "north"}
 _COLUMNS = ["links", "of them loaded", "mean load", "largest load"]
 
@@ -92,14 +92,11 @@ def _network(schedule: Schedule, run: Run | None) -> list[Panel]:
         _layer("packets sent", "packets", sent, part),
         _layer("packets received", "packets", received, part),
     ]
-    kinds, gbps = np.concatenate([found["kind"]] * 2), np.concatenate([found["gbps"]] * 2)
-    ends = [
-        sorted("accelerator" if end < count else "switch" for end in pair) for pair in zip(source, target, strict=True)
+    classes = np.concatenate([cable_classes(found)] * 2)
+    table = [
+        [name.replace("|", ", "), *_loads(int((classes == name).sum()), load[classes == name])]
+        for name in sorted(set(classes.tolist()))
     ]
-    classes = np.array(
-        [f"{_CABLES[kind]}, {a} - {b}, {rate:g} Gb/s" for kind, (a, b), rate in zip(kinds, ends, gbps, strict=True)]
-    )
-    table = [[name, *_loads(int((classes == name).sum()), load[classes == name])] for name in sorted(set(classes))]
     return [
         _heat("accelerator", rows, columns, layers),
         {"kind": "table", "title": "Cables by class (packets)", "columns": ["class", *_COLUMNS], "rows": table},

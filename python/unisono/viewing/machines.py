@@ -1,21 +1,24 @@
-"""The panel of a network: one plane with its accelerators, switches and cables."""
+"""The panels of a network: one plane with its accelerators, switches and cables."""
 
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from unisono._core import Machine, plane
-from unisono.viewing import places
+from unisono.viewing import drawn, places
 
-__all__ = ["MOST_NODES", "cables", "panel", "probed"]
+__all__ = ["MANY_NODES", "MOST_NODES", "cable_classes", "cables", "panel", "panels", "probed"]
 
-#: The largest number of nodes in a picture.
+#: The largest number of nodes in a map.
 MOST_NODES = 4096
-#: The largest number of cable rates in the note.
+#: The largest number of nodes whose cables can be told apart in a map.
+MANY_NODES = 256
+#: The largest number of speeds of cables in the note.
 _SPEEDS = 4
-#: The number of nodes from which on cables cover each other in a picture.
-_MANY_NODES = 256
-_HINT = "; zoom in for single cables, or draw a part with 'unisono topology NAME --plot FILE.png'"
+_HINT = "; zoom in for single cables"
 _CABLES = ("board", "DAC", "AOC")
 
 
@@ -32,12 +35,12 @@ def panel(machine: Machine) -> dict[str, Any] | None:
     speeds = Counter(zip(gbps, ns, strict=True)).most_common()
     listed = ", ".join(f"{n:,} of {rate:g} Gb/s and {late:g} ns" for (rate, late), n in speeds[:_SPEEDS])
     listed += f" and {len(speeds) - _SPEEDS} other speeds" if len(speeds) > _SPEEDS else ""
-    switches = _counted(found["nodes"] - count, "switch", "switches")
-    hint = _HINT if found["nodes"] > _MANY_NODES else ""
+    switches = _switches(machine, found["nodes"] - count)
+    hint = _HINT if found["nodes"] > MANY_NODES else ""
     at = places.network(machine, count, found["nodes"], list(zip(a, b, strict=True)))
     return {
         "kind": "map",
-        "title": "One plane",
+        "title": _title(machine),
         "note": f"{count:,} accelerators, {switches}, {len(a):,} cables ({kinds}); cables: {listed}{hint}",
         "unit": "steps",
         "last": 0.0,
@@ -54,23 +57,77 @@ def panel(machine: Machine) -> dict[str, Any] | None:
     }
 
 
+def panels(machine: Machine) -> list[dict[str, Any]]:
+    """Returns the map of a small network; of a large one a picture of a part, its cables by class, and then the map.
+
+    A map is left out if the network has more than :data:`MOST_NODES` nodes in a plane.
+    """
+    found = None if "links" not in machine.offers else plane(machine)
+    every = [] if (one := panel(machine)) is None else [one]
+    if found is None or found["nodes"] <= MANY_NODES:
+        return every
+    classes, counts = np.unique(cable_classes(found, latency=True), return_counts=True)
+    rows = [[*name.split("|"), count] for name, count in zip(classes.tolist(), counts.tolist(), strict=True)]
+    columns = ["kind", "between", "rate", "latency", "cables"]
+    table = {"kind": "table", "title": "Cables by class", "columns": columns, "rows": rows}
+    return [_picture(machine), table, *({**other, "title": "Every cable"} for other in every)]
+
+
+def _picture(machine: Machine) -> dict[str, Any]:
+    # Imported here, since matplotlib takes longer than the rest of a page.
+    from unisono.pictures.networks import draw
+
+    note = f"A part that repeats; 'unisono topology {machine.name} --plot FILE.png' writes this picture."
+    return drawn.panel(_title(machine), note, draw(machine, "svg"))
+
+
+def cable_classes(found: Mapping[str, Any], *, latency: bool = False) -> npt.NDArray[np.str_]:
+    """Returns the class of each cable of a plane: its kind, ends and rate, and its latency on request, between bars."""
+    count = found["accelerators"]
+    ends = [
+        " - ".join(sorted("accelerator" if end < count else "switch" for end in pair))
+        for pair in zip(found["a"].tolist(), found["b"].tolist(), strict=True)
+    ]
+    rows = zip(found["kind"].tolist(), ends, found["gbps"].tolist(), found["latency_ns"].tolist(), strict=True)
+    return np.array(
+        [
+            f"{_CABLES[kind]}|{pair}|{rate:,g} Gb/s" + (f"|{late:,g} ns" if latency else "")
+            for kind, pair, rate, late in rows
+        ]
+    )
+
+
+def _title(machine: Machine) -> str:
+    facts = machine.topology
+    return "The network" if facts is None or facts["planes"] == 1 else f"One of {facts['planes']} planes"
+
+
+def _switches(machine: Machine, drawn: int) -> str:
+    """Returns the number of switches; a switch of many ports may be several nodes, as one a row."""
+    facts = machine.topology
+    real = drawn if facts is None or facts["plane"] is None else facts["plane"]["switches"]
+    if real == drawn:
+        return _counted(drawn, "switch", "switches")
+    return f"{drawn:,} parts of {_counted(real, 'switch', 'switches')}"
+
+
 def _counted(number: int, one: str, several: str) -> str:
     return f"{number:,} {one if number == 1 else several}"
 
 
-def probed(drawn: dict[str, Any], machine: Machine, report: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns a network's panel with the state of each cable that a probe found."""
+def probed(plain: dict[str, Any], machine: Machine, report: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the panel of a network with the state of each cable, as a probe found it."""
     found = plane(machine)
     rows = {row["link"]: row for row in report["cables"]}
     states = _states(report)
     names = ["-".join(map(str, sorted(ends))) for ends in zip(found["a"].tolist(), found["b"].tolist(), strict=True)]
     reached = [rows[name]["reached"] for name in names]
     expected = [rows[name]["expected"] for name in names]
-    links = {**drawn["links"], "state": [states.get(name, "fast") for name in names]}
+    links = {**plain["links"], "state": [states.get(name, "fast") for name in names]}
     links |= {"reached": reached, "expected": expected}
     slow = report["accused"]
     note = "no cable is slow" if slow == 0 else f"{slow} slow cable{'' if slow == 1 else 's'}"
-    return {**drawn, "title": "Cables", "note": note, "links": links}
+    return {**plain, "title": "Cables", "note": note, "links": links}
 
 
 def cables(report: Mapping[str, Any]) -> dict[str, Any]:

@@ -38,7 +38,9 @@ def network(machine: Machine, accelerators: int, nodes: int, cables: Sequence[tu
     accelerator.
     """
     facts = machine.topology
-    extents = [] if facts is None else facts["extents"]
+    # The extents of boxes, which are a graph once a part failed, are boxes and their accelerators: no switch is that of
+    # a row or column.
+    extents = [] if facts is None or facts["family"] in ("boxes", "graph") else facts["extents"]
     near: list[list[int]] = [[] for _ in range(nodes)]
     for a, b in cables:
         near[a].append(b)

@@ -5,13 +5,14 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from unisono._core import Schedule, Simulation, UnsupportedError, VerifyError, plane
+from unisono._core import Machine, Schedule, Simulation, UnsupportedError, VerifyError, plane
 from unisono.base.facts import has_root
 from unisono.base.html import time_text
+from unisono.planning.comparison import failed_names
 from unisono.simulation.runs import Run
 from unisono.simulation.schedules import simulate
 from unisono.simulation.traces import SIMULATORS, operations_and_messages
-from unisono.viewing import heat, places
+from unisono.viewing import heat, machines, places
 from unisono.viewing.steps import Document, Transfer, instructions, steps_of, transfers
 
 __all__ = ["MOST_INSTRUCTIONS", "MOST_NODES", "panels"]
@@ -49,9 +50,10 @@ def panels(schedule: Schedule) -> tuple[dict[str, Any], list[Panel]]:
         "ranks": schedule.ranks,
         "elements": f"{schedule.elements:,} of {schedule.dtype}",
         "machine": None if schedule.machine is None else schedule.machine.name,
+        "failed": (schedule.machine and "; ".join(failed_names(schedule.machine))) or None,
         "instructions": schedule.instructions,
     }
-    if schedule.nodes > MOST_NODES or schedule.instructions > MOST_INSTRUCTIONS:
+    if schedule.nodes > _most_nodes(schedule.machine) or schedule.instructions > MOST_INSTRUCTIONS:
         made, run = heat.panels(schedule)
         if run is not None:
             _add_run(facts, run)
@@ -77,11 +79,16 @@ def panels(schedule: Schedule) -> tuple[dict[str, Any], list[Panel]]:
     return facts, made
 
 
+def _most_nodes(machine: Machine | None) -> int:
+    """Returns the largest number of nodes of a map: on a network, whose cables cross, fewer than on a wafer."""
+    network = machine is not None and "links" in machine.offers
+    return min(MOST_NODES, machines.MANY_NODES) if network else MOST_NODES
+
+
 def _add_run(facts: dict[str, Any], run: Run) -> None:
-    facts["time"] = f"{run.cycles:,} cycles" if run.cycles is not None else time_text(run.seconds)
-    facts["data"] = {True: "the run's results are right", False: "wrong results", None: "no data flowed"}[
-        run.result_correct
-    ]
+    facts["simulated"] = f"{run.cycles:,} cycles" if run.cycles is not None else time_text(run.seconds)
+    if run.result_correct is not None:
+        facts["data"] = "the run's results are right" if run.result_correct else "wrong results"
 
 
 def _run(schedule: Schedule) -> Run | None:

@@ -10,10 +10,11 @@ from typing import Any
 
 from unisono._core import InputError, Machine, Plan, Schedule
 from unisono.base.files import MOST_DESCRIPTION_BYTES, check_writable, load, read_json, read_text, title, write
+from unisono.base.html import time_text
 from unisono.base.messages import shown
 from unisono.machines.descriptions import machine
 from unisono.planning.contents import Contents, contents
-from unisono.viewing import candidates, curves, machines, schedules, traces
+from unisono.viewing import candidates, curves, drawn, machines, schedules, traces
 from unisono.viewing.page import page
 
 __all__ = ["view"]
@@ -66,17 +67,34 @@ def _page(name: str, form: str, seen: _Seen) -> str:
 
 def _plan(plan: Plan, sizes: Sequence[Plan]) -> _Seen:
     facts, panels = schedules.panels(plan.schedule)
+    facts = {"summary": _summary(plan), **facts}
     plans = sorted((plan, *sizes), key=lambda other: other.schedule.elements)
     reports, chosen = [other.report() for other in plans], plans.index(plan)
     return facts, [*panels, candidates.of_reports(reports, chosen)]
 
 
+def _summary(plan: Plan) -> str:
+    """Returns the predicted time, its ratio to the bound and the bandwidth of a plan as one line."""
+    report = plan.report()
+    words = [f"{_time(report['predicted'])} predicted"]
+    if (bound := report["lower_bound"]) and report["ratio"] is not None:
+        words.append(f"{report['ratio']:.2f} times the bound of {_time(bound)}")
+    if report["busbw"] is not None:
+        words.append(f"{report['busbw']:,.4g} GB/s on the bus (busbw of nccl-tests)")
+    return ", ".join(words)
+
+
+def _time(found: Mapping[str, Any]) -> str:
+    return f"{found['cycles']:,g} cycles" if found["cycles"] is not None else time_text(found["seconds"])
+
+
 def _machine(found: Machine) -> _Seen:
-    panel = machines.panel(found)
-    if panel is None and "links" in found.offers:
-        words = f"The network has more than {machines.MOST_NODES:,} nodes in a plane: a part of it is drawn by"
-        panel = _text("One plane", [f"{words} 'unisono topology {found.name} --plot FILE.png'."])
-    return _flat(found.describe()), [] if panel is None else [panel]
+    """Returns the facts and panels of a machine; prices and thread blocks of 0 are those that its file leaves out."""
+    every = _flat(found.describe())
+    del every["name"]
+    left_out = re.compile("(prices|thread_block) ")
+    facts = {name: value for name, value in every.items() if value != "" and not (value == 0 and left_out.match(name))}
+    return facts, machines.panels(found)
 
 
 def _file(path: str | os.PathLike[str]) -> str:
@@ -121,11 +139,64 @@ def _seen(found: Contents, name: str) -> _Seen:
                 name: f"{size:,} bytes" if name.endswith("message_size") else size for name, size in found.facts.items()
             }
             return _flat(facts), [_table(found, "GPUs of the plan")]
-        case "report" if (report := read_json(name)).get("candidates"):
-            return _flat(found.facts), [candidates.of_reports([report])]
+        case "report":
+            return _report(read_json(name), found)
         case _:
-            text = [{"kind": "text", "title": "Contents", "text": found.text}] if found.text else []
-            return _flat(found.facts), [*([_table(found)] if found.rows else []), *text]
+            return _plain(found)
+
+
+def _plain(found: Contents) -> _Seen:
+    """Returns the facts, the table and the text of contents that have no drawing."""
+    text = [{"kind": "text", "title": "Contents", "text": found.text}] if found.text else []
+    return _flat(found.facts), [*([_table(found)] if found.rows else []), *text]
+
+
+def _report(report: Mapping[str, Any], found: Contents) -> _Seen:
+    if report.get("candidates"):
+        return _flat(found.facts), [candidates.of_reports([report])]
+    if report.get("rows") and "overlap" in report:
+        return _comparison(report)
+    return _workload(report, found) if report.get("phases") and "workload" in report else _plain(found)
+
+
+def _comparison(report: Mapping[str, Any]) -> _Seen:
+    """Returns the facts and panels of a report of `unisono compare`: its picture, and the rows as a table."""
+    # Imported here, since matplotlib takes longer than the rest of a page.
+    from unisono.pictures.plots import comparisons
+
+    fill = bool(report["fill"])
+    picture = drawn.panel("Workloads on networks", "", comparisons.draw(report["rows"], "svg", fill=fill))
+    heads = {
+        "workload": "workload",
+        "machine": "machine",
+        "accelerators": "accelerators",
+        "copies": "copies",
+        "seconds": "step, ms",
+        "exposed_seconds": "exposed, ms",
+        "used_cost_usd": "price in use, $",
+    }
+    rows = [
+        [None if row[key] is None else 1e3 * row[key] if key.endswith("seconds") else row[key] for key in heads]
+        for row in report["rows"]
+    ]
+    table = {"kind": "table", "title": "Rows", "columns": list(heads.values()), "rows": rows}
+    return {"level": report["level"], "overlap": report["overlap"], "fill": fill}, [picture, table]
+
+
+def _workload(report: Mapping[str, Any], found: Contents) -> _Seen:
+    """Returns the facts and panels of a report of `unisono workload`: a step over time, and its communication."""
+    # Imported here, since matplotlib takes longer than the rest of a page.
+    from unisono.pictures.plots import workloads
+
+    facts = {name: value for name, value in _flat(found.facts).items() if name != "rates" and value is not None}
+    step = drawn.panel("A step", "Compute above, communication below.", workloads.draw(report, "svg"))  # type: ignore[arg-type]
+    rows = [
+        [phase["name"], c["collective"], c["ranks"], c["bytes"], c["algorithm"], 1e3 * c["begin"], 1e3 * c["end"]]
+        for phase in report["phases"]
+        for c in phase["communication"]
+    ]
+    columns = ["phase", "collective", "ranks", "bytes", "algorithm", "begin, ms", "end, ms"]
+    return facts, [step, {"kind": "table", "title": "Communication", "columns": columns, "rows": rows}]
 
 
 def _of_plan_row(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -147,8 +218,8 @@ def _of_trace(facts: Mapping[str, Any]) -> dict[str, Any]:
 def _probe(report: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Returns the panels of a probe: its network, unless too large for a picture, its cables and notes."""
     on = machine(report["description"])
-    drawn = machines.panel(on)
-    network = [] if drawn is None else [machines.probed(drawn, on, report)]
+    plain = machines.panel(on)
+    network = [] if plain is None else [machines.probed(plain, on, report)]
     return [*network, machines.cables(report), _text("Notes", report["notes"])]
 
 
@@ -157,7 +228,8 @@ def _text(title: str, lines: Sequence[str]) -> dict[str, Any]:
 
 
 def _table(found: Contents, title: str = "Contents") -> dict[str, Any]:
-    columns = list(found.rows[0]) if found.rows else []
+    # The times of a library, for example, are in all rows or in none.
+    columns = [column for column in found.rows[0] if any(row[column] is not None for row in found.rows)]
     rows = [[row[column] for column in columns] for row in found.rows]
     heads = [re.sub("_us$", ", µs", column) for column in columns]
     return {"kind": "table", "title": title, "columns": heads, "rows": rows}

@@ -6,7 +6,7 @@ from textwrap import wrap
 import numpy as np
 from matplotlib.figure import Figure
 
-from unisono.base.pictures import Form, encoded
+from unisono.base.pictures import Form, encoded, thousands
 from unisono.simulation.network_traffic import Traffic
 
 __all__ = ["bandwidths"]
@@ -45,11 +45,14 @@ def bandwidths(points: Sequence[Traffic], form: Form = "png") -> bytes:
         at, bars = np.arange(3), (slowest[0], mean[0], fastest)
         axes.bar(at, bars, color=["black", _COLOR, _COLOR], alpha=0.7, width=0.5)
         for x, rate in zip(at, bars, strict=True):
-            axes.annotate(f"{rate:.4g}, {rate / most:.1%}", (x, rate), (0, 3), "data", "offset points", ha="center")
+            axes.annotate(
+                f"{rate:,.4g} Gb/s\n{100 * rate / most:.1f} %", (x, rate), (0, 3), "data", "offset points", ha="center"
+            )
     else:
         axes.plot(at, mean, color=_COLOR, marker="o", label="mean of accelerators")
         axes.plot(at, slowest, color="black", marker="v", linestyle=":", label="slowest")
     label = "half of the injection" if first.pattern == "allreduce" else "injection"
+    label += f", {most:,.4g} Gb/s"
     axes.axhline(most, color="grey", linewidth=1, linestyle="--", label=label)
     what = {"alltoall": "block of each pair", "permutation": "sent by each", "allreduce": "vector"}[first.pattern]
     if len(points) == 1:
@@ -59,10 +62,11 @@ def bandwidths(points: Sequence[Traffic], form: Form = "png") -> bytes:
         axes.set_xticks(at, [_size(point.bytes) for point in points], rotation=45 if len(points) > 8 else 0)
         axes.set_xlabel(what)
     axes.set_ylabel("bandwidth of an accelerator, Gb/s")
-    axes.set_ylim(0, 1.05 * max(most, *(float(point.rates.max()) * 8e-9 for point in points)))
+    axes.set_ylim(0, 1.12 * max(most, *(float(point.rates.max()) * 8e-9 for point in points)))
+    thousands(axes.yaxis)
     name = f"{first.pattern} {first.algorithm}" if first.algorithm else first.pattern
-    title = f"{name} on {first.machine}, {first.accelerators} accelerators, by {first.level}s"
-    axes.set_title("\n".join(wrap(title, int(10 * width))), fontsize=10)
+    title = f"{name} on {first.machine}, {first.accelerators:,} accelerators, by {first.level}s"
+    axes.set_title("\n".join(wrap(title, int(12 * width))), fontsize=10)
     axes.grid(axis="y", alpha=0.3)
     figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=8)
     return encoded(figure, form)

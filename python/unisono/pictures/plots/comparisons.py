@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from unisono.base.pictures import Form, encoded
 from unisono.base.reports import ComparisonRow
@@ -56,12 +57,18 @@ def draw(rows: Sequence[ComparisonRow], form: Form = "png", *, fill: bool = Fals
             axes.invert_yaxis()
             axes.grid(axis="x", color="0.92", linewidth=0.6)
             axes.set_axisbelow(True)
-    handles, names = charts[0][0].get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside lower center", ncols=2, frameon=False, fontsize=9)
+    handles, _ = charts[0][0].get_legend_handles_labels()
+    handles.append(Line2D([], [], linestyle="", marker="$*$", color="black", label="the least of the machines"))
+    figure.legend(handles=handles, loc="outside lower center", ncols=3, frameon=False, fontsize=9)
     return encoded(figure, form)
 
 
 def _label(row: ComparisonRow) -> str:
-    """Returns the machine's name, with the percentage of its accelerators in use if that is below 100."""
+    """Returns the name of the machine, its number of failed parts, and the share in use if it is not all of it."""
     share = row["utilization"]
-    return row["machine"] if share is None or share == 1 else f"{row['machine']}, {share:.0%} in use"
+    words = [row["machine"]]
+    if row["failed"]:
+        words.append(f"{len(row['failed'])} failed")
+    if share is not None and share != 1:
+        words.append(f"{100 * share:.0f} % in use")
+    return ", ".join(words)

@@ -101,7 +101,7 @@ def _draw_trees(
     if len(trees) < len(forest["trees"]):
         lines[0] += f", {len(trees)} of {len(forest['trees'])}"
     if report["collective"] == "allreduce":
-        lines[0] += "; sums run against the arrows first"
+        lines.append("sums run against the arrows first")
     figure.suptitle("\n".join(lines), fontsize=10)
     handles: list[Patch | Line2D] = [
         Patch(facecolor=_ROOT, edgecolor="0.3", label="root"),

@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from unisono.base.letters import letters
-from unisono.base.pictures import Form, encoded
+from unisono.base.pictures import Form, encoded, thousands
 from unisono.base.reports import SweepPoint
 
 __all__ = ["Panel", "curves", "model_and_runs", "optimality_maps", "speedup_map"]
@@ -40,7 +40,9 @@ def speedup_map(
     letter = letters(point["best"] for point in points)
     winners = np.array([letter[point["best"]] for point in points]).reshape(gains.shape)
 
-    figure = Figure(figsize=(2.4 + 0.62 * len(lengths), 1.9 + 0.5 * len(shapes)), layout="constrained")
+    # A map of few cells must leave room for the title, the bar and the legend.
+    size = (max(2.4 + 0.62 * len(lengths), 4.2), max(1.9 + 0.5 * len(shapes), 3.2))
+    figure = Figure(figsize=size, layout="constrained")
     axes = figure.subplots()
     top = max(float(np.nanmax(gains)) if np.isfinite(gains).any() else 1.0, 1.01)
     low = min(float(np.nanmin(gains)) if np.isfinite(gains).any() else 1.0, 1.0)
@@ -158,7 +160,11 @@ def curves(
     axes.set_ylabel(ylabel)
     axes.grid(color="0.9", linewidth=0.6)
     axes.set_title(title if not source else f"{title}\n{source}", fontsize=10)
-    figure.legend(loc="outside lower center", ncols=min(len(named), 4), frameon=False, fontsize=8)
+    if not log_y:
+        thousands(axes.yaxis)
+    # A line of the legend has room for some 90 letters, and each name has a mark of about 8 letters.
+    columns = max(1, 90 // (8 + max(map(len, named))))
+    figure.legend(loc="outside lower center", ncols=min(len(named), 4, columns), frameon=False, fontsize=8)
     return encoded(figure, form)
 
 

@@ -49,8 +49,8 @@ def draw(report: WorkloadReport, form: Form = "png") -> bytes:
     axes.set_xlabel("time (ms)")
     share = report["exposed_seconds"] / report["seconds"] if report["seconds"] else 0.0
     axes.set_title(
-        f"{report['workload']} on {report['accelerators']} accelerators of {report['machine']}: "
-        f"{report['seconds'] * 1e3:.4g} ms, of which {share:.1%} is exposed communication",
+        f"{report['workload']} on {report['accelerators']:,} accelerators of {report['machine']}: "
+        f"{report['seconds'] * 1e3:.4g} ms, of which {100 * share:.1f} % is exposed communication",
         fontsize=11,
     )
     axes.grid(axis="x", color="0.92", linewidth=0.6)
