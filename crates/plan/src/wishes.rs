@@ -31,7 +31,8 @@ pub struct Wishes<'a> {
 /// Plans a request.
 ///
 /// # Errors
-/// Returns the errors of [`Problem::new`] and [`crate::plan_for`], and an error for an unknown format, library or property.
+/// Returns the errors of [`Problem::new`] and [`crate::plan_for`], and an error for an unknown format, library or
+/// property.
 pub fn plan_as(request: &Request<'_>, params: &Params, wishes: &Wishes<'_>) -> Result<Plan, PlanError> {
     let form = wishes.target.map(|name| Format::named(name, wishes.file)).transpose()?;
     let problem = Problem::new(request)?;

@@ -189,7 +189,7 @@ const AVERAGED: &str = "Eq. 1 averages the load over all links, so on a grid it 
     carry; the model links does not";
 
 const NOT_SIMULATED: &str = "not all candidates near the best one were simulated, because that takes long; another one may be \
-    up to 1.5 times as fast";
+    faster";
 
 /// A simulated time and the model's time agree if each is at most this multiple of the other.
 const AGREES: f64 = 1.02;

@@ -70,7 +70,7 @@ impl Format {
 /// The assumed latency of a cable: that of NVLink to a switch in TE-CCL, 0.35 us.
 const ASSUMED_NS: f64 = 350.0;
 
-const ASSUMED: &str = "assumed, as the imported file states none of them: latencies, packets, buffers, and gamma_ns_per_byte = \
+const ASSUMED: &str = "assumed where the imported file states none: latencies, packets, buffers, and gamma_ns_per_byte = \
     0.0025 (sums of 400 GB/s)";
 
 /// Returns a network of one plane with the packets and buffers of the presets of servers.

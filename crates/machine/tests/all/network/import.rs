@@ -264,7 +264,8 @@ fn gpus_whose_links_are_unlike_those_of_the_others_are_named() {
     for text in [A100, DGX1, MI250, PCIE, H100, &behind_a_switch(&[18; 8]), &behind_a_switch(&[0; 4])] {
         let (network, _) = nccl(text);
         assert!(network.notes[0].contains("gamma_ns_per_byte"));
-        assert!(network.notes[1..].iter().all(|note| note.contains("NVLink SHARP")), "{:?}", network.notes);
+        let known = |note: &String| note.contains("NVLink SHARP") || note.starts_with("assumed");
+        assert!(network.notes[1..].iter().all(known), "{:?}", network.notes);
     }
 }
 
@@ -315,8 +316,9 @@ fn devices_that_are_unlike_the_others_are_named() {
         let gpus = (0..4).map(|at| gpu(at, widths[at], gdr[at])).collect::<String>();
         let nics = (0..4).map(|at| nic(at, ways[at], nets[at])).collect::<String>();
         let network = nccl(&format!("<system><cpu>{gpus}{nics}</cpu></system>")).0;
-        assert_eq!(network.notes.len(), 1 + said.len(), "{:?}", network.notes);
-        for (note, said) in network.notes[1..].iter().zip(*said) {
+        let notes: Vec<_> = network.notes.iter().filter(|note| !note.starts_with("assumed")).collect();
+        assert_eq!(notes.len(), said.len(), "{notes:?}");
+        for (note, said) in notes.iter().zip(*said) {
             assert!(note.starts_with(said), "{note}");
         }
     }
