@@ -103,7 +103,7 @@ def test_lengths_of_other_rows_keep_nobody_waiting(
 ) -> None:
     """Ranks run different schedules of two rows, or some run a schedule and others the library's algorithm."""
     collective, *algorithms = UNLIKE[call]
-    plans = [un.plan(collective, "archer", shape=3, elements=48, algorithm=name) for name in algorithms]
+    plans = [un.plan(collective, "archer", shape=3, elements=48, algorithm=name, params={}) for name in algorithms]
     table = [(plans[0], 0, 199), (plans[1], 200, None)]
     path = tmp_path / "t.plan"
     un.save_plans({"both": table, "short": table[:1], "long": table[1:]}[rows], path)
@@ -153,7 +153,7 @@ def test_ranks_of_which_some_check_run_unplanned(compiled: Compile, plan: Plans,
 
 def unrepeatable(path: Path, ranks: int, unlike_bits: bool) -> Path:
     """Writes a plan with a schedule in which each rank adds in a different order."""
-    made = un.plan("allreduce", "archer", shape=ranks, elements=16, algorithm="dissemination")
+    made = un.plan("allreduce", "archer", shape=ranks, elements=16, algorithm="dissemination", params={})
     un.save_plans([(made, 0, None)], path, unlike_bits=unlike_bits)
     return path
 

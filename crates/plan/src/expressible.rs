@@ -145,6 +145,21 @@ fn takes_other_chunks(file: &File, candidate: &Timed) -> bool {
     chunk > 1 && candidate.params.get("chunk").is_none()
 }
 
+/// Returns a sentence on a schedule whose code combines children in longer chunks than its placement states, which then
+/// takes longer than the schedule is predicted and simulated to take.
+pub fn chunks_of_code(emitter: &dyn Emitter, file: &File) -> Option<String> {
+    let adapted = emitter.adapt(file).ok().flatten()?;
+    let [stated, taken] = [file.placement.as_ref()?, &adapted].map(|placement| placement.grid().map(|grid| grid.chunk));
+    let (stated, taken) = (stated?, taken?);
+    let name = emitter.name();
+    (stated != taken).then(|| {
+        format!(
+            "the code combines children in chunks of {taken} elements, and predictions and simulations of this schedule \
+             count chunks of {stated}; a plan with '--for {name}' counts those of the code"
+        )
+    })
+}
+
 fn accepts(emitter: &dyn Emitter, file: &File, candidate: &Timed) -> Result<(), PlanError> {
     let proven = VerifiedFile::new(file, Method::Auto).map_err(|proof| PlanError::NotProved {
         algorithm: candidate.algorithm.name().to_owned(),

@@ -40,7 +40,7 @@ pub use bits::Bits;
 pub use bound_certificate::{BoundCertificate, BoundProof};
 pub use candidates::{TimeSource, Timed};
 pub use error::PlanError;
-pub use expressible::Expressible;
+pub use expressible::{Expressible, chunks_of_code};
 pub use forests::{ChunkTree, ForestTrees, Front, FrontPoint};
 pub use format::Format;
 pub use library::{

@@ -7,7 +7,7 @@ use pyo3::{
 use unisono_emit::EMITTERS;
 use unisono_formats::Contents;
 use unisono_gpu::Choices;
-use unisono_plan::written;
+use unisono_plan::{chunks_of_code, written};
 
 use crate::{
     errors::{NotExpressibleError, detached, input, to_python},
@@ -52,7 +52,7 @@ pub fn emission_notes(schedule: &Schedule, target: &str, texts: Option<Vec<Strin
     let collective = schedule.file().schedule.collective();
     let emitter = EMITTERS.iter().find(|e| e.name() == target);
     let note = emitter.and_then(|e| texts.map_or_else(|| e.note(collective), |texts| e.note_of(collective, &texts)));
-    note.into_iter().collect()
+    note.into_iter().chain(emitter.and_then(|&e| chunks_of_code(e, schedule.file()))).collect()
 }
 
 /// Returns `[{name, summary, reference}]` of all output formats.

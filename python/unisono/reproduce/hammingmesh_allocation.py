@@ -92,7 +92,7 @@ def _scattered(listed: Listed) -> Finding:
     both = [submesh(on, *lines)[0] for lines in ((rows, columns), (range(len(rows)), range(len(columns))))]
     ours = []
     for size in listed["bytes"]:
-        plan = un.plan("allreduce", on, shape=extents, bytes=size, algorithm=listed["algorithm"])
+        plan = un.plan("allreduce", on, shape=extents, bytes=size, algorithm=listed["algorithm"], params={})
         scattered, adjacent = (un.simulate(plan.schedule, on, places=places).seconds for places in both)
         ours.append(scattered / adjacent)
     return Finding(listed["reported"], ours)

@@ -91,7 +91,8 @@ def _best(preset: str, bytes: int, algorithms: tuple[str, ...]) -> tuple[str, fl
     """Returns the best allreduce algorithm by its model, and its fraction of half the injection rate."""
     least = _bounds("allreduce", preset, bytes)["injection"]
     times = {
-        name: un.plan("allreduce", preset, bytes=bytes, algorithm=name).predicted["seconds"] for name in algorithms
+        name: un.plan("allreduce", preset, bytes=bytes, algorithm=name, params={}).predicted["seconds"]
+        for name in algorithms
     }
     best = min(times, key=lambda name: times[name])
     return best, least / times[best]
@@ -136,7 +137,10 @@ def _torus() -> Machine:
 def _volumes(listed: Listed) -> Finding:
     """Divides predicted allreduce times on an 8 x 8 torus by the time in which a link carries the vector."""
     carried = listed["bytes"] * 8 / 400e9
-    plans = [un.plan("allreduce", _torus(), bytes=listed["bytes"], algorithm=name) for name in listed["algorithms"]]
+    plans = [
+        un.plan("allreduce", _torus(), bytes=listed["bytes"], algorithm=name, params={})
+        for name in listed["algorithms"]
+    ]
     return Finding(listed["reported"], [plan.predicted["seconds"] / carried for plan in plans])
 
 
@@ -158,7 +162,7 @@ def _tree(listed: Listed) -> Finding:
     on = {"name": "line", "kind": "endpoint", "model": "hockney", "alpha_ns": 1000, "beta_ns_per_byte": 0.5}
     ours = []
     for bytes in listed["bytes"]:
-        plan = un.plan("reduce", on, shape=listed["ranks"], bytes=bytes, algorithm="binomial")
+        plan = un.plan("reduce", on, shape=listed["ranks"], bytes=bytes, algorithm="binomial", params={})
         formula = math.log2(listed["ranks"]) * (1000 + 0.5 * bytes)
         ours.append(un.simulate(plan.schedule, on).nanoseconds / formula)
     return Finding(listed["reported"], ours)
@@ -169,7 +173,9 @@ def _faster(listed: Listed) -> Finding:
     ours = []
     for shape, bytes in listed["cases"]:
         first, second = (
-            un.plan("allreduce", listed["machine"], shape=shape, bytes=bytes, algorithm=name).predicted["seconds"]
+            un.plan("allreduce", listed["machine"], shape=shape, bytes=bytes, algorithm=name, params={}).predicted[
+                "seconds"
+            ]
             for name in listed["algorithms"]
         )
         ours.append(first / second)
@@ -212,7 +218,7 @@ def _curve(listed: Listed) -> Finding:
     """The bandwidth of an allreduce at each length of the vector of all planes, Gb/s of one plane's peak."""
     ours = []
     for size in listed["bytes"]:
-        plan = un.plan("allreduce", listed["machine"], bytes=size, algorithm=listed["algorithm"])
+        plan = un.plan("allreduce", listed["machine"], bytes=size, algorithm=listed["algorithm"], params={})
         ours.append(8 * size / 4 / plan.predicted["seconds"] / 1e9)
     return Finding(listed["reported"], ours)
 

@@ -82,7 +82,7 @@ def draw(folder: Path, full: bool = False) -> list[str]:
 @once
 def host(nodes: int, elements: int, algorithm: str) -> float:
     """Returns the predicted ns of an allreduce on the cores."""
-    plan = un.plan("allreduce", machine(nodes), elements=elements, algorithm=algorithm)
+    plan = un.plan("allreduce", machine(nodes), elements=elements, algorithm=algorithm, params={})
     return float(plan.predicted["seconds"]) * 1e9
 
 
@@ -124,7 +124,7 @@ def _elements_of_core(nodes: int, algorithm: str) -> int:
     # The ring has no model on the cores of PIUMA, but its messages are the same on any machine of ranks.
     on = multiplying_simulated.machine() if algorithm == "ring" else machine(nodes)
     cores = machine(nodes).describe()["cores_per_socket"] * machine(nodes).describe()["sockets_per_node"] * nodes
-    plan = un.plan("allreduce", on, shape=cores, elements=_COUNTED, algorithm=algorithm)
+    plan = un.plan("allreduce", on, shape=cores, elements=_COUNTED, algorithm=algorithm, params={})
     lanes = json.loads(plan.schedule.to_json())["programs"][0]["lanes"]
     return sum(
         step["length"] * sum("stream" in end for end in (*step["sources"], *step["sinks"]))
@@ -149,7 +149,7 @@ def _memory_limit(listed: Listed) -> Finding:
     """Divides the simulated time with other rates of links or memories by that with the paper's rates."""
     ours = []
     for keys in listed["machines"]:
-        plan = un.plan("allreduce", changed(16, **keys), elements=LONG, algorithm="in-network")
+        plan = un.plan("allreduce", changed(16, **keys), elements=LONG, algorithm="in-network", params={})
         ours.append(un.simulate(plan.schedule).nanoseconds / run(16, LONG).nanoseconds)
     return Finding(listed["reported"], ours)
 
@@ -202,7 +202,7 @@ def _digests(listed: Listed) -> Finding:
 
 def _repeatable(listed: Listed) -> Finding:
     """Checks for each number of nodes whether all cores are proved to get the same bits."""
-    plans = (un.plan("allreduce", machine(n), elements=16, algorithm="in-network") for n in listed["nodes"])
+    plans = (un.plan("allreduce", machine(n), elements=16, algorithm="in-network", params={}) for n in listed["nodes"])
     return Finding(listed["reported"], [int(plan.schedule.verify().repeatable) for plan in plans])
 
 
@@ -262,7 +262,9 @@ def _extends(listed: Listed) -> Finding:
     """Lists the collectives of a row that the switches compute with the right result."""
     done = []
     for collective in listed["collectives"]:
-        made = un.plan(collective, machine(listed["nodes"]), elements=listed["elements"], algorithm="in-network")
+        made = un.plan(
+            collective, machine(listed["nodes"]), elements=listed["elements"], algorithm="in-network", params={}
+        )
         if un.simulate(made.schedule).result_correct:
             done.append(collective)
     return Finding(listed["reported"], " ".join(done))
@@ -274,7 +276,7 @@ def _latency_share(listed: Listed) -> Finding:
     for nodes in listed["nodes"]:
         if "socket_ports" in listed:
             on = changed(nodes, socket_ports=listed["socket_ports"])
-            ran = un.simulate(un.plan("allreduce", on, elements=1, algorithm="in-network").schedule)
+            ran = un.simulate(un.plan("allreduce", on, elements=1, algorithm="in-network", params={}).schedule)
         else:
             ran = run(nodes, 1)
         ours.append(ran.metrics["latency"].value / eq_1(nodes))
@@ -295,7 +297,7 @@ def _eq2(listed: Listed) -> Finding:
     ours = []
     for keys in listed["machines"]:
         on = changed(listed["nodes"], **keys)
-        plans = [un.plan("allreduce", on, elements=n, algorithm="in-network") for n in listed["elements"]]
+        plans = [un.plan("allreduce", on, elements=n, algorithm="in-network", params={}) for n in listed["elements"]]
         short, long = (un.simulate(plan.schedule).nanoseconds for plan in plans)
         ours.append((long - short) / (listed["elements"][1] - listed["elements"][0]))
     return Finding(listed["reported"], ours)
@@ -309,7 +311,10 @@ def _bandwidth_share(listed: Listed) -> Finding:
 def _throughput_ratio(listed: Listed) -> Finding:
     nodes, elements = listed["nodes"], listed["elements"]
     # For long vectors prediction and simulation agree to 0.1 %, so the prediction replaces a long simulation.
-    ours = un.plan("allreduce", machine(nodes), elements=elements, algorithm="in-network").predicted["seconds"] * 1e9
+    ours = (
+        un.plan("allreduce", machine(nodes), elements=elements, algorithm="in-network", params={}).predicted["seconds"]
+        * 1e9
+    )
     return Finding(listed["reported"], host(nodes, elements, VECTORS) / ours)
 
 

@@ -60,7 +60,7 @@ def _congestion(listed: Listed) -> Finding:
         times = []
         for rate in (machine(nodes).describe()["core_gbps"], _UNLIMITED_GBPS):
             on = network(nodes, rate)
-            made = un.plan("allreduce", on, elements=listed["elements"], algorithm=listed["algorithm"])
+            made = un.plan("allreduce", on, elements=listed["elements"], algorithm=listed["algorithm"], params={})
             times.append(un.simulate(made.schedule).nanoseconds)
         ours.append(times[1] / times[0])
     return Finding(listed["reported"], ours)

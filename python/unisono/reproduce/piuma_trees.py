@@ -48,7 +48,7 @@ def changed(nodes: int, **keys: Any) -> un.Machine:
 def on_subset(subset: list[int], elements: int, **keys: Any) -> un.Schedule:
     """Returns an allreduce on some of four nodes."""
     on = un.machine(changed(4, **keys), subset=subset)
-    return un.plan("allreduce", on, elements=elements, algorithm="in-network").schedule
+    return un.plan("allreduce", on, elements=elements, algorithm="in-network", params={}).schedule
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class _Tree:
 
 @once
 def _tree(nodes: int) -> _Tree:
-    made = un.plan("allreduce", machine(nodes), elements=1, algorithm="in-network")
+    made = un.plan("allreduce", machine(nodes), elements=1, algorithm="in-network", params={})
     schedule = json.loads(made.schedule.to_json())
     cores = schedule["collective"]["ranks"]
     parents: dict[int, int] = {}

@@ -37,14 +37,14 @@ def _scans(listed: Listed) -> Finding:
     right = []
     for dims in listed["node_dims"]:
         on = _on(dims, socket_ports=listed["socket_ports"], node_ports=listed["node_ports"])
-        made = un.plan("scan", on, elements=listed["elements"], algorithm="in-network")
+        made = un.plan("scan", on, elements=listed["elements"], algorithm="in-network", params={})
         right.append(int(un.simulate(made.schedule).result_correct is True))
     return Finding(listed["reported"], right)
 
 
 def _latency(collective: str, on: un.Machine, root: int = 0) -> float:
     """Returns the simulated latency in ns of the first element of a collective in the network."""
-    made = un.plan(collective, on, elements=1, root=root, algorithm="in-network")
+    made = un.plan(collective, on, elements=1, root=root, algorithm="in-network", params={})
     latency: float = un.simulate(made.schedule).metrics["latency"].value
     return latency
 
@@ -93,7 +93,9 @@ def _nor(listed: Listed) -> Finding:
     draws, wrong = np.random.default_rng(listed["seed"]), []
     for nodes in listed["nodes"]:
         elements = listed["elements"]
-        made = un.plan("allreduce", machine(nodes), elements=elements, dtype="i32", op="and", algorithm="in-network")
+        made = un.plan(
+            "allreduce", machine(nodes), elements=elements, dtype="i32", op="and", algorithm="in-network", params={}
+        )
         # Few bits are set, so that some bits of the OR of all inputs stay 0.
         bits = draws.random((made.schedule.ranks, elements, 31)) < 1 / made.schedule.ranks
         inputs = (bits << np.arange(31)).sum(axis=2).astype(np.int32)

@@ -136,7 +136,7 @@ def _best_of_manual(listed: Listed) -> Finding:
 def _formula(listed: Listed) -> Finding:
     reported = [FORMULAS[listed["formula"]](*point) for point in listed["points"]]
     collective, algorithm = listed["collective"], listed["algorithm"]
-    params, by = listed.get("params"), listed.get("by", "schedule")
+    params, by = listed.get("params", {}), listed.get("by", "schedule")
     ours = [_cycles(collective, point, algorithm, params, by) for point in listed["points"]]
     return Finding(reported, ours)
 

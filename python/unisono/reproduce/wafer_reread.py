@@ -44,7 +44,7 @@ def _largest_gain(listed: Listed) -> Finding:
 def _implied_error(listed: Listed) -> Finding:
     """The least error e of both predictions of a gain by which it is no more than measured: (g - m) / (g + m)."""
     made = [
-        plan(listed["collective"], MACHINE, shape=512, elements=1, algorithm=name, model="paper")
+        plan(listed["collective"], MACHINE, shape=512, elements=1, algorithm=name, params={}, model="paper")
         for name in ("chain", "auto-gen")
     ]
     chain, best = (in_cycles(one.predicted) for one in made)
@@ -188,7 +188,13 @@ def _star_of_two_of_grid(listed: Listed) -> Finding:
         others = [
             in_cycles(
                 plan(
-                    "allreduce", MACHINE, shape=(rows, columns), elements=length, algorithm=name, model="paper"
+                    "allreduce",
+                    MACHINE,
+                    shape=(rows, columns),
+                    elements=length,
+                    algorithm=name,
+                    params={},
+                    model="paper",
                 ).predicted
             )
             for name in listed["algorithms"]
@@ -202,7 +208,15 @@ def _packed(listed: Listed) -> Finding:
     ours = []
     for *shape, length in listed["points"]:
         made = [
-            plan("reduce", MACHINE, shape=tuple(shape), elements=count, dtype=dtype, algorithm=listed["algorithm"])
+            plan(
+                "reduce",
+                MACHINE,
+                shape=tuple(shape),
+                elements=count,
+                dtype=dtype,
+                algorithm=listed["algorithm"],
+                params={},
+            )
             for count, dtype in ((2 * length, "i16"), (length, "i32"))
         ]
         ran = [simulate(one.schedule) for one in made]

@@ -71,7 +71,7 @@ def point(
         RuntimeError: the simulated result is wrong.
 
     """
-    made = plan(collective, MACHINE, shape=shape, elements=elements, algorithm=algorithm, model="paper")
+    made = plan(collective, MACHINE, shape=shape, elements=elements, algorithm=algorithm, params={}, model="paper")
     simulated = None
     if math.prod(shape) * in_cycles(made.predicted) <= most_work:
         run = simulate(made.schedule)

@@ -204,7 +204,7 @@ def _colors(listed: Listed) -> Finding:
 
 
 def _colors_of(collective: str, shape: tuple[int, ...], length: int, name: str) -> int:
-    made = plan(collective, MACHINE, shape=shape, elements=length, algorithm=name, model="paper")
+    made = plan(collective, MACHINE, shape=shape, elements=length, algorithm=name, params={}, model="paper")
     if not simulate(made.schedule).result_correct:
         return -1
     colors = json.loads(made.schedule.to_json())["placement"]["colors"]
@@ -217,7 +217,9 @@ def _start_spread(listed: Listed) -> Finding:
     ours = []
     for shape in listed["shapes"]:
         rows, columns = (1, *shape)[-2:]
-        ran = simulate(plan("broadcast", MACHINE, shape=tuple(shape), elements=1, algorithm="flood").schedule)
+        ran = simulate(
+            plan("broadcast", MACHINE, shape=tuple(shape), elements=1, algorithm="flood", params={}).schedule
+        )
         at = np.asarray(ran.finish).reshape(rows, columns)
         wait = rows + columns - np.add.outer(np.arange(rows), np.arange(columns))
         start = at + listed["wait_parameter"] * wait
@@ -253,7 +255,7 @@ def _planned(what: dict[str, Any], point: list[int]) -> float:
         shape=int(np.prod(shape)) if what.get("row", False) else tuple(shape),
         elements=length,
         algorithm=what["algorithm"],
-        params=what.get("params"),
+        params=what.get("params", {}),
         model="paper",
     )
     return in_cycles(made.predicted)

@@ -93,6 +93,25 @@ impl Dragonfly {
         self.p + if other < at { other } else { other - 1 }
     }
 
+    /// Returns the cut of an odd number of groups that halves the routers of one group. Each of the other groups is on
+    /// the side of the routers that have most of its cables to that group.
+    fn through_a_group(self) -> Option<Cut> {
+        let (half, routers) = (self.g / 2, self.a / 2);
+        if self.g < 3 || self.g.is_multiple_of(2) || !self.a.is_multiple_of(2) {
+            return None;
+        }
+        let global = self.global();
+        let near = |k: u32| (0..global.each).map(|l| u32::from(global.end(k, l).0 < routers)).sum();
+        let mut near: Vec<u32> = (0..self.g - 1).map(near).collect();
+        near.sort_unstable_by_key(|&count| std::cmp::Reverse(count));
+        let (inside, outside) = near.split_at(half as usize);
+        let crossing = inside.iter().map(|count| global.each - count).sum::<u32>() + outside.iter().sum::<u32>();
+        Some(Cut {
+            inside: self.p * (half * self.a + routers),
+            rate: f64::from(half * half * global.each + routers * routers + crossing),
+        })
+    }
+
     fn first_global(self) -> u32 {
         self.p + self.a - 1
     }
@@ -186,13 +205,15 @@ impl Topology for Dragonfly {
         if self.accelerators() == 1 { 0 } else { self.between_routers() + 2 }
     }
 
-    /// Returns the best of two cuts: half of the groups (or of the routers of a single group), or the cables of half of
-    /// the accelerators. It is the least cut if the halved number is even and the cut inside groups is wider.
+    /// Returns the best of these cuts: half of the groups (or of the routers of a single group); half of an odd number
+    /// of groups, through one of them; the cables of half of the accelerators. The first is the least cut if the halved
+    /// number is even and the cut inside groups is wider.
     fn halves(&self) -> Option<Cut> {
         let (parts, cables) = if self.g > 1 { (self.g, self.global().each) } else { (self.a, 1) };
         let (half, all) = (parts / 2, self.accelerators());
         let between = Cut { inside: half * (all / parts), rate: f64::from(half * (parts - half) * cables) };
-        Cut::best(all, [between, Cut { inside: all / 2, rate: f64::from(all / 2) }])
+        let injection = Cut { inside: all / 2, rate: f64::from(all / 2) };
+        Cut::best(all, [between, injection].into_iter().chain(self.through_a_group()))
     }
 
     /// The blocks are routers and groups. The upper level consists of the cables between groups.

@@ -96,6 +96,16 @@ fn the_least_cut_is_the_stated_one() {
     }
 }
 
+/// Of 9 groups, four and half of a fifth are joined to the others by 16 + 4 of 36 cables.
+#[test]
+fn an_odd_number_of_groups_is_cut_through_one_of_them() {
+    for size in [[1, 4, 2, 3], [2, 2, 1, 3], [1, 2, 2, 5], [1, 2, 3, 7]] {
+        let (stated, least) = oracle::is_cut_as_stated(&text(size, "minimal"));
+        assert!(stated.is_halves(size[0] * size[1] * size[3]) && stated.rate <= 1.25 * least, "{size:?}: {least}");
+    }
+    assert_eq!(oracle::topology(&text([2, 4, 2, 9], "minimal")).halves().unwrap().rate, 20.0);
+}
+
 #[test]
 fn sizes_that_do_not_close_are_refused() {
     let e = oracle::read(&text([2, 4, 2, 10], "minimal")).unwrap_err();
