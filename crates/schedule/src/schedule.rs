@@ -395,7 +395,7 @@ impl Schedule {
         other
     }
 
-    /// Replaces the origin; line breaks become spaces.
+    /// Replaces the origin by the text on one line, with `;` and control characters replaced.
     pub fn set_origin(&mut self, origin: &str) {
         self.origin = crate::builder::one_line(origin);
     }

@@ -53,7 +53,7 @@ pub enum PlanFileError {
 }
 
 /// A plan to be written: `uses` has, for each row of the table, the index of the schedule that serves it, or `None` for
-/// the library's own algorithm.
+/// the MPI library's own algorithm.
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
     pub table: DecisionTable,
@@ -98,7 +98,7 @@ impl PlanFile {
         &self.table
     }
 
-    /// Returns the index of the schedule that serves a row, or `None` for the library's own algorithm.
+    /// Returns the index of the schedule that serves a row, or `None` for the MPI library's own algorithm.
     pub fn schedule(&self, row: usize) -> Option<usize> {
         self.uses[row]
     }

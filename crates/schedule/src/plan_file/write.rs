@@ -10,7 +10,7 @@ use super::{
 };
 use crate::stored::{Blocking, Facts, Place, RankProgram, Wait};
 
-/// Schedule number of a row that the library's own algorithm serves.
+/// Schedule number of a row that the MPI library's own algorithm serves.
 pub(super) const LIBRARY: u32 = u32::MAX;
 /// Number of ranks per node of a row that applies to any such number.
 pub(super) const ANY_PER_NODE: u32 = 0;

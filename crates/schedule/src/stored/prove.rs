@@ -185,7 +185,8 @@ fn by_rank(programs: &[RankProgram], order: &Order) -> Vec<Vec<Event>> {
     events
 }
 
-/// Checks the memory accesses of every rank; if `offset` is given, with the input at this block of the output.
+/// Checks the memory accesses of every rank; if `offset(rank)` is given, with the rank's input at this block of its
+/// output.
 fn check_windows(
     programs: &[RankProgram],
     events: &[Vec<Event>],

@@ -51,7 +51,8 @@ impl Exact {
         if id < self.ranks { (id, id + 1) } else { self.intervals[first + n] }
     }
 
-    /// Appends the union of two sets. A rank in both sets is a fault, unless the operator is idempotent.
+    /// Appends the union of the ranks of two expressions. A rank in both is a fault, unless the collective is a
+    /// barrier.
     fn unite(&mut self, a: u32, b: u32) -> Result<(), Fault> {
         let first = self.intervals.len();
         let [x, y] = [a, b].map(|id| self.range(id).unwrap_or(0..1));

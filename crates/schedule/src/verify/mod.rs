@@ -324,7 +324,8 @@ fn swaps(c: &Collective) -> bool {
     c.operator.commutative() && !picks
 }
 
-/// Computes the contents; returns `None` if the order ends before the last instruction.
+/// Computes the contents of all outputs, and compares them with `demand`; returns `None` if the order ends before the
+/// last instruction.
 fn contents(run: Run<'_>, order: &Runs, (method, seed): (Method, Seed), demand: Demand<'_>) -> Option<Outcome> {
     fn attempt<C: Contributions>(
         run: Run<'_>,

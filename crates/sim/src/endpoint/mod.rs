@@ -96,7 +96,8 @@ pub struct Run {
 /// Runs a task graph.
 ///
 /// # Errors
-/// Returns an error on a deadlock, with the tasks never done, or if the options do not fit the graph.
+/// Returns an error on a deadlock, with the tasks never done, if the options do not fit the graph, if the run would
+/// exceed a limit of memory or steps, or if a time overflows.
 pub fn run<P: Prices>(graph: &TaskGraph, prices: &P, options: &Options) -> Result<Run, SimError> {
     engine::run(graph, prices, options)
 }

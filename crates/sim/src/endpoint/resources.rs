@@ -112,7 +112,8 @@ impl<P: Prices, C: Carrier> Engine<'_, P, C> {
         self.hold(nic, free, until)
     }
 
-    /// Returns the sum of `time` and all `ticks`.
+    /// Returns the sum of `time` and all `ticks`. A sum beyond 2^64 is an error, or is taken modulo 2^64 if prices may
+    /// be negative.
     #[inline]
     pub(super) fn after(&self, rank: u32, time: u64, ticks: &[u64]) -> Result<u64, Halt> {
         if let Some(sum) = ticks.iter().try_fold(time, |sum, &ticks| sum.checked_add(ticks)) {

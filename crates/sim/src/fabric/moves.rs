@@ -50,7 +50,7 @@ impl Log {
         self.current[who as usize].count
     }
 
-    /// Returns whether the current key was already the key before `cycle`.
+    /// Returns whether the current key was already the key before `cycle`, or no key was recorded.
     pub fn is_steady(&self, who: u32, cycle: u32) -> bool {
         let e = &self.current[who as usize];
         e.key == NONE || e.since < cycle

@@ -41,7 +41,8 @@ impl Wavelet {
     }
 }
 
-/// Pushes and pops of a queue between two routers in the last period: a bit for each cycle modulo it, for `steady`.
+/// Pushes and pops of a queue between two routers in the last period, one bit for each cycle modulo the period, for
+/// `steady`.
 #[derive(Clone, Copy, Default)]
 pub struct Ring {
     pub push: u16,

@@ -62,7 +62,8 @@ impl Machine<'_> {
         black_box(rows().fold(u32::from(read), |sum, row| sum ^ self.tables.queues.read_ahead(accepted(row))));
     }
 
-    /// Moves the accepted head of one color, if there is one; `busy` are the links already used in this cycle.
+    /// Moves the accepted head of one color, if there is one, and returns whether it moved; `busy` are the links
+    /// already used in this cycle.
     #[inline]
     fn visit_row(&mut self, pe: u32, row: u32, still: u8, busy: &mut u8, wakes: &mut Wakes) -> Result<bool, SimError> {
         let cycle = self.cycle;
@@ -170,7 +171,7 @@ impl Machine<'_> {
         Ok(true)
     }
 
-    /// Pushes a wavelet into a queue of a router.
+    /// Pushes a wavelet into a queue of the router of PE `owner`.
     #[inline]
     pub(super) fn push_link(&mut self, queue: u32, wavelet: super::queue::Wavelet, owner: u32) {
         self.tables.queues.push(queue, wavelet);

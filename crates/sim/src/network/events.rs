@@ -131,8 +131,8 @@ impl Ord for Late {
     }
 }
 
-/// Greatest number of delays with their own lane, if all links are alike: full packets and last packets, as links and
-/// as credits. [`UNLIKE_LANES`] is the same if links differ.
+/// Greatest number of delays with their own lane, for links that become free and likewise for credits, if all links are
+/// alike: each packet length has its delay. [`UNLIKE_LANES`] is the same if links differ.
 const LANES: usize = 6;
 const UNLIKE_LANES: usize = 16;
 /// Greatest number of link latencies with their own lane of arrivals.
