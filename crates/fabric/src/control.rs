@@ -93,7 +93,8 @@ impl Client {
         }
     }
 
-    /// Writes as many bytes as the socket accepts; returns whether bytes remain to be written.
+    /// Writes as many bytes of the answer as the socket accepts. Returns whether the client stays: its request is not
+    /// complete, or bytes remain to be written.
     fn write(&mut self) -> bool {
         let Some(answer) = &mut self.answer else { return true };
         match self.stream.write(answer) {

@@ -31,7 +31,7 @@ pub struct Port {
     pub packets: u64,
     /// Number of packets dropped because the buffer was full or the port was down.
     pub drops: u64,
-    /// Greatest number of bytes that waited at the same time.
+    /// Greatest number of bytes, with framing, that a packet found waiting for the port.
     pub peak: u64,
     /// Nanoseconds during which the port sent.
     pub busy: i64,
@@ -207,7 +207,8 @@ impl Network {
         }
     }
 
-    /// Puts a packet on the next port to its destination, and returns the port; `None` if the packet is dropped.
+    /// Puts a packet on the next port to its destination, and returns the port; `None` if the packet is dropped. An
+    /// `own` packet, which its host sends, is not dropped if the buffer is full.
     fn forward(&mut self, mut packet: Arrival, own: bool) -> Option<usize> {
         let Some(at) = self.routes[packet.node][packet.to] else {
             // No path is up: the drop is counted at the first cable of the node.

@@ -33,7 +33,7 @@ impl Form<'_> {
     }
 }
 
-/// Returns the parameter for the ids of tasks in a module.
+/// Returns the declaration of a module's parameter for the ids of tasks.
 pub fn tasks_param(plan: &Plan) -> String {
     format!("param tasks: [{}]local_task_id;", plan.tasks.len())
 }

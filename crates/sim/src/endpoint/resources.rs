@@ -35,7 +35,8 @@ impl<P: Prices, C: Carrier> Engine<'_, P, C> {
         }
     }
 
-    /// Returns whether the event must wait for its clocks; then it is queued again.
+    /// Returns whether the event must not be executed: it waits for its clocks and is queued again or joins its class,
+    /// or it is the stale event of a head that was replaced.
     pub(super) fn waits(&mut self, event: Event, id: u32, key: ClassKey, at: At) -> bool {
         let waited = event.what & WAITED != 0;
         if waited && !self.blocked.is_head(key, event.time, event.stamp) {
