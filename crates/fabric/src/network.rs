@@ -29,7 +29,7 @@ pub struct Port {
     pub bytes: u64,
     /// Number of transferred packets.
     pub packets: u64,
-    /// Number of packets dropped because the buffer was full or the port was down.
+    /// Number of packets dropped because the buffer was full; at the first port of a node, also those without a path.
     pub drops: u64,
     /// Greatest number of bytes, with framing, that a packet found waiting for the port.
     pub peak: u64,

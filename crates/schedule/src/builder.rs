@@ -25,7 +25,8 @@ pub enum BuildError {
     PartPlace { found: StreamId },
 }
 
-/// Id of an instruction over zero elements, which is not added to the schedule.
+/// Stands for no instruction: the id of one over zero elements, which is not added, and the end of a node's list in
+/// `previous`.
 const NOTHING: InstrId = InstrId(u32::MAX);
 
 pub struct Builder {

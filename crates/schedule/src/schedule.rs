@@ -270,7 +270,7 @@ impl Schedule {
         Operands(&self.operands[self.operand_rows(id).1])
     }
 
-    /// Returns whether an instruction copies data within the memory of its node, unchanged.
+    /// Returns whether an instruction copies data within the memory of its node, unchanged; it may also send the data.
     pub fn is_copy(&self, id: InstrId) -> bool {
         let is_local = |operand: Operand| !matches!(operand, Operand::Stream(_));
         self.sources(id).len() == 1 && self.sources(id).iter().all(is_local) && self.sinks(id).iter().any(is_local)

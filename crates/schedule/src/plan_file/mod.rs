@@ -61,7 +61,7 @@ pub struct Plan {
     pub uses: Vec<Option<usize>>,
 }
 
-/// Position of a rank's program in the file.
+/// Position of a rank's program in the file, its length in bytes and its checksum.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Section {
     start: u64,
@@ -130,7 +130,7 @@ impl PlanFile {
         proof.as_ref().map_err(Clone::clone)
     }
 
-    /// Proves the schedules of all rows, or of the rows for one number of ranks.
+    /// Proves the schedules of all rows, or of the rows for `ranks` ranks if this is given.
     ///
     /// # Errors
     /// Returns the first failed proof.

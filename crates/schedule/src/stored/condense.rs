@@ -19,8 +19,8 @@ pub fn condense(schedule: &Schedule) -> Schedule {
 }
 
 /// Returns the same schedule over units of `each` elements, as the unit of its collective states; `None` if its unit is
-/// not 1, or if `each` does not divide its number of elements and every length and memory position of its instructions.
-/// The result must be proved again.
+/// not 1, or if `each` does not divide its number of elements, or a length or memory position of an instruction. The
+/// result must be proved again.
 pub fn packed(schedule: &Schedule, each: u32) -> Option<Schedule> {
     let fits = schedule.collective.unit == 1 && largest_block(schedule).is_multiple_of(each);
     fits.then(|| {

@@ -52,7 +52,8 @@ pub fn lower(schedule: &Schedule, cut: &Cut, slots: u32) -> Result<Lowered, Stor
     })
 }
 
-/// Returns whether a collective has whole vectors, whose blocks may be cut off at any count.
+/// Returns whether a collective's inputs and outputs are whole vectors, not one piece per rank, so that blocks may be
+/// cut off at any number of elements.
 pub fn serves_whole_vectors(kind: Kind) -> bool {
     matches!(kind, Kind::Broadcast | Kind::Reduce | Kind::Allreduce | Kind::Scan | Kind::Barrier)
 }
@@ -81,8 +82,8 @@ struct Lowering<'a> {
     tags: FxHashMap<(StreamId, NodeId), u32>,
     /// True if every instruction so far used blocks of one alignment and wrote output blocks at their own position.
     aligned: bool,
-    /// First input block of each message, by its stream and first element. Removed when the sink receives it, if there
-    /// is only one sink.
+    /// First input block of each message, by its stream and first element. An entry is removed when the sink receives
+    /// the message, if there is only one sink.
     messages: FxHashMap<(StreamId, u32), u32>,
     ranks: Vec<Rank>,
     /// Row of each instruction's last step in its lane.

@@ -53,7 +53,7 @@ pub use in_place::{in_place, offset};
 use prove::used_scratch;
 pub use prove::{Unsound, bounds};
 
-/// A position in a rank's memory, in blocks.
+/// A position in a rank's input, output or scratch memory, in blocks.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Place {
     In(u32),

@@ -263,7 +263,7 @@ fn has_waits(events: &[Event], p: &RankProgram) -> bool {
     })
 }
 
-/// Checks that no number is outside its table or buffer.
+/// Checks that row numbers are inside their tables and places inside their buffers, and that alignments fit the places.
 ///
 /// # Errors
 /// Returns an error that names the rank, if its program has such a number.

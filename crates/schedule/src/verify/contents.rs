@@ -26,7 +26,7 @@ use crate::{
 /// Number of bytes of the digest that names the results of a schedule.
 const NAME_BYTES: usize = 16;
 
-/// Expressions of the spans of a rank's output, in ascending order of spans.
+/// Ids of the expressions in a rank's output, by span in ascending order.
 type Classes = Vec<(Span, u32)>;
 
 pub enum Stopped {

@@ -169,8 +169,8 @@ impl<'a> Verified<'a> {
 pub enum Rounding {
     /// The sum starts from +0, so a sum of -0 values alone is +0.
     FromZero,
-    /// A foreign program defines the order of the additions. Results are equal only for equal operands and instructions
-    /// with the same number, which is below 2^30.
+    /// The program that executes the instruction, not the schedule, defines the order of the additions. Results are
+    /// equal only for equal operands and instructions with the same number, which is below 2^30.
     Own(u32),
 }
 

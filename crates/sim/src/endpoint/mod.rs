@@ -53,7 +53,7 @@ pub use trace::{TraceEvent, TraceRequest};
 /// Greatest number of tasks that the report of a deadlock names.
 pub const STUCK_KEPT: usize = 32;
 
-/// Disturbances and recordings of a run.
+/// Starting times, noise and recordings of a run, and the sends that end only when their message has left.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Options {
     /// Delay of each rank's begin, in ticks; empty if all begin at time 0.

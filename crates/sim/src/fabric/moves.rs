@@ -15,7 +15,7 @@ use super::tables::{NONE, RAMP, Tables};
 /// Recorded keys of each entry (a router's color or a queue), run-length encoded in their order.
 pub struct Log {
     current: Vec<Entry>,
-    /// `(who, key, count)`
+    /// Ended runs of equal keys, as `(entry, key, number of moves)`.
     closed: Vec<(u32, u32, u32)>,
 }
 

@@ -178,7 +178,7 @@ impl Machine<'_> {
         self.arrive(queue, wavelet, owner);
     }
 
-    /// Records the cycle from which a wavelet may move.
+    /// Marks the row of a queue, at the router of PE `owner`, as pending from the cycle from which a wavelet may move.
     #[inline]
     pub(super) fn arrive(&mut self, queue: u32, wavelet: super::queue::Wavelet, owner: u32) {
         let (ready, row) = (wavelet.ready(), 1 << self.tables.queues.row(queue));

@@ -6,7 +6,7 @@ use unisono_machine::Grid;
 
 use super::{error::SimError, queue::Queues};
 
-/// No queue or operation.
+/// Stands for no queue, no operation or no cycle.
 pub const NONE: u32 = u32::MAX;
 
 /// One color at one router.

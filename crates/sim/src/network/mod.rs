@@ -137,7 +137,7 @@ pub struct Interconnect {
     /// Number of messages that an accelerator, or each of its links, sends at a time.
     pub send_machines: u32,
     pub send_machines_per: MachinesPer,
-    /// Computing capabilities of its switches.
+    /// Computing capabilities of the network's switches.
     pub computing: Switches,
 }
 
