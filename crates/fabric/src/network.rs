@@ -3,8 +3,9 @@
 //! Each direction of a cable is an output port with a rate, a latency and a drop-tail buffer. Switches forward a packet
 //! when its head arrives (cut-through). Times are nanoseconds of the caller's clock.
 //!
-//! Routes have the fewest cables that are up; among equal routes the index of the destination chooses. A host drops no
-//! packets of its own: [`Network::free_at`] returns when it may send again, as the queue of a network card does.
+//! Routes have the fewest cables that are up; among equal routes the index of the destination chooses. A host drops
+//! packets of its own only if no route exists: [`Network::free_at`] returns when it may send again, as the queue of a
+//! network card does.
 
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};

@@ -20,7 +20,7 @@ use crate::{
     verify::{Expression, MOST_CONTRIBUTORS},
 };
 
-/// Properties of one collective on one number of ranks.
+/// Bitwise properties of the results of one collective on one number of ranks.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TableBits {
     pub kind: Kind,

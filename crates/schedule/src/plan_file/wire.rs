@@ -78,7 +78,7 @@ impl<'a> In<'a> {
         }
     }
 
-    /// Reads the number of rows, of `row_bytes` or more each, and checks that the rest of the file can hold them.
+    /// Reads the number of rows, of `row_bytes` or more each, and checks that the remaining bytes can hold them.
     pub fn count(&mut self, row_bytes: usize) -> Got<usize> {
         let count = self.u32()? as usize;
         if count.saturating_mul(row_bytes) > self.bytes.len() - self.at {

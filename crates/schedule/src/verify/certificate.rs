@@ -4,9 +4,9 @@
 //!
 //! A certificate has a topological order of all instructions, and facts. A fact states "I is over when J starts" or "I
 //! is over when J ends"; it follows from a direct predecessor of J and from an earlier fact by the rules of
-//! [`super::clock`]. Two lanes of a node may access the same slice only if a fact orders the accesses, and facts are
-//! written for exactly the pairs that need one. Contents need no evidence: with a given order they are computed without
-//! a search.
+//! [`super::clock`]. If accesses of two lanes of a node clash, a direct dependency or a fact must order them; facts are
+//! written only for clashes that no dependency orders. Contents need no evidence: with a given order they are computed
+//! without a search.
 
 use std::{
     collections::{BTreeMap, VecDeque},

@@ -5,7 +5,7 @@ use unisono_collective::{Collective, Kind, Source};
 
 use super::contents::{Contributions, Fault, Wanted};
 
-/// Number of intervals of ranks, 8 bytes each, above which [`super::Method::Auto`] changes to fingerprints.
+/// Number of intervals of ranks, 8 bytes each, at which [`super::Method::Auto`] changes to fingerprints.
 pub const DEFAULT_BUDGET: usize = 1 << 25;
 
 pub struct Exact {
