@@ -1,4 +1,4 @@
-//! Prints the program file of a class of PEs.
+//! Prints the program file of a class of PEs (`plan.rs` defines classes).
 //!
 //! With one thread, its vector operations run one after another in `compute`. With several, each thread is a task that
 //! starts one asynchronous operation, which activates the task again when it ends. `step_N` is the next operation to

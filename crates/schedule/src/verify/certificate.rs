@@ -2,11 +2,11 @@
 //! instructions. `docs/certificates.md` defines the format and the rules, and `python/unisono/certificate_checker.py`
 //! is such a program.
 //!
-//! A certificate has a topological order of all instructions, and facts. A fact states "I is over when J starts" or "I
-//! is over when J ends"; it follows from a direct predecessor of J and from an earlier fact by the rules of
-//! [`super::clock`]. If accesses of two lanes of a node clash, a direct dependency or a fact must order them; facts are
-//! written only for clashes that no dependency orders. Contents need no evidence: with a given order they are computed
-//! without a search.
+//! A certificate has a topological order of all instructions, and facts. A fact states "I is over (has completed) when
+//! J starts" or "I is over when J ends"; it follows from a direct predecessor of J and from an earlier fact by the
+//! rules of [`super::clock`]. If accesses of two lanes of a node clash, a direct dependency or a fact must order them;
+//! facts are written only for clashes that no dependency orders. Contents need no evidence: with a given order they are
+//! computed without a search.
 
 use std::{
     collections::{BTreeMap, VecDeque},

@@ -1,4 +1,5 @@
-//! The units of an embedding and the edges between them, in an order in which every unit follows its inputs.
+//! The units of an embedding (a tree or a chain of switches) and the edges between them, in an order in which every
+//! unit follows its inputs.
 
 use unisono_base::{narrow, rounded_up};
 use unisono_lower::switches::{Configured, ENGINE, Embedding, LinkLoads, NONE, Registers, loads, ports};

@@ -1,4 +1,5 @@
-//! CPUs and interfaces: the times at which they are free, and the events that wait for them.
+//! CPUs and interfaces: the times at which they are free, and the events that wait for them in classes
+//! ([`super::blocked`]).
 
 use unisono_base::TaskId;
 use unisono_cost::endpoint::Prices;

@@ -1,4 +1,5 @@
-//! The clock: the PEs that are visited in each cycle.
+//! The clock: the PEs that are visited in each cycle. A *row* of a router is one of its colors
+//! ([`super::tables::Row`]).
 //!
 //! PEs are grouped into tiles of whole rows, each with its own list of visits. All tiles run cycle by cycle together
 //! while wavelets may cross between them. While none can for some cycles (a reduce along all rows at once), each tile

@@ -1,5 +1,5 @@
 //! All queues of the machine in flat tables: fixed slots, first in, first out. A wavelet is stored only as the cycle
-//! from which it may move; its data follow from the recorded moves (`moves`).
+//! from which it may move; its data follow from the recorded moves (`moves`). A *row* is one color at a router.
 
 use unisono_base::narrow;
 

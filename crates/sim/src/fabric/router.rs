@@ -1,4 +1,4 @@
-//! Executes one cycle of one router.
+//! Executes one cycle of one router. A *row* is one color at a router ([`super::tables::Row`]).
 
 use std::hint::black_box;
 

@@ -1,4 +1,4 @@
-//! The events of a plane, ordered by (time, order of creation).
+//! The events of a plane, ordered by (time, stamp); stamps number events in the order of their creation.
 //!
 //! Nearly all events happen a fixed delay after their creation: heads arrive after a hop, links become free after a
 //! full packet. Events with the same delay are created in the order in which they happen, so each delay has its own
