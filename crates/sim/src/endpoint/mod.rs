@@ -64,9 +64,11 @@ pub struct Options {
     pub trace: TraceRequest,
     /// Calcs and reduces whose end times are recorded, in ascending order.
     pub watch: Vec<TaskId>,
-    /// Sends, in ascending order, that are done when their messages have left, not when they start.
+    /// Sends, in ascending order, whose departures are recorded; eager ones are done when their messages have left, not
+    /// when they start.
     pub leaving: Vec<TaskId>,
-    /// True if the CPU of a send in `leaving` begins no other send, calc or reduce before its message has left.
+    /// True if the CPU of a send in `leaving` begins no other send, and no calc or reduce that takes time, before its
+    /// message has left.
     pub blocking: bool,
 }
 

@@ -33,7 +33,7 @@ pub struct Calibration {
     /// The calibration ends when all starts are within fewer cycles than this; the default is the paper's: 57 on a line
     /// of PEs, 129 on a grid.
     pub wanted_spread: Option<u32>,
-    /// Greatest number of calibration runs; the run with the closest starts is used.
+    /// Greatest number of calibration runs, of which there is at least one; the run with the closest starts is used.
     pub most_runs: u32,
 }
 
