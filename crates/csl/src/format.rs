@@ -94,7 +94,7 @@ impl Emitter for Csl {
         self.about
     }
 
-    /// Chunk of [`SdkTarget::needs`], so that models predict the time of the emitted program.
+    /// The chunk of [`SdkTarget::needs`] in elements, so that models predict the time of the emitted program.
     fn params(&self) -> &'static [(&'static str, &'static str)] {
         &[("chunk", "8")]
     }

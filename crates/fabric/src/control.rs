@@ -1,8 +1,9 @@
 //! Requests on the control socket.
 //!
 //! A request is one line: `stats`, `fail A B`, `restore A B` or `down`. The answer of `stats` has a line for each port:
-//! `FROM TO up|down BYTES PACKETS DROPS PEAK_BYTES BUSY_NS`. The others answer `ok`, or a line that begins with `error`.
-//! A client that reads slowly does not delay packets: its answer is written as the client reads.
+//! `FROM TO up|down BYTES PACKETS DROPS PEAK_BYTES BUSY_NS`. `fail` and `restore` answer `ok`; `down` ends the fabric
+//! without an answer; an error is a line that begins with `error`. A client that reads slowly does not delay packets:
+//! its answer is written as the client reads.
 
 use std::fmt::Write as _;
 use std::io::{ErrorKind, Read, Result, Write};
@@ -93,7 +94,8 @@ impl Client {
         }
     }
 
-    /// Writes as many bytes as the socket accepts; returns whether bytes remain to be written.
+    /// Writes as many bytes of the answer as the socket accepts. Returns whether the client stays: its request is not
+    /// complete, or bytes remain to be written.
     fn write(&mut self) -> bool {
         let Some(answer) = &mut self.answer else { return true };
         match self.stream.write(answer) {

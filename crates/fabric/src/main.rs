@@ -52,7 +52,7 @@ fn run(topology: &str, socket: &str, setup: &str) -> Result<(), String> {
     carry(&topology, &devices, control)
 }
 
-/// Makes the namespaces of all hosts, and waits until each is set up.
+/// Makes the namespaces of all hosts, waits until each is set up, and returns their network devices.
 fn hosts(topology: &Topology, setup: &str) -> Result<Vec<File>, String> {
     let mut devices = Vec::new();
     let mut outputs = Vec::new();
@@ -119,7 +119,8 @@ fn carry(topology: &Topology, devices: &[File], mut control: Control) -> Result<
     }
 }
 
-/// Sends the packets of a host as far as its cable has room; returns an error if the host's namespace has ended.
+/// Sends up to [`PACKETS_A_TURN`] packets of a host, as long as its cable has room; returns an error if the host's
+/// namespace has ended.
 fn read_host(network: &mut Network, host: usize, mut device: &File, clock: &impl Fn() -> i64) -> std::io::Result<()> {
     for _ in 0..PACKETS_A_TURN {
         let now = clock();
@@ -143,7 +144,7 @@ fn read_host(network: &mut Network, host: usize, mut device: &File, clock: &impl
     Ok(())
 }
 
-/// Returns the index of the host that an IPv4 packet is addressed to.
+/// Returns the index of the host that an IPv4 packet is addressed to, which may not exist; `None` for any other packet.
 fn destination(packet: &[u8]) -> Option<usize> {
     match packet {
         [first, ..] if first >> 4 == 4 && packet.len() >= 20 && packet[16..19] == [10, 77, 0] => {

@@ -3,8 +3,9 @@
 //! Each direction of a cable is an output port with a rate, a latency and a drop-tail buffer. Switches forward a packet
 //! when its head arrives (cut-through). Times are nanoseconds of the caller's clock.
 //!
-//! Routes have the fewest cables that are up; among equal routes the index of the destination chooses. A host drops no
-//! packets of its own: [`Network::free_at`] returns when it may send again, as the queue of a network card does.
+//! Routes have the fewest cables that are up; among equal routes the index of the destination chooses. A host drops
+//! packets of its own only if no route exists: [`Network::free_at`] returns when it may send again, as the queue of a
+//! network card does.
 
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
@@ -29,9 +30,9 @@ pub struct Port {
     pub bytes: u64,
     /// Number of transferred packets.
     pub packets: u64,
-    /// Number of packets dropped because the buffer was full or the port was down.
+    /// Number of packets dropped because the buffer was full; at the first port of a node, also those without a path.
     pub drops: u64,
-    /// Greatest number of bytes that waited at the same time.
+    /// Greatest number of bytes, with framing, that a packet found waiting for the port.
     pub peak: u64,
     /// Nanoseconds during which the port sent.
     pub busy: i64,
@@ -207,7 +208,8 @@ impl Network {
         }
     }
 
-    /// Puts a packet on the next port to its destination, and returns the port; `None` if the packet is dropped.
+    /// Puts a packet on the next port to its destination, and returns the port; `None` if the packet is dropped. An
+    /// `own` packet, which its host sends, is not dropped if the buffer is full.
     fn forward(&mut self, mut packet: Arrival, own: bool) -> Option<usize> {
         let Some(at) = self.routes[packet.node][packet.to] else {
             // No path is up: the drop is counted at the first cable of the node.

@@ -10,11 +10,11 @@
 /// A cable between two nodes, equal in both directions.
 #[derive(Clone, Debug)]
 pub struct Cable {
-    /// Indices of its two nodes.
+    /// Indices of the two nodes.
     pub ends: [usize; 2],
-    /// Its rate in Mbit/s.
+    /// Rate in Mbit/s.
     pub mbit: f64,
-    /// Its latency in microseconds.
+    /// Latency in microseconds.
     pub latency_us: f64,
     /// Number of bytes that wait at a port before it drops packets.
     pub buffer: u64,
@@ -27,7 +27,7 @@ pub struct Topology {
     pub names: Vec<String>,
     /// Number of hosts.
     pub hosts: usize,
-    /// Cables; two nodes are joined by one cable at most.
+    /// Cables. Requests name a cable by its two nodes, so several cables between two nodes are taken down together.
     pub cables: Vec<Cable>,
 }
 
@@ -35,7 +35,8 @@ impl Topology {
     /// Reads the text form.
     ///
     /// # Errors
-    /// Returns an error for the first line that is not a host, switch or cable, with the line's number.
+    /// Returns an error, with the line's number, for the first line that is not a host, switch or cable, or that has an
+    /// unknown node or an invalid number.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut found = Self::default();
         for (at, line) in text.lines().enumerate() {

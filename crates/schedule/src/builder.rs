@@ -1,4 +1,4 @@
-//! Builds the tables of a schedule, in any order of nodes and lanes.
+//! The builder of a schedule's tables. Instructions may be added in any order of nodes and lanes.
 //!
 //! The builder rejects only schedules that do not fit into the tables; [`crate::verify`] decides whether they are
 //! correct.
@@ -25,7 +25,8 @@ pub enum BuildError {
     PartPlace { found: StreamId },
 }
 
-/// Id of an instruction over zero elements, which is not added to the schedule.
+/// Stands for no instruction: the id of one over zero elements, which is not added, and the end of a node's list in
+/// `previous`.
 const NOTHING: InstrId = InstrId(u32::MAX);
 
 pub struct Builder {
@@ -39,7 +40,8 @@ pub struct Builder {
     instrs: Vec<Instr>,
     /// `(node, lane of the node)` of each instruction, in order of insertion.
     places: Vec<(NodeId, u32)>,
-    /// Instruction added before each one on its node, or [`NOTHING`]; `last` is the last one of each node.
+    /// For each instruction, the one added before it on the same node, or [`NOTHING`]. `last` has the instruction added
+    /// last on each node.
     previous: Vec<InstrId>,
     last: Vec<InstrId>,
     operands: Vec<PackedOperand>,
@@ -47,7 +49,7 @@ pub struct Builder {
     bounded: Vec<(StreamId, u32)>,
     sinks: Vec<NodeId>,
     deps: Vec<(InstrId, InstrId)>,
-    /// Points in the instruction table at which all lanes of each node meet.
+    /// For each call of [`Builder::join_lanes`], the id of the first instruction added after the call.
     joins: Vec<InstrId>,
     error: Option<BuildError>,
     keeps_unused: bool,
@@ -473,7 +475,8 @@ impl Builder {
         }
     }
 
-    /// Returns the lane tables for sorted places. Lanes are renumbered densely, so a skipped lane number costs nothing.
+    /// Returns the tables `node_lanes` and `lane_instrs` of the schedule; `places` must be sorted. Lanes are renumbered
+    /// densely, so a skipped lane number costs nothing.
     fn lanes(&self) -> (Vec<u32>, Vec<u32>) {
         let mut node_lanes = Vec::with_capacity(self.scratch.len() + 1);
         let mut lane_instrs = Vec::new();

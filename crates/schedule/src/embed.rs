@@ -1,4 +1,5 @@
-//! Adds a finished schedule as a part of a larger one: the reduce of an allreduce, the stage of a hierarchy's level.
+//! A finished schedule as a part of a larger one, such as the reduce of an allreduce or one level of a hierarchical
+//! algorithm.
 
 use unisono_base::{InstrId, LaneId, NodeId, StreamId, narrow};
 
@@ -10,11 +11,11 @@ use crate::{
 impl Builder {
     /// Adds all instructions of `part`, whose rank `k` becomes `nodes[k]`; switches of the part become new switches.
     ///
-    /// `input` and `output` return where element 0 of the buffers of a rank of the part is placed; they are called only
-    /// for buffers that the part accesses. Scratch memory is newly allocated. On each node the part starts after all
-    /// earlier instructions of the node. Lanes keep their numbers and phases their names; later instructions are in the
-    /// part's last phase until the caller names another one. Input and output may overlap if the proof of the whole
-    /// schedule accepts it.
+    /// `input` and `output` return, for a rank of the part, the operand of this schedule that holds element 0 of the
+    /// rank's input or output; they are called only for buffers that the part accesses, and must not return streams.
+    /// Scratch memory is newly allocated. On each node the part starts after all earlier instructions of the node.
+    /// Lanes keep their numbers and phases their names; later instructions are in the part's last phase until the
+    /// caller names another one. Input and output may overlap if the proof of the whole schedule accepts it.
     pub fn embed(
         &mut self,
         part: &Schedule,

@@ -1,4 +1,5 @@
-//! The stream elements that each operand transfers: the index that every pass over a schedule uses.
+//! An index of a schedule: the range of stream elements that each operand transfers, and each stream's writers and
+//! readers.
 //!
 //! One lane of the source writes a stream, and one lane of each sink reads it; so its FIFO order is program order.
 //! [`well_formed::check`] enforces this.
@@ -28,12 +29,13 @@ pub struct Flow {
     writer_rows: Vec<u32>,
     writers: Vec<Piece>,
     reader_rows: Vec<u32>,
-    /// Sorted by sink node, then by position.
+    /// Pieces that are popped, stream after stream; those of a stream are sorted by sink node, then by position.
     readers: Vec<Piece>,
 }
 
 impl Flow {
-    /// Indexes a schedule and reports violations of its form. The index is empty if there are violations.
+    /// Indexes a schedule, and adds violations of the rules of [`well_formed`] to `found`. The index is empty if
+    /// `found` is not empty.
     pub fn new(schedule: &Schedule, found: &mut Diagnostics) -> Self {
         well_formed::check(schedule, found);
         if found.is_empty() {
@@ -179,7 +181,7 @@ impl Flow {
         &rest[..to]
     }
 
-    /// Returns the readers of a stream, one slice per sink.
+    /// Returns the readers of a stream, one slice for each sink that pops elements.
     pub fn readers_by_sink(&self, id: StreamId) -> impl Iterator<Item = &[Piece]> {
         let mut rest = self.readers(id);
         std::iter::from_fn(move || {

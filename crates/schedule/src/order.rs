@@ -17,13 +17,14 @@ use crate::{
     schedule::{Operand, Schedule},
 };
 
-/// Returns a topological order of all instructions. If there is a cycle, reports the cycle and returns the instructions
-/// that can run.
+/// Returns a topological order of all instructions. If there is a cycle, adds one to `found` and returns only the
+/// instructions that can run.
 pub fn topological(schedule: &Schedule, flow: &Flow, found: &mut Diagnostics) -> Vec<InstrId> {
     topological_with(schedule, flow, &[], found)
 }
 
-/// Returns the order of [`topological`] under additional dependencies `(instruction, earlier)`, such as a placement's.
+/// Returns the order of [`topological`] under additional dependencies `(instruction, earlier)`, such as those of a
+/// placement.
 pub fn topological_with(
     schedule: &Schedule,
     flow: &Flow,
@@ -47,8 +48,9 @@ pub fn topological_with(
     order
 }
 
-/// Writes a topological order in which each lane runs as far as it can before another lane runs. Data is then mostly
-/// read soon after it was written, and streams hold few elements. If there is a cycle, the order ends before the cycle.
+/// Writes a topological order to `runs`, in which each lane runs as far as it can before another lane runs. Data is
+/// then mostly read soon after it was written, and streams hold few elements. If there is a cycle, the order has only
+/// the instructions that can run, and `found` gets the cycle.
 ///
 /// The order results from a run at the coarsest granularity, which needs a few numbers per lane and stream and stores
 /// no edges. Once an instruction can run, other lanes cannot block it again. So all instructions run exactly if there
@@ -101,7 +103,8 @@ struct Lanes<'a> {
     node_of_lane: Vec<NodeId>,
     next: Vec<Next>,
     passed: Passed,
-    /// For each sink of a stream, the lane that waits for elements; `writer` is the lane that waits for room there.
+    /// For each sink of a stream, the lane that waits for elements, or [`NOBODY`]; `writer` has the lane that waits for
+    /// room there, and is empty if every stream can hold all its elements.
     reader: Vec<u32>,
     writer: Vec<u32>,
     dependents: Dependents,

@@ -10,7 +10,7 @@ use unisono_base::{InstrId, LaneId, interrupt};
 
 use crate::schedule::Schedule;
 
-/// Number of runs that a reader gets at a time.
+/// Number of runs in a part of the order, which a reader gets as a whole; the last part has fewer.
 const PART: usize = 1 << 14;
 /// Interval at which a waiting reader checks whether the user asked to stop.
 const LOOK: Duration = Duration::from_millis(20);

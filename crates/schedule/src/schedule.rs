@@ -270,7 +270,7 @@ impl Schedule {
         Operands(&self.operands[self.operand_rows(id).1])
     }
 
-    /// Returns whether an instruction copies data within the memory of its node, unchanged.
+    /// Returns whether an instruction copies data within the memory of its node, unchanged; it may also send the data.
     pub fn is_copy(&self, id: InstrId) -> bool {
         let is_local = |operand: Operand| !matches!(operand, Operand::Stream(_));
         self.sources(id).len() == 1 && self.sources(id).iter().all(is_local) && self.sinks(id).iter().any(is_local)
@@ -395,7 +395,7 @@ impl Schedule {
         other
     }
 
-    /// Replaces the origin; line breaks become spaces.
+    /// Replaces the origin by the text on one line, with `;` and control characters replaced.
     pub fn set_origin(&mut self, origin: &str) {
         self.origin = crate::builder::one_line(origin);
     }

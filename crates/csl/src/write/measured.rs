@@ -56,7 +56,8 @@ impl Measuring {
         Ok(Self { grid, colors })
     }
 
-    /// Returns the colors on which a PE of a chain receives and sends.
+    /// Returns the colors on which the PE at position `place` of a chain (a row or the first column) receives and
+    /// sends.
     fn pair(&self, place: u32, first_column: bool) -> [&'static str; 2] {
         let other = if first_column && !self.grid.is_line() { "barrier_2" } else { "barrier_1" };
         if place.is_multiple_of(2) { [other, "barrier_0"] } else { ["barrier_0", other] }

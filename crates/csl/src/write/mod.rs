@@ -58,10 +58,12 @@ fn plan(program: &WaferProgram, target: &SdkTarget) -> Result<Plan, Refused> {
     Plan::new(program, target).map_err(refused)
 }
 
-/// Returns the files of [`emit`] with functions that measure the time, and `measure.py`, which calls them.
+/// Returns the files of [`emit`] with functions that measure the time, and `measure.py`, which calls them. A broadcast
+/// from the first PE of a line is measured by ping-pong if its program allows it.
 ///
 /// # Errors
-/// Returns the errors of [`emit`], and an error if too few colors or queues are left.
+/// Returns the errors of [`emit`], and an error for a single PE, if too few colors or queues are left, or if the
+/// target's cycles of a hop are not published (except for ping-pong).
 pub fn emit_measured(program: &WaferProgram, target: &SdkTarget) -> Result<Files, Refused> {
     let refused = |reason| Refused::new("csl-measured", reason);
     if let Some(both) = ping_pong::there_and_back(program) {

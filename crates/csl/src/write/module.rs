@@ -1,10 +1,10 @@
 //! A collective as modules that a user's program imports: its layout calls `get_params` of `NAME_layout.csl`, and each
 //! PE imports `NAME_pe.csl` with these parameters and with the function that is called at the end.
 //!
-//! Each kind of PE has a file that sets the routes of its router and imports the program of its class. Colors and ids
-//! of tasks are parameters, because they must differ from those of the user's program. `compute` first resets counters
-//! and descriptors, so that a program without switches may call it again: routes do not change, each color at a router
-//! has one source, and so the wavelets of a later run stay behind those of the previous run.
+//! Each kind of PE (`plan.rs`) has a file that sets the routes of its router and imports the program of its
+//! class. Colors and ids of tasks are parameters, because they must differ from those of the user's program. `compute`
+//! first resets counters and descriptors, so that a program without switches may call it again: routes do not change,
+//! each color at a router has one source, and so the wavelets of a later run stay behind those of the previous run.
 //!
 //! The files have the structure of the vendor's public benchmark libraries: a `layout.csl` with `get_params`, and a
 //! `pe.csl` that configures colors by `@set_local_color_config` and calls a function given as parameter.

@@ -21,7 +21,8 @@ pub fn vector_operation(c: &Collective) -> Option<&'static str> {
     }
 }
 
-/// Describes the work that predictions do not count: the cycles of `@map`, which are not published.
+/// Describes the work that predictions do not count: the cycles of `@map`, which are not published. Returns `None` if
+/// nothing is combined, or if a vector operation combines.
 pub fn uncounted(c: &Collective) -> Option<String> {
     if !c.kind.reduces() || c.kind == Kind::Barrier || vector_operation(c).is_some() {
         return None;

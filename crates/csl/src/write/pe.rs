@@ -1,4 +1,4 @@
-//! Prints the program file of a class of PEs.
+//! Prints the program file of a class of PEs (`plan.rs` defines classes).
 //!
 //! With one thread, its vector operations run one after another in `compute`. With several, each thread is a task that
 //! starts one asynchronous operation, which activates the task again when it ends. `step_N` is the next operation to
@@ -33,7 +33,7 @@ impl Form<'_> {
     }
 }
 
-/// Returns the parameter for the ids of tasks in a module.
+/// Returns the declaration of a module's parameter for the ids of tasks.
 pub fn tasks_param(plan: &Plan) -> String {
     format!("param tasks: [{}]local_task_id;", plan.tasks.len())
 }

@@ -24,8 +24,9 @@ pub const ROUNDS: u32 = 10;
 /// Colors of the barrier.
 const COLORS: [&str; 2] = ["barrier_0", "barrier_1"];
 
-/// Returns the broadcast there and back as one program. Returns `None` on a grid, with a root other than the first PE,
-/// without elements, with several threads, and with switches.
+/// Returns the broadcast there and back as one program. Returns `None` for other collectives, on a grid or a single PE,
+/// with a root other than the first PE, without elements, with several threads, with operations of several sinks, with
+/// switches, and if the doubled colors exceed 255.
 pub fn there_and_back(program: &WaferProgram) -> Option<WaferProgram> {
     let (c, pes) = (&program.collective, program.pe_count());
     let is_simple = |pe| {

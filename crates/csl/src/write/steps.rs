@@ -1,4 +1,4 @@
-//! Converts an operation into vector operations: parts of at most the target's length, then its control wavelet.
+//! Converts an operation into vector operations of at most the target's length, then a step for its control wavelet.
 
 use unisono_collective::Dtype;
 use unisono_lower::wafer::End;
@@ -54,8 +54,8 @@ impl Descriptor {
         }
     }
 
-    /// Returns the descriptor for an end. If the end is in memory and the operation is a loop, the descriptor is a
-    /// variable of the operation that the loop moves.
+    /// Returns the descriptor for the operand `end`. If the operand is in memory and the operation is a loop, the
+    /// descriptor is a variable of the operation that the loop moves.
     pub fn moving(self, end: End, is_loop: bool, thread: usize, operation: usize) -> Self {
         if !is_loop || matches!(end, End::Fabric(_)) {
             return self;

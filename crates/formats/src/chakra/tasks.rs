@@ -31,7 +31,7 @@ pub struct Units {
     pub element_bytes: u64,
 }
 
-/// Returns a task graph as a program whose queues start tasks as soon as these are ready.
+/// Returns a task graph as a program whose ranks start tasks as soon as these are ready ([`Queues::AsReady`]).
 ///
 /// # Errors
 /// Returns an error for messages with any rank or tag, several CPUs or network interfaces, or cycles of waiting tasks.

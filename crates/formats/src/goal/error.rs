@@ -5,7 +5,7 @@ use unisono_lower::tasks::TaskError;
 #[derive(Debug, thiserror::Error)]
 #[error("{origin}, {problem}")]
 pub struct ReadError {
-    /// File or line that the text comes from.
+    /// Origin of the text, as messages name it: a file or a line.
     pub origin: String,
     pub problem: Problem,
 }

@@ -8,8 +8,8 @@
 //! opts    := ["tag" (INT | "-1")] ["cpu" INT] ["nic" INT]
 //! ```
 //!
-//! Blanks are allowed between all tokens; `//` and `/* */` comments at the start of a line. A label belongs to its rank
-//! and must be defined before it is used; of two definitions, the first one counts.
+//! Blanks are allowed between all tokens; `//` and `/* */` comments before a statement, not behind an operation or an
+//! edge. A label belongs to its rank and must be defined before it is used; of two definitions, the first one counts.
 
 use std::io::{BufRead, Read};
 

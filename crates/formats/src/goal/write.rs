@@ -5,8 +5,8 @@ use std::fmt::{self, Write};
 use unisono_base::{TaskId, interrupt::poll};
 use unisono_lower::tasks::{ANY, Kind, Task, TaskGraph};
 
-/// Writes a task graph. `calc_ns` returns the nanoseconds of each calc and each reduce. Edges follow the tasks of their
-/// rank, in the order of the earlier tasks, so that reading gives the same graph.
+/// Writes a task graph. `calc_ns` returns the nanoseconds of each calc and each reduce; both become calcs. Edges follow
+/// the tasks of their rank, in the order of the earlier tasks, so that reading gives the same graph otherwise.
 ///
 /// # Errors
 /// Returns the errors of `out`.

@@ -62,7 +62,7 @@ integer!(
     i64: compose
 );
 
-/// Composes affine maps `x -> (v >> 32) x + (v & 0xffff_ffff)` over the prime 2^31 - 1: first `f`, then `g`.
+/// Composes affine maps `x -> (v >> 32) x + (v & 0xffff_ffff)` modulo the prime 2^31 - 1: first `f`, then `g`.
 fn compose(f: i64, g: i64) -> i64 {
     const PRIME: u64 = (1 << 31) - 1;
     let parts = |v: i64| ((v.cast_unsigned() >> 32) % PRIME, (v.cast_unsigned() & 0xffff_ffff) % PRIME);

@@ -46,7 +46,8 @@ pub enum InterpretError {
 /// Runs the schedule on one input per rank and returns one output per rank (empty if a rank has none).
 ///
 /// # Errors
-/// Returns an error if inputs do not fit, if the schedule is not well-formed, or on a deadlock, with the stuck
+/// Returns an error if the number or the lengths of inputs do not fit, if `T` lacks the operator of an instruction that
+/// combines, if the schedule is not well-formed or needs more than 8 GiB, or on a deadlock, with the stuck
 /// instructions.
 pub fn run<T: Element>(
     schedule: &Schedule,

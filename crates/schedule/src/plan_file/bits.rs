@@ -20,16 +20,18 @@ use crate::{
     verify::{Expression, MOST_CONTRIBUTORS},
 };
 
-/// Properties of one collective on one number of ranks.
+/// Bitwise properties of the results of one collective on one number of ranks.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TableBits {
     pub kind: Kind,
     pub ranks: u32,
-    /// Properties that hold, of `ranks`, `place`, `size` and `ranks-count`.
+    /// The properties that hold, each including those before it: `ranks`, all ranks get the same bits; `place`, each
+    /// element of a result is the same expression over the ranks; `size`, also at every length and in every row;
+    /// `ranks-count`, and this expression is the tree of the given contributors.
     pub bits: Vec<&'static str>,
     /// Two elements or two sizes with different expressions, described for users; `None` if `size` holds.
     pub unlike: Option<String>,
-    /// Reason why `ranks-count` does not hold, if the number of contributors is given.
+    /// Reason why `ranks-count` does not hold, if the number of contributors is given and `size` holds.
     pub unlike_contributors: Option<String>,
     /// Calls left to the MPI library, described for users.
     pub left: Vec<String>,
@@ -40,7 +42,7 @@ impl PlanFile {
     /// `contributors` logical contributors, if given.
     ///
     /// # Errors
-    /// Returns the first failed proof.
+    /// Returns the error of a schedule whose proof fails.
     pub fn bits(&self, contributors: Option<u32>) -> Result<Vec<TableBits>, PlanFileError> {
         let mut collectives: BTreeMap<(&str, u32), Vec<usize>> = BTreeMap::new();
         for (at, row) in self.table.rows().iter().enumerate() {
@@ -123,7 +125,8 @@ impl PlanFile {
     }
 }
 
-/// Returns why elements of a collective on `ranks` ranks are not the tree of `n` contributors; `None` if they are.
+/// Returns why elements of a collective on `ranks` ranks are not the tree of `n` contributors; `None` if they are, or
+/// if the collective combines nothing.
 pub fn lacks_tree(kind: Kind, ranks: u32, elements: &Elements, n: u32) -> Option<String> {
     if !kind.reduces() || kind == Kind::Barrier {
         return None;
@@ -146,7 +149,7 @@ pub fn lacks_tree(kind: Kind, ranks: u32, elements: &Elements, n: u32) -> Option
     })
 }
 
-/// Describes a range of sizes.
+/// Describes a range of sizes in bytes, both ends included; `of` is appended to restrict it to some calls.
 fn range(first: u64, last: u64, of: &str) -> String {
     if last == u64::MAX { format!("{first} bytes and more{of}") } else { format!("{first} to {last} bytes{of}") }
 }

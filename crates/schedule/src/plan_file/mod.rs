@@ -53,7 +53,7 @@ pub enum PlanFileError {
 }
 
 /// A plan to be written: `uses` has, for each row of the table, the index of the schedule that serves it, or `None` for
-/// the library's own algorithm.
+/// the MPI library's own algorithm.
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
     pub table: DecisionTable,
@@ -61,7 +61,7 @@ pub struct Plan {
     pub uses: Vec<Option<usize>>,
 }
 
-/// Position of a rank's program in the file.
+/// Position of a rank's program in the file, its length in bytes and its checksum.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Section {
     start: u64,
@@ -98,7 +98,7 @@ impl PlanFile {
         &self.table
     }
 
-    /// Returns the index of the schedule that serves a row, or `None` for the library's own algorithm.
+    /// Returns the index of the schedule that serves a row, or `None` for the MPI library's own algorithm.
     pub fn schedule(&self, row: usize) -> Option<usize> {
         self.uses[row]
     }
@@ -130,7 +130,7 @@ impl PlanFile {
         proof.as_ref().map_err(Clone::clone)
     }
 
-    /// Proves the schedules of all rows, or of the rows for one number of ranks.
+    /// Proves the schedules of all rows, or of the rows for `ranks` ranks if this is given.
     ///
     /// # Errors
     /// Returns the first failed proof.

@@ -10,11 +10,11 @@ use super::{
 };
 use crate::stored::{Blocking, Facts, Place, RankProgram, Wait};
 
-/// Schedule number of a row that the library's own algorithm serves.
+/// Schedule number of a row that the MPI library's own algorithm serves.
 pub(super) const LIBRARY: u32 = u32::MAX;
-/// Number of ranks per node of a row that applies to any such number.
+/// Stands for any number of ranks per node of a row.
 pub(super) const ANY_PER_NODE: u32 = 0;
-/// Buffer number of a place that a step does not have.
+/// Stands for no buffer: the step has no such place.
 pub(super) const NO_PLACE: u8 = 3;
 
 /// # Errors

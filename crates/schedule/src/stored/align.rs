@@ -10,7 +10,8 @@ use super::{
     touches::region,
 };
 
-/// Tracks which input blocks the memory of all ranks holds.
+/// Follows all steps in their order, tracks which input block each block of the ranks' output and scratch memory holds,
+/// and compares it with the alignments of steps and messages.
 ///
 /// # Errors
 /// Returns an error if a step or a message uses blocks that differ from its alignment.
@@ -53,7 +54,8 @@ pub fn check(programs: &[RankProgram], order: &Order) -> Result<(), Unsound> {
     Ok(())
 }
 
-/// Returns the input block at the start of `span`, if `span` holds consecutive input blocks.
+/// Returns the input block at the start of `span`, if `span` holds consecutive input blocks. `shifts` has, for each
+/// written block of a buffer, the index of the input block that it holds, minus its own index.
 pub fn alignment(shifts: &Runs<i64>, span: Span) -> Option<u32> {
     let mut at = u64::from(span.start);
     let mut shift = None;

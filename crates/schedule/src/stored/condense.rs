@@ -18,8 +18,9 @@ pub fn condense(schedule: &Schedule) -> Schedule {
     small
 }
 
-/// Returns the same schedule over units of `each` elements, as the unit of its collective states; `None` if an
-/// instruction or a buffer begins or ends within a unit. It must be proved again.
+/// Returns the same schedule over units of `each` elements, as the unit of its collective states; `None` if its unit is
+/// not 1, or if `each` does not divide its number of elements, or a length or memory position of an instruction. The
+/// result must be proved again.
 pub fn packed(schedule: &Schedule, each: u32) -> Option<Schedule> {
     let fits = schedule.collective.unit == 1 && largest_block(schedule).is_multiple_of(each);
     fits.then(|| {
@@ -37,7 +38,8 @@ pub fn unpacked(schedule: &Schedule) -> Schedule {
     wide
 }
 
-/// Returns the greatest common divisor of all lengths and places of a schedule.
+/// Returns the greatest common divisor of a schedule's elements and of its instructions' lengths and memory positions;
+/// 0 if there are neither elements nor instructions.
 fn largest_block(schedule: &Schedule) -> u32 {
     let mut block = schedule.collective.elements;
     for i in schedule.instrs.iter() {

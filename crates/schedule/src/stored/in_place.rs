@@ -12,10 +12,12 @@ use unisono_collective::{Collective, Kind};
 
 use super::{Arrival, Place, RankProgram, Step, Wait, runs::Runs, touches::region};
 
-/// Greatest number of table entries; a rank with more of them copies its input.
+/// Greatest number of entries in the table of reads, and of reads that writes are compared with; a rank that needs more
+/// copies its input.
 const MOST_ENTRIES: usize = 1 << 22;
 
-/// Returns the output block that holds the first input block, if the collective can be called in place.
+/// Returns the block of the rank's output that holds the first block of its input, if the collective can be called in
+/// place.
 pub fn offset(c: &Collective, rank: u32) -> Option<u32> {
     match c.kind {
         Kind::Allgather => Some(rank * c.elements),
@@ -98,7 +100,7 @@ pub fn in_place(program: &RankProgram, c: &Collective, rank: u32) -> Option<Rank
     Some(RankProgram { steps, arrivals, waits: rows, ..program.clone() })
 }
 
-/// Returns the reads of each range of the input, or `None` if too many.
+/// Returns the reads of each range of the input, or `None` if there are more than [`MOST_ENTRIES`].
 fn reads(program: &RankProgram) -> Option<Runs<Vec<Read>>> {
     let mut reads: Runs<Vec<Read>> = Runs::default();
     let mut entries = 0;

@@ -52,7 +52,8 @@ pub fn lower(schedule: &Schedule, cut: &Cut, slots: u32) -> Result<Lowered, Stor
     })
 }
 
-/// Returns whether a collective has whole vectors, whose blocks may be cut off at any count.
+/// Returns whether a collective's inputs and outputs are whole vectors, not one piece per rank, so that blocks may be
+/// cut off at any number of elements.
 pub fn serves_whole_vectors(kind: Kind) -> bool {
     matches!(kind, Kind::Broadcast | Kind::Reduce | Kind::Allreduce | Kind::Scan | Kind::Barrier)
 }
@@ -81,7 +82,8 @@ struct Lowering<'a> {
     tags: FxHashMap<(StreamId, NodeId), u32>,
     /// True if every instruction so far used blocks of one alignment and wrote output blocks at their own position.
     aligned: bool,
-    /// First input block of each message, by its stream and first element, until its only sink takes the message.
+    /// First input block of each message, by its stream and first element. An entry is removed when the sink receives
+    /// the message, if there is only one sink.
     messages: FxHashMap<(StreamId, u32), u32>,
     ranks: Vec<Rank>,
     /// Row of each instruction's last step in its lane.
@@ -157,7 +159,8 @@ impl Lowering<'_> {
         &mut self.ranks[node.index()].lanes[lane as usize]
     }
 
-    /// Returns the input block at the start of the part, and stores it for the memory that the part writes.
+    /// Returns the input block at the start of the part, and stores it for the memory that the part writes. If the
+    /// sources of the part (`rows`) have no common one, returns 0 and clears `aligned`.
     fn align(
         &mut self,
         node: NodeId,
@@ -204,7 +207,8 @@ impl Lowering<'_> {
         self.ranks[node.index()].first[buffer - 1].over(span).all(|(_, _, first)| !first.shared && first.instr == id.0)
     }
 
-    /// Adds the arrival of the next message of a stream, and returns the place where it is received.
+    /// Adds the arrival of the next message of a stream, and returns the place where it is received: `direct`, or a
+    /// slot of scratch memory. `consumer` is the row, in its lane, of the step that consumes the message.
     fn receive(
         &mut self,
         node: NodeId,
@@ -250,7 +254,8 @@ impl Lowering<'_> {
         Ok(Place::Tmp(start))
     }
 
-    /// Adds a chain of steps that combine the sources from left to right, two at a time.
+    /// Adds a chain of steps that combine the sources from left to right, two at a time. `first` is true for the first
+    /// part of an instruction, which waits for the instruction's dependencies.
     #[expect(clippy::too_many_arguments, reason = "one call, beside what prepares it")]
     fn steps(
         &mut self,

@@ -53,7 +53,7 @@ pub use in_place::{in_place, offset};
 use prove::used_scratch;
 pub use prove::{Unsound, bounds};
 
-/// A position in a rank's memory, in blocks.
+/// A position in a rank's input, output or scratch memory, in blocks.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Place {
     In(u32),
@@ -66,7 +66,7 @@ pub enum Place {
 pub struct Step {
     /// Number of blocks of each of the step's places.
     pub len: u32,
-    /// Input block of the first block; 0 for [`Blocking::Equal`].
+    /// Index of the input block that the step's first block holds, or is computed from; 0 for [`Blocking::Equal`].
     pub align: u32,
     pub a: Place,
     pub b: Option<Place>,
@@ -143,7 +143,7 @@ pub struct Facts {
     pub repeatable: bool,
     /// True if the input may be in the output, with the programs of [`in_place()`].
     pub in_place: bool,
-    /// Class of the results' expression, as named by the proof.
+    /// Class of the results' expressions ([`crate::verify::Proof::expression_class`]); empty if the proof names none.
     pub expression: String,
     /// Method of the proof: `exact` or `fingerprint`.
     pub method: String,
@@ -218,7 +218,8 @@ const MOST_TAGS: u32 = 32_767;
 /// Converts a proven schedule into programs of messages, and proves these programs.
 ///
 /// # Errors
-/// Returns an error for schedules with switches, for collectives that no plan serves, or if tables exceed their limits.
+/// Returns an error for schedules with switches or without elements, for messages that are not a collective, if tables
+/// exceed their limits, or if the programs cannot be proved.
 pub fn store(proven: &Verified) -> Result<Stored, StoreError> {
     let schedule = proven.schedule();
     let c = *schedule.collective();

@@ -185,7 +185,8 @@ fn by_rank(programs: &[RankProgram], order: &Order) -> Vec<Vec<Event>> {
     events
 }
 
-/// Checks the memory accesses of every rank; if `offset` is given, with the input at this block of the output.
+/// Checks the memory accesses of every rank; if `offset(rank)` is given, with the rank's input at this block of its
+/// output.
 fn check_windows(
     programs: &[RankProgram],
     events: &[Vec<Event>],
@@ -262,7 +263,7 @@ fn has_waits(events: &[Event], p: &RankProgram) -> bool {
     })
 }
 
-/// Checks that no number is outside its table or buffer.
+/// Checks that row numbers are inside their tables and places inside their buffers, and that alignments fit the places.
 ///
 /// # Errors
 /// Returns an error that names the rank, if its program has such a number.

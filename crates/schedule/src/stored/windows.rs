@@ -32,8 +32,8 @@ enum Access {
     Departure(u32),
 }
 
-/// Predecessors of each step and each receive. A row has, for each lane, the number of preceding steps, then likewise
-/// of preceding receives.
+/// Predecessors of each step and each receive. A row has, for each lane, the index after the lane's last preceding
+/// step, then likewise after its last preceding receive; 0 if none precedes.
 struct Clocks {
     lanes: usize,
     steps: usize,

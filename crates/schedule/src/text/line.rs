@@ -17,7 +17,7 @@ pub struct Line<'a> {
     exact: bool,
 }
 
-/// Greatest number of digits of a number, including leading zeros.
+/// Greatest number of digits of a number on an exact line, including leading zeros.
 const MOST_DIGITS: usize = 10;
 /// White space of a schedule; a carriage return is allowed only at line ends.
 const BLANKS: [char; 2] = [' ', '\t'];

@@ -2,11 +2,11 @@
 //! instructions. `docs/certificates.md` defines the format and the rules, and `python/unisono/certificate_checker.py`
 //! is such a program.
 //!
-//! A certificate has a topological order of all instructions, and facts. A fact states "I is over when J starts" or "I
-//! is over when J ends"; it follows from a direct predecessor of J and from an earlier fact by the rules of
-//! [`super::clock`]. Two lanes of a node may access the same slice only if a fact orders the accesses, and facts are
-//! written for exactly the pairs that need one. Contents need no evidence: with a given order they are computed without
-//! a search.
+//! A certificate has a topological order of all instructions, and facts. A fact states "I is over (has completed) when
+//! J starts" or "I is over when J ends"; it follows from a direct predecessor of J and from an earlier fact by the
+//! rules of [`super::clock`]. If accesses of two lanes of a node clash, a direct dependency or a fact must order them;
+//! facts are written only for clashes that no dependency orders. Contents need no evidence: with a given order they are
+//! computed without a search.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -57,7 +57,7 @@ struct Fact {
     of: InstrId,
 }
 
-/// Instruction that is known to be over at the predecessor of a fact.
+/// An instruction that has completed at the predecessor of a fact, by the reason for it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Reason {
     /// The predecessor itself, at its end.
@@ -68,7 +68,7 @@ enum Reason {
     Fact(u32),
 }
 
-/// Time of an instruction, its start or its end, by which `of` is over.
+/// Time of an instruction, its start or its end, by which another instruction has completed.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Over {
     AtEnd,
@@ -88,11 +88,11 @@ struct Evidence<'a> {
     rank: Vec<u32>,
     facts: Vec<Fact>,
     numbers: FxHashMap<(InstrId, InstrId, Reason), u32>,
-    /// For a pair (first lane, second lane): the latest instruction of the second lane that is over before the next one
-    /// of the first lane.
+    /// For a pair (first lane, second lane): the latest instruction of the second lane that has completed before the
+    /// next instruction of the first lane starts.
     known: FxHashMap<(LaneId, LaneId), InstrId>,
-    /// For each state, the last search that reached it; `before` is the state before it, and true if a lane connects
-    /// both.
+    /// For each state, the number of the last search that reached it; `before` has the state from which it was reached,
+    /// and true if the later state is that of the next instruction in the lane.
     reached: Vec<u32>,
     before: Vec<(u32, bool)>,
     search: u32,
@@ -166,7 +166,8 @@ impl<'a> Evidence<'a> {
         }
     }
 
-    /// Searches, from the end of `earlier`, for a state in the lane of `later` that precedes or equals its start.
+    /// Searches, from the end of `earlier`, for a state in the lane of `later` that is not after the start of `later`.
+    /// Without `streams` the search stays within the node.
     fn find(&mut self, earlier: InstrId, later: InstrId, streams: bool) -> Option<usize> {
         let (schedule, flow) = (self.schedule, self.flow);
         self.reached.resize(2 * self.rank.len(), 0);
@@ -255,7 +256,8 @@ impl<'a> Evidence<'a> {
     }
 }
 
-/// Returns the time that a stream implies for the instruction that pops, from time `over` of the one that pushes.
+/// Returns the time of the popping instruction by which an instruction has completed that had completed at time `over`
+/// of the pushing one; `None` if the stream implies none. `pushed` and `popped` are their ranges of the stream.
 fn across(pushed: Span, popped: Span, over: Over) -> Option<Over> {
     let last = u64::from(popped.start) + 1 >= pushed.end();
     if last || over == Over::AtStart && popped.start >= pushed.start {

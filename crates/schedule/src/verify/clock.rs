@@ -208,7 +208,7 @@ impl Front {
         }
     }
 
-    /// Starts clocks of `lanes` lanes; no position is reached.
+    /// Prepares for clocks of `lanes` lanes; no position may be reached yet.
     fn start(&mut self, lanes: usize) {
         self.width = 2 * lanes;
         self.clocks.clear();

@@ -26,7 +26,7 @@ use crate::{
 /// Number of bytes of the digest that names the results of a schedule.
 const NAME_BYTES: usize = 16;
 
-/// Expressions of the spans of a rank's output, in ascending order of spans.
+/// Ids of the expressions in a rank's output, by span in ascending order.
 type Classes = Vec<(Span, u32)>;
 
 pub enum Stopped {
@@ -108,7 +108,7 @@ struct Machine<'a, C> {
     streams: Vec<Queue>,
     /// For each stream, the number of sinks that have not popped all of it. At 0 its contents are freed.
     waiting_sinks: Vec<u32>,
-    /// Faults, and whether each was reported. The value `END + k` is row `k`.
+    /// Faults, and whether each was reported. A segment with the value `END + k` has the fault of row `k`.
     wrong: Vec<(Wrong, bool)>,
     findings: Diagnostics,
 }
@@ -176,7 +176,7 @@ pub fn run<C: Contributions>(
 
 impl<C: Contributions> Machine<'_, C> {
     /// Replaces `into` by the contents of a source, with positions counted from 0; popped elements leave their stream.
-    /// Elements without a value get the value [`LOST`] and are reported here, once.
+    /// Elements that nothing has written get the value [`LOST`]; the first span of them is reported here.
     #[inline]
     fn read(
         &mut self,
@@ -343,7 +343,8 @@ impl<C: Contributions> Machine<'_, C> {
         if self.allowance.take(units, steps) { Ok(()) } else { Err(Stopped::OverAllowance) }
     }
 
-    /// Frees the elements of a stream that no sink will read, after the sink in row `sink` has popped some.
+    /// Frees elements of a stream that no sink will read, after the sink in row `sink` has popped some: with one sink
+    /// those before its position, with several sinks all, once every sink has popped all.
     #[inline]
     fn popped(&mut self, stream: StreamId, sink: usize) {
         let (queue, popped) = (&mut self.streams[stream.index()], self.passed.popped[sink]);

@@ -50,7 +50,8 @@ impl Expression {
         made
     }
 
-    /// Returns the expression over contributors, of which each rank holds `share` consecutive ones.
+    /// Returns the expression over contributors: the input of each rank becomes the tree of its `share` consecutive
+    /// contributors.
     #[must_use]
     pub fn over_contributors(&self, share: u32) -> Self {
         // A sum contains each rank once, so no word refers to an earlier expression by its number.

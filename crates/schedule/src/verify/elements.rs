@@ -34,7 +34,7 @@ impl Elements {
         Self { kind, first: None, unlike: None, name }
     }
 
-    /// Adds the output of a rank.
+    /// Adds the output of a rank: spans with the ids of their expressions.
     pub fn add(&mut self, rank: u32, output: &[(Span, u32)], expressions: &Expressions) {
         if !self.kind.reduces() || self.kind == Kind::Barrier || self.unlike.is_some() {
             return;

@@ -5,7 +5,7 @@ use unisono_collective::{Collective, Kind, Source};
 
 use super::contents::{Contributions, Fault, Wanted};
 
-/// Number of intervals of ranks, 8 bytes each, above which [`super::Method::Auto`] changes to fingerprints.
+/// Number of intervals of ranks, 8 bytes each, at which [`super::Method::Auto`] changes to fingerprints.
 pub const DEFAULT_BUDGET: usize = 1 << 25;
 
 pub struct Exact {
@@ -51,7 +51,8 @@ impl Exact {
         if id < self.ranks { (id, id + 1) } else { self.intervals[first + n] }
     }
 
-    /// Appends the union of two sets. A rank in both sets is a fault, unless the operator is idempotent.
+    /// Appends the union of the ranks of two expressions. A rank in both is a fault, unless the collective is a
+    /// barrier.
     fn unite(&mut self, a: u32, b: u32) -> Result<(), Fault> {
         let first = self.intervals.len();
         let [x, y] = [a, b].map(|id| self.range(id).unwrap_or(0..1));

@@ -21,7 +21,7 @@ struct Row {
     key: (u32, u32),
     /// Lowest rank in the expression.
     lowest: u32,
-    /// First combination in which this expression is the younger operand; [`EMPTY`] if there is none.
+    /// First combination in which this expression is the operand that was created later; [`EMPTY`] if there is none.
     first: u32,
 }
 

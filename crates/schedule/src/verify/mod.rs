@@ -169,8 +169,8 @@ impl<'a> Verified<'a> {
 pub enum Rounding {
     /// The sum starts from +0, so a sum of -0 values alone is +0.
     FromZero,
-    /// A foreign program defines the order of the additions. Results are equal only for equal operands and instructions
-    /// with the same number, which is below 2^30.
+    /// The program that executes the instruction, not the schedule, defines the order of the additions. Results are
+    /// equal only for equal operands and instructions with the same number, which is below 2^30.
     Own(u32),
 }
 
@@ -324,7 +324,8 @@ fn swaps(c: &Collective) -> bool {
     c.operator.commutative() && !picks
 }
 
-/// Computes the contents; returns `None` if the order ends before the last instruction.
+/// Computes the contents of all outputs, and compares them with `demand`; returns `None` if the order ends before the
+/// last instruction.
 fn contents(run: Run<'_>, order: &Runs, (method, seed): (Method, Seed), demand: Demand<'_>) -> Option<Outcome> {
     fn attempt<C: Contributions>(
         run: Run<'_>,

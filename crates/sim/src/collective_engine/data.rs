@@ -19,8 +19,8 @@ pub struct DataReport {
     pub result_correct: bool,
     /// First output that differs from plain arithmetic.
     pub mismatch: Option<String>,
-    /// Vector elements that were computed: all, except on very large machines. There, the first elements of each
-    /// embedding stand for the rest.
+    /// Number of vector elements that were computed: all, unless ranks times elements exceed a limit. Then the first
+    /// elements of each embedding (a tree or a chain) stand for the rest.
     pub elements: u32,
     /// Digest of the output bits of the computed elements, summed over all ranks.
     pub digest: u64,
@@ -302,7 +302,8 @@ impl<'a, T: Sample> Flow<'a, T> {
     }
 }
 
-/// Output of every rank that receives a result.
+/// Output of every rank that receives a result, computed without the network. Not used for scans, whose ranks have
+/// different results.
 struct Expected<T> {
     /// Reduction in rank order, in the datatype itself; `real` is its double-precision value with the sum of
     /// magnitudes.

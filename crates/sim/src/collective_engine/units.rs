@@ -1,4 +1,5 @@
-//! The units of an embedding and the edges between them, in an order in which every unit follows its inputs.
+//! The units of an embedding (a tree or a chain of switches) and the edges between them, in an order in which every
+//! unit follows its inputs.
 
 use unisono_base::{narrow, rounded_up};
 use unisono_lower::switches::{Configured, ENGINE, Embedding, LinkLoads, NONE, Registers, loads, ports};
@@ -47,9 +48,9 @@ pub struct Edge {
 #[derive(Default)]
 pub struct Units {
     pub switch: Vec<u32>,
-    /// Latency of the reduction tree.
+    /// Latency of each unit's reduction tree in picoseconds; 0 for a unit with one input.
     pub engine_latency: Vec<u64>,
-    /// Transfer time of a packet on the slowest output.
+    /// Transfer time of a packet on each unit's slowest output, or through the engine of its switch if that is slower.
     pub serial: Vec<Both>,
     pub first_input: Vec<u32>,
     pub inputs: Vec<Edge>,

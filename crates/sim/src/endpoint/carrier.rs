@@ -1,4 +1,5 @@
-//! Interface to the transport of messages between ranks: by prices alone, or by another simulator.
+//! Interface to the transport of messages between ranks: arrivals follow from the prices of a cost model, or from
+//! another simulator.
 
 use super::SimError;
 

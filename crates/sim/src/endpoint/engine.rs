@@ -20,7 +20,7 @@ use crate::queue::{Event, Queue};
 pub(super) const MESSAGE: u32 = 1 << 31;
 /// Flag of an event: it is the head of a class ([`super::blocked`]).
 pub(super) const WAITED: u32 = 1 << 30;
-/// Most clocks of all ranks together, 8 bytes each: half a gigabyte.
+/// Greatest number of clocks of all ranks together; at 8 bytes each, these are half a gigabyte.
 const MOST_CLOCKS: u64 = 1 << 26;
 /// Bytes of an engine's tables, without its graph, for each task; [`RANK_BYTES`] is the same for each rank with one CPU
 /// and one interface, which has three clocks.

@@ -44,7 +44,8 @@ struct List {
 
 #[derive(Default)]
 struct Index {
-    /// Chains of the indexed lists. The key is (`2 * rank + side`, envelope).
+    /// Chains: tasks of an indexed list with the same envelope, in order of arrival. The key is (`2 * rank + side`,
+    /// envelope).
     lists: FxHashMap<(u32, Envelope), List>,
     /// Order of arrival of each task; `TAKEN` once it is matched.
     order: Vec<u32>,

@@ -53,7 +53,7 @@ pub use trace::{TraceEvent, TraceRequest};
 /// Greatest number of tasks that the report of a deadlock names.
 pub const STUCK_KEPT: usize = 32;
 
-/// Disturbances and recordings of a run.
+/// Starting times, noise and recordings of a run, and the sends that end only when their message has left.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Options {
     /// Delay of each rank's begin, in ticks; empty if all begin at time 0.
@@ -64,9 +64,11 @@ pub struct Options {
     pub trace: TraceRequest,
     /// Calcs and reduces whose end times are recorded, in ascending order.
     pub watch: Vec<TaskId>,
-    /// Sends, in ascending order, that are done when their messages have left, not when they start.
+    /// Sends, in ascending order, whose departures are recorded; eager ones are done when their messages have left, not
+    /// when they start.
     pub leaving: Vec<TaskId>,
-    /// True if the CPU of a send in `leaving` begins no other send, calc or reduce before its message has left.
+    /// True if the CPU of a send in `leaving` begins no other send, and no calc or reduce that takes time, before its
+    /// message has left.
     pub blocking: bool,
 }
 
@@ -96,7 +98,8 @@ pub struct Run {
 /// Runs a task graph.
 ///
 /// # Errors
-/// Returns an error on a deadlock, with the tasks never done, or if the options do not fit the graph.
+/// Returns an error on a deadlock, with the tasks never done, if the options do not fit the graph, if the run would
+/// exceed a limit of memory or steps, or if a time overflows.
 pub fn run<P: Prices>(graph: &TaskGraph, prices: &P, options: &Options) -> Result<Run, SimError> {
     engine::run(graph, prices, options)
 }

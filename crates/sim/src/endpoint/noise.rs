@@ -35,7 +35,7 @@ impl Noise {
 }
 
 impl Noise {
-    /// Returns the ticks of draw number `what`.
+    /// Returns the added ticks of draw number `what`; they depend on nothing but the arguments.
     pub fn ticks(self, seed: u64, what: u64) -> u64 {
         // In (0, 1], because the logarithm of 0 is not finite.
         let draw =

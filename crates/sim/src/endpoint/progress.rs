@@ -49,7 +49,8 @@ impl<P: Prices, C: Carrier> Engine<'_, P, C> {
         self.release(id, true, 0);
     }
 
-    /// Marks `id` as done, and adds the tasks that it makes free to `freed[place]`.
+    /// Marks `id` as done, and adds the tasks that it makes free to `freed[place]`: 0 for the event's own rank, 1 for
+    /// the rank at the other end of the message.
     pub(super) fn end(&mut self, id: u32, place: usize) {
         if self.links[id as usize].finish() {
             self.done += 1;

@@ -1,4 +1,5 @@
-//! CPUs and interfaces: the times at which they are free, and the events that wait for them.
+//! CPUs and interfaces: the times at which they are free, and the events that wait for them in classes
+//! ([`super::blocked`]).
 
 use unisono_base::TaskId;
 use unisono_cost::endpoint::Prices;
@@ -35,7 +36,8 @@ impl<P: Prices, C: Carrier> Engine<'_, P, C> {
         }
     }
 
-    /// Returns whether the event must wait for its clocks; then it is queued again.
+    /// Returns whether the event must not be executed: it waits for its clocks and is queued again or joins its class,
+    /// or it is the stale event of a head that was replaced.
     pub(super) fn waits(&mut self, event: Event, id: u32, key: ClassKey, at: At) -> bool {
         let waited = event.what & WAITED != 0;
         if waited && !self.blocked.is_head(key, event.time, event.stamp) {
@@ -112,7 +114,8 @@ impl<P: Prices, C: Carrier> Engine<'_, P, C> {
         self.hold(nic, free, until)
     }
 
-    /// Returns the sum of `time` and all `ticks`.
+    /// Returns the sum of `time` and all `ticks`. A sum beyond 2^64 is an error, or is taken modulo 2^64 if prices may
+    /// be negative.
     #[inline]
     pub(super) fn after(&self, rank: u32, time: u64, ticks: &[u64]) -> Result<u64, Halt> {
         if let Some(sum) = ticks.iter().try_fold(time, |sum, &ticks| sum.checked_add(ticks)) {

@@ -12,9 +12,9 @@ pub struct Data {
     c: Collective,
     bits: u32,
     float: bool,
-    /// Whether a wavelet carries two 16-bit integers.
+    /// True if a wavelet carries two 16-bit integers.
     halves: bool,
-    /// Ranks by the value of `a`.
+    /// Number of ranks with each value of `a`.
     counts: Vec<u64>,
     /// `a` of each rank; `by_element` has `b` of each element. The hot loop reads every element of every rank.
     by_rank: Vec<u16>,
@@ -182,7 +182,8 @@ impl Data {
         }
     }
 
-    /// Compares all outputs with the expected ones, and describes the first wrong output.
+    /// Compares all required outputs with the expected ones, and describes the first wrong output; `None` if all are
+    /// right.
     pub fn check<'a>(&self, output: impl Fn(u32) -> &'a [u32]) -> Option<String> {
         let whole: Vec<u32> = if self.c.kind.reduces() {
             let len = (0..self.c.ranks.min(1)).map(|r| self.c.input_len(r)).max().unwrap_or(0);

@@ -1,4 +1,5 @@
-//! The clock: the PEs that are visited in each cycle.
+//! The clock: the PEs that are visited in each cycle. A *row* of a router is one of its colors
+//! ([`super::tables::Row`]).
 //!
 //! PEs are grouped into tiles of whole rows, each with its own list of visits. All tiles run cycle by cycle together
 //! while wavelets may cross between them. While none can for some cycles (a reduce along all rows at once), each tile
@@ -110,7 +111,8 @@ pub struct Machine<'a> {
     pub(super) tables: Tables,
     pub(super) threads: Vec<Thread>,
     pub(super) pe_threads: Vec<u32>,
-    /// Index of the PE's thread that its next visit tries first; `router_turn` is the index of its router's first row.
+    /// Index of the PE's thread that its next visit tries first; `router_turn` is the index of the router row that is
+    /// tried first.
     pub(super) thread_turn: Vec<u8>,
     pub(super) router_turn: Vec<u8>,
     /// One bit for each row of a router, set if a wavelet waits in the row.
@@ -285,7 +287,7 @@ impl<'a> Machine<'a> {
         self.end()
     }
 
-    /// Returns the number of cycles, at least 1, for which no wavelet can cross between tiles.
+    /// Returns a number of cycles in which no wavelet can cross between tiles; 1 if some can in the next cycle.
     fn window(&mut self, now: u32) -> u32 {
         if self.crossed {
             return 1;

@@ -30,10 +30,10 @@ use super::{Options, Run, SimError, noop, run};
 pub struct Calibration {
     /// Greatest difference of two clocks, in cycles.
     pub clock_skew: u32,
-    /// The calibration ends when all starts are within fewer cycles than this; the default is the paper's: 57 in a row
+    /// The calibration ends when all starts are within fewer cycles than this; the default is the paper's: 57 on a line
     /// of PEs, 129 on a grid.
     pub wanted_spread: Option<u32>,
-    /// Greatest number of calibration runs; the run with the closest starts is used.
+    /// Greatest number of calibration runs, of which there is at least one; the run with the closest starts is used.
     pub most_runs: u32,
 }
 
@@ -43,7 +43,7 @@ impl Default for Calibration {
     }
 }
 
-/// A measured collective, in cycles.
+/// Results of a measurement; times are in cycles.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Measurement {
     pub alpha: f64,

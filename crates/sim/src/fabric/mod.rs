@@ -93,9 +93,9 @@ impl Default for Options {
 /// Results of a run.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Run {
-    /// Cycle in which the last operation ends.
+    /// Number of cycles until the last operation has ended.
     pub cycles: u64,
-    /// Cycle in which the last operation of each PE ends; 0 for a PE without operations.
+    /// Number of cycles until the last operation of each PE has ended; 0 for a PE without operations.
     pub finish: Vec<u32>,
     /// Number of moves of wavelets over links and ramps, plus element operations.
     pub events: u64,

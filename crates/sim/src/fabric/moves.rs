@@ -15,7 +15,7 @@ use super::tables::{NONE, RAMP, Tables};
 /// Recorded keys of each entry (a router's color or a queue), run-length encoded in their order.
 pub struct Log {
     current: Vec<Entry>,
-    /// `(who, key, count)`
+    /// Ended runs of equal keys, as `(entry, key, number of moves)`.
     closed: Vec<(u32, u32, u32)>,
 }
 
@@ -50,7 +50,7 @@ impl Log {
         self.current[who as usize].count
     }
 
-    /// Returns whether the current key was already the key before `cycle`.
+    /// Returns whether the current key was already the key before `cycle`, or no key was recorded.
     pub fn is_steady(&self, who: u32, cycle: u32) -> bool {
         let e = &self.current[who as usize];
         e.key == NONE || e.since < cycle

@@ -428,7 +428,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Returns an error that describes why each unfinished PE waits.
+    /// Returns an error that counts the unfinished PEs and describes why each of the first 16 waits.
     pub(super) fn deadlock(&self) -> SimError {
         let cycle = self.tallies.iter().map(|t| u64::from(t.last) + 1).max().unwrap_or(0);
         let mut stuck = Vec::new();

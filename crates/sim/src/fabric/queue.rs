@@ -1,5 +1,5 @@
 //! All queues of the machine in flat tables: fixed slots, first in, first out. A wavelet is stored only as the cycle
-//! from which it may move; its data follow from the recorded moves (`moves`).
+//! from which it may move; its data follow from the recorded moves (`moves`). A *row* is one color at a router.
 
 use unisono_base::narrow;
 
@@ -41,7 +41,8 @@ impl Wavelet {
     }
 }
 
-/// Pushes and pops of a queue between two routers in the last period: a bit for each cycle modulo it, for `steady`.
+/// Pushes and pops of a queue between two routers in the last period, one bit for each cycle modulo the period, for
+/// `steady`.
 #[derive(Clone, Copy, Default)]
 pub struct Ring {
     pub push: u16,

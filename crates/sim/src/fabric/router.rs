@@ -1,4 +1,4 @@
-//! Executes one cycle of one router.
+//! Executes one cycle of one router. A *row* is one color at a router ([`super::tables::Row`]).
 
 use std::hint::black_box;
 
@@ -62,7 +62,8 @@ impl Machine<'_> {
         black_box(rows().fold(u32::from(read), |sum, row| sum ^ self.tables.queues.read_ahead(accepted(row))));
     }
 
-    /// Moves the accepted head of one color, if there is one; `busy` are the links already used in this cycle.
+    /// Moves the accepted head of one color, if there is one, and returns whether it moved; `busy` are the links
+    /// already used in this cycle.
     #[inline]
     fn visit_row(&mut self, pe: u32, row: u32, still: u8, busy: &mut u8, wakes: &mut Wakes) -> Result<bool, SimError> {
         let cycle = self.cycle;
@@ -170,14 +171,14 @@ impl Machine<'_> {
         Ok(true)
     }
 
-    /// Pushes a wavelet into a queue of a router.
+    /// Pushes a wavelet into a queue of the router of PE `owner`.
     #[inline]
     pub(super) fn push_link(&mut self, queue: u32, wavelet: super::queue::Wavelet, owner: u32) {
         self.tables.queues.push(queue, wavelet);
         self.arrive(queue, wavelet, owner);
     }
 
-    /// Records the cycle from which a wavelet may move.
+    /// Marks the row of a queue, at the router of PE `owner`, as pending from the cycle from which a wavelet may move.
     #[inline]
     pub(super) fn arrive(&mut self, queue: u32, wavelet: super::queue::Wavelet, owner: u32) {
         let (ready, row) = (wavelet.ready(), 1 << self.tables.queues.row(queue));

@@ -57,7 +57,7 @@ pub struct Steady {
     still: Vec<u8>,
     /// True while a PE repeats cycles that its neighbors have already done.
     alone: bool,
-    /// Copies of the states to compare with, like the fields below.
+    /// Copies of the threads' states to compare with; the fields below are copies of other parts of the state.
     threads: Vec<Thread>,
     positions: Vec<u8>,
     moved: Vec<u32>,

@@ -6,7 +6,7 @@ use unisono_machine::Grid;
 
 use super::{error::SimError, queue::Queues};
 
-/// No queue or operation.
+/// Stands for no queue, no operation or no cycle.
 pub const NONE: u32 = u32::MAX;
 
 /// One color at one router.
@@ -14,7 +14,7 @@ pub struct Row {
     pub color: u8,
     pub position: u8,
     pub positions: u8,
-    /// Bit per port, for each position.
+    /// Input ports that each position accepts, one bit for each port; `tx` has the output ports.
     pub rx: [u8; 4],
     pub tx: [u8; 4],
     /// Queue of each input port that some position accepts; that of the ramp holds the PE's sends.
@@ -29,7 +29,7 @@ const MOST_ROWS: usize = 64;
 pub const RAMP: usize = 4;
 pub const RAMP_BIT: u8 = 1 << RAMP;
 
-/// An operand with its queue.
+/// An operand: the first element in a buffer, or the number of a queue.
 #[derive(Clone, Copy)]
 pub enum Place {
     In(u32),

@@ -1,4 +1,4 @@
-//! The events of a plane, ordered by (time, order of creation).
+//! The events of a plane, ordered by (time, stamp); stamps number events in the order of their creation.
 //!
 //! Nearly all events happen a fixed delay after their creation: heads arrive after a hop, links become free after a
 //! full packet. Events with the same delay are created in the order in which they happen, so each delay has its own
@@ -131,8 +131,8 @@ impl Ord for Late {
     }
 }
 
-/// Greatest number of delays with their own lane, if all links are alike: full packets and last packets, as links and
-/// as credits. [`UNLIKE_LANES`] is the same if links differ.
+/// Greatest number of delays with their own lane, for links that become free and likewise for credits, if all links are
+/// alike: each packet length has its delay. [`UNLIKE_LANES`] is the same if links differ.
 const LANES: usize = 6;
 const UNLIKE_LANES: usize = 16;
 /// Greatest number of link latencies with their own lane of arrivals.

@@ -1,4 +1,4 @@
-//! Prices of messages and reductions on the CPUs of a network's ranks and on the engines of its switches.
+//! Times that messages and reductions take on the CPUs of a network's ranks and on the engines of its switches.
 
 use unisono_base::rounded_up;
 use unisono_cost::endpoint::{Prices, Receive, Send};

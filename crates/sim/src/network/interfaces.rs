@@ -1,4 +1,5 @@
-//! Interfaces take messages in the order in which they were posted, and cut them into packets.
+//! Interfaces take messages in the order in which they were posted, and cut them into packets. Each *sending machine*
+//! of an interface sends one message at a time.
 
 use unisono_base::{TaskId, mix};
 use unisono_machine::network::{Header, Hop};

@@ -238,7 +238,7 @@ impl Packets<'_> {
         }
     }
 
-    /// Returns the credit of a packet that arrived over `link`, `delay` after `now`.
+    /// Gives back the credit of a packet that arrived over `link`; it arrives `delay` after `now`.
     #[inline]
     fn give_credit(&mut self, now: u64, delay: u64, link: u32, vc: u8) {
         match &mut self.border {

@@ -137,7 +137,7 @@ pub struct Interconnect {
     /// Number of messages that an accelerator, or each of its links, sends at a time.
     pub send_machines: u32,
     pub send_machines_per: MachinesPer,
-    /// Computing capabilities of its switches.
+    /// Computing capabilities of the network's switches.
     pub computing: Switches,
 }
 
@@ -219,7 +219,8 @@ impl Run {
 /// Runs a task graph on a network.
 ///
 /// # Errors
-/// Returns an error on a deadlock of tasks or packets, which names stuck ones, or if the options do not fit.
+/// Returns an error on a deadlock of tasks or packets, which names stuck ones, if the options do not fit, if the
+/// routing names no link, or if memory, steps or a time would exceed a limit.
 pub fn run(graph: &TaskGraph, interconnect: &Interconnect, options: &Options) -> Result<Run, SimError> {
     check(graph, interconnect, options)?;
     if options.jobs > 1 {

@@ -6,8 +6,8 @@ use unisono_lower::tasks::{Kind, TaskGraph};
 
 use super::{Interconnect, Options};
 
-/// Returns the sends of such sums, in ascending order, with the additional delay of each in picoseconds: a signal plus
-/// the path from the switch to the accelerator and back.
+/// Returns the sends of sums that an accelerator stores, in ascending order, with the additional delay of each in
+/// picoseconds: a signal plus the path from the switch to the accelerator and back.
 pub(super) fn sends(graph: &TaskGraph, net: &Interconnect, options: &Options) -> Vec<(u32, u64)> {
     let Interconnect { plane, timing, computing, .. } = net;
     let mut found = Vec::new();

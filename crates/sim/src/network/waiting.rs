@@ -6,7 +6,7 @@
 use super::packet::Packet;
 
 const NONE: u32 = u32::MAX;
-/// Packets of a chunk: with its link to the next chunk it fills one cache line.
+/// Number of packets of a chunk: with its link to the next chunk it fills one cache line.
 const CHUNK: usize = 5;
 
 #[derive(Clone, Copy)]

@@ -27,7 +27,8 @@ impl Face {
         Self { out: [NO_BITS; RAMP + 1], full: NO_BITS, nearly: NO_BITS }
     }
 
-    /// Publishes the queues with at most one free slot, before wavelets of this cycle arrive.
+    /// Publishes the queues with at most one free slot, before wavelets of this cycle arrive; `depth` and `less` are
+    /// the depth of a queue and the depth minus one, in bit slices.
     #[inline(always)]
     pub fn show(&mut self, waiting: &Counters, lane: usize, (depth, less): ([u32; 4], [u32; 4])) {
         self.full[lane] = equal(waiting, lane, depth);

@@ -59,7 +59,7 @@ impl Machine<'_> {
         build::is_plain(self)
     }
 
-    /// Runs all cycles from `now` if the program can be packed, and returns the cycle after the last sweep.
+    /// Runs all cycles from `now`, and returns the cycle after the last sweep; `None` if the program cannot be packed.
     pub(super) fn run_packed(&mut self, now: u32) -> Result<Option<u32>, SimError> {
         let Some(mut packed) = Packed::new(self, now) else { return Ok(None) };
         // Only an unpacked run needs these tables.

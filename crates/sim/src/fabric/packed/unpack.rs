@@ -18,8 +18,8 @@ use super::{
 };
 
 impl Packed {
-    /// Writes the counts of the whole run to the machine. Returns an error if a wavelet is left over; the caller then
-    /// runs the program unpacked for an exact description.
+    /// Writes the counts of the whole run to the machine, unless threads are unfinished. Returns an error if a wavelet
+    /// is left over; the caller then runs the program unpacked for an exact description.
     pub fn unpack(self, m: &mut Machine<'_>) -> Result<(), SimError> {
         if let Some((pe, count)) = self.groups.iter().find_map(left_over) {
             let (row, col) = m.program.grid.row_col(pe);
@@ -62,7 +62,7 @@ impl Packed {
     }
 }
 
-/// Returns the first PE of a group with wavelets that no PE takes, and the number of queues that hold them.
+/// Returns the first PE of a group with wavelets that no PE takes, and the number of colors that these wavelets have.
 fn left_over(group: &Group) -> Option<(u32, u64)> {
     let left = |lane: usize| {
         let counted = group.waiting.iter().chain(&group.inbox).chain(&group.to_router).chain(&group.to_pe);

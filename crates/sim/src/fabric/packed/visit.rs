@@ -207,8 +207,8 @@ impl Group {
         chosen
     }
 
-    /// Does one step of each chosen thread; `any` is the union of the threads' bits. Returns the lanes in which a
-    /// thread's state must be looked up.
+    /// Does one step of each chosen thread. `any` is the union of the threads' bits, `freed` has the colors that left
+    /// the ramps to the routers. Returns the lanes in which a thread's state must be looked up.
     #[inline(always)]
     fn do_steps(
         &mut self,

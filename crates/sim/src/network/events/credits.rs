@@ -40,7 +40,8 @@ impl Events {
         at
     }
 
-    /// Takes a credit that returned before the latest event. The order of credits does not matter.
+    /// Takes the first credit of a lane, if it returned before the latest event, and returns its link and virtual
+    /// channel. Credits of different lanes may be taken in any order.
     #[inline]
     pub fn take_credit(&mut self, lane: usize) -> Option<(u32, u8)> {
         let popped = self.popped;
@@ -59,7 +60,8 @@ impl Events {
         self.strict
     }
 
-    /// Makes credit returns events, or stops this. Returns before the latest event must have been taken.
+    /// Makes the returns of credits events, or stops this. Credits that returned before the latest event must have been
+    /// taken.
     #[cold]
     pub fn set_strict(&mut self, strict: bool) {
         self.strict = strict;

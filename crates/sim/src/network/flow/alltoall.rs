@@ -15,7 +15,7 @@
 //! turns, so the accelerator's own messages get at least their turn. The time of a window is the smaller of two: the
 //! load of its own messages plus the load that already waits for the link, or the load of its own messages times the
 //! number of turns in a round. The next window waits for the slowest of its links, because few messages are sent at a
-//! time; a window has at least as many shifts as an accelerator has sending machines.
+//! time; so a window has not many fewer shifts than an accelerator has sending machines.
 //!
 //! **Choice.** If a routing offers several hops, packets take the link with the fewest packets ahead of them. Flows are
 //! first split evenly, and then by weights that decrease with the load of a link, so that alternative links become

@@ -1,5 +1,5 @@
 //! The load that flows to one accelerator put on each link, if every node splits them by the weights of the links to
-//! the next nodes.
+//! the next nodes. A *share* is the flow on a link or at a node, as a multiple of one source's flow.
 
 use unisono_base::{interrupt::poll, narrow};
 use unisono_machine::network::{Header, Hop};
@@ -50,7 +50,8 @@ impl<'a> LinkShares<'a> {
         Self { net, vcs, weights, known, round: 0, states, edges, ready, sources, hops }
     }
 
-    /// Follows a flow of 1 from each source, and reports loads to `load`; returns the longest path's picoseconds.
+    /// Follows a flow of 1 from each accelerator of `from` to `to`. Calls `load` with a link and the flow that it
+    /// carries, perhaps several times for a link. Returns the latency of the longest path in picoseconds.
     pub fn add(&mut self, to: u32, from: impl Iterator<Item = u32>, mut load: impl FnMut(u32, f64)) -> u64 {
         let mut sources = std::mem::take(&mut self.sources);
         sources.clear();

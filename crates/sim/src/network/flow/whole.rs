@@ -16,7 +16,7 @@ use crate::network::{Interconnect, Options, Run, Timing, TrafficEstimate, run};
 const MOST_HOPS: f64 = 33_554_432.0;
 
 /// Simulates the messages one by one. Returns `None` if every accelerator sends all of its messages at the same time,
-/// if the network has switches, or for too many messages.
+/// if the network has switches, if there are too many messages, or if the simulation fails.
 pub(super) fn alltoall(net: &Interconnect, bytes: u64) -> Option<Run> {
     let all = net.plane.accelerators();
     let others = all.saturating_sub(1);

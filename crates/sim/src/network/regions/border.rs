@@ -143,7 +143,7 @@ impl<'a> Border<'a> {
 }
 
 impl Packets<'_> {
-    /// Moves the log of this window out.
+    /// Exchanges the log of this window for the entries in `log`.
     pub(super) fn swap_log(&mut self, log: &mut Vec<Entry>) {
         if let Some(border) = &mut self.border {
             std::mem::swap(&mut border.log.entries, log);

@@ -60,7 +60,7 @@ pub(super) fn most(interconnect: &Interconnect, jobs: usize) -> usize {
     jobs.min(partition::MOST).min(interconnect.plane.accelerators() as usize)
 }
 
-/// Runs a graph on `options.jobs` threads; returns `None` if it does not succeed.
+/// Runs a graph on at most `options.jobs` threads; returns `None` if the run fails or cannot be divided.
 pub(super) fn run(graph: &TaskGraph, interconnect: &Interconnect, options: &Options) -> Option<Run> {
     let regions = Regions::new(graph, interconnect, options, options.jobs as usize)?;
     let count = regions.count;

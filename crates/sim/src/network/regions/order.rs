@@ -47,7 +47,7 @@ impl Log {
         self.add(time, OF_RANKS | order, made, of_ranks);
     }
 
-    /// Logs an event of packets.
+    /// Logs an event of packets; `made` is as in [`Self::stepped`].
     #[inline]
     pub fn moved(&mut self, time: u64, stamp: u64, made: u64, of_ranks: u32) {
         let order = if stamp > self.base { IN_WINDOW | (stamp - self.base - 1) } else { stamp };

@@ -13,7 +13,7 @@ pub(in super::super) struct Regions {
     pub from: Vec<u8>,
     pub to: Vec<u8>,
     pub crosses: Vec<bool>,
-    /// Picoseconds before which an event in one region has no effect on another region.
+    /// Picoseconds from an event in one region to its earliest effect on another region.
     pub lookahead_ps: u64,
     /// Length classes of all packets.
     pub lengths: Lengths,
@@ -23,9 +23,9 @@ pub(in super::super) struct Regions {
 pub(super) const MOST: usize = 1 << (30 - PLACE_BITS);
 
 impl Regions {
-    /// Divides a plane among `count` threads. Returns `None` if the run cannot be divided: for fewer than two regions,
-    /// with traces or reported departures, with switches that compute, with messages of very many lengths, or if links
-    /// have no latency.
+    /// Divides a plane among at most `count` threads. Returns `None` if the run cannot be divided: for fewer than two
+    /// regions, with traces or reported departures, with switches that compute, with 2^26 tasks or more, with messages
+    /// of very many lengths, or if links between regions have no latency.
     pub fn new(graph: &TaskGraph, interconnect: &Interconnect, options: &Options, count: usize) -> Option<Self> {
         let Interconnect { plane, timing, .. } = interconnect;
         let count = super::most(interconnect, count);
@@ -50,7 +50,8 @@ impl Regions {
 }
 
 /// Returns the region of each node. Accelerators are divided into equal ranges of their numbers. A switch is in the
-/// region of most of its neighbors; among several such regions, in the one with the fewest switches.
+/// region of most of its neighbors; among several such regions, in the one with the fewest switches. A switch that no
+/// path connects with an accelerator is in region 0.
 #[expect(clippy::cast_possible_truncation, reason = "a region has 8 bits")]
 fn nodes(interconnect: &Interconnect, count: usize) -> Vec<u8> {
     const NONE: u8 = u8::MAX;
