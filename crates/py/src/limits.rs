@@ -158,7 +158,8 @@ pub fn note_large_work(note: Option<Py<PyAny>>) {
     }));
 }
 
-/// Returns the steps of the last counted call of this thread: its initial estimate, or the steps that it spent.
+/// Returns the steps of the last counted call of this thread: the estimates that were admitted and the steps spent,
+/// together.
 #[pyfunction]
 pub fn steps_counted() -> u64 {
     limits::last_counted()
