@@ -110,7 +110,7 @@ pub struct Constants {
     types: Vec<(usize, Element)>,
     /// Datatypes whose size only the running library knows: handles and kinds of elements.
     pub(crate) candidates: Vec<(usize, Number)>,
-    /// The datatypes of [`Self::candidates`] that passed the library's test ([`Library::learn_types`]), sorted by
+    /// The datatypes of [`Self::candidates`] that passed the library's test (`Library::learn_types`), sorted by
     /// handle.
     learned: OnceLock<Vec<(usize, Element)>>,
 }

@@ -48,8 +48,9 @@ def note_shared_cores(mpi: Any, world: Any) -> None:
 
 
 def judge(folder: str, share: float, as_json: bool) -> int:
-    """Prints, for each system, the regret of choices from the fraction ``share`` of its measurements: chosen / best
-    time.
+    """Prints, for each system, the regret of choices from the fraction ``share`` of its measurements.
+
+    The regret of a choice is the time of the chosen algorithm divided by the best time.
     """
     with interrupts.importing():
         from unisono.tuning.choosing import cross_validate

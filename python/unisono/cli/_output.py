@@ -284,9 +284,7 @@ def bandwidths_text(report: Mapping[str, Any]) -> str:
 
 @contextmanager
 def progress(what: str) -> Iterator[Callable[[int, int], None]]:
-    """Shows the numbers of finished and of all steps on standard error: a bar on a terminal, lines of rank 0 under
-    MPI.
-    """
+    """Shows the numbers of finished and of all steps on standard error: a bar on a terminal, lines of rank 0 in MPI."""
     if _among_ranks():
         yield _lines_of(what) if _rank() == "0" else lambda *_: None
         return
@@ -305,9 +303,7 @@ def progress(what: str) -> Iterator[Callable[[int, int], None]]:
 
 
 def _lines_of(what: str) -> Callable[[int, int], None]:
-    """Returns a function that prints the numbers of finished and of all steps, once in :data:`_BETWEEN_LINES`
-    seconds.
-    """
+    """Returns a function that prints the numbers of finished and of all steps, at most every 15 seconds."""
     begun = last = time.monotonic()
 
     def on_step(done: int, total: int) -> None:

@@ -286,8 +286,9 @@ def _draw(made: Plan, path: str) -> None:
 
 
 def _with_equal_bits(made: Plan, options: dict[str, Any]) -> Plan:
-    """Returns the best plan that gives all ranks the same bits, as MPI programs expect of an allreduce, else
-    ``made``.
+    """Returns the best plan that gives all ranks the same bits, which MPI programs expect of an allreduce.
+
+    If there is none, the result is ``made``.
     """
     report = made.report()
     if report["collective"] != "allreduce" or not made.rounds or made.schedule.verify().repeatable:
@@ -340,8 +341,9 @@ def _note_planned(serve: str, planned: int) -> None:
 
 
 def print_report(report: PlanReport, candidates: int | None) -> None:
-    """Prints the report of a plan as text, with at most ``candidates`` rows of candidates, where a row may stand for
-    several that are alike (None: a row for each candidate).
+    """Prints the report of a plan as text, with at most ``candidates`` rows of candidates (None: a row for each).
+
+    A row may stand for several candidates that are alike.
     """
     predicted, bound, optimum = report["predicted"], report["lower_bound"], report["model_optimum"]
     print_lines(subject(report, predicted["cycles"] is not None))
@@ -410,9 +412,7 @@ def _source(report: PlanReport) -> str:
 
 
 def _vendors(report: PlanReport) -> Candidate | None:
-    """Returns the candidate of the vendor's library on a wafer (root at the end of lines); None if missing or the
-    best.
-    """
+    """Returns the candidate of the vendor's library on a wafer (root at the end of lines); None if absent or best."""
     parts = ("reduce", "x", "y")
 
     def is_chain(one: Candidate) -> bool:
@@ -435,9 +435,7 @@ def _print_phases(phases: list[Phase], time: str) -> None:
 
 
 def print_candidates(candidates: list[Candidate], limit: int | None, target: str | None = None) -> None:
-    """Prints a table of candidates, best first, with at most ``limit`` rows; a column states which the target can
-    express.
-    """
+    """Prints a table of candidates, best first, of at most ``limit`` rows; for a target, a column states which fit."""
     marks = [f"for {target}"] if target is not None else []
     answers = {True: "yes", False: "no", None: "-"}
     # Only the best candidates may be simulated.
@@ -473,9 +471,7 @@ def print_candidates(candidates: list[Candidate], limit: int | None, target: str
 
 
 def _first_of_equals(candidates: list[Candidate], limit: int) -> tuple[list[Candidate], dict[int, int]]:
-    """Returns the first ``limit`` candidates that differ from the one before, and the number of equal ones after
-    each.
-    """
+    """Returns the first ``limit`` candidates that differ from their predecessor, and the number of equals by index."""
     shown: list[Candidate] = []
     alike: dict[int, int] = {}
 

@@ -66,9 +66,7 @@ class Interface:
 
 @dataclass(frozen=True)
 class Profile:
-    """The links in a profile of TACCL, times in µs: the bytes of a message, its transfer times by link, and the
-    latency.
-    """
+    """The links in a profile of TACCL: the bytes of a message, its transfer times by link and the latency, in µs."""
 
     size: int
     betas: tuple[float, ...]

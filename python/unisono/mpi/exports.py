@@ -85,9 +85,7 @@ def _of_conditions(tuned: set[str | None], target: str) -> list[str]:
 
 
 def other_library(conditions: str, target: str) -> str | None:
-    """Returns the MPI library that reads a format's files; None if it is that of the conditions, or if there is
-    none.
-    """
+    """Returns the MPI library that reads a format's files; None if the conditions are of it, or if there is none."""
     name = _OF_FORMAT.get(target)
     return None if name == conditions.split()[0] else name
 
@@ -210,9 +208,7 @@ def _compared(collective: str, before: str, after: str) -> str:
 
 
 def _calls(rows: list[dict[str, Any]]) -> dict[int, list[tuple[str, int]]]:
-    """Returns, by each number of ranks that can be run, a call with a size in bytes inside each row of at most 16
-    MiB.
-    """
+    """Returns, by each number of ranks that can be run, a call with a size of up to 16 MiB inside each row."""
     calls: dict[int, list[tuple[str, int]]] = {}
     for row in rows:
         collective, ranks = row["collective"], row["ranks"]

@@ -237,9 +237,7 @@ class _Search:
         return "" if row["repeatable"] and row["any_count"] else None
 
     def _groups(self) -> list[list[_Key]]:
-        """Returns the fastest candidate at each size, for each class that all sizes have; the class of least cost
-        first.
-        """
+        """Returns the fastest candidate at each size, for each class that all sizes have, the cheapest class first."""
         found: list[dict[str, _Key]] = []
         for at, timed in enumerate(self._timed):
             found.append({})
