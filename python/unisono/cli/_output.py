@@ -303,7 +303,7 @@ def progress(what: str) -> Iterator[Callable[[int, int], None]]:
 
 
 def _lines_of(what: str) -> Callable[[int, int], None]:
-    """Returns a function that prints the numbers of finished and of all steps, at most every 15 seconds."""
+    """Returns a function that prints finished and all steps, at most once in :data:`_BETWEEN_LINES` seconds."""
     begun = last = time.monotonic()
 
     def on_step(done: int, total: int) -> None:

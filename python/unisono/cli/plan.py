@@ -435,7 +435,10 @@ def _print_phases(phases: list[Phase], time: str) -> None:
 
 
 def print_candidates(candidates: list[Candidate], limit: int | None, target: str | None = None) -> None:
-    """Prints a table of candidates, best first, of at most ``limit`` rows; for a target, a column states which fit."""
+    """Prints a table of candidates, best first, with at most ``limit`` rows.
+
+    If there is a target, a column states which candidates it can express.
+    """
     marks = [f"for {target}"] if target is not None else []
     answers = {True: "yes", False: "no", None: "-"}
     # Only the best candidates may be simulated.

@@ -82,7 +82,7 @@ def line(xs: Sequence[float], times: Sequence[float]) -> Fit:
 def latency(ping_pong: Sequence[tuple[int, float, float]]) -> tuple[float, float]:
     """Returns the latency of a message in nanoseconds, by medians and by minima of the rounds.
 
-    The latency is the median of the times of the sizes :data:`_LEAST`, which other work during one of them cannot move.
+    It is the median of the times of the sizes :data:`_LEAST`, so other work during one of them does not change it.
     """
     short = [row for row in ping_pong if row[0] in _LEAST]
     return median(row[1] for row in short), median(row[2] for row in short)
