@@ -154,7 +154,7 @@ def _among_ranks() -> bool:
 
 
 def _rank() -> str | None:
-    """Returns the rank that an MPI launcher gave this process."""
+    """Returns the rank that an MPI launcher gave this process, if one started it."""
     names = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK")
     return next((os.environ[name] for name in names if name in os.environ), None)
 
@@ -303,7 +303,7 @@ def progress(what: str) -> Iterator[Callable[[int, int], None]]:
 
 
 def _lines_of(what: str) -> Callable[[int, int], None]:
-    """Returns a function that prints finished and all steps, at most once in :data:`_BETWEEN_LINES` seconds."""
+    """Returns a function that prints how many steps are done, at most once in :data:`_BETWEEN_LINES` seconds."""
     begun = last = time.monotonic()
 
     def on_step(done: int, total: int) -> None:
