@@ -110,11 +110,12 @@ pub struct Constants {
     types: Vec<(usize, Element)>,
     /// Datatypes whose size only the running library knows: handles and kinds of elements.
     pub(crate) candidates: Vec<(usize, Number)>,
-    /// The datatypes of [`Self::candidates`] that the library has and can combine, sorted by handle.
+    /// The datatypes of [`Self::candidates`] that passed the library's test (`Library::learn_types`), sorted by
+    /// handle.
     learned: OnceLock<Vec<(usize, Element)>>,
 }
 
-/// Name of Open MPI's object, handle of MPICH, handle of the standard ABI.
+/// Name of Open MPI's object, operator, handle of MPICH, handle of the standard ABI.
 type OpRow = (&'static str, Op, usize, usize);
 
 const OPS: [OpRow; 10] = [
@@ -168,7 +169,8 @@ pub const TYPES: [TypeRow; 27] = [
 ];
 
 impl Constants {
-    /// Returns the constants of an ABI. Open MPI's handles are addresses of symbols in `scope`; None if one is missing.
+    /// Returns the constants of an ABI. Open MPI's handles are addresses of symbols in `scope`; None if a handle with a
+    /// field of its own is missing. Other missing operators and datatypes are left out.
     pub fn new(abi: Abi, scope: &Scope) -> Option<Self> {
         let object = |name: String| {
             let name = CString::new(name).unwrap_or_default();

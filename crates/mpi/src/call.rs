@@ -22,8 +22,8 @@ pub struct Reduction {
 }
 
 impl Reduction {
-    /// Returns whether the kernels of this crate combine the elements. The bits of a result then do not depend on the
-    /// pieces of a call.
+    /// Returns whether the kernels of this crate combine the elements. The bits of a result then do not depend on how
+    /// the elements are divided into pieces.
     pub fn is_ours(&self) -> bool {
         self.element.zip(self.op).is_some_and(|(element, op)| kernels::serves(element, op))
     }

@@ -73,7 +73,8 @@ impl Library {
             .collect())
     }
 
-    /// Makes errors on a communicator return codes, without a call of the program's handler.
+    /// Sets the error handler of a communicator to one that returns error codes instead of calling the program's
+    /// handler.
     pub fn return_errors(&self, comm: Comm) -> Outcome {
         // SAFETY: the handler is MPI's own.
         check(unsafe { (self.functions.Comm_set_errhandler)(comm, self.constants.errors_return) })
@@ -89,7 +90,7 @@ impl Library {
         Ok(self.all_numbers([int(first)?], comm, ranks)?.into_iter().flatten().collect())
     }
 
-    /// Runs `work` while errors on `comm` return codes, and then restores its error handler.
+    /// Runs `work` while the error handler of `comm` only returns error codes, and then restores the earlier handler.
     pub fn without_handler<T>(&self, comm: Comm, work: impl FnOnce() -> T) -> Outcome<T> {
         let mut handler = 0usize;
         // SAFETY: one handle is written, of 32 or 64 bits; the word was 0 before.

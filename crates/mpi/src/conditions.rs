@@ -2,8 +2,8 @@
 //!
 //! A waiting rank either polls all the time, or yields its core after each poll. If each rank has its own core, polling
 //! takes a microsecond for a short message, and yielding several. If ranks share cores, yielding is faster. A measured
-//! row of a plan states the conditions of its measurement. Under other conditions, the choice between a schedule and
-//! the library may be wrong by a factor.
+//! row of a plan states the conditions of its measurement. Under other conditions, the slower of the schedule and the
+//! library may be chosen.
 
 use std::{
     ffi::{CStr, c_char, c_int},
@@ -34,7 +34,7 @@ pub struct Conditions {
     pub version: String,
     /// True if ranks yield their core while they wait (`yield`, else `spin`).
     pub yields: bool,
-    /// True if some node has more ranks than cores (`shared`, else `own`).
+    /// True if some node has more ranks than cores on which they may run (`shared`, else `own`).
     pub shares_cores: bool,
 }
 
@@ -134,7 +134,7 @@ pub fn name_and_version(text: &str) -> (String, String) {
 
 impl Library {
     /// Returns whether a rank of this process yields its core while it waits. Open MPI stores this in a variable; MPICH
-    /// polls a thousand times between two yields.
+    /// polls a thousand times between two yields, so the result is false for MPICH.
     fn yields(&self) -> bool {
         let found = self.find_function(c"opal_progress_yield_when_idle");
         // SAFETY: a `bool` of Open MPI, which writes it in `MPI_Init` only; this reads its byte.

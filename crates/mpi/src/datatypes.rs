@@ -58,7 +58,8 @@ impl Library {
         check(unsafe { (self.functions.Unpack)(from as usize, bytes, &raw mut at, to, count, datatype, comm) })
     }
 
-    /// Returns the bytes of an element, and whether the datatype is predefined and without gaps.
+    /// Returns the bytes of an element, and whether the datatype is predefined and without gaps. The bytes are
+    /// `usize::MAX` if their number exceeds an `int`.
     #[inline]
     pub fn layout(&self, datatype: Datatype) -> Outcome<(usize, bool)> {
         match self.constants.element(datatype) {

@@ -71,9 +71,10 @@ pub struct Home {
     /// By kind of collective, whether the library refuses a call whose input is its output: the function with one
     /// count, then the function with a count for every rank.
     refuses_aliases: Vec<[bool; 2]>,
-    /// The notes by which ranks find calls of unequal length; None if no row depends on lengths.
+    /// The notes by which ranks find calls of unequal length; None if no row depends on lengths, or if the ranks cannot
+    /// share memory.
     notes: Option<Arc<Notes>>,
-    /// The conditions under which ranks wait here; None if no row depends on conditions.
+    /// The conditions under which ranks wait here; None if no row states conditions, or if rows serve under any.
     conditions: Option<Conditions>,
     /// True if plans may serve nonblocking calls.
     begins: bool,
@@ -81,8 +82,9 @@ pub struct Home {
 }
 
 impl Home {
-    /// Compares the plans and other settings (`terms`) of all ranks of `world`. All ranks call this together, with or
-    /// without a plan. `wants` has two bits; [`Home::wanted`] returns their union over all ranks.
+    /// Compares the plans of all ranks of `world`, and among ranks with a plan also other settings (`terms`, a bit for
+    /// each). All ranks call this together, with or without a plan. `wants` has two bits; [`Home::wanted`] returns
+    /// their union over all ranks.
     ///
     /// # Errors
     /// Returns errors of the library.
@@ -155,7 +157,7 @@ impl Home {
     }
 
     /// Returns the private communicator, for operations that involve all ranks of the program. Errors on this
-    /// communicator return codes.
+    /// communicator are returned as codes.
     pub fn comm(&self) -> Comm {
         self.comm
     }

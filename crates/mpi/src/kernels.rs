@@ -1,12 +1,12 @@
 //! The kernels of this crate, which combine elements of common types. The MPI library combines all other types.
 //!
-//! Two groups have no kernel. Minima and maxima of floating point, so that the results for NaN and for zeros of
-//! different sign are the same as the library's. Integers of 8 and 16 bits, because Open MPI 5.0.11 saturates
-//! overflowing sums in its vector loops and wraps them in the remainders of these loops.
+//! Two groups of common types and operators have no kernel. Minima and maxima of floating point, so that the results
+//! for NaN and for zeros of different sign are the same as the library's. Integers of 8 and 16 bits, because Open MPI
+//! 5.0.11 saturates overflowing sums in its vector loops and wraps them in the remainders of these loops.
 
 use crate::abi::{Element, Number, Op};
 
-/// Returns whether [`combine`] has a kernel.
+/// Returns whether [`combine`] has a kernel for this element and operator.
 pub fn serves(element: Element, op: Op) -> bool {
     // SAFETY: with a count of 0 no address is used.
     unsafe { combine(element, op, [].as_ptr(), [].as_ptr(), [].as_mut_ptr(), 0) }

@@ -11,7 +11,7 @@ use crate::{
     symbols::Scope,
 };
 
-/// Name of Open MPI's object, kind of element, handle of MPICH, handle of the standard ABI.
+/// The part of Open MPI's symbol after `ompi_mpi_`, kind of element, handle of MPICH, handle of the standard ABI.
 pub type Row = (&'static str, Number, usize, usize);
 
 #[rustfmt::skip]
@@ -74,7 +74,8 @@ impl Library {
         Ok(())
     }
 
-    /// Returns the element of a datatype, if the library has it and can combine it.
+    /// Returns the element of a datatype; None if the library lacks the datatype, an element of this `number` cannot
+    /// have its size, or the library fails to combine one element.
     fn tried(&self, handle: usize, number: Number) -> Option<Element> {
         let mut size = 0;
         // SAFETY: one integer is written.

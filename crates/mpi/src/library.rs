@@ -109,7 +109,7 @@ impl Library {
     }
 
     /// Returns the address of a function of a tool between this library and the MPI library, such as a profiler linked
-    /// to the program.
+    /// to the program, if there is one.
     pub fn find_tool(&self, name: &std::ffi::CStr) -> Option<*mut c_void> {
         find_next(name).filter(|&function| !share_a_file(function, self.functions.Comm_rank as *const c_void))
     }

@@ -73,7 +73,7 @@ impl Patience {
         (self.turns, self.since, self.stage) = (0, None, Stage::Waiting);
     }
 
-    /// Counts a poll that advanced nothing, and reports too long a wait.
+    /// Counts a poll that advanced nothing, and reports the wait once if it reaches the limit.
     #[inline]
     pub fn idle(&mut self, call: &Call) {
         self.turns = self.turns.wrapping_add(1).max(1);

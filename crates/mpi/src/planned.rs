@@ -97,7 +97,7 @@ impl Planned {
         self
     }
 
-    /// Sets the reports of waits of [`Planned::run`].
+    /// Sets the limit after which [`Planned::run`] reports that it waits, and the function that reports.
     pub fn patient(mut self, patience: Patience) -> Self {
         self.patience = Some(patience);
         self
@@ -171,7 +171,7 @@ impl Planned {
     /// Advances the call as far as possible without waiting, and returns whether it is complete.
     ///
     /// # Errors
-    /// Returns errors of the library. It must not be called again afterwards.
+    /// Returns errors of the library. After an error, `poll` must not be called again.
     pub fn poll(&mut self, library: &Library) -> Outcome<bool> {
         let Some(running) = self.running else { return Ok(true) };
         let (executor, mut port) = self.parts(library, &running);

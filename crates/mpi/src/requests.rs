@@ -86,8 +86,8 @@ impl PersistentRequest {
 }
 
 impl Library {
-    /// Makes a request that [`Library::start_again`] starts and [`Library::complete_again`] completes. Errors on `comm`
-    /// must return codes.
+    /// Makes a request that [`Library::start_again`] starts and [`Library::complete_again`] completes. The error
+    /// handler of `comm` must only return codes.
     ///
     /// # Errors
     /// Returns errors of the library.

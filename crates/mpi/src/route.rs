@@ -40,7 +40,7 @@ impl Route {
         Self { comm, tag: lease.first, peers: Some(peers), lease: Some(lease) }
     }
 
-    /// Returns a message's rank and tag in the private communicator, to `rank`.
+    /// Returns the receiver's rank and the tag, both in the private communicator, of a message to `rank`.
     #[inline]
     pub fn to(&self, rank: c_int, tag: u32) -> Outcome<(c_int, c_int)> {
         let tag = int(tag)?;
@@ -53,7 +53,7 @@ impl Route {
         }
     }
 
-    /// Returns a message's rank and tag in the private communicator, from `rank`.
+    /// Returns the sender's rank and the tag, both in the private communicator, of a message from `rank`.
     #[inline]
     pub fn from(&self, rank: c_int, tag: u32) -> Outcome<(c_int, c_int)> {
         let tag = int(tag)?.checked_add(self.tag).ok_or(Failed::COUNT)?;

@@ -25,7 +25,7 @@ pub(crate) struct Entry {
     pub schedule: Option<usize>,
     /// True if the row was measured under other conditions, so that the library makes the call.
     is_elsewhere: bool,
-    /// The index of this entry's executors in [`crate::Planned`].
+    /// The index of this entry's executors in [`crate::Planned`], counted over the entries of all collectives.
     pub number: usize,
 }
 
@@ -91,8 +91,9 @@ pub struct Rows {
 const MOST_BYTES: usize = i32::MAX as usize;
 
 impl Rows {
-    /// Returns the rows for `ranks` ranks with at most `per_node` ranks on a node; None if one of their programs cannot
-    /// be decoded. Rows that were measured under other `conditions` leave their calls to the library.
+    /// Returns the rows for `ranks` ranks of which the fullest node has `per_node`, with the rows for any number per
+    /// node; None if one of their programs cannot be decoded. If `conditions` are given, rows that were measured under
+    /// others leave their calls to the library.
     pub fn new(
         plan: &Arc<PlanFile>,
         ranks: u32,

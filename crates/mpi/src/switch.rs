@@ -37,11 +37,11 @@ const OF_TESTS: [&str; 11] = [
 pub const REPORTED: &str = "_UNISONO_REPORTED";
 /// The variable with the time in seconds for which a call may wait without progress before it is reported.
 const PATIENCE: &str = "UNISONO_PATIENCE";
-/// The time if [`PATIENCE`] is not set.
+/// The time if [`PATIENCE`] is empty, invalid or not set.
 const DEFAULT_PATIENCE: Duration = Duration::from_secs(30);
 /// The largest number of unknown names in the sentence.
 const MOST_NAMES: usize = 3;
-/// The limit of characters of a name.
+/// The largest number of characters of an unknown name in the sentence; further characters are cut off.
 const MOST_CHARACTERS: usize = 60;
 
 /// Returns a sentence on the variables of this process that begin with `UNISONO_` and that nothing reads.
@@ -95,7 +95,8 @@ pub fn is_first() -> bool {
         .is_none_or(|rank| rank == "0")
 }
 
-/// Returns the time that `UNISONO_PATIENCE` states, 30 s without it. `complain` receives a line about an invalid value.
+/// Returns the time that `UNISONO_PATIENCE` states, and 30 s if the variable is empty, invalid or not set. `complain`
+/// receives a line about an invalid value.
 pub fn longest_wait(complain: impl FnOnce(&str)) -> Duration {
     let Some(value) = env::var_os(PATIENCE).filter(|value| !value.is_empty()) else { return DEFAULT_PATIENCE };
     let seconds = value.to_str().and_then(|text| text.trim().parse::<f64>().ok());

@@ -63,7 +63,7 @@ impl Scope {
     }
 }
 
-/// Returns the address of the function of this name in the libraries loaded after this one.
+/// Returns the address of the function of this name in the libraries loaded after this one, if one of them has it.
 pub fn find_next(name: &CStr) -> Option<*mut c_void> {
     // SAFETY: the handle is the constant for these libraries.
     let address = unsafe { dlsym(RTLD_NEXT, name.as_ptr()) };

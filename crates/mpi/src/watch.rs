@@ -46,7 +46,8 @@ pub struct Notes {
     pub next: AtomicUsize,
 }
 
-/// The name of one call on a communicator: equal on all its ranks, and different from the names of all other calls.
+/// The name of one call on a communicator: a hash that is equal on all its ranks, and equal to the name of another call
+/// by chance only.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Name(u64);
 
@@ -135,8 +136,8 @@ pub enum Calls {
 /// Writes the notes of this rank about the calls on one communicator.
 pub struct CallNotes {
     notes: Arc<Notes>,
-    /// A hash of the communicator's first rank, the number that this rank gave the communicator, and the sequence; the
-    /// names of all calls derive from it.
+    /// A hash of the communicator's first rank, the number that the first rank gave the communicator, and the sequence;
+    /// the names of all calls derive from it.
     name: u64,
     /// The number of collective calls on the communicator so far, which is equal on all its ranks. MPI permits one
     /// thread at a time.
@@ -202,7 +203,8 @@ impl Watch {
         self.waiting = Waiting::default();
     }
 
-    /// Returns whether a rank noted the call under way with another length. Each poll of the waiting call calls this.
+    /// Returns whether a rank noted the call under way with another length. Each poll of the waiting call calls this;
+    /// the notes are read only once in [`PATIENCE`], else the result is false.
     #[inline]
     pub fn finds_unlike(&mut self, call: &Call) -> bool {
         self.waiting.turns += 1;

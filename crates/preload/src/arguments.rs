@@ -1,4 +1,4 @@
-//! The arguments of a collective call, and its description, equal on all ranks.
+//! The arguments of a collective call, and its description by properties that are equal on all ranks.
 
 use unisono_collective::Kind;
 use unisono_mpi::{Call, Comm, Datatype, Home, Library, OpHandle, Outcome, Reduction};
@@ -31,7 +31,7 @@ pub struct Arguments {
 #[derive(Clone, Copy, Debug)]
 pub struct Described {
     pub call: Call,
-    /// This rank's input and [`Described::output`], if any.
+    /// The memory of this rank's input; None if this rank has no input, as `output` is None without an output.
     pub input: Option<Memory>,
     pub output: Option<Memory>,
     /// True if the program passed `MPI_IN_PLACE`: the input is in the output's memory.
@@ -42,7 +42,8 @@ pub struct Described {
     pub overlaps: bool,
 }
 
-/// A fraction: plans serve unequal lengths if their sum is at least this fraction of ranks times the longest length.
+/// A fraction: plans serve unequal lengths if their sum is at least this fraction of the longest length times the
+/// number of ranks.
 const FULL: (i128, i128) = (8, 9);
 
 impl Arguments {

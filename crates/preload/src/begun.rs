@@ -96,10 +96,11 @@ impl Begun {
     }
 
     /// Begins a call by an entry, with the `number` of its note. `request` makes the request, after all steps that can
-    /// fail.
+    /// fail except the registration with the library's progress.
     ///
     /// # Errors
-    /// Returns errors of the library, or `Failed::OTHER` after a failed call. After an error there is no request.
+    /// Returns errors of the library, or `Failed::OTHER` after a failed call. After an error of an earlier step there
+    /// is no request.
     pub fn begin(
         self: &Arc<Self>,
         library: &Library,

@@ -169,7 +169,7 @@ fn rounded_otherwise(ours: &[u8], theirs: &[u8], reduction: Option<Reduction>) -
     ours.chunks(bytes).zip(theirs.chunks(bytes)).any(|(a, b)| a != b && (finite(a) || finite(b)))
 }
 
-/// Returns a description of the first difference beyond rounding.
+/// Returns a description of the first difference beyond rounding; `None` also if the rounding is unknown.
 fn compare(ours: &[u8], theirs: &[u8], reduction: Option<Reduction>, scale: &[f64], ranks: u32) -> Option<String> {
     // The rounding of the program's own operators is unknown.
     if ours == theirs || reduction.is_some_and(|r| r.op.is_none()) {

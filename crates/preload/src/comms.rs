@@ -194,7 +194,8 @@ fn with<T>(latest: Latest, work: impl FnOnce(&Known) -> T) -> T {
     done
 }
 
-/// Takes the state out of this thread's cache, so that the shared reference count does not change.
+/// Takes a communicator's state, if it has one, out of this thread's cache, so that the shared reference count does not
+/// change; a state that is not in the cache is looked up.
 #[inline]
 fn find(comm: Comm) -> Option<Latest> {
     let changes = CHANGES.load(Ordering::Acquire);

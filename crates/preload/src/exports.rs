@@ -152,7 +152,7 @@ pub extern "C" fn unisono_conditions(comm: usize, text: *mut c_char, room: usize
     c_int::from(guarded(write, None).is_some())
 }
 
-/// Returns the number of planned calls so far, from which a program can see whether its plan has an effect.
+/// Returns the number of planned calls begun so far, from which a program can see whether its plan has an effect.
 #[unsafe(no_mangle)]
 pub extern "C" fn unisono_served() -> u64 {
     SERVED.load(Ordering::Relaxed)

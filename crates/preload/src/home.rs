@@ -16,7 +16,8 @@ pub const CHECK: u64 = 2;
 
 static HOME: OnceLock<Option<Home>> = OnceLock::new();
 
-/// Makes the home: compares the plans of all ranks of `world`, which all call this right after MPI was initialised.
+/// Makes the home: compares the plans of all ranks of `world`, which all call this right after MPI was initialised. The
+/// result is `None` if an MPI call of the comparison failed; later calls return the first result.
 pub fn settle(library: &Library, world: Comm) -> Option<&'static Home> {
     let settle = || {
         let settings = settings();

@@ -48,7 +48,7 @@ impl Words {
     }
 }
 
-/// The number of planned calls that this process has made.
+/// The number of planned calls that this process has begun, blocking or not.
 pub static SERVED: AtomicU64 = AtomicU64::new(0);
 
 /// Makes a call by the plan if possible, otherwise by the library. Never unwinds.
@@ -62,7 +62,7 @@ pub fn collective(arguments: Arguments, original: impl Fn() -> c_int) -> c_int {
     look_closer(&arguments, original)
 }
 
-/// Makes a call that the thread's cache does not pass to the library.
+/// Makes a call for which the thread's cache ([`comms::leaves`]) does not decide that the library makes it.
 #[inline(never)]
 fn look_closer(arguments: &Arguments, original: impl Fn() -> c_int) -> c_int {
     shielded(

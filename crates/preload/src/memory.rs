@@ -22,7 +22,7 @@ impl Numbers {
         self.address == 0
     }
 
-    /// Returns the list's value for `rank`.
+    /// Returns the number for `rank`.
     pub fn at(self, rank: usize) -> i64 {
         let bytes = if self.wide { size_of::<i64>() } else { size_of::<i32>() };
         let at = std::ptr::with_exposed_provenance::<u8>(self.address.wrapping_add(rank * bytes));
@@ -145,8 +145,8 @@ impl Memory {
         }
     }
 
-    /// Returns whether two memories overlap; false if one has gaps, because such memory is copied before and after a
-    /// call.
+    /// Returns whether two memories overlap; false if one has gaps, because the elements of such memory are copied
+    /// before or after a call.
     pub fn meets(&self, other: &Self) -> bool {
         let (first, last) = (self.address.max(other.address), |m: &Self| m.address.wrapping_add(m.bytes));
         self.plain && other.plain && first < last(self).min(last(other))

@@ -18,7 +18,8 @@ use crate::{
 /// The least number of elements to compare. Sums in different orders hardly ever agree on 256 elements by chance.
 const ELEMENTS: usize = 256;
 
-/// Returns a reduction whose bits depend on the order, with its operator and element bytes.
+/// Returns the reduction, its operator and the bytes of an element if its bits depend on the order: a sum or product of
+/// floats.
 pub fn depends_on_order(reduction: Option<Reduction>) -> Option<(Reduction, Op, usize)> {
     let reduction = reduction?;
     match (reduction.op?, reduction.element?) {

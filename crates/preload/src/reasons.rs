@@ -86,7 +86,8 @@ pub fn of(library: &Library, arguments: &Arguments, known: &Known, described: Op
     }
 }
 
-/// Returns the reason why the library makes calls of a function that a plan serves in part or not at all.
+/// Returns the reason why the library makes calls of the function [`NAMES`]`[place]`, which a plan serves in part or
+/// not at all; empty without a plan.
 pub fn of_passed(place: usize, library: &Library) -> &'static str {
     let settings = settings();
     let name = NAMES[place];

@@ -29,7 +29,8 @@ pub struct Settings {
     pub check: bool,
     /// True if plans may serve calls with the program's own operators.
     pub safe_ops: bool,
-    /// True if schedules may serve an allreduce that leave different bits of a rounded result on different ranks.
+    /// True if an allreduce may be served by schedules that leave different bits of a rounded result on different
+    /// ranks.
     pub unlike_bits: bool,
     /// True if plans may serve nonblocking and persistent calls.
     pub nonblocking: bool,

@@ -18,8 +18,8 @@ use crate::{
     machine::Machine,
 };
 
-/// A job of the first sample. `positions` lists its boards' coordinates by dimension, None if it was not placed; two
-/// dimensions are `rows` and `columns`.
+/// A job of the first sample. `positions` lists its boards' coordinates by dimension, None if it was not placed; in two
+/// dimensions `rows` and `columns` repeat the two lists.
 #[derive(Serialize)]
 struct JobReport {
     boards: u32,

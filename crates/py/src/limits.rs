@@ -56,7 +56,7 @@ fn number(path: &str) -> Option<u64> {
     read_to_string(path).ok()?.trim().parse().ok()
 }
 
-/// Returns the number that follows `key` at the beginning of a line.
+/// Returns the number after `key` in the first line that begins with it; `None` if there is none.
 fn value(text: &str, key: &str) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix(key))?.split_whitespace().next()?.parse().ok()
 }
@@ -65,7 +65,8 @@ fn available() -> Option<u64> {
     value(&read_to_string("/proc/meminfo").ok()?, "MemAvailable:").map(|kib| kib * 1024)
 }
 
-/// Returns the bytes that the process's control groups (version 2, and the memory controller of version 1) still allow.
+/// Returns the bytes that the process's control groups (version 2, and the memory controller of version 1) still allow;
+/// `None` without a limit.
 fn unclaimed_by_groups() -> Option<u64> {
     let listed = read_to_string("/proc/self/cgroup").unwrap_or_default();
     let of = |prefix: &str| listed.lines().find_map(|line| line.split_once(prefix)).map_or("/", |(_, path)| path);
@@ -158,14 +159,15 @@ pub fn note_large_work(note: Option<Py<PyAny>>) {
     }));
 }
 
-/// Returns the steps of the last counted call of this thread: its initial estimate, or the steps that it spent.
+/// Returns the steps of the last counted call of this thread: the estimates that were admitted and the steps spent,
+/// together.
 #[pyfunction]
 pub fn steps_counted() -> u64 {
     limits::last_counted()
 }
 
 /// Returns an error if a sweep of `points` points exceeds a limit. `steps` is the sum of known estimates; each point
-/// adds constants.
+/// adds 4 KiB of memory and 2^20 steps.
 #[pyfunction]
 #[pyo3(signature = (points, steps))]
 pub fn admit_sweep(points: u64, steps: u64) -> PyResult<()> {

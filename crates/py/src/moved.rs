@@ -36,7 +36,8 @@ impl Moved {
         self.0.moved.count
     }
 
-    /// Returns `(from, to, elements)` of each message; empty for a collective.
+    /// Returns `(from, to, elements)` of each message; empty for a collective, except for one without reduction whose
+    /// bytes exceed the count of one MPI call.
     fn message_list(&self) -> Vec<(u32, u32, u64)> {
         self.0.moved.what.messages.clone()
     }
@@ -61,7 +62,7 @@ impl Moved {
     }
 }
 
-/// Predicts the times of exchanges on a part of a machine. Equal operations are priced once.
+/// Predicts the times of exchanges on a part of a machine. Of equal operations, one is timed.
 #[pyclass(module = "unisono")]
 pub struct Pricing(Engine);
 

@@ -20,7 +20,7 @@ fn ranks(value: &Bound<'_, PyAny>) -> PyResult<u32> {
     Ok(ranks)
 }
 
-/// Checks the prices of a stage, of a message sent and of a message reduced, all in the same unit of time.
+/// Checks the cost parameters: the times of a stage, of a message sent and of a message reduced, all in one unit.
 fn prices((latency, send, reduce): (f64, f64, f64)) -> PyResult<StagePrices> {
     for price in [latency, send, reduce] {
         if !(price.is_finite() && price >= 0.0) {
@@ -49,7 +49,7 @@ pub fn multiplying_best(
     Ok(best.map(|best| (best.stages.to_string(), best.cost_ns)))
 }
 
-/// Returns the total cost of the stages of a schedule.
+/// Returns the total time of the stages of a schedule, in the unit of `prices`.
 #[pyfunction]
 pub fn multiplying_cost(schedule: &str, ranks: &Bound<'_, PyAny>, prices: (f64, f64, f64)) -> PyResult<f64> {
     let stages = Stages::parse(schedule, self::ranks(ranks)?).map_err(input)?;
@@ -82,7 +82,8 @@ pub fn multiplying_schedules(py: Python<'_>, ranks: &Bound<'_, PyAny>) -> PyResu
     })?
 }
 
-/// Returns the best number of messages that a stage sends at once, for `ratio` = alpha_p / alpha_r.
+/// Returns the best number of messages that a stage sends at once. `ratio` is alpha_p, by which a message arrives
+/// later, divided by alpha_r, for which a message holds its sender.
 #[pyfunction]
 pub fn multiplying_fan_out(ratio: f64) -> PyResult<f64> {
     let best = multiplying::best_fan_out(ratio);

@@ -111,8 +111,8 @@ impl Plan {
         detached(py, || self.plan.size_class(contributors))?.map_err(plan_error)
     }
 
-    /// Returns a certificate of the bound `cut` or `flow` as JSON: prices of links, which together with the machine
-    /// suffice to check the bound.
+    /// Returns a certificate of the bound `cut` or `flow` as JSON: dual prices of links (of linear programming), which
+    /// together with the machine suffice to check the bound.
     fn certificate(&self, py: Python<'_>) -> PyResult<String> {
         let made = detached(py, || BoundCertificate::of(&self.plan.problem))?.map_err(plan_error)?;
         Ok(made.to_json())

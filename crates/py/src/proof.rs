@@ -39,7 +39,7 @@ impl Schedule {
     }
 }
 
-/// The result of a proof, with its findings; true if the proof holds.
+/// The result of a proof, with its findings. As a truth value, it is true if the proof holds.
 #[pyclass(frozen, module = "unisono")]
 pub struct Proof {
     pub(crate) proof: verify::Proof,

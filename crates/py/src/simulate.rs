@@ -61,7 +61,7 @@ pub fn simulate_beside(py: Python<'_>, schedules: Vec<PyRef<'_, Schedule>>) -> P
     done.map(|runs| runs.into_iter().map(Simulation).collect()).map_err(|e| failed(py, e))
 }
 
-/// Returns the schedule with its proof, if it has a machine.
+/// Proves a schedule; returns an error if the schedule has no machine or the proof fails.
 fn ready<'a>(py: Python<'_>, schedule: &'a Schedule) -> PyResult<VerifiedFile<'a>> {
     if schedule.file().machine.is_none() {
         return Err(plan_error(PlanError::NoMachine));
@@ -69,7 +69,7 @@ fn ready<'a>(py: Python<'_>, schedule: &'a Schedule) -> PyResult<VerifiedFile<'a
     schedule.verified(py)
 }
 
-/// Measures a schedule on a wafer by the paper's method; the keys are those of `fabric::Measurement`.
+/// Measures a schedule on a wafer by the method of the wafer paper; the keys are those of `fabric::Measurement`.
 #[pyfunction]
 #[pyo3(signature = (schedule, queue_depth = None, noop_probability = 0.0, seed = 0, clock_skew = 1000, wanted_spread = None))]
 pub fn measure<'py>(

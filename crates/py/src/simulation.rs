@@ -30,7 +30,7 @@ impl Simulation {
         self.0.seconds
     }
 
-    /// The time in nanoseconds, without loss of precision.
+    /// The time in nanoseconds, without the rounding of its conversion to `seconds`.
     #[getter]
     fn nanoseconds(&self) -> f64 {
         self.0.nanoseconds

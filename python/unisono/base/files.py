@@ -328,7 +328,7 @@ def _write_through(number: int, raw: bytes) -> None:
 
 
 def _descriptor(path: str | bytes | os.PathLike[str]) -> int | None:
-    """Returns the open descriptor that a path names, such as 1 for ``/dev/stdout``."""
+    """Returns the descriptor that a path names, such as 1 for ``/dev/stdout``; None if the path names no descriptor."""
     name = file_name(path)
     if (number := {"/dev/stdout": 1, "/dev/stderr": 2}.get(name)) is not None:
         return number

@@ -47,7 +47,7 @@ def limits(*, memory: int | str | EllipsisType | None = ..., steps: int | Ellips
         steps: elementary steps, a few nanoseconds each; ``None``: no limit. The default is 2^36.
 
     Raises:
-        InputError: the size is not a number of bytes, or is below 0.
+        InputError: a limit is not a number, or is below 1.
 
     """
     bytes_before, steps_before = _core.limits_now()

@@ -251,8 +251,8 @@ class LibraryChoice(TypedDict):
     cost_seconds: float
     seconds: float
     calibrated: bool
-    #: The terms of the cost of a call, and in ``prices`` the library's own price of each; ``unisono calibrate --from``
-    #: fits prices. Both are None for RCCL.
+    #: The terms of the cost of a call, and in ``prices`` the library's own cost of one unit of each; ``unisono
+    #: calibrate --from`` fits them. Both are None for RCCL.
     work: dict[str, float] | None
     prices: dict[str, float] | None
 
@@ -302,7 +302,7 @@ class LibraryReport(TypedDict):
     cost_seconds: float | None
     algbw: float | None
     busbw: float | None
-    #: True if the prices of the time were fitted to measurements of the machine.
+    #: True if the cost parameters of the time were fitted to measurements of the machine.
     calibrated: bool
     #: Sentences on the source of the choice and its time.
     notes: list[str]

@@ -48,7 +48,10 @@ def note_shared_cores(mpi: Any, world: Any) -> None:
 
 
 def judge(folder: str, share: float, as_json: bool) -> int:
-    """Prints, for each system, the regret of a choice by the fraction ``share`` of the measurements."""
+    """Prints, for each system, the regret of choices from the fraction ``share`` of its measurements.
+
+    The regret of a choice is the time of the chosen algorithm divided by the best time.
+    """
     with interrupts.importing():
         from unisono.tuning.choosing import cross_validate
         from unisono.tuning.measurements import read_pico

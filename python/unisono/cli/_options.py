@@ -102,7 +102,7 @@ class Request:
 
 
 def parameters_of(given: Iterable[tuple[str, str]]) -> dict[str, str] | None:
-    """Returns the parameters of ``--param``.
+    """Returns the values that ``--param`` gives, by parameter; None if there are none.
 
     Raises:
         UsageError: a parameter has two values.
@@ -194,7 +194,7 @@ def _degraded(schedule: Schedule, fail: tuple[str, ...]) -> Schedule:
 
 
 def asked_shape(shape: str | None, ranks: int | None) -> tuple[int, ...] | None:
-    """Returns the shape that ``--shape`` or ``--ranks`` requests; ``--ranks`` means a row of PEs on a wafer.
+    """Returns the shape that ``--shape`` or ``--ranks`` (a row of PEs on a wafer) requests; None without either.
 
     Raises:
         InputError: both are given, or no such shape exists.

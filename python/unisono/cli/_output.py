@@ -17,8 +17,8 @@ from unisono.base import interrupts
 from unisono.base.messages import printable
 from unisono.base.reports import Bound, MemoryReport
 
-#: Collectives whose stated size is one block of a rank: input, output (reduce-scatter, scatter), or what it sends to
-#: each rank; with words for it.
+#: Collectives whose stated size is that of one block: a rank's input, its output (reduce-scatter, scatter), or its data
+#: for each rank (alltoall); with words for this block.
 _OF_BLOCKS = {
     "allgather": "of each rank",
     "alltoall": "between every two ranks",
@@ -149,12 +149,12 @@ def print_table(
 
 
 def _among_ranks() -> bool:
-    """Returns whether an MPI launcher started this process; which may have a terminal although output is piped."""
+    """Returns whether an MPI launcher started this process. Its terminal may not show the output of all ranks."""
     return _rank() is not None
 
 
 def _rank() -> str | None:
-    """Returns the rank that an MPI launcher gave this process."""
+    """Returns the rank that an MPI launcher gave this process, if one started it."""
     names = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK")
     return next((os.environ[name] for name in names if name in os.environ), None)
 
@@ -284,7 +284,7 @@ def bandwidths_text(report: Mapping[str, Any]) -> str:
 
 @contextmanager
 def progress(what: str) -> Iterator[Callable[[int, int], None]]:
-    """Shows the numbers of done and of all on standard error: a bar on a terminal, and lines of rank 0 under MPI."""
+    """Shows the numbers of finished and of all steps on standard error: a bar on a terminal, lines of rank 0 in MPI."""
     if _among_ranks():
         yield _lines_of(what) if _rank() == "0" else lambda *_: None
         return
@@ -303,7 +303,7 @@ def progress(what: str) -> Iterator[Callable[[int, int], None]]:
 
 
 def _lines_of(what: str) -> Callable[[int, int], None]:
-    """Returns a function that prints the numbers of done and of all, unless it printed them a moment ago."""
+    """Returns a function that prints how many steps are done, at most once in :data:`_BETWEEN_LINES` seconds."""
     begun = last = time.monotonic()
 
     def on_step(done: int, total: int) -> None:

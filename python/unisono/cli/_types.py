@@ -109,7 +109,7 @@ class Share(click.ParamType[tuple[str, float]]):
     name = "A-B=SHARE"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, float]:
-        """Returns the name of the cable and the fraction of its rate."""
+        """Returns the name of the cable and the fraction of its rate that is left."""
         if isinstance(value, tuple):
             return value
         name, _, share = value.partition("=")

@@ -205,7 +205,7 @@ def sizes_of(text: str) -> list[int]:
 
 
 def _row(table: list[PlanRow], per_node: int, size: int) -> PlanRow | None:
-    """Returns the row that serves a sum of floats, by the rules of the preload library."""
+    """Returns the row that serves a sum of floats of ``size`` bytes by the preload library's rules, else None."""
     serves = [
         row
         for row in table

@@ -63,7 +63,7 @@ def _sweep(folder: Path) -> list[Path]:
 
 
 def _wafer(folder: Path) -> tuple[bool, list[Path]]:
-    """Plans, builds and proves an AllReduce on 512 x 512 PEs."""
+    """Plans, builds and proves an AllReduce on 512 x 512 PEs; returns whether it is proved, and the written files."""
     print_lines("", "3. An AllReduce of 1 KiB on 512 x 512 PEs, planned, built and proved", "")
     plan = un.plan("allreduce", "wse2", shape=(512, 512), elements=256)
     schedule = plan.schedule

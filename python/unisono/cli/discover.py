@@ -154,7 +154,7 @@ def _print_forwards(found: DiscoveryReport) -> None:
 
 
 def _folded(forwards: list[Forward]) -> list[tuple[Forward, int]]:
-    """Returns the first of each group of forwards that differ only in task numbers, with the size of the group.
+    """Returns the first of forwards that differ only in task numbers and group, with the number of these forwards.
 
     A loop repeats its forwards with other task numbers in each iteration.
     """

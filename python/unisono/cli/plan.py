@@ -286,7 +286,10 @@ def _draw(made: Plan, path: str) -> None:
 
 
 def _with_equal_bits(made: Plan, options: dict[str, Any]) -> Plan:
-    """Returns the best candidate that gives all ranks the same bits, which MPI programs expect of an allreduce."""
+    """Returns the best plan that gives all ranks the same bits, which MPI programs expect of an allreduce.
+
+    If there is none, the result is ``made``.
+    """
     report = made.report()
     if report["collective"] != "allreduce" or not made.rounds or made.schedule.verify().repeatable:
         return made
@@ -338,7 +341,10 @@ def _note_planned(serve: str, planned: int) -> None:
 
 
 def print_report(report: PlanReport, candidates: int | None) -> None:
-    """Prints the report of a plan as text, with the first ``candidates`` candidates (None: all)."""
+    """Prints the report of a plan as text, with at most ``candidates`` rows of candidates (None: a row for each).
+
+    A row may stand for several candidates that are alike.
+    """
     predicted, bound, optimum = report["predicted"], report["lower_bound"], report["model_optimum"]
     print_lines(subject(report, predicted["cycles"] is not None))
     if "library" in report:
@@ -395,7 +401,7 @@ def _price_of_bits(report: PlanReport) -> str:
 
 
 def _assumed(bound: Bound | None, notes: list[str]) -> str:
-    """Returns the assumption of a bound; empty if the bound assumes nothing."""
+    """Returns the assumption of a bound without the machine's ``notes``; empty without a bound or an assumption."""
     condition = "" if bound is None else assumed(bound, notes)
     return "" if condition.startswith("nothing beyond") else condition
 
@@ -406,7 +412,7 @@ def _source(report: PlanReport) -> str:
 
 
 def _vendors(report: PlanReport) -> Candidate | None:
-    """Returns the candidate of the vendor's library on a wafer, whose root is at the end of lines; None if best."""
+    """Returns the candidate of the vendor's library on a wafer (root at the end of lines); None if absent or best."""
     parts = ("reduce", "x", "y")
 
     def is_chain(one: Candidate) -> bool:
@@ -429,7 +435,10 @@ def _print_phases(phases: list[Phase], time: str) -> None:
 
 
 def print_candidates(candidates: list[Candidate], limit: int | None, target: str | None = None) -> None:
-    """Prints a table of candidates, best first; for a target, a column states which it can express."""
+    """Prints a table of candidates, best first, with at most ``limit`` rows.
+
+    If there is a target, a column states which candidates it can express.
+    """
     marks = [f"for {target}"] if target is not None else []
     answers = {True: "yes", False: "no", None: "-"}
     # Only the best candidates may be simulated.
@@ -465,7 +474,7 @@ def print_candidates(candidates: list[Candidate], limit: int | None, target: str
 
 
 def _first_of_equals(candidates: list[Candidate], limit: int) -> tuple[list[Candidate], dict[int, int]]:
-    """Returns the first candidates that differ in algorithm or time, and the number of candidates equal to each."""
+    """Returns the first ``limit`` candidates that differ from their predecessor, and the number of equals by index."""
     shown: list[Candidate] = []
     alike: dict[int, int] = {}
 

@@ -78,7 +78,7 @@ def _request(collective: str, machine: str | None, options: dict[str, Any]) -> R
 
 
 def _others(request: Request, plan: Plan) -> list[Plan]:
-    """Returns plans of the same request at other sizes, if they exist."""
+    """Returns plans of the same request at other sizes, if they exist; none for more than :data:`_MOST_RANKS` ranks."""
     elements = plan.schedule.elements
     if plan.schedule.ranks > _MOST_RANKS or elements == 0:
         return []

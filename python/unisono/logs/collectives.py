@@ -98,7 +98,7 @@ class LeftOut:
         self._rows: Counter[tuple[str, str]] = Counter()
 
     def leaves(self, name: str, origin: str) -> bool:
-        """Returns whether a row of a test is left out, and counts it."""
+        """Returns whether a row of the test ``name`` is left out, and counts it if so."""
         is_other = _plain(name) in _OTHERS
         self._rows[origin, name] += is_other
         return is_other
@@ -285,7 +285,7 @@ def _check_bandwidths(name: str, ranks: int, size: int, time: float, stated: lis
 
 
 def _guessed(words: list[str], at_time: int, ranks: int) -> str:
-    """Returns the collective of a row, inferred from its operator and busbw / algbw; empty if ambiguous."""
+    """Returns the collective of a row, inferred from its operator and busbw / algbw; empty if none fits."""
     if ranks == 1:
         return "allreduce" if "sum" in words[:at_time] else "allgather"
     values = [number(word) for word in words[at_time + 1 : at_time + 3]]

@@ -71,7 +71,7 @@ def key_of(point: Measured) -> Key:
 
 
 def library_of(machine: Machine, named: str | None) -> str | None:
-    """Returns the library whose times are expected: ``named``, else the library of the GPUs that the machine states.
+    """Returns the library whose times are expected: ``named``, else that of the GPUs that the machine states, or None.
 
     Raises:
         InputError: the choices of the named library are not known.
@@ -154,7 +154,7 @@ def _expected(machine: Machine, point: Measured, library: str | None) -> Expecte
 def _of_rules(
     own: Choice, library: str, collective: str, part: Machine, elements: int, ceiling: float | None
 ) -> Expected:
-    """Returns the time of an MPI library's choice, and the best choice that a file of rules can make."""
+    """Returns the time of an MPI library's choice; for Open MPI also the best choice that a file of rules can make."""
     if library != "openmpi":
         return Expected(own.seconds, ceiling, _PLAN, (own,))
     try:

@@ -65,7 +65,7 @@ _Case = tuple[str, int, int]
 
 @dataclass(frozen=True)
 class _Miss:
-    """A measured time that is longer than the expected time, both in seconds."""
+    """A measured time that is to be reported beside an expected time, both in seconds."""
 
     bytes: int
     measured: float
@@ -217,7 +217,7 @@ def _cliffs(log: Log, tolerance: float) -> list[Finding]:
 
 
 def _jumps(curve: Curve, sizes: Sequence[int], tolerance: float) -> list[_Miss]:
-    """Returns the sizes with a longer time per byte than a smaller size."""
+    """Returns the sizes with a longer time per byte than a smaller size, beyond the tolerance."""
     misses, best = [], None
     for size in sizes:
         if best is not None:
@@ -230,7 +230,7 @@ def _jumps(curve: Curve, sizes: Sequence[int], tolerance: float) -> list[_Miss]:
 
 
 def _dips(curve: Curve, sizes: Sequence[int], tolerance: float) -> list[_Miss]:
-    """Returns the sizes that take longer than a larger size."""
+    """Returns the sizes that take longer than a larger size, beyond the tolerance."""
     misses, least = [], None
     for size in reversed(sizes):
         if least is not None and curve[size] > curve[least] * (1 + max(tolerance, _SHORT_TOLERANCE)):

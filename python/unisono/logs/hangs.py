@@ -230,7 +230,7 @@ def _of_messages(dump: Dump, by_rank: dict[int, Dump]) -> Iterator[Hang]:
 
 
 def _of_group(group: str, by_rank: dict[int, Dump]) -> Hang | None:
-    """Returns the first call of a group that differs between ranks, or that cannot complete."""
+    """Returns the first call of a group that differs between ranks or that a rank has not completed, if any."""
     recorded = {rank: dump.calls[group] for rank, dump in by_rank.items() if dump.calls.get(group)}
     stated = [dump.groups[group] for dump in by_rank.values() if group in dump.groups]
     members = sorted({rank for _, ranks in stated for rank in ranks} | set(recorded))

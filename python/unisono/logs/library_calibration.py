@@ -1,4 +1,4 @@
-"""Fits the prices of NCCL's algorithms to measured times, so that a machine predicts them.
+"""Fits the cost parameters ("prices") of NCCL's algorithms to measured times, so that a machine predicts them.
 
 A time is ``start + hops x hop + network hops x hop + bytes sent x price + bytes worked on x price`` of one channel. The
 model of NCCL gives these amounts of work for its own choice (``docs/gpus.md``). Prices belong to an algorithm with a
@@ -35,7 +35,8 @@ __all__ = [
 
 #: The relative error above which a prediction does not describe the point.
 FAR = 0.35
-#: The weight of NCCL's own prices in the fit: the relative error of each.
+#: The weight of NCCL's own prices in the fit: the relative error of one point that counts as much as a price at twice
+#: NCCL's own.
 _PRIOR = 0.03
 #: The relative error below which points have full weight. Iterated weights approximate least absolute relative errors,
 #: which few disturbed points do not bend.

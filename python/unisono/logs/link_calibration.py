@@ -51,7 +51,7 @@ class Compared:
 
 @dataclass(eq=False)
 class _Cable:
-    """A line of equal cables; ``share`` is the measured rate divided by the data sheet's."""
+    """A line of the machine file: equal cables between two nodes; ``share`` is the measured / the data sheet's rate."""
 
     key: str
     ends: tuple[int, int]

@@ -66,7 +66,7 @@ class Interface:
 
 @dataclass(frozen=True)
 class Profile:
-    """The links in a profile of TACCL: the bytes of a message, its transfer times in µs by link, and latencies."""
+    """The links in a profile of TACCL: the bytes of a message, its transfer times by link and the latency, in µs."""
 
     size: int
     betas: tuple[float, ...]

@@ -85,7 +85,7 @@ def _preload() -> Check:
 
 
 def _launcher() -> Launcher | None:
-    """Returns the launcher of this Python environment, else the first on ``PATH``."""
+    """Returns the ``mpiexec`` of this Python environment, else the first on ``PATH``, else None."""
     own = Path(sys.executable).parent / "mpiexec"
     found = str(own) if own.exists() else shutil.which("mpiexec")
     return Launcher(Path(found), family(Path(found))) if found else None

@@ -20,7 +20,7 @@ _PHASE = re.compile(r"^(\s*i\d+) p\d+", re.MULTILINE)
 
 
 def other_names(row: Mapping[str, Any]) -> list[str]:
-    """Returns the parameterless algorithms that make the same schedules as a table row, at both ends of its sizes."""
+    """Returns the algorithms that, at default parameters, make a table row's schedules at both ends of its sizes."""
     if row["algorithm"] == "library" or row["ranks"] > MOST_RANKS:
         return []
     width = 4 * row["ranks"]

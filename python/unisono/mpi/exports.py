@@ -85,7 +85,7 @@ def _of_conditions(tuned: set[str | None], target: str) -> list[str]:
 
 
 def other_library(conditions: str, target: str) -> str | None:
-    """Returns the library that reads the files of a format, or None if rows were measured under that library."""
+    """Returns the MPI library that reads a format's files; None if the conditions are of it, or if there is none."""
     name = _OF_FORMAT.get(target)
     return None if name == conditions.split()[0] else name
 
@@ -208,7 +208,7 @@ def _compared(collective: str, before: str, after: str) -> str:
 
 
 def _calls(rows: list[dict[str, Any]]) -> dict[int, list[tuple[str, int]]]:
-    """Returns, by each number of ranks that can be run, a call with a size in bytes inside each row."""
+    """Returns, by each number of ranks that can be run, a call with a size of up to 16 MiB inside each row."""
     calls: dict[int, list[tuple[str, int]]] = {}
     for row in rows:
         collective, ranks = row["collective"], row["ranks"]

@@ -232,7 +232,7 @@ def family(launcher: Path) -> str:
 
 
 def environment(launcher: Launcher) -> dict[str, str]:
-    """Returns the environment of the launcher itself."""
+    """Returns the environment variables for the launcher itself; :func:`variables` returns those for the program."""
     variables = dict(os.environ)
     # The preload library must be loaded into the program, and not into the launcher.
     variables.pop("LD_PRELOAD", None)

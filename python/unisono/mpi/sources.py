@@ -82,7 +82,7 @@ class Source(Protocol):
     """Chooses a schedule for a call; all ranks call this together, with the same result."""
 
     def choose(self, call: Call) -> tuple[int | None, CallFacts]:
-        """Returns the number of the plan that serves the call, None for the library, and a sentence on the choice."""
+        """Returns the number of the plan that serves the call (None: the library does), and the facts of the call."""
         ...
 
 
@@ -104,7 +104,7 @@ class Group:
         return numbers[0]
 
     def find(self, number: int, call: Call) -> int | str:
-        """Returns the row of a plan that serves a call, or a word for the reason why no row does."""
+        """Returns the index of the plan's row that serves a call, or a word for the reason why no row does."""
         channel = self._channels[0]
         return channel.find(number, call.collective, call.root, call.elements, call.unit, call.datatype, call.op)
 
@@ -159,7 +159,7 @@ class Table:
         self._number = group.add(raw, anywhere=anywhere)
 
     def choose(self, call: Call) -> tuple[int | None, CallFacts]:
-        """Returns the row that serves a call, if any."""
+        """Returns the plan file's number if one of its rows serves the call, else None, and the facts of the call."""
         group = self._group
         if call.refused:
             return None, group.ran(call, "library", f"because {call.refused}")
@@ -214,7 +214,7 @@ class Model:
         self._machine = of_ranks(machine, self._group.ranks, _PURPOSE)
 
     def choose(self, call: Call) -> tuple[int | None, CallFacts]:
-        """Returns the plan that the model ranks first."""
+        """Returns the number of the model's best plan (None if it cannot be used), and the facts of the call."""
         group = self._group
         if call.refused:
             return None, group.ran(call, "library", f"because {call.refused}")

@@ -237,7 +237,7 @@ class _Search:
         return "" if row["repeatable"] and row["any_count"] else None
 
     def _groups(self) -> list[list[_Key]]:
-        """Returns the fastest candidates of each class that all sizes have, the class of least cost first."""
+        """Returns the fastest candidate at each size, for each class that all sizes have, the cheapest class first."""
         found: list[dict[str, _Key]] = []
         for at, timed in enumerate(self._timed):
             found.append({})
@@ -253,7 +253,7 @@ class _Search:
         return [{"bytes": of, "seconds": timed[key], "fastest_seconds": least} for of, key, timed, least in times]
 
     def tables(self, most: int, served: tuple[int, int | None]) -> list[PlanTable]:
-        """Returns the tables of the first groups.
+        """Returns the tables of the first ``most`` groups, for the sizes ``served`` in bytes.
 
         Raises:
             NotExpressibleError: no class has candidates at all sizes.
@@ -293,7 +293,7 @@ class _Search:
 
 
 def planned_sizes(first: int, last: int | None, element_bytes: int) -> list[int]:
-    """Returns the numbers of elements at which a range of sizes is planned: its ends, and powers of four between."""
+    """Returns the numbers of elements at which a range of bytes is planned: its ends, and powers of four between."""
     low = max(first, element_bytes)
     high = max(low, _MOST_PLANNED if last is None else last)
     sizes, size = {low, high}, element_bytes

@@ -1,4 +1,4 @@
-"""Checks certificates of bounds: prices of links that prove a lower bound on the time of a collective."""
+"""Checks certificates of bounds: dual prices of links that prove a lower bound on the time of a collective."""
 
 import os
 from pathlib import Path

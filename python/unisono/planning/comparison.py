@@ -197,12 +197,12 @@ def _row(
 
 
 def _seconds_of(row: ComparisonRow, *, fill: bool) -> float | None:
-    """Returns the time of a step, divided by the number of copies of the model if copies fill the machines."""
+    """Returns the time of a step, if known, divided by the number of copies of the model if ``fill`` is set."""
     return None if row["seconds"] is None else row["seconds"] / (row["copies"] or 1 if fill else 1)
 
 
 def product_of(row: ComparisonRow, *, fill: bool) -> float | None:
-    """Returns seconds x dollars of the accelerators in use, divided by the copies if copies fill the machines."""
+    """Returns seconds x dollars of the accelerators in use, if known, divided by the copies if ``fill`` is set."""
     if row["seconds"] is None or row["used_cost_usd"] is None:
         return None
     return row["seconds"] * row["used_cost_usd"] / (row["copies"] or 1 if fill else 1)

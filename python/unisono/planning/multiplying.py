@@ -15,7 +15,7 @@ __all__ = ["Best", "best", "cost", "count", "fan_out", "schedules"]
 
 
 class Best(NamedTuple):
-    """A schedule, and its cost in the unit of the prices."""
+    """A schedule, and its cost in the unit of time in which the caller states alpha, beta and gamma."""
 
     schedule: str
     cost: float

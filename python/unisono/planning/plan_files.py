@@ -30,8 +30,8 @@ BEGINNING = b"UNISPLAN"
 #: The source of a row: a plan, a user's schedule, or ``(collective, ranks)`` to leave calls to the MPI library.
 Serves = Plan | Schedule | tuple[str, int]
 #: A row: its source, and the first and last size in bytes that it is for (None: no limit). A fourth item is the number
-#: of ranks that must share a node (None: any number). A fifth item is the conditions under which the row was measured,
-#: by :meth:`unisono.mpi.collectives.Collectives.conditions` (None: the row serves under any conditions).
+#: of ranks that the fullest node must have (None: any number). A fifth item is the conditions under which the row was
+#: measured, by :meth:`unisono.mpi.collectives.Collectives.conditions` (None: the row serves under any conditions).
 Row = (
     tuple[Serves, int, int | None]
     | tuple[Serves, int, int | None, int | None]

@@ -1,4 +1,4 @@
-"""Times data-parallel training of VGG-16: the part of Allreduce in an iteration, with and without overlap.
+"""Times data-parallel training of VGG-16, and the part of an iteration that Allreduce takes with and without overlap.
 
 Layers as in Simonyan and Zisserman, "Very deep convolutional networks for large-scale image recognition", 2015,
 configuration D, for images of 224 x 224. An iteration computes forwards and backwards on a node's minibatch, then

@@ -97,7 +97,7 @@ class Mirror:
             return self._at(box)
 
     def to_host(self, boxes: Boxes) -> None:
-        """Copies to the host the elements in ``boxes`` whose latest contents it lacks."""
+        """Copies to the host the elements in ``boxes`` whose latest contents the host lacks."""
         with self._lock:
             if missing := common(boxes, self._newer):
                 self._newer = without(self._newer, missing)
@@ -141,7 +141,7 @@ class Mirrors:
         self.each = [Mirror(host, device) for device in ([None] if devices is None else range(devices))]
 
     def to_host(self, boxes: Boxes) -> None:
-        """Copies to the host the elements in ``boxes`` whose latest contents it lacks."""
+        """Copies to the host the elements in ``boxes`` whose latest contents the host lacks."""
         for mirror in self.each:
             mirror.to_host(boxes)
 

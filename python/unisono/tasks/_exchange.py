@@ -98,6 +98,6 @@ class Exchanges:
         return Planned(started.test, finish, f"plan: {started.ran.algorithm}" if started.ran.planned else "library")
 
     def unproved(self, error: Exception) -> None:
-        """Ends all ranks after a failed proof of messages, which may have failed on this rank alone."""
+        """Ends all ranks after a failed proof of this rank's messages, since it may have failed on this rank alone."""
         with self._transport.proving():
             raise error

@@ -33,7 +33,7 @@ class Part(NamedTuple):
     region: Boxes
 
     def kept(self, parts: "Sequence[Part]") -> bool:
-        """Returns whether the task also changes elements of the view through another access of its ``parts``.
+        """Returns whether the task changes elements of this read-only view through another access of its ``parts``.
 
         The kernel then gets a copy of the old contents. Otherwise the view would have new elements of this rank and old
         elements of other ranks, and the result would depend on the number of ranks.
@@ -115,7 +115,7 @@ def _number(parts: Sequence[Part], operator: str) -> None:
 def _run(
     task: str, kernel: Kernel, parts: Sequence[Part], views: Sequence[Any], offsets: bool, device: int | None
 ) -> None:
-    """Calls a kernel; on a device, checks its read-only arguments if :func:`contents_read` is enabled."""
+    """Calls a kernel; on a device, checks its read-only arguments if ``UNISONO_CHECK_READS`` is on."""
     arguments = [*views, tuple(part.box[0] for part in parts)] if offsets else views
     before = None if device is None else _device.contents_read(parts, device)
     try:

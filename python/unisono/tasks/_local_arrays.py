@@ -47,7 +47,7 @@ class LocalArray:
         self.host_wrote(_received(command))
 
     def combine_by(self, operator: str) -> bool:
-        """Sets the operator of a task that reduces the array; returns whether this is the first other operator."""
+        """Sets the operator of a task that reduces the array; returns whether it is the array's second operator."""
         is_other = self.operator not in (None, operator) and self.codes is None
         if is_other:
             self.codes = np.full(self.data.shape, NAMES.index(self.operator or operator), np.uint8)
@@ -68,7 +68,7 @@ class LocalArray:
 
 
 def _given(command: Command) -> Boxes:
-    """Returns the region of the array that an exchange reads."""
+    """Returns the region of the array that an exchange reads; empty for an ``await``, which only receives."""
     at = {"push": 6, "collective": 7}.get(command[0])
     given: Boxes = () if at is None else command[at]
     return given

@@ -149,7 +149,7 @@ def checked(program: "Program", kernels: Mapping[str, float]) -> dict[str, float
 
 
 def shares(program: "Program", nodes: int, alone: Mapping[str, float]) -> list[tuple[float, float]]:
-    """Returns per task name the seconds in one process, and the most of these on one node."""
+    """Returns, for each task name, the seconds in one process and the largest fraction of these on one node."""
     done: dict[str, float] = {}
     whole: dict[str, float] = {}
     # The first parts are up to one granule larger, and the last part may have the remainder, so one of these is

@@ -111,7 +111,10 @@ class Transport:
 
     @contextlib.contextmanager
     def proving(self) -> Iterator[None]:
-        """Returns a context for proofs of messages, in which a failure, perhaps on this rank alone, ends all ranks."""
+        """Returns a context in which the schedule of this rank's messages is proved.
+
+        An exception in it ends all ranks, because it may occur on this rank alone.
+        """
         try:
             yield
         except BaseException:

@@ -82,7 +82,7 @@ def line(xs: Sequence[float], times: Sequence[float]) -> Fit:
 def latency(ping_pong: Sequence[tuple[int, float, float]]) -> tuple[float, float]:
     """Returns the latency of a message in nanoseconds, by medians and by minima of the rounds.
 
-    It is the middle one of the shortest messages' times, so that work of others during one of them does not change it.
+    It is the median of the times of the sizes :data:`_LEAST`, so other work during one of them does not change it.
     """
     short = [row for row in ping_pong if row[0] in _LEAST]
     return median(row[1] for row in short), median(row[2] for row in short)
@@ -114,7 +114,7 @@ class Calibration:
         return found
 
     def _lines(self) -> dict[str, list[tuple[int, float, float]]]:
-        """Returns the rows of each line."""
+        """Returns the rows of measurements through which each line is fitted."""
         multicasts = {f"multicast-{name}": rows for name, rows in self.multicast.items()}
         long = {"beta": self.ping_pong, "gamma": self.reductions}
         longs = {name: [row for row in rows if row[0] >= _LONG] for name, rows in long.items()}

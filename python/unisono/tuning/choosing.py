@@ -153,9 +153,9 @@ class Regret:
 def cross_validate(
     points: Sequence[Point], share: float, progress: Callable[[int, int], None] = lambda *_: None
 ) -> list[Regret]:
-    """Uses the fraction ``share`` of the points; judges choices in cells of at least three algorithms.
+    """Returns each system's regret if the fraction ``share`` of its points is measured.
 
-    The choice uses half of the iterations; the other half judges it.
+    Only cells of at least three algorithms count. The choice uses half of the iterations; the other half judges it.
     """
     if not 0 < share <= 1:
         raise InputError(f"the share is {share:g}; accepted are numbers above 0, at most 1")

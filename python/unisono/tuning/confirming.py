@@ -25,7 +25,7 @@ from unisono.tuning.tables import MOSTLY, SHORT, FileFor, Row, contestants, unse
 __all__ = ["LEAST_FACTOR", "Trial", "confirm", "joined", "kept", "refusal", "trial_counts"]
 
 
-#: The least last size of a schedule's range divided by its first size; the library serves shorter ranges.
+#: The least permitted ratio of the last size of a schedule's range to its first; the library serves shorter ranges.
 LEAST_FACTOR = 2
 
 

@@ -72,7 +72,7 @@ class Contest:
         return sum(mine < theirs for mine, theirs in pairs)
 
     def won_all(self, at: int, other: int = 0) -> int:
-        """Returns the number of rounds in which contestant ``at`` was faster than ``other`` in its fastest round."""
+        """Returns the number of rounds in which contestant ``at`` was faster than the fastest round of ``other``."""
         fastest = min(self.timings[other].rounds)
         return sum(mine < fastest for mine in self.timings[at].rounds)
 

@@ -65,7 +65,8 @@ class Contender:
 
     plan: Plan | None
     seconds: float
-    #: The number of rounds in which the contender was faster than the library.
+    #: The number of rounds in which the contender was faster than the library; below :data:`SHORT`, than the library's
+    #: fastest round.
     won: int
     #: True if the contender's calls ran as planned; see :func:`check_served`.
     effective: bool = True
@@ -112,7 +113,7 @@ class Cell:
         return self._fastest().get(self.chosen) is contender
 
     def _fastest(self) -> dict[str, Contender]:
-        """Returns the fastest contender of each algorithm that may be chosen."""
+        """Returns the fastest contender of each algorithm; one that is ``left`` only if all of its algorithm are."""
         found: dict[str, Contender] = {}
         for contender in self.contenders:
             best = found.get(contender.name)
@@ -318,7 +319,7 @@ def offers(
     candidates: int,
     file: FileFor | None,
 ) -> Callable[[int], list[list[Plan]] | None]:
-    """Returns a function from a number of ranks to the plans for each count; its result is None off rank 0."""
+    """Returns a function from a number of ranks to the plans for each count; on ranks other than 0 it returns None."""
     if world.rank != 0:
         return lambda _: None
     if file is not None:

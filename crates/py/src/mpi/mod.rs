@@ -31,7 +31,7 @@ pub fn variables_of_programs() -> [&'static str; 10] {
 }
 
 /// Returns a sentence about unknown environment variables, and the name of the variable that records the printed
-/// sentence.
+/// sentence; `None` if no sentence is to be printed.
 #[pyfunction]
 pub fn unknown_variables() -> Option<(String, &'static str)> {
     Some((unisono_mpi::unknown_variables()?, REPORTED))

@@ -42,7 +42,7 @@ pub struct PythonObjects;
 
 impl Objects for PythonObjects {
     type Details = Details;
-    /// A planned call: a Python object with the methods `poll` and `finish`, and its method `poll`.
+    /// A planned call: a Python object with the methods `poll` and `finish`, and this object's bound method `poll`.
     type Planned = (Py<PyAny>, Py<PyAny>);
 }
 
