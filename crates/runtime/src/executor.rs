@@ -137,7 +137,7 @@ impl<R> Executor<R> {
         })
     }
 
-    /// Posts the receives of a lane whose destinations are free.
+    /// Posts the next receives of a lane, up to the first whose destination is not free.
     fn post<T: Transport<Request = R>>(
         &mut self,
         lane: usize,

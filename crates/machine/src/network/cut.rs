@@ -39,8 +39,9 @@ pub(super) fn below_leaves(inside: u32, all: u32, down: u32, up: u32) -> u32 {
     whole * up.min(down) + rest.min(others + up)
 }
 
-/// Returns the bisection: the rate of a cut into halves, divided by the largest total injection of the smaller half.
-/// The cut is the least one, or that of the family for more than [`MOST_ACCELERATORS`].
+/// Returns the bisection: the rate of a cut into halves, divided by the largest injection of an accelerator times the
+/// accelerators of the smaller half. The cut is the least one; for more than [`MOST_ACCELERATORS`], that of the family,
+/// or `None` if the family states no halves.
 pub fn bisection_share(topology: &dyn Topology, own: Speed) -> Option<f64> {
     let (all, [_, injection]) = (topology.accelerators(), topology.injection());
     let least = || Some(Cut { inside: all / 2, rate: least(&topology.plane().ok()?, own, all / 2)? });
@@ -52,7 +53,7 @@ pub fn bisection_share(topology: &dyn Topology, own: Speed) -> Option<f64> {
 /// The most accelerators for which all halves are tried. Two more quadruple the halves; 16 have 6,435.
 pub const MOST_ACCELERATORS: u32 = 16;
 
-/// Returns the least rate between `inside` accelerators and the others over all choices, relative to the machine's
+/// Returns the least rate of the links between any `inside` accelerators and all others, relative to the machine's
 /// `own` rate of a link; `None` for more than [`MOST_ACCELERATORS`], or if a part is empty.
 pub fn least(plane: &Plane, own: Speed, inside: u32) -> Option<f64> {
     let n = plane.accelerators();

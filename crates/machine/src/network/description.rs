@@ -164,7 +164,8 @@ impl Description for Network {
         &self.summary
     }
 
-    /// Returns the requested shape, which is checked later with the dimensions of the network.
+    /// Returns the requested shape, which is checked later with the dimensions of the network, or a line of all
+    /// accelerators.
     fn shape(&self, asked: Option<Shape>) -> Result<Option<Shape>, MachineError> {
         match asked {
             Some(shape) => Ok(Some(shape)),

@@ -113,7 +113,8 @@ impl Lattice {
         Cut { inside: self.count() / 2, rate: f64::from(links * cut) }
     }
 
-    /// Returns the boards, which jobs get in boxes. There are no switches, so no traffic uses an upper level.
+    /// Returns the boards, which jobs get in boxes; `None` if there are too many dimensions to try all orders of a
+    /// box's sides. There are no switches, so no traffic uses an upper level.
     pub fn jobs(&self, wraps: bool) -> Option<JobSpace> {
         let dims = 0..self.dims.len();
         (dims.len() <= MOST_SEARCHED).then(|| {

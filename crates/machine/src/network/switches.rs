@@ -154,13 +154,14 @@ impl Switches {
         self.class(node).map_or(0.0, |class| class.latency_ns)
     }
 
-    /// Returns whether a node requests the sum of `operands` messages from a switch and stores it to `sinks` nodes. A
-    /// sum for one node is not stored.
+    /// Returns whether an accelerator requests the sum of `operands` messages from the switch `node` and then stores it
+    /// to `sinks` nodes. A sum for one node is not stored.
     pub fn is_stored(&self, node: u32, operands: usize, sinks: usize) -> bool {
         operands > 1 && sinks > 1 && self.class(node).is_some_and(|class| class.pulls)
     }
 
-    /// Returns the time of one engine of a switch for each byte of a result in its plane.
+    /// Returns the time of one engine of a switch for each byte of a result in its plane; 0 if `reduce_gbps` is not
+    /// stated.
     pub fn reduce_ns_per_byte(&self, node: u32) -> f64 {
         self.class(node).and_then(|class| class.reduce_gbps).map_or(0.0, |gbps| 8.0 / gbps)
     }

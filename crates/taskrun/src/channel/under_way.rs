@@ -215,7 +215,7 @@ impl<P: Polled> CallList<P> {
     }
 
     /// Polls every call under way once, with the permission that `enter` returns. Returns the number of calls still
-    /// under way, without failed ones, and their progress count.
+    /// under way, without failed ones, and the sum of their [`Polled::moves`] plus one for each call that ended.
     pub fn poll_all<I>(&self, enter: impl Fn() -> Option<I>) -> (usize, u64) {
         let all = lock(&self.under_way).clone();
         let (mut under_way, mut moves) = (0, 0u64);

@@ -54,7 +54,7 @@ impl About<'_> {
         elements.saturating_mul(self.layout.element_bytes)
     }
 
-    /// Returns the index of a rank among the participants.
+    /// Returns the index of a rank among the participants; 0 if it is none of them.
     pub fn place_of(&self, rank: u32) -> u32 {
         let place = self.participants.iter().position(|&k| k == rank).unwrap_or_default();
         u32::try_from(place).unwrap_or_default()

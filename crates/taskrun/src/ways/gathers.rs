@@ -120,7 +120,8 @@ pub fn gather(about: &About<'_>) -> Tried {
     Ok(Some(about.call(function, root.unwrap_or(about.rank), packing).into()))
 }
 
-/// Returns the first offset of all parts in the array, and their offsets from it, in bytes; `None` if these exceed MPI.
+/// Returns the first offset of all parts in the array, and their offsets from it, in bytes; `None` if all parts are
+/// empty, or the offsets exceed MPI's integers.
 fn in_place(places: &[usize], counts: &[usize]) -> Option<(usize, Vec<c_int>)> {
     let used = || places.iter().zip(counts).filter(|(_, count)| **count > 0);
     let (base, end) = (used().map(|row| *row.0).min()?, used().map(|(at, count)| at + count).max()?);

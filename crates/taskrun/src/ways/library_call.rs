@@ -139,7 +139,8 @@ impl LibraryCall {
         Some(room)
     }
 
-    /// Starts this rank's part.
+    /// Starts the collective on this rank; with `in_place`, the result is written to the array itself if
+    /// [`Packing::in_place`] has an offset there.
     pub fn begin<L: MessageLayer>(
         self: &Arc<Self>,
         memory: &Memory<L>,

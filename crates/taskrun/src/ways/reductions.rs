@@ -86,7 +86,8 @@ pub fn reduction(about: &About<'_>) -> Tried {
     partial(about).map(|partial| partial.to_all_or_one(about).map(Chosen::from)).transpose()
 }
 
-/// Returns a call on the partial results in the order of their receivers, and each receiver's count.
+/// Returns a reduce-scatter by the library, and each receiver's number of elements. With `equal`, all numbers must be
+/// equal, else the result is `None`.
 fn shares(about: &About<'_>, equal: bool) -> Result<Option<(Vec<usize>, LibraryCall)>, RunError> {
     let regions: Vec<Region> = about.participants.iter().map(|&k| about.received(k)).collect();
     let counts: Vec<usize> = regions.iter().map(|region| volume(region.boxes())).collect();

@@ -45,14 +45,15 @@ pub fn place((n, all): (u32, u32), sizes: &[u32], aligned: bool, heuristic: Heur
     Some(Placed { positions: vec![taken] })
 }
 
-/// Divides blocks into smaller blocks of `size` boards.
+/// Divides blocks into smaller blocks of `size` boards. The last block of each may be smaller.
 fn parts(blocks: &[Range<u32>], size: u32) -> impl Iterator<Item = Range<u32>> {
     blocks.iter().flat_map(move |block| {
         (block.start..block.end).step_by(size as usize).map(move |first| first..(first + size).min(block.end))
     })
 }
 
-/// Returns the block of `size` boards that has the fewest free boards, but at least `n`.
+/// Returns the block of `size` boards that has the fewest free boards, but at least `n`; of several such blocks, the
+/// first.
 fn best_fit(blocks: &[Range<u32>], size: u32, n: u32, free: &Free) -> Option<Range<u32>> {
     poll();
     let counted = parts(blocks, size).map(|block| (free.count_in(&block), block));

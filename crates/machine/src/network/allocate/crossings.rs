@@ -5,7 +5,8 @@
 //! columns. Rows and columns need not be adjacent. Source: "HammingMesh", section 4.2; simulate_allocation.py of its
 //! artifact.
 //!
-//! With `locality`, scans start at each leaf for all shapes, and the result with the least upper traffic is chosen.
+//! With `locality`, scans start at each leaf for all shapes, and the result with the smallest fraction of alltoall
+//! traffic on the upper level of switches is chosen.
 
 use unisono_base::interrupt::poll;
 

@@ -158,8 +158,8 @@ impl JobSpace {
         }
     }
 
-    /// Returns the estimated steps to place one job whose shape is one of `shapes`. Each shape is tried on the whole
-    /// machine.
+    /// Returns the estimated steps to place one job. `shapes`, which only [`Rule::SubBox`] needs, are the job's shapes;
+    /// each is tried on the whole machine.
     pub(super) fn steps(&self, heuristic: Heuristic, shapes: &[Vec<u32>]) -> u128 {
         /// The steps to move to another corner, for each dimension.
         const CORNER: u128 = 50;

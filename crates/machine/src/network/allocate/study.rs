@@ -15,7 +15,7 @@ const AT_ONCE: usize = 64;
 pub struct Study {
     pub jobs: Jobs,
     pub heuristic: Heuristic,
-    /// Boards that failed in every sample, row-major, without duplicates.
+    /// The row-major numbers of boards that failed in every sample, without duplicates.
     pub failed: Vec<u32>,
     /// The number of further boards that fail, drawn for each sample.
     pub failures: u64,

@@ -119,8 +119,8 @@ pub fn sums(sm: u32, joins_all: bool) -> String {
     format!("of GPUs with sm {sm} the NVSwitches {what}")
 }
 
-/// Returns a sentence about GPUs whose links are slower than those of the others. `rates` contains the total rate of
-/// each GPU's links in GB/s.
+/// Returns a sentence about GPUs whose links are slower than those of the others; without an NVSwitch, only about GPUs
+/// without links. `rates` contains the total rate of each GPU's links in GB/s.
 pub fn slow_links(rates: &BTreeMap<usize, f64>, has_switch: bool) -> Option<String> {
     let most = rates.values().copied().fold(0.0, f64::max);
     // Without a switch, links of GPUs in a regular box may differ if the file describes a part of the box.
