@@ -68,7 +68,7 @@ pub struct Operation {
 /// The most bytes of one MPI call, which counts them with 32 bits.
 pub const MOST_COUNTED: u64 = 1 << 30;
 
-/// The cost of comparing two ranks in steps.
+/// The steps that a comparison of two ranks counts in the limit on work.
 pub const STEPS: u64 = 128;
 /// The name of such work in errors.
 pub const PAIRS: &str = "the list of messages between all pairs of nodes";

@@ -168,7 +168,7 @@ fn bytes(n: u64) -> String {
     unit.map_or_else(|| format!("{n} bytes"), |(size, name)| format!("{} {name}", n / size))
 }
 
-/// Returns the bytes of a chunk, and of the whole call.
+/// Returns in words `n`, the bytes of a chunk, and the bytes of the whole call.
 fn chunk(p: &Program, n: u64) -> String {
     format!("{} a chunk ({})", bytes(n), bytes(n.saturating_mul(u64::from(p.chunks))))
 }

@@ -7,7 +7,7 @@
 
 use unisono_base::xml::{self, short};
 
-/// The largest length of a name or a value in characters.
+/// The largest length of a value in bytes. A name must be shorter.
 const LENGTH: usize = 254;
 /// The most attributes of a tag; each additional blank between two of them counts as one.
 const ATTRIBUTES: usize = 16;
