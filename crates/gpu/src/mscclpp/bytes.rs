@@ -62,8 +62,9 @@ fn widest(plan: &Plan) -> u64 {
     plan.gpus.iter().map(chunks).max().unwrap_or(0).max(1)
 }
 
-/// Returns the largest chunk in bytes for which the fixed scratch memory of `reuse_resources` holds all chunks. In a
-/// pipeline, the kernels also take the offset within a slice modulo the bytes of a chunk in that memory.
+/// Returns the largest chunk in bytes for which the fixed scratch memory of `reuse_resources` holds all chunks; `None`
+/// without that option or without scratch memory. In a pipeline, the kernels also take the offset within a slice modulo
+/// the bytes of a chunk in that memory.
 fn circle(plan: &Plan, alignment: u64) -> Option<u64> {
     let room = if plan.use_double_scratch_buffer { SCRATCH / 2 } else { SCRATCH };
     let chunks = plan.gpus.iter().map(|gpu| u64::from(gpu.scratch_chunks)).max().filter(|&chunks| chunks > 0);

@@ -184,7 +184,8 @@ fn threads(op: &Op, threads: u32) -> Option<String> {
         .then(|| format!("{} needs {each} threads, and num_threads_per_block is {threads}", op.name))
 }
 
-/// Returns a fault for a key that the operation does not use, because the loader stores it over an operand.
+/// Returns the fault of a key that the operation does not use, which the loader stores over an operand or the runtime
+/// ignores, or of a buffer that is not exactly one of local, remote and behind a switch.
 fn stray(op: &Op) -> Option<String> {
     let name = op.name;
     let is_semaphore = matches!(name, Name::SemAcquire | Name::SemRelease);

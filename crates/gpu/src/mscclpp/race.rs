@@ -174,7 +174,7 @@ impl Races<'_> {
         self.faults.push(Fault::at("race", &place, message).with_trace(trace));
     }
 
-    /// Reports packets that overlap plain data. Packets of chunk `c` occupy chunks `2c` and `2c + 1`.
+    /// Reports the first packets that overlap plain data. Packets of chunk `c` occupy chunks `2c` and `2c + 1`.
     fn mixed(&mut self, of_memory: &BTreeMap<(u32, Space), Vec<Access>>) {
         for ((gpu, space), packets) in of_memory {
             let Some(plain) = of_memory.get(&(*gpu, Space::Scratch)).filter(|_| *space == Space::Packets) else {

@@ -54,7 +54,7 @@ pub(super) struct State<'a> {
     run: Run,
 }
 
-/// Runs a plan until it ends or gets stuck.
+/// Runs a plan until it ends or gets stuck, unless its barriers have faults.
 pub fn run(program: &Program) -> Run {
     let mut state = State {
         program,

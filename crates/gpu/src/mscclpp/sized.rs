@@ -42,7 +42,8 @@ impl Sized {
         Ok(Self { layout, program, faults, run })
     }
 
-    /// Runs a plan at one size. Returns a fault if it does not end or has races, because a schedule needs an order.
+    /// Runs a plan at one size. Returns a fault if it does not end, or has races even if relaxed signals order writes,
+    /// because a schedule needs an order.
     pub fn in_order(plan: &Plan, facts: &Facts) -> Result<Result<Self, Fault>, ImportError> {
         let sized = Self::new(plan, facts, None)?;
         let mut first = sized.faults.iter().chain(&sized.run.faults).next().cloned();

@@ -35,7 +35,7 @@ pub fn fault(stuck: &State<'_>) -> Fault {
 }
 
 impl State<'_> {
-    /// Returns how far each thread block runs before it gets stuck.
+    /// Returns, for each of these thread blocks that has completed an operation, a sentence with the last one.
     fn ran(&self, blocks: &[usize]) -> Vec<String> {
         let ran = blocks.iter().filter(|&&b| self.done[b] > 0);
         ran.map(|&b| {
