@@ -27,7 +27,7 @@ pub struct Piece {
     pub producer: usize,
     pub owner: RoleId,
     pub owner_side: SideId,
-    /// True if every rank of the owner holds a partial result of its part, and no rank holds the result.
+    /// True if every rank of `owner_side` has a partial result of its region, and no rank has the result.
     pub partial: bool,
     /// Other sides whose ranks have copies.
     pub holders: Vec<SideId>,
@@ -45,7 +45,7 @@ impl Piece {
     }
 }
 
-/// One source of the data that an operation moves.
+/// A region that an operation moves, the side of the ranks that wrote it, and the sides of the ranks with copies.
 #[derive(Clone, PartialEq, Debug)]
 pub struct OwnedRegion {
     pub region: Region,

@@ -30,7 +30,7 @@ pub struct UserMapper {
     pub number: u64,
     pub name: Arc<str>,
     pub function: Arc<MapFunction>,
-    /// The dependences on the chunk that are known without a chunk.
+    /// The dependence of the function's boxes on the chunk, as far as one call with symbols shows it.
     pub traced: Arc<Traced>,
 }
 

@@ -83,13 +83,13 @@ pub struct Role {
     pub reduces: bool,
     /// The number of ranks with a chunk.
     pub chunks: u32,
-    /// The union of the images.
+    /// The union of the images; with a user's function, of the regions of all ranks instead.
     pub image: Region,
     pub side: SideId,
 }
 
 impl Role {
-    /// Returns the mappers that touch a region, sorted as roles store them.
+    /// Returns the mappers that touch a region, in ascending order.
     fn touching<'a>(&'a self, region: &'a Region) -> impl Iterator<Item = &'a Mapper> {
         self.mappers.iter().zip(&self.images).filter(|(_, image)| image.overlaps(region)).map(|(mapper, _)| mapper)
     }

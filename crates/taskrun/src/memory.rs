@@ -131,7 +131,7 @@ impl<L: MessageLayer> Memory<L> {
         Ok(parts)
     }
 
-    /// Returns the byte ranges of the regions that other ranks push.
+    /// Returns the byte ranges of the regions that other ranks push, by the sending rank.
     pub(crate) fn rows(&self, from: &AwaitedRegions, array: usize) -> Result<Rows, RunError> {
         let key = (Arc::as_ptr(from).addr(), array);
         if let Some((_, rows)) = lock(&self.inner).rows.get(&key) {

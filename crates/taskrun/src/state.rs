@@ -58,7 +58,7 @@ pub struct State<O: Objects, L: MessageLayer> {
     pub others: VecDeque<Command<O>>,
     pub under_way: Vec<UnderWay<O, L>>,
     pub departures: VecDeque<Departure<L>>,
-    /// The distinct collectives.
+    /// The distinct collectives, each with its buffer.
     pub operations: Vec<(Arc<Operation>, BufferId)>,
     /// The route of each distinct collective.
     pub routes: Vec<Route>,

@@ -19,7 +19,7 @@ use crate::{
     space::Region,
 };
 
-/// A piece that may need an exchange, clipped to a read.
+/// A piece that may need an exchange, clipped to the region that a task reads.
 #[derive(Clone)]
 struct Wanted {
     producer: usize,

@@ -21,7 +21,7 @@ pub struct Connection {
 pub struct Connections {
     /// The index in `of_edge` of each stream's first entry.
     first: Vec<usize>,
-    /// The connection of each sink of each stream.
+    /// The index in `all` of the connection of each sink of each stream.
     of_edge: Vec<usize>,
     pub all: Vec<Connection>,
     /// For each connection, the connection on which the thread block that receives from it sends.

@@ -67,7 +67,7 @@ pub struct Exporter<'a> {
     pub(super) own: Vec<u32>,
     /// For each GPU, the chunks of the input's copy.
     pub(super) copied: Vec<u32>,
-    /// For each GPU, the chunks of temporaries.
+    /// For each GPU, the chunks of scratch memory for intermediate results of an instruction.
     pub(super) temporary: Vec<u32>,
     /// For each instruction, whether it reads its inputs from their copy.
     endangered: Vec<bool>,

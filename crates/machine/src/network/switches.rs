@@ -50,7 +50,7 @@ pub struct SwitchClass {
     /// The number of reductions that one switch computes concurrently.
     #[serde(default = "one")]
     pub engines: u8,
-    /// The rate of results of one engine; by default the rate of its operands.
+    /// The rate at which one engine computes results; by default only the rates of links limit it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reduce_gbps: Option<f64>,
     /// The time from the last operand of a message until its result, or its copies, can leave.

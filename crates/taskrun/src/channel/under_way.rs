@@ -29,7 +29,7 @@ pub trait Polled: Send {
     /// Returns the errors of the message layer.
     fn poll(&mut self) -> Outcome<bool>;
 
-    /// Returns the number of polls that advanced a call.
+    /// Returns the number of polls that advanced a call; 0 if that is not known.
     fn moves(&self) -> u64;
 }
 
@@ -110,7 +110,7 @@ impl<P> Slot<P> {
 }
 
 impl<P: Polled> State<P> {
-    /// Polls the call under way, and returns whether it has ended.
+    /// Polls the call under way, and returns whether it has ended; true if there is none.
     ///
     /// # Errors
     /// Returns the errors of the message layer, after which the phase is `Failed`.

@@ -70,12 +70,12 @@ impl About<'_> {
         self.operation.received(self.sides, rank)
     }
 
-    /// Returns the regions that this rank sends, by rank.
+    /// Returns the regions that this rank sends, by the rank that receives them.
     pub fn sends(&self) -> Vec<(u32, Region)> {
         self.operation.sends(self.sides, self.rank)
     }
 
-    /// Returns the regions that this rank receives, by rank.
+    /// Returns the regions that this rank receives, by the rank that sends them.
     pub fn receives(&self) -> Vec<(u32, Region)> {
         self.operation.receives(self.sides, self.rank)
     }
@@ -85,7 +85,7 @@ impl About<'_> {
         self.bytes(elements) <= self.largest
     }
 
-    /// Returns packed memory of `elements` elements, with the counts and offsets of ranks in bytes.
+    /// Returns packed memory of `elements` elements, with the lengths and offsets of ranks' parts in bytes.
     pub fn packed(
         &self,
         rows: Vec<Part>,

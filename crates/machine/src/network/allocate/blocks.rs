@@ -60,7 +60,8 @@ fn best_fit(blocks: &[Range<u32>], size: u32, n: u32, free: &Free) -> Option<Ran
     counted.filter(|&(found, _)| found >= n).min_by_key(|&(found, _)| found).map(|(_, block)| block)
 }
 
-/// Returns `n` free boards of `blocks`, which together have at least `n`.
+/// Returns `n` free boards of `blocks`, which together have at least `n`, by the best fit in smaller blocks of `sizes`
+/// boards.
 fn nearest(blocks: &[Range<u32>], sizes: &[u32], n: u32, free: &Free) -> Vec<u32> {
     for (level, &size) in sizes.iter().enumerate() {
         if let Some(block) = best_fit(blocks, size, n, free) {

@@ -35,8 +35,9 @@ impl Sizes {
         Self(TRACE.to_vec())
     }
 
-    /// Returns the size of a job at a fraction from 0 to 1. Sizes grow geometrically between two entries, which is this
-    /// project's assumption. Jobs up to the first fraction have the first size.
+    /// Returns a job of the size that the distribution has at the fraction `share` of all jobs, from 0 to 1. Sizes grow
+    /// geometrically between two entries, which is this project's assumption. Jobs up to the first fraction have the
+    /// first size.
     pub fn at(&self, share: f64) -> Job {
         let above = self.0.iter().position(|&(at_most, _)| share <= at_most).unwrap_or(self.0.len() - 1);
         let (to, largest) = self.0[above];

@@ -13,9 +13,11 @@ use crate::MachineError;
 pub enum Rule {
     /// The crossings of any rows and columns: [`crossings`].
     Crossings,
-    /// A box of adjacent boards: [`sub_box`].
+    /// A box of adjacent boards: [`sub_box`]. If it `wraps`, it may continue from the last board of a dimension to the
+    /// first.
     SubBox { wraps: bool },
-    /// Any boards: [`blocks`]. `sizes` are the numbers of boards in a block of each level, ascending.
+    /// Any boards: [`blocks`]. `sizes` are the numbers of boards in a block of each level, ascending. An `aligned` job
+    /// stays inside one block if it fits into one.
     Blocks { sizes: Vec<u32>, aligned: bool },
 }
 

@@ -41,7 +41,7 @@ pub struct Outcome {
     pub placed: f64,
     /// The average number of refused jobs in a sample.
     pub refused: f64,
-    /// The fraction of traffic on the upper level of switches, averaged over all boards in use.
+    /// The fraction of traffic on the upper level of switches, averaged over all boards that placed jobs requested.
     pub upper_level: UpperShare,
     pub samples: u32,
     #[serde(skip)]
