@@ -70,7 +70,7 @@ pub const MOST_COUNTED: u64 = 1 << 30;
 
 /// The steps that a comparison of two ranks counts in the limit on work.
 pub const STEPS: u64 = 128;
-/// The name of such work in errors.
+/// The name of the comparisons of ranks in errors.
 pub const PAIRS: &str = "the list of messages between all pairs of nodes";
 
 /// Counts the comparison of two ranks, of which there may be as many as pairs of ranks.

@@ -74,7 +74,7 @@ pub enum Mapper {
     All,
     /// This box, for every chunk.
     Fixed(Box3),
-    /// The chunk, with the whole extent of one dimension.
+    /// The chunk, with the whole extent of this dimension.
     Slice(usize),
     /// The chunk, extended on both sides of each dimension by the given number of points: a bounding box.
     Neighborhood(Point),

@@ -46,7 +46,7 @@ pub struct What {
     /// result of each rank of a scatter or reduce-scatter, the message of each pair of an alltoall, the whole vector of
     /// the other collectives. For messages, their lengths.
     pub part: Extremes,
-    /// The elements that each rank sends to other ranks; in a reduction, its partial result.
+    /// The elements that each rank contributes, each counted once; for messages, those that each rank sends.
     pub gives: Extremes,
     pub gets: Extremes,
     /// The number of elements that ranks receive from other ranks.

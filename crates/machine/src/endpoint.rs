@@ -287,7 +287,7 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Returns whether the time of a message depends on its length by `model`.
+    /// Returns whether, by `model`, the time of a message on this machine depends on its length.
     pub fn prices_bytes(&self, model: EndpointModel) -> bool {
         let p = &self.parameters;
         let prices: &[Option<f64>] = match model {

@@ -72,7 +72,7 @@ pub struct MachineText<'a> {
     pub text: &'a str,
     /// The name of the file, for messages.
     pub origin: &'a str,
-    /// Function that returns the text of a file that the description names.
+    /// Function that returns the text of a file that the description names; `None` if it is not available.
     pub files: &'a dyn Fn(&str) -> Option<String>,
 }
 

@@ -59,7 +59,7 @@ pub struct Discovery {
     shapes: Shapes,
     holders: HolderLists,
     plans: FxHashMap<Box<[u64]>, Arc<ReadPlan>>,
-    /// The shape and the name of every task.
+    /// The indices of the shape and of the name of every task.
     tasks: Vec<(u32, u32)>,
     names: Vec<String>,
     name_ids: FxHashMap<String, u32>,

@@ -375,7 +375,7 @@ fn each_its_own(
     }
 }
 
-/// Returns the only term of a side that touches a region; `None` if there are several.
+/// Returns the only term of a side that touches a region; `None` if none or several do, or the side is a table.
 fn single<'a>(side: &'a Side, region: &Region) -> Option<(&'a Affine, &'a Term)> {
     let Form::Affine(affine) = &side.form else { return None };
     let touches = |term: &&Term| {
@@ -387,7 +387,7 @@ fn single<'a>(side: &'a Side, region: &Region) -> Option<(&'a Affine, &'a Term)>
     terms.next().is_none().then_some((affine, first))
 }
 
-/// Returns the only terms of owner and reader, if both sides have the same axes.
+/// Returns the only terms of owner and reader that touch a region ([`single`]), if both sides have the same axes.
 fn alike<'a>(sides: &'a Sides, owner: SideId, reader: SideId, region: &Region) -> Option<(&'a Term, &'a Term)> {
     let (from, owner) = single(&sides[owner], region)?;
     let (to, reader) = single(&sides[reader], region)?;

@@ -39,7 +39,7 @@ pub struct Checked {
     pub bits: FileBits,
     /// The ways in which the file may run: `two buffers`, `in place`, or both.
     pub buffers: Vec<&'static str>,
-    /// The sizes at which the file was proved, or from which on it hangs, in words.
+    /// The sizes at which the file was proved, or up to which it does not hang, in words.
     pub sizes: String,
     /// Limits of other executors of the format, and calls for which no executor runs the file.
     pub notes: Vec<String>,

@@ -24,7 +24,7 @@ pub const BLOCKS_OF_A_CHANNEL: usize = 32;
 pub const COUNT: u32 = 71;
 /// The most chunks of a buffer: offsets have 16 signed bits.
 pub const CHUNKS: u32 = 32_767;
-/// The most GPUs: they are children of one node of the XML file.
+/// The most GPUs, which are children of one XML node: the parser stores no more of them.
 pub const GPUS: u32 = 1024;
 /// The most XML nodes that a GPU stores: the root, all GPUs, its own thread blocks and steps. The parser has room for
 /// one more, and fails on the next tag.

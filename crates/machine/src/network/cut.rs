@@ -69,10 +69,10 @@ pub fn least(plane: &Plane, own: Speed, inside: u32) -> Option<f64> {
     halves.map(|half| least_cut(plane, &capacities, half)).min_by(f64::total_cmp)
 }
 
-/// Returns the largest flow from the accelerators whose bits are set to the others, which is the capacity of the least
-/// cut between them (Ford, Fulkerson, 1956). Flow is added along paths with the fewest links (Edmonds, Karp, 1972), so
-/// the number of paths does not depend on the capacities. A path fills its narrowest link exactly, since that link's
-/// own capacity is subtracted from it.
+/// Returns the largest flow from the accelerators whose bits are set in `half` to the others, which is the capacity of
+/// the least cut between them (Ford, Fulkerson, 1956). Flow is added along paths with the fewest links (Edmonds, Karp,
+/// 1972), so the number of paths does not depend on the capacities. A path fills its narrowest link exactly, since that
+/// link's own capacity is subtracted from it.
 fn least_cut(plane: &Plane, capacities: &[f64], half: u32) -> f64 {
     let accelerator = |node: u32| node < plane.accelerators();
     let inside = |node: u32| accelerator(node) && half >> node & 1 == 1;

@@ -127,7 +127,7 @@ impl<P: Polled> State<P> {
         done
     }
 
-    /// Returns the progress count of the call under way; `None` if there is none.
+    /// Returns [`Polled::moves`] of the call under way; `None` if there is none.
     fn moves(&self) -> Option<u64> {
         let (Phase::Running(plan) | Phase::Interrupted(plan)) = self.phase else { return None };
         self.plans[plan].as_ref().map(Polled::moves)

@@ -96,7 +96,7 @@ impl About<'_> {
         Packed::new(&self.layout, rows, self.bytes(elements), counts, places).map(Some)
     }
 
-    /// Returns packed memory that is one part.
+    /// Returns packed memory of `elements` elements as one part without offsets.
     pub fn one(&self, rows: Vec<Part>, elements: usize) -> Result<Option<Packed>, RunError> {
         self.packed(rows, elements, &[self.bytes(elements)], &[])
     }

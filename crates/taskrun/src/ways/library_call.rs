@@ -72,7 +72,7 @@ pub struct Packing {
     pub neutral: Vec<u8>,
     /// True if input and result share memory.
     pub shared: bool,
-    /// The offset of the shared memory in the array in bytes, if it is there.
+    /// The offset of the shared memory in the array in bytes, unless it is outside of the array.
     pub at: Option<usize>,
     /// The offset of the result in the array, and the ranks' offsets from there, if nothing else accesses the array.
     pub in_place: Option<(usize, Vec<c_int>)>,

@@ -35,7 +35,7 @@ pub struct Sample {
 pub struct Outcome {
     /// The boards requested by placed jobs, divided by the healthy boards: the mean over the samples.
     pub utilization_mean: f64,
-    /// The first percentile of the same quotient.
+    /// The first percentile of that quotient over the samples.
     pub utilization_p1: f64,
     /// The average number of placed jobs in a sample.
     pub placed: f64,
@@ -168,7 +168,7 @@ pub fn study(space: &JobSpace, machine: &str, study: &Study) -> Result<Outcome, 
     })
 }
 
-/// The number of boards that a job requests, and its traffic over the upper level if it was placed.
+/// The number of boards that a job requests, and the fractions of its traffic on the upper level if it was placed.
 type Counted = (u32, Option<UpperShare>);
 
 /// Computes one sample, and returns the statistics of its jobs. The sample itself is returned only for number 0.

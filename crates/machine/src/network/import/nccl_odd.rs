@@ -34,7 +34,7 @@ fn listed(names: &[&str]) -> String {
     format!("{}{more}", names[..names.len().min(MOST_LISTED)].join(", "))
 }
 
-/// Returns `GPU 3` or `GPUs 3, 4`, or `all 8 GPUs`.
+/// Returns the subject of a sentence: `GPU 3` or `GPUs 3, 4`, or `all 8 GPUs` if `names` lists all `of` devices.
 fn subject(is_gpu: bool, names: &[&str], of: usize) -> String {
     let kind = if is_gpu { "GPU" } else { "network interface" };
     match names {
