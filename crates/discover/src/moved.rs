@@ -52,7 +52,7 @@ pub struct What {
     /// The number of elements that ranks receive from other ranks.
     pub elements: u64,
     /// The messages `(from, to, elements)`, sorted by sender, then receiver. Empty for a collective, except for one
-    /// without reduction whose bytes exceed the count of one MPI call ([`crate::exchange::MOST_COUNTED`]). A reduction
+    /// without reduction whose bytes exceed the count of one MPI call ([`crate::MOST_COUNTED`]). A reduction
     /// has `cells` instead.
     pub messages: Vec<(u32, u32, u64)>,
     /// For a reduction: the sets of elements with the same givers and takers.

@@ -429,7 +429,8 @@ impl Side {
     }
 }
 
-/// Returns two ranks whose regions overlap. A sweep along dimension 0 avoids comparing regions that are far apart.
+/// Returns two ranks whose regions overlap, and common points; `None` if there are none. A sweep along dimension 0
+/// avoids comparing regions that are far apart.
 fn first_overlap(rows: Vec<(u32, Region)>) -> Option<(u32, u32, Region)> {
     let mut boxes: Vec<(Box3, u32)> = rows.iter().flat_map(|(k, r)| r.boxes().iter().map(move |b| (*b, *k))).collect();
     boxes.sort_unstable();

@@ -312,12 +312,13 @@ impl Discovery {
     }
 
     /// Returns the messages and elements of all ranks so far, and the bytes of pushes and of collectives; all 0 without
-    /// [`Options::report`].
+    /// [`Options::report`](field@Options::report).
     pub fn traffic(&self) -> (Traffic, (u64, u64)) {
         (self.traffic, self.bytes)
     }
 
-    /// Returns the data moved so far, in the order of first occurrence; empty without [`Options::report`].
+    /// Returns the data moved so far, in the order of first occurrence; empty without
+    /// [`Options::report`](field@Options::report).
     pub fn moved(&self) -> Vec<Moved> {
         let mut rows: Vec<Moved> = Vec::new();
         for moving in &self.moving {

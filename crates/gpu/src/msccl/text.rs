@@ -38,7 +38,8 @@ const NUMBERS: &[&str] = &[
 /// The attributes that the parser reads as text.
 const TEXTS: &[&str] = &["proto", "coll", "type", "srcbuf", "dstbuf"];
 
-/// Returns the reason why the parser refuses an XML text, or reads a number in it as another number.
+/// Returns the reason why the parser refuses an XML text, or reads a number in it as another number; `None` if it does
+/// neither.
 pub fn refused(text: &str) -> Option<String> {
     let mut rest = text;
     loop {

@@ -75,7 +75,7 @@ fn circle(plan: &Plan, alignment: u64) -> Option<u64> {
     chunks.filter(|_| plan.reuse_resources).map(held)
 }
 
-/// Checks that the second half of scratch memory is aligned to 16 bytes, which the kernels move at a time.
+/// Returns a fault if the second half of scratch memory is not aligned to 16 bytes, which the kernels move at a time.
 ///
 /// The executor sizes scratch memory by the allocation of the input, up to `max_message_size`, and rounds the bytes of
 /// a chunk up. Allocations are assumed to be multiples of 2 MiB, or as long as the message.
@@ -113,7 +113,8 @@ fn halves(plan: &Plan, layout: &Layout) -> Option<Fault> {
     })
 }
 
-/// Checks that the loader accepts the requested size, and that its offsets fit in 32 bits.
+/// Returns a fault if the loader does not accept the requested size, offsets do not fit in 32 bits, or chunks are
+/// longer than [`circle`] permits.
 fn asked(plan: &Plan, chunk: u64, message_chunks: u64, widest: u64, alignment: u64) -> Option<Fault> {
     let size = chunk.saturating_mul(message_chunks);
     let circle = circle(plan, alignment).filter(|&circle| chunk > circle);
@@ -135,7 +136,7 @@ fn asked(plan: &Plan, chunk: u64, message_chunks: u64, widest: u64, alignment: u
     Some(Fault::of_plan("limit", message))
 }
 
-/// Returns why the loader does not accept a plan for a message of `size` bytes.
+/// Returns the reason why the loader does not accept a plan for a message of `size` bytes; `None` if it does.
 pub fn unserved(plan: &Plan, size: u64) -> Option<String> {
     let (least, most) = (plan.min_message_size.unwrap_or(0), plan.max_message_size.unwrap_or(u64::MAX));
     (!(least..=most).contains(&size)).then(|| {

@@ -186,7 +186,7 @@ pub fn stated_elements(plan: &Plan, facts: &Facts) -> Option<u64> {
 /// The largest buffer that is checked, in elements.
 const BUFFER: u64 = (u32::MAX / 4) as u64;
 
-/// Returns the fault of the first buffer of a GPU beyond the limit, with chunks of `each` elements.
+/// Returns the fault of the first buffer of a GPU beyond the limit, with chunks of `each` elements; `None` if none is.
 fn too_large(chunks: [u64; 4], each: u64, facts: &Facts, dtype: Dtype) -> Option<String> {
     let elements = |chunks: u64| u128::from(chunks) * u128::from(each);
     let (&chunks, space) = chunks.iter().zip(Space::ALL).find(|(chunks, _)| elements(**chunks) > u128::from(BUFFER))?;

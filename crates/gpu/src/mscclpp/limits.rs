@@ -226,7 +226,7 @@ fn channel_type(op: &Op) -> Option<String> {
     is_flush.then(|| "the runtime has flush on port channels only".to_owned())
 }
 
-/// Returns the fault of a pipeline's unit size.
+/// Returns the fault of a pipeline's unit size, if the runtime does not support it.
 fn unit(op: &Op) -> Option<String> {
     let size = op.iter_context?.unit_size;
     let fits = size > 0 && size.is_multiple_of(16) && u32::try_from(size).is_ok();

@@ -178,7 +178,8 @@ impl Layout {
         })
     }
 
-    /// Returns the port of a switch that leads to another switch. Two switches share at most one link.
+    /// Returns the port of a switch that leads to another switch; `None` if no link joins them. Two switches share at
+    /// most one link.
     pub fn port_to(&self, from: u32, to: u32) -> Option<Port> {
         self.peers(from).find(|(_, peer)| peer.switch == to).map(|(port, _)| port)
     }

@@ -147,7 +147,7 @@ impl Coordinates {
         &self.all[node as usize * self.dims..][..self.dims]
     }
 
-    /// Returns the first dimension in which the coordinates of two nodes differ.
+    /// Returns the first dimension in which the coordinates of two nodes differ; `None` for the same node.
     #[inline]
     pub fn first_apart(&self, a: u32, b: u32) -> Option<usize> {
         let (a, b) = (self.of(a), self.of(b));

@@ -54,7 +54,7 @@ impl Network {
         Ok(())
     }
 
-    /// Returns a sentence on the bandwidth lost to failed planes.
+    /// Returns a sentence on the bandwidth lost to failed planes, if there are any.
     pub(super) fn note_on_planes(&self) -> Option<String> {
         let failed = self.failed_planes();
         let (all, left) = (self.planes, self.working_planes());

@@ -80,7 +80,7 @@ impl Parts {
     }
 }
 
-/// Returns an all-gather of equal parts of all ranks.
+/// Returns an all-gather of all ranks, if their parts are equal and MPI can count the bytes.
 pub fn world_allgather(about: &About<'_>) -> Tried {
     let parts = Parts::new(about)?;
     let equal = parts.counts.iter().all(|count| *count == parts.counts[0]) && about.operation.root.is_none();
@@ -151,7 +151,7 @@ fn of_root(about: &About<'_>) -> Result<Option<(u32, usize, LibraryCall)>, RunEr
     Ok(Some((root, size, about.call(Function::Broadcast, root, packing))))
 }
 
-/// Returns a broadcast to all ranks.
+/// Returns the broadcast of [`of_root`], if there is one and all ranks participate.
 pub fn world_broadcast(about: &About<'_>) -> Tried {
     let found = if about.everyone() { of_root(about)? } else { None };
     Ok(found.map(|(root, size, library)| {
@@ -161,7 +161,7 @@ pub fn world_broadcast(about: &About<'_>) -> Tried {
     }))
 }
 
-/// Returns a broadcast to some ranks.
+/// Returns the broadcast of [`of_root`], to any participants, if there is one.
 pub fn broadcast(about: &About<'_>) -> Tried {
     Ok(of_root(about)?.map(|(.., library)| library.into()))
 }

@@ -55,7 +55,7 @@ impl Packed {
         Shares { address, counts: &self.counts, places: &self.places, in_place: false }
     }
 
-    /// Returns the end of the last rank's part, in elements of the call.
+    /// Returns the largest end of a rank's part, in elements of the call; `None` if it overflows.
     fn end(&self) -> Option<usize> {
         let rows = self.counts.iter().enumerate().map(|(k, &count)| (self.places.get(k).copied().unwrap_or(0), count));
         rows.map(|(at, count)| usize::try_from(at).ok()?.checked_add(usize::try_from(count).ok()?))

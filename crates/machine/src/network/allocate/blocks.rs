@@ -19,7 +19,8 @@ use unisono_base::interrupt::poll;
 
 use super::{Free, Heuristic, Placed};
 
-/// Finds `n` of `all` boards for a job. `sizes` are the numbers of boards in a block of each level, ascending.
+/// Finds `n` of `all` boards for a job; `None` if the job is refused. `sizes` are the numbers of boards in a block of
+/// each level, ascending.
 pub fn place((n, all): (u32, u32), sizes: &[u32], aligned: bool, heuristic: Heuristic, free: &Free) -> Option<Placed> {
     let boards = 0..all;
     let whole = slice::from_ref(&boards);
@@ -53,7 +54,7 @@ fn parts(blocks: &[Range<u32>], size: u32) -> impl Iterator<Item = Range<u32>> {
 }
 
 /// Returns the block of `size` boards that has the fewest free boards, but at least `n`; of several such blocks, the
-/// first.
+/// first; `None` if no block has `n`.
 fn best_fit(blocks: &[Range<u32>], size: u32, n: u32, free: &Free) -> Option<Range<u32>> {
     poll();
     let counted = parts(blocks, size).map(|block| (free.count_in(&block), block));

@@ -70,7 +70,8 @@ impl Sizes {
 }
 
 impl Job {
-    /// Reads a number of boards, or the sides of a shape with at most `dimensions` dimensions.
+    /// Reads a number of boards, or the sides of a shape with at most `dimensions` dimensions; `None` if the text is
+    /// neither.
     fn parse(said: &str, dimensions: Option<usize>) -> Option<Self> {
         let side = |text: &str| text.trim().parse::<u32>().ok().filter(|&n| n > 0);
         let shape = said.split('x').map(side).collect::<Option<Vec<u32>>>()?;

@@ -149,7 +149,7 @@ impl JobSpace {
         }
     }
 
-    /// Finds boards for a job by a heuristic, without marking them as used.
+    /// Finds boards for a job by a heuristic, without marking them as used; `None` if the job is refused.
     pub fn place(&self, free: &mut Free, job: &Job, heuristic: Heuristic) -> Option<Placed> {
         match &self.rule {
             Rule::Crossings => crossings::place(self, free, job, heuristic),

@@ -143,14 +143,14 @@ fn link_rate(rate: f64) -> String {
     if rate > 0.0 { format!("{rate:.1} GB/s") } else { "no NVLink or xGMI".to_owned() }
 }
 
-/// Returns a sentence about elements that NCCL, and hence this import, omits.
+/// Returns a sentence about elements that NCCL, and hence this import, omits, if there are any.
 pub fn left_out(elements: &[String]) -> Option<String> {
     let more = elements.len().saturating_sub(1);
     let others = if more > 0 { format!(", and {more} more like that") } else { String::new() };
     elements.first().map(|first| format!("NCCL leaves out {first}{others}, and so does this machine"))
 }
 
-/// Returns a sentence about PCIe speeds that NCCL does not list.
+/// Returns a sentence about PCIe speeds that NCCL does not list, if there are any.
 pub fn unknown_speeds(speeds: &BTreeSet<String>) -> Option<String> {
     let listed: Vec<&str> = speeds.iter().take(MOST_LISTED).map(String::as_str).collect();
     let speeds = listed.join("', '");
