@@ -55,7 +55,8 @@ pub fn is_plan(text: &str) -> bool {
     }
 }
 
-/// Checks a plan, and returns its faults, at most 64 races and 64 faults of repeated launches.
+/// Checks a plan, and returns its faults. The searches for races and for faults of repeated launches end after about 64
+/// faults each.
 ///
 /// # Errors
 /// Returns one sentence with the path inside the file if the text is not a plan.

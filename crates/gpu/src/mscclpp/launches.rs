@@ -28,7 +28,7 @@ use super::{
 
 /// The id of the barrier of all thread blocks of a GPU between two launches, which plans do not use.
 const BOUNDARY: u32 = u32::MAX;
-/// The most faults that are kept.
+/// The number of faults of one kind after which the search ends.
 const KEPT: usize = 64;
 
 /// Returns the faults of repeated launches of a plan that is correct once.

@@ -17,7 +17,7 @@ use super::{
     run::{At, Run},
 };
 
-/// The most faults that are kept.
+/// The number of faults after which the search ends.
 const KEPT: usize = 64;
 
 struct Access {
@@ -36,7 +36,7 @@ pub struct Races<'a> {
     told: BTreeSet<(At, Option<At>)>,
 }
 
-/// Returns all races, up to `KEPT`.
+/// Returns all races, or the first ones if there are more than `KEPT`.
 pub fn races(program: &Program, layout: &Layout, run: &Run, history: &History) -> Vec<Fault> {
     let mut races = Races { program, layout, run, history, faults: Vec::new(), told: BTreeSet::new() };
     races.check();

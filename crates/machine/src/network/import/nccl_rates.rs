@@ -130,7 +130,7 @@ pub fn between_cpus(cpu: &Element) -> f64 {
 }
 
 /// Returns the type of the GPUs below some elements: the oldest architecture and the largest number of NVLinks. `None`
-/// without GPUs, or if one states no architecture, or one older than Volta or MI200.
+/// without GPUs, or if one states no architecture, or one that [`Architecture`] does not list.
 pub fn gpu_of(cpus: &[Element]) -> Option<Gpu> {
     let (mut found, mut open) = (None::<Gpu>, cpus.iter().collect::<Vec<_>>());
     let cpu = match cpus.iter().find_map(|cpu| cpu.find("vendor").or(cpu.find("arch"))) {
