@@ -304,7 +304,7 @@ impl Discovery {
         &self.commands
     }
 
-    /// Discards commands and forwards, but not their allocations.
+    /// Discards commands, forwards and plans of reads, but not their allocations.
     pub fn drop_output(&mut self) {
         self.forwards.clear();
         self.commands.clear();

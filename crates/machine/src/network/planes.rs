@@ -18,7 +18,7 @@ pub fn is_plane(failure: &str) -> bool {
 }
 
 impl Network {
-    /// Returns the number of planes that did not fail, at least 1 in every checked network.
+    /// Returns the number of planes that did not fail, but at least 1.
     pub fn working_planes(&self) -> u32 {
         self.planes.saturating_sub(u32::try_from(self.failed_planes().len()).unwrap_or(u32::MAX)).max(1)
     }
