@@ -1,4 +1,5 @@
-//! Properties of a file's results that concern their bits, for sums in the executor's order.
+//! Properties of a file's results that concern their bits (`ranks`, `place` and so on, see docs/proofs.md), for sums in
+//! the executor's order.
 
 use serde::Serialize;
 use unisono_schedule::verify::{Proof, Rounding, Roundings};

@@ -41,8 +41,8 @@ pub(super) fn below_leaves(inside: u32, all: u32, down: u32, up: u32) -> u32 {
 }
 
 /// Returns the bisection: the rate of a cut into halves, divided by the largest injection of an accelerator times the
-/// accelerators of the smaller half. The cut is the least one; for more than [`MOST_ACCELERATORS`], that of the family,
-/// and `None` if the family states no halves. `None` for a single accelerator, too.
+/// accelerators of the smaller half. The cut is the least one; for more than [`MOST_ACCELERATORS`] accelerators, that
+/// of the family. Returns `None` if the family then states no halves, or for a single accelerator.
 pub fn bisection_share(topology: &dyn Topology, own: Speed) -> Option<f64> {
     let (all, [_, injection]) = (topology.accelerators(), topology.injection());
     let least = || Some(Cut { inside: all / 2, rate: least(&topology.plane().ok()?, own, all / 2)? });
