@@ -1,4 +1,4 @@
-//! The programs of Table 3 and of listing 1, for measurements of how fast programs are read.
+//! The programs of the paper's Table 3 and listing 1, for measurements of how fast programs are read.
 
 use std::fmt;
 
@@ -37,8 +37,8 @@ impl Example {
         }
     }
 
-    /// Submits `tasks` tasks of the program's loop, two a step, on buffers of `n` or `n x n` points, and drops the
-    /// output after every hundred tasks.
+    /// Submits `tasks` tasks of the program's loop, two for each iteration, on buffers of `n` or `n x n` points, and
+    /// drops the output after every hundred tasks.
     pub fn submit(self, to: &mut Discovery, n: i64, tasks: usize) -> Result<(), DiscoverError> {
         let flat = !matches!(self, Self::AllToAll | Self::Stencil);
         let shape: &[i64] = if flat { &[n] } else { &[n, n] };

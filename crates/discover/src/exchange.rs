@@ -27,7 +27,7 @@ pub struct Piece {
     pub producer: usize,
     pub owner: RoleId,
     pub owner_side: SideId,
-    /// True if every rank of the owner holds a partial result of its part, and no rank holds the result.
+    /// True if every rank of `owner_side` has a partial result of its region, and no rank has the result.
     pub partial: bool,
     /// Other sides whose ranks have copies.
     pub holders: Vec<SideId>,
@@ -45,7 +45,7 @@ impl Piece {
     }
 }
 
-/// One source of the data that an operation moves.
+/// A region that an operation moves, the side of the ranks that wrote it, and the sides of the ranks with copies.
 #[derive(Clone, PartialEq, Debug)]
 pub struct OwnedRegion {
     pub region: Region,
@@ -68,9 +68,9 @@ pub struct Operation {
 /// The most bytes of one MPI call, which counts them with 32 bits.
 pub const MOST_COUNTED: u64 = 1 << 30;
 
-/// The cost of comparing two ranks in steps.
+/// The steps that a comparison of two ranks counts in the limit on work.
 pub const STEPS: u64 = 128;
-/// The name of such work in errors.
+/// The name of the comparisons of ranks in errors.
 pub const PAIRS: &str = "the list of messages between all pairs of nodes";
 
 /// Counts the comparison of two ranks, of which there may be as many as pairs of ranks.

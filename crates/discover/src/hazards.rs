@@ -83,7 +83,7 @@ impl Hazards {
         }
     }
 
-    /// Records that command `id` writes a region.
+    /// Records that command `id` writes a region, and adds the commands that it must wait for to `waits`.
     pub fn write(&mut self, id: CommandId, region: &Region, waits: &mut Waits) {
         for window in region.boxes() {
             self.uses.query(window, |_, used| {

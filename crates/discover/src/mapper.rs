@@ -30,7 +30,7 @@ pub struct UserMapper {
     pub number: u64,
     pub name: Arc<str>,
     pub function: Arc<MapFunction>,
-    /// The dependences on the chunk that are known without a chunk.
+    /// The dependence of the function's boxes on the chunk, as far as one call with symbols shows it.
     pub traced: Arc<Traced>,
 }
 
@@ -74,7 +74,7 @@ pub enum Mapper {
     All,
     /// This box, for every chunk.
     Fixed(Box3),
-    /// The chunk, with the whole extent of one dimension.
+    /// The chunk, with the whole extent of this dimension.
     Slice(usize),
     /// The chunk, extended on both sides of each dimension by the given number of points: a bounding box.
     Neighborhood(Point),

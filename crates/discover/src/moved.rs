@@ -13,7 +13,8 @@ use crate::{
     side::{Ranks, Sides},
 };
 
-/// The smallest and the largest number of elements among the participating ranks.
+/// The smallest and the largest of some numbers of elements, one for each participating rank or for each message; 0 if
+/// there are none.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Extremes {
     pub least: u64,
@@ -45,12 +46,14 @@ pub struct What {
     /// result of each rank of a scatter or reduce-scatter, the message of each pair of an alltoall, the whole vector of
     /// the other collectives. For messages, their lengths.
     pub part: Extremes,
-    /// The elements that each rank sends to other ranks; in a reduction, its partial result.
+    /// The elements that each rank contributes, each counted once; for messages, those that each rank sends.
     pub gives: Extremes,
     pub gets: Extremes,
     /// The number of elements that ranks receive from other ranks.
     pub elements: u64,
-    /// The messages `(from, to, elements)`, ascending. Empty for a collective, unless it is too large for a library.
+    /// The messages `(from, to, elements)`, sorted by sender, then receiver. Empty for a collective, except for one
+    /// without reduction whose bytes exceed the count of one MPI call ([`crate::MOST_COUNTED`]). A reduction
+    /// has `cells` instead.
     pub messages: Vec<(u32, u32, u64)>,
     /// For a reduction: the sets of elements with the same givers and takers.
     pub cells: Vec<Cell>,

@@ -166,7 +166,8 @@ fn merged(pieces: Vec<Piece>) -> Vec<Piece> {
     out
 }
 
-/// Returns the number of a forward's group among all groups of the program. New groups are numbered from `next`.
+/// Returns the number of a forward's group among all groups of the program. New groups are numbered from `next`, and
+/// `earlier` has the numbers of earlier ones.
 pub fn group_number(group: Option<Group>, next: u32, earlier: &[u32]) -> Option<u32> {
     group.map(|group| match group {
         Group::New(k) => next + narrow::<u32>(k),

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use crate::space::{Box3, Point};
 
-/// Boxes by their lowest point.
+/// The upper corner and the value of each box, by the box's lowest point.
 type Level<V> = BTreeMap<Point, (Point, V)>;
 
 #[derive(Clone, Debug)]

@@ -26,7 +26,7 @@ pub enum DimKind {
     Other,
 }
 
-/// The properties of a mapper that Table 2 uses. They depend only on the mapper and the type of split.
+/// The properties of a mapper that Table 2 of the paper uses. They depend only on the mapper and the type of split.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Traits {
     pub constant: bool,
@@ -83,20 +83,20 @@ pub struct Role {
     pub reduces: bool,
     /// The number of ranks with a chunk.
     pub chunks: u32,
-    /// The union of the images.
+    /// The union of the images; with a user's function, of the regions of all ranks instead.
     pub image: Region,
     pub side: SideId,
 }
 
 impl Role {
-    /// Returns the mappers that touch a region, sorted as roles store them.
+    /// Returns the mappers that touch a region, in ascending order.
     fn touching<'a>(&'a self, region: &'a Region) -> impl Iterator<Item = &'a Mapper> {
         self.mappers.iter().zip(&self.images).filter(|(_, image)| image.overlaps(region)).map(|(mapper, _)| mapper)
     }
 
     /// Returns whether Algorithm 1's test on `region` succeeds, as the errata define it: both geometries and multisets
-    /// of mappers that touch the region are equal, or each task has one chunk, on rank 0. The test compares mappers,
-    /// never the number of ranks.
+    /// of mappers that touch the region are equal, or each task has one chunk, on rank 0. A role without a task fails,
+    /// and so does a reduction, unless both tasks have one chunk. The test compares mappers, never the number of ranks.
     pub fn communication_free(&self, reader: &Role, region: &Region) -> bool {
         let (Some(ours), Some(theirs)) = (self.geometry, reader.geometry) else { return false };
         if ours.is_unsplittable() && theirs.is_unsplittable() {
@@ -174,7 +174,7 @@ impl Roles {
         Ok(id)
     }
 
-    /// Returns the role of the ranks that have the result of a combination.
+    /// Returns the role of the ranks that have the result of combined partial results.
     pub fn holding(&mut self, side: SideId, image: Region) -> RoleId {
         if let Some(&id) = self.made.get(&side) {
             return id;

@@ -19,7 +19,7 @@ use crate::{
     traced::Dependence,
 };
 
-/// One role of a task, with the local rank's region.
+/// One role of a task, with the region of the local rank, whose commands the discovery computes.
 #[derive(Clone, Debug)]
 pub struct Played {
     pub buffer: BufferId,

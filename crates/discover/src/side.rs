@@ -77,7 +77,7 @@ impl Affine {
         Box3::new(min, max)
     }
 
-    /// Returns for each axis the interval of parts that touch `window` by this term.
+    /// Returns for each axis the interval of parts that touch `window` by this term; `None` if no part does.
     fn parts_touching(&self, term: &Term, window: &Box3) -> Option<[(u32, u32); 2]> {
         let mut parts = [(0, self.axes[0].parts), (0, self.axes[1].parts)];
         for (d, rule) in term.rules.iter().enumerate() {
@@ -373,7 +373,8 @@ impl Side {
         Some(marks(0).into_iter().flat_map(|row| across.iter().map(move |column| row * columns + column)).collect())
     }
 
-    /// Returns the number n of ranks that touch anything, as a prefix `0..n`, and the region that all of these touch.
+    /// Returns a number n of ranks, `0..n`, and a region that all of these touch. n is the number of chunks of an
+    /// affine side, of which only constant terms count, and the number of rows of a table.
     pub fn common(&self) -> (u32, Region) {
         match &self.form {
             Form::Affine(affine) => {
@@ -392,7 +393,8 @@ impl Side {
         }
     }
 
-    /// Returns whether no two ranks touch the same point of `within`.
+    /// Returns whether no two ranks touch the same point of `within`. For a side with a single affine term there,
+    /// points outside of `within` count too.
     pub fn is_disjoint(&self, within: &Region) -> bool {
         match &self.form {
             Form::Affine(affine) => {
@@ -421,13 +423,14 @@ impl Side {
         }
     }
 
-    /// Returns two ranks that touch common points, and these points; `None` if there are none.
+    /// Returns two ranks below `nodes` that touch common points, and some of these points; `None` if there are none.
     pub fn overlap(&self, nodes: u32) -> Option<(u32, u32, Region)> {
         first_overlap((0..nodes).map(|rank| (rank, self.at(rank))).collect())
     }
 }
 
-/// Returns two ranks whose regions overlap. A sweep along dimension 0 avoids comparing regions that are far apart.
+/// Returns two ranks whose regions overlap, and common points; `None` if there are none. A sweep along dimension 0
+/// avoids comparing regions that are far apart.
 fn first_overlap(rows: Vec<(u32, Region)>) -> Option<(u32, u32, Region)> {
     let mut boxes: Vec<(Box3, u32)> = rows.iter().flat_map(|(k, r)| r.boxes().iter().map(move |b| (*b, *k))).collect();
     boxes.sort_unstable();

@@ -55,7 +55,8 @@ impl Geometry {
         Box3::new(self.offset, max)
     }
 
-    /// Returns whether the range is a single chunk, on rank 0, for any number of ranks.
+    /// Returns whether every dimension of the range has at most one granule. Then the range is a single chunk, on rank
+    /// 0, for any number of ranks.
     pub fn is_unsplittable(&self) -> bool {
         (0..3).all(|d| self.size[d] <= self.granularity[d])
     }
@@ -82,8 +83,9 @@ impl Geometry {
     }
 }
 
-/// Returns the grid with the most tiles for `nodes` ranks, and among these the one nearest to a square. The larger
-/// number of parts belongs to the dimension with more granules.
+/// Returns the grid with the most tiles among the products of two factors of `nodes`, each factor cut to the granules
+/// of its dimension, and among these the one nearest to a square. The larger number of parts belongs to the dimension
+/// with more granules, if that gives as many tiles.
 pub fn tiles(nodes: u32, granules0: u32, granules1: u32) -> (u32, u32) {
     let mut best = (1, 1);
     let product = |(a, b): (u32, u32)| u64::from(a) * u64::from(b);
@@ -150,12 +152,12 @@ impl Axis {
         if low >= high { (0, 0) } else { (self.part_of(low), self.part_of(high - 1) + 1) }
     }
 
-    /// Returns the index of the first part that is smaller than part 0.
+    /// Returns the index of the first part that has fewer granules than part 0; 0 if there is none.
     pub fn bend(&self) -> u32 {
         narrow(self.shares().1)
     }
 
-    /// Returns the length of the smallest part.
+    /// Returns the length of the smallest part, without the remainder that the last part also includes.
     pub fn shortest(&self) -> i64 {
         self.shares().0 * self.granule
     }

@@ -44,7 +44,8 @@ pub enum Submitted {
 }
 
 impl TaskList {
-    /// Declares all buffers, submits all tasks, and settles the tasks.
+    /// Declares all buffers, submits all tasks, and computes the exchanges and kernels of those that still wait in the
+    /// look-ahead window ([`Discovery::flush`]).
     ///
     /// # Errors
     /// Returns an error if the discovery refuses a task.

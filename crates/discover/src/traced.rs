@@ -69,7 +69,8 @@ impl Traced {
     }
 }
 
-/// Returns the dependences of a box whose corners have a form for each dimension of the buffer.
+/// Returns the dependences of a box whose corners have a form for each dimension of the buffer; `None` if they have
+/// other numbers of forms.
 fn of_box((low, high): &SymbolicBox, dims: usize) -> Option<[Dependence; 3]> {
     let each = |d: usize| if d < dims { Dependence::between(&low[d], &high[d]) } else { Dependence::Constant };
     (low.len() == dims && high.len() == dims).then(|| std::array::from_fn(each))
@@ -94,7 +95,8 @@ impl LinearForm {
         })
     }
 
-    /// Returns the dimension and factor of a form that depends on one coordinate of `corner` only, and not on `others`.
+    /// Returns the dimension and factor of a form that depends on one coordinate of `corner` only, and not on `others`;
+    /// `None` for other forms.
     fn follows(corner: &[i64; 3], others: &[i64; 3]) -> Option<(usize, i64)> {
         let mut factors = (0..3).filter(|&d| corner[d] != 0);
         match (factors.next(), factors.next()) {

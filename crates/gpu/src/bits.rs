@@ -1,9 +1,11 @@
-//! Properties of a file's results that concern their bits, for sums in the executor's order.
+//! Properties of a file's results that concern their bits (`ranks`, `place` and so on, see docs/proofs.md), for sums in
+//! the executor's order.
 
 use serde::Serialize;
 use unisono_schedule::verify::{Proof, Rounding, Roundings};
 
-/// The properties that hold at all proved sizes and for all proved ways to run a file.
+/// The properties that hold at all proved sizes, and for each proved way to run a file, such as with two buffers or in
+/// place.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct FileBits {
     pub bits: Vec<&'static str>,

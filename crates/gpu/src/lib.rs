@@ -108,8 +108,8 @@ pub fn not_of_gpus(machine: &Machine) -> Option<String> {
     Some(format!("it is for GPUs, and {} is {what}", machine.name()))
 }
 
-/// Returns the reason why a GPU with `processors` processors cannot run the thread blocks of a plan. Each block needs a
-/// processor, because a waiting block can keep another from getting one.
+/// Returns the reason why a GPU with `processors` processors cannot run the thread blocks of a plan; `None` if it can.
+/// Each block needs a processor, because a waiting block can keep another from getting one.
 fn too_many_blocks(gpu: u32, blocks: usize, processors: u32) -> Option<String> {
     (blocks > processors as usize).then(|| {
         format!(

@@ -204,7 +204,7 @@ const OF_RANKS: &[&str] = &["gamma_ns_per_byte", "compute_ns", "S_bytes", "f_mes
 const FEW_BYTES: u64 = 1024;
 const FREE_BYTES: &str = "a byte costs nothing on this machine (no beta, no G), so the length of the vector has no \
     part in these times; for long vectors use a machine file that states the cost of a byte";
-/// The largest latency: a day in nanoseconds.
+/// The largest value of every parameter but `S_bytes` and `f_messages`: a day in nanoseconds.
 const DAY_NS: f64 = 8.64e13;
 
 impl Description for Endpoint {
@@ -287,7 +287,7 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Returns whether the time of a message depends on its length by `model`.
+    /// Returns whether, by `model`, the time of a message on this machine depends on its length.
     pub fn prices_bytes(&self, model: EndpointModel) -> bool {
         let p = &self.parameters;
         let prices: &[Option<f64>] = match model {
@@ -326,7 +326,8 @@ impl Endpoint {
         self.levels.iter().scan(1, members).collect()
     }
 
-    /// Returns the position of one of `ranks` ranks, in an order in which ranks of a node are adjacent.
+    /// Returns the position of one of `ranks` ranks in an order in which ranks of a node are adjacent. With cyclic
+    /// placement, nodes that are not full leave gaps between positions.
     pub fn place(&self, rank: u32, ranks: u32) -> u32 {
         match (self.placement, self.levels.first()) {
             (RankOrder::Cyclic, Some(node)) => {

@@ -11,7 +11,7 @@ pub struct Grid {
     pub cols: u32,
 }
 
-/// A grid as a user wrote it. A single number is a row, and is printed as one number.
+/// A grid as a user wrote it. A single number (`dims` 1) is a row, and is printed as one number; `MxN` has `dims` 2.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Shape {
     pub grid: Grid,
@@ -104,7 +104,7 @@ impl Shape {
         Self { grid: Grid::new(rows, cols), dims: 2 }
     }
 
-    /// Returns the shape if it is a line, that is, a number of ranks.
+    /// Returns `asked` if it is `None`, or one row or column, whose length is a number of ranks.
     ///
     /// # Errors
     /// Returns an error if the shape has several rows and columns.

@@ -36,8 +36,8 @@ pub trait Description: Clone + PartialEq + fmt::Debug + Serialize + Send + Sync 
     }
 
     /// Returns a sentence for each cost that times on this machine omit, and for each assumed value. `bytes` is the
-    /// vector's length, and `None` selects the machine's own model. Programs that print such times must print these
-    /// sentences.
+    /// vector's length; `model` names the cost model, and `None` stands for the machine's own. Programs that print such
+    /// times must print these sentences.
     fn notes(&self, _bytes: u64, _model: Option<&str>) -> Vec<String> {
         Vec::new()
     }
@@ -53,7 +53,8 @@ pub trait Description: Clone + PartialEq + fmt::Debug + Serialize + Send + Sync 
     /// Returns the same machine without the links and nodes in `failed`. Earlier failures remain.
     ///
     /// # Errors
-    /// Returns an error if this kind of machine has no parts that can fail, or `failed` names others.
+    /// Returns an error if this kind of machine has no parts that can fail, or `failed` names a part that it does not
+    /// have.
     fn with_failures(&self, _failed: &[String]) -> Result<Self, MachineError> {
         Err(MachineError::NoFailures { machine: self.name().to_owned(), kind: Self::KIND })
     }
@@ -71,7 +72,7 @@ pub struct MachineText<'a> {
     pub text: &'a str,
     /// The name of the file, for messages.
     pub origin: &'a str,
-    /// Function that returns the text of a file that the description names.
+    /// Function that returns the text of a file that the description names; `None` if it is not available.
     pub files: &'a dyn Fn(&str) -> Option<String>,
 }
 
@@ -96,7 +97,7 @@ impl MachineText<'_> {
         })
     }
 
-    /// Returns all top-level keys that the file lacks, if `message` reports a missing key.
+    /// Returns all top-level keys that the file lacks, if `message` reports one of them.
     ///
     /// The reader reports one missing key at a time. So each missing key is inserted with a value of each type until
     /// the reader reports another fault or none.
@@ -175,7 +176,8 @@ impl MachineKind {
     }
 }
 
-/// Scales `measured_gbps` by the ratio of a link's rates `after` and `before` a change.
+/// Multiplies the machine's `measured_gbps` by its new `link_gbps`, `after`, divided by the previous one, `before`, if
+/// the machine states both.
 fn keep_share(table: &mut toml::Table, before: Option<&toml::Value>, after: &toml::Value) {
     let number = |value: &toml::Value| value.as_float().or_else(|| value.as_integer().map(|n| n as f64));
     let measured = table.get("measured_gbps").and_then(number);
@@ -403,7 +405,7 @@ impl Machine {
     /// See [`Description::with_failures`].
     ///
     /// # Errors
-    /// Returns an error if the machine has no parts that can fail, or `failed` names others.
+    /// Returns an error if the machine has no parts that can fail, or `failed` names a part that it does not have.
     pub fn with_failures(&self, failed: &[String]) -> Result<Self, MachineError> {
         self.0.with_failures(failed)
     }

@@ -4,7 +4,8 @@ use unisono_schedule::stored::{Blocking, Facts, Place};
 
 use crate::{Buffer, Slice};
 
-/// Blocks of `pitch` elements, cut off at the end of the vector. [`unisono_schedule::stored`] states the two rules.
+/// Blocks of `pitch` elements, cut off at the end of the vector. [`unisono_schedule::stored`] states the two rules for
+/// the pitch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Blocks {
     pitch: usize,
@@ -36,7 +37,7 @@ impl Blocks {
         self.limit.map_or(whole, |limit| whole.min(limit))
     }
 
-    /// Returns the elements of `len` blocks at `place`, which contain the input blocks from `align` on.
+    /// Returns the elements of `len` blocks at `place`, as many as the vector's blocks from `align` on have.
     #[inline]
     pub fn slice(&self, place: Place, len: u32, align: u32) -> Slice {
         let count = self.before(align + len) - self.before(align);

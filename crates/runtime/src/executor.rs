@@ -26,7 +26,7 @@ pub enum Progress {
 struct LaneState {
     /// The index of the next step.
     step: u32,
-    /// The index of the next arrival to post.
+    /// The index of the next receive to post.
     arrival: u32,
 }
 
@@ -55,7 +55,7 @@ impl<R> Executor<R> {
         &self.program
     }
 
-    /// Prepares a call.
+    /// Resets the state before a call.
     pub fn start(&mut self) {
         self.lanes.clear();
         let first = self.program.lanes.iter().map(|l| LaneState { step: l.steps.start, arrival: l.arrivals.start });
@@ -137,7 +137,7 @@ impl<R> Executor<R> {
         })
     }
 
-    /// Posts the receives of a lane whose destinations are free.
+    /// Posts the next receives of a lane, up to the first whose destination is not free.
     fn post<T: Transport<Request = R>>(
         &mut self,
         lane: usize,

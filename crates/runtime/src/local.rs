@@ -109,7 +109,8 @@ impl<T: Element> Transport for Port<'_, '_, T> {
 /// Runs a stored schedule on `elements` elements of the collective, and returns each rank's output.
 ///
 /// # Errors
-/// Returns an error if there is a deadlock, or the schedule does not support that number of elements.
+/// Returns an error if there is a deadlock, a message and its receive differ in length, or the schedule does not
+/// support that number of elements.
 pub fn run<T: Element>(
     facts: &Facts,
     programs: &[RankProgram],

@@ -10,7 +10,8 @@ use crate::{
     ways::{library_call::LibraryCall, sums::PairSums},
 };
 
-/// The tag of pushes, which distinguishes them from the messages of collectives.
+/// The tag of pushes, which are messages of reads without a collective. It distinguishes them from the messages of
+/// collectives.
 pub const PUSH: i32 = 0;
 pub const EXCHANGE: i32 = 1;
 

@@ -43,8 +43,8 @@ pub trait Host {
     /// Returns the errors of the host.
     fn begins(&self, command: &mut Command<Self::Objects>) -> Result<(), Self::Error>;
 
-    /// Handles the end of an exchange that wrote its array, or of a push whose data were copied. Collectives have a
-    /// route.
+    /// Handles the end of an exchange that wrote its array, or of a push whose data were copied. `route` is `None`
+    /// unless the command is a collective.
     ///
     /// # Errors
     /// Returns the errors of the host.
@@ -109,7 +109,7 @@ pub trait Host {
     /// Returns the errors of the host.
     fn finish(&self, planned: &mut <Self::Objects as Objects>::Planned) -> Result<(), Self::Error>;
 
-    /// Converts the error of a failed proof of messages, which may have failed on this rank alone.
+    /// Converts the error of an exchange whose schedule of messages was not proved, perhaps on this rank alone.
     fn unproved(&self, error: DiscoverError) -> Self::Error;
 
     /// Runs a long computation that uses no object of the host.

@@ -1,9 +1,10 @@
 //! Runs of programs of tasks on one rank, and planned calls under way, for a host language with arrays and kernels.
 //!
-//! The crate decides the order of commands, the `Way` of each exchange, and the lifetime of its memory. Everything else
-//! is behind two traits: [`Host`] runs the kernels of a user and the user's functions, and [`MessageLayer`] sends,
-//! receives and calls collectives. The extension module implements `Host` for Python, and [`Mpi`] is the message layer
-//! of programs. Tests implement both inside one process, with the messages of `unisono_runtime::Mail`.
+//! The crate decides the order of commands, how each exchange is carried out (its `Way`: a plan, a call of the MPI
+//! library, or messages between pairs of ranks), and the lifetime of its memory. Everything else is behind two traits:
+//! [`Host`] runs the kernels of a user and the user's functions, and [`MessageLayer`] sends, receives and calls
+//! collectives. The extension module implements `Host` for Python, and [`Mpi`] is the message layer of programs. Tests
+//! implement both inside one process, with the messages of `unisono_runtime::Mail`.
 //!
 //! Lifetimes: a message layer may use the memory of an exchange until the exchange is complete. An [`Array`] owns the
 //! host's object, and the exchange owns packed data. If a run is dropped with an exchange under way, which happens only

@@ -54,7 +54,7 @@ impl Room {
 
 /// A started message: whether this rank sends it, the other rank, and the number of bytes.
 type Logged = (bool, u32, usize);
-/// The parts of an array, by the rank that sends or receives them.
+/// The other rank of each message, and the parts of an array that this rank sends to it or receives from it.
 pub type Rows = Arc<[(u32, Arc<Parts>)]>;
 
 #[derive(Default)]
@@ -103,7 +103,8 @@ impl<L: MessageLayer> Memory<L> {
         lock(&self.inner).codes.get(&number).cloned()
     }
 
-    /// Returns the messages started since the previous call, `(sent, rank, bytes)`. The first call starts recording.
+    /// Returns the messages started since the previous call: whether this rank sends it, the other rank, and its bytes.
+    /// The first call returns none and starts recording.
     pub fn begun(&self) -> Vec<Logged> {
         lock(&self.inner).log.replace(Vec::new()).unwrap_or_default()
     }
@@ -130,7 +131,7 @@ impl<L: MessageLayer> Memory<L> {
         Ok(parts)
     }
 
-    /// Returns the byte ranges of the regions that other ranks push.
+    /// Returns the byte ranges of the regions that other ranks push, by the sending rank.
     pub(crate) fn rows(&self, from: &AwaitedRegions, array: usize) -> Result<Rows, RunError> {
         let key = (Arc::as_ptr(from).addr(), array);
         if let Some((_, rows)) = lock(&self.inner).rows.get(&key) {
@@ -195,7 +196,7 @@ impl<L: MessageLayer> Memory<L> {
     }
 }
 
-/// Returns the layout of an array of one to three dimensions.
+/// Returns the layout of an array of at most three dimensions.
 ///
 /// # Errors
 /// Returns an error if the array has more dimensions.

@@ -35,7 +35,7 @@ impl Order {
         }
     }
 
-    /// Returns the index of a command; `None` for commands of earlier runs, which are complete.
+    /// Returns the index of a command; `None` for commands of other runs. Those of earlier runs are complete.
     fn place(&self, number: u32) -> Option<usize> {
         let at = number.checked_sub(self.first)? as usize;
         (at < self.open.len()).then_some(at)

@@ -113,7 +113,8 @@ impl<O: Objects, L: MessageLayer> Run<O, L> {
         &self.memory
     }
 
-    /// Finds a route for each collective. All ranks must call this together, before the first step.
+    /// Finds the [`Route`] of each distinct collective by `find`. All ranks must call this together, before the first
+    /// step.
     ///
     /// This creates communicators and plans schedules, for which ranks wait for each other. Nothing is under way and
     /// the order is the same on all ranks, so exchanges that start later never wait.
@@ -129,12 +130,13 @@ impl<O: Objects, L: MessageLayer> Run<O, L> {
         Ok(())
     }
 
-    /// Returns whether nothing is under way. Then nothing can start before the next kernel has ended.
+    /// Returns whether nothing is under way; false while another thread works with the run. If true, nothing can start
+    /// before the next kernel has ended.
     pub fn is_idle(&self) -> bool {
         self.work().is_some_and(|mut work| work.state().is_idle())
     }
 
-    /// Returns the number of exchanges that have not started.
+    /// Returns the number of exchanges that have not started; 0 while another thread works with the run.
     pub fn waiting(&self) -> usize {
         self.work().map_or(0, |mut work| work.state().others.len())
     }
@@ -149,7 +151,8 @@ impl<O: Objects, L: MessageLayer> Run<O, L> {
         self.work().map_or(Ok(false), |mut work| self.advance_state(host, work.state(), true))
     }
 
-    /// Executes all commands, after [`Self::prepare`] found routes. Returns when all data have been sent.
+    /// Executes all commands, after [`Self::prepare`] found routes. Returns when all data have been sent, or if another
+    /// thread works with the run.
     ///
     /// # Errors
     /// Returns the errors of the message layer and of the host.
@@ -198,8 +201,8 @@ impl<O: Objects, L: MessageLayer> Run<O, L> {
         Some(Work { run: self, state: Some(state) })
     }
 
-    /// Finishes and starts exchanges. If `apart`, a kernel runs meanwhile, so copies and calls of MPI are made
-    /// unlocked.
+    /// Finishes and starts exchanges. If `apart`, a kernel runs meanwhile, so copies and calls of MPI are made without
+    /// the host's lock ([`Host::unlocked`]).
     fn advance_state<H>(&self, host: &H, state: &mut State<O, L>, apart: bool) -> Result<bool, H::Error>
     where
         H: Host<Objects = O>,

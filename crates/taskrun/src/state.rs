@@ -58,11 +58,11 @@ pub struct State<O: Objects, L: MessageLayer> {
     pub others: VecDeque<Command<O>>,
     pub under_way: Vec<UnderWay<O, L>>,
     pub departures: VecDeque<Departure<L>>,
-    /// The distinct collectives.
+    /// The distinct collectives, each with its buffer.
     pub operations: Vec<(Arc<Operation>, BufferId)>,
     /// The route of each distinct collective.
     pub routes: Vec<Route>,
-    /// The arrays that are reserved for one exchange.
+    /// The arrays in whose memory a collective runs, so that no other exchange of them may start.
     pub taken: Vec<usize>,
     /// True if a kernel runs.
     pub running: bool,
@@ -90,7 +90,7 @@ impl<O: Objects> Command<O> {
         Ok(Self { number: command.id.0, task: command.task.0, array, on, until, act, details })
     }
 
-    /// Returns the bytes of the command's messages; 0 for a collective.
+    /// Returns the bytes of the command's messages; 0 for a kernel or a collective.
     pub fn message_bytes(&self) -> usize {
         match &self.act {
             Act::Push { parts, .. } => parts.packed_bytes(),

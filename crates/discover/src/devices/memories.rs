@@ -19,7 +19,7 @@ pub struct Memories {
     arrivals: Vec<Region>,
 }
 
-/// The copies between memories for one call.
+/// The copies of one call of [`Memories::bring`].
 #[derive(Default, Debug)]
 pub struct Brought {
     /// One message for each pair of memories, ascending.

@@ -67,7 +67,7 @@ pub struct Devices {
     /// The tasks that run on the host.
     on_host: BTreeSet<u32>,
     buffers: Vec<Memories>,
-    /// The accesses of each device, by the number of the task's shape.
+    /// The accesses of each device, by [`Discovery::shape_number`].
     parts: FxHashMap<u32, Vec<Vec<PartAccess>>>,
     rows: Vec<DeviceMoved>,
 }

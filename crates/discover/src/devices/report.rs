@@ -37,7 +37,7 @@ pub struct DeviceReport {
     pub count: u32,
     pub rank: u32,
     pub operations: Vec<DeviceOperation>,
-    /// The sums of all operations in all occurrences, from `copies` to `bytes`.
+    /// The sum over all occurrences of all operations, like `updates`, `broadcasts` and `bytes`.
     pub copies: u64,
     pub updates: u64,
     pub broadcasts: u64,

@@ -71,7 +71,8 @@ fn marks(operation: &Operation, sides: &Sides, scope: Option<&Region>) -> Vec<Ma
     marks
 }
 
-/// Returns the points that at least one rank takes, grouped by the marks that cover them and sorted by region.
+/// Returns the points that at least one rank takes, grouped by the marks that cover them and sorted by region, each
+/// group with its givers and takers.
 fn classes(marks: &[Mark]) -> Vec<(Region, Ranks, Ranks)> {
     let corners = marks.iter().flat_map(|mark| mark.region.boxes());
     let all = Region::of(corners.copied()).bounds();

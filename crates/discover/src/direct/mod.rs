@@ -1,8 +1,10 @@
-//! Operations as messages between pairs of ranks, all sent concurrently: one list that is priced, proved and executed.
+//! Operations as messages between pairs of ranks, all sent concurrently: one list for predictions, proofs and
+//! execution.
 //!
 //! This is the communication of a read without a collective, and of collectives that neither a plan nor a library
-//! executes. [`Direct`] contains only the lengths. A price, a proof and a digest depend on nothing else, so equal reads
-//! of a loop share them. [`DirectExchange`] adds the region of the buffer that each message or cell carries.
+//! executes. [`Direct`] contains only the lengths. A predicted time, a proof and a digest depend on nothing else, so
+//! equal reads of a loop share them. [`DirectExchange`] adds the region of the buffer that each message or cell
+//! carries.
 //!
 //! **All ranks or one.** Every rank lists all messages of an exchange with at most [`MOST_MESSAGES`]. In a larger
 //! exchange, each rank lists only the messages that it sends or receives, so both ranks of a message list it.
@@ -47,7 +49,7 @@ pub struct Cell {
 /// The lengths of an exchange by messages.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Direct {
-    /// One message for each pair of ranks that communicate, ascending.
+    /// One message for each pair of ranks that communicate, sorted by sender, then receiver.
     Messages(Vec<Message>),
     /// A reduction. Each giver of a cell sends its partial result to each taker; all cells of a pair share one message.
     Cells(Vec<Cell>),

@@ -30,8 +30,8 @@ pub struct ProvedReads {
 
 impl ProvedReads {
     /// Returns the name of the schedule of a read's messages, which is proved on first use; `None` if only one rank's
-    /// messages are listed. The messages of the discovery's rank are compared with its part of that schedule, so its
-    /// commands execute that part.
+    /// messages are listed, or the discovery has no rank. The messages of the discovery's rank are compared with its
+    /// part of that schedule, so its commands execute that part.
     ///
     /// # Errors
     /// Returns an error if the proof fails, or the commands differ from the part.

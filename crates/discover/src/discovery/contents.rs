@@ -27,7 +27,7 @@ pub(super) struct Content {
     pub(super) forwarded: bool,
     pub(super) task: u32,
     pub(super) role: u32,
-    /// The index of the contents' sides in [`HolderLists`].
+    /// The index in [`HolderLists`] of the sides whose ranks have copies.
     pub(super) holders: u32,
     pub(super) promised: Option<(SideId, Pattern, u32)>,
 }

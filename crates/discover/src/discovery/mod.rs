@@ -13,7 +13,8 @@
 //! of a hash map.
 //!
 //! **Look-ahead.** With the full rules the latest few tasks wait in a window, so that a read can find later readers of
-//! the same contents. `flush` settles the waiting tasks; all ranks must call it after the same submissions.
+//! the same contents. A task is settled when its exchanges and its kernel are computed. `flush` settles the waiting
+//! tasks; all ranks must call it after the same submissions.
 
 mod commands;
 mod contents;
@@ -58,7 +59,7 @@ pub struct Discovery {
     shapes: Shapes,
     holders: HolderLists,
     plans: FxHashMap<Box<[u64]>, Arc<ReadPlan>>,
-    /// The shape and the name of every task.
+    /// The indices of the shape and of the name of every task.
     tasks: Vec<(u32, u32)>,
     names: Vec<String>,
     name_ids: FxHashMap<String, u32>,
@@ -158,7 +159,8 @@ impl Discovery {
         self.shapes.get(self.tasks[task.index()].0).dims()
     }
 
-    /// Returns a number that is equal for tasks that access the same regions.
+    /// Returns a number that two tasks share exactly if they have the same range, split and accesses. They then access
+    /// the same regions.
     pub fn shape_number(&self, task: TaskId) -> u32 {
         self.tasks[task.index()].0
     }
@@ -273,7 +275,8 @@ impl Discovery {
         Ok(id)
     }
 
-    /// Settles all submitted tasks. All ranks must call it after the same submissions.
+    /// Computes the exchanges and kernels of all tasks that still wait in the look-ahead window. All ranks must call it
+    /// after the same submissions.
     pub fn flush(&mut self) {
         while self.settled < self.tasks.len() {
             let shape = self.shapes.get(self.tasks[self.settled].0);
@@ -301,19 +304,21 @@ impl Discovery {
         &self.commands
     }
 
-    /// Discards commands and forwards, but not their allocations.
+    /// Discards commands, forwards and plans of reads, but not their allocations.
     pub fn drop_output(&mut self) {
         self.forwards.clear();
         self.commands.clear();
         self.reads.clear();
     }
 
-    /// Returns the messages and elements of all ranks so far, and the bytes of pushes and of collectives.
+    /// Returns the messages and elements of all ranks so far, and the bytes of pushes and of collectives; all 0 without
+    /// [`Options::report`](field@Options::report).
     pub fn traffic(&self) -> (Traffic, (u64, u64)) {
         (self.traffic, self.bytes)
     }
 
-    /// Returns the data moved so far, in the order of first occurrence.
+    /// Returns the data moved so far, in the order of first occurrence; empty without
+    /// [`Options::report`](field@Options::report).
     pub fn moved(&self) -> Vec<Moved> {
         let mut rows: Vec<Moved> = Vec::new();
         for moving in &self.moving {

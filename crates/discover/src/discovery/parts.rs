@@ -20,7 +20,7 @@ impl Discovery {
     }
 
     /// Splits this rank's part of a task's range into at most `count` parts, by the rule that splits the range among
-    /// ranks, and returns the accesses of each part.
+    /// ranks, and returns the accesses of each part; none if the rank has no part.
     ///
     /// # Errors
     /// Returns an error if two parts write the same element, or a mapper fails.

@@ -36,7 +36,8 @@ pub(super) struct Scratch {
 }
 
 impl Discovery {
-    /// Returns the role of the next task that reads the same contents and needs all of them on all ranks.
+    /// Returns the role of the next task that reads the same contents and needs all of them on all ranks. `None` if the
+    /// current task or one before that task changes the buffer, or if that task's side is that of `read`.
     fn later(&self, task: u32, read: &Played) -> Option<RoleId> {
         let mut after = self.buffers[read.buffer.index()].pending.iter().filter(|p| p.task >= task);
         if after.next().is_some_and(|own| own.changes) {

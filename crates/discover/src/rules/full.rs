@@ -19,7 +19,7 @@ use crate::{
     space::Region,
 };
 
-/// A piece that may need an exchange, clipped to a read.
+/// A piece that may need an exchange, clipped to the region that a task reads.
 #[derive(Clone)]
 struct Wanted {
     producer: usize,
@@ -61,7 +61,8 @@ pub fn decide(tables: &mut Tables<'_>, read: &Read, pieces: &mut Vec<Piece>) -> 
     decision
 }
 
-/// Returns the forwards of this read that an earlier operation has already implemented.
+/// Returns the forwards of this read that an earlier operation has already implemented, and marks them as used in
+/// `pieces`.
 fn promises(tables: &Tables<'_>, read: &Read, pieces: &mut [Piece]) -> Vec<Listing> {
     let reader = tables.side(read.reader);
     let mut kept: Vec<Listing> = Vec::new();
@@ -114,8 +115,9 @@ fn needs_anything(tables: &Tables<'_>, read: &Read, pieces: &[Piece]) -> bool {
     }
 }
 
-/// Delivers the data of a later reader now, if that takes only all-gathers, broadcasts and allreduces, and these also
-/// deliver all data of the present reader.
+/// Returns the decision that delivers the data of a later reader now, if that takes only all-gathers, broadcasts and
+/// allreduces, and these also deliver all data of the present reader. Otherwise returns `None` and leaves `pieces`
+/// unchanged.
 fn ahead(tables: &mut Tables<'_>, read: &Read, later: RoleId, pieces: &mut Vec<Piece>) -> Option<Decision> {
     let reader = tables.side(later);
     if !tables.roles[later].image.contains(&read.wanted) {
@@ -285,7 +287,8 @@ fn classify(sides: &Sides, read: &Read, reader: SideId, wanted: Vec<Wanted>) -> 
     (cells, groups)
 }
 
-/// Returns a gather: one rank reads parts of several owners.
+/// Returns a gather by which `root` reads parts of several owners; `None` if `root` lacks nothing, or a single rank has
+/// data.
 fn gather(sides: &Sides, reader: SideId, root: u32, parts: Vec<OwnedRegion>) -> Option<Operation> {
     let mut from = Ranks::default();
     let mut missing = false;
@@ -303,7 +306,8 @@ fn gather(sides: &Sides, reader: SideId, root: u32, parts: Vec<OwnedRegion>) -> 
     gathers.then_some(Operation { pattern: Pattern::Gather, reader, parts, participants, root: Some(root) })
 }
 
-/// Returns an operation for several ranks that read the same points.
+/// Returns an operation for several ranks that read the same points; `None` if no rank lacks any, or a single owner has
+/// the data of a single rank that lacks some.
 fn to_all(sides: &Sides, reader: SideId, readers: Ranks, parts: Vec<OwnedRegion>) -> Option<Operation> {
     let from = owners(sides, &parts);
     let participants = from.union(&readers);
@@ -371,7 +375,7 @@ fn each_its_own(
     }
 }
 
-/// Returns the only term of a side that touches a region; `None` if there are several.
+/// Returns the only term of a side that touches a region; `None` if none or several do, or the side is a table.
 fn single<'a>(side: &'a Side, region: &Region) -> Option<(&'a Affine, &'a Term)> {
     let Form::Affine(affine) = &side.form else { return None };
     let touches = |term: &&Term| {
@@ -383,14 +387,15 @@ fn single<'a>(side: &'a Side, region: &Region) -> Option<(&'a Affine, &'a Term)>
     terms.next().is_none().then_some((affine, first))
 }
 
-/// Returns the only terms of owner and reader, if both sides have the same axes.
+/// Returns the only terms of owner and reader that touch a region ([`single`]), if both sides have the same axes.
 fn alike<'a>(sides: &'a Sides, owner: SideId, reader: SideId, region: &Region) -> Option<(&'a Term, &'a Term)> {
     let (from, owner) = single(&sides[owner], region)?;
     let (to, reader) = single(&sides[reader], region)?;
     (from.axes == to.axes).then_some((owner, reader))
 }
 
-/// Returns whether each owner has data for each reader: no dimension follows an axis in both.
+/// Returns whether each owner has data for each reader: no dimension follows an axis in both. False unless `region` is
+/// one box that a single affine term of each side touches.
 fn is_dense(sides: &Sides, owner: SideId, reader: SideId, region: &Region) -> bool {
     let (Some((_, owner)), Some((_, reader))) = (single(&sides[owner], region), single(&sides[reader], region)) else {
         return false;

@@ -71,7 +71,8 @@ fn renumber(decision: &mut Decision) {
     decision.groups = order.iter().filter_map(|&k| groups[k].take()).collect();
 }
 
-/// Returns the first row of Table 2 that applies, by the numbers of chunks and the static traits of the mappers.
+/// Returns the first row of Table 2 that applies, by the numbers of chunks and the static traits of the mappers; `None`
+/// if none applies.
 fn table_2(from: &Role, to: &Role, region: &Region) -> Option<Pattern> {
     let (many_write, many_read) = (from.chunks > 1, to.chunks > 1);
     let reads: Vec<usize> = (0..to.mappers.len()).filter(|&k| to.images[k].overlaps(region)).collect();
@@ -91,8 +92,9 @@ fn table_2(from: &Role, to: &Role, region: &Region) -> Option<Pattern> {
     }
 }
 
-/// Returns whether row 5 applies: reader and writer have one mapper each that touches exactly the region, each
-/// dimension is constant or split in both, some dimension is split only for the writer and some only for the reader.
+/// Returns whether row 5 of Table 2 applies: reader and writer have one mapper each that touches exactly the region,
+/// each dimension is constant or split in both, some dimension is split only for the writer and some only for the
+/// reader.
 fn transposes(from: &Role, to: &Role, region: &Region, reads: &[usize]) -> bool {
     let writes: Vec<usize> = (0..from.mappers.len()).filter(|&k| from.images[k].overlaps(region)).collect();
     let (&[w], &[r]) = (&writes[..], reads) else { return false };

@@ -39,7 +39,7 @@ pub struct Checked {
     pub bits: FileBits,
     /// The ways in which the file may run: `two buffers`, `in place`, or both.
     pub buffers: Vec<&'static str>,
-    /// The sizes at which the file was proved, or from which on it hangs, in words.
+    /// The sizes at which the file was proved, or up to which it does not hang, in words.
     pub sizes: String,
     /// Limits of other executors of the format, and calls for which no executor runs the file.
     pub notes: Vec<String>,
@@ -168,7 +168,7 @@ fn bytes(n: u64) -> String {
     unit.map_or_else(|| format!("{n} bytes"), |(size, name)| format!("{} {name}", n / size))
 }
 
-/// Returns the bytes of a chunk, and of the whole call.
+/// Returns in words `n`, the bytes of a chunk, and the bytes of the whole call.
 fn chunk(p: &Program, n: u64) -> String {
     format!("{} a chunk ({})", bytes(n), bytes(n.saturating_mul(u64::from(p.chunks))))
 }

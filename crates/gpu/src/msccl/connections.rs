@@ -21,7 +21,7 @@ pub struct Connection {
 pub struct Connections {
     /// The index in `of_edge` of each stream's first entry.
     first: Vec<usize>,
-    /// The connection of each sink of each stream.
+    /// The index in `all` of the connection of each sink of each stream.
     of_edge: Vec<usize>,
     pub all: Vec<Connection>,
     /// For each connection, the connection on which the thread block that receives from it sends.
@@ -148,8 +148,8 @@ fn root(groups: &[usize], mut at: usize) -> usize {
     at
 }
 
-/// Returns the stream that the last receiving operation of a `combine` with these sources reads; see
-/// [`super::ops::lower`].
+/// Returns the stream that the last receiving operation of a `combine` with these sources reads
+/// ([`super::ops::lower`]); `None` if none receives.
 fn last_received(sources: Operands<'_>) -> Option<StreamId> {
     let mut last = sources.iter().rev().take(if sources.len() == 2 { 2 } else { 1 });
     last.find_map(|o| if let Operand::Stream(s) = o { Some(s) } else { None })

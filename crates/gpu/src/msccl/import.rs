@@ -22,8 +22,9 @@ use super::{
     slots,
 };
 
-/// Returns the collective of a program at the size in `facts`, and its number of chunks. Values that `facts` omits are
-/// those of the file, with the defaults of one element a chunk, f32, sum and root 0.
+/// Returns the collective of a program at the size in `facts`, and its number of chunks, of one rank's part if each
+/// rank has one. Values that `facts` omits are those of the file, with the defaults of one element for each chunk, f32,
+/// sum and root 0.
 ///
 /// # Errors
 /// Returns an error if the chunks do not divide the size, or buffers would be too large.
@@ -195,7 +196,8 @@ impl Making<'_> {
         Ok(wires)
     }
 
-    /// Creates the buffers of a GPU. In place, input and output share one buffer, into which the input is copied first.
+    /// Creates the buffers of a GPU, and returns them with the instruction that all others wait for. In place, input
+    /// and output share one buffer, into which this instruction copies the input; otherwise it moves nothing.
     fn place_buffers(&mut self, node: NodeId) -> Result<(Memory, InstrId), ImportError> {
         let gpu = &self.p.gpus[node.index()];
         let c = *self.b.collective();

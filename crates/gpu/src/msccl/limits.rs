@@ -24,7 +24,7 @@ pub const BLOCKS_OF_A_CHANNEL: usize = 32;
 pub const COUNT: u32 = 71;
 /// The most chunks of a buffer: offsets have 16 signed bits.
 pub const CHUNKS: u32 = 32_767;
-/// The most GPUs: they are children of one node of the XML file.
+/// The most GPUs, which are children of one XML node: the parser stores no more of them.
 pub const GPUS: u32 = 1024;
 /// The most XML nodes that a GPU stores: the root, all GPUs, its own thread blocks and steps. The parser has room for
 /// one more, and fails on the next tag.
@@ -44,7 +44,7 @@ pub fn notes(p: &Program) -> Vec<String> {
     over.map(note).into_iter().chain(misnumbered(p)).collect()
 }
 
-/// Returns a sentence on the first step whose number differs from its position.
+/// Returns a sentence on the first step whose number differs from its position, if there is one.
 fn misnumbered(p: &Program) -> Option<String> {
     let blocks = p.gpus.iter().flat_map(|gpu| &gpu.blocks);
     let mut steps = blocks.flat_map(|block| block.steps.iter().enumerate());
@@ -117,7 +117,7 @@ pub fn check_steps(node: NodeId, steps: usize) -> Result<(), String> {
     if steps > most { Err(format!("{node} would take more than {most} steps")) } else { Ok(()) }
 }
 
-/// Returns the reason why a GPU, one of `gpus`, cannot store its part of the file.
+/// Returns the reason why a GPU, one of `gpus`, cannot store its part of the file; `None` if it can.
 pub fn too_many_nodes(gpus: usize, gpu: &Gpu) -> Option<String> {
     let kept = gpus + 1 + gpu.blocks.iter().map(|b| 1 + b.steps.len()).sum::<usize>();
     (kept > NODES).then(|| format!("a GPU would keep {kept} nodes of the file; at most {NODES} are held"))

@@ -57,8 +57,9 @@ impl Room {
     }
 }
 
-/// Returns the largest chunk, in bytes, for which the flags of a program's waits can count the iterations. An iteration
-/// moves the data of a slot; with `Simple`, flags suffice for chunks larger than the memory of a GPU.
+/// Returns the largest chunk, in bytes, for which the flags of a program's waits can count the iterations; `None`
+/// without waits, or with `Simple`, whose flags suffice for chunks larger than the memory of a GPU. An iteration moves
+/// the data of a slot.
 pub fn counted(p: &Program) -> Option<u64> {
     const TURNS: u64 = 65_536;
     let waits = p.gpus.iter().flat_map(|g| &g.blocks).flat_map(|b| &b.steps).any(|s| s.waits_for.is_some());

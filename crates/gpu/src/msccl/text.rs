@@ -7,7 +7,7 @@
 
 use unisono_base::xml::{self, short};
 
-/// The largest length of a name or a value in characters.
+/// The largest length of a value in bytes. A name must be shorter.
 const LENGTH: usize = 254;
 /// The most attributes of a tag; each additional blank between two of them counts as one.
 const ATTRIBUTES: usize = 16;
@@ -38,7 +38,8 @@ const NUMBERS: &[&str] = &[
 /// The attributes that the parser reads as text.
 const TEXTS: &[&str] = &["proto", "coll", "type", "srcbuf", "dstbuf"];
 
-/// Returns the reason why the parser refuses an XML text, or reads a number in it as another number.
+/// Returns the reason why the parser refuses an XML text, or reads a number in it as another number; `None` if it does
+/// neither.
 pub fn refused(text: &str) -> Option<String> {
     let mut rest = text;
     loop {

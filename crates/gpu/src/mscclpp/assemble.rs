@@ -169,8 +169,8 @@ impl Exporter<'_> {
         }
     }
 
-    /// Returns an operation of one share, with channels, remote buffers and groups as indices in its thread block's
-    /// lists.
+    /// Returns an operation of one of the thread blocks (`share`) that divide the work of a block, with channels,
+    /// remote buffers and groups as indices in that thread block's lists.
     #[expect(clippy::too_many_arguments, reason = "the lists that grow with the operations of a thread block")]
     fn operation(
         &self,

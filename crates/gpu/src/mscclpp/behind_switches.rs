@@ -36,7 +36,7 @@ pub struct BehindSwitches {
     pub requests: BTreeMap<InstrId, Request>,
     /// The first chunk of scratch memory of each stream, the same on all GPUs.
     pub places: BTreeMap<StreamId, u32>,
-    /// The number of chunks of all these streams.
+    /// The number of chunks of scratch memory for all these streams; streams of one request share theirs.
     pub chunks: u32,
 }
 

@@ -62,8 +62,9 @@ fn widest(plan: &Plan) -> u64 {
     plan.gpus.iter().map(chunks).max().unwrap_or(0).max(1)
 }
 
-/// Returns the largest chunk in bytes for which the fixed scratch memory of `reuse_resources` holds all chunks. In a
-/// pipeline, the kernels also take the offset within a slice modulo the bytes of a chunk in that memory.
+/// Returns the largest chunk in bytes for which the fixed scratch memory of `reuse_resources` holds all chunks; `None`
+/// without that option or without scratch memory. In a pipeline, the kernels also take the offset within a slice modulo
+/// the bytes of a chunk in that memory.
 fn circle(plan: &Plan, alignment: u64) -> Option<u64> {
     let room = if plan.use_double_scratch_buffer { SCRATCH / 2 } else { SCRATCH };
     let chunks = plan.gpus.iter().map(|gpu| u64::from(gpu.scratch_chunks)).max().filter(|&chunks| chunks > 0);
@@ -74,7 +75,7 @@ fn circle(plan: &Plan, alignment: u64) -> Option<u64> {
     chunks.filter(|_| plan.reuse_resources).map(held)
 }
 
-/// Checks that the second half of scratch memory is aligned to 16 bytes, which the kernels move at a time.
+/// Returns a fault if the second half of scratch memory is not aligned to 16 bytes, which the kernels move at a time.
 ///
 /// The executor sizes scratch memory by the allocation of the input, up to `max_message_size`, and rounds the bytes of
 /// a chunk up. Allocations are assumed to be multiples of 2 MiB, or as long as the message.
@@ -112,7 +113,8 @@ fn halves(plan: &Plan, layout: &Layout) -> Option<Fault> {
     })
 }
 
-/// Checks that the loader accepts the requested size, and that its offsets fit in 32 bits.
+/// Returns a fault if the loader does not accept the requested size, offsets do not fit in 32 bits, or chunks are
+/// longer than [`circle`] permits.
 fn asked(plan: &Plan, chunk: u64, message_chunks: u64, widest: u64, alignment: u64) -> Option<Fault> {
     let size = chunk.saturating_mul(message_chunks);
     let circle = circle(plan, alignment).filter(|&circle| chunk > circle);
@@ -134,7 +136,7 @@ fn asked(plan: &Plan, chunk: u64, message_chunks: u64, widest: u64, alignment: u
     Some(Fault::of_plan("limit", message))
 }
 
-/// Returns why the loader does not accept a plan for a message of `size` bytes.
+/// Returns the reason why the loader does not accept a plan for a message of `size` bytes; `None` if it does.
 pub fn unserved(plan: &Plan, size: u64) -> Option<String> {
     let (least, most) = (plan.min_message_size.unwrap_or(0), plan.max_message_size.unwrap_or(u64::MAX));
     (!(least..=most).contains(&size)).then(|| {

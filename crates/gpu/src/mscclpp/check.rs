@@ -43,7 +43,7 @@ pub struct Checked {
     pub schedule: Option<Schedule>,
 }
 
-/// Returns whether a JSON text is a plan and not a schedule: only plans have the key `gpus`.
+/// Returns whether a JSON text, valid or not, is a plan and not a schedule: only plans have the key `gpus`.
 pub fn is_plan(text: &str) -> bool {
     #[derive(Deserialize)]
     struct Keys {
@@ -55,7 +55,8 @@ pub fn is_plan(text: &str) -> bool {
     }
 }
 
-/// Checks a plan, and returns all its faults, each with the shortest run that shows it.
+/// Checks a plan, and returns its faults. The searches for races and for faults of repeated launches end after about 64
+/// faults each.
 ///
 /// # Errors
 /// Returns one sentence with the path inside the file if the text is not a plan.

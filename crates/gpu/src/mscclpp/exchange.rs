@@ -19,7 +19,7 @@ fn pair(a: At, b: At) -> (At, At) {
 }
 
 impl Exporter<'_> {
-    /// Records the channels of a thread block.
+    /// Records the channels between the thread block `at` and the thread blocks `ends`.
     pub(super) fn connect(&mut self, at: At, ends: &[At]) {
         self.channels.extend(ends.iter().map(|&end| pair(at, end)));
     }
@@ -54,7 +54,7 @@ impl Exporter<'_> {
         }
     }
 
-    /// Makes each GPU signal its start to the GPUs that access its memory.
+    /// Makes each GPU signal its start to the GPUs that access its memory, and these wait for the signals.
     pub(super) fn start(&mut self) {
         let mut writers: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
         for &(stream, sink) in self.landing.keys() {

@@ -67,13 +67,13 @@ pub struct Exporter<'a> {
     pub(super) own: Vec<u32>,
     /// For each GPU, the chunks of the input's copy.
     pub(super) copied: Vec<u32>,
-    /// For each GPU, the chunks of temporaries.
+    /// For each GPU, the chunks of scratch memory for intermediate results of an instruction.
     pub(super) temporary: Vec<u32>,
     /// For each instruction, whether it reads its inputs from their copy.
     endangered: Vec<bool>,
-    /// The thread blocks of each instruction, without their other shares.
+    /// The thread blocks of each instruction, without those that share their work.
     blocks: Vec<Vec<At>>,
-    /// The last thread block of each GPU, without its other shares.
+    /// The last thread block of each GPU, without those that share its work.
     pub(super) last: Vec<usize>,
     pub(super) made: BTreeMap<At, Vec<Step>>,
     /// The channels between two thread blocks of different GPUs.
@@ -150,7 +150,7 @@ impl<'a> Exporter<'a> {
         Ok(exporter)
     }
 
-    /// Returns the largest number of thread blocks of a GPU, without its other shares.
+    /// Returns the largest number of thread blocks of a GPU, without those that share their work.
     pub fn chain(&self) -> usize {
         1 + self.last.iter().copied().max().unwrap_or(0)
     }

@@ -35,7 +35,7 @@ pub struct Fault {
     pub threadblock: Option<u32>,
     pub instruction: Option<u32>,
     pub message: String,
-    /// The steps of the shortest run that shows the fault.
+    /// The steps of the shortest run that shows the fault; empty if the fault needs no run.
     pub trace: Vec<String>,
 }
 

@@ -187,7 +187,7 @@ pub fn import(
 }
 
 impl Making<'_> {
-    /// Creates the memories of a GPU. If the plan changes its input, the input is copied first.
+    /// Creates the memories of a GPU. If the plan runs in place or writes its input, the input is copied first.
     fn place(&mut self, gpu: u32, writes_input: bool) {
         let (node, c) = (NodeId(gpu), *self.b.collective());
         let elements = |space| self.layout.len(gpu, space) * self.layout.elements;

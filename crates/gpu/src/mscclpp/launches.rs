@@ -28,7 +28,7 @@ use super::{
 
 /// The id of the barrier of all thread blocks of a GPU between two launches, which plans do not use.
 const BOUNDARY: u32 = u32::MAX;
-/// The most faults that are kept.
+/// The number of faults of one kind after which the search ends.
 const KEPT: usize = 64;
 
 /// Returns the faults of repeated launches of a plan that is correct once.
@@ -48,7 +48,7 @@ pub fn faults(plan: &Plan, program: &Program, layout: &Layout, trust_relaxed: bo
     Ok(faults)
 }
 
-/// Returns a fault for accesses that would use the first launch's input and output, which `reuse_resources` keeps.
+/// Returns a fault if later launches would access the first launch's input and output, which `reuse_resources` keeps.
 fn kept_buffers(plan: &Plan) -> Option<Fault> {
     let is_given = |buffer: Buffer| buffer != Buffer::Scratch;
     let by_port = |op: &Op| {
@@ -66,8 +66,8 @@ fn kept_buffers(plan: &Plan) -> Option<Fault> {
     })
 }
 
-/// Returns a fault for packets between GPUs with scratch memory of different sizes: a GPU shifts its writes by half of
-/// its own.
+/// Returns a fault if packets go between GPUs with scratch memory of different sizes: a GPU shifts its writes by half
+/// of its own.
 fn unlike_halves(plan: &Plan, program: &Program) -> Option<Fault> {
     let chunks = |gpu: u32| plan.gpus[gpu as usize].scratch_chunks;
     let (place, to) = program.moves().find_map(|(step, m)| {

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{collectives::Collectives, ordered::gcd};
 
-/// The most grains in a chunk (equal spans, as small as needed) if the file does not fix the size.
+/// The largest common multiple of the sizes of groups of thread blocks that determines the number of grains of a chunk.
 const GRAINS: u32 = 1 << 10;
 
 pub const COLLECTIVES: Collectives = Collectives { lacks: &[Kind::Gather, Kind::Scatter] };
@@ -43,7 +43,8 @@ pub struct Scale {
 
 impl Layout {
     /// Returns the layout for the requested elements or for a scale. By default, a chunk has just enough grains for
-    /// each thread block of a group and each iteration of a pipeline to have one.
+    /// each thread block of a group to have one in each of two iterations of a pipeline, or in all if there are no
+    /// pipelines.
     ///
     /// # Errors
     /// Returns an error if sizes do not fit the collective or each other.
@@ -164,7 +165,7 @@ impl Layout {
     }
 }
 
-/// Returns the chunks of a message, whose bytes the loader compares with the accepted sizes.
+/// Returns the chunks of a message, whose bytes the loader compares with the accepted sizes; `None` without GPUs.
 pub fn message_chunks(plan: &Plan) -> Option<u64> {
     let gpu = plan.gpus.first()?;
     Some(u64::from(if plan.collective == "allgather" { gpu.output_chunks } else { gpu.input_chunks }))
@@ -185,7 +186,7 @@ pub fn stated_elements(plan: &Plan, facts: &Facts) -> Option<u64> {
 /// The largest buffer that is checked, in elements.
 const BUFFER: u64 = (u32::MAX / 4) as u64;
 
-/// Returns the fault of a GPU's largest buffer beyond the limit, with chunks of `each` elements.
+/// Returns the fault of the first buffer of a GPU beyond the limit, with chunks of `each` elements; `None` if none is.
 fn too_large(chunks: [u64; 4], each: u64, facts: &Facts, dtype: Dtype) -> Option<String> {
     let elements = |chunks: u64| u128::from(chunks) * u128::from(each);
     let (&chunks, space) = chunks.iter().zip(Space::ALL).find(|(chunks, _)| elements(**chunks) > u128::from(BUFFER))?;
@@ -224,7 +225,7 @@ fn chunks_per_rank(plan: &Plan, kind: Kind) -> Result<u32, ImportError> {
     u32::try_from(chunks).map_err(|_| ImportError::new(0, format!("{chunks} chunks are too many")))
 }
 
-/// Returns the greatest common divisor of the units of all pipelines, in bytes.
+/// Returns the greatest common divisor of the units of all pipelines, in bytes; 1 without pipelines.
 pub fn unit_bytes(plan: &Plan) -> u64 {
     plan.ops().filter_map(|op| op.iter_context).map(|i| i.unit_size).fold(0, gcd).max(1)
 }

@@ -184,7 +184,8 @@ fn threads(op: &Op, threads: u32) -> Option<String> {
         .then(|| format!("{} needs {each} threads, and num_threads_per_block is {threads}", op.name))
 }
 
-/// Returns a fault for a key that the operation does not use, because the loader stores it over an operand.
+/// Returns the fault of a key that the operation does not use, which the loader stores over an operand or the runtime
+/// ignores, or of a buffer that is not exactly one of local, remote and behind a switch.
 fn stray(op: &Op) -> Option<String> {
     let name = op.name;
     let is_semaphore = matches!(name, Name::SemAcquire | Name::SemRelease);
@@ -225,7 +226,7 @@ fn channel_type(op: &Op) -> Option<String> {
     is_flush.then(|| "the runtime has flush on port channels only".to_owned())
 }
 
-/// Returns the fault of a pipeline's unit size.
+/// Returns the fault of a pipeline's unit size, if the runtime does not support it.
 fn unit(op: &Op) -> Option<String> {
     let size = op.iter_context?.unit_size;
     let fits = size > 0 && size.is_multiple_of(16) && u32::try_from(size).is_ok();

@@ -26,7 +26,8 @@ impl Exporter<'_> {
         });
     }
 
-    /// Adds an operation, or one for each chunk of its slices.
+    /// Adds an operation, or one for each chunk of its slices if the form requires single chunks
+    /// ([`super::export::Form::pieces`]).
     pub(super) fn push_pieces(&mut self, at: At, step: Step) {
         let chunks = step.sinks.first().map(|sink| sink.size).filter(|_| self.form.pieces).unwrap_or(1);
         if chunks <= 1 {
@@ -90,7 +91,7 @@ impl Exporter<'_> {
         self.send(at, result, false, local.get(1..).unwrap_or_default(), &remote)
     }
 
-    /// Copies a slice to local and remote destinations.
+    /// Copies a slice to local and remote destinations, and returns the puts on port channels.
     fn send(&mut self, at: At, from: Slice, packets: bool, local: &[Slice], remote: &Remote<'_>) -> Vec<PortPut> {
         for &to in local.iter().filter(|&&to| packets || to != from) {
             self.op(at, if packets { Name::Upkt } else { Name::Copy }, &[from], &[to]);

@@ -84,7 +84,7 @@ pub enum Act {
         id: u32,
         blocks: u32,
     },
-    /// A signal by the thread `thread`. Other effects on channels have their thread too.
+    /// A signal by the thread `thread` of the block. A flush has its thread too.
     Signal {
         end: u32,
         relaxed: bool,

@@ -17,7 +17,7 @@ use super::{
     run::{At, Run},
 };
 
-/// The most faults that are kept.
+/// The number of faults after which the search ends.
 const KEPT: usize = 64;
 
 struct Access {
@@ -36,7 +36,7 @@ pub struct Races<'a> {
     told: BTreeSet<(At, Option<At>)>,
 }
 
-/// Returns all races, up to `KEPT`.
+/// Returns all races, or the first ones if there are more than `KEPT`.
 pub fn races(program: &Program, layout: &Layout, run: &Run, history: &History) -> Vec<Fault> {
     let mut races = Races { program, layout, run, history, faults: Vec::new(), told: BTreeSet::new() };
     races.check();
@@ -174,7 +174,7 @@ impl Races<'_> {
         self.faults.push(Fault::at("race", &place, message).with_trace(trace));
     }
 
-    /// Reports packets that overlap plain data. Packets of chunk `c` occupy chunks `2c` and `2c + 1`.
+    /// Reports the first packets that overlap plain data. Packets of chunk `c` occupy chunks `2c` and `2c + 1`.
     fn mixed(&mut self, of_memory: &BTreeMap<(u32, Space), Vec<Access>>) {
         for ((gpu, space), packets) in of_memory {
             let Some(plain) = of_memory.get(&(*gpu, Space::Scratch)).filter(|_| *space == Space::Packets) else {

@@ -23,8 +23,7 @@ pub type At = (usize, usize);
 pub struct Run {
     /// All completed steps, in a possible order.
     pub order: Vec<At>,
-    /// For each step, the steps of other thread blocks that must complete before it, because of signals, semaphores,
-    /// barriers and packets.
+    /// For each step, the steps that must complete before it because of signals, semaphores, barriers and packets.
     pub after: FxHashMap<At, Vec<At>>,
     /// The signal that each wait consumes, both as a step and an index among the step's effects. Semaphores likewise,
     /// but their initial values have no step.
@@ -54,7 +53,7 @@ pub(super) struct State<'a> {
     run: Run,
 }
 
-/// Runs a plan until it ends or gets stuck.
+/// Runs a plan until it ends or gets stuck, unless its barriers have faults.
 pub fn run(program: &Program) -> Run {
     let mut state = State {
         program,

@@ -167,7 +167,8 @@ fn fault(program: &Program, (does, id): Use, before: At, at: At) -> Fault {
     Fault::at("shared", &program.step(at).place, message)
 }
 
-/// Returns faults for barriers that other thread blocks use than they count.
+/// Returns faults for barriers whose operations state different numbers of thread blocks, or that more thread blocks
+/// use.
 pub fn barriers(program: &Program) -> Vec<Fault> {
     let mut faults = Vec::new();
     let mut found: BTreeMap<(u32, u32), (u32, Vec<usize>)> = BTreeMap::new();

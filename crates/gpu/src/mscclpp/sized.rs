@@ -42,7 +42,8 @@ impl Sized {
         Ok(Self { layout, program, faults, run })
     }
 
-    /// Runs a plan at one size. Returns a fault if it does not end or has races, because a schedule needs an order.
+    /// Runs a plan at one size. Returns a fault if it does not end, or has races even if relaxed signals order writes,
+    /// because a schedule needs an order.
     pub fn in_order(plan: &Plan, facts: &Facts) -> Result<Result<Self, Fault>, ImportError> {
         let sized = Self::new(plan, facts, None)?;
         let mut first = sized.faults.iter().chain(&sized.run.faults).next().cloned();
@@ -133,8 +134,8 @@ impl Sized {
         Ok(Some(Contents { imported, proof, faults, bits }))
     }
 
-    /// Returns the fault of the output of a broadcast's root, which GPUs have and schedules do not: it is sent to
-    /// another GPU, whose output is proved again.
+    /// Returns the fault of the output of a broadcast's root, which GPUs have and schedules do not, if it differs from
+    /// the input: it is sent to another GPU, whose output is proved again.
     fn output_of_root(&self, plan: &Plan, method: Method) -> Result<Option<Fault>, ImportError> {
         let Some(c) = self.layout.collective.filter(|c| c.kind == Kind::Broadcast && c.ranks > 1) else {
             return Ok(None);

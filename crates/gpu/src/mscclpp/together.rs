@@ -83,7 +83,7 @@ fn close(out: &mut Vec<Step>, window: Option<Window>) {
     }
 }
 
-/// Makes each of several shares begin with a different destination.
+/// Rotates the destinations of a put, so that its shares begin with different ones as far as there are enough.
 pub fn turned(step: &mut Step, share: u32, shares: u32) {
     let count = step.sinks.len();
     if !is_put(step) || count < 2 {

@@ -166,7 +166,8 @@ impl Layout {
         }
     }
 
-    /// Returns the level of the link at a port; `None` for the memory and for ports that do not exist.
+    /// Returns the level of the link at a port; `None` for the memory and for ports that do not exist. The port of a
+    /// node's own coordinate has level `Node` with distance 0, although it has no link.
     pub fn level(&self, switch: u32, port: Port) -> Option<LevelOf> {
         let end = self.ends[self.local_of(switch) as usize].get(usize::from(port))?;
         Some(match *end {
@@ -177,7 +178,8 @@ impl Layout {
         })
     }
 
-    /// Returns the port of a switch that leads to another switch. Two switches share at most one link.
+    /// Returns the port of a switch that leads to another switch; `None` if no link joins them. Two switches share at
+    /// most one link.
     pub fn port_to(&self, from: u32, to: u32) -> Option<Port> {
         self.peers(from).find(|(_, peer)| peer.switch == to).map(|(port, _)| port)
     }

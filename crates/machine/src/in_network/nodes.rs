@@ -1,5 +1,5 @@
-//! Dimensions of the HyperX for a number of nodes: none for one node, one for 2 to 16 nodes, two for 17 to 256, else
-//! three.
+//! Dimensions of the HyperX for a number of nodes: none for one node, one for 2 to 16 nodes, at most two for 17 to 256,
+//! else at most three.
 
 /// Returns dimensions whose product is `nodes`, as equal as possible, in descending order. Dimensions of extent 1 are
 /// omitted, so a prime number of nodes is a line.

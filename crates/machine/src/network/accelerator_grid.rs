@@ -24,8 +24,8 @@ pub struct AcceleratorGrid {
 }
 
 impl AcceleratorGrid {
-    /// Selects all accelerators, the first `n` for a shape `n`, or the first rows and columns. `extents` are those of
-    /// the whole network, row-major.
+    /// Selects all accelerators without a shape, the first `n` for a shape `n`, or the first rows and columns for a
+    /// shape with two extents. `extents` are those of the whole network, row-major.
     ///
     /// # Errors
     /// Returns an error if the part is larger than the network along some dimension, or has another number of
@@ -104,7 +104,7 @@ impl AcceleratorGrid {
         Ok(Self { nodes: first.nodes.iter().map(|node| narrow(moved(node))).collect(), ..first })
     }
 
-    /// Returns the shape whose part has exactly these accelerators; `None` if there is none.
+    /// Returns the shape whose part has exactly these accelerators in this order; `None` if there is none.
     pub fn shape(nodes: &[u32], topology: &dyn Topology) -> Option<Shape> {
         let ranks: u32 = narrow(nodes.len());
         let is_part = |shape: &Shape| Self::of("", topology, Some(*shape)).is_ok_and(|part| part.nodes == nodes);
@@ -139,7 +139,8 @@ pub fn note_on_lost_rows(topology: &dyn Topology, extents: &[u32]) -> Option<Str
     })
 }
 
-/// Returns the network's dimensions if the first `ranks` accelerators fill whole rows, else a line.
+/// Returns `extents` with another first extent, so that their product is `ranks`; only `ranks`, a line, if it is not a
+/// multiple of the product of all other extents.
 fn whole_rows(ranks: u32, extents: &[u32]) -> Vec<u32> {
     let row: u32 = extents[1..].iter().product();
     if ranks.is_multiple_of(row) { [&[ranks / row], &extents[1..]].concat() } else { vec![ranks] }

@@ -12,9 +12,8 @@ pub struct Boards {
 }
 
 impl Boards {
-    /// Returns the accelerators of a virtual sub-mesh, which consists of the boards at the crossings of some rows and
-    /// columns, in the order of its ranks, which is row-major in the sub-mesh. The second result is the sub-mesh's
-    /// extents.
+    /// Returns the accelerators of the boards at the crossings of `rows` and `columns` of boards, and the extents of
+    /// the virtual sub-mesh that they form. Accelerators are in the order of ranks, row-major in the sub-mesh.
     pub fn accelerators(&self, rows: &[u32], columns: &[u32]) -> (Vec<u32>, [u32; 2]) {
         let [high, wide] = self.board;
         let along = |boards: &[u32], size: u32| -> Vec<u32> {

@@ -17,7 +17,8 @@ pub struct Cut {
 
 impl Cut {
     /// Returns the best of some cuts of `all` accelerators: halves are preferred, then the cut with the largest product
-    /// of the parts' accelerators divided by its rate. The first of equal cuts is returned.
+    /// of the parts' accelerators divided by its rate. The first of equal cuts is returned. Cuts with an empty part or
+    /// without links do not count.
     pub fn best(all: u32, cuts: impl IntoIterator<Item = Self>) -> Option<Self> {
         let load = |cut: &Self| f64::from(cut.inside) * f64::from(all - cut.inside) / cut.rate;
         let key = |cut: &Self| (cut.is_halves(all), load(cut));
@@ -39,8 +40,9 @@ pub(super) fn below_leaves(inside: u32, all: u32, down: u32, up: u32) -> u32 {
     whole * up.min(down) + rest.min(others + up)
 }
 
-/// Returns the bisection: the rate of a cut into halves, divided by the largest total injection of the smaller half.
-/// The cut is the least one, or that of the family for more than [`MOST_ACCELERATORS`].
+/// Returns the bisection: the rate of a cut into halves, divided by the largest injection of an accelerator times the
+/// accelerators of the smaller half. The cut is the least one; for more than [`MOST_ACCELERATORS`] accelerators, that
+/// of the family. Returns `None` if the family then states no halves, or for a single accelerator.
 pub fn bisection_share(topology: &dyn Topology, own: Speed) -> Option<f64> {
     let (all, [_, injection]) = (topology.accelerators(), topology.injection());
     let least = || Some(Cut { inside: all / 2, rate: least(&topology.plane().ok()?, own, all / 2)? });
@@ -52,7 +54,7 @@ pub fn bisection_share(topology: &dyn Topology, own: Speed) -> Option<f64> {
 /// The most accelerators for which all halves are tried. Two more quadruple the halves; 16 have 6,435.
 pub const MOST_ACCELERATORS: u32 = 16;
 
-/// Returns the least rate between `inside` accelerators and the others over all choices, relative to the machine's
+/// Returns the least rate of the links between any `inside` accelerators and all others, relative to the machine's
 /// `own` rate of a link; `None` for more than [`MOST_ACCELERATORS`], or if a part is empty.
 pub fn least(plane: &Plane, own: Speed, inside: u32) -> Option<f64> {
     let n = plane.accelerators();
@@ -68,10 +70,10 @@ pub fn least(plane: &Plane, own: Speed, inside: u32) -> Option<f64> {
     halves.map(|half| least_cut(plane, &capacities, half)).min_by(f64::total_cmp)
 }
 
-/// Returns the largest flow from the accelerators whose bits are set to the others, which is the capacity of the least
-/// cut between them (Ford, Fulkerson, 1956). Flow is added along paths with the fewest links (Edmonds, Karp, 1972), so
-/// the number of paths does not depend on the capacities. A path fills its narrowest link exactly, since that link's
-/// own capacity is subtracted from it.
+/// Returns the largest flow from the accelerators whose bits are set in `half` to the others, which is the capacity of
+/// the least cut between them (Ford, Fulkerson, 1956). Flow is added along paths with the fewest links (Edmonds, Karp,
+/// 1972), so the number of paths does not depend on the capacities. A path fills its narrowest link exactly, since that
+/// link's own capacity is subtracted from it.
 fn least_cut(plane: &Plane, capacities: &[f64], half: u32) -> f64 {
     let accelerator = |node: u32| node < plane.accelerators();
     let inside = |node: u32| accelerator(node) && half >> node & 1 == 1;

@@ -178,7 +178,7 @@ impl Dependencies {
         Hop { link: id / self.virtual_channels, vc: narrow(id % self.virtual_channels) }
     }
 
-    /// Finds a cycle by depth-first search with an explicit stack.
+    /// Finds a cycle by depth-first search with an explicit stack; `None` if there is none.
     fn cycle(&self) -> Option<Vec<u32>> {
         #[derive(Clone, Copy, PartialEq)]
         enum Mark {

@@ -52,7 +52,7 @@ fn is_zero(value: &f64) -> bool {
 /// The longest launch, signal or copy of a byte in nanoseconds: 17 minutes.
 const MOST_NS: f64 = 1e12;
 
-/// The owner of `send_machines` send machines.
+/// The unit that sends up to `send_machines` messages concurrently.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum MachinesPer {
@@ -93,7 +93,8 @@ pub struct Network {
     pub packet_bytes: u32,
     /// The size of each switch input's buffer for one virtual channel.
     pub buffer_bytes: u64,
-    /// The number of messages that an accelerator, or each of its links, sends concurrently. Each has one packet ready.
+    /// The number of messages that an accelerator, or each of its links, sends concurrently. Each message has one
+    /// packet ready.
     #[serde(default = "four")]
     pub send_machines: u32,
     #[serde(default, skip_serializing_if = "MachinesPer::is_accelerator")]
@@ -164,7 +165,8 @@ impl Description for Network {
         &self.summary
     }
 
-    /// Returns the requested shape, which is checked later with the dimensions of the network.
+    /// Returns the requested shape, which is checked later with the dimensions of the network, or a line of all
+    /// accelerators.
     fn shape(&self, asked: Option<Shape>) -> Result<Option<Shape>, MachineError> {
         match asked {
             Some(shape) => Ok(Some(shape)),

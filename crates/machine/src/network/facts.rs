@@ -19,9 +19,9 @@ pub struct Facts {
     pub ports: u32,
     /// The rate of all links of an accelerator, the largest if accelerators differ.
     pub injection_gbps: f64,
-    /// The smallest such rate of an accelerator.
+    /// The rate of all links of an accelerator, the smallest if accelerators differ.
     pub injection_gbps_least: f64,
-    /// The largest such rate of an accelerator by measured rates; `None` without measured rates.
+    /// The same as `injection_gbps` by measured rates; `None` without measured rates.
     pub measured_injection_gbps: Option<f64>,
     pub switches: u64,
     pub cables: Cables,

@@ -86,7 +86,8 @@ pub fn degraded(whole: &dyn Topology, failures: &[Failure], own: Speed) -> Resul
     Ok(graph.left_of(whole, kept, new))
 }
 
-/// Returns whether all remaining accelerators of a plane stay connected.
+/// Returns whether all remaining accelerators of a plane stay connected; also false if a failure names a node or cable
+/// that does not exist.
 pub(super) fn leaves_all(plane: &Plane, failures: &[Failure]) -> bool {
     Left::new(plane, failures).and_then(|left| left.connected(failures)).is_ok()
 }

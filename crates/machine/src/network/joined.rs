@@ -26,8 +26,8 @@ impl Network {
     /// Returns a network of `boxes` boxes, each equal to a box of this network, which may be a single box.
     ///
     /// # Errors
-    /// Returns an error if the machine does not state how boxes are joined, or if it states failures, because nodes
-    /// would have other numbers.
+    /// Returns an error if `boxes` is 0, if the machine does not state how boxes are joined, or if it states failures
+    /// and has another number of boxes, because nodes would have other numbers.
     pub(super) fn of_boxes(&self, boxes: u32) -> Result<Self, MachineError> {
         if boxes == 0 {
             return Err(MachineError::Nodes { machine: self.name.clone(), found: boxes, most: u32::MAX });

@@ -113,7 +113,8 @@ impl Lattice {
         Cut { inside: self.count() / 2, rate: f64::from(links * cut) }
     }
 
-    /// Returns the boards, which jobs get in boxes. There are no switches, so no traffic uses an upper level.
+    /// Returns the boards, which jobs get in boxes; `None` if there are too many dimensions to try all orders of a
+    /// box's sides. There are no switches, so no traffic uses an upper level.
     pub fn jobs(&self, wraps: bool) -> Option<JobSpace> {
         let dims = 0..self.dims.len();
         (dims.len() <= MOST_SEARCHED).then(|| {
@@ -146,7 +147,7 @@ impl Coordinates {
         &self.all[node as usize * self.dims..][..self.dims]
     }
 
-    /// Returns the first dimension in which the coordinates of two nodes differ.
+    /// Returns the first dimension in which the coordinates of two nodes differ; `None` for the same node.
     #[inline]
     pub fn first_apart(&self, a: u32, b: u32) -> Option<usize> {
         let (a, b) = (self.of(a), self.of(b));

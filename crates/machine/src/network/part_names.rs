@@ -110,7 +110,7 @@ impl Parts {
         self.between(ends, &from, &to, count)
     }
 
-    /// Returns the nodes with a name, or in the part with that name.
+    /// Returns the nodes with a name, or in the part with that name; `None` if there are none.
     fn nodes(&self, name: &str) -> Option<BTreeSet<u32>> {
         let found: BTreeSet<u32> = (0..).zip(&self.names).filter(|(_, of)| of.is(name)).map(|(node, _)| node).collect();
         (!found.is_empty()).then_some(found)

@@ -18,7 +18,7 @@ pub fn is_plane(failure: &str) -> bool {
 }
 
 impl Network {
-    /// Returns the number of planes that did not fail, at least 1 in every checked network.
+    /// Returns the number of planes that did not fail, but at least 1.
     pub fn working_planes(&self) -> u32 {
         self.planes.saturating_sub(u32::try_from(self.failed_planes().len()).unwrap_or(u32::MAX)).max(1)
     }
@@ -54,7 +54,7 @@ impl Network {
         Ok(())
     }
 
-    /// Returns a sentence on the bandwidth lost to failed planes.
+    /// Returns a sentence on the bandwidth lost to failed planes, if there are any.
     pub(super) fn note_on_planes(&self) -> Option<String> {
         let failed = self.failed_planes();
         let (all, left) = (self.planes, self.working_planes());

@@ -48,7 +48,8 @@ pub trait Routing: Send + Sync {
         1
     }
 
-    /// Appends the hops that a packet at `at` may take, each nearer to its destination; `at` is not `header.to`. The
-    /// simulator chooses the hop whose link has the fewest waiting packets, and the first of equal hops.
+    /// Appends the hops that a packet at `at` may take, each the next step of a path to its destination; `at` is not
+    /// `header.to`. The simulator chooses the hop whose link has the fewest waiting packets, and the first of equal
+    /// hops.
     fn hops(&self, at: u32, header: Header, hops: &mut Vec<Hop>);
 }

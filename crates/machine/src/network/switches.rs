@@ -50,7 +50,7 @@ pub struct SwitchClass {
     /// The number of reductions that one switch computes concurrently.
     #[serde(default = "one")]
     pub engines: u8,
-    /// The rate of results of one engine; by default the rate of its operands.
+    /// The rate at which one engine computes results; by default only the rates of links limit it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reduce_gbps: Option<f64>,
     /// The time from the last operand of a message until its result, or its copies, can leave.
@@ -154,13 +154,14 @@ impl Switches {
         self.class(node).map_or(0.0, |class| class.latency_ns)
     }
 
-    /// Returns whether a node requests the sum of `operands` messages from a switch and stores it to `sinks` nodes. A
-    /// sum for one node is not stored.
+    /// Returns whether an accelerator requests the sum of `operands` messages from the switch `node` and then stores it
+    /// to `sinks` nodes. A sum for one node is not stored.
     pub fn is_stored(&self, node: u32, operands: usize, sinks: usize) -> bool {
         operands > 1 && sinks > 1 && self.class(node).is_some_and(|class| class.pulls)
     }
 
-    /// Returns the time of one engine of a switch for each byte of a result in its plane.
+    /// Returns the time of one engine of a switch for each byte of a result in its plane; 0 if `reduce_gbps` is not
+    /// stated.
     pub fn reduce_ns_per_byte(&self, node: u32) -> f64 {
         self.class(node).and_then(|class| class.reduce_gbps).map_or(0.0, |gbps| 8.0 / gbps)
     }

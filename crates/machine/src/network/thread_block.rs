@@ -113,7 +113,7 @@ impl ThreadBlock {
         Self { simple: self.simple.map(of), ll: self.ll.map(of), ll128: self.ll128.map(of) }
     }
 
-    /// Returns the key of a value that is out of range, the value, and the accepted values.
+    /// Returns the key of a value that is out of range, the value, and the accepted values; `None` if all are in range.
     pub(super) fn wrong(&self) -> Option<(&'static str, f64, &'static str)> {
         let rate =
             Protocol::ALL.into_iter().filter_map(|p| self.of(p).gb_per_second).find(|rate| !RATES.contains(rate));

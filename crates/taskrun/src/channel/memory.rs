@@ -33,7 +33,7 @@ impl Side {
     }
 }
 
-/// Returns the bytes of the input and the output of a rank.
+/// Returns the bytes of the input and the output of a rank; 0 for one that the call does not use on this rank.
 ///
 /// # Errors
 /// Returns an error if there are too many elements.

@@ -111,7 +111,7 @@ pub struct CallArguments<'a> {
     pub op: Option<usize>,
 }
 
-/// The row of a plan that executes a call, or the reason why the plan has none.
+/// The row (entry) of a plan file that executes a call, or the reason why the file has none.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Found {
     Row(usize),
@@ -294,7 +294,8 @@ impl Channel {
         Ok(true)
     }
 
-    /// Advances the call under way and returns whether it is complete; false if another thread is advancing it.
+    /// Advances the call under way and returns whether it is complete; true if there is none, false if another thread
+    /// is advancing it.
     ///
     /// # Errors
     /// Returns an error if an earlier call failed or was interrupted, or if this call fails.
@@ -303,7 +304,8 @@ impl Channel {
         poll(program, &self.slot)
     }
 
-    /// Frees the communicator. All ranks must call this together, and no call can be made afterwards.
+    /// Frees the communicator, unless MPI has ended. All ranks must call this together, and no call can be made
+    /// afterwards.
     ///
     /// # Errors
     /// Returns an error if a call is under way, or MPI fails.

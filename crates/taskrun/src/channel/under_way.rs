@@ -29,7 +29,7 @@ pub trait Polled: Send {
     /// Returns the errors of the message layer.
     fn poll(&mut self) -> Outcome<bool>;
 
-    /// Returns the number of polls that advanced a call.
+    /// Returns the number of polls that advanced a call; 0 if that is not known.
     fn moves(&self) -> u64;
 }
 
@@ -110,7 +110,7 @@ impl<P> Slot<P> {
 }
 
 impl<P: Polled> State<P> {
-    /// Polls the call under way, and returns whether it has ended.
+    /// Polls the call under way, and returns whether it has ended; true if there is none.
     ///
     /// # Errors
     /// Returns the errors of the message layer, after which the phase is `Failed`.
@@ -127,7 +127,7 @@ impl<P: Polled> State<P> {
         done
     }
 
-    /// Returns the progress count of the call under way; `None` if there is none.
+    /// Returns [`Polled::moves`] of the call under way; `None` if there is none.
     fn moves(&self) -> Option<u64> {
         let (Phase::Running(plan) | Phase::Interrupted(plan)) = self.phase else { return None };
         self.plans[plan].as_ref().map(Polled::moves)
@@ -215,7 +215,7 @@ impl<P: Polled> CallList<P> {
     }
 
     /// Polls every call under way once, with the permission that `enter` returns. Returns the number of calls still
-    /// under way, without failed ones, and their progress count.
+    /// under way, without failed ones, and the sum of their [`Polled::moves`] plus one for each call that ended.
     pub fn poll_all<I>(&self, enter: impl Fn() -> Option<I>) -> (usize, u64) {
         let all = lock(&self.under_way).clone();
         let (mut under_way, mut moves) = (0, 0u64);

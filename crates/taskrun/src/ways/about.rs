@@ -54,7 +54,7 @@ impl About<'_> {
         elements.saturating_mul(self.layout.element_bytes)
     }
 
-    /// Returns the index of a rank among the participants.
+    /// Returns the index of a rank among the participants; 0 if it is none of them.
     pub fn place_of(&self, rank: u32) -> u32 {
         let place = self.participants.iter().position(|&k| k == rank).unwrap_or_default();
         u32::try_from(place).unwrap_or_default()
@@ -70,12 +70,12 @@ impl About<'_> {
         self.operation.received(self.sides, rank)
     }
 
-    /// Returns the regions that this rank sends, by rank.
+    /// Returns the regions that this rank sends, by the rank that receives them.
     pub fn sends(&self) -> Vec<(u32, Region)> {
         self.operation.sends(self.sides, self.rank)
     }
 
-    /// Returns the regions that this rank receives, by rank.
+    /// Returns the regions that this rank receives, by the rank that sends them.
     pub fn receives(&self) -> Vec<(u32, Region)> {
         self.operation.receives(self.sides, self.rank)
     }
@@ -85,7 +85,7 @@ impl About<'_> {
         self.bytes(elements) <= self.largest
     }
 
-    /// Returns packed memory of `elements` elements, with the counts and offsets of ranks in bytes.
+    /// Returns packed memory of `elements` elements, with the lengths and offsets of ranks' parts in bytes.
     pub fn packed(
         &self,
         rows: Vec<Part>,
@@ -96,7 +96,7 @@ impl About<'_> {
         Packed::new(&self.layout, rows, self.bytes(elements), counts, places).map(Some)
     }
 
-    /// Returns packed memory that is one part.
+    /// Returns packed memory of `elements` elements as one part without offsets.
     pub fn one(&self, rows: Vec<Part>, elements: usize) -> Result<Option<Packed>, RunError> {
         self.packed(rows, elements, &[self.bytes(elements)], &[])
     }

@@ -80,7 +80,7 @@ impl Parts {
     }
 }
 
-/// Returns an all-gather of equal parts of all ranks.
+/// Returns an all-gather of all ranks, if their parts are equal and MPI can count the bytes.
 pub fn world_allgather(about: &About<'_>) -> Tried {
     let parts = Parts::new(about)?;
     let equal = parts.counts.iter().all(|count| *count == parts.counts[0]) && about.operation.root.is_none();
@@ -120,7 +120,8 @@ pub fn gather(about: &About<'_>) -> Tried {
     Ok(Some(about.call(function, root.unwrap_or(about.rank), packing).into()))
 }
 
-/// Returns the first offset of all parts in the array, and their offsets from it, in bytes; `None` if these exceed MPI.
+/// Returns the first offset of all parts in the array, and their offsets from it, in bytes; `None` if all parts are
+/// empty, or the offsets exceed MPI's integers.
 fn in_place(places: &[usize], counts: &[usize]) -> Option<(usize, Vec<c_int>)> {
     let used = || places.iter().zip(counts).filter(|(_, count)| **count > 0);
     let (base, end) = (used().map(|row| *row.0).min()?, used().map(|(at, count)| at + count).max()?);
@@ -150,7 +151,7 @@ fn of_root(about: &About<'_>) -> Result<Option<(u32, usize, LibraryCall)>, RunEr
     Ok(Some((root, size, about.call(Function::Broadcast, root, packing))))
 }
 
-/// Returns a broadcast to all ranks.
+/// Returns the broadcast of [`of_root`], if there is one and all ranks participate.
 pub fn world_broadcast(about: &About<'_>) -> Tried {
     let found = if about.everyone() { of_root(about)? } else { None };
     Ok(found.map(|(root, size, library)| {
@@ -160,7 +161,7 @@ pub fn world_broadcast(about: &About<'_>) -> Tried {
     }))
 }
 
-/// Returns a broadcast to some ranks.
+/// Returns the broadcast of [`of_root`], to any participants, if there is one.
 pub fn broadcast(about: &About<'_>) -> Tried {
     Ok(of_root(about)?.map(|(.., library)| library.into()))
 }

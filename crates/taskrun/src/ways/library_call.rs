@@ -55,7 +55,7 @@ impl Packed {
         Shares { address, counts: &self.counts, places: &self.places, in_place: false }
     }
 
-    /// Returns the end of the last rank's part, in elements of the call.
+    /// Returns the largest end of a rank's part, in elements of the call; `None` if it overflows.
     fn end(&self) -> Option<usize> {
         let rows = self.counts.iter().enumerate().map(|(k, &count)| (self.places.get(k).copied().unwrap_or(0), count));
         rows.map(|(at, count)| usize::try_from(at).ok()?.checked_add(usize::try_from(count).ok()?))
@@ -72,7 +72,7 @@ pub struct Packing {
     pub neutral: Vec<u8>,
     /// True if input and result share memory.
     pub shared: bool,
-    /// The offset of the shared memory in the array in bytes, if it is there.
+    /// The offset of the shared memory in the array in bytes, unless it is outside of the array.
     pub at: Option<usize>,
     /// The offset of the result in the array, and the ranks' offsets from there, if nothing else accesses the array.
     pub in_place: Option<(usize, Vec<c_int>)>,
@@ -139,7 +139,8 @@ impl LibraryCall {
         Some(room)
     }
 
-    /// Starts this rank's part.
+    /// Starts the collective on this rank; with `in_place`, the result is written to the array itself if
+    /// [`Packing::in_place`] has an offset there.
     pub fn begin<L: MessageLayer>(
         self: &Arc<Self>,
         memory: &Memory<L>,

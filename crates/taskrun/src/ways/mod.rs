@@ -59,7 +59,7 @@ pub struct Route {
 
 /// The choice for an operation, before communicators and plans are known.
 struct Chosen {
-    /// The call by a plan, if a plan can have it.
+    /// The call for a plan of the host; `None` if no plan can carry out the operation.
     world: Option<WorldCall>,
     library: LibraryCall,
 }

@@ -61,14 +61,15 @@ impl<'a> Partial<'a> {
     }
 }
 
-/// Returns the partial results in the region of the result, which one rank or all ranks get.
+/// Returns the partial results in the region of the result, which one rank or all ranks get; `None` as in
+/// [`Partial::new`].
 fn partial<'a>(about: &About<'a>) -> Option<Partial<'a>> {
     let root = about.operation.root.filter(|_| about.operation.pattern == Pattern::Reduce);
     Partial::new(about, about.received(root.unwrap_or(about.rank)).boxes().to_vec())
 }
 
-/// Returns a reduction of all ranks' results, to all or to one, if all ranks get the same bits; some allreduce
-/// schedules add in different orders.
+/// Returns a reduction of all ranks' results, to all or to one, if all ranks participate and get the same bits; some
+/// allreduce schedules add in different orders.
 pub fn world_reduction(about: &About<'_>) -> Tried {
     let kind = if about.operation.pattern == Pattern::Allreduce { Kind::Allreduce } else { Kind::Reduce };
     let Some(partial) = partial(about).filter(|found| about.everyone() && (kind == Kind::Reduce || found.mpi.exact))
@@ -81,12 +82,13 @@ pub fn world_reduction(about: &About<'_>) -> Tried {
     Ok(Some(Chosen { world, library }))
 }
 
-/// Returns a reduction of some ranks, or one with the same bits on all ranks.
+/// Returns a reduction of some ranks, or one with the same bits on all ranks, if [`partial`] has results.
 pub fn reduction(about: &About<'_>) -> Tried {
     partial(about).map(|partial| partial.to_all_or_one(about).map(Chosen::from)).transpose()
 }
 
-/// Returns a call on the partial results in the order of their receivers, and each receiver's count.
+/// Returns a reduce-scatter by the library, and each receiver's number of elements. With `equal`, all numbers must be
+/// equal, else the result is `None`.
 fn shares(about: &About<'_>, equal: bool) -> Result<Option<(Vec<usize>, LibraryCall)>, RunError> {
     let regions: Vec<Region> = about.participants.iter().map(|&k| about.received(k)).collect();
     let counts: Vec<usize> = regions.iter().map(|region| volume(region.boxes())).collect();
@@ -106,7 +108,7 @@ fn shares(about: &About<'_>, equal: bool) -> Result<Option<(Vec<usize>, LibraryC
     Ok(Some((counts, call)))
 }
 
-/// Returns a reduce-scatter of equal parts to all ranks.
+/// Returns a reduce-scatter of all ranks, if [`shares`] has one of equal parts.
 pub fn world_reduce_scatter(about: &About<'_>) -> Tried {
     let found = if about.everyone() { shares(about, true)? } else { None };
     Ok(found.map(|(counts, library)| {
@@ -116,7 +118,7 @@ pub fn world_reduce_scatter(about: &About<'_>) -> Tried {
     }))
 }
 
-/// Returns a reduce-scatter of parts of any size to some ranks.
+/// Returns a reduce-scatter of parts of any size to any participants, if [`shares`] has one.
 pub fn reduce_scatter(about: &About<'_>) -> Tried {
     Ok(shares(about, false)?.map(|(_, library)| library.into()))
 }

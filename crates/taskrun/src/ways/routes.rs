@@ -29,7 +29,8 @@ struct Known {
     /// The operation, stored so that its address is not reused.
     operation: Arc<Operation>,
     world: Option<Arc<WorldCall>>,
-    /// The `Way` without a plan.
+    /// How the operation is carried out unless the host has a plan for `world`: by a call of the MPI library, or by
+    /// messages between pairs of ranks.
     otherwise: Otherwise,
     bytes: u64,
     schedule: Option<Arc<str>>,
@@ -49,7 +50,7 @@ pub struct Routes {
     by_messages: bool,
 }
 
-/// A failed choice: an error of the run, or of the proof of messages, which may fail on this rank alone.
+/// A failed choice: an error of the run, or a schedule of messages that was not proved, perhaps on this rank alone.
 enum Failure {
     Run(RunError),
     Unproved(DiscoverError),
@@ -84,7 +85,8 @@ impl Routes {
     /// run.
     ///
     /// # Errors
-    /// Returns an error if the proof of messages fails, or if the host cannot make a communicator or a plan.
+    /// Returns an error if a schedule of messages cannot be proved, or if the host cannot make a communicator or a
+    /// plan.
     pub fn prepare<H: Host, L: MessageLayer>(
         &mut self,
         host: &H,

@@ -19,7 +19,8 @@ use unisono_base::interrupt::poll;
 
 use super::{Free, Heuristic, Placed};
 
-/// Finds `n` of `all` boards for a job. `sizes` are the numbers of boards in a block of each level, ascending.
+/// Finds `n` of `all` boards for a job; `None` if the job is refused. `sizes` are the numbers of boards in a block of
+/// each level, ascending.
 pub fn place((n, all): (u32, u32), sizes: &[u32], aligned: bool, heuristic: Heuristic, free: &Free) -> Option<Placed> {
     let boards = 0..all;
     let whole = slice::from_ref(&boards);
@@ -45,21 +46,23 @@ pub fn place((n, all): (u32, u32), sizes: &[u32], aligned: bool, heuristic: Heur
     Some(Placed { positions: vec![taken] })
 }
 
-/// Divides blocks into smaller blocks of `size` boards.
+/// Divides blocks into smaller blocks of `size` boards. The last block of each may be smaller.
 fn parts(blocks: &[Range<u32>], size: u32) -> impl Iterator<Item = Range<u32>> {
     blocks.iter().flat_map(move |block| {
         (block.start..block.end).step_by(size as usize).map(move |first| first..(first + size).min(block.end))
     })
 }
 
-/// Returns the block of `size` boards that has the fewest free boards, but at least `n`.
+/// Returns the block of `size` boards that has the fewest free boards, but at least `n`; of several such blocks, the
+/// first; `None` if no block has `n`.
 fn best_fit(blocks: &[Range<u32>], size: u32, n: u32, free: &Free) -> Option<Range<u32>> {
     poll();
     let counted = parts(blocks, size).map(|block| (free.count_in(&block), block));
     counted.filter(|&(found, _)| found >= n).min_by_key(|&(found, _)| found).map(|(_, block)| block)
 }
 
-/// Returns `n` free boards of `blocks`, which together have at least `n`.
+/// Returns `n` free boards of `blocks`, which together have at least `n`, by the best fit in smaller blocks of `sizes`
+/// boards.
 fn nearest(blocks: &[Range<u32>], sizes: &[u32], n: u32, free: &Free) -> Vec<u32> {
     for (level, &size) in sizes.iter().enumerate() {
         if let Some(block) = best_fit(blocks, size, n, free) {

@@ -5,13 +5,14 @@
 //! columns. Rows and columns need not be adjacent. Source: "HammingMesh", section 4.2; simulate_allocation.py of its
 //! artifact.
 //!
-//! With `locality`, scans start at each leaf for all shapes, and the result with the least upper traffic is chosen.
+//! With `locality`, scans start at each leaf for all shapes, and the result with the smallest fraction of alltoall
+//! traffic on the upper level of switches is chosen.
 
 use unisono_base::interrupt::poll;
 
 use super::{Free, Heuristic, Job, JobSpace, Placed, UpperShare, shapes::shapes};
 
-/// Finds boards for a job on a network with rows and columns of boards.
+/// Finds boards for a job on a network with rows and columns of boards; `None` if the scans of all shapes fail.
 pub fn place(space: &JobSpace, free: &mut Free, job: &Job, heuristic: Heuristic) -> Option<Placed> {
     let shapes = shapes(job, &space.count, heuristic);
     let rows = space.count[0];
@@ -31,7 +32,8 @@ pub fn place(space: &JobSpace, free: &mut Free, job: &Job, heuristic: Heuristic)
     best.map(|(_, placed)| placed)
 }
 
-/// Scans rows from row `start` on, with wraparound, for a shape of rows and columns.
+/// Scans rows from row `start` on, with wraparound, for a shape of rows and columns. Returns `None` if too few rows are
+/// selected.
 fn scan(space: &JobSpace, free: &mut Free, shape: &[u32], start: u32) -> Option<Placed> {
     let (&[all, width], &[rows, columns]) = (&space.count[..], shape) else { return None };
     free.meet_none();

@@ -75,7 +75,7 @@ impl Free {
         &self.bits[row as usize * self.words..][..self.words]
     }
 
-    /// Starts a new, empty intersection of rows.
+    /// Starts a new intersection of rows, which contains all columns until a row is added.
     pub(super) fn meet_none(&mut self) {
         self.meet.fill(u64::MAX);
     }

@@ -21,8 +21,8 @@ pub enum Jobs {
     List(Vec<Job>),
 }
 
-/// The cumulative distribution of job sizes: each fraction of jobs has at most this number of boards. Both ascend, and
-/// the last fraction is 1.
+/// The cumulative distribution of job sizes: each fraction of jobs has at most this number of boards. Fractions rise up
+/// to 1, and numbers of boards do not fall.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Sizes(Vec<(f64, u32)>);
 
@@ -35,8 +35,9 @@ impl Sizes {
         Self(TRACE.to_vec())
     }
 
-    /// Returns the size of a job at a fraction from 0 to 1. Sizes grow geometrically between two entries, which is this
-    /// project's assumption. Jobs up to the first fraction have the first size.
+    /// Returns a job of the size that the distribution has at the fraction `share` of all jobs, from 0 to 1. Sizes grow
+    /// geometrically between two entries, which is this project's assumption. Jobs up to the first fraction have the
+    /// first size.
     pub fn at(&self, share: f64) -> Job {
         let above = self.0.iter().position(|&(at_most, _)| share <= at_most).unwrap_or(self.0.len() - 1);
         let (to, largest) = self.0[above];
@@ -69,7 +70,8 @@ impl Sizes {
 }
 
 impl Job {
-    /// Reads a number of boards, or the sides of a shape with at most `dimensions` dimensions.
+    /// Reads a number of boards, or the sides of a shape with at most `dimensions` dimensions; `None` if the text is
+    /// neither.
     fn parse(said: &str, dimensions: Option<usize>) -> Option<Self> {
         let side = |text: &str| text.trim().parse::<u32>().ok().filter(|&n| n > 0);
         let shape = said.split('x').map(side).collect::<Option<Vec<u32>>>()?;

@@ -13,9 +13,11 @@ use crate::MachineError;
 pub enum Rule {
     /// The crossings of any rows and columns: [`crossings`].
     Crossings,
-    /// A box of adjacent boards: [`sub_box`].
+    /// A box of adjacent boards: [`sub_box`]. If it `wraps`, it may continue from the last board of a dimension to the
+    /// first.
     SubBox { wraps: bool },
-    /// Any boards: [`blocks`]. `sizes` are the numbers of boards in a block of each level, ascending.
+    /// Any boards: [`blocks`]. `sizes` are the numbers of boards in a block of each level, ascending. An `aligned` job
+    /// stays inside one block if it fits into one.
     Blocks { sizes: Vec<u32>, aligned: bool },
 }
 
@@ -147,7 +149,7 @@ impl JobSpace {
         }
     }
 
-    /// Finds boards for a job by a heuristic, without marking them as used.
+    /// Finds boards for a job by a heuristic, without marking them as used; `None` if the job is refused.
     pub fn place(&self, free: &mut Free, job: &Job, heuristic: Heuristic) -> Option<Placed> {
         match &self.rule {
             Rule::Crossings => crossings::place(self, free, job, heuristic),
@@ -158,8 +160,8 @@ impl JobSpace {
         }
     }
 
-    /// Returns the estimated steps to place one job whose shape is one of `shapes`. Each shape is tried on the whole
-    /// machine.
+    /// Returns the estimated steps to place one job. `shapes`, which only [`Rule::SubBox`] needs, are the job's shapes;
+    /// each is tried on the whole machine.
     pub(super) fn steps(&self, heuristic: Heuristic, shapes: &[Vec<u32>]) -> u128 {
         /// The steps to move to another corner, for each dimension.
         const CORNER: u128 = 50;

@@ -15,7 +15,7 @@ const AT_ONCE: usize = 64;
 pub struct Study {
     pub jobs: Jobs,
     pub heuristic: Heuristic,
-    /// Boards that failed in every sample, row-major, without duplicates.
+    /// The row-major numbers of boards that failed in every sample, without duplicates.
     pub failed: Vec<u32>,
     /// The number of further boards that fail, drawn for each sample.
     pub failures: u64,
@@ -35,13 +35,13 @@ pub struct Sample {
 pub struct Outcome {
     /// The boards requested by placed jobs, divided by the healthy boards: the mean over the samples.
     pub utilization_mean: f64,
-    /// The first percentile of the same quotient.
+    /// The first percentile of that quotient over the samples.
     pub utilization_p1: f64,
     /// The average number of placed jobs in a sample.
     pub placed: f64,
     /// The average number of refused jobs in a sample.
     pub refused: f64,
-    /// The fraction of traffic on the upper level of switches, averaged over all boards in use.
+    /// The fraction of traffic on the upper level of switches, averaged over all boards that placed jobs requested.
     pub upper_level: UpperShare,
     pub samples: u32,
     #[serde(skip)]
@@ -168,7 +168,7 @@ pub fn study(space: &JobSpace, machine: &str, study: &Study) -> Result<Outcome, 
     })
 }
 
-/// The number of boards that a job requests, and its traffic over the upper level if it was placed.
+/// The number of boards that a job requests, and the fractions of its traffic on the upper level if it was placed.
 type Counted = (u32, Option<UpperShare>);
 
 /// Computes one sample, and returns the statistics of its jobs. The sample itself is returned only for number 0.

@@ -15,7 +15,7 @@ pub fn place(space: &JobSpace, free: &mut Free, job: &Job, heuristic: Heuristic,
     shapes(job, &space.count, heuristic).iter().find_map(|shape| first(&space.count, free, shape, wraps))
 }
 
-/// Returns the first free box with these sides.
+/// Returns the first free box with these sides; `None` if there is none.
 fn first(count: &[u32], free: &mut Free, shape: &[u32], wraps: bool) -> Option<Placed> {
     let ((&width, before), (&columns, sides)) = (count.split_last()?, shape.split_last()?);
     // A side of a whole dimension begins only at 0, because other corners give the same boards.

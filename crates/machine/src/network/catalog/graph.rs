@@ -84,7 +84,7 @@ pub struct Graph {
     /// The speed of links that state no speed of their own.
     own: Speed,
     way: Way,
-    /// The most cables between two accelerators.
+    /// The number of cables between the two accelerators that are farthest apart.
     diameter: u32,
     name: &'static str,
     bill: Bill,
@@ -228,7 +228,9 @@ impl Graph {
         Ok(graph)
     }
 
-    /// Returns the number of cables of the longest path that packets take; 0 for routing with one virtual channel.
+    /// Returns the number of cables of the longest path that packets take; 0 for routing with one virtual channel. If
+    /// `fastest` routes few nodes (up to `MOST_SIMULATED_CHANNELS`), this is the diameter, although paths may be
+    /// longer.
     pub fn longest(&self) -> u32 {
         // A path does not visit a node twice.
         let is_short = self.plane.nodes() <= u32::from(MOST_SIMULATED_CHANNELS);

@@ -42,7 +42,8 @@ fn read(text: &str, options: &ImportOptions) -> Result<Network, Refusal> {
     Ok(made)
 }
 
-/// Returns whether a text is the matrix of `nvidia-smi topo -m`: its first two lines begin with names of GPUs.
+/// Returns whether a text is the matrix of `nvidia-smi topo -m`: its first two lines that are not blank begin with
+/// names of GPUs.
 fn is_matrix_of_kinds(text: &str) -> bool {
     let names = text.lines().map(|line| line.split_whitespace().next().unwrap_or_default());
     let is_gpu = |name: &str| name.strip_prefix("GPU").is_some_and(|number| number.parse::<u32>().is_ok());

@@ -258,8 +258,8 @@ impl Reader {
         Ok(node)
     }
 
-    /// Adds NVLinks, xGMI and C2C links after all GPUs are known. Several entries of one end add up. A link between two
-    /// GPUs is listed at both, and counts once.
+    /// Adds NVLinks, xGMI and C2C links after all GPUs are known. Entries of one GPU that lead to the same node add up.
+    /// A link between two GPUs is listed at both, and counts once, with the larger of their rates.
     fn links(&mut self, linked: &[Linked]) -> Result<(), Refusal> {
         // The rates that both GPUs of each pair state; 0 if one states nothing.
         let mut between: BTreeMap<(usize, usize), [Rate; 2]> = BTreeMap::new();

@@ -34,7 +34,7 @@ fn listed(names: &[&str]) -> String {
     format!("{}{more}", names[..names.len().min(MOST_LISTED)].join(", "))
 }
 
-/// Returns `GPU 3` or `GPUs 3, 4`, or `all 8 GPUs`.
+/// Returns the subject of a sentence: `GPU 3` or `GPUs 3, 4`, or `all 8 GPUs` if `names` lists all `of` devices.
 fn subject(is_gpu: bool, names: &[&str], of: usize) -> String {
     let kind = if is_gpu { "GPU" } else { "network interface" };
     match names {
@@ -119,8 +119,8 @@ pub fn sums(sm: u32, joins_all: bool) -> String {
     format!("of GPUs with sm {sm} the NVSwitches {what}")
 }
 
-/// Returns a sentence about GPUs whose links are slower than those of the others. `rates` contains the total rate of
-/// each GPU's links in GB/s.
+/// Returns a sentence about GPUs whose links are slower than those of the others; without an NVSwitch, only about GPUs
+/// without links. `rates` contains the total rate of each GPU's links in GB/s.
 pub fn slow_links(rates: &BTreeMap<usize, f64>, has_switch: bool) -> Option<String> {
     let most = rates.values().copied().fold(0.0, f64::max);
     // Without a switch, links of GPUs in a regular box may differ if the file describes a part of the box.
@@ -143,14 +143,14 @@ fn link_rate(rate: f64) -> String {
     if rate > 0.0 { format!("{rate:.1} GB/s") } else { "no NVLink or xGMI".to_owned() }
 }
 
-/// Returns a sentence about elements that NCCL, and hence this import, omits.
+/// Returns a sentence about elements that NCCL, and hence this import, omits, if there are any.
 pub fn left_out(elements: &[String]) -> Option<String> {
     let more = elements.len().saturating_sub(1);
     let others = if more > 0 { format!(", and {more} more like that") } else { String::new() };
     elements.first().map(|first| format!("NCCL leaves out {first}{others}, and so does this machine"))
 }
 
-/// Returns a sentence about PCIe speeds that NCCL does not list.
+/// Returns a sentence about PCIe speeds that NCCL does not list, if there are any.
 pub fn unknown_speeds(speeds: &BTreeSet<String>) -> Option<String> {
     let listed: Vec<&str> = speeds.iter().take(MOST_LISTED).map(String::as_str).collect();
     let speeds = listed.join("', '");

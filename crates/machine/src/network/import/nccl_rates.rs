@@ -39,8 +39,8 @@ impl Rate {
     }
 }
 
-/// Returns the rate of a PCIe link, and whether its generation is known. By default NCCL assumes the third generation
-/// and 16 lanes.
+/// Returns the rate of a PCIe link, and whether its generation is known. As in NCCL, a missing or unknown generation
+/// counts as the third, and a missing number of lanes as 16.
 ///
 /// # Errors
 /// Returns an error if the number of lanes is not a number.
@@ -130,7 +130,7 @@ pub fn between_cpus(cpu: &Element) -> f64 {
 }
 
 /// Returns the type of the GPUs below some elements: the oldest architecture and the largest number of NVLinks. `None`
-/// if one is older than Volta or MI200.
+/// without GPUs, or if one states no architecture, or one that [`Architecture`] does not list.
 pub fn gpu_of(cpus: &[Element]) -> Option<Gpu> {
     let (mut found, mut open) = (None::<Gpu>, cpus.iter().collect::<Vec<_>>());
     let cpu = match cpus.iter().find_map(|cpu| cpu.find("vendor").or(cpu.find("arch"))) {

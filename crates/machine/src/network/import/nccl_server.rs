@@ -258,7 +258,8 @@ fn nvls(node: u32, in_boxes: bool, sm: u32) -> SwitchClass {
     }
 }
 
-/// Returns the preset whose GPUs are nearest to an architecture, of those whose starts were measured.
+/// Returns the preset whose GPUs are nearest to an architecture, of those with measured `launch_ns` and `signal_ns`;
+/// `None` for GPUs of AMD.
 fn alike(architecture: Architecture) -> Option<&'static str> {
     match architecture {
         Architecture::Volta | Architecture::Ampere => Some("dgx-a100"),

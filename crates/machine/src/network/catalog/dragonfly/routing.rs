@@ -20,9 +20,10 @@ pub struct ByGroups {
     home: Vec<u32>,
     /// The group of each router, and the router's index in the group.
     place: Vec<(u32, u32)>,
-    /// The global ports to each other group, by its distance around the ring, of each router of the group.
+    /// The global ports that lead to another group: `own[k][at]` are those of router `at` of each group to the group k
+    /// + 1 further around the ring.
     own: Vec<Vec<Range<u32>>>,
-    /// The routers with ports to each other group, by the same distance.
+    /// The routers of a group that have such ports, by the same k.
     doors: Vec<Vec<u32>>,
 }
 
@@ -46,16 +47,16 @@ impl ByGroups {
         self.place[self.home[accelerator as usize] as usize].0
     }
 
-    /// Returns the two groups of the ends, in order, and the number of other groups for Valiant's routing; `None`
-    /// without a detour.
+    /// Returns the groups of two accelerators, the lower number first, and the number of other groups, through which
+    /// Valiant's paths lead; `None` if packets between the two accelerators take only minimal paths.
     fn between(&self, from: u32, to: u32) -> Option<(u32, u32, u32)> {
         let (from, to) = (self.group(from), self.group(to));
         let others = self.fly.g.saturating_sub(2);
         (self.fly.routing != Way::Minimal && from != to && others > 0).then_some((from.min(to), from.max(to), others))
     }
 
-    /// Returns the number of the path through the n-th other group. Numbers count from 1, because 0 is the minimal
-    /// path.
+    /// Returns the number of the path through the n-th group, from 0, that is neither `low` nor `high`. Paths are
+    /// numbered from 1, because 0 is the minimal path.
     fn way(n: u32, low: u32, high: u32) -> u32 {
         let group = n + u32::from(n >= low);
         1 + group + u32::from(group >= high)

@@ -74,8 +74,8 @@ impl UpDown {
         }
     }
 
-    /// Reduces the candidates from index `before` on to the one that the destination selects, if `destination` is
-    /// chosen.
+    /// Keeps only one of the hops from index `before` on, that at `destination` modulo their number, if the routing is
+    /// `destination`.
     fn settle(&self, hops: &mut Vec<Hop>, before: usize, destination: u32) {
         if self.tree.climb == Climb::Destination {
             let chosen = hops[before + destination as usize % (hops.len() - before)];

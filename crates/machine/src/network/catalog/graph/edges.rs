@@ -54,7 +54,8 @@ pub fn nodes_of(edges: &[Edge], accelerators: u32) -> u32 {
     edges.iter().map(|edge| edge.a.max(edge.b) + 1).fold(accelerators, u32::max)
 }
 
-/// Returns the cables of a graph's table as lines; `None` if the table lists no cables.
+/// Returns the cables of a graph's table as lines; `None` if the table has no key `edges`, or its value is of another
+/// type.
 pub fn text_of_edges(table: &toml::Table) -> Option<String> {
     match table.get("edges")? {
         toml::Value::String(text) => Some(format!("{}\n", text.trim_end())),

@@ -17,7 +17,8 @@ use unisono_base::interrupt::poll;
 
 use crate::network::{Plane, Speed};
 
-/// The length of a cable with count 1. Smaller differences compare numbers of cables.
+/// The length for each unit of a cable's count. Every cable adds 1, so of two paths with equal sums of counts the one
+/// with fewer cables is shorter.
 const CABLE: u64 = 1 << 12;
 /// The length of an accelerator on a path, which exceeds that of all cables of any path.
 const ACCELERATOR: u64 = 1 << 44;

@@ -13,9 +13,9 @@ pub struct Table {
     name: &'static str,
     virtual_channels: u8,
     pub nodes: usize,
-    /// The list of hops for each destination and node. A packet reads its destination's row.
+    /// The index of the list of hops for each destination and node. A packet reads its destination's row.
     lists: Vec<u32>,
-    /// The begin of each list in `hops`, and the end of the last list.
+    /// The index in `hops` at which each list begins, and the end of the last list.
     first: Vec<u32>,
     hops: Vec<Hop>,
 }
@@ -75,7 +75,8 @@ impl Table {
     }
 }
 
-/// Returns the number of cables to the destination on paths that only go down; `u32::MAX` if there is no such path.
+/// Returns the number of cables from each node to `to` on paths that only go down; `u32::MAX` if there is no such path.
+/// `order` rises from the root down.
 fn only_down(plane: &Plane, to: u32, order: impl Fn(u32) -> (u32, u32)) -> Vec<u32> {
     let mut distance = vec![u32::MAX; plane.nodes() as usize];
     distance[to as usize] = 0;
