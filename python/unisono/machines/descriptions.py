@@ -18,12 +18,12 @@ __all__ = ["DATA_SHEET", "Shape", "by_rates", "machine", "of_ranks", "shape_of",
 #: The model with data sheets' rates in place of measured rates.
 DATA_SHEET = "data-sheet"
 
-#: A grid: ``"512"``, ``"512x512"``, ``512`` or ``(rows, columns)``.
+#: The sides of a grid, or a number of ranks: ``"512"``, ``"512x512"``, ``512`` or ``(rows, columns)``.
 Shape = str | SupportsIndex | Sequence[SupportsIndex]
 
 
 def shape_of(shape: Shape | None) -> tuple[int, ...] | None:
-    """Returns the sides of a shape, in the form that the extension module takes.
+    """Returns the sides of a shape as whole numbers, as the extension module takes them; None for None.
 
     Raises:
         InputError: ``shape`` is not a shape.

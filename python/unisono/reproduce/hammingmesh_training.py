@@ -175,7 +175,7 @@ def _volumes(listed: Listed) -> Finding:
 
 
 def _artifact(listed: Listed) -> Finding:
-    """Returns the artifact's least saving of each workload, or the number of cells less than ``below``."""
+    """Returns the artifact's least saving of each workload (``least``: of all), or the number of cells ``below``."""
     cells = [
         {cluster: _cells()[name, mesh][cluster] for cluster in listed["over"]}
         for mesh in listed["meshes"]

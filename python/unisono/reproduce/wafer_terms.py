@@ -14,7 +14,7 @@ from unisono.reproduce.wafer_formulas import FORMULAS
 __all__ = ["CHECKS", "bound_of", "terms_of"]
 
 MACHINE = "wse2"
-#: The cycles of each dependent operation, 2 T_R + 1, and T_R.
+#: The cycles of each dependent operation, 2 T_R + 1, and of a ramp, T_R.
 _STEP, _RAMP = 5, 2
 
 Listed = dict[str, Any]
