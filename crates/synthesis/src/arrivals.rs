@@ -74,7 +74,7 @@ struct Grower<'a> {
 
 /// Grows as many trees for each root as `known` has, of at most `depth` edges from the root. `known` is a forest whose
 /// last message arrives at `end`. Each tree carries one unit; `hops` are the latencies of arcs. Returns the trees of
-/// each root after the round in which the last message arrived first.
+/// each root after the round whose last message arrives earliest.
 pub fn grow(
     links: &Links,
     hops: &[f64],

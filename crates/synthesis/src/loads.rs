@@ -11,7 +11,7 @@ const MOST_EXPONENT: f64 = 200.0;
 pub struct Links<'a> {
     pub graph: &'a Graph,
     pub symmetry: &'a Symmetry,
-    /// The time that a longer latency adds to each arc's busy time; empty for none.
+    /// The time that a longer latency adds to each arc's busy time, for blocks of one unit; empty for none.
     pub late: &'a [f64],
 }
 

@@ -19,7 +19,8 @@ use crate::{
 pub const MOST_NODES: usize = 1 << 20;
 /// The most bytes of a node. An attribute of two bytes takes fifty times as many in memory.
 const MOST_NODE_BYTES: usize = 1 << 22;
-/// The most dependencies, if all are kept. Dependencies of nodes that take no time pass on to later nodes.
+/// The most dependencies in a file, and the most of all nodes on nodes that take time: nodes that take no time pass
+/// theirs on to later nodes.
 const MOST_DEPENDENCIES: usize = 1 << 24;
 pub const READ: [&str; 13] = [
     BEGUN,
@@ -40,7 +41,7 @@ pub const READ: [&str; 13] = [
 pub const BEGUN: &str = "unisono_begun";
 /// The attribute with a time in seconds that is not a whole number of microseconds.
 pub const SECONDS: &str = "unisono_seconds";
-/// The attribute of a reduction in a schedule, for which the machine has a price.
+/// The attribute of a reduction in a schedule, for which the machine states a cost.
 pub const REDUCES: &str = "unisono_reduces";
 
 /// The operation of a node on the device. A collective names its process group.
