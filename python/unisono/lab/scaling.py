@@ -15,8 +15,8 @@ __all__ = ["MOST_FACTOR", "MOST_HOSTS", "Cable", "Network", "scaled"]
 
 #: The largest number of hosts of a lab.
 MOST_HOSTS = 64
-#: The rates in Mbit/s of all hosts together, and of one host, with which the fabric, the program that
-#: carries packets, takes a fifth of a core.
+#: The rates in Mbit/s of all hosts together, and of one host, that the fabric, the program that carries
+#: packets, forwards with a fifth of a core.
 _MBIT_OF_ALL, _MBIT_OF_ONE = 800.0, 100.0
 #: The limit of a requested factor, as a multiple of the least factor: slower cables delay headers of TCP too long.
 MOST_FACTOR = 1000

@@ -53,6 +53,7 @@ class Lab:
 
     folder: Path
     network: Network
+    #: The largest number of ranks on a host.
     per_host: int
     #: ``openmpi``, ``mpich``, or None for the MPI library that a program is linked to.
     mpi: str | None
@@ -211,7 +212,7 @@ def start(
     """Starts a lab of a machine, and returns when all hosts are up.
 
     ``slow`` maps the name of a cable to a fraction of its rate. ``scale`` divides rates and multiplies latencies, by
-    default the least factor that this computer carries.
+    default the least factor that this computer carries. ``per_host`` and ``mpi`` are those of :class:`Lab`.
 
     Raises:
         InputError: the machine is no network, a lab is up, a cable does not exist, the factor is out of range,

@@ -102,13 +102,13 @@ class Finding:
 
 
 def listed_claims(paper: str) -> list[dict[str, Any]]:
-    """Returns the claims of a paper, in the form of its file."""
+    """Returns the claims of a paper as its file lists them."""
     claims: list[dict[str, Any]] = tomllib.loads(paper_claims(paper))["claims"]
     return claims
 
 
 def listed_statements(paper: str, kind: str) -> list[dict[str, Any]]:
-    """Returns the statements of a kind without rows, from the paper's file: ``tested``, ``undecidable`` or ``open``."""
+    """Returns a paper's statements that have no rows, of kind ``tested``, ``undecidable`` or ``open``."""
     statements: list[dict[str, Any]] = tomllib.loads(paper_claims(paper)).get(kind, [])
     return statements
 
