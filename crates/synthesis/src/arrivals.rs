@@ -32,7 +32,7 @@ const NONE: usize = usize::MAX;
 #[derive(Default)]
 struct Between {
     arcs: Way,
-    /// The class of each link.
+    /// The symmetry class of each link.
     links: Vec<u32>,
     /// The sum of the latencies of the links.
     latency: f64,
@@ -56,6 +56,7 @@ struct Sent {
     /// The path, as an index of [`Grower::ways`].
     way: usize,
     reserved: Reservation,
+    /// The arrival time.
     there: f64,
 }
 

@@ -41,7 +41,7 @@ def discover(
 
     Raises:
         InputError: the program is damaged, or the machine does not exist or has fewer ranks than ``nodes``.
-        UnsupportedError: the machine is neither one of ranks nor a network.
+        UnsupportedError: the machine's ranks exchange no messages.
 
     """
     if isinstance(program, Mapping):

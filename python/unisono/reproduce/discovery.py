@@ -159,7 +159,7 @@ def _loop(listed: Listed) -> Finding:
 
 
 def _in_vain(listed: Listed) -> Finding:
-    """Divides the bytes sent by the paper's rules by those of messages alone, for a consumer on few of the nodes."""
+    """Divides the bytes by the paper's rules by those of messages alone; a consumer has fewer parts than nodes."""
 
     def sent(rules: str) -> int:
         discovery = Discovery(listed["nodes"], rules=rules)
