@@ -34,7 +34,7 @@ _STEP = re.compile(r"(\d{1,10})(?:-(\d{1,10}))?((?:<=?\d{1,10}(?:@\d{1,10})?)*)"
 _FACT = re.compile(r"<(=?)(\d+)(?:@(\d+))?", re.A)
 #: An operand: (buffer, start, end) or (STREAM, stream, first element).
 Operand = tuple[int, int, int]
-#: Ranks of an expression: first, last + 1, bits of missing ranks between them, whether they ascend from left to right.
+#: Ranks of an expression: first, last + 1, bits of all ranks (None without gaps), whether they ascend left to right.
 Ranks = tuple[int, int, int | None, bool]
 #: Contents as segments (start, end, expression, shift): place p holds the expression over input element p + shift.
 Segments = list[tuple[int, int, Any, int]]

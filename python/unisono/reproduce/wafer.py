@@ -104,7 +104,7 @@ def _cycles(
 
 
 def _worst_ratio(listed: Listed) -> Finding:
-    """Computes the least or the greatest of the algorithms' worst ratios."""
+    """Computes the least or the greatest of the algorithms' largest quotients of time and bound."""
     choose = {"least": min, "greatest": max}[listed.get("which", "greatest")]
     ours, name = choose((float(optimality()[name].max()), name) for name in listed["algorithms"])
     row, column = np.unravel_index(int(optimality()[name].argmax()), optimality()[name].shape)

@@ -56,7 +56,7 @@ def _bound_over_fastest(listed: Listed) -> Finding:
 
 
 def _fastest_over_bound(listed: Listed) -> Finding:
-    """Computes the largest quotient, for all shapes and lengths, of the patterns' least time and a bound."""
+    """Computes the largest quotient, for all shapes and lengths, of the patterns' least time by Eq. 1 and a bound."""
     worst: tuple[float, list[int]] = (0.0, [])
     for shape in listed["shapes"]:
         for length in listed["wavelets"]:

@@ -92,7 +92,7 @@ def _add_run(facts: dict[str, Any], run: Run) -> None:
 
 
 def _run(schedule: Schedule) -> Run | None:
-    """Runs the schedule on its machine and records every node; returns None if no machine can run it."""
+    """Runs the schedule on its machine and records every node; returns None without a machine that can run it."""
     if schedule.machine is None:
         return None
     recorded = SIMULATORS[schedule.machine.simulator].records in ("pes", "ranks")

@@ -19,8 +19,8 @@ use crate::{
 pub const MOST_NODES: usize = 1 << 20;
 /// The most bytes of a node. An attribute of two bytes takes fifty times as many in memory.
 const MOST_NODE_BYTES: usize = 1 << 22;
-/// The most dependencies in a file, and the most of all nodes on nodes that take time: nodes that take no time pass
-/// theirs on to later nodes.
+/// The most dependencies in a file, and the most that result if each node that takes no time passes its dependencies on
+/// to the nodes that depend on it.
 const MOST_DEPENDENCIES: usize = 1 << 24;
 pub const READ: [&str; 13] = [
     BEGUN,
@@ -266,7 +266,7 @@ fn message(node: &Node, rank: u32, names: [&str; 2]) -> Result<(u32, u64, u32), 
     Ok((narrow(other, needed(other)?)?, needed("comm_size")?, narrow("comm_tag", tag)?))
 }
 
-/// The kinds of collectives, at the numbers that traces use.
+/// The kinds of collectives, indexed by the numbers that traces use.
 pub const COLLECTIVES: [Kind; 10] = [
     Kind::Allreduce,
     Kind::Reduce,

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{Compute, error::Wrong};
 
-/// For each computation, its arithmetic operations, including those of the computations that it calls.
+/// For each computation, its arithmetic operations, including those of its fusions, but not of loops and calls.
 pub struct Arithmetic(Vec<f64>);
 
 impl Arithmetic {

@@ -384,7 +384,7 @@ def _neighbors(forest: ForestTrees) -> dict[int, set[int]]:
 
 
 def _dots(forest: ForestTrees) -> set[int]:
-    """Returns nodes with two neighbors, such as network interfaces, that are drawn as dots on a line."""
+    """Returns nodes other than ranks with two neighbors, such as network interfaces, drawn as dots on a line."""
     ranks, beside = set(forest["places"]), _neighbors(forest)
     dots = {node for node, near in beside.items() if len(near) == 2 and node not in ranks}
     return {node for chain in _chains(dots, beside) for node in chain[1:-1]}
