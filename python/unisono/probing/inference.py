@@ -67,9 +67,9 @@ class Evidence:
         self.measured[of] = np.concatenate([self.measured[of], measured])
 
     def unexplained_share(self, cables: Sequence[int]) -> float:
-        """Returns the fraction of slow times of messages that use none of these cables.
+        """Returns the fraction of measurements that are slow, among messages that use none of these cables.
 
-        One slow time and one other time are added, so that the fraction is above 0.
+        One slow measurement and one other are added, so that the fraction is above 0.
         """
         slow, count = 1.0, 2.0
         for routes, expected, measured in zip(self.sets, self.expected, self.measured, strict=True):

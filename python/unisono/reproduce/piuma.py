@@ -178,7 +178,7 @@ def _hockney(listed: Listed) -> Finding:
 
 
 def _falls(listed: Listed) -> Finding:
-    """Divides Allreduce's share, or the time of an image, by that of the next smaller minibatch: the largest."""
+    """Divides Allreduce's share, or an image's time, by that of the next smaller minibatch: the largest, by ``way``."""
     ours = []
     for way in ("host", "in-network"):
         found = [(b, train(listed["machine"], b, way, overlap=False)) for b in listed["minibatches"]]

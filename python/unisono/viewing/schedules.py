@@ -236,7 +236,7 @@ def _label(node: int, rank_of: Mapping[int, int], accelerators: int) -> str:
 
 
 def _placement(document: Document) -> list[int]:
-    """Returns for each node its accelerator or switch; the file has pairs of a first one and a count."""
+    """Returns for each node its accelerator or switch; the file lists runs of these: a first one and a count."""
     runs = (document.get("placement") or {}).get("nodes", [[0, document["nodes"]]])
     return [place for first, count in runs for place in range(first, first + count)]
 
