@@ -145,7 +145,7 @@ __all__ = [
 __version__: str
 
 class _Contender(Protocol):
-    """A contender at a size: its plan (None for the library) and its result."""
+    """A contender in measurements at one size: its plan (None for the MPI library), its seconds and rounds won."""
 
     @property
     def plan(self) -> Plan | None: ...
@@ -502,7 +502,7 @@ class ScheduleBuilder:
     ) -> int | None: ...
     def build(self) -> Schedule: ...
 
-#: A box of points: its least and greatest coordinates.
+#: A box of points: for each dimension its first coordinate, and the coordinate after its last.
 _Box: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
 _Boxes: TypeAlias = tuple[_Box, ...]
 

@@ -34,7 +34,7 @@ _STEP = re.compile(r"(\d{1,10})(?:-(\d{1,10}))?((?:<=?\d{1,10}(?:@\d{1,10})?)*)"
 _FACT = re.compile(r"<(=?)(\d+)(?:@(\d+))?", re.A)
 #: An operand: (buffer, start, end) or (STREAM, stream, first element).
 Operand = tuple[int, int, int]
-#: Ranks of an expression: first, last + 1, bits of missing ranks between them, whether they ascend from left to right.
+#: Ranks of an expression: first, last + 1, bits of all ranks (None without gaps), whether they ascend left to right.
 Ranks = tuple[int, int, int | None, bool]
 #: Contents as segments (start, end, expression, shift): place p holds the expression over input element p + shift.
 Segments = list[tuple[int, int, Any, int]]
@@ -317,7 +317,7 @@ def write(segments: Segments, start: int, end: int, parts: Segments) -> None:
 
 
 def touch(segments: Segments, lane: int, this: int, start: int, end: int, writes: bool) -> dict[int, int]:
-    """Adds an access to the latest ones of all lanes; returns each other lane's latest conflicting one."""
+    """Adds an access to the latest accesses of all lanes; returns each other lane's latest conflicting instruction."""
     latest, parts = dict[int, int](), Segments()
     for a, b, lanes, shift in read(segments, start, end, this, gap={}):
         for other, (last_read, last_write) in lanes.items():
@@ -334,7 +334,7 @@ class Replay:
 
     def __init__(self, schedule: Schedule) -> None:
         self._s, self._rows, self.expressions = schedule, schedule.rows, Expressions(schedule.collective)
-        #: Node of each lane, and whether that has more; next instruction by lane; elements popped by (stream, node).
+        #: Node of each lane, and whether it has several; next instruction by lane; elements popped by (stream, node).
         self._lanes = [(node, schedule.lane_count[node] > 1) for node, _ in schedule.lanes]
         self._next, self._popped = [first for _, first in schedule.lanes], defaultdict[tuple[int, int], int](int)
         #: The contents that each instruction pushed on a stream, as segments whose places count from its start.
@@ -432,7 +432,7 @@ class Replay:
         return best
 
     def outputs(self) -> list[str]:
-        """Checks all outputs; returns ``repeatable`` if those that must be equal are, and ``place`` if elements are."""
+        """Checks all outputs; returns ``repeatable`` if equal outputs are one expression, ``place`` if elements are."""
         c, classes, values = self._s.collective, set[tuple[tuple[int, int, int, int], ...]](), set[tuple[int, int]]()
         right = set[tuple[int, int, int, int, int]]()
         for rank in range(c.ranks):

@@ -32,7 +32,7 @@ const NONE: usize = usize::MAX;
 #[derive(Default)]
 struct Between {
     arcs: Way,
-    /// The class of each link.
+    /// The symmetry class of each link.
     links: Vec<u32>,
     /// The sum of the latencies of the links.
     latency: f64,
@@ -56,6 +56,7 @@ struct Sent {
     /// The path, as an index of [`Grower::ways`].
     way: usize,
     reserved: Reservation,
+    /// The arrival time.
     there: f64,
 }
 
@@ -74,7 +75,7 @@ struct Grower<'a> {
 
 /// Grows as many trees for each root as `known` has, of at most `depth` edges from the root. `known` is a forest whose
 /// last message arrives at `end`. Each tree carries one unit; `hops` are the latencies of arcs. Returns the trees of
-/// each root after the round in which the last message arrived first.
+/// each root after the round whose last message arrives earliest.
 pub fn grow(
     links: &Links,
     hops: &[f64],

@@ -13,7 +13,7 @@ pub struct Forest {
     pub depth: u32,
     /// The busy time of the busiest arc, for blocks of one unit.
     pub time: f64,
-    /// The most chunks that a rank sends, counted for each receiver.
+    /// The most chunks that a rank sends; a chunk counts once for each receiver.
     pub most_sends: u64,
     pub(crate) trees: Trees,
 }

@@ -70,7 +70,7 @@ fn is_thorough(ranks: u32, is_alone: bool) -> bool {
 
 /// Grows `shares` trees for each root, with at most `depth` edges on a path from the root, if given. Shifts of the
 /// graph map each tree to further roots, so `roots` are representatives. The growth ends once the time for blocks of
-/// one unit is `enough`, a lower bound for any forest.
+/// one unit is at most `enough`, or the least time of whole trees if that is longer.
 ///
 /// # Errors
 /// Returns an error if a rank cannot be reached within the depth.

@@ -11,7 +11,7 @@ const MOST_EXPONENT: f64 = 200.0;
 pub struct Links<'a> {
     pub graph: &'a Graph,
     pub symmetry: &'a Symmetry,
-    /// The time that a longer latency adds to each arc's busy time; empty for none.
+    /// The time that a longer latency adds to each arc's busy time, for blocks of one unit; empty for none.
     pub late: &'a [f64],
 }
 
@@ -84,7 +84,7 @@ impl<'a> Loads<'a> {
         tree.edges.iter().flat_map(|edge| &edge.way).map(|&arc| self.cost(self.symmetry.class(arc) as usize)).sum()
     }
 
-    /// Computes the costs of all arcs at the present loads, for the present time or `target`, whichever is longer.
+    /// Computes the costs of all arcs at the present loads, for the busiest arc's time or `target`, if that is longer.
     pub(crate) fn aim(&mut self, target: f64) -> &[f64] {
         interrupt::check();
         self.target = self.busiest().max(target);

@@ -269,7 +269,7 @@ impl<'a> Master<'a> {
         Ok(time)
     }
 
-    /// Returns the best packing of those trees whose price equals the value of their root.
+    /// Returns the best packing of those trees whose price is at most the value of their root.
     fn shares(self) -> Result<Packing, NoPacking> {
         let tight = |(at, column): &&(usize, Column)| is_tight(column.price(&self.prices), self.values[*at]);
         let kept: Vec<&(usize, Column)> = self.columns.iter().filter(tight).collect();

@@ -119,7 +119,7 @@ impl Parts {
     }
 }
 
-/// Returns the partition that proves the longest time.
+/// Returns the partition that proves the longest time; `None` if no partition proves one.
 pub fn largest(parts: &[Parts]) -> Option<Partition> {
     parts.iter().filter_map(Parts::partition).max_by(|a, b| a.time().total_cmp(&b.time()))
 }

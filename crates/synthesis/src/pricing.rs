@@ -17,7 +17,7 @@ pub(crate) struct Pricing<'a> {
     fans: Vec<Vec<u32>>,
     /// For each rank, the last arc of the cheapest path to each node, or [`NO_ARC`].
     by: Vec<Vec<u32>>,
-    /// The price of the cheapest path between ranks.
+    /// The price of the cheapest path between each pair of ranks.
     prices: Prices,
     /// Scratch space: the price of each node from the present rank.
     price: Vec<f64>,

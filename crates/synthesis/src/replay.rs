@@ -59,7 +59,7 @@ struct Replay<'a> {
     ready: Vec<f64>,
     /// The time from which each link is free.
     free: Vec<f64>,
-    /// The time at which each send machine becomes free.
+    /// For each sender, the time at which each of its send machines becomes free.
     machines: Vec<Vec<f64>>,
     last: f64,
 }

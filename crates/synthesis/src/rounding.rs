@@ -60,7 +60,7 @@ struct Choice<'a> {
     load: Vec<f64>,
     /// The cost of a further chunk on each arc.
     cost: Vec<f64>,
-    /// The time of the packing's busiest arc if each chunk has one unit. Costs divide busy times by it.
+    /// The time of the packing's busiest arc if each chunk has one unit. Costs divide busy times by this time.
     scale: f64,
     steepness: i32,
 }

@@ -20,7 +20,7 @@ const MOST_NAMED: usize = 4;
 type At = (usize, u32);
 
 /// A communication of several classes: true for a collective, false for a permutation; the index of its set of groups
-/// or of receivers; and the number of earlier communications of the class with that set.
+/// or of receivers; and the number of communications of the class with that set up to this one.
 type Meeting = (bool, u32, u32);
 
 /// The messages of a pair with one tag: sender, receiver, tag.
@@ -81,7 +81,7 @@ impl WorkloadGraph {
     /// sees of a rank's node.
     ///
     /// # Errors
-    /// Returns an error that names the first node that waits for itself through other ranks.
+    /// Returns an error that names ranks of a cycle of waits, the lowest first.
     pub fn check_circles<'f>(&self, file_and_node: impl Fn(u32, usize) -> (&'f str, u64)) -> Result<(), Unmatched> {
         if self.classes.len() < 2 {
             return Ok(());

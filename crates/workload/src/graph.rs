@@ -90,7 +90,7 @@ pub enum Compute {
         operations: f64,
         bytes: f64,
     },
-    /// A reduction in a schedule: the bytes of its operands, and its operations. The machine has a price for it.
+    /// A reduction in a schedule: the bytes of its operands, and its operations. The machine states a cost for it.
     Reduced {
         bytes: u64,
         operations: u64,

@@ -14,7 +14,7 @@ const NO_GROUP: u32 = u32::MAX;
 /// The groups of a communication. The order of the ranks in a group is their order in the collective.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Groups {
-    /// For each rank of the program, its group and its index in the group.
+    /// For each rank of the program, its group or [`NO_GROUP`], and its index in the group.
     of: Vec<(u32, u32)>,
     /// The ranks of all groups, one group after another.
     members: Vec<u32>,

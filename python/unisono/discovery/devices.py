@@ -37,7 +37,7 @@ def devices_report(
 
     Raises:
         InputError: a number is not accepted, or the machine does not exist or has fewer ranks than there are memories.
-        UnsupportedError: the machine is of another kind.
+        UnsupportedError: the machine's ranks exchange no messages.
 
     """
     report, moved = tasks.devices(nodes, rules, rank, devices)

@@ -21,7 +21,7 @@ from unisono.machines.descriptions import with_shape
 __all__ = ["Prediction", "as_report", "predictions", "sum_line", "total_lines", "without_machine"]
 
 
-#: Messages alone are reported as faster below this fraction of the time with collectives.
+#: Messages alone are reported as faster if their time is below this fraction of the time with collectives.
 _LESS = 0.999
 
 
@@ -97,7 +97,7 @@ def predictions(
     model: str | None,
     simulate: bool,
 ) -> tuple[DiscoveryReport, Prediction, Prediction]:
-    """Returns a program's report, its prediction, and its prediction if all operations are single messages.
+    """Returns a program's report, its prediction, and its prediction by messages between pairs of ranks alone.
 
     ``found`` returns report and operations for a set of rules.
     """
@@ -157,7 +157,7 @@ def total_lines(predicted: Prediction, alone: Prediction) -> list[str]:
 
 
 def _moved(row: PricedOperation) -> list[int]:
-    """Returns the least and greatest bytes that a rank sends, or receives if the greatest is larger there."""
+    """Returns the least and the greatest bytes that one rank sends, or receives if the greatest is larger."""
     return row["gives"] if max(row["gives"]) >= max(row["gets"]) else row["gets"]
 
 

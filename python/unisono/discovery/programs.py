@@ -40,8 +40,8 @@ def discover(
     devices.
 
     Raises:
-        InputError: the program has another form, or the machine does not exist or has fewer ranks.
-        UnsupportedError: the machine is of another kind.
+        InputError: the program is damaged, or the machine does not exist or has fewer ranks than ``nodes``.
+        UnsupportedError: the machine's ranks exchange no messages.
 
     """
     if isinstance(program, Mapping):

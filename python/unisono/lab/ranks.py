@@ -59,9 +59,10 @@ def command(
     report: str | None,
     times: Path | None = None,
 ) -> list[str]:
-    """Returns the command that starts a program's ranks from the first host, with a plan as ``unisono run``.
+    """Returns the command that starts a program's ranks from the first host.
 
-    Each rank appends its seconds between ``MPI_Init`` and ``MPI_Finalize`` to the file ``times``.
+    The paths ``plan`` and ``report`` are those of ``unisono run``. Each rank appends its seconds between ``MPI_Init``
+    and ``MPI_Finalize`` to the file ``times``, if given.
     """
     of_ranks = {} if plan is None else launchers.variables(plan, report, ())
     if times is not None:
@@ -72,7 +73,7 @@ def command(
 
 
 def launcher_process(command: int) -> int:
-    """Returns the process number of the launcher that ``command`` starts, or ``command`` before that start."""
+    """Returns the number of the launcher's process, which process ``command`` starts, or ``command`` before that."""
     found = command
     # Entering the lab's process namespace and creating the job's namespace add one process each.
     for _ in range(2):

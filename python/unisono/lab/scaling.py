@@ -15,7 +15,8 @@ __all__ = ["MOST_FACTOR", "MOST_HOSTS", "Cable", "Network", "scaled"]
 
 #: The largest number of hosts of a lab.
 MOST_HOSTS = 64
-#: The rates in Mbit/s of all hosts together, and of one host, that the fabric carries with a fifth of a core.
+#: The rates in Mbit/s of all hosts together, and of one host, that the fabric, the program that carries
+#: packets, forwards with a fifth of a core.
 _MBIT_OF_ALL, _MBIT_OF_ONE = 800.0, 100.0
 #: The limit of a requested factor, as a multiple of the least factor: slower cables delay headers of TCP too long.
 MOST_FACTOR = 1000
@@ -63,7 +64,7 @@ class Network:
         """Returns the cable with a name, ``c0-s8``, or with numbers of nodes, ``0-8``; in either direction.
 
         Raises:
-            InputError: there is no such cable; the message has the nearest name.
+            InputError: there is no such cable; the message has the nearest name, or the first.
 
         """
         known = {alias: cable for cable in self.cables for alias in _aliases(cable)}
@@ -110,11 +111,13 @@ def _aliases(cable: Cable) -> list[str]:
 def scaled(machine: Machine, asked: float | None = None) -> Network:
     """Returns the slowed network: accelerator i is host ``ci``, and the switch with node number j is ``sj``.
 
-    All planes are merged into one with the sum of their rates, and so are parallel cables. The factor is ``asked``, or
-    else the least one, rounded up to two digits; 1 if this computer carries the machine's own rates.
+    All planes are merged into one with the sum of their rates, and so are parallel cables, with their least latency.
+    The factor is ``asked``, or else the least one, rounded up to two digits; 1 if this computer carries the machine's
+    own rates.
 
     Raises:
-        InputError: the machine is no network or has too many accelerators, or the factor is outside its limits.
+        InputError: the machine is no network, has too few or too many accelerators or one without a cable, or the
+            factor is outside its limits.
 
     """
     facts = machine.topology

@@ -1,8 +1,8 @@
 """The lab of a user: at most one at a time, in a folder that only this user can read.
 
-A lab is one process namespace, whose first process is the fabric. When the fabric ends, the kernel ends every process
-of the lab, and with them its network and mount namespaces, which have no names outside. The fabric holds a lock on the
-folder: a folder without a lock is of a lab that died.
+A lab is one process namespace, whose first process is the fabric, the program that carries packets. When the fabric
+ends, the kernel ends every process of the lab, and with them its network and mount namespaces, which have no names
+outside. The fabric holds a lock on the folder: a folder without a lock is of a lab that died.
 """
 
 import contextlib
@@ -53,6 +53,7 @@ class Lab:
 
     folder: Path
     network: Network
+    #: The largest number of ranks on a host.
     per_host: int
     #: ``openmpi``, ``mpich``, or None for the MPI library that a program is linked to.
     mpi: str | None
@@ -60,7 +61,7 @@ class Lab:
     user: bool
 
     def report(self) -> dict[str, Any]:
-        """Returns the state for JSON: `hosts`, `scale`, and `ports`, the two directions of each cable."""
+        """Returns the facts of the lab for JSON, with the state of `ports`, the two directions of each cable."""
         speeds = {ends: c for c in self.network.cables for ends in ((c.a, c.b), (c.b, c.a))}
         ports = []
         for line in self.ask("stats").splitlines():
@@ -210,8 +211,8 @@ def start(
 ) -> Lab:
     """Starts a lab of a machine, and returns when all hosts are up.
 
-    ``slow`` has cables' fractions of their rates. ``scale`` divides rates and multiplies latencies, by default the
-    least factor that this computer carries.
+    ``slow`` maps the name of a cable to a fraction of its rate. ``scale`` divides rates and multiplies latencies, by
+    default the least factor that this computer carries. ``per_host`` and ``mpi`` are those of :class:`Lab`.
 
     Raises:
         InputError: the machine is no network, a lab is up, a cable does not exist, the factor is out of range,

@@ -95,7 +95,7 @@ def _board(one: object) -> list[int] | str:
 def submesh(
     machine: MachineLike, rows: Iterable[SupportsIndex], columns: Iterable[SupportsIndex]
 ) -> tuple[list[int], tuple[int, int]]:
-    """Returns the accelerators of a virtual sub-mesh, the boards at those rows and columns, and its extents.
+    """Returns the accelerators of a virtual sub-mesh, which has the boards at those rows and columns, and its extents.
 
     Rank k of a collective on the sub-mesh runs on accelerator k of the list. The second result has the numbers of rows
     and columns of the ranks, which algorithms take as ``dims``.

@@ -14,7 +14,7 @@ _MEASURED = re.compile(r"(?<=\bmeasured=)[^\s#]+")
 
 
 def same_cables(one: Machine, other: Machine) -> bool:
-    """Returns whether the cables of two networks have equal rates and latencies; False if one is not a network."""
+    """Returns whether two networks have equal lists of cables: nodes, rates and latencies; False for other machines."""
     if "links" not in one.offers or "links" not in other.offers:
         return False
     cables = plane(one), plane(other)
@@ -53,7 +53,7 @@ def with_rate(network: Machine, old: str, new: str) -> Machine:
 
 
 def _texts(network: Machine) -> dict[str, str]:
-    """Returns the keys of the topology that list cables."""
+    """Returns the texts of the topology that state rates of cables, by key."""
     topology = _table(network).get("topology", {})
     return {key: value for key, value in topology.items() if isinstance(value, str) and "gbps=" in value}
 

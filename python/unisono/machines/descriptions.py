@@ -18,12 +18,12 @@ __all__ = ["DATA_SHEET", "Shape", "by_rates", "machine", "of_ranks", "shape_of",
 #: The model with data sheets' rates in place of measured rates.
 DATA_SHEET = "data-sheet"
 
-#: A grid: ``"512"``, ``"512x512"``, ``512`` or ``(rows, columns)``.
+#: The sides of a grid, or a number of ranks: ``"512"``, ``"512x512"``, ``512`` or ``(rows, columns)``.
 Shape = str | SupportsIndex | Sequence[SupportsIndex]
 
 
 def shape_of(shape: Shape | None) -> tuple[int, ...] | None:
-    """Returns the sides of a shape, in the form that the extension module takes.
+    """Returns the sides of a shape as whole numbers, as the extension module takes them; None for None.
 
     Raises:
         InputError: ``shape`` is not a shape.
@@ -50,17 +50,18 @@ def machine(
     A dictionary with the keys of such a file is a machine too, and so is a graph of networkx: a node with
     ``switch=True`` is a switch, all others are accelerators; an edge may have ``gbps``, ``ns`` and ``count``.
 
-    ``shape`` chooses or replaces the machine's size, if its kind has one. ``nodes`` is the number of nodes of a machine
-    whose switches reduce, of which those of ``subset`` take part (all by default). For a network of boxes it is the
-    number of boxes; a box that names a ``cluster`` is repeated with its own rates. On a network ``failed`` lists
-    missing links and nodes of every plane: ``"3-17"`` for all cables between two nodes, ``"3-17:1"`` for one of these
-    cables, ``17`` for a node, the name of a part, and ``"plane 2"`` for one of several planes. Numbers are those of the
-    machine without failures. Accelerators after a failed one are numbered one lower.
+    ``shape`` chooses the part of the machine that runs collectives, by default all of it: the number of ranks, or the
+    sides of a grid. ``nodes`` is the number of nodes of a machine whose switches reduce, of which those of ``subset``
+    take part (all by default), or the number of boxes of a network of boxes; a box that names a ``cluster`` is repeated
+    with its own rates. On a network ``failed`` lists missing links and nodes of every plane: ``"3-17"`` for all cables
+    between two nodes, ``"3-17:1"`` for one of these cables, ``17`` for a node, the name of a part, and ``"plane 2"``
+    for one of several planes. Numbers are those of the machine without failures. Accelerators after a failed one are
+    numbered one lower.
 
     Raises:
-        InputError: no such preset or file, a damaged file, a shape beyond the machine, failures that do not exist, are
-            named twice or cut off accelerators, or ``nodes`` for a network whose own failures would name other nodes
-            then.
+        InputError: no such preset or file, a damaged file, a shape that the machine does not have, failures that do not
+            exist, are named twice or cut off accelerators, or ``nodes`` for a network whose own failures would name
+            other nodes then.
 
     """
     made, sides, failures = _machine(name), shape_of(shape), _failures(failed)

@@ -22,7 +22,7 @@ class GraphFile:
         self._edges: list[tuple[str, str, dict[str, Any]]] = []
 
     def is_directed(self) -> bool:
-        """Returns whether an edge has a direction."""
+        """Returns whether the file declares edges directed by default (``edgedefault``)."""
         return self._directed
 
     def nodes(self, data: bool = False) -> Iterable[Any]:

@@ -36,7 +36,8 @@ def import_machine(
     ``"edges"``, a line ``A B`` for each cable, or ``"graphml"``, in which nodes with ``switch`` true are switches and
     edges may have ``gbps``, ``ns`` and ``count``; by default it follows from the end of the file's name. The machine is
     called ``name``, by default like the file. A topology of NCCL describes one of ``boxes`` boxes, which are joined by
-    their network interfaces. In a list of cables nodes below ``accelerators`` are accelerators, all by default.
+    their network interfaces. In a list of cables the nodes with numbers below
+    ``accelerators`` are accelerators, all by default.
 
     Raises:
         InputError: the file has another format, or does not describe a network.

@@ -34,8 +34,8 @@ def probe(
     from a file with that JSON. All ranks of ``mpiexec`` call this function, rank k on accelerator k, and get the same
     result. With ``simulate`` the packet simulator sends the messages, and ``slow`` gives the fraction of its rate that
     a cable has, such as ``{"3-8": 0.2}``. With ``results`` the times are those of the program that :func:`emit_probe`
-    writes. ``bytes`` is the size of a message [by the rates of the machine], ``rounds`` the number of times that each
-    set is sent.
+    writes. ``bytes`` is the size of a message, by default one that suits the machine's rates and latencies. ``rounds``
+    is the number of times that each set is sent.
 
     Raises:
         InputError: the machine is not a network, does not have that number of ranks, or the results are damaged.
@@ -85,7 +85,7 @@ def emit_probe(
     """Writes the messages of a probe and a program in C that sends them, for clusters without Unisono.
 
     Returns the paths of both files. The program needs MPI alone; ``probe(machine, results=FILE)`` reads its output.
-    ``ranks`` [all accelerators] is the number of ranks that will run it.
+    ``ranks`` is the number of ranks that will run the program, by default all accelerators.
 
     Raises:
         InputError: as :func:`probe`; the folder cannot be made.

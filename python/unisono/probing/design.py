@@ -15,11 +15,12 @@ from unisono.probing.networks import Floats, Ints, Routes
 
 __all__ = ["classes", "design"]
 
-#: A link counts as fully loaded from this fraction of the highest load that the candidates can give it.
+#: A link counts as fully loaded from this fraction of the highest load that a set gives it.
 FULL = 0.75
-#: The number of sets in which every link should carry a message.
+#: The number of sets in which every link should be fully loaded.
 _TIMES = 3
-#: The search stops after `_IDLE` successive sets that distinguish no more links, and after `_MOST` sets in all.
+#: The search stops after `_IDLE` successive sets that neither load nor distinguish more links, and after `_MOST` sets
+#: in all.
 _IDLE, _MOST = 2, 24
 
 
@@ -92,7 +93,7 @@ def _splits(pool: Routes, apart: Ints, usable: "np.typing.NDArray[np.bool_]") ->
 
 
 def _packed(pool: Routes, needed: Floats, random: np.random.Generator) -> Routes:
-    """Returns messages that can be sent at the same time, chosen by falling need.
+    """Returns messages that can be sent at the same time, chosen by falling need, varied at random by up to a quarter.
 
     Messages with need 0 are added too: they give evidence, and the set takes no longer.
     """

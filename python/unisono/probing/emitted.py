@@ -64,7 +64,7 @@ def write_program(sets: MessageSets, rounds: int, folder: str | os.PathLike[str]
     """Writes the messages and the program, and returns their paths.
 
     Raises:
-        InputError: the number of rounds is wrong, or the folder cannot be made.
+        InputError: the number of rounds is wrong, a message is too large, or the folder cannot be made.
 
     """
     check_rounds(rounds)

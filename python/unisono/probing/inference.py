@@ -1,8 +1,9 @@
 """Links that explain slow messages.
 
 The slowest link of a message determines its time. So a slow message makes all of its links suspects, and a link is
-cleared by a set whose messages together load the link and are not slow. The result is the smallest number of suspects
-that explain all slow messages. (The time is a maximum of links and not a sum, so least squares do not apply.)
+cleared by a set whose messages together load the link and are not slow. The result is a small number of suspects
+that explain the slow messages: repeatedly the suspect of most messages that are not yet explained. (The time is a
+maximum of links and not a sum, so least squares do not apply.)
 
 Measured times are divided by the times of the packet simulator on the machine without slow links. The usual quotient
 comes from the protocol or from an emulated cluster, and is divided out. The limit for a slow message depends on the
@@ -66,7 +67,10 @@ class Evidence:
         self.measured[of] = np.concatenate([self.measured[of], measured])
 
     def unexplained_share(self, cables: Sequence[int]) -> float:
-        """Returns the fraction of slow messages among those that use none of these cables; always above 0."""
+        """Returns the fraction of measurements that are slow, among messages that use none of these cables.
+
+        One slow measurement and one other are added, so that the fraction is above 0.
+        """
         slow, count = 1.0, 2.0
         for routes, expected, measured in zip(self.sets, self.expected, self.measured, strict=True):
             touched = np.zeros(len(routes.pairs), dtype=bool)
@@ -83,7 +87,7 @@ class Suspect:
     cables: list[int]
     #: The slow messages that the suspect explains: by set, the indices of messages.
     slow: dict[int, list[int]]
-    #: Messages that the cables could have made slow.
+    #: The number of messages over the first cable, in a direction that may be slow.
     seen: int
     confidence: float = 0.0
 
@@ -96,7 +100,7 @@ class Suspect:
 def accuse(evidence: Evidence) -> tuple[list[Suspect], int, Floats]:
     """Returns few suspects that explain the slow messages, the number of unexplained messages, and rates.
 
-    The rates are, for each link, the fraction of its nominal rate that messages reached; 0 without messages.
+    The rates are, for each link, the largest fraction of its usual rate that a set reached; 0 without messages.
     """
     links = evidence.sets[0].links
     count = len(links.gbps)
@@ -149,7 +153,7 @@ def _suspect(
 
 
 def _judge(evidence: Evidence, suspects: list[Suspect], links: int) -> None:
-    """Sets the probability that noise did not cause a suspect's slow messages, divided by its number of cables."""
+    """Sets confidences: the probability that noise did not cause the slow messages, divided by the number of cables."""
     accused = [cable for suspect in suspects for cable in suspect.cables]
     chance = evidence.unexplained_share(accused)
     for suspect in suspects:

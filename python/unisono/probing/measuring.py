@@ -26,7 +26,9 @@ class Simulated:
     def __init__(
         self, links: Links, slow: Mapping[str, float] | None = None, noise: float = 0.0, seed: int = 0
     ) -> None:
-        """Takes in ``slow`` the fraction of its rate that a cable has; ``noise`` is the mean random delay.
+        """Takes in ``slow`` the fraction of its rate that a cable has.
+
+        ``noise`` is the mean random delay of a message, as a fraction of its time.
 
         Raises:
             InputError: a cable does not exist, or a fraction is not above 0 and at most 1.

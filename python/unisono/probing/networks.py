@@ -85,7 +85,7 @@ class Links:
 
     @cached_property
     def suggested_bytes(self) -> int:
-        """Returns a size of messages whose time depends on rates more than on latencies: a power of two."""
+        """Returns a size of messages that take time by rates more than by latencies: a power of two, 2^18 to 2^24."""
         facts = self.machine.topology or {}
         own = self.machine.describe()
         hop_ns = float(self._latency_ns.max()) + float(own.get("input_latency_ns", 0) + own.get("output_latency_ns", 0))

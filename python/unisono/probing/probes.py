@@ -30,6 +30,7 @@ class SlowCable:
     confidence: float
     #: The number of slow messages explained.
     slow: int
+    #: The number of messages over the first cable, in a direction that may be slow.
     seen: int
 
 
@@ -48,7 +49,7 @@ class Probe:
     #: A message is slow if its time is more than `cut * factor` times the simulated time.
     cut: float
     accused: list[SlowCable]
-    #: Nodes with several tested cables, all of which are accused.
+    #: Nodes with several tested cables, each of which is accused without an alternative.
     nodes: list[int]
     #: Cables that no message between the ranks uses.
     untested: list[str]
@@ -128,7 +129,8 @@ def probe_sets(
 ) -> Probe:
     """Measures the sets, and returns the cables that are slow.
 
-    Sets with slow messages are measured again before a cable is accused.
+    Sets with slow messages are measured again before a cable is accused. ``on_step`` is called with the number of
+    finished steps, and with their total, 2.
 
     Raises:
         InputError: the number of rounds is wrong.
@@ -165,7 +167,7 @@ _MOST_ROUNDS = 1000
 _MOST_CONFIDENCE = 0.999
 #: The smallest reported fraction of a cable's rate, and the bisection steps that find it within 1 %.
 _LEAST_SHARE, _HALVINGS = 1e-3, 9
-#: From this factor between measured and simulated times on, the report notes that scales differ.
+#: From this quotient of measured and simulated times on, or from its inverse down, a note says that scales differ.
 _OTHER_SCALE = 3.0
 
 
@@ -270,7 +272,7 @@ def _doubt(evidence: Evidence, suspect: Suspect) -> str:
 
 
 def _nodes(sets: MessageSets, suspects: list[Suspect], tested: "np.typing.NDArray[np.bool_]") -> list[int]:
-    """Returns the nodes with several tested cables, all of which are accused."""
+    """Returns the nodes with several tested cables, each of which is accused without an alternative."""
     links = sets.links
     guilty = {cable for of in suspects for cable in of.cables if len(of.cables) == 1}
     found = []

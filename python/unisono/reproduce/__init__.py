@@ -8,10 +8,10 @@ threshold or both of its values are this project's (``self``), the paper's numbe
 
 * ``holds``: the claim is kept within its tolerance.
 * ``consistent``: a row apart is kept within its tolerance, which shows no more than that.
-* ``refuted``: it is not, and ours is the value that the derivation of the row gives.
-* ``differs``: a row apart is not, and ours is the value that the row states with the reason; it refutes nothing.
-* ``missed``: it is not, and the row has no derivation, or ours is another value than the derivation gives.
-* ``contradicted``: the row has a derivation that refutes the claim, but the claim holds.
+* ``refuted``: the claim is not kept, and ours is the value that the derivation of the row gives.
+* ``differs``: a row apart is not kept, and ours is the value that the row states with the reason; this refutes nothing.
+* ``missed``: the row is not kept, and has neither derivation nor reason, or ours is another value than these give.
+* ``contradicted``: the row has a derivation that refutes the claim, or a reason to differ, but the claim is kept.
 
 ``missed`` and ``contradicted`` are faults, of this software or of the row.
 """
@@ -102,13 +102,13 @@ class Finding:
 
 
 def listed_claims(paper: str) -> list[dict[str, Any]]:
-    """Returns the claims of a paper, in the form of its file."""
+    """Returns the claims of a paper as its file lists them."""
     claims: list[dict[str, Any]] = tomllib.loads(paper_claims(paper))["claims"]
     return claims
 
 
 def listed_statements(paper: str, kind: str) -> list[dict[str, Any]]:
-    """Returns the statements of a kind without rows, from the paper's file: ``tested``, ``undecidable`` or ``open``."""
+    """Returns a paper's statements that have no rows, of kind ``tested``, ``undecidable`` or ``open``."""
     statements: list[dict[str, Any]] = tomllib.loads(paper_claims(paper)).get(kind, [])
     return statements
 
@@ -187,7 +187,8 @@ def reproduce_papers(
 ) -> list[Claim]:
     """Judges the claims of some papers, in the order of their files. The first error of a claim is raised.
 
-    An ``executor`` computes claims in parallel, and ``kept`` stores computed values, as in :func:`unisono.sweep`.
+    ``quick`` leaves out the rows with ``quick = false``, and only ``full`` includes those with ``full = true``. An
+    ``executor`` computes claims in parallel, and ``kept`` stores computed values, as in :func:`unisono.sweep`.
     """
     listed = [
         (paper, claim)

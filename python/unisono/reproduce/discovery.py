@@ -90,7 +90,7 @@ def n_body(discovery: Discovery | TaskList, steps: int = 2, bodies: int = SIDE) 
 def loop(
     discovery: Discovery | TaskList, example: str, rounds: int = 3, side: int = SIDE, *, as_printed: bool = False
 ) -> None:
-    """A row of Table 3, in a loop that swaps the buffers: after each step, or ``as_printed`` after an iteration."""
+    """Submits a row of Table 3, in a loop that swaps the buffers: after each step, or ``as_printed`` after a round."""
     flat = example in ("all-gather", "gather-scatter", "gather-bcast")
     shape = (side,) if flat else (side, side)
     a, b = (discovery.buffer(name, shape, initialized=True) for name in ("B", "B'"))
@@ -159,7 +159,7 @@ def _loop(listed: Listed) -> Finding:
 
 
 def _in_vain(listed: Listed) -> Finding:
-    """The bytes of a program by the paper's rules over those by messages: a consumer of fewer parts than nodes."""
+    """Divides the bytes by the paper's rules by those of messages alone; a consumer has fewer parts than nodes."""
 
     def sent(rules: str) -> int:
         discovery = Discovery(listed["nodes"], rules=rules)

@@ -78,7 +78,7 @@ def _saving(listed: Listed) -> Finding:
 
 
 def _cost_at_scale(listed: Listed) -> Finding:
-    """The cost of one preset over that of another, large over small."""
+    """Divides the cost ratio of two networks for large clusters by that for small clusters."""
     small, large = (
         _facts(f"{listed['over'][0]}-{size}")["cost_usd"] / _facts(f"{listed['over'][1]}-{size}")["cost_usd"]
         for size in SIZES

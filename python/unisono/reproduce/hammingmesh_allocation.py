@@ -86,7 +86,7 @@ def _over_torus(listed: Listed) -> Finding:
 
 
 def _scattered(listed: Listed) -> Finding:
-    """A simulated allreduce on scattered rows and columns of boards over one on adjacent boards, at each length."""
+    """Divides the time of a simulated allreduce on scattered boards by that on adjacent boards, at each length."""
     rows, columns, on = listed["rows"], listed["columns"], listed["machine"]
     extents = [2 * len(rows), 2 * len(columns)]
     both = [submesh(on, *lines)[0] for lines in ((rows, columns), (range(len(rows)), range(len(columns))))]

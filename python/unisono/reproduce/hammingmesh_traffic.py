@@ -41,7 +41,7 @@ def _allreduce(listed: Listed) -> Finding:
 
 
 def _alltoall_limit(listed: Listed) -> Finding:
-    """The share of the injection that the least bound leaves to an alltoall, on the clusters of one size."""
+    """Computes the percentage of the injection rate that the strictest bound permits to an alltoall, by cluster."""
     named = listed.get("only") or [name for name in CLUSTERS if name not in listed["without"]]
     presets = [f"{name}-{listed['size']}" for name in named]
     limits = [_limit(preset, listed["bytes"]) for preset in presets]
@@ -183,13 +183,13 @@ def _faster(listed: Listed) -> Finding:
 
 
 def _spread(listed: Listed) -> Finding:
-    """The largest rate of a permutation over the smallest, on each small cluster of the row."""
+    """Divides the largest rate of an accelerator in a permutation by the smallest, on each small cluster of the row."""
     found = [traffic("permutation", f"{one}-small", bytes=listed["bytes"], level="flow") for one in listed["clusters"]]
     return Finding(listed["reported"], [float(done.rates.max() / done.rates.min()) for done in found])
 
 
 def _cost_rank(listed: Listed) -> Finding:
-    """The places of some small clusters among all by the mean rate of a permutation for the cost, best first."""
+    """Ranks small clusters, from 1 on, by the mean rate of a permutation divided by the cost, best first."""
     values = {}
     for name in CLUSTERS:
         done = traffic("permutation", f"{name}-small", bytes=listed["bytes"], level="flow")
@@ -215,7 +215,7 @@ def _bandwidth_cost(listed: Listed) -> Finding:
 
 
 def _curve(listed: Listed) -> Finding:
-    """The bandwidth of an allreduce at each length of the vector of all planes, Gb/s of one plane's peak."""
+    """Computes the predicted Gb/s of an allreduce on one of four planes, at each length of the whole vector."""
     ours = []
     for size in listed["bytes"]:
         plan = un.plan("allreduce", listed["machine"], bytes=size, algorithm=listed["algorithm"], params={})

@@ -166,7 +166,7 @@ def _compared(listed: Listed) -> Finding:
 
 
 def _volumes(listed: Listed) -> Finding:
-    """Computes the MiB per process of an alltoall, blocks for all ranks together, and of an iteration's allreduces."""
+    """Computes the MiB per process of the largest alltoall, all blocks together, and of an iteration's allreduces."""
     phases = workload(listed["workload"], machine(listed["machine"]), level="model")["phases"]
     done = [one for phase in phases for one in phase["communication"]]
     alltoall = max(one["bytes"] * one["ranks"] for one in done if one["collective"] == "alltoall")
@@ -175,7 +175,7 @@ def _volumes(listed: Listed) -> Finding:
 
 
 def _artifact(listed: Listed) -> Finding:
-    """Returns the artifact's least saving of each workload, or the number of cells less than ``below``."""
+    """Returns the artifact's least saving of each workload (``least``: of all), or the number of cells ``below``."""
     cells = [
         {cluster: _cells()[name, mesh][cluster] for cluster in listed["over"]}
         for mesh in listed["meshes"]

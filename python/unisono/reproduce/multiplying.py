@@ -54,7 +54,7 @@ def eq_2(ranks: float) -> float:
 
 
 def eq_4(b: float, ranks: float, alpha_p: float, alpha_r: float) -> float:
-    """Returns the time of recursive multiplying with b messages a stage."""
+    """Returns the time of recursive multiplying if each process sends b messages in a stage."""
     return (alpha_p + b * alpha_r) * math.log(ranks) / math.log(b + 1)
 
 
@@ -223,7 +223,7 @@ def _critical_path(listed: Listed) -> Finding:
 
 
 def _best_costs(listed: Listed) -> Finding:
-    """The best cost in units of alpha_p at one ratio over that at the ratio before."""
+    """Divides the best cost, in units of alpha_p, at each ratio by that at the ratio before."""
     found = [best(listed["ranks"], ratio, 1) for ratio in listed["ratios"]]
     costs = [one.cost / ratio for one, ratio in zip(found, listed["ratios"], strict=True) if one is not None]
     remark = f"In alpha_p: {' '.join(f'{one:.2f}' for one in costs)}."
@@ -231,7 +231,7 @@ def _best_costs(listed: Listed) -> Finding:
 
 
 def _elimination_bound(listed: Listed) -> Finding:
-    """The process counts, no powers of two, whose bound ceil(log2 N) + 1 is below the stages of Eq. 2."""
+    """Counts the N, no powers of two, whose bound ceil(log2 N) + 1 is below the stages of Eq. 2."""
     counts = [n for n in range(3, listed["largest"] + 1) if n & (n - 1)]
     below = sum(math.ceil(math.log2(n)) + 1 < eq_2(n) for n in counts)
     return Finding(listed["reported"], below, remark=f"Of {len(counts)}.")

@@ -9,7 +9,7 @@ __all__ = ["repairable", "unrepaired"]
 
 
 def unrepaired(listed: dict[str, Any]) -> Finding:
-    """Counts, for each number of ways, the process counts for which duplicates in the last sum cannot be repaired."""
+    """Counts the process counts for which duplicates in the last sum cannot be repaired, by messages a round."""
     counts = range(2, listed["largest"] + 1)
     return Finding(listed["reported"], [sum(not repairable(n, ways) for n in counts) for ways in listed["ways"]])
 

@@ -55,7 +55,7 @@ _ROUND_NS = 500
 
 @once
 def machine() -> Machine:
-    """Returns the paper's simulated machine with free bytes."""
+    """Returns the paper's simulated machine, with bytes that take no time."""
     return _paper_sim("beta_ns_per_byte")
 
 

@@ -50,7 +50,10 @@ def _dragonfly() -> Machine:
 
 
 def orders(listed: dict[str, Any]) -> Finding:
-    """The slowest over the fastest order of the same stages, for each process count, on nodes as the row has them."""
+    """Divides the time of the slowest order of the same stages by that of the fastest, for each process count.
+
+    ``places`` of the row chooses random nodes or the first ones.
+    """
     on, ours = _dragonfly(), []
     for ranks, texts in listed["orders"]:
         places = random.Random(0).sample(range(_NODES), ranks) if listed["places"] == "random" else list(range(ranks))
@@ -64,7 +67,7 @@ def orders(listed: dict[str, Any]) -> Finding:
 
 
 def congestion(listed: dict[str, Any]) -> Finding:
-    """The time of each schedule on links of the Dragonfly's rate over that on links a thousand times as fast."""
+    """Divides the time of each schedule on the Dragonfly by that with links a thousand times as fast."""
     ranks, ours = listed["ranks"], []
     places = random.Random(0).sample(range(_NODES), ranks)
     fast = _dragonfly().changed("link_gbps", str(1000 * _LINK_GBPS))
@@ -79,7 +82,7 @@ def congestion(listed: dict[str, Any]) -> Finding:
 
 
 def gain(ranks: int, over: str, schedule: str) -> float:
-    """Returns the decrease in percent of simulated time from schedule ``over``: the median of allocations."""
+    """Returns the percent by which ``schedule`` takes less simulated time than ``over``: a median of allocations."""
     on = _dragonfly()
     both = [
         plan(

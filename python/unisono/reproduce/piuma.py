@@ -103,7 +103,7 @@ def eq_2(name: str = "piuma") -> float:
 
 @once
 def train(name: str, minibatch: int, way: str, *, overlap: bool) -> Iteration:
-    """Returns an iteration of VGG-16 on 16 nodes."""
+    """Returns an iteration of VGG-16 on 16 nodes, reduced in the network, or on the cores if ``way`` is ``host``."""
     on = machine(16, name)
     return iteration(on, minibatch, reduction(on, VECTORS if way == "host" else "in-network"), overlap=overlap)
 
@@ -178,7 +178,7 @@ def _hockney(listed: Listed) -> Finding:
 
 
 def _falls(listed: Listed) -> Finding:
-    """The share of Allreduce, or the time of an image, over that with half the minibatch: the largest of each way."""
+    """Divides Allreduce's share, or an image's time, by that of the next smaller minibatch: the largest, by ``way``."""
     ours = []
     for way in ("host", "in-network"):
         found = [(b, train(listed["machine"], b, way, overlap=False)) for b in listed["minibatches"]]
@@ -235,7 +235,7 @@ def _congestion(listed: Listed) -> Finding:
 
 
 def _curve(listed: Listed) -> Finding:
-    """Computes the least advantage over the cores along a curve of Fig. 4, by lengths or by nodes."""
+    """Computes the least quotient of the times on the cores and in the network, along a curve of Fig. 4."""
     points = [(nodes, elements) for nodes in listed["nodes"] for elements in listed["elements"]]
     ours = [host(nodes, elements, listed["baseline"]) / run(nodes, elements).nanoseconds for nodes, elements in points]
     return Finding(listed["reported"], min(ours), remark=f"From {min(ours):.2f} to {max(ours):.2f} times.")
@@ -293,7 +293,7 @@ def _latency_ratio(listed: Listed) -> Finding:
 
 
 def _eq2(listed: Listed) -> Finding:
-    """The simulated time of each further element of a long vector, on machines with other rates."""
+    """Computes the simulated ns of each further element of a long vector, on machines with other rates."""
     ours = []
     for keys in listed["machines"]:
         on = changed(listed["nodes"], **keys)
@@ -337,7 +337,10 @@ def _share(listed: Listed) -> Finding:
 
 
 def _speedup(listed: Listed) -> Finding:
-    """Computes the largest speed-up among minibatches of a least size."""
+    """Computes the largest speed-up of training, in-network with overlap relative to the host without overlap.
+
+    Minibatches have at least ``listed["from"]`` images.
+    """
     found = {size: _speedup_of(listed["machine"], size, overlap=True) for size in FIG_5_MINIBATCHES}
     remark = "By minibatch: " + ", ".join(f"{size}: {times:.2f}" for size, times in found.items()) + "."
     return Finding(

@@ -14,17 +14,17 @@ _PAPER = "In-network reduction on Intel PIUMA, 2022"
 
 
 def latency(folder: Path, curves: Curves) -> list[str]:
-    """Fig. 4, latency: one element over the number of nodes."""
+    """Draws Fig. 4, the time of one element by the number of nodes."""
     return _draw(folder, "fig4-latency", curves, "nodes", "time (ns)", "Allreduce of one element on PIUMA", 4)
 
 
 def bandwidth(folder: Path, curves: Curves) -> list[str]:
-    """Fig. 4, bandwidth over the number of nodes."""
+    """Draws Fig. 4, the bandwidth by the number of nodes."""
     return _draw(folder, "fig4-nodes", curves, "nodes", "bandwidth (Gbit/s)", "Allreduce of 128 KiB on PIUMA", 4)
 
 
 def lengths(folder: Path, curves: Curves) -> list[str]:
-    """Fig. 4, bandwidth over the length of the vector."""
+    """Draws Fig. 4, the bandwidth by the length of the vector."""
     return _draw(folder, "fig4-lengths", curves, "bytes", "bandwidth (Gbit/s)", "Allreduce on 16 nodes of PIUMA", 4)
 
 

@@ -51,7 +51,7 @@ def links(on: un.Machine) -> list[list[tuple[int, float]]]:
 
 
 def distances(on: un.Machine, source: int) -> tuple[list[float], list[int]]:
-    """Returns for each switch the latency of the shortest path from ``source``, and its predecessor on it."""
+    """Returns for each switch the latency of the shortest path from ``source`` to it, and the switch before it."""
     of_switch = links(on)
     far, before = [math.inf] * len(of_switch), [source] * len(of_switch)
     far[source] = 0.0

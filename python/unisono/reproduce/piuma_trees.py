@@ -114,7 +114,7 @@ def _longer_ways(listed: Listed) -> Finding:
 
 
 def _longer_inside(listed: Listed) -> Finding:
-    """The cores whose way to the switch by which their vectors leave the node takes longer than the shortest."""
+    """Counts the cores whose path to the switch from which their vectors leave the node is not the shortest."""
     ours = []
     inside = machine(1)
     for nodes in listed["nodes"]:
@@ -132,7 +132,7 @@ def _longer_inside(listed: Listed) -> Finding:
 
 
 def _leaving(listed: Listed) -> Finding:
-    """The nodes, without the root's, of which not exactly one switch sends to another node."""
+    """Counts the nodes, without the root's, of which not exactly one switch sends to another node."""
     ours = []
     for nodes in listed["nodes"]:
         tree = _tree(nodes)
@@ -143,7 +143,7 @@ def _leaving(listed: Listed) -> Finding:
 
 
 def _fan_in(listed: Listed) -> Finding:
-    """The most switches that send to one switch, for each number of nodes."""
+    """Computes the largest number of switches that send to one switch, for each number of nodes."""
     counts = [Counter(_tree(nodes).parents.values()) for nodes in listed["nodes"]]
     return Finding(listed["reported"], [max(inputs.values()) for inputs in counts])
 
@@ -184,7 +184,7 @@ def _predefined(listed: Listed) -> Finding:
 
 
 def _unmerged(listed: Listed) -> Finding:
-    """The links that the ways of all cores cross, over those of the tree in which they are merged."""
+    """Divides the sum of the links of all cores' paths to the root by the links of the tree, where paths merge."""
     ours, remarks = [], []
     for nodes in listed["nodes"]:
         tree = _tree(nodes)
@@ -291,13 +291,13 @@ def _local_completion(listed: Listed) -> Finding:
 
 
 def levels(nodes: int) -> Callable[[int, int], str]:
-    """Returns a function to the level of the link between two switches: node, socket or core."""
+    """Returns a function that returns the level of the link between two switches: node, socket or core."""
     cores, node = machine(nodes).describe()["cores_per_socket"], _tree(nodes).node
     return lambda a, b: "node" if node(a) != node(b) else "socket" if a // cores != b // cores else "core"
 
 
 def _latencies(nodes: int) -> Callable[[int, int], float]:
-    """Returns a function to the latency in ns of the link between two switches."""
+    """Returns a function that returns the latency in ns of the link between two switches."""
     described, level = machine(nodes).describe(), levels(nodes)
     return lambda a, b: float(described[f"{level(a, b)}_latency_ns"])
 
@@ -316,7 +316,7 @@ def _together(listed: Listed) -> Finding:
 
 
 def _in_turn(listed: Listed) -> Finding:
-    """The time of two allreduces of half the vector on switches that end one first, over that of the whole vector."""
+    """Divides the time of two allreduces of half the vector, one after the other, by that of the whole vector."""
     ours = []
     for elements in listed["elements"]:
         whole = on_subset([0, 1], elements, exclusive_switches=True)

@@ -1,10 +1,10 @@
 """Lists and counts the statements of a paper, by the kind of evidence that decides each.
 
-Everything is in the list of claims. A row decides a statement of its own unless it has ``of`` (the id of the first row
-of the same statement) or is ``apart``. One that is calibrated, has a threshold of this project, a recalled number or a
-simulation in place of a measurement agrees with its statement, or differs from it, and does not decide it; one of this
-project's own bounds has no statement. A statement that describes a mechanism has the tests of that mechanism here. One
-that nothing at hand decides has the reason. One that this project could decide and does not is open.
+The paper's list of claims has the rows and the statements without rows. A row decides a statement of its own unless it
+has ``of`` (the id of the first row of the same statement) or is ``apart``. A row apart does not decide its statement,
+but agrees with it or differs from it; a row on a bound of this project has no statement. A statement that describes a
+mechanism lists the tests of that mechanism, and a statement that nothing at hand decides has the reason. A statement
+that this project could decide and does not is open.
 """
 
 import re
@@ -40,12 +40,12 @@ class Inventory:
 
     @property
     def consistent(self) -> dict[str, list[Listed]]:
-        """The rows of each statement with which its rows agree without a decision, by the id of the first row."""
+        """Returns the rows of each statement with which all its rows apart agree, by the id of the first row."""
         return {first: rows for first, rows in self._compared().items() if not any("differs" in row for row in rows)}
 
     @property
     def differing(self) -> dict[str, list[Listed]]:
-        """The rows of each statement with which a row disagrees without a decision, by the id of the first row."""
+        """Returns the rows of each statement from which a row apart differs, by the id of the first row."""
         return {first: rows for first, rows in self._compared().items() if any("differs" in row for row in rows)}
 
     def _compared(self) -> dict[str, list[Listed]]:
@@ -70,7 +70,7 @@ class Inventory:
 
     @property
     def statements(self) -> list[tuple[Listed, list[Listed]]]:
-        """All statements in the order of the paper, each with its rows, if it has any."""
+        """Returns all statements in the order of the paper's sections, each with its rows, if it has any."""
         with_rows = [(rows[0], rows) for rows in (*self.decided.values(), *self._compared().values())]
         without: list[tuple[Listed, list[Listed]]] = [
             (statement, []) for statement in (*self.tested, *self.undecidable, *self.open)

@@ -104,7 +104,7 @@ def _cycles(
 
 
 def _worst_ratio(listed: Listed) -> Finding:
-    """Computes the least or the greatest of the algorithms' worst ratios."""
+    """Computes the least or the greatest of the algorithms' largest quotients of time and bound."""
     choose = {"least": min, "greatest": max}[listed.get("which", "greatest")]
     ours, name = choose((float(optimality()[name].max()), name) for name in listed["algorithms"])
     row, column = np.unravel_index(int(optimality()[name].argmax()), optimality()[name].shape)
@@ -112,7 +112,10 @@ def _worst_ratio(listed: Listed) -> Finding:
 
 
 def _least_advantage(listed: Listed) -> Finding:
-    """Over all of Fig. 1, with the star as section 5.1 concludes, or by Eq. 1 (Lemma 5.1) as the other patterns are."""
+    """Divides the best other pattern's time by Auto-Gen's; returns the least quotient of all of Fig. 1.
+
+    The star's time is that of section 5.1's conclusion or, with ``star_by_lemma``, by Eq. 1 like the other patterns'.
+    """
     ratios = dict(optimality())
     if not listed["star_by_lemma"]:
         others = np.minimum.reduce([ratios[name] for name in listed["over"]])

@@ -57,9 +57,9 @@ def star_of_two(pes: int, length: int) -> float:
 
 
 def star_of_two_of_grid(rows: int, columns: int, length: int) -> float:
-    """An AllReduce by stars to two PEs in the middle of a whole grid, by Eq. 1.
+    """Returns by Eq. 1 the cycles of an AllReduce by stars to two PEs in the middle of a whole grid.
 
-    Each of the two takes the vectors of its half and that of the other, and floods the sum over its half.
+    Each of the two receives the vectors of its half and the sum of the other, and floods the total over its half.
     """
     half = rows * columns // 2
     return half * length + 2 * _STEP + broadcast_2d(rows, columns // 2, length)

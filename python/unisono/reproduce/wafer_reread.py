@@ -1,4 +1,4 @@
-"""Computes sentences of "Near-Optimal Wafer-Scale Reduce" (HPDC 2024) that one number of the text decides by another.
+"""Computes sentences of "Near-Optimal Wafer-Scale Reduce" (HPDC 2024) that other numbers of the text decide.
 
 Among them are the errors that the paper's own gains imply, the printed formula of clocks, and trees that are faster by
 Eq. 1 than the paper's best tree.
@@ -25,7 +25,7 @@ Listed = dict[str, Any]
 
 
 def _largest_gain(listed: Listed) -> Finding:
-    """The largest simulated gain of Auto-Gen over the chain on a row, or on a square as its rows and columns."""
+    """Computes the largest simulated gain of Auto-Gen over the chain on a row, or on a square, from its rows."""
     found = []
     for length in runs.LENGTHS:
         times = []
@@ -42,7 +42,7 @@ def _largest_gain(listed: Listed) -> Finding:
 
 
 def _implied_error(listed: Listed) -> Finding:
-    """The least error e of both predictions of a gain by which it is no more than measured: (g - m) / (g + m)."""
+    """Computes the least relative error of both times by which a predicted gain g can be m: (g - m) / (g + m)."""
     made = [
         plan(listed["collective"], MACHINE, shape=512, elements=1, algorithm=name, params={}, model="paper")
         for name in ("chain", "auto-gen")
@@ -55,10 +55,10 @@ def _implied_error(listed: Listed) -> Finding:
 
 
 def _clock_spread(listed: Listed) -> Finding:
-    """The spread of the printed clocks of PEs that start at one time.
+    """Computes the spread of the printed clocks of PEs that start simultaneously.
 
-    The trigger reaches PE (i, j) i + j + 2 cycles after it is sent, so that T_R is that much later than the clock of
-    the sender, and T - (T_R + i + j + 2) takes it off twice.
+    The trigger reaches PE (i, j) i + j + 2 cycles after it is sent. T_R contains these cycles, so that
+    T - (T_R + i + j + 2) subtracts them twice.
     """
     ours = []
     for shape in listed["shapes"]:
@@ -96,7 +96,7 @@ def _eq_1_of_tree(parents: list[int], length: int) -> float:
 
 
 def _auto_gen_over_trees(listed: Listed) -> Finding:
-    """Auto-Gen's time by its recursion over the least time by Eq. 1 of all pre-order trees, at every point."""
+    """Divides Auto-Gen's time by its recursion by the least time by Eq. 1 of all pre-order trees, at every point."""
     ours, shown = [], []
     for pes, length in listed["points"]:
         best = min(_pre_order_trees(pes), key=lambda parents: _eq_1_of_tree(parents, length))
@@ -106,7 +106,7 @@ def _auto_gen_over_trees(listed: Listed) -> Finding:
 
 
 def _group_energy(listed: Listed) -> Finding:
-    """The energy of Two-Phase with groups from the end over that with groups from the root: the largest of all rows."""
+    """Divides Two-Phase's energy with groups from the end by that with groups from the root: the largest quotient."""
     ratios = []
     for pes in range(2, listed["pes"] + 1):
         size = math.isqrt(pes)
@@ -119,7 +119,7 @@ def _group_energy(listed: Listed) -> Finding:
 
 
 def _contention_only(listed: Listed) -> Finding:
-    """The simulated time of a pattern over C + 5 D, where the contention C is at least E / N + L."""
+    """Divides the simulated time of a pattern by C + 5 D, where the contention C is at least E / N + L."""
     ours, shown = [], []
     for pes, length in listed["points"]:
         terms = terms_of([pes, length], listed["algorithm"])
@@ -131,7 +131,7 @@ def _contention_only(listed: Listed) -> Finding:
 
 
 def _ring_over_chain(listed: Listed) -> Finding:
-    """The least time of the ring over that of the best fixed algorithm by Eq. 1, at any lengths."""
+    """Computes the least quotient of the ring's time and that of the best other fixed algorithm, by Eq. 1."""
     found = sweep(
         "allreduce",
         MACHINE,
@@ -148,7 +148,7 @@ def _ring_over_chain(listed: Listed) -> Finding:
 
 
 def _compared_with_allreduce(listed: Listed) -> Finding:
-    """Cells of Fig. 8 where the best pattern is that of a Reduce, or where it is faster than the ring, by Eq. 1."""
+    """Counts cells of Fig. 8 where Reduce and AllReduce have one best pattern, or one beats the ring, by Eq. 1."""
     patterns, lengths = ["star", "tree", "two-phase", "chain"], [2**k for k in range(16)]
     same = faster = 0
     for pes in listed["pes"]:
@@ -166,7 +166,7 @@ def _compared_with_allreduce(listed: Listed) -> Finding:
 
 
 def _ring_mappings(listed: Listed) -> Finding:
-    """The simulated time of the ring with neighbors at most two PEs apart, over that with one long link."""
+    """Divides the simulated time of the ring with neighbors at most two PEs apart by that with one long link."""
     ours = []
     for pes, length in listed["points"]:
         times = [
@@ -181,7 +181,7 @@ def _ring_mappings(listed: Listed) -> Finding:
 
 
 def _star_of_two_of_grid(listed: Listed) -> Finding:
-    """Two PEs for a whole grid by Eq. 1, over the least time of the patterns, at every length."""
+    """Divides the time of stars to two PEs of a grid by the least time of the patterns, by Eq. 1, at every length."""
     rows, columns = listed["shape"]
     ours = []
     for length in listed["wavelets"]:
@@ -204,7 +204,7 @@ def _star_of_two_of_grid(listed: Listed) -> Finding:
 
 
 def _packed(listed: Listed) -> Finding:
-    """The simulated cycles of 2 B elements of 16 bits over those of B elements of 32 bits, at every point."""
+    """Divides the simulated cycles of 2 B elements of 16 bits by those of B elements of 32 bits, at every point."""
     ours = []
     for *shape, length in listed["points"]:
         made = [

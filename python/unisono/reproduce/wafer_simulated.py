@@ -145,7 +145,7 @@ def errors(panel: str) -> dict[str, list[float]]:
 
 
 def mispredictions() -> list[tuple[int, int, str, str]]:
-    """Returns pairs of patterns of Fig. 11b in the wrong order: lost cycles, B, chosen and better pattern."""
+    """Returns pairs of patterns of Fig. 11b that Eq. 1 orders wrongly: lost cycles, B, chosen and better pattern."""
     lost = []
     for length in LENGTHS:
         points = [point("reduce", ROW, length, name) for name in REDUCES_1D]

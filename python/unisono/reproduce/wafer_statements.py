@@ -75,7 +75,7 @@ def _winner_order(listed: Listed) -> Finding:
 
 
 def _winners_where_equal(listed: Listed) -> Finding:
-    """Lists, for each number of PEs, the best fixed pattern by Eq. 1 of a Reduce of as many wavelets."""
+    """Lists, for each number of PEs, the best fixed pattern by Eq. 1 of a Reduce of as many wavelets as PEs."""
     found = [_predicted(listed | {"shapes": [[n]], "wavelets": [n]}, listed["algorithms"])[0] for n in listed["pes"]]
     return Finding(listed["reported"], letters(min(times, key=times.__getitem__) for times in found))
 

@@ -14,7 +14,7 @@ from unisono.reproduce.wafer_formulas import FORMULAS
 __all__ = ["CHECKS", "bound_of", "terms_of"]
 
 MACHINE = "wse2"
-#: The cycles of each dependent operation, 2 T_R + 1, and T_R.
+#: The cycles of each dependent operation, 2 T_R + 1, and of a ramp, T_R.
 _STEP, _RAMP = 5, 2
 
 Listed = dict[str, Any]
@@ -56,7 +56,7 @@ def _bound_over_fastest(listed: Listed) -> Finding:
 
 
 def _fastest_over_bound(listed: Listed) -> Finding:
-    """Computes the largest quotient, for all shapes and lengths, of the patterns' least time and a bound."""
+    """Computes the largest quotient, for all shapes and lengths, of the patterns' least time by Eq. 1 and a bound."""
     worst: tuple[float, list[int]] = (0.0, [])
     for shape in listed["shapes"]:
         for length in listed["wavelets"]:

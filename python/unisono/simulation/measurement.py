@@ -18,11 +18,11 @@ _MOST = 2**32 - 1
 class Measurement:
     """The times in cycles of a calibrated measurement, and the true times, which only a simulator has."""
 
-    #: The writes before the start, as a multiple of the writes needed on a wafer without idle cycles.
+    #: The number of writes by which a PE waits, divided by the number for a wafer without idle cycles.
     alpha: float
     #: The number of runs of the calibration.
     runs: int
-    #: True if starts reached the wanted spread.
+    #: True if the measured starts of the PEs differ by less than the wanted spread.
     calibrated: bool
     #: The cycles between first and last start if each PE started by its own clock.
     clock_spread: int
@@ -36,6 +36,7 @@ class Measurement:
     measured_cycles: int
     #: The run's time by a common clock.
     true_cycles: int
+    #: The cycles of a run without idle cycles in which all PEs start simultaneously.
     quiet_cycles: int
     result_correct: bool
 

@@ -25,7 +25,7 @@ LEVELS = ("flow", "packet")
 MOST_BY_PACKETS = 4096
 #: The limit of ``jobs``, the threads that simulate one plane.
 MOST_JOBS = 16
-#: The number of messages of each accelerator in a permutation ("HammingMesh", artifact: 2 x 32 MiB).
+#: The number of messages of each accelerator in a permutation of an even size ("HammingMesh", artifact: 2 x 32 MiB).
 MESSAGES = 2
 
 
@@ -64,7 +64,7 @@ class Traffic:
 
     @property
     def share_of_peak(self) -> float:
-        """Returns the fraction of the peak: for an allreduce, which moves bytes twice, half the injection rate."""
+        """Returns the slowest accelerator's bandwidth, divided by its injection rate (allreduce: by half of it)."""
         return self.share_of_injection * (2 if self.pattern == "allreduce" else 1)
 
     def report(self) -> TrafficReport:
@@ -108,11 +108,12 @@ def traffic(
 
     ``alltoall``: every accelerator sends a block of ``bytes`` to each other accelerator, message k of accelerator r to
     (r + k) mod N (balanced shift), all posted at the start. ``permutation``: every accelerator sends ``bytes`` in two
-    messages to another accelerator, drawn by ``seed``. ``allreduce``: the best algorithm by the model of networks, or
-    ``algorithm``.
+    messages (one if ``bytes`` is odd) to another accelerator, drawn by ``seed``. ``allreduce``: the best algorithm by
+    the model of networks, or ``algorithm``.
 
     ``level`` is ``"packet"`` (the default up to 4096 accelerators) or ``"flow"``: messages share links fairly, and an
-    allreduce is by the model of networks. Planes are equal: one plane is simulated, with its part of every message.
+    allreduce has the time that the model of networks predicts. Planes are equal: one plane is simulated, with its part
+    of every message.
 
     ``jobs`` threads simulate the packets of an alltoall or a permutation. The result does not depend on ``jobs``.
 

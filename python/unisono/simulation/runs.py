@@ -97,7 +97,7 @@ class Run:
 
     @property
     def mismatch(self) -> str | None:
-        """Returns the first element that differs from plain arithmetic."""
+        """Returns the first element that differs from plain arithmetic, as text; None if none does."""
         return self._simulation.mismatch
 
     @cached_property
@@ -115,7 +115,7 @@ class Run:
 
         On a wafer there is a track for each thread of a PE, and a microsecond of the file stands for a cycle. For ranks
         there is a track for each rank, and an arrow for each message. ``pes`` chooses PEs or ranks, and repeats the run
-        if it did not record these; the default is an even sample of at most 256.
+        if it did not record these; the default is those that it recorded, or else an even sample of at most 256.
 
         Raises:
             InputError: a PE does not exist, ``pes`` has more than 4096, or the path cannot be a file.

@@ -130,7 +130,7 @@ _PICOSECONDS = 1000
 
 
 def _parameters(given: dict[str, float | None]) -> tuple[tuple[int | None, ...], int]:
-    """Returns LogGOPS parameters in ticks, and ticks per nanosecond: 1, or 1000 if a parameter is a fraction.
+    """Returns LogGOPS parameters in ticks, and ticks per nanosecond: 1, or 1000 if one besides S is a float.
 
     Raises:
         InputError: a parameter is negative, too large, or finer than a picosecond.
@@ -184,7 +184,7 @@ def simulate_goal(
 
     On a network rank k is on accelerator k, calcs are in nanoseconds, and parameters of LogGOPS are refused. The
     parameters ``L``, ``o``, ``g``, ``G`` and ``O`` are in nanoseconds, ``S`` is in bytes; the defaults are LogGOPSim's.
-    If a parameter is a fraction such as ``G=0.08``, a multiple of 0.001, the clock counts picoseconds, unlike
+    If a parameter is a float such as ``G=0.08``, a multiple of 0.001, the clock counts picoseconds, unlike
     LogGOPSim's.
 
     ``zero_byte`` sets the cost of a message without bytes: ``wrapped`` as in LogGOPSim, which counts 2^64 - 1 bytes

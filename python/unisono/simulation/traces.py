@@ -80,7 +80,7 @@ def checked_pes(pes: Sequence[int], count: int) -> list[int]:
 
 
 def sample(count: int, size: int) -> list[int]:
-    """Returns at most ``size`` PEs, evenly spaced, including the first and the last."""
+    """Returns at most ``size`` PEs, evenly spaced, including the first, and the last if ``size`` is above 1."""
     if size >= count:
         return list(range(count))
     if size == 1:
@@ -207,7 +207,7 @@ def _file(about: dict[str, Any], events: Iterable[dict[str, Any]]) -> str:
     return f"{head}{lines}\n]}}\n"
 
 
-#: The functions that write traces, by the kind of recorded nodes, and then by simulator.
+#: The functions that return traces as text: by the nodes that a simulator records, and then by simulator.
 _WRITERS: dict[str, Callable[[Traced, Simulation], str]] = {"pes": pe_trace, "ranks": rank_trace}
 TRACES = {name: _WRITERS[about.records] for name, about in SIMULATORS.items() if about.records in _WRITERS}
 #: Simulators whose runs have timelines.

@@ -9,7 +9,7 @@ Panel = dict[str, Any]
 
 
 def of_reports(reports: Sequence[Mapping[str, Any]], chosen: int = 0) -> Panel:
-    """Returns a panel of reports of `unisono plan --json`, one per size; report ``chosen`` is shown first."""
+    """Returns a panel of reports of `unisono plan --json`, one per size; the one at index ``chosen`` is shown first."""
     unit = "cycles" if reports[0]["predicted"].get("cycles") is not None else "seconds"
     points = [
         {

@@ -1,4 +1,4 @@
-"""The panel of times by size: measured and expected times and the ceiling, with a picture for each collective."""
+"""The panel of measured and expected times and their lower bound by size, with a picture for each collective."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -82,7 +82,10 @@ def _picture(machine: Machine) -> dict[str, Any]:
 
 
 def cable_classes(found: Mapping[str, Any], *, latency: bool = False) -> npt.NDArray[np.str_]:
-    """Returns the class of each cable of a plane: its kind, ends and rate, and its latency on request, between bars."""
+    """Returns the class of each cable of a plane: its kind, what it joins, its rate, and on request its latency.
+
+    A class is one text, with vertical bars between these parts.
+    """
     count = found["accelerators"]
     ends = [
         " - ".join(sorted("accelerator" if end < count else "switch" for end in pair))
@@ -103,7 +106,7 @@ def _title(machine: Machine) -> str:
 
 
 def _switches(machine: Machine, drawn: int) -> str:
-    """Returns the number of switches; a switch of many ports may be several nodes, as one a row."""
+    """Returns the number of switches; a switch of many ports may be several nodes, such as one for each row."""
     facts = machine.topology
     real = drawn if facts is None or facts["plane"] is None else facts["plane"]["switches"]
     if real == drawn:
@@ -131,7 +134,7 @@ def probed(plain: dict[str, Any], machine: Machine, report: Mapping[str, Any]) -
 
 
 def cables(report: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the table of cables: slow cables, then cables by the rising fraction of the rate that they reached."""
+    """Returns the table of cables by state (slow ones first), then by the rising fraction of the rate reached."""
     states = _states(report)
     words = {"slow": "slow", "doubted": "it or another one is slow", "fast": "in time", "untested": "not tested"}
     confidence = {of["link"]: of["confidence"] for of in report["links"]}

@@ -16,7 +16,7 @@ _POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inl
 
 
 def page(title: str, form: str, facts: Mapping[str, Any], panels: Sequence[Mapping[str, Any]]) -> str:
-    """Returns the page of a subject, with its facts and its panels in order.
+    """Returns the page of a subject, with its facts and its panels in order; ``form`` names the kind of subject.
 
     Raises:
         ValueError: a number of the data is infinite or NaN.

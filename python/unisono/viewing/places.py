@@ -33,9 +33,9 @@ def circle_or_grid(count: int) -> list[Place]:
 def network(machine: Machine, accelerators: int, nodes: int, cables: Sequence[tuple[int, int]]) -> list[Place]:
     """Returns positions of the accelerators and switches of a network's plane.
 
-    Accelerators with two dimensions are on a grid, and a switch of a row or column is at the end of that line. Other
-    accelerators are in a row below their switches, which are in layers by the number of cables to the nearest
-    accelerator.
+    Accelerators with two dimensions are on a grid, and a switch of a row or column is at the end of that line. Without
+    switches, :func:`circle_or_grid` applies. Other accelerators are in rows below their switches, which are in layers
+    by the number of cables to the nearest accelerator.
     """
     facts = machine.topology
     # The extents of boxes, which are a graph once a part failed, are boxes and their accelerators: no switch is that of

@@ -92,7 +92,7 @@ def _add_run(facts: dict[str, Any], run: Run) -> None:
 
 
 def _run(schedule: Schedule) -> Run | None:
-    """Runs the schedule on its machine and records every node; returns None if no machine can run it."""
+    """Runs the schedule on its machine and records every node; returns None without a machine that can run it."""
     if schedule.machine is None:
         return None
     recorded = SIMULATORS[schedule.machine.simulator].records in ("pes", "ranks")
@@ -173,7 +173,7 @@ def _map(schedule: Schedule, document: Document, timed: _Timed, run: Run | None)
 
 
 def _drawn(schedule: Schedule, document: Document, run: Run | None) -> tuple[Panel, Panel | None]:
-    """Returns the panel of the nodes, and the panel of links with their loads."""
+    """Returns the panel of the nodes, and the panel of links with their loads, None if the machine has no links."""
     machine, count = schedule.machine, schedule.nodes
     offers = [] if machine is None else machine.offers
     if machine is not None and "grid" in offers and machine.shape is not None:
@@ -236,7 +236,7 @@ def _label(node: int, rank_of: Mapping[int, int], accelerators: int) -> str:
 
 
 def _placement(document: Document) -> list[int]:
-    """Returns the place of each node on its network, from the file's pairs of a first place and a count."""
+    """Returns for each node its accelerator or switch; the file lists runs of these: a first one and a count."""
     runs = (document.get("placement") or {}).get("nodes", [[0, document["nodes"]]])
     return [place for first, count in runs for place in range(first, first + count)]
 

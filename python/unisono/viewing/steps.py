@@ -80,7 +80,7 @@ def steps_of(document: Document) -> list[int]:
 
 
 def _longest(waits: Sequence[Sequence[int]]) -> list[int]:
-    """Returns for each instruction the length of the longest chain of waits."""
+    """Returns for each instruction the length of the longest chain of instructions that it waits for."""
     left = [len(found) for found in waits]
     followers: list[list[int]] = [[] for _ in waits]
     for number, found in enumerate(waits):

@@ -89,7 +89,7 @@ def _time(found: Mapping[str, Any]) -> str:
 
 
 def _machine(found: Machine) -> _Seen:
-    """Returns the facts and panels of a machine; prices and thread blocks of 0 are those that its file leaves out."""
+    """Returns the facts and panels of a machine, without costs of messages and thread blocks that are 0."""
     every = _flat(found.describe())
     del every["name"]
     left_out = re.compile("(prices|thread_block) ")
@@ -236,7 +236,7 @@ def _table(found: Contents, title: str = "Contents") -> dict[str, Any]:
 
 
 def _flat(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns facts of one line each: names of nested tables are joined, and long lists are omitted."""
+    """Returns facts of one line each: names of nested tables are joined; long texts and long lists are omitted."""
     flat: dict[str, Any] = {}
     for name, value in facts.items():
         if isinstance(value, Mapping):

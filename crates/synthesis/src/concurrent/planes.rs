@@ -21,7 +21,7 @@ const CLOSE: f64 = 1e-7;
 /// The linear program of the cutting planes found so far.
 pub(super) struct Planes<'a> {
     alike: &'a Alike,
-    /// The rate of each class of arcs, divided by the largest.
+    /// The total rate of each class of arcs, divided by the largest such total.
     rates: Vec<f64>,
     /// For each plane, the index of its class of ranks, and its loads as pairs (class of arcs, units).
     planes: Vec<(usize, Vec<(u32, f64)>)>,
@@ -86,8 +86,9 @@ impl<'a> Planes<'a> {
         Some(whole_best)
     }
 
-    /// Returns the bound at integer prices of classes, times the graph's largest rate, and the number of planes added:
-    /// with `keep`, those that the present solution violates, otherwise none. `None` if a rank cannot be reached.
+    /// Returns the bound at integer prices of classes, times the largest total rate of a class, and the number of
+    /// planes added: with `keep`, those that the present solution violates, otherwise none. `None` if a rank cannot be
+    /// reached.
     pub(super) fn price(&mut self, router: &mut Router, prices: &[u64], keep: bool) -> Option<(f64, usize)> {
         let of_arcs = self.alike.of_arcs(prices);
         let capacity: f64 = self.rates.iter().zip(prices).map(|(rate, &price)| rate * price as f64).sum();

@@ -57,7 +57,7 @@ impl Fabric {
     }
 
     /// Returns the least depth, and depths larger by 1, 2, 3, 4, 6, ... until the time is near the cut, or near that of
-    /// unlimited depth. Depths that do not reduce the time are omitted.
+    /// unlimited depth. Depths that hardly reduce the time are omitted.
     fn ladder(&self, roots: Roots, least: u32) -> Vec<u32> {
         const NEAR: f64 = 1.02;
         let mut depths = vec![least];

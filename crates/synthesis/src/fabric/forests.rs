@@ -169,7 +169,7 @@ impl Fabric {
         Ok(Some(Forest::listed(ranks, chunks, trees, time)))
     }
 
-    /// Returns the time of the busiest link if each tree carries one unit, for roots that the symmetry represents.
+    /// Returns the time of the busiest link if each tree and its images under the shifts carry one unit each.
     fn busiest(&self, symmetry: &Symmetry, trees: &[Vec<Shared<Tree>>]) -> f64 {
         let mut load = vec![0.0; symmetry.classes()];
         let edges = trees.iter().flatten().flat_map(|tree| &tree.edges);

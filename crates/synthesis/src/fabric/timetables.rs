@@ -66,8 +66,8 @@ impl Fabric {
         forest.times(graph, self.hop(bytes), hops.as_deref(), self.sending(bytes), (runs, sums, work))
     }
 
-    /// Returns the parameters of sending messages of `bytes`; `None` if they fit into packets or send machines are
-    /// unlimited.
+    /// Returns the parameters of sending messages of `bytes`; `None` if each fits into one packet on each plane, or
+    /// send machines are unlimited.
     fn sending(&self, bytes: u64) -> Option<Sending> {
         let (machines, packet_bytes) = self.machines?;
         let held = 1.0 - packet_bytes as f64 / bytes.max(1) as f64;

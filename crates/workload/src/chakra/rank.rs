@@ -19,7 +19,8 @@ use crate::{
 pub const MOST_NODES: usize = 1 << 20;
 /// The most bytes of a node. An attribute of two bytes takes fifty times as many in memory.
 const MOST_NODE_BYTES: usize = 1 << 22;
-/// The most dependencies, if all are kept. Dependencies of nodes that take no time pass on to later nodes.
+/// The most dependencies in a file, and the most that result if each node that takes no time passes its dependencies on
+/// to the nodes that depend on it.
 const MOST_DEPENDENCIES: usize = 1 << 24;
 pub const READ: [&str; 13] = [
     BEGUN,
@@ -40,7 +41,7 @@ pub const READ: [&str; 13] = [
 pub const BEGUN: &str = "unisono_begun";
 /// The attribute with a time in seconds that is not a whole number of microseconds.
 pub const SECONDS: &str = "unisono_seconds";
-/// The attribute of a reduction in a schedule, for which the machine has a price.
+/// The attribute of a reduction in a schedule, for which the machine states a cost.
 pub const REDUCES: &str = "unisono_reduces";
 
 /// The operation of a node on the device. A collective names its process group.
@@ -265,7 +266,7 @@ fn message(node: &Node, rank: u32, names: [&str; 2]) -> Result<(u32, u64, u32), 
     Ok((narrow(other, needed(other)?)?, needed("comm_size")?, narrow("comm_tag", tag)?))
 }
 
-/// The kinds of collectives, at the numbers that traces use.
+/// The kinds of collectives, indexed by the numbers that traces use.
 pub const COLLECTIVES: [Kind; 10] = [
     Kind::Allreduce,
     Kind::Reduce,

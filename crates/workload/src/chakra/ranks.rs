@@ -302,7 +302,8 @@ fn group_of(node: &Timed) -> Option<&str> {
     }
 }
 
-/// Returns whether two nodes are equal except for their groups.
+/// Returns whether two nodes compute or communicate alike, except for their groups, with the same dependencies; false
+/// for messages.
 fn is_alike(a: &Timed, b: &Timed) -> bool {
     let same = match (&a.step, &b.step) {
         (Step::Compute(a), Step::Compute(b)) => a == b,
@@ -320,8 +321,8 @@ fn is_split(kind: Kind) -> bool {
     matches!(kind, Kind::ReduceScatter | Kind::Alltoall | Kind::Scatter)
 }
 
-/// Makes a collective of groups of one size. `input` is the bytes of the input, as a trace counts them; the result
-/// counts bytes as in MPI.
+/// Makes a collective. If each rank gets a part of the input, all groups must have one size. `input` is the bytes of
+/// the input, as a trace counts them; the result counts bytes as in MPI.
 fn collected(kind: Kind, input: u64, root: u32, of: (u32, &Groups), rounded: &mut BTreeSet<(u64, u64)>) -> Work {
     let (groups, list) = of;
     let size = u64::from(list.sizes().last().copied().unwrap_or(1));

@@ -1,7 +1,7 @@
 //! Arithmetic operations and memory traffic of HLO instructions.
 //!
-//! * A dot of R results, each over K products, takes 2 R K operations. So does a convolution, whose K is the number of
-//!   weights of one output feature (taps on padding are counted). A ragged dot takes the operations of its rows,
+//! * A dot of R results, each a sum of K products, takes 2 R K operations. So does a convolution, whose K is the number
+//!   of weights of one output feature (taps on padding are counted). A ragged dot takes the operations of its rows,
 //!   whatever the lengths of its parts are. Other operations count none: their time is their traffic.
 //! * An instruction reads its operands and writes its result. A fusion reads and writes only at its border. If it only
 //!   slices an operand, it reads only the slices. An update in place moves the update twice.
@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{Compute, error::Wrong};
 
-/// For each computation, its arithmetic operations, including those of the computations that it calls.
+/// For each computation, its arithmetic operations, including those of its fusions, but not of loops and calls.
 pub struct Arithmetic(Vec<f64>);
 
 impl Arithmetic {

@@ -67,7 +67,7 @@ impl Value {
     }
 }
 
-/// The communication of an instruction; `None` if its groups have one rank.
+/// The communication of an instruction; `None` if no rank sends to another one.
 type Read = Option<Work>;
 
 /// The list of a communication: true for groups, false for pairs; and its text.

@@ -72,7 +72,7 @@ impl<'a> Instruction<'a> {
         value(self.attributes, key)
     }
 
-    /// Returns the text between the braces of `frontend_attributes` for a key, without quotes.
+    /// Returns the value of a key between the braces of `frontend_attributes`, without quotes.
     pub fn frontend_attribute(&self, key: &str) -> Option<&'a str> {
         let (inside, _) = bracketed(self.attribute("frontend_attributes")?)?;
         value(inside, key).map(|text| text.trim_matches('"'))

@@ -53,8 +53,8 @@ pub fn users(computation: &Computation) -> Vec<Vec<usize>> {
     users
 }
 
-/// Returns the cheaper collective, if any, that suffices instead of instruction `n` of computation `at`, with groups of
-/// `size` ranks. `users` are those of each instruction ([`users`]).
+/// Returns the cheaper collective, if any, that suffices instead of instruction `n` of the computation with index `at`,
+/// among groups of `size` ranks. `users` lists the users of each instruction ([`users`]).
 pub fn suffices(
     module: &Module,
     at: usize,

@@ -26,7 +26,7 @@ class Rounds:
         return self.first + self.period * self.count
 
     def kept(self, row: int) -> bool:
-        """Returns whether a row is outside the later rounds."""
+        """Returns whether a row is drawn: all rows except those of the second and later rounds."""
         return not self.end <= row < self.last
 
     def place(self, row: int) -> int:

@@ -68,7 +68,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Edge:
-    """A read of data that another task wrote."""
+    """A read of data that another task wrote: task ``before`` reads what task ``after`` wrote."""
 
     after: int
     before: int
@@ -86,7 +86,7 @@ class Edge:
 
 @dataclass(frozen=True)
 class TaskGraph:
-    """Tasks by number, and edges: forwards in the order of issue, then reads without a forward."""
+    """Tasks by number, and edges: those that the discovery reports as forwards, in the order of issue, then others."""
 
     nodes: int
     tasks: list[str]
@@ -138,7 +138,8 @@ class FoldedGraph:
 def task_graph(source: Source) -> TaskGraph:
     """Returns the tasks of a program, and the data that they read from each other.
 
-    Forwards are edges. A read without a forward has an edge from the last task that wrote to the buffer.
+    Forwards of the discovery's report are edges. A read of data that is not forwarded has an edge from the last task
+    that wrote to the buffer.
     """
     submitted = source.submitted()
     forwards = source.settled().report()["forwards"]

@@ -14,7 +14,7 @@ from unisono.base.pictures import Form, encoded
 Point = tuple[float, float]
 Kind = Literal["board", "dac", "aoc"]
 
-#: The kinds of cables; a kind's index is its number in planes.
+#: The kinds of cables; a kind's index is its number in the array ``kind`` of a plane.
 KINDS: tuple[Kind, ...] = ("board", "dac", "aoc")
 #: Blue and vermilion of Okabe and Ito, which are distinguishable with any color vision.
 COLORS: dict[Kind, str] = {"board": "0.55", "dac": "#0072B2", "aoc": "#D55E00"}
@@ -30,7 +30,7 @@ HALF = 0.3
 
 
 class Canvas:
-    """Collects shapes, in units of the distance of accelerators, and draws all of them at once."""
+    """Collects shapes, in units of the distance of neighboring accelerators, and draws all of them at once."""
 
     def __init__(self) -> None:
         self._lines: dict[tuple[Kind, float, str], list[Sequence[Point]]] = {}

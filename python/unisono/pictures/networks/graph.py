@@ -50,7 +50,7 @@ def draw(canvas: Canvas, machine: Machine, _table: Mapping[str, Any]) -> str:
 
 
 def layout(accelerators: int, nodes: int, cables: Sequence[tuple[int, int]]) -> list[Point]:
-    """Returns non-overlapping places of the nodes.
+    """Returns positions of the nodes that do not overlap.
 
     Accelerators are on the outermost circle. Switches are on inner circles by their distance to the nearest
     accelerator, ordered by the mean direction of their outer neighbors.

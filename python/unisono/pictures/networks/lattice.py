@@ -15,7 +15,7 @@ _DEPTH = (0.42, 0.34)
 
 
 def draw_torus(canvas: Canvas, _machine: Machine, table: Mapping[str, Any]) -> str:
-    """Draws a torus; a wrap-around link is a dashed line at both borders."""
+    """Draws a torus; a wrap-around link is a dotted line at both borders."""
     return _draw(canvas, table["dims"], table.get("board") or [1] * len(table["dims"]), around=True)
 
 

@@ -21,7 +21,7 @@ __all__ = ["mapping"]
 _COLORS = mpl.colormaps["tab20"].colors  # type: ignore[attr-defined]
 #: Greys of failed and idle boards.
 _FAILED, _IDLE = "#202020", "#ececec"
-#: The largest number of boards in a row for which boards have room for a number.
+#: The largest number of boards in a row or column for which boards have room for a number.
 _NUMBERED = 24
 
 
@@ -29,8 +29,8 @@ def mapping(report: AllocationReport, title: str, form: Form = "png") -> bytes:
     """Draws the boards of the first sample of :func:`unisono.allocate`, with a color for each job.
 
     Jobs are numbered by size if there is room. The boards of a job are at the crossings of its positions, so a job may
-    be in several pieces. Boards of one dimension are drawn leaf by leaf; of three or more dimensions, the last is one
-    side of the picture, and all others together are the second.
+    be in several pieces. Boards of one dimension are drawn leaf by leaf, or in a square without leaves; of three or
+    more dimensions, the last is one side of the picture, and all others together are the second.
     """
     grid = _Grid.of(report["boards"], report["leaf"])
     rows, columns = grid.rows, grid.columns

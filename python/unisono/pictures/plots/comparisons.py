@@ -15,7 +15,7 @@ _COMPUTE, _EXPOSED, _PRODUCT = "#3b6fb6", "#d1495b", "#6c757d"
 
 
 def draw(rows: Sequence[ComparisonRow], form: Form = "png", *, fill: bool = False) -> bytes:
-    """Draws charts for each workload: the time of a step on each machine, and time multiplied by the price in use.
+    """Draws charts for each workload: the time of a step on each machine, and time multiplied by the used part's price.
 
     The second chart shows machines with prices, relative to the best machine; with ``fill`` for one copy of the model.
     A star marks the machine with the least value.

@@ -43,7 +43,7 @@ def draw(plan: Plan, form: Form = "png") -> bytes:
     """Returns the picture of a plan; the same plan gives the same bytes.
 
     For a forest, the picture shows the trees of one root on the network, if the network :func:`fits`, and the times of
-    forests by depth. For other algorithms, and for a single rank, the picture shows the times of all candidates.
+    forests by depth. For other algorithms, and for a single rank, the picture shows the times of the best candidates.
     """
     report = plan.report()
     parameters = " ".join(f"{key}={value}" for key, value in report["params"].items())
@@ -329,7 +329,7 @@ def _drawn_nodes(forest: ForestTrees) -> list[int]:
 
 
 def _width(rate: float, rates: Sequence[float]) -> float:
-    """Returns a line width, from 2 points for the slowest link to 8 for the fastest."""
+    """Returns a line width, from 2 points for the slowest link to 8 for the fastest, or 3 if all rates are equal."""
     low, high = rates[0], rates[-1]
     return 3.0 if low == high else 2.0 + 6.0 * log(rate / low) / log(high / low)
 
@@ -384,7 +384,7 @@ def _neighbors(forest: ForestTrees) -> dict[int, set[int]]:
 
 
 def _dots(forest: ForestTrees) -> set[int]:
-    """Returns nodes with two neighbors, such as network interfaces, that are drawn as dots on a line."""
+    """Returns nodes other than ranks with two neighbors, such as network interfaces, drawn as dots on a line."""
     ranks, beside = set(forest["places"]), _neighbors(forest)
     dots = {node for node, near in beside.items() if len(near) == 2 and node not in ranks}
     return {node for chain in _chains(dots, beside) for node in chain[1:-1]}

@@ -31,8 +31,9 @@ def speedup_map(
 ) -> bytes:
     """Draws the best algorithms of a sweep by shape (up) and length (right); colors show speed-ups.
 
-    ``nodes`` is the unit of shapes. Cells have the best algorithm's letter and its speed-up over the baseline; lines
-    separate algorithms. The sweep must be a full grid, as :func:`unisono.sweep` returns.
+    ``nodes`` is the unit of shapes. Cells of a map that is not too large have the best algorithm's letter and its
+    speed-up over the baseline; lines separate algorithms. The sweep must be a full grid, as :func:`unisono.sweep`
+    returns.
     """
     lengths = list(dict.fromkeys(point["elements"] for point in points))
     shapes = list(dict.fromkeys("x".join(map(str, point["shape"])) for point in points))
