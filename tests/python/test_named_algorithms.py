@@ -49,7 +49,7 @@ def test_given_parameters_are_kept() -> None:
     """A whole candidate is planned as it is listed; ``params={}`` is the algorithm at its own defaults."""
     for name, kind, size in [
         ("mi250", "broadcast", "2MiB"),
-        ("dgx-h100", "reduce", 512),
+        ("dgx-h100", "reduce", "512"),
         ("mi250", "allreduce", "1MiB"),
     ]:
         for row in un.plan(kind, name, bytes=size).candidates:
