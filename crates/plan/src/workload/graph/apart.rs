@@ -4,12 +4,12 @@
 //! if none is faster than the best algorithm in closed form of all groups, or if that is near the bound.
 //!
 //! * A schedule of ranks alone serves every group: its messages go between ranks at the same positions. Each group
-//!   takes the time of its own messages, which equals that of the first group if their paths have the same shape; if the
-//!   times of groups differ, no such schedule is used. If messages of two groups may share a link, the time grows by the
-//!   time for which the busiest link is busy with all groups but not with one.
+//!   takes the time of its own messages, which equals that of the first group if their paths have the same shape; if
+//!   the times of groups differ, no such schedule is used. If messages of two groups may share a link, the time grows
+//!   by the time for which the busiest link is busy with all groups but not with one.
 //! * A schedule in switches is planned for each group, because their ranks have different switches. No link may carry
-//!   messages of two groups, and no switch that limits the rate of sums may reduce for two; a switch that reduces as fast
-//!   as messages arrive may serve groups on different links.
+//!   messages of two groups, and no switch that limits the rate of sums may reduce for two; a switch that reduces as
+//!   fast as messages arrive may serve groups on different links.
 
 use std::{collections::BTreeMap, sync::Arc};
 
