@@ -31,7 +31,7 @@ PATTERNS = {
     "jacobi": {"halo", "allreduce"},
     "fft2d": {"alltoall"},
 }
-#: How many random programs run in the common start: on hosts, on devices, and with their messages compared.
+#: The numbers of random programs that run in the common start: on hosts, on devices, and with compared messages.
 RANDOM, MIXED, SEEN = 8, 4, 16
 #: The range of random programs whose messages are sent in pieces.
 PIECES = (40, 46)

@@ -47,6 +47,14 @@ def test_what_csl_cannot_say_is_refused_with_the_reason(tmp_path: Path) -> None:
         un.plan("reduce", "wse2", shape=16, elements=8, dtype="f64", target="csl")
 
 
+@pytest.mark.parametrize(("target", "longer"), [(None, True), ("csl", False)])
+def test_code_with_longer_chunks_than_the_schedule_is_noted(tmp_path: Path, target: str | None, longer: bool) -> None:
+    plan = un.plan("reduce", "wse2", shape=(8, 6), elements=64, algorithm="kd-tree", params={}, target=target)
+    un.save(plan.schedule, tmp_path / "a.sched")
+    ran = json_of("emit", str(tmp_path / "a.sched"), "--format", "csl", "-o", str(tmp_path / "out"))
+    assert any("in chunks of 8 elements" in note and "'--for csl'" in note for note in ran["notes"]) == longer
+
+
 @pytest.mark.parametrize("collective", ["reduce", "allreduce"])
 @pytest.mark.parametrize("elements", [1, 16, 256, 4096])
 def test_the_planners_choice_for_csl_is_simulated_and_emitted(tmp_path: Path, collective: str, elements: int) -> None:

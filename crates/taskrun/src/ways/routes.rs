@@ -29,7 +29,7 @@ struct Known {
     /// The operation, stored so that its address is not reused.
     operation: Arc<Operation>,
     world: Option<Arc<WorldCall>>,
-    /// How the operation is carried out unless the host has a plan for `world`: by a call of the MPI library, or by
+    /// The way to carry out the operation unless the host has a plan for `world`: a call of the MPI library, or
     /// messages between pairs of ranks.
     otherwise: Otherwise,
     bytes: u64,
