@@ -37,6 +37,7 @@ __all__ = [
     "PlanBits",
     "PlanReport",
     "PlanRow",
+    "PlannedRow",
     "PredictedReports",
     "PredictedTime",
     "PredictionReport",
@@ -220,6 +221,16 @@ class BitsTableRow(TypedDict):
     algorithm: str
     params: dict[str, str]
     predicted_seconds: float
+
+
+class PlannedRow(BitsTableRow):
+    """A row of a file that `unisono plan --serve` writes; its time is for one size of the range."""
+
+    collective: str
+    ranks: int
+    #: The size in bytes for which the plan is the best, and for which the time and ratio are.
+    bytes: int
+    ratio: float | None
 
 
 class BitsTableReport(TypedDict):

@@ -53,7 +53,31 @@ def _algorithms() -> list[str]:
     return [entry["name"] for entry in unisono.algorithms()]
 
 
+class KnownNames(click.ParamType[list[str]]):
+    """A list of names, as ``broadcast,reduce``, each in any spelling, which shells complete after the last comma."""
+
+    def __init__(self, name: str, listed: Callable[[], Iterable[str]], spelling: Callable[[str], str]) -> None:
+        self.name = name
+        self._listed, self._spelling = listed, spelling
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[str]:
+        """Returns the names in the spelling that reports use, in the order given."""
+        if isinstance(value, list):
+            return value
+        found = [self._spelling(name.strip()) for name in value.split(",")]
+        again = next((name for at, name in enumerate(found) if name in found[:at]), None)
+        if again is not None:
+            self.fail(f"'{value}' names {again} twice", param, ctx)
+        return found
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG002
+        """Returns lists that end with a name that begins with the text after the last comma."""
+        before, comma, word = incomplete.rpartition(",")
+        return [CompletionItem(before + comma + name) for name in self._listed() if name.startswith(word)]
+
+
 COLLECTIVE = KnownName("COLLECTIVE", unisono.collectives, names.collective, files=False)
+COLLECTIVES = KnownNames("COLLECTIVE[,COLLECTIVE...]", unisono.collectives, names.collective)
 #: A collective to plan, or a file; the command distinguishes them.
 FILE_OR_COLLECTIVE = KnownName("FILE|COLLECTIVE", unisono.collectives, _as_given, files=True)
 MACHINE = KnownName("NAME|FILE", _presets, _as_given, files=True)

@@ -7,15 +7,14 @@ from typing import Any
 
 import click
 
-from unisono import InputError, Plan, PlanTable, UnsupportedError, plan_table, save_plans
+from unisono import InputError, Plan, UnsupportedError, save_plans
 from unisono.base.files import check_files, save, write
-from unisono.base.inputs import parse_bytes
 from unisono.base.pictures import form_of
 from unisono.base.reports import Bound, Candidate, Phase, PlanReport
 from unisono.cli._bits import SAME_BITS, check_contributors, contributors_option
 from unisono.cli._jobs import cores_option
-from unisono.cli._library import OWN_ROWS, print_bits, print_choice, print_enabled
-from unisono.cli._options import Request, explain_option, library_of, limit_options, plan_options
+from unisono.cli._library import print_bits, print_choice, print_enabled
+from unisono.cli._options import Request, explain_option, limit_options, plan_options
 from unisono.cli._output import (
     assumed,
     bandwidths_text,
@@ -35,17 +34,26 @@ from unisono.cli._output import (
     working,
 )
 from unisono.cli._pictures import check_picture
-from unisono.cli._types import COLLECTIVE
-from unisono.planning.bits import BITS, ratio
+from unisono.cli._plan_table import (
+    NO_COST,
+    bits_table,
+    library_table,
+    print_bits_table,
+    print_rows,
+    report_rows,
+    serve_range,
+    stored_rows,
+    write_tuning,
+)
+from unisono.cli._types import COLLECTIVES
+from unisono.planning.bits import BITS
 from unisono.planning.emission import FORMATS, TARGETS, TUNINGS
-from unisono.planning.libraries import OF_NCCL, library_rows
+from unisono.planning.libraries import OF_NCCL
 
 __all__ = ["plan", "print_candidates", "print_report"]
 
 _TERMS = ("energy", "distance", "depth", "contention", "links")
 _SHOWN = 10
-#: The largest relative cost that is printed as none.
-_NO_COST = 5e-4
 #: The words for sources of times that are not models.
 _SOURCES = {"simulated": "simulated", "estimated": "estimate"}
 #: The algorithm of the vendor's library on a wafer.
@@ -58,7 +66,7 @@ _SCHEDULES = (
 
 
 @click.command()
-@click.argument("collective", type=COLLECTIVE)
+@click.argument("collectives", type=COLLECTIVES, metavar="COLLECTIVE[,COLLECTIVE...]")
 @plan_options
 @click.option("--all", "show_all", is_flag=True, help=f"List every candidate, not the best {_SHOWN}.")
 @click.option(
@@ -72,7 +80,7 @@ _SCHEDULES = (
     "--serve",
     metavar="FIRST-LAST|all",
     help="Of a .plan or a tuning file: the sizes that it serves, as in 1KiB-64KiB or 64KiB-any, or all [the size "
-    "planned for].",
+    "planned for]. Both ends and powers of four between them get the best plan of their own.",
 )
 @click.option(
     "--unlike-bits",
@@ -106,6 +114,7 @@ _SCHEDULES = (
 @explain_option
 @limit_options
 def plan(
+    collectives: list[str],
     as_json: bool,
     show_all: bool,
     output: str | None,
@@ -117,25 +126,13 @@ def plan(
     plot: str | None,
     **options: Any,
 ) -> None:
-    """Finds the best schedule for COLLECTIVE, its predicted time, and how far that is from the best possible."""
+    """Finds the best schedule for COLLECTIVE, its predicted time, and how far that is from the best possible.
+
+    Several collectives, or a range of sizes without --bytes, become the rows of one file, a .plan or a tuning file.
+    """
     target = options["target"]
     tunes = output is not None and target in TUNINGS and not output.endswith((".json", ".sched", ".plan"))
-    if output is not None and not (tunes or output.endswith((".json", ".sched", ".plan"))):
-        if target is not None and target in FORMATS:
-            raise InputError(
-                f"'{output}' ends in none of .json (the report), .sched (the schedule) and .plan (a plan for MPI); "
-                f"write a .sched, and 'unisono emit FILE.sched --format {target}' makes the files for {target}"
-            )
-        # `plan` refuses an unknown target.
-        if target is None or target in TARGETS:
-            raise click.BadParameter(
-                f"'{output}' ends in none of .json (the report), .sched (the schedule) and .plan (a plan for MPI)"
-            )
-    if serve is not None and not tunes and (output is None or not output.endswith(".plan")):
-        raise InputError(
-            "--serve chooses the sizes that a .plan or a tuning file serves; name a .plan with -o FILE.plan, or a "
-            f"tuning file with --for ({', '.join(TUNINGS)}) and -o, whose name ends in none of .json, .sched and .plan"
-        )
+    _check_output(output, serve, target, tunes)
     if unlike_bits and (output is None or not output.endswith(".plan")):
         raise InputError("--unlike-bits permits what a .plan serves; name one with -o FILE.plan")
     if unlike_bits and bits is not None:
@@ -145,12 +142,17 @@ def plan(
     check_contributors("--bits", bits, contributors)
     check_picture(plot)
     check_files({"-o": output, "--certificate": certificate, "--plot": plot}, options["machine"])
-    request = Request(**options, bits=bits, contributors=contributors)
+    served = None if serve is None else serve_range(serve)
+    requests = [Request(name, **options, bits=bits, contributors=contributors) for name in collectives]
+    is_unsized = options["elements"] is None and options["bytes"] is None and served is not None
+    if len(requests) > 1 or is_unsized:
+        _check_rows(output, tunes, {"--bits": bits, "--certificate": certificate, "--plot": plot})
+        _write_rows(requests, served, str(output), tunes=tunes, unlike_bits=unlike_bits, as_json=as_json)
+        return
+    (request,) = requests
     made, table = request.plan(), None
     report = made.report()
-    certified, tuning = None, None
-    if serve is not None and bits is None:
-        _note_planned(serve, report["bytes"])
+    rows, tuning, certified = [], None, None
     if certificate is not None:
         with working("writing the certificate"):
             text = made.certificate()
@@ -160,32 +162,34 @@ def plan(
     if output is not None and output.endswith(".json"):
         write(output, json_text(report))
     elif output is not None and tunes:
-        tuning = _write_tuning(made, options, serve, output)
+        lines, rows, notes = library_table(request, served, made)
+        tuning = write_tuning(lines, notes, target, output)
     elif output is not None and output.endswith(".plan"):
-        served = made if unlike_bits or bits is not None else _with_equal_bits(made, options)
         try:
-            if bits is not None and serve is not None:
-                table = _table(request, bits, _sizes(serve, report["bytes"]))
+            if bits is not None and served is not None:
+                table = bits_table(request, bits, served)
                 table.save(output)
             else:
-                rows = [(served, *_sizes(serve, report["bytes"]))]
+                rows = stored_rows(request, served, made, unlike_bits=unlike_bits or bits is not None)
                 save_plans(rows, output, unlike_bits=unlike_bits)
         except UnsupportedError as refused:
-            if target not in TUNINGS:
-                raise
-            way = f"a file for {target} holds no schedule: -o FILE.csv (or another ending) writes it from this plan"
-            raise UnsupportedError(f"{refused}; {way}") from None
+            raise _for_tuning(refused, target) from None
     elif output is not None:
         save(made.schedule, output)
     if plot is not None:
         _draw(made, plot)
+    shown = rows if served is not None else []
     if as_json:
         of_files = {"certificate": certified, "tuning": tuning, "table": None if table is None else table.report()}
+        of_files["rows"] = report_rows(shown) or None
         print_json({**report, **{key: value for key, value in of_files.items() if value is not None}})
         return
     print_report(report, None if show_all else _SHOWN)
     if table is not None:
-        _print_table_of_bits(table)
+        print_bits_table(table)
+    if shown:
+        print_lines("")
+        print_rows(shown)
     bound = report["lower_bound"]
     if certified is not None and bound is not None and bound["name"] != certified["bound"]:
         proved = f"{certified['bound']} of {microseconds(certified['seconds'])} µs"
@@ -207,70 +211,92 @@ def plan(
         print_notes(tuning["notes"])
 
 
-def _table(request: Request, bits: str, sizes: tuple[int, int | None]) -> PlanTable:
-    """Plans a table of plans with a property of the bits for a range of sizes in bytes.
+def _check_output(output: str | None, serve: str | None, target: str | None, tunes: bool) -> None:
+    """Refuses an output file whose ending names no form, and --serve without a file that has rows.
 
     Raises:
-        InputError: an algorithm is named, so that nothing is left to choose.
+        InputError, BadParameter: the file or the option is refused; the message says what to do.
 
     """
-    if request.algorithm is not None or request.param:
-        raise InputError("--bits with --serve chooses among all algorithms; drop --algorithm and --param, or --serve")
-    with working(f"planning a table for {request.collective}"):
-        return plan_table(
-            request.collective,
-            request.sized_machine(),
-            bits=bits,
-            contributors=request.contributors,
-            first_bytes=sizes[0],
-            last_bytes=sizes[1],
-            dtype=request.dtype,
-            op=request.op,
-            root=request.root,
-            model=request.model,
+    if output is not None and not (tunes or output.endswith((".json", ".sched", ".plan"))):
+        if target is not None and target in FORMATS:
+            raise InputError(
+                f"'{output}' ends in none of .json (the report), .sched (the schedule) and .plan (a plan for MPI); "
+                f"write a .sched, and 'unisono emit FILE.sched --format {target}' makes the files for {target}"
+            )
+        # `plan` refuses an unknown target.
+        if target is None or target in TARGETS:
+            raise click.BadParameter(
+                f"'{output}' ends in none of .json (the report), .sched (the schedule) and .plan (a plan for MPI)"
+            )
+    if serve is not None and not tunes and (output is None or not output.endswith(".plan")):
+        raise InputError(
+            "--serve chooses the sizes that a .plan or a tuning file serves; name a .plan with -o FILE.plan, or a "
+            f"tuning file with --for ({', '.join(TUNINGS)}) and -o, whose name ends in none of .json, .sched and .plan"
         )
 
 
-def _print_table_of_bits(table: PlanTable) -> None:
-    """Prints the rows of a table, and the cost of its property of the bits."""
-    rows = [
-        [f"{first} to {'any' if last is None else last}", f"{plan.algorithm} {params_text(plan.params)}".rstrip()]
-        for plan, first, last in table.rows
-    ]
-    print_lines("")
-    print_table(["bytes", "candidate"], rows, right=[])
-    worst = max(table.prices, key=ratio)
-    over = f"the fastest that a .plan can hold over {len(table.prices)} sizes"
-    if table.cost - 1 < _NO_COST:
-        print_lines(f"{SAME_BITS[table.bits]}: as fast as {over}")
+def _check_rows(output: str | None, tunes: bool, of_one: Mapping[str, str | None]) -> None:
+    """Refuses several collectives, or a range without a size, where there is no file with rows for them.
+
+    ``of_one`` are the values of options that concern one plan.
+
+    Raises:
+        InputError: the file is missing, or such an option is given.
+
+    """
+    if not tunes and (output is None or not output.endswith(".plan")):
+        raise InputError(
+            "several collectives are the rows of one file; name a .plan with -o FILE.plan, or a tuning file with --for "
+            f"({', '.join(TUNINGS)}) and -o, or plan one collective at a time"
+        )
+    given = [option for option, value in of_one.items() if value is not None]
+    if given:
+        raise InputError(f"{given[0]} is for one collective and one size; give --bytes, and one COLLECTIVE")
+
+
+def _write_rows(
+    requests: list[Request],
+    served: tuple[int, int | None] | None,
+    output: str,
+    *,
+    tunes: bool,
+    unlike_bits: bool,
+    as_json: bool,
+) -> None:
+    """Writes a file with rows for all requests, and prints the rows."""
+    rows, tuning = [], None
+    if tunes:
+        lines, notes = [], []
+        for request in requests:
+            of_library, plans, said = library_table(request, served, None)
+            lines += of_library
+            rows += plans
+            notes += said
+        tuning = write_tuning(lines, notes, str(requests[0].target), output)
     else:
-        print_lines(
-            f"{SAME_BITS[table.bits]}: {table.mean_cost - 1:+.1%} beside {over}, {table.cost - 1:+.1%} at "
-            f"{worst['bytes']} bytes, where it costs most"
-        )
-
-
-def _write_tuning(made: Plan, options: dict[str, Any], serve: str | None, path: str) -> dict[str, Any]:
-    """Writes the tuning file of a library, and returns facts for its user.
-
-    The file has one row, the best candidate. For NCCL on a machine that states its GPUs, the rows are the best of
-    NCCL's own algorithms, unless the user names an algorithm.
-    """
-    # Imported late, because only tuning files need it.
-    from unisono.mpi.exports import export_rows, loading, row_of
-
-    target, report = options["target"], made.report()
-    sizes = _sizes("all" if serve is None and options["behaves_as"] == "nccl" else serve, report["bytes"])
-    rows, notes = [row_of(made, *sizes)], []
-    if target in OF_NCCL and options["algorithm"] is None:
+        for request in requests:
+            rows += stored_rows(request, served, None, unlike_bits=unlike_bits)
         try:
-            if own := library_rows(rows[0], Request(**options).sized_machine(), report):
-                rows, notes = own, [OWN_ROWS]
-        except (InputError, UnsupportedError) as unknown:
-            notes = [f"the line is the plan's, and not the best of NCCL's own algorithms: {unknown}"]
-    file = export_rows(rows, target, library_of(target))
-    write(path, file["text"])
-    return {"file": path, "load": loading(file["load"], path), "notes": [*notes, *file["notes"]]}
+            save_plans(rows, output, unlike_bits=unlike_bits)
+        except UnsupportedError as refused:
+            raise _for_tuning(refused, requests[0].target) from None
+    if as_json:
+        print_json({"file": output, "rows": report_rows(rows), **({} if tuning is None else {"tuning": tuning})})
+        return
+    print_rows(rows)
+    print_lines("", f"wrote {output}")
+    if tuning is not None:
+        print_lines(f"load it with: {' '.join(tuning['load'])}")
+        print_notes(tuning["notes"])
+
+
+def _for_tuning(refused: UnsupportedError, target: str | None) -> UnsupportedError:
+    """Returns the refusal of a .plan, with the file to write instead if the target has no schedules."""
+    if target not in TUNINGS:
+        return refused
+    way = f"a file for {target} holds no schedule: -o FILE.csv (or another ending) writes it from this plan"
+    return UnsupportedError(f"{refused}; {way}")
 
 
 def _draw(made: Plan, path: str) -> None:
@@ -283,61 +309,6 @@ def _draw(made: Plan, path: str) -> None:
     elif made.report()["ranks"] > 1 and not forests.fits(made.forest()):
         most = forests.MOST_DRAWN
         click.echo(f"{path} shows only times, since a network of more than {most} nodes is not legible", err=True)
-
-
-def _with_equal_bits(made: Plan, options: dict[str, Any]) -> Plan:
-    """Returns the best plan that gives all ranks the same bits, which MPI programs expect of an allreduce.
-
-    If there is none, the result is ``made``.
-    """
-    report = made.report()
-    if report["collective"] != "allreduce" or not made.rounds or made.schedule.verify().repeatable:
-        return made
-    name = f"{made.algorithm} {params_text(made.params)}".rstrip()
-    why = f"after {name} ranks may have different bits of a rounded sum"
-    if options["algorithm"] is None:
-        for candidate in report["candidates"][1:]:
-            changed = {"algorithm": candidate["algorithm"], "param": tuple(candidate["params"].items())}
-            try:
-                other = Request(**{**options, **changed}).plan()
-                if not other.schedule.verify().repeatable:
-                    continue
-            except UnsupportedError:
-                continue
-            stored = f"{other.algorithm} {params_text(other.params)}".rstrip()
-            took = microseconds(other.predicted["seconds"])
-            print_notes(
-                [f"{why}, so the plan file holds {stored} ({took} µs); --unlike-bits keeps the first"], err=True
-            )
-            return other
-    print_notes([f"{why}, so MPI programs use the plan for integers only; --unlike-bits permits more"], err=True)
-    return made
-
-
-def _sizes(serve: str | None, planned: int) -> tuple[int, int | None]:
-    """Returns the first and last size of `--serve` in bytes; None is no limit."""
-    if serve is None:
-        return planned, planned
-    if serve == "all":
-        return 0, None
-    first, dash, last = serve.partition("-")
-    if not dash:
-        raise InputError(f"--serve is '{serve}'; accepted are FIRST-LAST, as in 1KiB-64KiB or 64KiB-any, and all")
-    least, most = parse_bytes(first), None if last in ("", "any") else parse_bytes(last)
-    if most is not None and most < least:
-        raise InputError(f"--serve is '{serve}': the first size exceeds the last; accepted are FIRST-LAST, ascending")
-    return least, most
-
-
-def _note_planned(serve: str, planned: int) -> None:
-    """Prints a note if the served sizes do not include the size for which the schedule was chosen."""
-    first, last = _sizes(serve, planned)
-    if not first <= planned <= (planned if last is None else last):
-        click.echo(
-            f"note: the plan is the best for {planned:,} bytes, and the file serves {serve}, without that size; "
-            "another algorithm may be better there: give --bytes in that range",
-            err=True,
-        )
 
 
 def print_report(report: PlanReport, candidates: int | None) -> None:
@@ -397,7 +368,7 @@ def _price_of_bits(report: PlanReport) -> str:
         return said
     fastest = "the fastest that a .plan can hold" if "size" in report["bits"] else "the fastest"
     cost = report["bits_cost"] - 1
-    return f"{said}: as fast as {fastest}" if cost < _NO_COST else f"{said}: {cost:+.1%} beside {fastest}"
+    return f"{said}: as fast as {fastest}" if cost < NO_COST else f"{said}: {cost:+.1%} beside {fastest}"
 
 
 def _assumed(bound: Bound | None, notes: list[str]) -> str:

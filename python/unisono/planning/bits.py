@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import exp, isqrt, log
+from math import exp, log
 from typing import SupportsIndex
 
 from unisono import _core
@@ -14,6 +14,7 @@ from unisono.base.inputs import MachineLike, Root, checked_root, whole
 from unisono.base.reports import BitsPrice, BitsTableReport
 from unisono.machines.descriptions import Shape, with_shape
 from unisono.planning.plan_files import Row, encoded_plans
+from unisono.planning.ranges import planned_sizes, spans
 
 __all__ = ["BITS", "PlanTable", "plan_table", "plan_tables", "save_table"]
 
@@ -23,8 +24,6 @@ BITS = ("ranks", "place", "size", "ranks-count")
 _SLOWEST = 16
 #: A candidate: its algorithm and its parameters.
 _Key = tuple[str, tuple[tuple[str, str], ...]]
-#: The factor between the sizes at which a table is planned, and the largest such size in bytes without a last size.
-_STEP, _MOST_PLANNED = 4, 512 * 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -275,29 +274,13 @@ class _Search:
         return tables
 
     def _rows(self, keys: Sequence[_Key], served: tuple[int, int | None]) -> list[tuple[Plan, int, int | None]]:
-        """Returns rows: sizes with equal candidates share one, and rows meet at the geometric mean of sizes.
+        """Returns rows, where sizes with equal candidates share one.
 
         Programs have a fixed number of blocks, but segments a length in bytes, so a candidate with segments gets a row
         for each size.
         """
-        rows, first = [], served[0]
-        for at, key in enumerate(keys):
-            last = served[1]
-            if at + 1 < len(keys):
-                if key == keys[at + 1] and "segment" not in dict(key[1]):
-                    continue
-                last = isqrt(self._bytes[at] * self._bytes[at + 1])
-            rows.append((self._plan(at, key), first, last))
-            first = 0 if last is None else last + 1
-        return rows
 
+        def same(at: int, after: int) -> bool:
+            return keys[at] == keys[after] and "segment" not in dict(keys[at][1])
 
-def planned_sizes(first: int, last: int | None, element_bytes: int) -> list[int]:
-    """Returns the numbers of elements at which a range of bytes is planned: its ends, and powers of four between."""
-    low = max(first, element_bytes)
-    high = max(low, _MOST_PLANNED if last is None else last)
-    sizes, size = {low, high}, element_bytes
-    while size < high:
-        sizes.add(max(size, low))
-        size *= _STEP
-    return sorted({size // element_bytes for size in sizes})
+        return [(self._plan(at, keys[at]), first, last) for at, first, last in spans(self._bytes, served, same)]
