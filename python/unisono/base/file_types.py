@@ -89,10 +89,10 @@ def rules_of(head: bytes) -> str | None:
     whole = len(head) < HEAD
     kept = "\n".join(line.partition("#")[0] for line in (text if whole else text.rpartition("\n")[0]).split("\n"))
     found = next((name for name, begin in _RULES if re.match(begin, kept)), None)
-    return found or ("openmpi-rules" if _arerules_of_openmpi(kept.split(), whole) else None)
+    return found or ("openmpi-rules" if _are_rules_of_openmpi(kept.split(), whole) else None)
 
 
-def _arerules_of_openmpi(words: list[str], whole: bool) -> bool:
+def _are_rules_of_openmpi(words: list[str], whole: bool) -> bool:
     """Returns whether words are classic rules of Open MPI, or the beginning of such rules if the file is longer.
 
     These rules are nested lists of numbers, each after its count: collectives, sizes of communicators, and messages

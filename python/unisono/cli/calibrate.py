@@ -28,7 +28,7 @@ from unisono.mpi.groups import nodes
 from unisono.mpi.library import check_several, together
 from unisono.tuning.calibration import POOR, Calibration, Levels, calibrate_levels
 from unisono.tuning.calibration import calibrate as measure
-from unisono.tuning.network_calibration import MessageCosts, check_network, message_costs
+from unisono.tuning.network_calibration import MessageCosts, check_network, message_costs, ranks_costs
 
 __all__ = ["calibrate"]
 
@@ -74,7 +74,8 @@ def calibrate(
 ) -> int:
     """Measures latency, overhead, bandwidth and reduction of this machine: mpiexec -n 4 unisono calibrate -o M.toml.
 
-    With --machine, fills the costs of messages of that network: rank i is on accelerator i.
+    With --machine, fills the costs of messages of that network: rank i is on accelerator i. If several ranks share each
+    node, an accelerator is a host with these ranks, which share its cables.
     With --from, reads logs of GPUs and needs no MPI: unisono calibrate --from nccl.log --machine dgx-a100 -o M.toml.
     """
     if logs:
@@ -86,7 +87,8 @@ def calibrate(
     if machine is not None and levels:
         raise click.UsageError("--levels measures a machine of nodes, and --machine names a network; drop one of them")
     mpi = import_alike()
-    most_on_a_node = 1 if machine is None else max(map(len, nodes(mpi, mpi.COMM_WORLD)))
+    of_nodes = [] if machine is None else nodes(mpi, mpi.COMM_WORLD)
+    levels = levels or any(len(ranks) > 1 for ranks in of_nodes)
 
     def check() -> None:
         if not output.endswith(".toml"):
@@ -98,7 +100,7 @@ def calibrate(
         if mpi.COMM_WORLD.rank == 0:
             check_writable(output)
             if machine is not None:
-                check_network(unisono.machine(machine), mpi.COMM_WORLD.size, most_on_a_node)
+                check_network(unisono.machine(machine), of_nodes)
 
     together(mpi.COMM_WORLD, check)
     note_shared_cores(mpi, mpi.COMM_WORLD)
@@ -134,14 +136,17 @@ def _write_network(
     """Writes a network with the message costs of a calibration. All ranks call this; rank 0 has the result."""
 
     def made() -> tuple[MessageCosts, float] | None:
-        if not isinstance(measured, Calibration):
+        if measured is None:
             return None
         scale = time_scale()
-        found = message_costs(unisono.machine(base), measured, scale)
+        several = isinstance(measured, Levels)
+        found = (ranks_costs if several else message_costs)(unisono.machine(base), measured, scale)
         table = found.machine.describe()
+        outermost = measured.measured[-1] if several else measured
         comment = (
-            f"# Costs of messages by `unisono calibrate` on {measured.ranks} ranks, {measured.library}, "
-            f"{measured.rounds} rounds: measured\n# rates, host_overhead_ns, signal_ns and gamma_ns_per_byte.\n"
+            f"# Costs of messages by `unisono calibrate` on {outermost.ranks} {'hosts' if several else 'ranks'}, "
+            f"{outermost.library}, {outermost.rounds} rounds: measured\n"
+            "# rates, host_overhead_ns, signal_ns and gamma_ns_per_byte.\n"
         )
         write(output, comment + tomli_w.dumps({**table, "name": name or table["name"]}))
         return found, scale

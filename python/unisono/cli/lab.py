@@ -18,6 +18,7 @@ from unisono.cli._sources import UnusedOptions, refuse_unused
 from unisono.cli.run import note_unserved, passing_signals
 from unisono.lab import ranks as ranks_of_lab
 from unisono.lab import session
+from unisono.machines.hosts import per_host
 from unisono.planning.plan_files import is_plan_file
 
 __all__ = ["lab"]
@@ -31,7 +32,7 @@ _ACTIONS = {
     "stats": "",
     "down": "",
 }
-_OF_UP = UnusedOptions(("per_host", "mpi", "slow", "scale"), "is for 'unisono lab up'; drop it")
+_OF_UP = UnusedOptions(("places", "mpi", "slow", "scale"), "is for 'unisono lab up'; drop it")
 _OF_RUN = UnusedOptions(("ranks", "plan", "report", "both"), "is for 'unisono lab run'; drop it")
 _NOT_OF_RUN = UnusedOptions(
     ("as_json",), "is for the state of the lab, and a run prints what its program does; drop it"
@@ -41,7 +42,13 @@ _NOT_OF_RUN = UnusedOptions(
 @click.command()
 @click.argument("action", metavar="up|run|fail|restore|stats|down")
 @click.argument("words", nargs=-1, metavar="[MACHINE | A-B | -- PROGRAM [ARGS]...]")
-@click.option("--per-host", type=int, default=1, metavar="K", help="Of up: places for ranks on each host [1].")
+@click.option(
+    "--per-host",
+    "places",
+    type=int,
+    metavar="K",
+    help="Of up: places for ranks on each host [those that the machine states, or 1].",
+)
 @click.option(
     "--mpi", type=click.Choice(["openmpi", "mpich"]), help="Of up: whose mpiexec starts programs [the program's own]."
 )
@@ -57,7 +64,7 @@ _NOT_OF_RUN = UnusedOptions(
 def lab(
     action: str,
     words: tuple[str, ...],
-    per_host: int,
+    places: int | None,
     mpi: str | None,
     slow: tuple[tuple[str, float], ...],
     scale: float | None,
@@ -81,7 +88,7 @@ def lab(
     if action == "run":
         return _run(words, **of_run)
     if action == "up":
-        _print(_up(words[0], per_host, mpi, dict(slow), scale), as_json, counts=False)
+        _print(_up(words[0], places, mpi, dict(slow), scale), as_json, counts=False)
         return None
     found = session.current()
     if action == "stats":
@@ -97,12 +104,13 @@ def lab(
     return None
 
 
-def _up(name: str, per_host: int, mpi: str | None, slow: dict[str, float], scale: float | None) -> dict[str, Any]:
-    if not 1 <= per_host <= session.MOST_PLACES:
-        raise InputError(f"--per-host is {per_host}; accepted is a whole number from 1 to {session.MOST_PLACES}")
+def _up(name: str, asked: int | None, mpi: str | None, slow: dict[str, float], scale: float | None) -> dict[str, Any]:
     machine = unisono.machine(name)
+    places = per_host(machine) if asked is None else asked
+    if not 1 <= places <= session.MOST_PLACES:
+        raise InputError(f"--per-host is {places}; accepted is a whole number from 1 to {session.MOST_PLACES}")
     with working(f"starting the hosts of {machine.name}"):
-        return session.start(machine, per_host, mpi, slow, scale).report()
+        return session.start(machine, places, mpi, slow, scale).report()
 
 
 def _run(program: tuple[str, ...], ranks: int | None, plan: str | None, report: str | None, both: bool) -> int:

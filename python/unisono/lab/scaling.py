@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, replace
 
 from unisono._core import InputError, Machine, plane
 from unisono.base.names import did_you_mean
+from unisono.machines.hosts import without_ranks
 
 __all__ = ["MOST_FACTOR", "MOST_HOSTS", "Cable", "Network", "scaled"]
 
@@ -120,6 +121,7 @@ def scaled(machine: Machine, asked: float | None = None) -> Network:
             factor is outside its limits.
 
     """
+    machine = without_ranks(machine)
     facts = machine.topology
     if facts is None:
         raise InputError(

@@ -167,6 +167,19 @@ def with_share(machine: Machine, share: float | None) -> Machine:
     return network.made()
 
 
+def with_latency(machine: Machine, ns: float) -> Machine:
+    """Returns the machine with ``ns`` nanoseconds added to a cable for each of its ends that is an accelerator.
+
+    Raises:
+        InputError: the machine has no list of cables.
+
+    """
+    network = _Network(machine)
+    for cable in network.cables:
+        cable.ns += ns * sum(end < network.gpus for end in cable.ends)
+    return network.made()
+
+
 def with_links(machine: Machine, logs: Sequence[LinkLog]) -> tuple[Machine, list[Compared], list[str]]:
     """Returns the machine with the rates and latencies of logs, a comparison of both, and sentences about the logs.
 

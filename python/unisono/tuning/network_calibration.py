@@ -3,18 +3,23 @@
 Rank i is on accelerator i. The machine gets the fraction of the cables' rates that headers and protocols leave, the
 time in which a host begins or ends a message, and the rest of the latency as the signal of a message's end. The rates
 and latencies of its data sheet are not changed; bounds use them.
+
+If several ranks share each node, accelerators are hosts: the leaders of the nodes measure the network, and the ranks of
+the first node the messages inside a host. The machine then also has the number of ranks of a host.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 from unisono import _core
 from unisono._core import InputError, Machine
-from unisono.logs.link_calibration import with_share
+from unisono.logs.link_calibration import with_latency, with_share
 from unisono.machines.descriptions import machine as described
-from unisono.tuning.calibration import Calibration
+from unisono.machines.hosts import with_ranks, without_ranks
+from unisono.tuning.calibration import Calibration, Levels
 
-__all__ = ["MessageCosts", "check_network", "message_costs"]
+__all__ = ["MessageCosts", "check_network", "message_costs", "ranks_costs"]
 
 #: The values that the file has from each line of measurements.
 _OF_LINES = {
@@ -35,7 +40,7 @@ class MessageCosts:
     machine: Machine
     #: The rate of a long message divided by the data sheet's rate.
     share: float
-    #: Rows (bytes, measured ns, predicted ns) of messages from rank 0 to rank 1.
+    #: Rows (bytes, measured ns, predicted ns) of messages from rank 0 to the first rank of the next host.
     messages: list[tuple[int, float, float]]
     notes: list[str]
 
@@ -45,21 +50,37 @@ class MessageCosts:
         return {str(size): predicted / measured - 1 for size, measured, predicted in self.messages}
 
 
-def check_network(machine: Machine, ranks: int, most_on_a_node: int) -> None:
-    """Refuses a machine on which rank i cannot be on accelerator i.
+def check_network(machine: Machine, nodes: list[list[int]]) -> None:
+    """Refuses a machine on which the ranks of node i, given in ``nodes``, cannot be on accelerator i.
 
     Raises:
-        InputError: the machine is not a network, has fewer accelerators than there are ranks, or ranks share a node.
+        InputError: the machine is not a network, has fewer accelerators than there are nodes; or several ranks share a
+            node, and the nodes have different numbers of ranks, are not filled in order, or are only one.
 
     """
     facts = machine.topology
     if facts is None:
         raise InputError(f"{machine.name} is of kind {machine.kind}; a calibration fills a network, or no machine")
-    if ranks > facts["accelerators"]:
-        raise InputError(f"{ranks} ranks are more than the {facts['accelerators']} accelerators of {machine.name}")
-    if most_on_a_node > 1:
+    most = max(map(len, nodes))
+    hosts = without_ranks(machine).topology
+    assert hosts is not None
+    what = "ranks" if most == 1 else "hosts"
+    if len(nodes) > hosts["accelerators"]:
         raise InputError(
-            f"{most_on_a_node} ranks share a node; a network is calibrated by one rank a node, rank i on accelerator i"
+            f"{len(nodes)} {what} are more than the {hosts['accelerators']} accelerators of {machine.name}"
+        )
+    if most == 1:
+        return
+    if len(nodes) < 2:
+        raise InputError(
+            f"all {most} ranks share one node, and a network is calibrated between nodes: start ranks on two or more, or "
+            "calibrate without --machine"
+        )
+    in_order = [list(range(most * at, most * (at + 1))) for at in range(len(nodes))]
+    if sorted(nodes) != in_order:
+        raise InputError(
+            f"the nodes have {min(map(len, nodes))} to {most} ranks; a network is calibrated by equally many on each node, "
+            "and ranks that follow each other on one node, as with --map-by slot"
         )
 
 
@@ -95,12 +116,46 @@ def message_costs(machine: Machine, measured: Calibration, scale: float = 1.0) -
     return MessageCosts(filled, share, rows, notes)
 
 
+def ranks_costs(machine: Machine, measured: Levels, scale: float = 1.0) -> MessageCosts:
+    """Returns the costs of :func:`message_costs` for a machine whose accelerators are hosts with several ranks each.
+
+    The last level is the network, and the level before it a node. Between two ranks of a host, latency and rate are
+    those of the node; what a message between hosts takes longer goes to the cables of the hosts.
+
+    Raises:
+        InputError: the machine is not a list of cables.
+
+    """
+    network = message_costs(without_ranks(machine), measured.measured[-1], scale)
+    inside = measured.measured[-2].machine(machine.name)
+    if not inside["beta_ns_per_byte"] > 0:
+        raise InputError("long messages in a node took no longer than short ones; measure on a quiet machine")
+    table = network.machine.describe()
+    outer, signal = table.get("host_overhead_ns", 0.0), table.get("signal_ns", 0.0)
+    own = inside["alpha_ns"] / scale
+    begin = min(outer, own / 2)
+    kept = min(signal, own - 2 * begin)
+    card = 2 * outer + signal - 2 * begin - kept
+    # Only where a card adds time: a list of cables without latencies of their own stays as it is.
+    hosts = with_latency(network.machine, card / 2) if card > 0 else network.machine
+    hosts = _with_hosts(hosts, begin, kept, table.get("gamma_ns_per_byte", 0.0))
+    per_host = math.prod(level.size for level in measured.found[:-1])
+    made = with_ranks(hosts, per_host, 8 * scale / inside["beta_ns_per_byte"], (own - 2 * begin - kept) / 2)
+    notes = [
+        *network.notes,
+        f"{per_host} ranks share a host: the cables of hosts include {card:.4g} ns that a message between hosts takes "
+        "longer than one inside, and bounds take the measured rate inside hosts",
+    ]
+    rows = [(of, mid, _message_ns(made, of, per_host)) for of, mid, _ in network.messages]
+    return MessageCosts(made, network.share, rows, notes)
+
+
 def _with_hosts(machine: Machine, host_ns: float, signal_ns: float, gamma: float) -> Machine:
     found: dict[str, Any] = machine.describe()
     values = {"host_overhead_ns": host_ns, "signal_ns": signal_ns, "gamma_ns_per_byte": gamma, "launch_ns": 0.0}
     return described(found | {key: float(f"{value:.6g}") for key, value in values.items()})
 
 
-def _message_ns(machine: Machine, size: int) -> float:
-    """Returns the time of one message from accelerator 0 to 1."""
-    return float(_core.simulate_messages(machine, [(0, 1, size)]).seconds) * 1e9
+def _message_ns(machine: Machine, size: int, to: int = 1) -> float:
+    """Returns the time of one message from accelerator 0 to accelerator ``to``."""
+    return float(_core.simulate_messages(machine, [(0, to, size)]).seconds) * 1e9

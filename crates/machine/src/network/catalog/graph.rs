@@ -10,6 +10,9 @@
 //! cables, whatever their speeds. In both, the virtual channel is the number of remaining cables, so it falls with
 //! every hop (Günther, 1981, reversed). `up-down` directs every cable towards the root of a breadth-first tree and goes
 //! up before down, which needs one virtual channel (Autonet: Schroeder et al., 1991); paths may be longer.
+//!
+//! With `per_host = R`, nodes below `accelerators` are hosts instead, each with R accelerators (ranks). A rank has one
+//! cable to its host with the words of `host`, for messages through memory; the ranks of a host share its other cables.
 
 mod edges;
 mod lengths;
@@ -30,7 +33,7 @@ pub const FAMILY: Family = Family {
     name: "graph",
     summary: "any cables, from a list or a file",
     reference: "Günther, 1981; Schroeder et al., Autonet, 1991",
-    keys: &["accelerators", "edges", "file", "routing", "root"],
+    keys: &["accelerators", "edges", "file", "routing", "root", "per_host", "host"],
     jobs: None,
     read,
 };
@@ -47,6 +50,10 @@ struct Keys {
     routing: Rule,
     /// The root of the tree of `up-down`.
     root: Option<u32>,
+    /// The number of accelerators of each host.
+    per_host: Option<u32>,
+    /// The kind, rates and latency of the cable between an accelerator and its host.
+    host: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -103,17 +110,62 @@ pub struct Graph {
 const MOST_ENTRIES: u64 = 1 << 26;
 
 fn read(table: &toml::Table, origin: &str, own: Speed) -> Result<Box<dyn Topology>, MachineError> {
-    let Keys { accelerators, edges, file, routing, root } = topology::parse(table, origin)?;
+    let Keys { accelerators, edges, file, routing, root, per_host, host } = topology::parse(table, origin)?;
     let refused = |message: String| topology::refused(origin, message);
-    topology::accelerators(&[accelerators], origin)?;
+    let all = topology::accelerators(&[accelerators, per_host.unwrap_or(1)], origin)?;
     let edges = match (edges, file) {
         (Some(Listed::Text(text)), None) => parse(&text).map_err(refused)?,
         (Some(Listed::Pairs(pairs)), None) => pairs.into_iter().map(Edge::of).collect(),
         (None, Some(file)) => return Err(refused(format!("the file '{file}' was not read; list its lines as edges"))),
         _ => return Err(refused("a graph has either edges or a file".to_owned())),
     };
-    let wiring = Wiring { accelerators, edges: &edges, own, rule: routing, root };
-    Ok(Box::new(Graph::wired(&wiring, origin)?))
+    let (Some(per_host), Some(host)) = (per_host, &host) else {
+        if per_host.is_some() || host.is_some() {
+            return Err(refused(
+                "per_host is the number of ranks of a host, and host the words of a rank's cable to it, as in host = \
+                 \"gbps=400 ns=200\"; give both or none"
+                    .to_owned(),
+            ));
+        }
+        let wiring = Wiring { accelerators, edges: &edges, own, rule: routing, root };
+        return Ok(Box::new(Graph::wired(&wiring, origin)?));
+    };
+    let inside = parse(&format!("0 1 {host}")).map_err(|message| topology::refused(&format!("{origin}, host"), message))?;
+    let &[inside] = inside.as_slice() else {
+        return Err(refused("host has the words of one cable, as in \"gbps=400 ns=200\", on one line".to_owned()));
+    };
+    let numbers = BoxNumbers { boxes: accelerators, accelerators: per_host, nodes: per_host + 1 };
+    let edges = on_hosts(&edges, inside, numbers);
+    let root = root.map(|root| host_or_switch(root, numbers));
+    let graph = Graph::wired(&Wiring { accelerators: all, edges: &edges, own, rule: routing, root }, origin)?;
+    Ok(Box::new(graph.of_family(FAMILY.name, vec![accelerators, per_host]).of_boxes(numbers)))
+}
+
+/// Returns the cables of hosts, and before them those of the accelerators to their hosts, which are like `inside`.
+fn on_hosts(edges: &[Edge], inside: Edge, numbers: BoxNumbers) -> Vec<Edge> {
+    let BoxNumbers { boxes: hosts, accelerators: per_host, .. } = numbers;
+    let ranks = (0..hosts).flat_map(|host| (0..per_host).map(move |rank| (host, rank)));
+    let inner = ranks.map(|(host, rank)| Edge {
+        a: numbers.place(host, rank),
+        b: numbers.place(host, per_host),
+        cable: inside.cable.or(Some(Cable::Board)),
+        ..inside
+    });
+    let outer = edges.iter().map(|edge| {
+        // A cable of a host is copper, like that of an accelerator, unless its line states the kind.
+        let of_host = edge.a.min(edge.b) < hosts;
+        let cable = edge.cable.or_else(|| of_host.then_some(Cable::Dac));
+        Edge { a: host_or_switch(edge.a, numbers), b: host_or_switch(edge.b, numbers), cable, ..*edge }
+    });
+    inner.chain(outer).collect()
+}
+
+/// Returns the number of a node among hosts with accelerators, from its number among hosts alone.
+fn host_or_switch(node: u32, numbers: BoxNumbers) -> u32 {
+    match node.checked_sub(numbers.boxes) {
+        None => numbers.place(node, numbers.accelerators),
+        Some(switch) => numbers.shared(switch),
+    }
 }
 
 /// The cables between numbered nodes. The first nodes are accelerators.

@@ -205,3 +205,45 @@ fn ways_by_rates_have_no_deadlock() {
         assert_eq!(hops(&plain), hops(&faster), "{plain}");
     }
 }
+
+/// Hosts with ranks have the cables of boxes whose one switch has the uplinks of the host.
+#[test]
+fn ranks_share_the_cables_of_their_host() {
+    let links = |topology: &str| {
+        let plane = oracle::topology(topology).plane().unwrap();
+        oracle::is_sound(&plane);
+        let speeds = plane.speeds();
+        let mut all: Vec<_> =
+            plane.links().iter().map(|l| (l.from, l.to, l.cable, speeds[usize::from(l.speed)])).collect();
+        all.sort_by_key(|link| (link.0, link.1));
+        (plane.accelerators(), all)
+    };
+    for (hosts, ranks) in [(2, 1), (3, 2), (5, 4)] {
+        let star: String = (0..hosts).map(|host| format!("{host} {hosts} gbps=25\n")).collect();
+        let keys = format!("per_host = {ranks}\nhost = 'gbps=50 ns=5'");
+        let inside: String = (0..ranks).map(|rank| format!("{rank} {ranks} board gbps=50 ns=5\n")).collect();
+        let boxes = format!(
+            "name = 'boxes'\nboxes = {hosts}\naccelerators = {ranks}\ninside = '''\n{inside}'''\n\
+             uplinks = '{ranks} 0 dac gbps=25'"
+        );
+        let graph = text(hosts, &keys, &star);
+        assert_eq!(links(&graph), links(&boxes));
+        assert_eq!(oracle::topology(&graph).extents(), [hosts, ranks]);
+        oracle::holds(&graph);
+        oracle::is_billed_as_wired(&graph);
+        oracle::is_connected_as_stated(&text(hosts, &format!("{keys}\nrouting = 'up-down'\nroot = {hosts}"), &star));
+    }
+    // Two hosts without a switch.
+    oracle::holds(&text(2, "per_host = 3\nhost = ''", "0 1"));
+    for (keys, said) in [
+        ("per_host = 2", "give both or none"),
+        ("host = 'gbps=4'", "give both or none"),
+        ("per_host = 0\nhost = ''", "0"),
+        ("per_host = 2\nhost = 'fast'", "host"),
+        ("per_host = 2\nhost = \"gbps=4\\n0 1\"", "one line"),
+        ("per_host = 4000000000\nhost = ''", "4000000000"),
+    ] {
+        let refused = oracle::read(&text(2, keys, "0 2\n1 2")).unwrap_err();
+        assert!(refused.contains(said), "{keys}: {refused}");
+    }
+}
