@@ -53,7 +53,7 @@ NETWORKS = {
     "slow-host": (8, [f"{host} 8 {SLOW if host == 3 else FAST}" for host in range(8)]),
     "four-by-four": (4, [f"{host} 4 {FAST}" for host in range(4)]),
 }
-#: Ranks on each host, if several. The calibrated machine then has levels in place of a network, and unscaled times.
+#: Ranks on each host, if several.
 PER_HOST = {"four-by-four": 4}
 
 
@@ -95,8 +95,7 @@ def network(folder: Path, name: str, given: argparse.Namespace, figures: Figures
     """Adds the ratios of a network, and their geometric mean."""
     hosts, cables = NETWORKS[name]
     per_host = PER_HOST.get(name, 1)
-    ranks, levels = hosts * per_host, per_host > 1
-    scale = 1.0 if levels else float(given.scale)
+    ranks, scale = hosts * per_host, float(given.scale)
     edges, bare, machine, plan = (folder / file for file in (f"{name}.txt", "bare.toml", f"{name}.toml", "bench.plan"))
     edges.write_text("".join(f"{line}\n" for line in cables))
     unisono("machines", "import", edges, "--from", "edges", "--accelerators", str(hosts), "-o", bare)
@@ -111,8 +110,7 @@ def network(folder: Path, name: str, given: argparse.Namespace, figures: Figures
     every: list[float] = []
     near: list[bool] = []
     try:
-        measured = ("--levels",) if levels else ("--machine", bare)
-        on_hosts("calibrate", *measured, "-o", machine, "--rounds", "20")
+        on_hosts("calibrate", "--machine", bare, "-o", machine, "--rounds", "20")
         for collective in given.collectives.split(","):
             # A piece has at least one element of 4 bytes.
             counted = ",".join(str(max(size // ranks, 4) if COLLECTIVES[collective] else size) for size in sizes)
@@ -125,7 +123,7 @@ def network(folder: Path, name: str, given: argparse.Namespace, figures: Figures
                 of = [Of("planned / library", f"{ratio:.2f}")]
                 if row["algorithm"] != "library":
                     every.append(ratio)
-                    shares = predicted(machine, collective, row, ranks if levels else None) * scale / row["seconds"]
+                    shares = predicted(machine, collective, row) * scale / row["seconds"]
                     near.append(0.85 <= shares <= 1.2)
                     of.append(Of("predicted / measured", f"{shares:.2f}"))
                 words = " ".join([row["algorithm"], *(f"{key}={value}" for key, value in row["params"].items())])
@@ -138,10 +136,10 @@ def network(folder: Path, name: str, given: argparse.Namespace, figures: Figures
         figures.add(f"{name}, {given.mpi}: all; served cells", mean, within)
 
 
-def predicted(machine: Path, collective: str, row: dict[str, Any], shape: int | None) -> float:
+def predicted(machine: Path, collective: str, row: dict[str, Any]) -> float:
     """Returns the predicted seconds of the schedule in a row of `unisono bench`."""
     asked: dict[str, Any] = {"bytes": row["bytes"], "algorithm": row["algorithm"], "params": row["params"] or None}
-    made = un.plan(collective, machine, shape=shape, **asked)
+    made = un.plan(collective, machine, **asked)
     seconds = made.predicted["seconds"]
     assert seconds is not None, "a machine of the lab has times in seconds"
     return seconds
