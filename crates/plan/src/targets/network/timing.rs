@@ -39,10 +39,17 @@ pub(crate) fn prices(part: &NetworkPart, extents: Extents) -> Ranks {
         signal_ns: part.model.signal_ns,
         ns_per_byte: 1.0 / part.network.injection_bytes_per_ns(&*part.topology),
         reduce_ns_per_byte: part.model.reduce_ns_per_byte,
-        node_ranks: None,
+        node_ranks: ranks_of_box(part),
         dealt_node_ranks: None,
         extents: Some(extents),
     }
+}
+
+/// Returns the number of ranks of a box, or of a host, if rank i is on accelerator i and there are several boxes.
+fn ranks_of_box(part: &NetworkPart) -> Option<u32> {
+    let boxes = part.topology.numbers_of_boxes()?;
+    let in_order = part.model.places().iter().zip(0..).all(|(&place, rank)| place == rank);
+    (in_order && boxes.boxes > 1 && boxes.accelerators > 1).then_some(boxes.accelerators)
 }
 
 impl OnNetwork {
