@@ -3,7 +3,8 @@
 //! Closed forms rank candidates; tests compare each with its schedule or simulation. Wafers and networks rank an
 //! algorithm by its profile, or by its built schedule if it has no profile; switches that reduce, by their registers.
 //! Among ranks, candidates are simulated, or timed by rounds if these have very many messages. Candidates without a
-//! closed form are timed cheapest first until their estimated steps reach the limit; a note names those left out.
+//! closed form are timed cheapest first until their estimated steps reach the limit; a remark names the first that is
+//! left out, and their number.
 
 use std::collections::BTreeMap;
 
@@ -49,7 +50,7 @@ pub struct Timed {
     pub params: Params,
     pub time: Time,
     pub source: TimeSource,
-    /// The cost terms from which the time was computed; `None` for other sources.
+    /// The cost terms from which the time was computed; `None` unless the source is [`TimeSource::Terms`].
     pub estimate: Option<Estimate>,
 }
 
@@ -63,8 +64,8 @@ const INSTRUCTION_STEPS: u128 = 200;
 /// The most simulator steps of all finer times of a plan's best candidates (about 0.2 s).
 const MOST_REFINED: u128 = 1 << 26;
 
-/// A candidate is timed by packets if its time is at most this multiple of the best: timetables of exchanges in which
-/// all messages leave at once are up to a tenth too slow.
+/// A candidate behind the best is timed by packets too if its time is at most this multiple of the best time:
+/// timetables of exchanges in which all messages leave at once give times that are up to a tenth too long.
 const CLOSE: f64 = 1.05;
 /// The most simulator steps of candidates close to the best (about 0.01 s).
 const MOST_CLOSE: u128 = 1 << 22;
@@ -99,8 +100,8 @@ pub(crate) fn build(algorithm: &dyn Algorithm, case: &Case, params: &Params) -> 
     Ok(algorithm.build(case, params)?)
 }
 
-/// Returns the algorithms with the parameters that are worth ranking for a case. `wanted` restricts the candidates:
-/// those with contradicting parameters are left out.
+/// Returns the algorithms that support a case, with the parameters that are worth ranking. Each candidate gets the
+/// parameters `wanted`; those that have other values of them, or whose algorithm lacks one, are left out.
 pub(crate) fn candidates(case: &Case, wanted: &Params) -> Vec<(&'static dyn Algorithm, Params)> {
     candidates_among(case, wanted, |_| true)
 }
@@ -141,11 +142,12 @@ pub(crate) enum Ranked {
     Best,
 }
 
-/// Times the candidates of a problem and returns them best first; those that no simulator runs are last.
+/// Times the candidates of a problem and returns them in the order of [`sort`].
 ///
-/// The second value is true if a finer model would take too many steps to check the choice. Candidates are left out if
-/// they do not support the case, are too large to build, exceed a limit, or take long to time. Cheap candidates are
-/// timed first, so that a limit excludes few. `only` restricts the ranking to one algorithm.
+/// The second value is true if the choice of the best is unchecked: a finer model would take too many steps, or
+/// [`Target::simulate_best`] left out candidates near the best. Candidates are left out if they do not support the
+/// case, are too large to build, exceed a limit, take long to time, or are a user's own function that fails. Cheap
+/// candidates are timed first, so that a limit excludes few. `only` restricts the ranking to one algorithm.
 ///
 /// # Errors
 /// Returns an error if no candidate is left, or a candidate fails for another reason.

@@ -81,8 +81,8 @@ impl Format {
 /// Moves candidates that a tuning file cannot name behind all others, in order, and marks which it can name.
 ///
 /// # Errors
-/// Returns an error if the machine runs no program of the library, or the file can name no candidate, with the reason
-/// for the first.
+/// Returns an error if the machine runs no program of the library, or, with the reasons, if the file can name no
+/// candidate.
 pub(crate) fn mark(
     problem: &Problem,
     tuning: &dyn Tuning,

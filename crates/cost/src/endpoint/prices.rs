@@ -135,7 +135,7 @@ impl Line {
     }
 }
 
-/// The prices between any two ranks.
+/// The prices of one model with one set of parameters, each linear in the bytes of a message or reduction.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Linear {
     send_cpu: Line,
@@ -213,7 +213,8 @@ impl Linear {
         self.flight.exact(bytes).max(0.0) + self.receive_cpu.exact(bytes).max(0.0)
     }
 
-    /// Returns the least ticks per sent byte, and per received byte, of long messages and of messages of 1 byte.
+    /// Returns the least ticks per sent byte, and per received byte, in messages of any length, of the CPU or the
+    /// interface, whichever takes longer.
     pub fn ticks_per_byte(&self) -> (f64, f64) {
         let least = |cpu: Line, nic: Line| {
             let of = |line: Line| line.per_byte.min(line.base + line.per_byte);
@@ -247,7 +248,7 @@ pub struct LevelPrices {
     levels: Vec<Linear>,
     /// The number of places, one for each rank, in one member (such as one node) of each level, innermost first.
     sizes: Vec<u32>,
-    /// The place of each rank; empty if rank k has place k.
+    /// The place of each rank; empty if every rank k has place k.
     places: Vec<u32>,
 }
 
@@ -276,12 +277,13 @@ impl LevelPrices {
         &self.levels[same.unwrap_or(self.sizes.len())]
     }
 
-    /// Returns prices each of which is the least of all levels.
+    /// Returns prices that are at most those of every level: each has the least price of 1 byte, and the least price of
+    /// a further byte, of all levels.
     pub fn cheapest(&self) -> Linear {
         self.levels.iter().copied().reduce(Linear::least).unwrap_or_default()
     }
 
-    /// Returns whether messages may leave without a gap.
+    /// Returns whether some messages may leave before the gap has passed (LogfP).
     pub fn may_run_ahead(&self) -> bool {
         self.outermost().gap_slack > 0
     }

@@ -15,9 +15,9 @@ use unisono_machine::{
 pub struct Hockney {
     pub alpha_ns: f64,
     pub beta_ns_per_element: f64,
-    /// The elements that a buffer stores; `credit_ns` is the time from the departure of the first element to the return
-    /// of its credit.
+    /// The number of elements that a buffer stores.
     pub buffer_elements: u32,
+    /// The longest time from the departure of a packet until its credit returns.
     pub credit_ns: f64,
 }
 
@@ -54,7 +54,8 @@ pub fn eq2_ns(machine: &InNetwork, bytes: u64) -> f64 {
     (2.0 * bits / (2.0 * link)).max(2.0 * bits / machine.memory_gbps)
 }
 
-/// Returns the ns of the slowest embedding of registers that passed the checks.
+/// Returns the time, in ns, of the slowest embedding that has elements. The registers of `configured` have passed the
+/// checks.
 pub fn embedded_ns(machine: &InNetwork, layout: &Layout, configured: &Configured) -> f64 {
     let parts = configured.embeddings.iter().zip(embedded(machine, layout, configured));
     parts.filter(|(e, _)| e.elements > 0).map(|(e, h)| h.ns(e.elements)).fold(0.0, f64::max)
@@ -86,7 +87,7 @@ pub fn embedded(machine: &InNetwork, layout: &Layout, configured: &Configured) -
     configured.embeddings.iter().map(of).collect()
 }
 
-/// The numbers of embeddings that read the memory of a core, write it, and use its switch.
+/// The numbers of embeddings that read the memory of one core, write it, and use the core's switch.
 #[derive(Clone, Copy, Default)]
 struct Shares {
     reads: u8,
@@ -110,7 +111,8 @@ impl Rates<'_> {
         f64::from(reads * u8::from(r.sends())).max(f64::from(writes * u8::from(r.receives()))) / rate
     }
 
-    /// Returns the ns per bit at the slowest output of a switch's engine, or, if `copies`, of its copies of responses.
+    /// Returns the ns per bit of the slowest among a switch's engine and the outputs of the engine, or, if `copies`,
+    /// the outputs to which the switch copies responses.
     fn unit(&self, (switch, r): &(u32, Registers), copies: bool) -> f64 {
         let shares = self.shares[*switch as usize];
         let link = |port| match self.layout.level(*switch, port) {
@@ -124,8 +126,8 @@ impl Rates<'_> {
         up.into_iter().chain(ports(down)).map(link).fold(engine, f64::max)
     }
 
-    /// Returns the longest time from the departure of a packet to the return of its credit, which the next switch sends
-    /// after forwarding.
+    /// Returns the longest time from the departure of a packet to the return of its credit, in ns. The next switch
+    /// returns the credit after it has forwarded the packet.
     fn credit_ns(&self, e: &Embedding, packet_bits: f64) -> f64 {
         let places = e.places(self.layout.switches());
         let engine_ns = |r: &Registers| levels(r) * self.machine.engine_level_ns;

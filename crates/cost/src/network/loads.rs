@@ -13,11 +13,13 @@ use unisono_machine::network::{Header, Hop, Plane, Routing};
 
 use super::Speeds;
 
-/// The number of parts of a message that can take several paths; more parts balance loads better and take longer.
+/// The most parts of a message that can take several paths; more parts balance loads better and take longer.
 const PARTS: u32 = 8;
-/// The parts of all messages of a sender together, and the least parts of one message. Few suffice because many
-/// messages balance each other: an alltoall of 1,024 accelerators differs by at most 0.4 % from one with 8 parts.
+/// The number of parts of all messages of a sender together, within the limits of one message, [`LEAST_PARTS`] and
+/// [`PARTS`]. Few suffice because many messages balance each other: an alltoall of 1,024 accelerators differs by at
+/// most 0.4 % from one with 8 parts of each message.
 const PARTS_OF_SENDER: u32 = 256;
+/// The least parts of a message that can take several paths.
 const LEAST_PARTS: u32 = 2;
 
 /// A number of links above the length of any path; a longer path is a fault of a routing.
@@ -40,7 +42,7 @@ pub struct Loads<'a> {
     touched: Vec<u32>,
     hops: Vec<Hop>,
     way: Vec<u32>,
-    /// The number of parts of each message.
+    /// The number of parts of a message whose source has only one choice.
     parts: u32,
 }
 

@@ -81,8 +81,9 @@ pub struct Work {
     pub blocks: f64,
     pub hops: f64,
     pub network_hops: f64,
-    /// The bytes that one thread block sends; `worked_bytes` are those that it reduces or copies.
+    /// The bytes that one thread block sends.
     pub sent_bytes: f64,
+    /// The bytes that one thread block reduces or copies.
     pub worked_bytes: f64,
 }
 

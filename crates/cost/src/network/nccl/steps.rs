@@ -40,13 +40,16 @@ const CHUNK: f64 = 524_288.0;
 pub struct Steps {
     /// The number of thread blocks (open channels) of the call.
     pub blocks: f64,
-    /// The number of steps to a GPU of the same box; `network_hops` counts those to another box.
+    /// The number of steps to a GPU of the same box.
     pub hops: f64,
+    /// The number of steps to a GPU of another box.
     pub network_hops: f64,
-    /// The bytes that one thread block sends; `worked` are the bytes that it reduces or copies.
+    /// The bytes that one thread block sends.
     pub sent: f64,
+    /// The bytes that one thread block reduces or copies.
     pub worked: f64,
-    /// The factor of NCCL's own time of the bytes, at least 1: few blocks and an unfilled pipeline are slower.
+    /// The factor, at least 1, by which too few thread blocks and an unfilled pipeline lengthen NCCL's own time of the
+    /// bytes.
     pub stretch: f64,
     /// Microseconds to add to NCCL's own estimate.
     pub late_us: f64,

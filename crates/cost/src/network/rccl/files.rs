@@ -32,7 +32,8 @@ struct File {
     most_bytes: u64,
 }
 
-/// The files in ascending order of sizes; the first file that accepts a call runs it.
+/// The files in ascending order of sizes. Only the first file whose `most_bytes` a call does not exceed can run the
+/// call.
 const FILES: [File; 3] = [
     File { protocol: Protocol::Ll, channels: 4, chunks: 256, most_bytes: 65_536 },
     File { protocol: Protocol::Ll, channels: 8, chunks: 512, most_bytes: 524_287 },
@@ -47,7 +48,7 @@ pub struct FileTime {
     pub protocol: Protocol,
     pub channels: u32,
     pub latency_us: f64,
-    /// GB/s of the bytes, without the latency.
+    /// The bytes of the call divided by its time without the latency, in GB/s.
     pub bandwidth: f64,
     pub seconds: f64,
 }

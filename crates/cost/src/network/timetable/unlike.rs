@@ -33,7 +33,8 @@ impl<'a> Unlike<'a> {
         found
     }
 
-    /// Returns whether a node on the paths of the source's choice has hops of different speeds.
+    /// Returns whether a node on the paths of one choice of the source, that for random bits 0, has hops of different
+    /// speeds.
     fn search(&self, from: u32, to: u32) -> bool {
         let Prices { routing, plane, .. } = *self.prices;
         let way = routing.choose(from, to, 0);

@@ -17,9 +17,9 @@ pub(super) struct Windows {
     channels_of_link: usize,
     /// For each link, alpha plus the latency of the link alone, in ps.
     round_trip_ps: Vec<f64>,
-    /// For each channel, the time at which all its places are free, if they become free in sequence.
+    /// For each channel, the time, in ps, at which all its places are free, if they become free in sequence.
     empty: Vec<f64>,
-    /// For each channel, the time at which its first place is free.
+    /// For each channel, the time, in ps, at which its first place is free.
     free: Vec<u64>,
 }
 
@@ -68,7 +68,7 @@ impl Windows {
         (start, start.saturating_add(busy).max(rounded(empty - delay + packet)))
     }
 
-    /// Records that `packets` packets each waited `waited` ps after a channel.
+    /// Records that `packets` packets each waited `waited` ps at the end of a channel's link.
     pub(super) fn hold(&mut self, hop: Hop, waited: u64, packets: f64) {
         let channel = self.channel(hop);
         let more = waited as f64 * packets / self.places;
