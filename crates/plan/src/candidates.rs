@@ -50,7 +50,8 @@ pub struct Timed {
     pub params: Params,
     pub time: Time,
     pub source: TimeSource,
-    /// The cost terms from which the time was computed; `None` unless the source is [`TimeSource::Terms`].
+    /// On a wafer, the cost terms from which the model computes the time, also if a simulated time replaced it; `None`
+    /// on other machines.
     pub estimate: Option<Estimate>,
 }
 

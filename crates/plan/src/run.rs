@@ -147,7 +147,8 @@ impl RunError {
         }
     }
 
-    /// Returns the operations that wait forever, none if the run failed for another reason; `None` if it did not begin.
+    /// Returns the operations that wait forever if a run got stuck; an empty list if a run on a wafer failed for
+    /// another reason; `None` if the run did not begin, or failed elsewhere for another reason.
     pub fn stuck(&self) -> Option<Vec<String>> {
         match self {
             Self::Fabric(fabric::SimError::Deadlock { stuck, .. }) => {

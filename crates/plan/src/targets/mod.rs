@@ -88,7 +88,8 @@ impl Placing<'_> {
     }
 }
 
-/// Returns no placement. Refuses a list of places, and a shape whose number of ranks differs from the schedule's.
+/// Returns no placement. Refuses a list of places, a schedule with nodes that are not ranks, and a shape whose number
+/// of ranks differs from the schedule's.
 fn anywhere(placing: &Placing) -> Result<Option<Placement>, PlanError> {
     placing.refuse_places()?;
     placing.refuse_switches()?;

@@ -74,7 +74,7 @@ struct OnNetwork {
     machine: Machine,
     part: NetworkPart,
     model: Model,
-    /// The number of ranks along each dimension of the part.
+    /// The number of ranks along each dimension of the part of the network; a list of accelerators has one dimension.
     extents: Extents,
     /// True if the part is a list of accelerators, whose ranks have no rows and columns.
     is_listed: bool,
@@ -187,7 +187,8 @@ impl Target for OnNetwork {
         self.timed_within(collective, algorithm, params, most_ns)
     }
 
-    /// Simulates the first candidate, and while steps remain, those that take at most [`WORTH`] times as long.
+    /// With the model `packets`, simulates the first candidate and, while steps remain, those that are predicted to
+    /// take at most [`WORTH`] times as long.
     fn simulate_best(&self, collective: Collective, timed: &mut [Timed], _: bool) -> Result<bool, PlanError> {
         let Model::Packets(interconnect) = &self.model else { return Ok(false) };
         let most = timed.first().map_or(0.0, |best| best.time.seconds * WORTH);

@@ -1,9 +1,9 @@
 //! The times of candidates: from closed forms, from the timetable of messages, or from packets.
 //!
 //! The default model simulates packets only to check its choice. A candidate whose time is too short is ranked first,
-//! so the best candidate is timed again by the next finer model until no finer model changes it. All other candidates
-//! keep their times. With the model `packets`, candidates without a simulation rank last, because predictions and
-//! simulations are not comparable.
+//! so the best candidate is timed again by the next finer model until no finer model changes it. Candidates timed by
+//! messages that are close behind the best are simulated too; the others keep their times. With the model `packets`,
+//! candidates without a simulation rank last, because predictions and simulations are not comparable.
 
 use unisono_algorithms::{Algorithm, Params, Profile, Ranks, ranks::Extents};
 use unisono_base::Diagnostics;
@@ -46,7 +46,8 @@ pub(crate) fn prices(part: &NetworkPart, extents: Extents) -> Ranks {
 }
 
 impl OnNetwork {
-    /// Times a schedule by the packet simulator; `None` if that takes more steps than `left`.
+    /// Times a schedule by the packet simulator, and subtracts its steps from `left`; `None` if it takes more. If
+    /// `left` is `None`, the simulation is not limited, and `left` becomes what remains of [`MOST_STEPS`].
     pub(super) fn simulated(
         &self,
         interconnect: &Interconnect,

@@ -177,7 +177,7 @@ impl<'a> Prices<'a> {
         Self { algorithms, ..self }
     }
 
-    /// Returns the accelerator of each rank on a network, or nothing.
+    /// Returns the accelerator of each rank on a network; empty on other machines.
     pub fn places(&self) -> &[u32] {
         self.shared.as_ref().map_or(&[], SharedNetwork::places)
     }
