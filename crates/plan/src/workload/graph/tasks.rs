@@ -333,7 +333,8 @@ impl Shared<'_> {
         }
     }
 
-    /// Returns the nodes whose ends a node waits for: those that it names, and the one before it in its queue.
+    /// Returns nodes whose ends a node must await: those of [`WorkNode::after`], and in a queue in program order the
+    /// node before it. Nodes that end before others that are returned are left out.
     fn waits(&self, node: &WorkNode, last: [Option<usize>; 2], nodes: &[WorkNode]) -> Vec<usize> {
         let named = node.after.iter().map(|&before| before as usize);
         if self.graph.queues == Queues::AsReady {
