@@ -33,8 +33,8 @@ pub enum Bits {
     Place,
     /// All elements of results of every size have the same expression.
     Size,
-    /// All elements are added in the tree for this number of contributors. Each rank holds equally many contributors'
-    /// data.
+    /// All elements have one expression, which depends only on this number of contributors. Each rank holds the data of
+    /// equally many contributors.
     RanksCount(u32),
 }
 
@@ -76,8 +76,8 @@ impl Bits {
     }
 }
 
-/// Returns the digest of the expression of all elements that a candidate's programs compute, if they have the property
-/// `size` and, with `contributors`, `ranks-count`; otherwise the reason why they lack one.
+/// Returns the digest of the one expression that all results of a candidate's programs have, if the programs have the
+/// property `size` and, with `contributors`, `ranks-count`; otherwise the reason why they lack it.
 ///
 /// # Errors
 /// Returns an error if no program can be made, or its proof fails.
@@ -162,7 +162,7 @@ fn file_lacks(emitter: &dyn Emitter, file: &File, bits: Bits) -> Result<Option<S
 }
 
 impl Plan {
-    /// Returns the digest of the expression of all elements that the best candidate's programs compute; `None` if they
+    /// Returns the digest of the one expression that all results of the best candidate's programs have; `None` if they
     /// lack the property `size` or, with `contributors`, `ranks-count`.
     ///
     /// # Errors

@@ -26,13 +26,14 @@ use crate::{PlanError, Problem, Refined, Target, expressible::suited, format::Fo
 pub enum TimeSource {
     /// The cost terms of phases, in closed form or measured from the schedule.
     Terms,
-    /// The algorithm's rounds in closed form, with all messages at the costs of the machine's outermost level.
+    /// The algorithm's rounds in closed form, with all messages at the costs of the machine's outermost level; on
+    /// machines whose switches reduce, the rounds of an algorithm on the cores.
     Rounds,
     /// On a network: the sizes, senders and receivers of messages in closed form, routed through the network.
     Exchanges,
     /// On a network: the load that trees put on links, in closed form.
     Trees,
-    /// On a network: the messages of the schedule in rounds, routed through the network.
+    /// On a network: a timetable of the schedule's messages on links; rounds of messages if the schedule is huge.
     Messages,
     /// On switches that reduce: the slowest embedding in the configured registers, by its latency alpha and its time
     /// beta for each element.
@@ -261,9 +262,6 @@ struct Dropped {
 /// Times the best candidate by a finer model, repeatedly, until the best has no finer time. A candidate whose time is
 /// too short is ranked first, so the best time is the most likely to be wrong. Then times the candidates close behind
 /// it, whose times may be too long. Returns true if the finer model would take too many steps.
-///
-/// # Errors
-/// Returns the errors of [`crate::Target::refined`].
 fn refine(problem: &Problem, timed: &mut Vec<(usize, Timed)>, dropped: &mut Vec<Dropped>) -> Result<bool, PlanError> {
     let target = &problem.target;
     let mut left = MOST_REFINED;
@@ -302,9 +300,6 @@ fn refine(problem: &Problem, timed: &mut Vec<(usize, Timed)>, dropped: &mut Vec<
 }
 
 /// Times a candidate by the finer model if `left` steps suffice.
-///
-/// # Errors
-/// Returns the errors of [`crate::Target::refined`].
 fn refined(problem: &Problem, one: &Timed, left: &mut u128) -> Result<Refined, PlanError> {
     match problem.target.refined(problem.collective, one, left) {
         // Closed forms also time schedules that are too large to build, and timetables give times beyond any
@@ -316,9 +311,6 @@ fn refined(problem: &Problem, one: &Timed, left: &mut u128) -> Result<Refined, P
 
 /// Times by the finer model, while steps remain, those candidates that were timed by messages and take at most `most`
 /// seconds. Returns false, because the best candidate is checked already.
-///
-/// # Errors
-/// Returns the errors of [`crate::Target::refined`].
 fn refine_close<'a>(
     problem: &Problem,
     timed: impl Iterator<Item = &'a mut Timed>,
@@ -363,7 +355,8 @@ pub(crate) fn simulate_nearest<'a>(
     Ok(count)
 }
 
-/// Sorts candidates: first by time, then those with only estimates, then those that no simulator runs.
+/// Sorts candidates by time. Candidates with only an estimate come behind those with times, and those that no simulator
+/// runs come last.
 pub(crate) fn sort(target: &dyn Target, timed: &mut [Timed]) {
     let last = |timed: &Timed| (!target.simulates(timed.algorithm), target.is_estimated(timed));
     timed.sort_by(|a, b| last(a).cmp(&last(b)).then(a.time.total_cmp(&b.time)));
@@ -383,9 +376,6 @@ pub(crate) fn time_and_spare(
 
 /// Times a candidate like [`time_and_spare`]; `None` if the target finds that it takes longer than [`CLOSE`] times
 /// `most`.
-///
-/// # Errors
-/// Returns the errors of [`crate::Target::time_within`].
 fn time_within(
     problem: &Problem,
     algorithm: &'static dyn Algorithm,
@@ -438,10 +428,7 @@ impl Faults {
         Err(error)
     }
 
-    /// Returns the first error, for callers without any other candidate.
-    ///
-    /// # Errors
-    /// Returns the first error, if there is one.
+    /// Returns the first error, if there is one, for callers without any other candidate.
     pub(crate) fn fail(&mut self) -> Result<(), PlanError> {
         if self.0.is_empty() { Ok(()) } else { Err(self.0.swap_remove(0)) }
     }

@@ -15,7 +15,7 @@ use crate::{PlanError, Problem, Timed, candidates::simulate_nearest, fastest_fil
 /// continue beyond it until one candidate is expressible. Candidates without a test stay unmarked.
 const MOST_INSTRUCTIONS: usize = 1 << 20;
 
-/// The number of candidates built at the same time.
+/// The most candidates that are built at the same time.
 const AT_ONCE: usize = 8;
 
 /// The most steps of all simulations of a plan.

@@ -103,10 +103,7 @@ pub(crate) fn mark_for_mpi(problem: &Problem, timed: Vec<Timed>) -> Result<(Vec<
     sorted(timed, runs_on_mpi)
 }
 
-/// Checks that a `.plan` file can hold the schedule of a candidate.
-///
-/// # Errors
-/// Returns the reason if no `.plan` can hold the candidate.
+/// Returns the reason if no `.plan` file can hold the schedule of a candidate.
 pub(crate) fn runs_on_mpi(candidate: &Timed) -> Result<(), String> {
     let needs = candidate.algorithm.info().needs;
     if needs.contains(&Means::Messages) || needs.contains(&Means::Links) {
@@ -116,9 +113,6 @@ pub(crate) fn runs_on_mpi(candidate: &Timed) -> Result<(), String> {
 }
 
 /// Checks that the machine of a problem runs processes that exchange messages.
-///
-/// # Errors
-/// Returns an error if the machine has no ranks that exchange messages.
 fn check_messages(problem: &Problem, format: &str) -> Result<(), PlanError> {
     let target = &problem.target;
     // Cores of switches that reduce send messages too, and run no processes of a library.
@@ -148,7 +142,7 @@ fn sorted(
     Ok(first.into_iter().chain(last).map(|(answer, candidate)| (candidate, Some(answer))).unzip())
 }
 
-/// Returns the reason if the file cannot name a candidate at the size of the problem.
+/// Returns the reason if a tuning file cannot name a candidate at the size of the problem.
 fn names(
     problem: &Problem,
     tuning: &dyn Tuning,

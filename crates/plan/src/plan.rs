@@ -41,8 +41,8 @@ pub struct Plan {
     built: OnceLock<Result<Arc<File>, PlanError>>,
 }
 
-/// Ranks every candidate, or those of the named algorithm. If the given parameters of a named algorithm are exactly
-/// those of a candidate, or all that it has, only they are timed; otherwise the ranking chooses the others.
+/// Ranks every candidate, or those of the named algorithm. The ranking chooses the parameters that are not given. If
+/// the given parameters of a named algorithm are all that it has, or exactly those of a candidate, only they are timed.
 ///
 /// # Errors
 /// Returns an error for unknown names or parameters, and for cases that are not supported.

@@ -72,7 +72,7 @@ impl MovedData {
     }
 
     /// Returns whether the operation is given as messages between pairs: it is no collective, or too large for a
-    /// library's.
+    /// collective of a library.
     pub fn is_messages(&self) -> bool {
         !self.moved.what.messages.is_empty()
     }

@@ -56,9 +56,6 @@ pub fn stored(schedule: Schedule) -> Result<Stored, PlanError> {
 }
 
 /// Proves a schedule.
-///
-/// # Errors
-/// Returns an error if the proof fails.
 pub(crate) fn proved(schedule: Schedule) -> Result<Verified<'static>, PlanError> {
     let origin = schedule.origin().to_owned();
     Verified::new(schedule, Method::Auto).map_err(|proof| PlanError::NotProved {

@@ -34,8 +34,8 @@ pub struct Point {
 
 /// Times candidates and the baseline. Without `names`, the candidates are those of a plan, and the best of each short
 /// name counts. A named algorithm is timed with the given parameters that it has or, without any, with the best of
-/// [`crate::Target::settings`]. Algorithms that do not support the case, or, beside others, are slow to time, are left
-/// out. A customary baseline (`baseline` is `None`) that does not support the case is replaced by the best candidate.
+/// [`crate::Target::settings`]. Algorithms that do not support the case are left out, and of several also those that
+/// are slow to time. Without `baseline`, the customary one of the machine is used.
 ///
 /// # Errors
 /// Returns an error if a name is unknown, no candidate is left, or the given baseline does not support the case.

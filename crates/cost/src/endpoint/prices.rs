@@ -246,7 +246,7 @@ impl Linear {
 pub struct LevelPrices {
     /// The prices of each level, innermost first; the last entry has the prices between members of the outermost level.
     levels: Vec<Linear>,
-    /// The number of places, one for each rank, in one member (such as one node) of each level, innermost first.
+    /// For each level, innermost first, the number of ranks in one of its members, such as one node.
     sizes: Vec<u32>,
     /// The place of each rank; empty if every rank k has place k.
     places: Vec<u32>,

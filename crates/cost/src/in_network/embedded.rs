@@ -31,7 +31,7 @@ impl Hockney {
 }
 
 /// Returns Eq. 1, the largest latency of an allreduce, in ns: from a core to the root and back. If latency grows with
-/// distance, the link in each dimension of nodes counts as long as from the middle to the farther end.
+/// distance, the link in each dimension of nodes spans half of the dimension.
 pub fn eq1_ns(machine: &InNetwork) -> f64 {
     let sizes = machine.node_dims.iter().filter(|&&d| d > 1);
     let nodes: f64 = sizes.clone().map(|&d| machine.latency_ns(LevelOf::Node { distance: d / 2 })).sum();
@@ -150,7 +150,7 @@ impl Rates<'_> {
     }
 }
 
-/// Returns the levels of the binary tree in which a switch reduces requests.
+/// Returns the number of levels of the binary tree in which a switch reduces requests.
 fn levels(r: &Registers) -> f64 {
     f64::from(r.request_inputs.count_ones().max(1).next_power_of_two().trailing_zeros())
 }
@@ -182,7 +182,7 @@ fn alpha(machine: &InNetwork, layout: &Layout, configured: &Configured, e: &Embe
         if r.sends() {
             up = up.max(to_root);
         }
-        // In a scan, the chain has delivered a result that a switch's own engine computes.
+        // In a scan, a switch that takes its result from its own engine does not wait for a response.
         if r.receives() && !(r.response_input == ENGINE && r.request_output != NONE) {
             down = down.max(from_root);
         }

@@ -29,7 +29,7 @@ fn known(of: &Mutex<FxHashMap<[u64; 2], f64>>, key: [u64; 2], find: impl FnOnce(
     })
 }
 
-/// Mixes numbers into a key.
+/// A key of 128 bits, into which numbers are mixed.
 struct Key([u64; 2]);
 
 impl Key {

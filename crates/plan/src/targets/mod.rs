@@ -56,7 +56,7 @@ pub struct Placing<'a> {
     pub kept: Option<&'a Placement>,
     /// The machine of the present placement, if there is one.
     pub before: Option<&'a Machine>,
-    /// The shape of the part of the present placement, on any machine.
+    /// The shape of the part on which the schedule is placed at present, on this machine or another.
     pub was: Option<Shape>,
 }
 

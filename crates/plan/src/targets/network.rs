@@ -39,7 +39,8 @@ use crate::{
 enum Model {
     /// The loads of links in closed form, or a timetable of messages on links.
     Links,
-    /// The packet simulator, for candidates that [`Model::Links`] finds close to the best.
+    /// The packet simulator, for candidates that [`Model::Links`] predicts to take at most [`WORTH`] times as long as
+    /// the best.
     Packets(Box<Interconnect>),
     /// The rule of [`Model::Links`], with the rates of the data sheet.
     DataSheet,
@@ -161,7 +162,7 @@ impl Target for OnNetwork {
         Case::on_network(collective, prices(&self.part, self.extents), &self.part.fabric)
     }
 
-    /// Returns whether the candidate must be built to be timed and its schedule is huge.
+    /// Returns whether the candidate must be built to be timed, and its schedule is huge or of unknown size.
     fn is_slow(&self, collective: Collective, algorithm: &dyn Algorithm, params: &Params) -> bool {
         let case = self.case(collective);
         let in_switches = algorithm.info().needs.contains(&Means::ReducingSwitches);

@@ -212,10 +212,7 @@ fn shared(collective: &Collective) -> u32 {
     if collective.unit == 1 { packing(collective.dtype).unwrap_or(1) } else { 1 }
 }
 
-/// Checks that the elements of a collective fill all of their wavelets.
-///
-/// # Errors
-/// Returns an error if they do not fill the last wavelet.
+/// Returns an error unless the elements of a collective fill all of their wavelets.
 fn whole_wavelets(collective: &Collective) -> Result<(), PlanError> {
     let (each, dtype) = (shared(collective), collective.dtype.name());
     if collective.elements.is_multiple_of(each) { Ok(()) } else { Err(LowerError::Packed { dtype, each }.into()) }

@@ -41,7 +41,8 @@ impl Contender {
 /// it. The library has a time at every size.
 pub type Times = BTreeMap<Contender, Vec<Option<f64>>>;
 
-/// Returns the deciding time of a schedule that took `seconds` and was faster than the library in `won` rounds.
+/// Returns the deciding time of a schedule that took `seconds`, while the library took `library` seconds, and was
+/// faster than the library in `won` of `rounds` rounds.
 pub fn deciding(seconds: f64, won: u32, rounds: u32, library: f64) -> f64 {
     let mostly = u64::from(MOSTLY.1) * u64::from(won) >= u64::from(MOSTLY.0) * u64::from(rounds);
     if seconds * CLEARLY < library && mostly { seconds } else { seconds.max(library) }

@@ -13,7 +13,7 @@ pub use work::Work;
 use super::{LevelPrices, TICKS_PER_NS};
 use crate::{Bound, CostProblem};
 
-/// The bounds, by file.
+/// The bounds among ranks, sorted by file.
 pub(crate) const BOUNDS: &[&dyn Bound] = &[&bandwidth::Bandwidth, &fan_out::FanOut, &work::Work];
 
 /// A collective with the times of messages on a machine. If levels of the machine have different times, bounds use

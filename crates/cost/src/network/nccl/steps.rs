@@ -83,7 +83,7 @@ impl Steps {
         };
         let is_chain = is_ring && matches!(kind, Kind::Broadcast | Kind::Reduce);
         let fill = if is_chain && protocol == Protocol::Simple { (n - 2.0) * s.min(CHUNK) } else { 0.0 };
-        // NCCL's limits of LL on several boxes, and corrections of trees, include this factor.
+        // On several boxes and in trees, NCCL's own limits and corrections include the factor `idle`.
         let idle = if is_ring && f.boxes == 1 { most / open } else { 1.0 };
         let is_filled = is_ring && f.boxes == 1 && s > 0.0;
         let filled = if is_filled { 1.0 + fill / ((sent + worked) * s) } else { 1.0 };

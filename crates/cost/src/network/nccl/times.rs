@@ -198,7 +198,7 @@ pub fn cost_us(nccl: &Nccl, kind: Kind, algorithm: Algorithm, protocol: Protocol
         && (algorithm == Algorithm::Tree
             || algorithm == Algorithm::NvlsTree && f.architecture == Generation::Blackwell);
     let factor = if is_corrected { constants::tree_correction(protocol, bytes) } else { 1.0 };
-    // A ring between boxes does not start all of its steps at once.
+    // NCCL lengthens the latency of a long ring allreduce between boxes, whose steps do not all start at once.
     let channels = u64::from(2 * rates.graph.channels);
     let is_plateau = algorithm == Algorithm::Ring
         && protocol == Protocol::Simple

@@ -33,7 +33,7 @@ pub struct Constants {
     pub has_files: bool,
     /// True if RCCL enables trees with protocol Simple on one box.
     pub has_simple_tree: bool,
-    /// The factor of LL for broadcasts and reduces on one box.
+    /// The factor on the rate of LL in broadcasts and reduces on one box.
     pub rooted_ll: f64,
     pub tree: Steps,
     pub ring: Steps,

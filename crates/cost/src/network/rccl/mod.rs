@@ -25,7 +25,7 @@ use super::{
 
 pub use self::{constants::VERSION, files::FileTime};
 
-/// A number of equal boxes of GPUs that RCCL recognises.
+/// RCCL's cost model on equal boxes of GPUs of a type that RCCL recognises.
 pub struct Rccl {
     constants: &'static Constants,
     cpu: Cpu,

@@ -16,7 +16,7 @@ use unisono_sim::network::{self as packets, Interconnect, SimError};
 use super::{MOST_STEPS, OnNetwork, simulation::charges};
 use crate::{PlanError, Target, TimeSource, Timed, candidates::build};
 
-/// The most instructions of a ranked candidate without a closed form, which takes part of a second to time.
+/// The most instructions of a candidate without a closed form that is ranked; its timing takes part of a second.
 pub(super) const MOST_RANKED: u64 = 1 << 18;
 
 /// [`MOST_RANKED`] for a candidate that reduces in switches: its messages are cheaper to time, because each uses one

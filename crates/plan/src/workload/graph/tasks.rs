@@ -196,7 +196,6 @@ fn make<'a>(on: &Scheduled<'a>) -> Result<(Vec<Vec<Made<'a>>>, Vec<u32>), PlanEr
     Ok((made, all))
 }
 
-/// Returns the index of each node's first watched task among those of its rank.
 fn offsets<'a>(nodes: impl Iterator<Item = &'a Work>) -> Vec<usize> {
     let each = |next: &mut usize, work: &Work| {
         let at = *next;
