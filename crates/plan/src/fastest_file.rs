@@ -25,8 +25,8 @@ const MOST_WRITTEN: usize = 4;
 /// The most instructions of all drafts of files for estimates; the last draft may exceed the limit.
 const MOST_INSTRUCTIONS: usize = 1 << 18;
 
-/// The least quotient of a file's time and its prediction: the prediction counts a message and the sum of its data in
-/// sequence, and a thread block adds while it receives.
+/// The least quotient assumed of a file's time and its candidate's prediction: the prediction counts a message and the
+/// sum of its data in sequence, but a thread block adds while it receives.
 const LEAST: f64 = 0.6;
 /// The least quotient expected of a candidate, divided by the least found for other parameters of its algorithm.
 const LEAST_OF_ALIKE: f64 = 0.85;

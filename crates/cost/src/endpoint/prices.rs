@@ -28,7 +28,7 @@ pub fn seconds(ticks: u64) -> f64 {
     ticks as f64 / (TICKS_PER_NS * 1e9)
 }
 
-/// The times of a send, in ticks.
+/// The ticks for which a send occupies its sender's CPU and network interface, and those of its flight.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Send {
     pub cpu: u64,
@@ -37,7 +37,7 @@ pub struct Send {
     pub flight: u64,
 }
 
-/// The times of an arrived message at its receiver, in ticks.
+/// The ticks for which an arrived message occupies its receiver's CPU and network interface.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Receive {
     pub cpu: u64,

@@ -10,7 +10,7 @@ use unisono_machine::{
     in_network::{Layout, LevelOf, MEMORY},
 };
 
-/// The time T(m) = alpha + beta m of m elements, or longer if a buffer is full before its first credit returns.
+/// The time T(m) = alpha + beta m of m elements, in ns, or longer if a buffer is full before its first credit returns.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Hockney {
     pub alpha_ns: f64,

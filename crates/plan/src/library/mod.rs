@@ -87,7 +87,8 @@ pub struct Work {
     pub worked_bytes: f64,
 }
 
-/// The algorithm that a tuning file names for calls from `first_bytes` to `last_bytes`, counted as in MPI.
+/// The algorithm that a tuning file names for calls from `first_bytes` to `last_bytes` (`None` for no limit), counted
+/// as in MPI.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct LibraryRegion {
     pub first_bytes: u64,

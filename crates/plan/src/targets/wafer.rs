@@ -57,7 +57,7 @@ fn open(request: &Request) -> Option<Result<Box<dyn Target>, PlanError>> {
 }
 
 fn on_wafer(request: &Request, wafer: &Wafer) -> Result<OnWafer, PlanError> {
-    // A wavelet carries one word, and programs of PEs pack no two elements into a word.
+    // A wavelet carries 32 bits; of types of 16 bits, programs of PEs take only integers, two in a wavelet.
     if request.dtype.bytes() < 4 && packing(request.dtype).is_none() {
         return Err(LowerError::Dtype { found: request.dtype.name() }.into());
     }

@@ -35,7 +35,8 @@ const MOST_BLOCKS: u32 = 64;
 /// The bytes of a chunk of a broadcast and a reduce with protocol Simple.
 const CHUNK: f64 = 524_288.0;
 
-/// The amounts of work of a call. Each amount times its price, added up, gives a time.
+/// The amounts of work of a call, and corrections of NCCL's estimate. The time of a start, plus each of the hops and
+/// bytes times its price, is the fitted time of the call.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Steps {
     /// The number of thread blocks (open channels) of the call.

@@ -2,10 +2,10 @@
 //!
 //! Each GPU sends an eighth of the vector to each other GPU, adds the eighths that it receives, and sends the sum to
 //! all, in two steps. Each file has a thread block for each other GPU and channel, whose rate (`[thread_block]` of the
-//! machine) limits its data:
+//! machine) limits its data. With a part of an eighth of the vector, and the rate r of all thread blocks for one GPU:
 //!
 //! ```text
-//! time = start + 2 steps + 2 x max(part / blocks, part on the wire / link) + 7 operands of its share a block
+//! time = start + 2 steps + 2 x max(2 part / r, part on the wire / rate of the link) + 7/8 part / r
 //! ```
 //!
 //! Start and steps are RCCL's own (`baseLat`, the ring of its tuning model). RCCL uses a file if the bytes of a call

@@ -50,7 +50,7 @@ struct Run<'a, S> {
     overlap: bool,
     /// For each row of the prices, its groups.
     groups: Vec<Vec<Group>>,
-    /// For each row, the index of each rank's group.
+    /// For each row, the index of each rank's group; `None` if the rank is in no group.
     of_rank: Vec<Vec<Option<u32>>>,
     /// The sum of the busy fractions of active groups on each link.
     loads: Vec<f64>,
