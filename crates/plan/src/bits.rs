@@ -114,9 +114,6 @@ fn stored_class(
 const TOO_LARGE: &str = "its expression has too many combinations to be compared";
 
 /// Returns `None` if a candidate has the property `bits` in the format `form`, if any; otherwise the reason why not.
-///
-/// # Errors
-/// Returns an error if the schedule or the file of the format cannot be made, or the errors of [`stored_class`].
 fn lacks(problem: &Problem, form: Option<&Format>, candidate: &Timed, bits: Bits) -> Result<Option<String>, PlanError> {
     if bits >= Bits::Size {
         return Ok(stored_class(problem, candidate, bits.contributors())?.err());

@@ -80,9 +80,6 @@ pub(crate) const NEAR: f64 = 1.2;
 const MOST_INSTRUCTIONS: u64 = 1 << 27;
 
 /// Checks a schedule of known size against the limits before it is built.
-///
-/// # Errors
-/// Returns an error if the schedule is too large for any machine, or exceeds a limit.
 fn admit(algorithm: &dyn Algorithm, case: &Case, params: &Params) -> Result<(), PlanError> {
     let Some(instructions) = algorithm.size(case, params).instructions else { return Ok(()) };
     if instructions > MOST_INSTRUCTIONS {

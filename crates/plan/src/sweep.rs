@@ -102,9 +102,6 @@ pub fn sweep_point(
 
 /// Times an algorithm with those of the given parameters that it has or, without any, with the best of
 /// [`crate::Target::settings`]. An algorithm that is slow to time is refused unless it is `alone`.
-///
-/// # Errors
-/// Returns an error if the name is unknown, or the algorithm does not support the case or is slow to time.
 pub(crate) fn at_best_setting(problem: &Problem, name: &str, params: &Params, alone: bool) -> Result<Timed, PlanError> {
     let (target, c) = (&problem.target, problem.collective);
     let one = |params: &Params| -> Result<Timed, PlanError> {

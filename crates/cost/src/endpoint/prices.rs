@@ -277,8 +277,8 @@ impl LevelPrices {
         &self.levels[same.unwrap_or(self.sizes.len())]
     }
 
-    /// Returns prices that are at most those of every level: each has the least price of 1 byte, and the least price of
-    /// a further byte, of all levels.
+    /// Returns lower bounds on the prices of all levels: each has the least price of 1 byte, and the least price of a
+    /// further byte.
     pub fn cheapest(&self) -> Linear {
         self.levels.iter().copied().reduce(Linear::least).unwrap_or_default()
     }

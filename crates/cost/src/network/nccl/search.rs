@@ -2,8 +2,8 @@
 //!
 //! A channel uses one speed of a list on every link that it crosses. The search chooses the speed with the largest
 //! product of speed and channels, and stops when the next speed is below half of the best speed, or when the channels
-//! use all of a GPU's rate. Then channels of at least 25 GB/s are split in two, and faster speeds are tried for this
-//! number of channels.
+//! use all of a GPU's rate. Then channels of at least 25 GB/s are split in two, but not from Hopper on if more than 4
+//! channels are slower than 50 GB/s, and faster speeds are tried for this number of channels.
 //!
 //! Exact for GPUs on NVSwitches, and up to 8 GPUs with direct NVLinks, on one box; approximate otherwise: a ring across
 //! boxes may use any interface (NCCL also checks the PCIe paths from GPUs to interfaces); trees over direct NVLinks

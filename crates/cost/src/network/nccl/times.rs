@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! bus bandwidth = channels x rate of a channel, limited by protocol and architecture
-//! bandwidth     = bus bandwidth x ranks / steps   (ring, NVLS)   or half of it   (tree, CollNet)
+//! bandwidth     = bus bandwidth x ranks / steps   (ring, NVLS)   or bus bandwidth / 2   (tree, CollNet)
+//!                 or bus bandwidth   (allgather and reduce-scatter, except by rings)
 //! steps         = 2(n-1) allreduce, n-1 allgather and reduce-scatter, n broadcast and reduce
 //! ```
 //!
