@@ -2,8 +2,9 @@
 //!
 //! The algorithm is built for several counts: the requested count, and slightly larger counts that it can divide into
 //! pieces of equal length. In each schedule, elements are grouped into the largest blocks of which all lengths and
-//! offsets are multiples. The schedule with the fewest blocks is stored, and serves every count. A ring of P ranks thus
-//! has P blocks, recursive doubling has one, and a pipeline as many as segments.
+//! offsets are multiples. The schedule with the fewest blocks is stored, and serves every count, or every multiple of
+//! its number of blocks (`Blocking::Equal`). A ring of P ranks thus has P blocks, recursive doubling has one, and a
+//! pipeline as many as segments.
 
 use unisono_algorithms::{Case, Params};
 use unisono_base::narrow;

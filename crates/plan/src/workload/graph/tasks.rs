@@ -1,7 +1,7 @@
 //! A program as one task graph with all messages of all collectives, for the simulators of messages.
 //!
 //! A rank communicates on its first CPU and computes on its second, because switches that reduce answer on the first.
-//! Each CPU works in program order, as the two queues do; without overlap a node waits for the node before it.
+//! If the queues work in program order, so does each CPU, and without overlap a node waits for the node before it.
 
 use std::{cmp::Reverse, collections::BTreeSet};
 
