@@ -31,7 +31,7 @@ impl Format {
     /// the format must hold, or that table in JSON; formats that need no table ignore it.
     ///
     /// # Errors
-    /// Returns an error if the name is unknown, or the library is missing or has no table.
+    /// Returns an error if the name is unknown, or the library's file has no table that the format needs.
     pub fn named(name: &str, library: Option<&[u8]>) -> Result<Self, PlanError> {
         if let Some(&emitter) = EMITTERS.iter().find(|e| e.name() == name) {
             return Ok(Self::Code(emitter));

@@ -110,7 +110,7 @@ impl OnNetwork {
         self.schedule_within(schedule, placement, algorithm, f64::INFINITY).map(|time| time.expect("no time is longer"))
     }
 
-    /// Times a schedule by the timetable; `None` if it takes longer than `most_ns`.
+    /// Times a schedule by its messages; `None` if it takes longer than `most_ns`.
     fn schedule_within(
         &self,
         schedule: &Schedule,

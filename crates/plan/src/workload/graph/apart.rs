@@ -162,7 +162,7 @@ fn in_switches(
         check();
         let planned = match first.take() {
             Some(planned) => planned,
-            // Groups with equal times have the same best algorithm.
+            // All groups use the algorithm and the parameters of the first group's plan.
             None => plan_at(problem(group).ok()?, slowest.algorithm.name(), &slowest.params).ok()?,
         };
         let best = planned.best().clone();

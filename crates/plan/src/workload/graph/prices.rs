@@ -75,7 +75,8 @@ pub struct Prices<'a> {
     targets: Mutex<FxHashMap<Vec<u32>, Arc<dyn Target>>>,
     /// The links that groups share, if the machine is a network.
     shared: Option<SharedNetwork>,
-    /// The algorithm requested for each kind of collective; other kinds use the fastest.
+    /// The algorithm requested for each kind of collective. Other kinds use that of the workload file, or else the
+    /// fastest.
     algorithms: BTreeMap<&'static str, String>,
     /// The collectives of a workload file that are planned instead of timed by exchanges ([`Prices::settle`]).
     settled: FxHashSet<Collected>,
