@@ -233,9 +233,6 @@ pub(crate) fn rank(
 }
 
 /// Times one candidate, and refines its time like that of a ranking's best. Returns the values of [`rank`].
-///
-/// # Errors
-/// Returns the errors of [`crate::Target::time_within`] and [`crate::Target::refined`].
 pub(crate) fn named(
     problem: &Problem,
     algorithm: &'static dyn Algorithm,
@@ -329,9 +326,6 @@ fn refine_close<'a>(
 /// simulated time. `file` builds the simulated schedule, and all simulations take at most `left` steps. Returns the
 /// number of simulated candidates, which are the first. The errors of predictions differ between algorithms, so the
 /// candidate with the best prediction may not be the best.
-///
-/// # Errors
-/// Returns the errors of [`crate::Target::simulated`].
 pub(crate) fn simulate_nearest<'a>(
     target: &dyn Target,
     candidates: impl Iterator<Item = &'a mut Timed>,
@@ -359,10 +353,8 @@ pub(crate) fn sort(target: &dyn Target, timed: &mut [Timed]) {
     timed.sort_by(|a, b| last(a).cmp(&last(b)).then(a.time.total_cmp(&b.time)));
 }
 
-/// Times a candidate if the limit on steps then still admits building its schedule.
-///
-/// # Errors
-/// Returns the errors of [`crate::Target::time_within`].
+/// Times a candidate. Returns an error if the limit on steps would not admit building its schedule afterwards, or the
+/// errors of [`crate::Target::time_within`].
 pub(crate) fn time_and_spare(
     problem: &Problem,
     algorithm: &'static dyn Algorithm,

@@ -125,9 +125,6 @@ fn check_messages(problem: &Problem, format: &str) -> Result<(), PlanError> {
 }
 
 /// Moves candidates that `answer` refuses behind all others, in order, and marks all of them with its answer.
-///
-/// # Errors
-/// Returns an error with the reasons if all are refused.
 fn sorted(
     timed: Vec<Timed>,
     answer: impl Fn(&Timed) -> Result<(), String>,

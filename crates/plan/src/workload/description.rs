@@ -163,10 +163,7 @@ impl Workload {
         workload.checked(origin)
     }
 
-    /// Returns the workload if its values fit together.
-    ///
-    /// # Errors
-    /// Returns an error that names `origin` if values do not fit together.
+    /// Returns the workload if its values fit together, otherwise an error that names `origin`.
     pub(super) fn checked(self, origin: &str) -> Result<Self, WorkloadError> {
         match self.check() {
             Ok(()) => Ok(self),

@@ -72,7 +72,8 @@ struct Run<'a, S> {
 /// returns the time of a node that computes.
 ///
 /// # Errors
-/// Returns an error if the program has messages between pairs, or more nodes than a limit admits.
+/// Returns an error if queues take nodes as they become ready, as in programs with messages between pairs, or if the
+/// program has more nodes than a limit admits.
 pub(super) fn flow(
     prices: &Prices,
     rows: &[Vec<Option<usize>>],
