@@ -208,8 +208,8 @@ impl NetworkModel {
     }
 
     /// Returns the nanoseconds of a schedule by a timetable of its messages, or by their rounds if it has no switches
-    /// and more than [`MOST_TIMETABLED`] instructions. `places` has the nodes of the network for the ranks, then for
-    /// the switches of the schedule.
+    /// and more than `MOST_TIMETABLED` instructions. `places` has the nodes of the network for the ranks, then for the
+    /// switches of the schedule.
     ///
     /// # Errors
     /// Returns the faults of a schedule that is not well-formed, or that cannot run.

@@ -25,7 +25,7 @@ pub struct Facts {
     pub has_equal_nvlinks: bool,
     /// GB/s of the direct NVLinks between each two GPUs, as a matrix row by row.
     pub pairs: Vec<f64>,
-    /// GB/s between a GPU and PCIe; [`ASSUMED_PCIE`] if the machine has no PCIe cable.
+    /// GB/s between a GPU and PCIe; `ASSUMED_PCIE` if the machine has no PCIe cable.
     pub pcie: f64,
     /// GB/s of a ring of the GPUs over PCIe and CPUs.
     pub pcie_ring: f64,

@@ -24,8 +24,8 @@ pub(super) struct Windows {
 }
 
 impl Windows {
-    /// Makes windows; `None` if no link waits for places. The shortest packet takes `shortest_ps` on a link of the
-    /// machine's own rate.
+    /// Creates the state of all channels; `None` if every buffer has enough places to keep its link busy. The shortest
+    /// packet takes `shortest_ps` on a link of the machine's own rate.
     pub(super) fn new(prices: &Prices, shortest_ps: f64) -> Option<Self> {
         let Prices { plane, speeds, .. } = *prices;
         let places = prices.places_of_buffer as f64;

@@ -201,7 +201,7 @@ impl<'a, F: Fn(usize, usize) -> f64, M: Messages> Simulation<'a, F, M> {
         }
     }
 
-    /// Sets the times of a node, and those at which its queue is free.
+    /// Sets the times of a node, and the time at which its queue becomes free.
     fn begin(&mut self, class: usize, node: u32, time: Interval) {
         let work = self.work(class, node);
         let of = &mut self.classes[class];

@@ -49,7 +49,7 @@ pub struct ProgramTasks {
 struct Made<'a> {
     chosen: &'a Chosen,
     proven: Verified<'static>,
-    /// The ranks of the graph for the switches, the last nodes of the schedule.
+    /// The ranks in the task graph of the switches, which are the last nodes of the schedule.
     switches: Vec<u32>,
 }
 
@@ -147,7 +147,8 @@ pub fn program_tasks(
     Ok(tasks)
 }
 
-/// Compares the most tasks that the program may have with the limits, before schedules are built and proved.
+/// Compares the most tasks that the program's collectives may have with the limits, before schedules are built and
+/// proved.
 fn check_size(on: &Scheduled, occurrences: &Occurrences) -> Result<(), PlanError> {
     let graph = on.graph;
     let all = occurrences.of.iter().zip(on.rows).zip(&graph.classes);
