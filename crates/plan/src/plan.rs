@@ -42,7 +42,7 @@ pub struct Plan {
 }
 
 /// Ranks every candidate, or those of the named algorithm. The ranking chooses the parameters that are not given. If
-/// the given parameters of a named algorithm are all that it has, or exactly those of a candidate, only they are timed.
+/// the given parameters of a named algorithm are exactly those of a candidate, only this candidate is timed.
 ///
 /// # Errors
 /// Returns an error for unknown names or parameters, and for cases that are not supported.

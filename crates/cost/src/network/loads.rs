@@ -3,7 +3,7 @@
 //!
 //! A message is cut into equal parts, and each part takes, node by node, one of the hops that the routing allows. Real
 //! packets, which follow credits, change to another hop only when their link is busy. So messages are routed twice, and
-//! the result with the smaller largest load counts, unless they have no choice or the first result is the least
+//! the result with the smaller largest load counts, unless the messages have no choice or the first result is the least
 //! possible. First, each part takes the hop with the least loaded link. Then, each part takes the first hop whose link
 //! has room: a load up to the longest message. If the source chooses among paths (Valiant), it distributes the parts
 //! evenly. Messages are routed in their order, so the same messages give the same loads.

@@ -49,7 +49,7 @@ pub struct ProgramTasks {
 struct Made<'a> {
     chosen: &'a Chosen,
     proven: Verified<'static>,
-    /// The ranks in the task graph of the switches, which are the last nodes of the schedule.
+    /// The ranks that the switches have in the task graph. The switches are the last nodes of the schedule.
     switches: Vec<u32>,
 }
 
