@@ -64,14 +64,16 @@ pub fn bounds(problem: &CostProblem) -> Vec<(&'static dyn Bound, Time)> {
     all().filter_map(|bound| Some((bound, bound.time(problem)?))).collect()
 }
 
-/// Returns the largest of the bounds with [`Standing::Bound`], which hold for every schedule on the machine.
+/// Returns the largest of the bounds with [`Standing::Bound`], which hold for every schedule on the machine; `None` if
+/// no such bound applies to the problem.
 pub fn tightest(problem: &CostProblem) -> Option<(&'static dyn Bound, Time)> {
     let standing = all().filter(|bound| bound.standing() == Standing::Bound);
     standing.filter_map(|bound| Some((bound, bound.time(problem)?))).max_by(|a, b| a.1.total_cmp(&b.1))
 }
 
-/// Returns the bound of a model that equals `least`, the least time that the model predicts for some schedule; then
-/// this time is optimal by the model. `None` if no bound equals it.
+/// Returns a bound of the model named `model` that differs from `least` only by rounding. `least` is the least time
+/// that the model predicts for a known schedule; if it equals a bound, it is optimal by the model. `None` if no bound
+/// equals it.
 pub fn model_optimum(problem: &CostProblem, model: &str, least: Time) -> Option<(&'static dyn Bound, Time)> {
     const ROUNDING: f64 = 1e-9;
     let of_model = all().filter(|bound| bound.model() == Some(model));
@@ -79,7 +81,8 @@ pub fn model_optimum(problem: &CostProblem, model: &str, least: Time) -> Option<
     times.find(|(_, time)| (least.seconds - time.seconds).abs() <= ROUNDING * time.seconds)
 }
 
-/// Returns the condition of a bound, followed by the assumptions and omissions that the machine's file states.
+/// Returns the condition of a bound, followed on a network by the notes of its machine file, which state assumptions
+/// and omissions; separated by "; ".
 pub fn assumption(bound: &dyn Bound, part: &dyn Any) -> String {
     let notes = part.downcast_ref::<NetworkPart>().map_or(&[][..], |part| &part.network.notes);
     let all = [bound.assumes()].into_iter().chain(notes.iter().map(String::as_str));

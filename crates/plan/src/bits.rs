@@ -33,8 +33,8 @@ pub enum Bits {
     Place,
     /// All elements of results of every size have the same expression.
     Size,
-    /// All elements are added in the tree for this number of contributors. Each rank holds equally many contributors'
-    /// data.
+    /// All elements have one expression, which depends only on this number of contributors. Each rank holds the data of
+    /// equally many contributors.
     RanksCount(u32),
 }
 
@@ -76,8 +76,8 @@ impl Bits {
     }
 }
 
-/// Returns the class of the expression of a candidate's programs if they have `size` and, with `contributors`,
-/// `ranks-count`; otherwise the reason why they have not.
+/// Returns the digest of the one expression that all results of a candidate's programs have, if the programs have the
+/// property `size` and, with `contributors`, `ranks-count`; otherwise the reason why they lack it.
 ///
 /// # Errors
 /// Returns an error if no program can be made, or its proof fails.
@@ -113,10 +113,7 @@ fn stored_class(
 
 const TOO_LARGE: &str = "its expression has too many combinations to be compared";
 
-/// Returns `None` if a candidate of a plan has a property, otherwise the reason against it.
-///
-/// # Errors
-/// Returns an error if the schedule cannot be built.
+/// Returns `None` if a candidate has the property `bits` in the format `form`, if any; otherwise the reason why not.
 fn lacks(problem: &Problem, form: Option<&Format>, candidate: &Timed, bits: Bits) -> Result<Option<String>, PlanError> {
     if bits >= Bits::Size {
         return Ok(stored_class(problem, candidate, bits.contributors())?.err());
@@ -162,8 +159,8 @@ fn file_lacks(emitter: &dyn Emitter, file: &File, bits: Bits) -> Result<Option<S
 }
 
 impl Plan {
-    /// Returns the class of the expression of the best candidate's programs; `None` if they lack `size` or, with
-    /// `contributors`, `ranks-count`.
+    /// Returns the digest of the one expression that all results of the best candidate's programs have; `None` if they
+    /// lack the property `size` or, with `contributors`, `ranks-count`.
     ///
     /// # Errors
     /// Returns an error if no program can be made, or its proof fails.
@@ -171,7 +168,7 @@ impl Plan {
         Ok(stored_class(&self.problem, self.best(), contributors)?.ok())
     }
 
-    /// Keeps only the candidates that have a property and that the format, if any, can express.
+    /// Removes the candidates that lack a property, and those that the format, if any, is found unable to express.
     ///
     /// # Errors
     /// Returns an error if no candidate has the property, with the reason for the first; or if the property is `size`

@@ -178,10 +178,7 @@ impl BoundCertificate {
         })
     }
 
-    /// Checks that the certificate is for a network.
-    ///
-    /// # Errors
-    /// Returns an error if the certificate is for another machine, number of boxes, or set of failures.
+    /// Returns an error if the certificate is for another machine, number of boxes, or set of failures than `network`.
     fn belongs_to(&self, network: &Network) -> Result<(), String> {
         let (stated, found) = (failures(&self.failed), failures(&network.failed));
         let nodes = boxes(network);
@@ -201,10 +198,7 @@ impl BoundCertificate {
         Err(format!("it is for {own}, not for {other}"))
     }
 
-    /// Checks that the certificate's ranks are those of a part of its network.
-    ///
-    /// # Errors
-    /// Returns an error if the ranks are not those of `part`.
+    /// Returns an error if `part` is a shape or a list of places, and the certificate's ranks are not on those places.
     fn is_on(&self, network: &Network, part: &Part) -> Result<(), String> {
         let places = match part {
             Part::All | Part::Nodes(_) => return Ok(()),

@@ -3,7 +3,8 @@
 //! Closed forms rank candidates; tests compare each with its schedule or simulation. Wafers and networks rank an
 //! algorithm by its profile, or by its built schedule if it has no profile; switches that reduce, by their registers.
 //! Among ranks, candidates are simulated, or timed by rounds if these have very many messages. Candidates without a
-//! closed form are timed cheapest first until their estimated steps reach the limit; a note names those left out.
+//! closed form are timed cheapest first until their estimated steps reach the limit; a remark names the first that is
+//! left out, and their number.
 
 use std::collections::BTreeMap;
 
@@ -25,13 +26,14 @@ use crate::{PlanError, Problem, Refined, Target, expressible::suited, format::Fo
 pub enum TimeSource {
     /// The cost terms of phases, in closed form or measured from the schedule.
     Terms,
-    /// The algorithm's rounds in closed form, with all messages at the costs of the machine's outermost level.
+    /// The algorithm's rounds in closed form, with all messages at the costs of the machine's outermost level; on
+    /// machines whose switches reduce, the rounds of an algorithm on the cores.
     Rounds,
     /// On a network: the sizes, senders and receivers of messages in closed form, routed through the network.
     Exchanges,
     /// On a network: the load that trees put on links, in closed form.
     Trees,
-    /// On a network: the messages of the schedule in rounds, routed through the network.
+    /// On a network: a timetable of the schedule's messages on links; rounds of messages if the schedule is huge.
     Messages,
     /// On switches that reduce: the slowest embedding in the configured registers, by its latency alpha and its time
     /// beta for each element.
@@ -49,7 +51,8 @@ pub struct Timed {
     pub params: Params,
     pub time: Time,
     pub source: TimeSource,
-    /// The cost terms from which the time was computed; `None` for other sources.
+    /// On a wafer, the cost terms from which the model computes the time, also if a simulated time replaced it; `None`
+    /// on other machines.
     pub estimate: Option<Estimate>,
 }
 
@@ -63,8 +66,8 @@ const INSTRUCTION_STEPS: u128 = 200;
 /// The most simulator steps of all finer times of a plan's best candidates (about 0.2 s).
 const MOST_REFINED: u128 = 1 << 26;
 
-/// A candidate is timed by packets if its time is at most this multiple of the best: timetables of exchanges in which
-/// all messages leave at once are up to a tenth too slow.
+/// A candidate behind the best is timed by packets too if its time is at most this multiple of the best time:
+/// timetables of exchanges in which all messages leave at once give times that are up to a tenth too long.
 const CLOSE: f64 = 1.05;
 /// The most simulator steps of candidates close to the best (about 0.01 s).
 const MOST_CLOSE: u128 = 1 << 22;
@@ -77,9 +80,6 @@ pub(crate) const NEAR: f64 = 1.2;
 const MOST_INSTRUCTIONS: u64 = 1 << 27;
 
 /// Checks a schedule of known size against the limits before it is built.
-///
-/// # Errors
-/// Returns an error if the schedule is too large for any machine, or exceeds a limit.
 fn admit(algorithm: &dyn Algorithm, case: &Case, params: &Params) -> Result<(), PlanError> {
     let Some(instructions) = algorithm.size(case, params).instructions else { return Ok(()) };
     if instructions > MOST_INSTRUCTIONS {
@@ -99,8 +99,8 @@ pub(crate) fn build(algorithm: &dyn Algorithm, case: &Case, params: &Params) -> 
     Ok(algorithm.build(case, params)?)
 }
 
-/// Returns the algorithms with the parameters that are worth ranking for a case. `wanted` restricts the candidates:
-/// those with contradicting parameters are left out.
+/// Returns the algorithms that support a case, with the parameters that are worth ranking. Each candidate gets the
+/// parameters `wanted`; those that have other values of them, or whose algorithm lacks one, are left out.
 pub(crate) fn candidates(case: &Case, wanted: &Params) -> Vec<(&'static dyn Algorithm, Params)> {
     candidates_among(case, wanted, |_| true)
 }
@@ -141,11 +141,12 @@ pub(crate) enum Ranked {
     Best,
 }
 
-/// Times the candidates of a problem and returns them best first; those that no simulator runs are last.
+/// Times the candidates of a problem and returns them in the order of [`sort`].
 ///
-/// The second value is true if a finer model would take too many steps to check the choice. Candidates are left out if
-/// they do not support the case, are too large to build, exceed a limit, or take long to time. Cheap candidates are
-/// timed first, so that a limit excludes few. `only` restricts the ranking to one algorithm.
+/// The second value is true if the choice of the best is unchecked: a finer model would take too many steps, or
+/// [`Target::simulate_best`] left out candidates near the best. Candidates are left out if they do not support the
+/// case, are too large to build, exceed a limit, take long to time, or are a user's own function that fails. Cheap
+/// candidates are timed first, so that a limit excludes few. `only` restricts the ranking to one algorithm.
 ///
 /// # Errors
 /// Returns an error if no candidate is left, or a candidate fails for another reason.
@@ -232,9 +233,6 @@ pub(crate) fn rank(
 }
 
 /// Times one candidate, and refines its time like that of a ranking's best. Returns the values of [`rank`].
-///
-/// # Errors
-/// Returns the errors of [`crate::Target::time_within`] and [`crate::Target::refined`].
 pub(crate) fn named(
     problem: &Problem,
     algorithm: &'static dyn Algorithm,
@@ -258,9 +256,6 @@ struct Dropped {
 /// Times the best candidate by a finer model, repeatedly, until the best has no finer time. A candidate whose time is
 /// too short is ranked first, so the best time is the most likely to be wrong. Then times the candidates close behind
 /// it, whose times may be too long. Returns true if the finer model would take too many steps.
-///
-/// # Errors
-/// Returns the errors of [`crate::Target::refined`].
 fn refine(problem: &Problem, timed: &mut Vec<(usize, Timed)>, dropped: &mut Vec<Dropped>) -> Result<bool, PlanError> {
     let target = &problem.target;
     let mut left = MOST_REFINED;
@@ -299,9 +294,6 @@ fn refine(problem: &Problem, timed: &mut Vec<(usize, Timed)>, dropped: &mut Vec<
 }
 
 /// Times a candidate by the finer model if `left` steps suffice.
-///
-/// # Errors
-/// Returns the errors of [`crate::Target::refined`].
 fn refined(problem: &Problem, one: &Timed, left: &mut u128) -> Result<Refined, PlanError> {
     match problem.target.refined(problem.collective, one, left) {
         // Closed forms also time schedules that are too large to build, and timetables give times beyond any
@@ -313,9 +305,6 @@ fn refined(problem: &Problem, one: &Timed, left: &mut u128) -> Result<Refined, P
 
 /// Times by the finer model, while steps remain, those candidates that were timed by messages and take at most `most`
 /// seconds. Returns false, because the best candidate is checked already.
-///
-/// # Errors
-/// Returns the errors of [`crate::Target::refined`].
 fn refine_close<'a>(
     problem: &Problem,
     timed: impl Iterator<Item = &'a mut Timed>,
@@ -337,9 +326,6 @@ fn refine_close<'a>(
 /// simulated time. `file` builds the simulated schedule, and all simulations take at most `left` steps. Returns the
 /// number of simulated candidates, which are the first. The errors of predictions differ between algorithms, so the
 /// candidate with the best prediction may not be the best.
-///
-/// # Errors
-/// Returns the errors of [`crate::Target::simulated`].
 pub(crate) fn simulate_nearest<'a>(
     target: &dyn Target,
     candidates: impl Iterator<Item = &'a mut Timed>,
@@ -360,16 +346,15 @@ pub(crate) fn simulate_nearest<'a>(
     Ok(count)
 }
 
-/// Sorts candidates: first by time, then those with only estimates, then those that no simulator runs.
+/// Sorts candidates by time. Candidates with only an estimate come behind those with times, and those that no simulator
+/// runs come last.
 pub(crate) fn sort(target: &dyn Target, timed: &mut [Timed]) {
     let last = |timed: &Timed| (!target.simulates(timed.algorithm), target.is_estimated(timed));
     timed.sort_by(|a, b| last(a).cmp(&last(b)).then(a.time.total_cmp(&b.time)));
 }
 
-/// Times a candidate if the limit on steps then still admits building its schedule.
-///
-/// # Errors
-/// Returns the errors of [`crate::Target::time_within`].
+/// Times a candidate. Returns an error if the limit on steps would not admit building its schedule afterwards, or the
+/// errors of [`crate::Target::time_within`].
 pub(crate) fn time_and_spare(
     problem: &Problem,
     algorithm: &'static dyn Algorithm,
@@ -380,9 +365,6 @@ pub(crate) fn time_and_spare(
 
 /// Times a candidate like [`time_and_spare`]; `None` if the target finds that it takes longer than [`CLOSE`] times
 /// `most`.
-///
-/// # Errors
-/// Returns the errors of [`crate::Target::time_within`].
 fn time_within(
     problem: &Problem,
     algorithm: &'static dyn Algorithm,
@@ -435,10 +417,7 @@ impl Faults {
         Err(error)
     }
 
-    /// Returns the first error, for callers without any other candidate.
-    ///
-    /// # Errors
-    /// Returns the first error, if there is one.
+    /// Returns the first error, if there is one, for callers without any other candidate.
     pub(crate) fn fail(&mut self) -> Result<(), PlanError> {
         if self.0.is_empty() { Ok(()) } else { Err(self.0.swap_remove(0)) }
     }

@@ -15,7 +15,7 @@ use crate::{PlanError, Problem, Timed, candidates::simulate_nearest, fastest_fil
 /// continue beyond it until one candidate is expressible. Candidates without a test stay unmarked.
 const MOST_INSTRUCTIONS: usize = 1 << 20;
 
-/// The number of candidates built at the same time.
+/// The most candidates that are built at the same time.
 const AT_ONCE: usize = 8;
 
 /// The most steps of all simulations of a plan.
@@ -145,8 +145,8 @@ fn takes_other_chunks(file: &File, candidate: &Timed) -> bool {
     chunk > 1 && candidate.params.get("chunk").is_none()
 }
 
-/// Returns a sentence on a schedule whose code combines children in longer chunks than its placement states, which then
-/// takes longer than the schedule is predicted and simulated to take.
+/// Returns a sentence if the code of a schedule combines children in chunks of another length than the placement
+/// states, so that it takes another time than predictions and simulations count; otherwise `None`.
 pub fn chunks_of_code(emitter: &dyn Emitter, file: &File) -> Option<String> {
     let adapted = emitter.adapt(file).ok().flatten()?;
     let [stated, taken] = [file.placement.as_ref()?, &adapted].map(|placement| placement.grid().map(|grid| grid.chunk));

@@ -25,12 +25,13 @@ const MOST_WRITTEN: usize = 4;
 /// The most instructions of all drafts of files for estimates; the last draft may exceed the limit.
 const MOST_INSTRUCTIONS: usize = 1 << 18;
 
-/// The least quotient of a file's time and its prediction: the prediction counts a message and the sum of its data in
-/// sequence, and a thread block adds while it receives.
+/// The least quotient assumed of a file's time and its candidate's prediction: the prediction counts a message and the
+/// sum of its data in sequence, but a thread block adds while it receives.
 const LEAST: f64 = 0.6;
-/// The least quotient expected of an algorithm with other parameters, divided by the least found for the algorithm.
+/// The least quotient expected of a candidate, divided by the least found for other parameters of its algorithm.
 const LEAST_OF_ALIKE: f64 = 0.85;
-/// The least quotient expected of other algorithms, divided by the least found for any algorithm.
+/// The least quotient expected of a candidate of an algorithm without estimates, divided by the least found for any
+/// algorithm.
 const LEAST_OF_OTHERS: f64 = 0.75;
 
 /// The most accurate time known of a candidate.
@@ -38,7 +39,8 @@ enum Known {
     Prediction,
     Estimate(Form),
     File(Time),
-    /// The file has no time, or is too large to be timed.
+    /// The candidate is not examined, because the target is not known to express it or a limit is reached; or its file
+    /// has no time.
     Nothing,
 }
 
@@ -147,7 +149,8 @@ fn chunks(one: &Timed) -> u64 {
     one.params.get("chunks").and_then(|text| text.parse().ok()).unwrap_or(1)
 }
 
-/// Returns the time of a candidate's file in a form, or the reason why the file cannot be written.
+/// Returns the time of a candidate's file in a form, `None` if it has no time; or the reason why the file cannot be
+/// written.
 fn write(
     problem: &Problem,
     format: &dyn GpuFormat,

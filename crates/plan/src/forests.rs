@@ -24,7 +24,7 @@ const NEAR: f64 = 1.001;
 pub struct ForestTrees {
     /// The rank from which the trees lead to all other ranks. Reductions run in the opposite direction.
     pub root: u32,
-    /// The most messages on a path from the root to a rank.
+    /// The most messages on a path from a root to a rank, over the trees of all roots.
     pub depth: u32,
     /// The number of chunks of the root's block.
     pub chunks: u32,

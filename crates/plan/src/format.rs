@@ -31,7 +31,7 @@ impl Format {
     /// the format must hold, or that table in JSON; formats that need no table ignore it.
     ///
     /// # Errors
-    /// Returns an error if the name is unknown, or the library is missing or has no table.
+    /// Returns an error if the name is unknown, or the library's file has no table that the format needs.
     pub fn named(name: &str, library: Option<&[u8]>) -> Result<Self, PlanError> {
         if let Some(&emitter) = EMITTERS.iter().find(|e| e.name() == name) {
             return Ok(Self::Code(emitter));
@@ -81,8 +81,8 @@ impl Format {
 /// Moves candidates that a tuning file cannot name behind all others, in order, and marks which it can name.
 ///
 /// # Errors
-/// Returns an error if the machine runs no program of the library, or the file can name no candidate, with the reason
-/// for the first.
+/// Returns an error if the machine runs no program of the library, or, with the reasons, if the file can name no
+/// candidate.
 pub(crate) fn mark(
     problem: &Problem,
     tuning: &dyn Tuning,
@@ -103,10 +103,7 @@ pub(crate) fn mark_for_mpi(problem: &Problem, timed: Vec<Timed>) -> Result<(Vec<
     sorted(timed, runs_on_mpi)
 }
 
-/// Checks that a `.plan` file can hold the schedule of a candidate.
-///
-/// # Errors
-/// Returns the reason if no `.plan` can hold the candidate.
+/// Returns the reason if no `.plan` file can hold the schedule of a candidate.
 pub(crate) fn runs_on_mpi(candidate: &Timed) -> Result<(), String> {
     let needs = candidate.algorithm.info().needs;
     if needs.contains(&Means::Messages) || needs.contains(&Means::Links) {
@@ -116,9 +113,6 @@ pub(crate) fn runs_on_mpi(candidate: &Timed) -> Result<(), String> {
 }
 
 /// Checks that the machine of a problem runs processes that exchange messages.
-///
-/// # Errors
-/// Returns an error if the machine has no ranks that exchange messages.
 fn check_messages(problem: &Problem, format: &str) -> Result<(), PlanError> {
     let target = &problem.target;
     // Cores of switches that reduce send messages too, and run no processes of a library.
@@ -131,9 +125,6 @@ fn check_messages(problem: &Problem, format: &str) -> Result<(), PlanError> {
 }
 
 /// Moves candidates that `answer` refuses behind all others, in order, and marks all of them with its answer.
-///
-/// # Errors
-/// Returns an error with the reasons if all are refused.
 fn sorted(
     timed: Vec<Timed>,
     answer: impl Fn(&Timed) -> Result<(), String>,
@@ -148,7 +139,7 @@ fn sorted(
     Ok(first.into_iter().chain(last).map(|(answer, candidate)| (candidate, Some(answer))).unzip())
 }
 
-/// Returns the reason if the file cannot name a candidate at the size of the problem.
+/// Returns the reason if a tuning file cannot name a candidate at the size of the problem.
 fn names(
     problem: &Problem,
     tuning: &dyn Tuning,

@@ -35,10 +35,11 @@ pub(crate) fn time(
     Ok(Time::from_ns(makespan as f64 / TICKS_PER_NS))
 }
 
-/// Runs a proved schedule.
+/// Simulates a proved schedule by the prices of messages.
 ///
 /// # Errors
-/// Returns an error for options of wafers, an invalid start of a rank, or a run that gets stuck.
+/// Returns an error for options of wafers, an invalid start of a rank, a schedule without a task graph, or a run that
+/// gets stuck.
 pub(crate) fn simulate(proven: &VerifiedFile, prices: &impl Prices, options: &RunOptions) -> Result<Run, RunError> {
     if options.for_wafers() {
         return Err(RunError::Options(WAFER_ONLY));
@@ -49,7 +50,8 @@ pub(crate) fn simulate(proven: &VerifiedFile, prices: &impl Prices, options: &Ru
     Ok(Run::among_ranks(run, TICKS_PER_NS, begin.elapsed().as_secs_f64()))
 }
 
-/// Returns the algorithm that libraries use for short vectors, the baseline of most published speed-ups.
+/// Returns an algorithm that MPI libraries use for a collective, in most collectives for short vectors: the customary
+/// baseline.
 pub(crate) fn of_libraries(kind: Kind) -> &'static str {
     match kind {
         Kind::Allreduce | Kind::Scan | Kind::Allgather => "recursive-doubling",

@@ -35,10 +35,11 @@ impl fmt::Display for Part {
 }
 
 impl Part {
-    /// Checks that a machine has the part.
+    /// Checks that a machine has the shape or the nodes of the part. The whole machine and lists of accelerators are
+    /// not checked.
     ///
     /// # Errors
-    /// Returns an error if the machine does not have the part.
+    /// Returns an error if the machine does not have the shape or the nodes.
     pub fn check(&self, machine: &Machine) -> Result<(), MachineError> {
         match self {
             Self::Shape(shape) => machine.shape(Some(*shape)).map(|_| ()),
@@ -76,7 +77,8 @@ impl Part {
         Ok(part)
     }
 
-    /// Returns the part for a changed description of the machine, which may number accelerators differently.
+    /// Returns the part for a changed description of the machine, which may number accelerators differently: the whole
+    /// machine for a list of accelerators, otherwise the same part.
     pub fn without_places(&self) -> Self {
         if let Self::Places(_) = self { Self::All } else { self.clone() }
     }
@@ -94,7 +96,7 @@ impl Part {
         })
     }
 
-    /// Returns the shape of the part; `None` if the machine has no shape of its own.
+    /// Returns the shape of the part; `None` for the whole of a machine that has no size of its own.
     ///
     /// # Errors
     /// Returns an error if the machine has no such part.
@@ -107,7 +109,8 @@ impl Part {
         }
     }
 
-    /// Returns the number of ranks along each dimension, as in plans; `None` if the machine has no shape of its own.
+    /// Returns the number of ranks along each dimension, as in plans; `None` for the whole of a machine that has no
+    /// size of its own.
     ///
     /// # Errors
     /// Returns the errors of [`Self::shape`].

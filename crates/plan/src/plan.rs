@@ -32,15 +32,17 @@ pub struct Plan {
     pub library: Option<LibraryReport>,
     /// The property of bits that all candidates have, if one was requested.
     pub bits: Option<Bits>,
-    /// The time of the fastest candidate, with that property or without, if one was requested.
+    /// If a property of bits was requested and no algorithm: the time of the fastest candidate with or without the
+    /// property. For `size` and `ranks-count` only candidates that a `.plan` file can hold count.
     pub fastest: Option<Time>,
-    /// True if a finer model would have taken too many steps to check the choice.
+    /// True if the choice of the best was not checked, because a finer model could not time a candidate within its
+    /// limits, or not all candidates near the best were simulated.
     pub is_unchecked: bool,
     built: OnceLock<Result<Arc<File>, PlanError>>,
 }
 
-/// Ranks every candidate, or those of the named algorithm. Parameters of it that are not given are the best ones of the
-/// ranking, unless the given ones are all those of a candidate.
+/// Ranks every candidate, or those of the named algorithm. The ranking chooses the parameters that are not given. If
+/// the given parameters of a named algorithm are exactly those of a candidate, only this candidate is timed.
 ///
 /// # Errors
 /// Returns an error for unknown names or parameters, and for cases that are not supported.
@@ -48,16 +50,16 @@ pub fn plan(problem: Problem, algorithm: Option<&str>, params: &Params) -> Resul
     planned(problem, algorithm.map(Named::best), params, None, Ranked::All)
 }
 
-/// Times an algorithm with the given parameters, and its own defaults for all others.
+/// Times an algorithm with the given parameters, and its own defaults for the others.
 ///
 /// # Errors
-/// As [`plan`].
+/// Returns the errors of [`plan`].
 pub fn plan_at(problem: Problem, algorithm: &str, params: &Params) -> Result<Plan, PlanError> {
     planned(problem, Some(Named { algorithm, at_defaults: true }), params, None, Ranked::Best)
 }
 
-/// Plans like [`plan`], for callers that need only the best candidate. The timing of a candidate that proves slower
-/// stops, and the plan does not list it.
+/// Plans like [`plan`], for callers that need only the best candidate. The timing of a candidate stops when it proves
+/// slower than the best one so far, and the plan does not list it.
 ///
 /// # Errors
 /// Returns the errors of [`plan`].
@@ -92,7 +94,7 @@ pub fn plan_for(
     planned(problem, algorithm.map(Named::best), params, form, Ranked::All)
 }
 
-/// As [`plan_for`].
+/// Plans like [`plan_for`]; the plan contains the candidates that `ranked` requires.
 pub(crate) fn planned(
     problem: Problem,
     algorithm: Option<Named>,

@@ -50,9 +50,6 @@ pub struct Problem {
 }
 
 /// Returns the rank at a row and a column.
-///
-/// # Errors
-/// Returns an error if the position is outside the grid, or the machine has no grid.
 fn root_at(target: &dyn Target, row: u64, col: u64) -> Result<u64, PlanError> {
     let part: Option<&WaferPart> = target.part().downcast_ref();
     let no_grid = || PlanError::NoGrid { row, col, machine: target.machine().name().to_owned() };

@@ -36,7 +36,7 @@ pub struct MovedData {
     /// The number of ranks of the program.
     pub nodes: u32,
     /// For a buffer that only messages reduce, because no collective of a library combines its elements: the extra
-    /// bytes that messages carry with each element.
+    /// bytes that messages carry with each element. `None` for other buffers.
     pub reduced_with: Option<u64>,
 }
 
@@ -72,7 +72,7 @@ impl MovedData {
     }
 
     /// Returns whether the operation is given as messages between pairs: it is no collective, or too large for a
-    /// library's.
+    /// collective of a library.
     pub fn is_messages(&self) -> bool {
         !self.moved.what.messages.is_empty()
     }
@@ -97,8 +97,8 @@ impl MovedData {
         self.element_bytes + if self.reduces() { self.reduced_with.unwrap_or(0) } else { 0 }
     }
 
-    /// Returns the messages that perform the operation; `None` if a plan or a library performs it. With `by_messages`,
-    /// messages perform reductions too.
+    /// Returns the messages that perform the operation; `None` if a plan or a library performs it. Messages perform a
+    /// reduction if `by_messages` is true, or only messages reduce the buffer.
     fn direct(&self, by_messages: bool) -> Option<Direct> {
         let summed = self.reduces() && (by_messages || self.reduced_with.is_some());
         if self.moved.what.by_messages || summed { self.moved.what.direct() } else { None }
@@ -218,7 +218,7 @@ pub struct Pricing {
 }
 
 impl Pricing {
-    /// Uses the first `nodes` ranks of a machine, or the grid in `part` if it has as many ranks. Without `model`, the
+    /// Uses the first `nodes` ranks of a machine, or `part` if it is a grid of `nodes` ranks. Without `model`, the
     /// machine's own model is used. With `simulates`, every operation also runs on the machine's simulator.
     ///
     /// # Errors

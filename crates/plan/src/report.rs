@@ -26,7 +26,7 @@ pub struct Prediction {
     pub cycles: Option<f64>,
     pub seconds: f64,
     pub source: TimeSource,
-    /// The cost terms from which the time was computed; `None` if the schedule is too large to be built for them.
+    /// The cost terms of the schedule; `None` if it is too large to be built for them, or on switches that reduce.
     pub terms: Option<Terms>,
     pub phases: Option<Vec<PhaseReport>>,
 }
@@ -142,7 +142,7 @@ impl Plan {
         let problem = self.problem.cost();
         let bound = tightest(&problem);
         let least = bound.map(|(_, time)| time);
-        // A candidate with cost terms has a time by the model instead.
+        // Leaves out simulated times that replace those of the model, which only candidates with cost terms have.
         let is_of_model = |timed: &&Timed| timed.source != TimeSource::Simulated || timed.estimate.is_none();
         let first = self.candidates.iter().filter(is_of_model).map(|timed| timed.time).min_by(Time::total_cmp);
         let optimum = first
@@ -234,8 +234,8 @@ pub(crate) fn bound_report(part: &dyn Any, (bound, time): (&'static dyn Bound, T
     }
 }
 
-/// Predicts the time of any schedule on the nodes where it is placed, by a model of its machine. A planned schedule
-/// gets the time of its plan.
+/// Predicts the time of any schedule on the nodes where it is placed, by a model of its machine. On a wafer, the cost
+/// that its algorithm states counts if it is more exact than the cost terms.
 ///
 /// # Errors
 /// Returns an error if the file has no machine, the schedule or placement is wrong, or the machine has no such model.

@@ -23,7 +23,7 @@ pub struct RunOptions {
     pub noise: Option<Noise>,
     /// On a wafer: the number of wavelets that a router queues for each color and input; `None` for the machine's own.
     pub queue_depth: Option<u32>,
-    /// On a wafer: the fraction of cycles in which a PE idles.
+    /// On a wafer: the probability that a PE idles in a cycle.
     pub noop_probability: f64,
     pub seed: u64,
     /// The nodes whose operations are recorded.
@@ -147,7 +147,8 @@ impl RunError {
         }
     }
 
-    /// Returns the operations that wait forever, none if the run failed for another reason; `None` if it did not begin.
+    /// Returns the operations that wait forever if a run got stuck; an empty list if a run on a wafer failed for
+    /// another reason; `None` if the run did not begin, or failed elsewhere for another reason.
     pub fn stuck(&self) -> Option<Vec<String>> {
         match self {
             Self::Fabric(fabric::SimError::Deadlock { stuck, .. }) => {

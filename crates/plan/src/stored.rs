@@ -2,8 +2,9 @@
 //!
 //! The algorithm is built for several counts: the requested count, and slightly larger counts that it can divide into
 //! pieces of equal length. In each schedule, elements are grouped into the largest blocks of which all lengths and
-//! offsets are multiples. The schedule with the fewest blocks is stored, and serves every count. A ring of P ranks thus
-//! has P blocks, recursive doubling has one, and a pipeline as many as segments.
+//! offsets are multiples. The schedule with the fewest blocks is stored, and serves every count, or every multiple of
+//! its number of blocks (`Blocking::Equal`). A ring of P ranks thus has P blocks, recursive doubling has one, and a
+//! pipeline as many as segments.
 
 use unisono_algorithms::{Case, Params};
 use unisono_base::narrow;
@@ -56,9 +57,6 @@ pub fn stored(schedule: Schedule) -> Result<Stored, PlanError> {
 }
 
 /// Proves a schedule.
-///
-/// # Errors
-/// Returns an error if the proof fails.
 pub(crate) fn proved(schedule: Schedule) -> Result<Verified<'static>, PlanError> {
     let origin = schedule.origin().to_owned();
     Verified::new(schedule, Method::Auto).map_err(|proof| PlanError::NotProved {

@@ -16,9 +16,10 @@ use crate::{
 pub struct Point {
     pub shape: Vec<u32>,
     pub elements: u64,
-    /// The model's name for all times: that of a plan of the same part, unless another was requested.
+    /// The name of the model that ranks the candidates: the requested model, otherwise that of a plan of the same part.
     pub model: &'static str,
-    /// The short name of the fastest algorithm: on a wafer, `chain` includes compositions of it.
+    /// The name of the fastest algorithm: as the user gave it, or without given names its short name (on a wafer,
+    /// `chain` includes compositions of it).
     pub best: String,
     pub params: BTreeMap<String, String>,
     pub cycles: Option<f64>,
@@ -31,12 +32,13 @@ pub struct Point {
     pub seconds_by_algorithm: BTreeMap<String, f64>,
 }
 
-/// Times candidates and the baseline. Without `names`, the candidates are those of a plan, and the best of each
-/// algorithm counts. A named algorithm is timed with the given parameters or, without any, with those of
-/// [`crate::Target::settings`]. Algorithms that do not support the case are left out.
+/// Times candidates and the baseline. Without `names`, the candidates are those of a plan, and the best of each short
+/// name counts. A named algorithm is timed with the given parameters that it has or, without any, with the best of
+/// [`crate::Target::settings`]. Algorithms that do not support the case are left out, and of several also those that
+/// are slow to time. Without `baseline`, the customary one of the machine is used.
 ///
 /// # Errors
-/// Returns an error if a name is unknown, or no name supports the case.
+/// Returns an error if a name is unknown, no candidate is left, or the given baseline does not support the case.
 pub fn sweep_point(
     problem: Problem,
     names: &[String],
@@ -98,10 +100,8 @@ pub fn sweep_point(
     })
 }
 
-/// Times an algorithm with its best parameters. An algorithm that is slow to time is refused unless it is `alone`.
-///
-/// # Errors
-/// Returns an error if the name is unknown, or the algorithm does not support the case or is slow to time.
+/// Times an algorithm with those of the given parameters that it has or, without any, with the best of
+/// [`crate::Target::settings`]. An algorithm that is slow to time is refused unless it is `alone`.
 pub(crate) fn at_best_setting(problem: &Problem, name: &str, params: &Params, alone: bool) -> Result<Timed, PlanError> {
     let (target, c) = (&problem.target, problem.collective);
     let one = |params: &Params| -> Result<Timed, PlanError> {
@@ -136,7 +136,7 @@ pub(crate) fn at_best_setting(problem: &Problem, name: &str, params: &Params, al
     timed.into_iter().next().ok_or_else(|| refused.expect("there is a setting, and it was timed or refused"))
 }
 
-/// Returns the best candidate of each short name, best first.
+/// Returns the first candidate of each short name in `ranked`, which lists the best first.
 fn best_of_each(offers: &[Means], ranked: Vec<Timed>) -> Vec<(String, Timed)> {
     let mut first: Vec<(String, Timed)> = Vec::new();
     for timed in ranked {
@@ -148,7 +148,8 @@ fn best_of_each(offers: &[Means], ranked: Vec<Timed>) -> Vec<(String, Timed)> {
     first
 }
 
-/// Returns `long` divided by `short`, in cycles if both have them; `None` if `short` is 0.
+/// Returns `long` divided by `short`, computed from cycles if both have them, otherwise from seconds; `None` if `short`
+/// is 0.
 fn quotient(long: Time, short: Time) -> Option<f64> {
     let (long, short) = match (long.cycles, short.cycles) {
         (Some(long), Some(short)) => (long, short),

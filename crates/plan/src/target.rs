@@ -28,7 +28,7 @@ pub struct Details {
 /// The result of timing a candidate by a finer model.
 pub enum Refined {
     Finer(Time, TimeSource),
-    /// The finer model agrees, or does not exist.
+    /// The finer model agrees, or there is none for the candidate.
     Agrees,
     /// The remaining steps do not suffice for the finer model.
     TooLarge,
@@ -55,7 +55,7 @@ pub trait Target: Send + Sync {
 
     fn case(&self, collective: Collective) -> Case<'_>;
 
-    /// Returns the algorithm with a name, and its parameters.
+    /// Returns the algorithm for which a name stands, which may be a composition, with all parameters that it uses.
     ///
     /// # Errors
     /// Returns an error for an unknown name or parameter, or a case that is not supported.
@@ -68,7 +68,8 @@ pub trait Target: Send + Sync {
         resolve(name, &self.case(collective), params)
     }
 
-    /// Lists algorithms with parameters that are worth ranking: all of them, or the one named `only`.
+    /// Lists algorithms with parameters that are worth ranking and agree with `wanted`, of all algorithms, or of the
+    /// one named `only`.
     fn candidates(
         &self,
         collective: Collective,
@@ -84,9 +85,9 @@ pub trait Target: Send + Sync {
         false
     }
 
-    /// Simulates the candidates near the best, if the model is a simulation, or if the model errs and the choice of the
-    /// best (`is_choice`) depends on it. Returns true if some candidates near the best were not simulated, so that the
-    /// choice is unchecked.
+    /// Simulates the candidates near the best of `_timed`, which is sorted: always if the model is a simulation; if the
+    /// model errs, only to check the choice of a best candidate (`_is_choice`). Returns true if this check left out
+    /// candidates near the best.
     ///
     /// # Errors
     /// Returns an error if a candidate cannot be simulated for another reason than a limit.

@@ -14,9 +14,9 @@ use crate::{
 pub struct Wishes<'a> {
     /// The only algorithm to plan.
     pub algorithm: Option<&'a str>,
-    /// Parameters of that algorithm that are not given are its own defaults, and not the best ones.
+    /// True if parameters of `algorithm` that are not given are its own defaults, and not the best ones.
     pub at_defaults: bool,
-    /// The format of code or the tuning file for which the plan is made, and the library's file that it starts from.
+    /// The name of the format for which the plan is made ([`Format::named`]).
     pub target: Option<&'a str>,
     /// The bytes of the MPI library's file (`libmpi.so`), or its table in JSON, for formats that need the table.
     pub file: Option<&'a [u8]>,
@@ -28,7 +28,7 @@ pub struct Wishes<'a> {
     pub contributors: Option<u32>,
 }
 
-/// Plans a request.
+/// Plans a request with the options of a user.
 ///
 /// # Errors
 /// Returns the errors of [`Problem::new`] and [`crate::plan_for`], and an error for an unknown format, library or

@@ -33,7 +33,8 @@ const MORE_OF_ONE: usize = 4;
 /// packet against every other packet (17 GB of memory at 64 KiB).
 const MOST_PACKET_BYTES: u64 = 1 << 14;
 
-/// A form of the files of a schedule, with its simulated time in coarse packets.
+/// A form of the files of a schedule, with its simulated time in seconds. The packets of the simulation are coarse
+/// ([`PACKETS`]).
 pub(crate) struct Form {
     choices: Choices,
     pub(crate) seconds: f64,
@@ -83,8 +84,8 @@ pub(crate) fn written_as(
 }
 
 /// Returns the form of the fastest protocol, with the fewest thread blocks that take at most [`SLOWER`] times as long;
-/// for a large schedule, the form of `choices`. `None` if the schedule is still larger or not on a network, or no form
-/// has a time.
+/// for a large schedule, or without rates of thread blocks, the form of `choices`. `None` if the schedule is still
+/// larger or not on a network, or no form has a time.
 pub(crate) fn fastest_form(format: &dyn GpuFormat, proven: &VerifiedFile, choices: &Choices) -> Option<Form> {
     let file = proven.file();
     let network = network(file)?;
@@ -133,8 +134,9 @@ fn faster(a: Form, b: Form) -> Form {
     Form { instructions, ..if b.seconds < a.seconds { b } else { a } }
 }
 
-/// Returns the number of thread blocks beyond which twice as many save less than [`WORTH`] of the time, if a block
-/// moves the largest buffer in one message, which takes `message_ns` and `signal_ns` besides.
+/// Returns the number of thread blocks, a power of two, from which on twice as many save at most the fraction [`WORTH`]
+/// of the time. The time is `message_ns + signal_ns`, plus the time in which one block receives and sends the largest
+/// buffer, divided by the number of blocks. Returns `u32::MAX` if the rate is unlimited or both constants are 0.
 fn useful_blocks(file: &File, network: &Network, rate: BlockRate) -> u32 {
     let fixed_ns = rate.message_ns + network.signal_ns;
     let (Some(ns_per_byte), true) = (rate.pass_ns_per_byte(), fixed_ns > 0.0) else { return u32::MAX };

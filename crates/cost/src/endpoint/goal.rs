@@ -78,7 +78,7 @@ impl Prices for Goal {
         0
     }
 
-    /// Returns the ticks of a calc; they saturate, which the simulator refuses.
+    /// Returns the ticks of a calc of `amount` ns; if they exceed a `u64`, its maximum, which the simulator refuses.
     fn calc(&self, amount: u64) -> u64 {
         amount.saturating_mul(self.ticks_per_ns)
     }

@@ -28,7 +28,7 @@ pub fn seconds(ticks: u64) -> f64 {
     ticks as f64 / (TICKS_PER_NS * 1e9)
 }
 
-/// The times of a send, in ticks.
+/// The ticks for which a send occupies its sender's CPU and network interface, and those of its flight.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Send {
     pub cpu: u64,
@@ -37,7 +37,7 @@ pub struct Send {
     pub flight: u64,
 }
 
-/// The times of an arrived message at its receiver, in ticks.
+/// The ticks for which an arrived message occupies its receiver's CPU and network interface.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Receive {
     pub cpu: u64,
@@ -135,7 +135,7 @@ impl Line {
     }
 }
 
-/// The prices between any two ranks.
+/// The prices of one model with one set of parameters, each linear in the bytes of a message or reduction.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Linear {
     send_cpu: Line,
@@ -213,7 +213,8 @@ impl Linear {
         self.flight.exact(bytes).max(0.0) + self.receive_cpu.exact(bytes).max(0.0)
     }
 
-    /// Returns the least ticks per sent byte, and per received byte, of long messages and of messages of 1 byte.
+    /// Returns the least ticks per sent byte, and per received byte, in messages of any length, of the CPU or the
+    /// interface, whichever takes longer.
     pub fn ticks_per_byte(&self) -> (f64, f64) {
         let least = |cpu: Line, nic: Line| {
             let of = |line: Line| line.per_byte.min(line.base + line.per_byte);
@@ -245,9 +246,9 @@ impl Linear {
 pub struct LevelPrices {
     /// The prices of each level, innermost first; the last entry has the prices between members of the outermost level.
     levels: Vec<Linear>,
-    /// The number of places, one for each rank, in one member (such as one node) of each level, innermost first.
+    /// For each level, innermost first, the number of ranks in one of its members, such as one node.
     sizes: Vec<u32>,
-    /// The place of each rank; empty if rank k has place k.
+    /// The place of each rank; empty if every rank k has place k.
     places: Vec<u32>,
 }
 
@@ -276,12 +277,13 @@ impl LevelPrices {
         &self.levels[same.unwrap_or(self.sizes.len())]
     }
 
-    /// Returns prices each of which is the least of all levels.
+    /// Returns lower bounds on the prices of all levels: each has the least price of 1 byte, and the least price of a
+    /// further byte.
     pub fn cheapest(&self) -> Linear {
         self.levels.iter().copied().reduce(Linear::least).unwrap_or_default()
     }
 
-    /// Returns whether messages may leave without a gap.
+    /// Returns whether some messages may leave before the gap has passed (LogfP).
     pub fn may_run_ahead(&self) -> bool {
         self.outermost().gap_slack > 0
     }

@@ -10,14 +10,14 @@ use unisono_machine::{
     in_network::{Layout, LevelOf, MEMORY},
 };
 
-/// The time T(m) = alpha + beta m of m elements, or longer if a buffer is full before its first credit returns.
+/// The time T(m) = alpha + beta m of m elements, in ns, or longer if a buffer is full before its first credit returns.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Hockney {
     pub alpha_ns: f64,
     pub beta_ns_per_element: f64,
-    /// The elements that a buffer stores; `credit_ns` is the time from the departure of the first element to the return
-    /// of its credit.
+    /// The number of elements that a buffer stores.
     pub buffer_elements: u32,
+    /// The longest time from the departure of a packet until its credit returns.
     pub credit_ns: f64,
 }
 
@@ -31,7 +31,7 @@ impl Hockney {
 }
 
 /// Returns Eq. 1, the largest latency of an allreduce, in ns: from a core to the root and back. If latency grows with
-/// distance, the link in each dimension of nodes counts as long as from the middle to the farther end.
+/// distance, the link in each dimension of nodes spans half of the dimension.
 pub fn eq1_ns(machine: &InNetwork) -> f64 {
     let sizes = machine.node_dims.iter().filter(|&&d| d > 1);
     let nodes: f64 = sizes.clone().map(|&d| machine.latency_ns(LevelOf::Node { distance: d / 2 })).sum();
@@ -54,7 +54,8 @@ pub fn eq2_ns(machine: &InNetwork, bytes: u64) -> f64 {
     (2.0 * bits / (2.0 * link)).max(2.0 * bits / machine.memory_gbps)
 }
 
-/// Returns the ns of the slowest embedding of registers that passed the checks.
+/// Returns the time, in ns, of the slowest embedding that has elements. The registers of `configured` have passed the
+/// checks.
 pub fn embedded_ns(machine: &InNetwork, layout: &Layout, configured: &Configured) -> f64 {
     let parts = configured.embeddings.iter().zip(embedded(machine, layout, configured));
     parts.filter(|(e, _)| e.elements > 0).map(|(e, h)| h.ns(e.elements)).fold(0.0, f64::max)
@@ -86,7 +87,7 @@ pub fn embedded(machine: &InNetwork, layout: &Layout, configured: &Configured) -
     configured.embeddings.iter().map(of).collect()
 }
 
-/// The numbers of embeddings that read the memory of a core, write it, and use its switch.
+/// The numbers of embeddings that read the memory of one core, write it, and use the core's switch.
 #[derive(Clone, Copy, Default)]
 struct Shares {
     reads: u8,
@@ -110,7 +111,8 @@ impl Rates<'_> {
         f64::from(reads * u8::from(r.sends())).max(f64::from(writes * u8::from(r.receives()))) / rate
     }
 
-    /// Returns the ns per bit at the slowest output of a switch's engine, or, if `copies`, of its copies of responses.
+    /// Returns the ns per bit of the slowest among a switch's engine and the outputs of the engine, or, if `copies`,
+    /// the outputs to which the switch copies responses.
     fn unit(&self, (switch, r): &(u32, Registers), copies: bool) -> f64 {
         let shares = self.shares[*switch as usize];
         let link = |port| match self.layout.level(*switch, port) {
@@ -124,8 +126,8 @@ impl Rates<'_> {
         up.into_iter().chain(ports(down)).map(link).fold(engine, f64::max)
     }
 
-    /// Returns the longest time from the departure of a packet to the return of its credit, which the next switch sends
-    /// after forwarding.
+    /// Returns the longest time from the departure of a packet to the return of its credit, in ns. The next switch
+    /// returns the credit after it has forwarded the packet.
     fn credit_ns(&self, e: &Embedding, packet_bits: f64) -> f64 {
         let places = e.places(self.layout.switches());
         let engine_ns = |r: &Registers| levels(r) * self.machine.engine_level_ns;
@@ -148,7 +150,7 @@ impl Rates<'_> {
     }
 }
 
-/// Returns the levels of the binary tree in which a switch reduces requests.
+/// Returns the number of levels of the binary tree in which a switch reduces requests.
 fn levels(r: &Registers) -> f64 {
     f64::from(r.request_inputs.count_ones().max(1).next_power_of_two().trailing_zeros())
 }
@@ -180,7 +182,7 @@ fn alpha(machine: &InNetwork, layout: &Layout, configured: &Configured, e: &Embe
         if r.sends() {
             up = up.max(to_root);
         }
-        // In a scan, the chain has delivered a result that a switch's own engine computes.
+        // In a scan, a switch that takes its result from its own engine does not wait for a response.
         if r.receives() && !(r.response_input == ENGINE && r.request_output != NONE) {
             down = down.max(from_root);
         }

@@ -2,9 +2,9 @@
 //!
 //! A round costs `machine.host.round_ns` of software and `machine.host.traversals` times the latency to the partner;
 //! both parameters are calibrated and not in the paper. The latency to a partner in another socket or node is the
-//! largest possible, half of Eq. 1 with one dimension. The data of a round goes through the memory port: a sent element
-//! is read, an arriving one written, and a reduction in software reads two and writes one. Congestion is ignored, as in
-//! the paper.
+//! largest possible: half of Eq. 1 with one dimension of nodes or, for a partner in the same node, with none. The data
+//! of a round goes through the memory port: a sent element is read, an arriving one written, and a reduction in
+//! software reads two and writes one. Congestion is ignored, as in the paper.
 
 use unisono_machine::{InNetwork, in_network::LevelOf};
 
@@ -27,7 +27,8 @@ impl Host {
     }
 }
 
-/// Returns the ns of an allreduce of `elements` elements of `bytes` bytes each on the first `ranks` cores.
+/// Returns the time, in ns, of the algorithm `host` for an allreduce of `elements` elements of `bytes` bytes each on
+/// the first `ranks` cores.
 pub fn host_ns(machine: &InNetwork, ranks: u32, elements: u64, bytes: u64, host: Host) -> f64 {
     let whole = ranks.max(1).ilog2();
     let mut ways: Vec<f64> = (0..whole).map(|round| way_ns(machine, 1 << round)).collect();
@@ -44,8 +45,8 @@ pub fn host_ns(machine: &InNetwork, ranks: u32, elements: u64, bytes: u64, host:
     match host {
         // Read, write, and reduce: 2 + 3 accesses of every element in every round, of which 1 + 2 read.
         Host::RecursiveDoubling => rounds + ways.len() as f64 * vector_ns(5.0, 3.0),
-        // Halving and doubling: (n - 1)/n of the vector has 4 accesses for messages and 3 for reductions, of which 2 +
-        // 2 read.
+        // Halving and doubling on n ranks: (n - 1)/n of the vector has 4 accesses for messages and 3 for reductions, of
+        // which 2 + 2 read.
         Host::Rabenseifner => 2.0 * rounds + vector_ns(7.0, 4.0) * f64::from(ranks - 1) / f64::from(ranks),
     }
 }

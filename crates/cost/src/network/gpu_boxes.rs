@@ -1,7 +1,7 @@
 //! The boxes of GPUs of a job, as NCCL and RCCL see them: the ranks and the links of one box.
 //!
-//! All GPUs of a job and all boxes are assumed to be equal, so only the box of the first rank is read. Rates are those
-//! of the machine file.
+//! All boxes of a job are assumed to be equal, so only the box of the first rank is read. Rates are those of the
+//! machine file.
 
 use std::collections::VecDeque;
 
@@ -14,8 +14,9 @@ const SLACK: f64 = 1e-9;
 pub struct GpuBoxes {
     pub gpu: Gpu,
     pub boxes: u32,
-    /// The number of ranks in one box; `in_box` is the number of all GPUs in one box.
+    /// The number of ranks in one box.
     pub ranks: u32,
+    /// The number of all GPUs of one box, with or without a rank.
     pub in_box: u32,
     pub links: BoxLinks,
     /// The least latency of a message from a GPU of one box to a GPU of another box; 0 with one box.
@@ -24,14 +25,15 @@ pub struct GpuBoxes {
 
 /// The links of one box, with rates in GB/s.
 pub struct BoxLinks {
-    /// The largest rate of all direct links of one GPU together.
+    /// The rate of all links of one GPU to other GPUs of its box and to NVSwitches together, the largest of all GPUs of
+    /// the job.
     pub most: f64,
-    /// The least rate that one GPU has on its direct links to GPUs of the job and to NVSwitches. The least counts,
+    /// The rate of all links of one GPU to GPUs of the job and to NVSwitches together. The least of all GPUs counts,
     /// because all GPUs transfer equal amounts.
     pub used: f64,
     /// True if every GPU of the job has a cable to NVSwitches.
     pub has_nvswitch: bool,
-    /// True if all GPUs of the job have the same rate of direct links.
+    /// True if all GPUs of the job have the same rate of the links that `used` counts.
     pub are_alike: bool,
     /// The rate of direct links between each two GPUs of the job, as a matrix row by row.
     pub pairs: Vec<f64>,
@@ -41,6 +43,7 @@ pub struct BoxLinks {
     /// a tree.
     pub between: f64,
     pub nics: u32,
+    /// The least rate of an interface, which is no faster than its fastest cable inside the box; 0 without interfaces.
     pub nic: f64,
 }
 

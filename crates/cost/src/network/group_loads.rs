@@ -9,7 +9,7 @@ use super::{NetworkModel, loads::Sent, model::are_alike, routed::add};
 pub struct GroupLoad {
     /// The time of the group if no other group uses its links.
     pub ns: f64,
-    /// Pairs `(link, nanoseconds)`: the time for which the group keeps the link busy.
+    /// Pairs `(link, nanoseconds)`: the time for which the group keeps the link busy in all exchanges.
     pub links: Vec<(u32, f64)>,
 }
 

@@ -3,21 +3,23 @@
 //!
 //! A message is cut into equal parts, and each part takes, node by node, one of the hops that the routing allows. Real
 //! packets, which follow credits, change to another hop only when their link is busy. So messages are routed twice, and
-//! the result with the smaller largest load counts. First, each part takes the hop with the least loaded link. Then,
-//! each part takes the first hop whose link has room: a load up to the longest message. If the source chooses among
-//! paths (Valiant), it distributes the parts evenly. Messages are routed in their order, so the same messages give the
-//! same loads.
+//! the result with the smaller largest load counts, unless the messages have no choice or the first result is the least
+//! possible. First, each part takes the hop with the least loaded link. Then, each part takes the first hop whose link
+//! has room: a load up to the longest message. If the source chooses among paths (Valiant), it distributes the parts
+//! evenly. Messages are routed in their order, so the same messages give the same loads.
 
 use unisono_base::{interrupt::poll, narrow};
 use unisono_machine::network::{Header, Hop, Plane, Routing};
 
 use super::Speeds;
 
-/// The number of parts of a message that can take several paths; more parts balance loads better and take longer.
+/// The most parts of a message that can take several paths; more parts balance loads better and take longer.
 const PARTS: u32 = 8;
-/// The parts of all messages of a sender together, and the least parts of one message. Few suffice because many
-/// messages balance each other: an alltoall of 1,024 accelerators differs by at most 0.4 % from one with 8 parts.
+/// The number of parts of all messages of a sender together, within the limits of one message, [`LEAST_PARTS`] and
+/// [`PARTS`]. Few suffice because many messages balance each other: an alltoall of 1,024 accelerators differs by at
+/// most 0.4 % from one with 8 parts of each message.
 const PARTS_OF_SENDER: u32 = 256;
+/// The least parts of a message that can take several paths.
 const LEAST_PARTS: u32 = 2;
 
 /// A number of links above the length of any path; a longer path is a fault of a routing.
@@ -40,7 +42,7 @@ pub struct Loads<'a> {
     touched: Vec<u32>,
     hops: Vec<Hop>,
     way: Vec<u32>,
-    /// The number of parts of each message.
+    /// The number of parts of a message whose source has only one choice.
     parts: u32,
 }
 

@@ -49,10 +49,13 @@ pub struct NetworkModel {
     routing: Box<dyn Routing>,
     places: Vec<u32>,
     speeds: Speeds,
+    /// The overhead of the sending and the receiving host of one message together.
     pub overhead_ns: f64,
-    /// [`Network::signal_ns`], [`Network::launch_ns`] and [`Network::copy_ns_per_byte`].
+    /// The time from the arrival of a message at a rank until the rank notices it.
     pub signal_ns: f64,
+    /// The time before a rank begins the collective.
     pub launch_ns: f64,
+    /// The time of a byte of the vector that a rank copies.
     copy_ns_per_byte: f64,
     /// The time of a byte of the vector on links of the machine's own rate, divided by the planes, which share the
     /// vector.
@@ -204,9 +207,9 @@ impl NetworkModel {
         if from == to { 0.0 } else { way_ns + self.overhead_ns + self.signal_ns }
     }
 
-    /// Returns the nanoseconds of a schedule by a timetable of its messages or, above a number of instructions and
-    /// without switches, by their rounds. `places` has the nodes of the network for the ranks, then for the switches of
-    /// the schedule.
+    /// Returns the nanoseconds of a schedule by a timetable of its messages, or by their rounds if it has no switches
+    /// and more than `MOST_TIMETABLED` instructions. `places` has the nodes of the network for the ranks, then for the
+    /// switches of the schedule.
     ///
     /// # Errors
     /// Returns the faults of a schedule that is not well-formed, or that cannot run.
@@ -251,11 +254,12 @@ impl NetworkModel {
         }
     }
 
-    /// Returns the nanoseconds of a schedule in rounds, sets of messages with equally many predecessors: the latency of
-    /// its longest chain, plus the time of the bytes on the busiest link of each round.
+    /// Returns the nanoseconds of a schedule in rounds ([`MessageRound`]): the latency of its longest chain of
+    /// messages, plus, for each round, the time of the bytes on the busiest link, or the work of the busiest host if
+    /// that is longer.
     ///
     /// # Errors
-    /// Returns the faults of a schedule that is not well-formed.
+    /// Returns the faults of a schedule that is not well-formed, or that cannot run.
     pub fn rounds_ns(&self, schedule: &Schedule) -> Result<f64, Vec<Diagnostic>> {
         let place = |rank: u32| self.places[rank as usize];
         let mut loads = self.loads();

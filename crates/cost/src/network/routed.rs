@@ -29,7 +29,7 @@ fn known(of: &Mutex<FxHashMap<[u64; 2], f64>>, key: [u64; 2], find: impl FnOnce(
     })
 }
 
-/// Mixes numbers into a key.
+/// A key of 128 bits, into which numbers are mixed.
 struct Key([u64; 2]);
 
 impl Key {
@@ -40,7 +40,8 @@ impl Key {
 }
 
 impl NetworkModel {
-    /// Returns the ns of the bytes of an exchange, and the latency in ns of each routed flow: every `every`-th one.
+    /// Returns the ns for which an exchange occupies its busiest link, or its hosts if that is longer, and the latency
+    /// in ns of each routed flow. Every `every`-th flow is routed.
     pub(super) fn routed_ns(&self, exchange: &Exchange, every: usize) -> (f64, Vec<f64>) {
         let flows = || exchange.flows.iter().step_by(every);
         let bytes = |flow: &Flow| flow.bytes as f64 * f64::from(flow.repeat);
@@ -81,7 +82,8 @@ pub(super) fn add(latency: &mut Vec<f64>, more: Vec<f64>, scale: f64) {
     latency.iter_mut().zip(more).for_each(|(all, ns)| *all += ns * scale);
 }
 
-/// Returns the longest sum of latencies along `repeat` consecutive messages, computed by repeated doubling of chains.
+/// Returns the largest sum of latencies, in ns, along `repeat` consecutive messages of a flow, computed by repeated
+/// doubling of chains. `ways` has the latency of the path from each rank.
 fn chain_ns(model: &NetworkModel, flow: &Flow, ways: &[f64]) -> f64 {
     let message = |(r, &way): (u32, &f64)| (flow.to(r), model.message_ns(r, flow.to(r), way));
     let mut step: Vec<(u32, f64)> = (0..).zip(ways).map(message).collect();

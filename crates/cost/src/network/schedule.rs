@@ -16,7 +16,7 @@ pub struct Message {
 #[derive(Default)]
 pub struct MessageRound {
     pub messages: Vec<Message>,
-    /// The most bytes that a rank reduces after the messages of the round.
+    /// The most bytes of operands that one rank reduces between the messages of this round and those of the next.
     pub reduced: u64,
 }
 
@@ -28,8 +28,8 @@ impl MessageRound {
     }
 }
 
-/// Returns the messages in rounds, by the length of the longest chain before each, and the ns of the longest chain of
-/// all, in which a message takes `nanoseconds(from, to)`.
+/// Returns the messages in rounds, by the number of messages in the longest chain before each, and the ns of the
+/// longest chain of all, in which a message takes `nanoseconds(from, to)`.
 ///
 /// # Errors
 /// Returns the faults of a schedule that is not well-formed, or that cannot run.

@@ -4,7 +4,7 @@ use unisono_machine::network::{Network, Plane};
 
 /// The latency and rate of each speed. Indices are those of [`unisono_machine::network::Link::speed`].
 pub struct Speeds {
-    /// The output, link and input latency of a link.
+    /// The output, link and input latency of a link together.
     alphas_ns: Vec<f64>,
     /// The latency of a link without its input and output, which a returning credit takes.
     links_ns: Vec<f64>,
@@ -33,8 +33,8 @@ impl Speeds {
         }
     }
 
-    /// Returns the latency of a path over links of these speeds. If all latencies are equal, rounding does not depend
-    /// on their order.
+    /// Returns the latency, in ns, of a path over links of these speeds. If all latencies are equal, rounding does not
+    /// depend on their order.
     pub fn way_ns(&self, speeds: impl ExactSizeIterator<Item = u8>) -> f64 {
         match self.same_ns {
             Some(alpha) => speeds.len() as f64 * alpha,
@@ -75,7 +75,7 @@ impl Speeds {
         plane.leaving(node).map(|id| 1.0 / self.weight(plane.link(id).speed)).sum()
     }
 
-    /// Returns whether all links have the machine's own rate.
+    /// Returns whether all links have the machine's own speed.
     pub fn is_even(&self) -> bool {
         self.weights.len() == 1
     }

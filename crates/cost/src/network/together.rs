@@ -17,8 +17,8 @@ use super::{
 };
 use crate::{Bound, Time};
 
-/// Returns the larger of both bounds for groups that run a collective concurrently; `None` for a scan, a message and a
-/// barrier.
+/// Returns the larger of the bounds [`Cut`] and, for an allreduce, [`Partition`] for groups of ranks that run a
+/// collective concurrently; `None` for a scan, a message and a barrier.
 pub fn groups_together<'a>(
     part: &NetworkPart,
     collective: &Collective,
@@ -74,9 +74,9 @@ pub fn messages_together(
     (&Cut, Time::from_ns(units * bytes as f64 / part.fabric.graph().bytes_per_ns()))
 }
 
-/// Returns the blocks that leave and enter a part of the network for a group with `inside` ranks in it and `outside`
-/// ranks elsewhere; `None` for a kind without such a bound. `has_root` is true if the group's root is inside. Every
-/// block from outside must enter at least once; for sums, a partial sum of each block.
+/// Returns the numbers of blocks that leave and that enter a part of the network for a group with `inside` ranks in it
+/// and `outside` ranks elsewhere; `None` for a kind without such a bound. `has_root` is true if the group's root is
+/// inside. Every block from outside must enter at least once; for sums, a partial sum of each block.
 fn crossing(kind: Kind, inside: u64, outside: u64, has_root: bool) -> Option<[u64; 2]> {
     let turned = |[out, back]: [u64; 2]| if has_root { [out, back] } else { [back, out] };
     let blocks = match kind {

@@ -30,7 +30,7 @@ pub fn message_pairs(schedule: &Schedule) -> Vec<(u32, u32)> {
     pairs
 }
 
-/// Numbers links and nodes by first use, for the hash.
+/// The links and nodes of paths, numbered by first use, and the hash of these numbers.
 #[derive(Default)]
 struct Numbered {
     links: FxHashMap<u32, usize>,
@@ -51,8 +51,8 @@ impl Numbered {
 }
 
 impl NetworkModel {
-    /// Returns the links that messages between [`message_pairs`] may use. `places` has the nodes of the network for the
-    /// ranks, then for the switches of the schedule.
+    /// Returns the links that messages between the nodes of `pairs` ([`message_pairs`]) may use. `places` has the nodes
+    /// of the network for the ranks, then for the switches of the schedule.
     pub fn used_links(&self, pairs: &[(u32, u32)], places: &[u32]) -> UsedLinks {
         let mut used = Numbered::default();
         for (from, to) in pairs.iter().map(|&(from, to)| (places[from as usize], places[to as usize])) {

@@ -191,10 +191,11 @@ impl<'a> Parts<'a> {
 
 /// The loads of all PEs and links in one phase.
 struct Loads {
-    /// For each PE, the wavelets that it sends; `received` counts those that it receives, and `work` its operations on
-    /// wavelets.
+    /// For each PE, the wavelets that it sends.
     sent: Vec<u64>,
+    /// For each PE, the wavelets that it receives.
     received: Vec<u64>,
+    /// For each PE, its operations on wavelets.
     work: Vec<u64>,
     /// The wavelets on the link that leaves each PE in each direction.
     links: [Vec<i64>; 4],

@@ -81,12 +81,14 @@ pub struct Work {
     pub blocks: f64,
     pub hops: f64,
     pub network_hops: f64,
-    /// The bytes that one thread block sends; `worked_bytes` are those that it reduces or copies.
+    /// The bytes that one thread block sends.
     pub sent_bytes: f64,
+    /// The bytes that one thread block reduces or copies.
     pub worked_bytes: f64,
 }
 
-/// The algorithm that a tuning file names for calls from `first_bytes` to `last_bytes`, counted as in MPI.
+/// The algorithm that a tuning file names for calls from `first_bytes` to `last_bytes` (`None` for no limit), counted
+/// as in MPI.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct LibraryRegion {
     pub first_bytes: u64,

@@ -20,7 +20,7 @@ pub const MPICH: MpiLibrary = MpiLibrary {
 fn chosen(c: &Collective) -> Option<&'static str> {
     let (bytes, all) = (c.bytes(), c.bytes().saturating_mul(u64::from(c.ranks)));
     let is_power = c.ranks.is_power_of_two();
-    // Operators that do not commute are a user's own.
+    // Operators that do not commute count as a user's own, for which the table does not halve vectors.
     let halves = c.operator.commutative() && c.count() >= u64::from(1_u32 << c.ranks.ilog2());
     Some(match c.kind {
         Kind::Allgather => match (is_power, all) {

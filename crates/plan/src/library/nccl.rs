@@ -11,7 +11,7 @@ use crate::{PlanError, Problem, targets::spread};
 
 const NAME: &str = "nccl";
 
-/// The largest size in a tuning file, as an exponent of 2.
+/// The largest size in bytes at which the choice is computed for a tuning file, as an exponent of 2.
 const MOST_POWER: u32 = 34;
 /// The number of bisections that search for the size, between two powers of two, at which the choice changes.
 const BISECTIONS: u32 = 8;

@@ -111,7 +111,8 @@ fn run(c: &Collective, name: &str) -> Option<Run> {
 }
 
 /// Returns the tree in which the root exchanges the whole vector with each other rank, one after another; `None` for a
-/// reduce whose operator does not commute: the catalog adds it up at rank 0, and the library at the root.
+/// reduce to another root than rank 0 whose operator does not commute: the catalog combines operands at rank 0, and the
+/// library at the root.
 fn linear(c: &Collective) -> Option<Run> {
     let elsewhere = c.kind == Kind::Reduce && !c.operator.commutative() && c.root != 0;
     (!elsewhere).then(|| Run::of("binomial").with("radix", c.ranks.max(2)))

@@ -7,7 +7,7 @@ use crate::{PlanError, Problem};
 
 const NAME: &str = "rccl";
 
-/// Returns RCCL's own choice: its file of MSCCL for such calls, if it has one, otherwise the algorithm of least time by
+/// Returns RCCL's own choice: its file of MSCCL for the call, if it has one, otherwise the algorithm of least time by
 /// its model.
 ///
 /// # Errors

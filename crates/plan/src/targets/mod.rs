@@ -56,7 +56,7 @@ pub struct Placing<'a> {
     pub kept: Option<&'a Placement>,
     /// The machine of the present placement, if there is one.
     pub before: Option<&'a Machine>,
-    /// The shape of the part of the present placement, on any machine.
+    /// The shape of the part on which the schedule is placed at present, on this machine or another.
     pub was: Option<Shape>,
 }
 
@@ -88,7 +88,8 @@ impl Placing<'_> {
     }
 }
 
-/// Returns no placement. Refuses a list of places, and a shape whose number of ranks differs from the schedule's.
+/// Returns no placement. Refuses a list of places, a schedule with nodes that are not ranks, and a shape whose number
+/// of ranks differs from the schedule's.
 fn anywhere(placing: &Placing) -> Result<Option<Placement>, PlanError> {
     placing.refuse_places()?;
     placing.refuse_switches()?;

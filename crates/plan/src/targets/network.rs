@@ -39,7 +39,8 @@ use crate::{
 enum Model {
     /// The loads of links in closed form, or a timetable of messages on links.
     Links,
-    /// The packet simulator, for candidates that [`Model::Links`] finds close to the best.
+    /// The packet simulator, for candidates that [`Model::Links`] predicts to take at most [`WORTH`] times as long as
+    /// the best.
     Packets(Box<Interconnect>),
     /// The rule of [`Model::Links`], with the rates of the data sheet.
     DataSheet,
@@ -74,7 +75,7 @@ struct OnNetwork {
     machine: Machine,
     part: NetworkPart,
     model: Model,
-    /// The number of ranks along each dimension of the part.
+    /// The number of ranks along each dimension of the part of the network; a list of accelerators has one dimension.
     extents: Extents,
     /// True if the part is a list of accelerators, whose ranks have no rows and columns.
     is_listed: bool,
@@ -161,7 +162,7 @@ impl Target for OnNetwork {
         Case::on_network(collective, prices(&self.part, self.extents), &self.part.fabric)
     }
 
-    /// Returns whether the candidate must be built to be timed and its schedule is huge.
+    /// Returns whether the candidate must be built to be timed, and its schedule is huge or of unknown size.
     fn is_slow(&self, collective: Collective, algorithm: &dyn Algorithm, params: &Params) -> bool {
         let case = self.case(collective);
         let in_switches = algorithm.info().needs.contains(&Means::ReducingSwitches);
@@ -187,7 +188,8 @@ impl Target for OnNetwork {
         self.timed_within(collective, algorithm, params, most_ns)
     }
 
-    /// Simulates the first candidate, and while steps remain, those that take at most [`WORTH`] times as long.
+    /// With the model `packets`, simulates the first candidate and, while steps remain, those that are predicted to
+    /// take at most [`WORTH`] times as long.
     fn simulate_best(&self, collective: Collective, timed: &mut [Timed], _: bool) -> Result<bool, PlanError> {
         let Model::Packets(interconnect) = &self.model else { return Ok(false) };
         let most = timed.first().map_or(0.0, |best| best.time.seconds * WORTH);

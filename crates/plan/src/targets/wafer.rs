@@ -57,7 +57,7 @@ fn open(request: &Request) -> Option<Result<Box<dyn Target>, PlanError>> {
 }
 
 fn on_wafer(request: &Request, wafer: &Wafer) -> Result<OnWafer, PlanError> {
-    // A wavelet carries one word, and programs of PEs pack no two elements into a word.
+    // A wavelet carries 32 bits; of types of 16 bits, programs of PEs take only integers, two in a wavelet.
     if request.dtype.bytes() < 4 && packing(request.dtype).is_none() {
         return Err(LowerError::Dtype { found: request.dtype.name() }.into());
     }
@@ -195,7 +195,8 @@ const NOT_SIMULATED: &str = "not all candidates near the best one were simulated
 const AGREES: f64 = 1.02;
 /// The most steps of the simulations that check a choice (about 0.2 s).
 const MOST_STEPS: f64 = 2_097_152.0;
-/// The elementary steps that the limit must still admit for these simulations and the proofs before them.
+/// The elementary steps that the limit must still admit for the simulations that check a choice, and the proofs before
+/// them.
 const ADMITTED_STEPS: u128 = 1 << 28;
 
 fn baseline(kind: Kind) -> &'static str {
@@ -206,13 +207,12 @@ fn baseline(kind: Kind) -> &'static str {
     }
 }
 
-/// Returns the elements of a collective that share a wavelet.
+/// Returns the number of elements of a collective that share one wavelet.
 fn shared(collective: &Collective) -> u32 {
     if collective.unit == 1 { packing(collective.dtype).unwrap_or(1) } else { 1 }
 }
 
-/// # Errors
-/// The elements of a collective do not fill their last wavelet.
+/// Returns an error unless the elements of a collective fill all of their wavelets.
 fn whole_wavelets(collective: &Collective) -> Result<(), PlanError> {
     let (each, dtype) = (shared(collective), collective.dtype.name());
     if collective.elements.is_multiple_of(each) { Ok(()) } else { Err(LowerError::Packed { dtype, each }.into()) }
@@ -311,7 +311,8 @@ impl Target for OnWafer {
         &self.part
     }
 
-    /// Algorithms plan wavelets: of elements that share one, they see units.
+    /// Returns the case of a collective for algorithms, which count wavelets: elements that share a wavelet are one
+    /// unit.
     fn case(&self, collective: Collective) -> Case<'_> {
         let unit = shared(&collective);
         let collective =
@@ -346,8 +347,8 @@ impl Target for OnWafer {
         Ok(Some(Timed { algorithm, params, time, source: TimeSource::Terms, estimate: Some(estimate) }))
     }
 
-    /// Simulates the candidates with the shortest predictions. If the model chose correctly, all keep the model's
-    /// times.
+    /// Simulates the candidates with the shortest predictions. If the simulations confirm the first candidate and its
+    /// time within [`AGREES`], all candidates keep the model's times.
     fn simulate_best(&self, collective: Collective, timed: &mut [Timed], is_choice: bool) -> Result<bool, PlanError> {
         if !is_choice || !self.checks(collective) {
             return Ok(false);
@@ -386,7 +387,7 @@ impl Target for OnWafer {
         self.is_checked && timed.source != TimeSource::Simulated
     }
 
-    /// One step is one cycle of one PE.
+    /// Simulates on the fabric, with one step for each predicted cycle of each PE.
     fn simulated(
         &self,
         predicted: Time,

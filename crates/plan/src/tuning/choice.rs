@@ -41,7 +41,8 @@ impl Contender {
 /// it. The library has a time at every size.
 pub type Times = BTreeMap<Contender, Vec<Option<f64>>>;
 
-/// Returns the deciding time of a schedule that took `seconds` and was faster than the library in `won` rounds.
+/// Returns the deciding time of a schedule that took `seconds`, while the library took `library` seconds, and was
+/// faster than the library in `won` of `rounds` rounds.
 pub fn deciding(seconds: f64, won: u32, rounds: u32, library: f64) -> f64 {
     let mostly = u64::from(MOSTLY.1) * u64::from(won) >= u64::from(MOSTLY.0) * u64::from(rounds);
     if seconds * CLEARLY < library && mostly { seconds } else { seconds.max(library) }
@@ -49,8 +50,8 @@ pub fn deciding(seconds: f64, won: u32, rounds: u32, library: f64) -> f64 {
 
 /// Returns the deciding times on a number of ranks between two measured numbers.
 ///
-/// `models` are the predicted times on the lower number, on the higher number, and on `ranks`. A contender without one
-/// of them does not serve.
+/// `models` are the predicted times on the lower number, on the higher number, and on `ranks`. A schedule that lacks
+/// one of them has no time.
 pub fn between(ranks: u32, low: (u32, &Times), high: (u32, &Times), models: [&Times; 3]) -> Times {
     let ((first, lows), (last, highs)) = (low, high);
     let share = (f64::from(ranks) / f64::from(first)).ln() / (f64::from(last) / f64::from(first)).ln();
@@ -95,7 +96,8 @@ pub fn choose(times: &Times) -> Vec<Contender> {
 }
 
 /// Returns the last size, in bytes, of the first of two choices: the size at which straight lines through their times
-/// (in logarithms) cross, or the geometric mean of both sizes if the lines do not cross between them.
+/// (in logarithms) cross, or the geometric mean of both sizes if the lines do not cross between them. `one` and `other`
+/// are the times of the first and the second choice at both sizes.
 pub fn boundary(sizes: (u64, u64), one: (f64, f64), other: (f64, f64)) -> u64 {
     let (first, last) = sizes;
     let (gain_first, gain_last) = ((other.0 / one.0).ln(), (one.1 / other.1).ln());

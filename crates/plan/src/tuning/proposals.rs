@@ -90,7 +90,8 @@ pub fn settings(
 }
 
 /// Plans one algorithm with `params` or, if these are `None`, with its best parameters by the model. Returns `None` if
-/// the algorithm does not support the case.
+/// the algorithm does not support the case, its schedule has nodes in switches, or its allreduce does not give all
+/// ranks the same bits.
 ///
 /// # Errors
 /// Returns the errors of [`plan`].
@@ -124,8 +125,8 @@ fn planned(request: &Request, algorithm: &str, params: &Params) -> Result<Option
     Ok(serves.then_some(made))
 }
 
-/// Returns for each count the sorted names of the best `most` algorithms on any of the numbers of ranks, so that all
-/// are timed on all.
+/// Returns for each count the sorted names of the best `most` algorithms on any of the numbers of ranks, so that each
+/// of them is timed on each number of ranks.
 ///
 /// # Errors
 /// Returns the errors of [`plan`].

@@ -16,7 +16,7 @@ use crate::{Plan, PlanError};
 pub struct Measured {
     pub plan: Option<Arc<Plan>>,
     pub seconds: f64,
-    /// The rounds in which the contender was faster than the library.
+    /// The number of rounds in which the contender was faster than the library.
     pub won: u32,
     /// True if the contender's calls ran as planned. A schedule that does not serve a count leaves the call to the
     /// library.

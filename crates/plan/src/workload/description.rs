@@ -35,13 +35,14 @@ pub struct Dimension {
     /// a row.
     #[serde(default, deserialize_with = "exact::optional", skip_serializing_if = "Option::is_none")]
     pub shape: Option<[u32; 2]>,
-    /// True if each member holds a copy of the model, so that `size` is free. At most one dimension may be so.
+    /// True if each member holds a copy of the model, so that `size` can be changed to fill a machine. At most one
+    /// dimension may be so.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub data_parallel: bool,
 }
 
-/// A rank computes, then begins its communication. A rank skips steps that it does not run without waiting, so steps of
-/// different ranks run concurrently.
+/// A step of a rank, which computes, then begins its communication. A rank skips the steps of other ranks
+/// ([`Step::only`]) without waiting, so steps of different ranks run concurrently.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Step {
@@ -162,10 +163,7 @@ impl Workload {
         workload.checked(origin)
     }
 
-    /// Returns the workload if its values fit together.
-    ///
-    /// # Errors
-    /// Returns an error that names `origin` if values do not fit together.
+    /// Returns the workload if its values fit together, otherwise an error that names `origin`.
     pub(super) fn checked(self, origin: &str) -> Result<Self, WorkloadError> {
         match self.check() {
             Ok(()) => Ok(self),

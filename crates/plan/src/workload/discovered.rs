@@ -136,7 +136,7 @@ struct Nodes<'a> {
     program: &'a TaskProgram<'a>,
     discovery: &'a Discovery,
     made: Vec<WorkNode>,
-    /// The number of messages so far from one rank to another.
+    /// For each sender and receiver, the number of messages so far.
     tags: FxHashMap<(u32, u32), u32>,
 }
 

@@ -1,7 +1,7 @@
 //! Conversion of a workload file to a program, which is then treated like programs of other tools.
 //!
-//! Ranks that run the same steps form one class. Groups with different choices of algorithm are different sets. A step
-//! becomes a node that computes, followed by a node for each communication.
+//! Ranks that run the same steps form one class. Groups of the same ranks that use different algorithms are stored as
+//! different sets. A step becomes a node that computes, followed by a node for each communication.
 
 use rustc_hash::FxHashMap;
 use unisono_workload::{Choice, Collected, Compute, Groups, Queues, RankClass, Work, WorkNode, WorkloadGraph};
@@ -57,7 +57,8 @@ impl Workload {
         }
     }
 
-    /// Returns the classes of ranks that run the same steps, in the order of their first ranks.
+    /// Returns the classes of ranks that run the same steps, in the order of their first ranks. A class states for each
+    /// step whether it runs the step, and its ranks.
     fn classes(&self) -> Vec<(Vec<bool>, Vec<u32>)> {
         let ranks = self.accelerators();
         if !self.is_concurrent() {

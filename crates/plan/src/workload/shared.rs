@@ -58,7 +58,7 @@ impl SharedNetwork {
         self.part.model.computing()
     }
 
-    /// Returns the costs of tasks besides messages and reductions.
+    /// Returns the costs of starting a rank and of copying a byte.
     pub fn charges(&self) -> Charges {
         charges(&self.part.network)
     }

@@ -28,7 +28,7 @@ pub struct Communicated {
     pub end: f64,
 }
 
-/// One step with its times, in seconds.
+/// A phase of compute and the communication that begins after it, with times in seconds.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Phase {
     pub name: String,
@@ -37,7 +37,7 @@ pub struct Phase {
     pub communication_seconds: f64,
     /// The time from the end of the previous compute to the begin of this phase, which waits for communication.
     pub waited_seconds: f64,
-    /// The bytes of the step's communication.
+    /// The bytes of all communication of the phase.
     pub bytes: u64,
     /// The operations of the forward pass, if the workload states them.
     pub forward_flops: Option<f64>,

@@ -12,11 +12,11 @@ use crate::{Bound, CostProblem, Time};
 
 pub struct Bandwidth;
 
-/// Returns the bytes that some rank must send, and that some rank must receive; `None` for a barrier.
+/// Returns the least number of bytes that some rank must send, and the least number that some rank must receive, in any
+/// schedule; `None` for a barrier.
 pub(crate) fn least_bytes(c: &Collective) -> Option<(u64, u64)> {
     let (others, n) = (u64::from(c.ranks - 1), u64::from(c.elements));
-    // If all ranks send equal shares of the elements in `transfers` vectors, some rank sends at least this many whole
-    // elements.
+    // However the ranks share the elements of `transfers` vectors, some rank sends at least this many whole elements.
     let share = |transfers: u64| (n * transfers).div_ceil(others + 1);
     let (sent, received) = match c.kind {
         Kind::Broadcast | Kind::Message => (n, n),
@@ -59,7 +59,7 @@ impl Bandwidth {
         // A byte costs at least the smaller of its prices in long messages and in single bytes.
         let (send_byte, receive_byte) = cheapest.ticks_per_byte();
         // The last message leaves after all other bytes. Its time is linear in its length, so the shortest or the
-        // longest last message is best. An interface may be busy for longer.
+        // longest last message is best. The interface of a receiver may be busy for longer.
         let last = (whole(1) + (sent - 1) as f64 * send_byte).min(whole(sent));
         let ticks = last.max(whole(1) + (received - 1) as f64 * receive_byte);
         Some(sure_ns(ticks))

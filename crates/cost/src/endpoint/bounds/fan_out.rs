@@ -1,10 +1,9 @@
 //! Fan-out: the data of one rank must reach all other ranks, and each rank that has the data can forward it.
 //!
 //! Each of the N(t) ranks that have the data at time t sends one message after the other; the bound is the first t with
-//! N(t) >= P. A collective with reductions adds the time to reduce one element. A reduce is a broadcast in reverse,
-//! with the interval at which a receiver accepts messages. Sources: Bar-Noy, Kipnis, "Designing broadcasting algorithms
-//! in the postal model", 1992; Karp, Sahay, Santos, Schauser, "Optimal broadcast and summation in the LogP model",
-//! 1993.
+//! N(t) >= P. A collective with reductions adds the time to reduce one element. A reduce is a broadcast in reverse, in
+//! which a rank accepts one message after the other. Sources: Bar-Noy, Kipnis, "Designing broadcasting algorithms in
+//! the postal model", 1992; Karp, Sahay, Santos, Schauser, "Optimal broadcast and summation in the LogP model", 1993.
 
 use std::collections::BTreeMap;
 

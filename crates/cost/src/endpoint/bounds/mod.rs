@@ -13,11 +13,11 @@ pub use work::Work;
 use super::{LevelPrices, TICKS_PER_NS};
 use crate::{Bound, CostProblem};
 
-/// The bounds, by file.
+/// The bounds among ranks, sorted by file.
 pub(crate) const BOUNDS: &[&dyn Bound] = &[&bandwidth::Bandwidth, &fan_out::FanOut, &work::Work];
 
-/// A collective with the times of messages on a machine; if the machine's levels have different times, bounds use the
-/// least of each.
+/// A collective with the times of messages on a machine. If levels of the machine have different times, bounds use
+/// [`LevelPrices::cheapest`].
 pub struct EndpointCase<'a> {
     pub collective: Collective,
     pub prices: &'a LevelPrices,
@@ -29,7 +29,8 @@ impl<'a> EndpointCase<'a> {
         Some(Self { collective: problem.collective, prices: problem.on()? })
     }
 
-    /// Returns the bytes of `elements`: of the vector, or of one block.
+    /// Returns the size in bytes of the collective's `elements` elements, which are the vector or, in collectives of
+    /// blocks, one block.
     fn bytes(&self) -> f64 {
         (u64::from(self.collective.elements) * self.collective.element_bytes()) as f64
     }

@@ -1,4 +1,5 @@
-//! Eq. 2 of the paper: beta m for m elements of s bits, with beta = max(2 s / BW_link, 2 s / BW_mem).
+//! Eq. 2 of the paper on PIUMA: an allreduce of m elements of s bits takes at least beta m, with beta = max(2 s /
+//! BW_link, 2 s / BW_mem). BW_link is the rate of both directions of a link together.
 
 use unisono_collective::Kind;
 

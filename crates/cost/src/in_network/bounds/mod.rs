@@ -16,7 +16,7 @@ pub use path::Path;
 
 use crate::{Bound, CostProblem};
 
-/// The bounds, by file.
+/// The bounds on switches that reduce, sorted by file.
 pub(crate) const BOUNDS: &[&dyn Bound] = &[&eq2::Eq2, &memory::Memory, &path::Path];
 
 pub struct InNetworkCase<'a> {

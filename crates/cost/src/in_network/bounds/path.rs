@@ -1,5 +1,5 @@
-//! Path: data must travel from rank 0, or from or to the root, to the rank that is farthest from it, over the shortest
-//! path. The bound of a scan is 0.
+//! Path: the latency of the shortest path between the root, or rank 0 in an allreduce or barrier, and the rank that is
+//! farthest from it. The bound of a scan is 0, because a scan chooses the cores of its ranks.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
@@ -46,7 +46,7 @@ impl Path {
     }
 }
 
-/// Returns the latency to the farthest rank from one core, in picoseconds (Dijkstra).
+/// Returns the latency from the core `from` to the farthest rank, over shortest paths, in picoseconds (Dijkstra).
 fn farthest(case: &InNetworkCase, from: u32) -> u64 {
     let m = case.machine;
     // Rounded down, because a bound must not be too high.

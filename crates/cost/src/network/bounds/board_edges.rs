@@ -1,7 +1,7 @@
 //! Board edges: in an alltoall on boards of a HammingMesh, all blocks for other columns of boards leave by the two
 //! edges of the board's rows, and all blocks for other rows of boards by those of its columns.
 //!
-//! On boards of a x a of the N accelerators, x boards a side, the reachable fraction of the injection rate is at most
+//! With N accelerators on x by x boards of a by a accelerators, the reachable fraction of the injection rate is at most
 //! (1/2a) (N-1)/(N-N/x). Source: counted from "HammingMesh", section 3: an accelerator on the edge has one port there.
 
 use unisono_collective::Kind;

@@ -1,13 +1,13 @@
-//! Injection: the bytes that some accelerator must send, or receive, at the rate of all its links together.
+//! Injection: the bytes that some accelerator must send, or receive, divided by the rate of all its links together.
 //!
 //! An allreduce of S bytes over k links, each with beta ns a byte, takes 2 S beta / k x (P-1)/P. Sources:
 //! "HammingMesh", section 4; the least bytes of each collective as in the bound `bandwidth` among endpoints (Patarasuk,
 //! Yuan, 2009, Theorem 1).
 //!
 //! If the ranks' accelerators have different rates, each rank has its own bound: the bytes that it must send, or
-//! receive, in any schedule, at its rate. In an allreduce each rank sends and receives at least its vector once, and
-//! all ranks together send 2(P-1) S bytes at the sum of their rates. On networks whose switches copy or reduce, only
-//! the bound of each rank holds for an allreduce.
+//! receive, in any schedule, divided by its rate. In an allreduce each rank sends and receives at least its vector
+//! once, and all ranks together send 2(P-1) S bytes at the sum of their rates. On networks whose switches copy or
+//! reduce, only the bound of each rank holds for an allreduce.
 
 use unisono_collective::{Collective, Kind};
 

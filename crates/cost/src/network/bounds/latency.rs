@@ -3,9 +3,10 @@
 //! of the least latency. With a root, data goes from or to the root. In other collectives every rank has data for all
 //! others (in a scan for those after it), and the largest distance counts.
 //!
-//! On small networks, a search starts from each rank. On others, the first search starts from rank 0, and each further
-//! search from the farthest rank of the search before, so the result is at least the largest distance from rank 0. If
-//! all accelerators see the same network, the first search finds the largest distance.
+//! On small networks ([`MOST_STEPS`]), a search starts from each rank. On others, the first of at most [`SEARCHES`]
+//! searches starts from rank 0, and each further search from the farthest rank of the search before, so the result is
+//! at least the largest distance from rank 0. If all accelerators see the same network, the first search finds the
+//! largest distance.
 //!
 //! Source: the diameter bound of "HammingMesh", section 3, for the ranks in use.
 
@@ -53,12 +54,12 @@ impl Latency {
     }
 }
 
-/// The largest product of ranks and links for which all distances are found.
+/// The largest product of the numbers of ranks and links with which a search starts from each rank.
 const MOST_STEPS: usize = 1 << 20;
 /// The most searches on larger networks.
 const SEARCHES: usize = 4;
 
-/// Returns the largest distance from any searched rank to any rank that receives its data.
+/// Returns the largest latency, in ns, from any searched rank to any rank that receives its data.
 fn largest(case: &NetworkCase) -> f64 {
     let (model, places) = (case.model, case.model.places());
     let all = places.len() * model.plane().links().len() <= MOST_STEPS;
@@ -80,7 +81,7 @@ fn far(distances: &[f64], places: &[u32]) -> (f64, usize) {
     of.fold((0.0, 0), |most, (at, ns)| if ns > most.0 { (ns, at) } else { most })
 }
 
-/// Returns the latency in ns of the links from a node to each node.
+/// Returns the latency in ns of the shortest path from a node to each node.
 pub(super) fn distances(model: &NetworkModel, first: u32) -> Vec<f64> {
     match model.speeds().same_ns() {
         Some(alpha) => links_from(model.plane(), first).into_iter().map(|links| f64::from(links) * alpha).collect(),

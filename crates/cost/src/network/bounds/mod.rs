@@ -26,7 +26,7 @@ use unisono_synthesis::Fabric;
 use super::{NetworkModel, NetworkPart};
 use crate::{Bound, CostProblem};
 
-/// The bounds, by file.
+/// The bounds on networks, sorted by file.
 pub(crate) const BOUNDS: &[&dyn Bound] = &[
     &bisection::Bisection,
     &board_edges::BoardEdges,

@@ -1,6 +1,6 @@
 //! The facts of a machine that NCCL's search reads: the links of a GPU, and the network interfaces of a box.
 //!
-//! NVLinks have the rates that NCCL assumes, not those of the machine file, because NCCL's choice depends on its own.
+//! NVLinks have the rates that NCCL assumes, not those of the machine file, because NCCL chooses by its own rates.
 
 use unisono_base::narrow;
 use unisono_machine::network::{Cpu, Network, Topology};
@@ -16,23 +16,26 @@ pub struct Facts {
     pub boxes: u32,
     /// The number of GPUs of the job in one box.
     pub gpus: u32,
-    /// GB/s of all NVLinks of one GPU, the least of all GPUs; 0 if some GPU has only PCIe.
+    /// GB/s of all NVLinks of one GPU to GPUs of the job and to NVSwitches together, the least of all GPUs; 0 if some
+    /// GPU has only PCIe.
     pub nvlink: f64,
     /// True if NVSwitches join the GPUs.
     pub has_nvswitch: bool,
-    /// True if all GPUs have equally many NVLinks, which sums in NVSwitches require.
+    /// True if the NVLinks of all GPUs have the same rate together, which sums in NVSwitches require.
     pub has_equal_nvlinks: bool,
     /// GB/s of the direct NVLinks between each two GPUs, as a matrix row by row.
     pub pairs: Vec<f64>,
-    /// GB/s between a GPU and PCIe, assumed if the machine has no PCIe cable; `pcie_ring` is that of a ring of the GPUs
-    /// over PCIe and CPUs.
+    /// GB/s between a GPU and PCIe; `ASSUMED_PCIE` if the machine has no PCIe cable.
     pub pcie: f64,
+    /// GB/s of a ring of the GPUs over PCIe and CPUs.
     pub pcie_ring: f64,
-    /// The number of network interfaces of one box, in proportion to the job's GPUs among those of the box; `nic` is
-    /// the GB/s of each, at most that of the machine's PCIe.
+    /// The number of network interfaces of one box, multiplied by the fraction of the box's GPUs in the job, rounded
+    /// up.
     pub nics: u32,
+    /// GB/s of one interface, at most that of the machine's PCIe.
     pub nic: f64,
-    /// Microseconds by which a message between boxes takes longer than NCCL assumes. NCCL's own choice ignores them.
+    /// Microseconds by which the latency of the network exceeds the latency that NCCL assumes. NCCL's own choice
+    /// ignores them.
     pub late_us: f64,
     /// The number of GPUs of one process.
     pub process_gpus: u32,

@@ -104,12 +104,13 @@ impl Call {
 pub struct Time {
     pub algorithm: Algorithm,
     pub protocol: Protocol,
-    /// The number of channels of the graph; `channel` is the GB/s of one. NCCL starts up to two or four times as many
-    /// thread blocks.
+    /// The number of channels of the graph. NCCL starts up to two or four times as many thread blocks.
     pub channels: u32,
+    /// GB/s of one channel, before the limits of the protocol.
     pub channel: f64,
-    /// NCCL's own latency, and in `bandwidth` the rate of the call's bytes in GB/s.
+    /// NCCL's own latency.
     pub latency_us: f64,
+    /// The rate of the call's bytes, in GB/s.
     pub bandwidth: f64,
     /// NCCL's own estimate, by which it chooses.
     pub cost_seconds: f64,
@@ -117,8 +118,9 @@ pub struct Time {
     pub seconds: f64,
     /// True if the prediction uses times of [`Steps`] that were fitted to measurements.
     pub is_fitted: bool,
-    /// The amounts of work of the call; `prices` are NCCL's own times for one unit of each.
+    /// The amounts of work of the call.
     pub steps: Steps,
+    /// NCCL's own time for one unit of each amount of `steps`.
     pub prices: Prices,
 }
 
@@ -127,7 +129,7 @@ pub struct Prices {
     pub start_us: f64,
     pub hop_us: f64,
     pub network_hop_us: f64,
-    /// The ns of a byte that a thread block sends or works on.
+    /// The ns of a byte that a thread block sends, reduces or copies.
     pub ns_per_byte: f64,
 }
 

@@ -11,9 +11,10 @@ const MOST_STEPS: u32 = 200_000;
 /// The tolerance in comparisons of rates, which are sums of floating-point numbers.
 const SLACK: f64 = 1e-6;
 
-/// The most channels of one speed; `same` is true if all channels use one ring.
+/// The most channels of one speed that fit.
 pub struct Packing {
     pub channels: u32,
+    /// True if all channels use one ring.
     pub same: bool,
 }
 
@@ -81,8 +82,8 @@ impl Rings {
     }
 }
 
-/// Tries all combinations of the cycles from index `first` on, each as often as it fits, and stores the most channels
-/// found.
+/// Tries all combinations of the cycles from index `first` on, each as often as it fits, and stores in `best` the most
+/// channels found, with the `taken` channels. Ends early at `bound` channels, or when no steps are `left`.
 fn combine(
     links: &[Vec<usize>],
     first: usize,

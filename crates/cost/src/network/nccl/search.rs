@@ -2,8 +2,8 @@
 //!
 //! A channel uses one speed of a list on every link that it crosses. The search chooses the speed with the largest
 //! product of speed and channels, and stops when the next speed is below half of the best speed, or when the channels
-//! use all of a GPU's rate. Then channels of at least 25 GB/s are split in two, and faster speeds are tried for this
-//! number of channels.
+//! use all of a GPU's rate. Then channels of at least 25 GB/s are split in two, but not from Hopper on if more than 4
+//! channels are slower than 50 GB/s, and faster speeds are tried for this number of channels.
 //!
 //! Exact for GPUs on NVSwitches, and up to 8 GPUs with direct NVLinks, on one box; approximate otherwise: a ring across
 //! boxes may use any interface (NCCL also checks the PCIe paths from GPUs to interfaces); trees over direct NVLinks
@@ -19,12 +19,12 @@ use super::{
 
 /// Half of NCCL's largest number of channels, which it doubles after the search.
 const MOST_CHANNELS: u32 = 32;
-/// The most heads of NVLS, GPUs that each reduce a part.
+/// The most heads of NVLS. A head is a GPU that reduces a part of the vector.
 const MOST_HEADS: u32 = 32;
 /// The tolerance in comparisons of rates, which are sums of floating-point numbers.
 const SLACK: f64 = 1e-6;
 
-/// One graph: the number of channels, and the GB/s of a channel inside a box (`intra`) and between boxes.
+/// One graph: the number of channels, and the GB/s of a channel inside a box (`intra`) and between boxes (`inter`).
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Graph {
     pub channels: u32,
@@ -105,7 +105,7 @@ impl Room<'_> {
                 best = Some(found);
             }
         }
-        // NCCL falls back to the order of ranks, slowly.
+        // If nothing fits, NCCL uses the ring in the order of ranks, at a low speed.
         let mut ring = best.unwrap_or(Graph { channels: 1, intra: 0.1, inter: 0.1, same: true });
         let is_fast = ring.intra >= 25.0;
         let is_enough = self.facts.architecture > Generation::Ampere && ring.intra < 50.0 && ring.channels > 4;
@@ -134,7 +134,7 @@ impl Room<'_> {
         let a_channel = f64::from(f.nics) * f.nic / f64::from(ring.channels);
         let fits = |speed: f64| speed <= inside + SLACK && (f.boxes == 1 || speed <= a_channel + SLACK);
         let inter = speeds.iter().copied().find(|&speed| fits(speed)).unwrap_or(ring.inter).max(ring.inter);
-        // The rate inside a box may be up to twice the rate between boxes.
+        // NCCL raises the rate inside a box while it is below twice the rate between boxes.
         let mut intra = inter;
         for &speed in speeds.iter().rev().filter(|&&speed| speed > inter) {
             if intra < 2.0 * inter && speed <= inside + SLACK {

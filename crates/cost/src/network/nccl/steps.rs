@@ -35,18 +35,22 @@ const MOST_BLOCKS: u32 = 64;
 /// The bytes of a chunk of a broadcast and a reduce with protocol Simple.
 const CHUNK: f64 = 524_288.0;
 
-/// The amounts of work of a call. Each amount times its price, added up, gives a time.
+/// The amounts of work of a call, and corrections of NCCL's estimate. The time of a start, plus each of the hops and
+/// bytes times its price, is the fitted time of the call.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Steps {
     /// The number of thread blocks (open channels) of the call.
     pub blocks: f64,
-    /// The number of steps to a GPU of the same box; `network_hops` counts those to another box.
+    /// The number of steps to a GPU of the same box.
     pub hops: f64,
+    /// The number of steps to a GPU of another box.
     pub network_hops: f64,
-    /// The bytes that one thread block sends; `worked` are the bytes that it reduces or copies.
+    /// The bytes that one thread block sends.
     pub sent: f64,
+    /// The bytes that one thread block reduces or copies.
     pub worked: f64,
-    /// The factor of NCCL's own time of the bytes, at least 1: few blocks and an unfilled pipeline are slower.
+    /// The factor, at least 1, by which too few thread blocks and an unfilled pipeline lengthen NCCL's own time of the
+    /// bytes.
     pub stretch: f64,
     /// Microseconds to add to NCCL's own estimate.
     pub late_us: f64,
@@ -80,7 +84,7 @@ impl Steps {
         };
         let is_chain = is_ring && matches!(kind, Kind::Broadcast | Kind::Reduce);
         let fill = if is_chain && protocol == Protocol::Simple { (n - 2.0) * s.min(CHUNK) } else { 0.0 };
-        // NCCL's limits of LL on several boxes, and corrections of trees, include this factor.
+        // On several boxes and in trees, NCCL's own limits and corrections include the factor `idle`.
         let idle = if is_ring && f.boxes == 1 { most / open } else { 1.0 };
         let is_filled = is_ring && f.boxes == 1 && s > 0.0;
         let filled = if is_filled { 1.0 + fill / ((sent + worked) * s) } else { 1.0 };

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! bus bandwidth = channels x rate of a channel, limited by protocol and architecture
-//! bandwidth     = bus bandwidth x ranks / steps   (ring, NVLS)   or half of it   (tree, CollNet)
+//! bandwidth     = bus bandwidth x ranks / steps   (ring, NVLS)   or bus bandwidth / 2   (tree, CollNet)
+//!                 or bus bandwidth   (allgather and reduce-scatter, except by rings)
 //! steps         = 2(n-1) allreduce, n-1 allgather and reduce-scatter, n broadcast and reduce
 //! ```
 //!
@@ -198,7 +199,7 @@ pub fn cost_us(nccl: &Nccl, kind: Kind, algorithm: Algorithm, protocol: Protocol
         && (algorithm == Algorithm::Tree
             || algorithm == Algorithm::NvlsTree && f.architecture == Generation::Blackwell);
     let factor = if is_corrected { constants::tree_correction(protocol, bytes) } else { 1.0 };
-    // A ring between boxes does not start all of its steps at once.
+    // NCCL lengthens the latency of a long ring allreduce between boxes, whose steps do not all start at once.
     let channels = u64::from(2 * rates.graph.channels);
     let is_plateau = algorithm == Algorithm::Ring
         && protocol == Protocol::Simple

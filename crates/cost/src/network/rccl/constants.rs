@@ -33,7 +33,7 @@ pub struct Constants {
     pub has_files: bool,
     /// True if RCCL enables trees with protocol Simple on one box.
     pub has_simple_tree: bool,
-    /// The factor of LL for broadcasts and reduces on one box.
+    /// The factor on the rate of LL in broadcasts and reduces on one box.
     pub rooted_ll: f64,
     pub tree: Steps,
     pub ring: Steps,
@@ -41,10 +41,11 @@ pub struct Constants {
 
 /// The times of steps and the rates of an algorithm.
 pub struct Steps {
-    /// Microseconds of a step to a GPU of the same box; `network_us` is for a GPU of another box.
+    /// Microseconds of a step to a GPU of the same box.
     pub inside_us: ByProtocol<f64>,
+    /// Microseconds of a step to a GPU of another box.
     pub network_us: ByProtocol<f64>,
-    /// The fractions of the bus bandwidth: on up to two boxes, and on more.
+    /// The factors on the bus bandwidth: the first on up to two boxes, the second on more.
     pub share: [ByProtocol<f64>; 2],
     /// The factors of the rate by size, from 64 B on; those of rings apply to several boxes only.
     pub by_size: ByProtocol<[f64; SIZES]>,

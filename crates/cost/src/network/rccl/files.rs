@@ -2,10 +2,10 @@
 //!
 //! Each GPU sends an eighth of the vector to each other GPU, adds the eighths that it receives, and sends the sum to
 //! all, in two steps. Each file has a thread block for each other GPU and channel, whose rate (`[thread_block]` of the
-//! machine) limits its data:
+//! machine) limits its data. With a part of an eighth of the vector, and the rate r of all thread blocks for one GPU:
 //!
 //! ```text
-//! time = start + 2 steps + 2 x max(part / blocks, part on the wire / link) + 7 operands of its share a block
+//! time = start + 2 steps + 2 x max(2 part / r, part on the wire / rate of the link) + 7/8 part / r
 //! ```
 //!
 //! Start and steps are RCCL's own (`baseLat`, the ring of its tuning model). RCCL uses a file if the bytes of a call
@@ -32,7 +32,8 @@ struct File {
     most_bytes: u64,
 }
 
-/// The files in ascending order of sizes; the first file that accepts a call runs it.
+/// The files in ascending order of sizes. Only the first file whose `most_bytes` a call does not exceed can run the
+/// call.
 const FILES: [File; 3] = [
     File { protocol: Protocol::Ll, channels: 4, chunks: 256, most_bytes: 65_536 },
     File { protocol: Protocol::Ll, channels: 8, chunks: 512, most_bytes: 524_287 },
@@ -47,7 +48,7 @@ pub struct FileTime {
     pub protocol: Protocol,
     pub channels: u32,
     pub latency_us: f64,
-    /// GB/s of the bytes, without the latency.
+    /// The bytes of the call divided by its time without the latency, in GB/s.
     pub bandwidth: f64,
     pub seconds: f64,
 }

@@ -25,7 +25,7 @@ use super::{
 
 pub use self::{constants::VERSION, files::FileTime};
 
-/// A number of equal boxes of GPUs that RCCL recognises.
+/// RCCL's cost model on equal boxes of GPUs of a type that RCCL recognises.
 pub struct Rccl {
     constants: &'static Constants,
     cpu: Cpu,
@@ -40,8 +40,9 @@ pub struct Rccl {
 pub struct Time {
     pub algorithm: Algorithm,
     pub protocol: Protocol,
-    /// The number of rings, on one box of a type for which it is known; `channel` is the GB/s of one.
+    /// The number of rings; `None` on several boxes and on types of boxes whose number of rings is not known.
     pub channels: Option<u32>,
+    /// GB/s of one ring.
     pub channel: Option<f64>,
     pub latency_us: f64,
     /// The rate of a call's bytes, in GB/s.

@@ -9,21 +9,26 @@ use super::{super::Speeds, NONE, PS_PER_NS, Run, events::Event};
 
 /// A message: the data that one instruction pushes to one sink of a stream.
 pub(super) struct Message {
-    /// The node of the plane that sends; `to` is the node that receives.
+    /// The node of the plane that sends.
     pub(super) from: u32,
+    /// The node of the plane that receives.
     pub(super) to: u32,
     /// The first instruction that reads the message.
     pub(super) reader: u32,
     /// The time of a part on a link of the machine's own rate.
     pub(super) part_ps: f64,
-    /// The number of packets of a part, rounded up; `mean_packets` is not rounded.
+    /// The number of packets of a part, rounded up.
     pub(super) packets: u32,
+    /// The packets of the message divided by its parts.
     pub(super) mean_packets: f64,
     /// The time of a part, or of a packet if shorter. Multiplied by the difference of weights, it delays a part that
     /// goes from a slower link to a faster one.
     pub(super) gap_ps: f64,
+    /// The number of parts that have not started.
     pub(super) unmade: u32,
+    /// The number of parts whose arrival is not known.
     pub(super) missing: u32,
+    /// The latest known arrival of a part, in ps.
     pub(super) latest: u64,
 }
 

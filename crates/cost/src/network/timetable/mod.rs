@@ -39,8 +39,9 @@ use self::{
 };
 use super::Speeds;
 
-/// The most parts of all messages together, except that each message has at least one; `MOST_PARTS` limits one message.
+/// The most parts of all messages together, except that each message has at least one.
 const PARTS: u64 = 1 << 19;
+/// The most parts of one message.
 const MOST_PARTS: u64 = 16;
 
 /// The same limits for messages that choose among links of different speeds, and for all messages if packets wait for
@@ -117,18 +118,19 @@ struct Run<'a> {
     schedule: &'a Schedule,
     flow: &'a Flow,
     prices: &'a Prices<'a>,
-    /// For each instruction, the number of predecessors and messages that are not done. `first_message` has the index
-    /// of its first message in `messages`.
+    /// For each instruction, the number of predecessors and messages that are not done.
     missing: Vec<u32>,
+    /// For each instruction, the index in `messages` of the first message that it sends; then the number of all
+    /// messages.
     first_message: Vec<u32>,
-    /// For each instruction, the latest end of its predecessors that are done.
+    /// For each instruction, the latest end, in ps, of the predecessors and messages that are done.
     ready: Vec<u64>,
     /// Dependencies as (earlier, later), sorted.
     later: Vec<(InstrId, InstrId)>,
     messages: Vec<Message>,
     parts: Vec<Part>,
     unused: Vec<u32>,
-    /// The time at which each host, or each engine of a switch, becomes free.
+    /// The time, in ps, at which each host, or each engine of a switch, becomes free.
     hosts: Vec<u64>,
     /// The index in `hosts` of the first host of each node.
     first_host: Vec<u32>,
@@ -285,7 +287,8 @@ impl<'a> Run<'a> {
         true
     }
 
-    /// Marks a predecessor of instruction `id` as done at `time`; the instruction begins when all are done.
+    /// Marks a predecessor, or a message for instruction `id`, as done at `time` in ps; the instruction begins when all
+    /// are done.
     fn needed_less(&mut self, time: u64, id: u32) {
         let at = id as usize;
         self.missing[at] -= 1;
@@ -308,7 +311,7 @@ impl<'a> Run<'a> {
         self.needed_less(received, id);
     }
 
-    /// Returns the time in which the host of a node sends or receives a message; 0 for a switch.
+    /// Returns the ps in which the host of a node sends or receives a message; 0 for a switch.
     fn host_ps(&self, node: NodeId) -> u64 {
         if self.is_switch(node) { 0 } else { rounded_up(self.prices.host_ns * PS_PER_NS) }
     }

@@ -7,7 +7,7 @@ use unisono_machine::network::{Header, Hop};
 
 use super::Prices;
 
-/// Checks whether messages between two accelerators may choose among links of different speeds.
+/// A check whether messages between two accelerators may choose among links of different speeds.
 pub(super) struct Unlike<'a> {
     prices: &'a Prices<'a>,
     /// The results by `(from, to)`.
@@ -33,7 +33,8 @@ impl<'a> Unlike<'a> {
         found
     }
 
-    /// Returns whether a node on the paths of the source's choice has hops of different speeds.
+    /// Returns whether a node on the paths of one choice of the source, that for random bits 0, has hops of different
+    /// speeds.
     fn search(&self, from: u32, to: u32) -> bool {
         let Prices { routing, plane, .. } = *self.prices;
         let way = routing.choose(from, to, 0);
@@ -61,7 +62,7 @@ impl<'a> Unlike<'a> {
 /// on it, or wait at its end.
 #[derive(Default)]
 pub struct Ahead {
-    /// The number of packets of each link.
+    /// For each link, the number of packets before a new packet.
     packets: Vec<u32>,
     /// Packets that left a link: the time at which this is known, the link, and their number.
     gone: BinaryHeap<Reverse<(u64, u32, u32)>>,

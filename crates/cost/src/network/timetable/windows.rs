@@ -17,15 +17,15 @@ pub(super) struct Windows {
     channels_of_link: usize,
     /// For each link, alpha plus the latency of the link alone, in ps.
     round_trip_ps: Vec<f64>,
-    /// For each channel, the time at which all its places are free, if they become free in sequence.
+    /// For each channel, the time, in ps, at which all its places are free, if they become free in sequence.
     empty: Vec<f64>,
-    /// For each channel, the time at which its first place is free.
+    /// For each channel, the time, in ps, at which its first place is free.
     free: Vec<u64>,
 }
 
 impl Windows {
-    /// Makes windows; `None` if no link waits for places. The shortest packet takes `shortest_ps` on a link of the
-    /// machine's own rate.
+    /// Creates the state of all channels; `None` if every buffer has enough places to keep its link busy. The shortest
+    /// packet takes `shortest_ps` on a link of the machine's own rate.
     pub(super) fn new(prices: &Prices, shortest_ps: f64) -> Option<Self> {
         let Prices { plane, speeds, .. } = *prices;
         let places = prices.places_of_buffer as f64;
@@ -68,7 +68,7 @@ impl Windows {
         (start, start.saturating_add(busy).max(rounded(empty - delay + packet)))
     }
 
-    /// Records that `packets` packets each waited `waited` ps after a channel.
+    /// Records that `packets` packets each waited `waited` ps at the end of a channel's link.
     pub(super) fn hold(&mut self, hop: Hop, waited: u64, packets: f64) {
         let channel = self.channel(hop);
         let more = waited as f64 * packets / self.places;

@@ -20,7 +20,7 @@ pub use paper_1d::{Paper1d, PaperTable};
 pub use physical::{PHYSICAL_1D, PHYSICAL_2D};
 pub use tight_1d::{Tight1d, tree_energy};
 
-/// The bounds, by file.
+/// The bounds on wafers, sorted by file.
 pub(crate) const BOUNDS: &[&dyn Bound] = &[
     &blocks::Blocks,
     &lemma_7_2::Corrected,

@@ -13,7 +13,7 @@ pub struct Paper1d;
 /// The most PEs of a line for which the bound is computed: the table of E* takes O(P^2) operations per depth.
 const MOST_PES: u32 = 1024;
 
-/// E*(p, d) for all p up to a number of PEs and all depths d, one row for each depth.
+/// E*(p, d), in hops, for all p up to a number of PEs and all depths d, one row for each depth.
 pub struct PaperTable {
     pes: usize,
     energy: Vec<u32>,
@@ -47,7 +47,8 @@ impl PaperTable {
         Self { pes: n, energy }
     }
 
-    /// Returns the cycles of the bound for a line of `pes` PEs with the root at its end.
+    /// Returns the cycles of the bound for vectors of `wavelets` wavelets on a line of `pes` PEs with the root at its
+    /// end.
     pub fn cycles(&self, pes: u32, wavelets: u64, depth_cycles: f64) -> f64 {
         if pes <= 1 || wavelets == 0 {
             return 0.0;

@@ -4,8 +4,9 @@
 //! The paper's improved form for star, B(P-1) + 2 T_R + 1, omits the first hop: if B = 1 or P = 2, it is one cycle
 //! below this bound.
 //!
-//! On a line the bound is B + P + 2 T_R, which is the time of a message; on a grid it is B + M+N-2 + 2 T_R + 1. In
-//! both, the last wavelet enters B - 1 cycles after the first, and its operation takes one more.
+//! With the root at the end of a line the bound is B + P + 2 T_R, the time of a message; with the root in the corner of
+//! a grid it is B + M+N-2 + 2 T_R + 1. In both, the last wavelet enters B - 1 cycles after the first, and its operation
+//! takes one more.
 
 use unisono_base::Cycles;
 

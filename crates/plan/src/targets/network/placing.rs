@@ -148,8 +148,8 @@ pub(super) fn line(ranks: usize) -> Extents {
     Extents::new(&[narrow(ranks.max(1))]).expect("one dimension with a rank")
 }
 
-/// Returns how the ranks of a collective are spread over boxes of GPUs; `None` if the machine is not a network of
-/// boxes.
+/// Returns the number of boxes of GPUs that have ranks of a collective, and whether all switches between boxes can
+/// reduce its elements; `None` if the machine is not a network of boxes.
 pub(crate) fn spread(problem: &Problem) -> Option<Spread> {
     let part: &NetworkPart = problem.target.part().downcast_ref()?;
     let network = &part.network;

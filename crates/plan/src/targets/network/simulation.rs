@@ -81,7 +81,7 @@ pub fn notes(file: &File) -> Vec<String> {
     unserved.into_iter().chain(bare.map(note)).collect()
 }
 
-/// Returns the costs of tasks in picoseconds.
+/// Returns the time before a rank begins, and the time of a copied byte, in picoseconds.
 pub(crate) fn charges(network: &Network) -> Charges {
     let copy_per_byte = network.copy_ns_per_byte * TICKS_PER_NS;
     Charges { launch: rounded(network.launch_ns * TICKS_PER_NS), copy_per_byte }

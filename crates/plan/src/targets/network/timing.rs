@@ -1,9 +1,9 @@
 //! The times of candidates: from closed forms, from the timetable of messages, or from packets.
 //!
 //! The default model simulates packets only to check its choice. A candidate whose time is too short is ranked first,
-//! so the best candidate is timed again by the next finer model until no finer model changes it. All other candidates
-//! keep their times. With the model `packets`, candidates without a simulation rank last, because predictions and
-//! simulations are not comparable.
+//! so the best candidate is timed again by the next finer model until no finer model changes it. Candidates timed by
+//! messages that are close behind the best are simulated too; the others keep their times. With the model `packets`,
+//! candidates without a simulation rank last, because predictions and simulations are not comparable.
 
 use unisono_algorithms::{Algorithm, Params, Profile, Ranks, ranks::Extents};
 use unisono_base::Diagnostics;
@@ -16,7 +16,7 @@ use unisono_sim::network::{self as packets, Interconnect, SimError};
 use super::{MOST_STEPS, OnNetwork, simulation::charges};
 use crate::{PlanError, Target, TimeSource, Timed, candidates::build};
 
-/// The most instructions of a ranked candidate without a closed form, which takes part of a second to time.
+/// The most instructions of a candidate without a closed form that is ranked; its timing takes part of a second.
 pub(super) const MOST_RANKED: u64 = 1 << 18;
 
 /// [`MOST_RANKED`] for a candidate that reduces in switches: its messages are cheaper to time, because each uses one
@@ -53,7 +53,8 @@ fn ranks_of_box(part: &NetworkPart) -> Option<u32> {
 }
 
 impl OnNetwork {
-    /// Times a schedule by the packet simulator; `None` if that takes more steps than `left`.
+    /// Times a schedule by the packet simulator, and subtracts its steps from `left`; `None` if it takes more. If
+    /// `left` is `None`, the simulation is not limited, and `left` becomes what remains of [`MOST_STEPS`].
     pub(super) fn simulated(
         &self,
         interconnect: &Interconnect,
@@ -116,7 +117,7 @@ impl OnNetwork {
         self.schedule_within(schedule, placement, algorithm, f64::INFINITY).map(|time| time.expect("no time is longer"))
     }
 
-    /// Times a schedule by the timetable; `None` if it takes longer than `most_ns`.
+    /// Times a schedule by its messages; `None` if it takes longer than `most_ns`.
     fn schedule_within(
         &self,
         schedule: &Schedule,

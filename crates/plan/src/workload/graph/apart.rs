@@ -1,7 +1,7 @@
 //! Collectives of several groups by schedules without exchanges in closed form: forests, and switches that compute.
 //!
-//! The candidates of the first group are timed alone. All groups together take at least as long, so no candidate helps
-//! if none is faster than the best algorithm in closed form of all groups, or if that is near the bound.
+//! Candidates are timed for the first group alone. All groups together take at least as long, so no candidate is used
+//! if none is faster than the best algorithm in closed form for all groups, or if that algorithm is near the bound.
 //!
 //! * A schedule of ranks alone serves every group: its messages go between ranks at the same positions. Each group
 //!   takes the time of its own messages, which equals that of the first group if their paths have the same shape; if
@@ -162,7 +162,7 @@ fn in_switches(
         check();
         let planned = match first.take() {
             Some(planned) => planned,
-            // Groups with equal times have the same best algorithm.
+            // All groups use the algorithm and the parameters of the first group's plan.
             None => plan_at(problem(group).ok()?, slowest.algorithm.name(), &slowest.params).ok()?,
         };
         let best = planned.best().clone();

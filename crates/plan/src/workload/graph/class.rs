@@ -10,8 +10,8 @@ use unisono_workload::{Queues, RankClass, Work, WorkloadGraph};
 
 use super::Interval;
 
-/// The identity of a communication among classes: the index of its groups or receivers in the program, and the number
-/// of earlier communications of a class with this index.
+/// The identity of a communication among classes: the index of its groups or receivers in the program, and its number,
+/// from 1, among the communications of a class with this index.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Meeting {
     Groups(u32, usize),

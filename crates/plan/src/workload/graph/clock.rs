@@ -10,7 +10,8 @@ pub struct Interval {
     pub end: f64,
 }
 
-/// The times of all nodes, by class and node. A received message counts from its sending to its arrival.
+/// The times of all nodes, by class and node. The interval of a receive begins when its message is sent and the receive
+/// is posted, and ends when the message has also arrived.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Clock(pub Vec<Vec<Interval>>);
 

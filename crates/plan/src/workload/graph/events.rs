@@ -1,11 +1,11 @@
 //! The times of a program's nodes, by a simulation of events.
 //!
 //! Every class of ranks has one queue for compute and one for communication; without overlap one for both. A node
-//! begins when its queue is free and takes it ([`Queues`]), and the nodes that it names have ended. A communication
-//! begins at the same time on all classes that take part. A message between a pair ends for its sender when it has
-//! left; nodes that wait for its begin continue when it is posted. It occupies a send machine and the ports by which it
-//! leaves and, after its latency, the ports by which it arrives, even if its receiver is not waiting yet. A queue in
-//! program order, and a queue for both, send one message at a time.
+//! begins when its queue is free and takes it ([`Queues`]), and the nodes for whose end it waits have ended. A
+//! communication begins at the same time on all classes that take part. A message between a pair ends for its sender
+//! when it has left; nodes that wait for its begin continue when it is posted. A message occupies a send machine and
+//! the ports by which it leaves and, after its latency, the ports by which it arrives, even if its receiver is not
+//! waiting yet. A queue in program order, and a queue for both, send one message at a time.
 
 use std::{
     cmp::Reverse,
@@ -49,6 +49,7 @@ struct UnderWay {
     /// The class and the node of the send.
     send: (usize, u32),
     begin: f64,
+    /// The seconds for which the message occupies its busiest port.
     held: f64,
 }
 
@@ -200,7 +201,7 @@ impl<'a, F: Fn(usize, usize) -> f64, M: Messages> Simulation<'a, F, M> {
         }
     }
 
-    /// Sets the times of a node, and those at which its queue is free.
+    /// Sets the times of a node, and the time at which its queue becomes free.
     fn begin(&mut self, class: usize, node: u32, time: Interval) {
         let work = self.work(class, node);
         let of = &mut self.classes[class];
@@ -311,7 +312,7 @@ impl<'a, F: Fn(usize, usize) -> f64, M: Messages> Simulation<'a, F, M> {
         self.matched(class, (from, to, tag), now);
     }
 
-    /// Ends the receives of a channel whose messages are under way.
+    /// Ends the receives of a channel for which messages have reached the receiver's port.
     fn matched(&mut self, class: usize, channel: (u32, u32, u32), now: f64) {
         loop {
             let pair = self.channels.entry(channel).or_default();

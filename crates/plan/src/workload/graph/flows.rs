@@ -50,7 +50,7 @@ struct Run<'a, S> {
     overlap: bool,
     /// For each row of the prices, its groups.
     groups: Vec<Vec<Group>>,
-    /// For each row, the index of each rank's group.
+    /// For each row, the index of each rank's group; `None` if the rank is in no group.
     of_rank: Vec<Vec<Option<u32>>>,
     /// The sum of the busy fractions of active groups on each link.
     loads: Vec<f64>,
@@ -72,7 +72,8 @@ struct Run<'a, S> {
 /// returns the time of a node that computes.
 ///
 /// # Errors
-/// Returns an error if the program has messages between pairs, or more nodes than a limit admits.
+/// Returns an error if queues take nodes as they become ready, as in programs with messages between pairs, or if the
+/// program has more nodes than a limit admits.
 pub(super) fn flow(
     prices: &Prices,
     rows: &[Vec<Option<usize>>],

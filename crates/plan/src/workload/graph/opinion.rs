@@ -20,6 +20,7 @@ pub struct OpinionRow {
     pub suffices: &'static str,
     /// The reason why it suffices.
     pub reason: String,
+    /// The number of ranks in a group.
     pub group: u32,
     pub count: u64,
     pub bytes: u64,
@@ -28,7 +29,7 @@ pub struct OpinionRow {
     pub suffices_seconds: f64,
     /// The seconds saved by all executions in a step.
     pub saved_seconds: f64,
-    /// The bytes that a rank sends less in a step, in a group of this size.
+    /// The bytes that each rank of a group sends less by all executions in a step.
     pub saved_bytes: u64,
 }
 

@@ -4,7 +4,7 @@
 //! group is large, algorithms are timed by their exchanges in all groups together ([`SharedNetwork`]). A collective of
 //! a workload file is timed by exchanges first, and planned if its time matters ([`Prices::settle`]). The lower bound
 //! is the larger of two: that of the first group alone, which also holds for all groups together, and that of the links
-//! that all groups share. Without a plan only the second is computed.
+//! that all groups share. For a collective of a workload file without a plan only the second is computed.
 
 mod messages;
 mod worth;
@@ -75,7 +75,8 @@ pub struct Prices<'a> {
     targets: Mutex<FxHashMap<Vec<u32>, Arc<dyn Target>>>,
     /// The links that groups share, if the machine is a network.
     shared: Option<SharedNetwork>,
-    /// The algorithm requested for each kind of collective; other kinds use the fastest.
+    /// The algorithm requested for each kind of collective. Other kinds use that of the workload file, or else the
+    /// fastest.
     algorithms: BTreeMap<&'static str, String>,
     /// The collectives of a workload file that are planned instead of timed by exchanges ([`Prices::settle`]).
     settled: FxHashSet<Collected>,
@@ -177,7 +178,7 @@ impl<'a> Prices<'a> {
         Self { algorithms, ..self }
     }
 
-    /// Returns the accelerator of each rank on a network, or nothing.
+    /// Returns the accelerator of each rank on a network; empty on other machines.
     pub fn places(&self) -> &[u32] {
         self.shared.as_ref().map_or(&[], SharedNetwork::places)
     }

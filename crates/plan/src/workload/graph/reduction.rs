@@ -1,4 +1,4 @@
-//! The time for which a rank computes the sums that traces of a schedule list.
+//! The time in which a rank computes a sum that a trace of a schedule lists.
 
 use unisono_cost::endpoint::Prices;
 use unisono_machine::network::Network;

@@ -2,10 +2,11 @@
 //!
 //! Ranks that end together in a collective differ by rounding, so ends within a millionth count as equal.
 
-/// The fraction of the latest end up to which ends count as equal.
+/// The difference between two ends, as a fraction of the latest end, up to which they count as equal.
 const EQUAL: f64 = 1e-6;
 
-/// Returns the index of the reported end. `computed` returns the compute time of the rank or class with an index.
+/// Returns the index in `ends` of the reported rank or class. `computed` returns the compute time of the rank or class
+/// with an index.
 pub fn reported(ends: &[f64], computed: impl Fn(usize) -> f64) -> usize {
     let latest = ends.iter().copied().fold(0.0, f64::max) * (1.0 - EQUAL);
     let ties = (0..ends.len()).filter(|&at| ends[at] >= latest);

@@ -13,7 +13,7 @@ pub(super) struct Group {
     pub ranks: Vec<u32>,
     /// The time in seconds if no other group communicates.
     pub seconds: f64,
-    /// Each link with the fraction of this time for which it is busy.
+    /// Each link with the fraction of `seconds` for which it is busy.
     pub links: Vec<(u32, f64)>,
 }
 
@@ -51,7 +51,7 @@ fn of_row(prices: &Prices, row: usize, priced: &Communication) -> Result<Vec<Gro
     Ok(groups)
 }
 
-/// Returns the messages of tables of receivers, all of which are sent at once.
+/// Returns the messages of `bytes` bytes that each rank sends to its receiver in each table, all at once.
 pub(super) fn messages_at_once(tables: &[Vec<u32>], bytes: u64) -> Exchange {
     let flow = |table: &Vec<u32>| {
         let to: Arc<[u32]> = table.as_slice().into();

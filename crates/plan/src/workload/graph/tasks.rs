@@ -1,7 +1,7 @@
 //! A program as one task graph with all messages of all collectives, for the simulators of messages.
 //!
 //! A rank communicates on its first CPU and computes on its second, because switches that reduce answer on the first.
-//! Each CPU works in program order, as the two queues do; without overlap a node waits for the node before it.
+//! If the queues work in program order, so does each CPU, and without overlap a node waits for the node before it.
 
 use std::{cmp::Reverse, collections::BTreeSet};
 
@@ -49,7 +49,7 @@ pub struct ProgramTasks {
 struct Made<'a> {
     chosen: &'a Chosen,
     proven: Verified<'static>,
-    /// The ranks of the graph for the switches, the last nodes of the schedule.
+    /// The ranks that the switches have in the task graph. The switches are the last nodes of the schedule.
     switches: Vec<u32>,
 }
 
@@ -147,7 +147,8 @@ pub fn program_tasks(
     Ok(tasks)
 }
 
-/// Compares the most tasks that the program may have with the limits, before schedules are built and proved.
+/// Compares the most tasks that the program's collectives may have with the limits, before schedules are built and
+/// proved.
 fn check_size(on: &Scheduled, occurrences: &Occurrences) -> Result<(), PlanError> {
     let graph = on.graph;
     let all = occurrences.of.iter().zip(on.rows).zip(&graph.classes);
@@ -196,7 +197,6 @@ fn make<'a>(on: &Scheduled<'a>) -> Result<(Vec<Vec<Made<'a>>>, Vec<u32>), PlanEr
     Ok((made, all))
 }
 
-/// Returns the index of each node's first watched task among those of its rank.
 fn offsets<'a>(nodes: impl Iterator<Item = &'a Work>) -> Vec<usize> {
     let each = |next: &mut usize, work: &Work| {
         let at = *next;
@@ -333,7 +333,8 @@ impl Shared<'_> {
         }
     }
 
-    /// Returns the nodes whose ends a node waits for: those that it names, and the one before it in its queue.
+    /// Returns nodes whose ends a node must await: those of [`WorkNode::after`], and in a queue in program order the
+    /// node before it. Nodes that end before others that are returned are left out.
     fn waits(&self, node: &WorkNode, last: [Option<usize>; 2], nodes: &[WorkNode]) -> Vec<usize> {
         let named = node.after.iter().map(|&before| before as usize);
         if self.graph.queues == Queues::AsReady {

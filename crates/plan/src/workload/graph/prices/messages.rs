@@ -54,8 +54,8 @@ impl Prices<'_> {
         Ok(plan_best(problem, None, &Params::new())?.best().time.seconds)
     }
 
-    /// Returns the seconds for which the shortest message occupies the hosts of a pair: their CPUs or, if these take
-    /// longer, their interfaces.
+    /// Returns the seconds for which the shortest message occupies the hosts of a pair: the CPU or the interface of
+    /// each, whichever takes longer; on a network, the host's overhead.
     fn overhead_seconds(&self, [from, to]: [u32; 2]) -> [f64; 2] {
         let Some(prices) = self.prices() else {
             return [self.network().map_or(0.0, |network| network.host_overhead_ns * 1e-9); 2];
@@ -64,7 +64,7 @@ impl Prices<'_> {
         [send.cpu.max(send.nic), receive.cpu.max(receive.nic)].map(seconds)
     }
 
-    /// Returns the row in which every rank sends to its receivers at once.
+    /// Returns the communication in which every rank sends `bytes` bytes to each of its receivers at once.
     pub(super) fn permute(&self, bytes: u64, receivers: u32) -> Result<Communication, PlanError> {
         let pairs: Vec<(u32, u32)> = self.graph.pairs(receivers).collect();
         let Some(&(from, to)) = pairs.first() else { return Ok(Communication::nothing(Kind::Message, bytes)) };
