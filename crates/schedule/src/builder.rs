@@ -25,8 +25,8 @@ pub enum BuildError {
     PartPlace { found: StreamId },
 }
 
-/// Stands for no instruction: the id of one over zero elements, which is not added, and the end of a node's list in
-/// `previous`.
+/// Stands for no instruction: the id that [`Builder::combine`] returns for 0 elements or for a node that does not
+/// exist, and the end of a node's list in `previous`.
 const NOTHING: InstrId = InstrId(u32::MAX);
 
 pub struct Builder {
@@ -133,7 +133,8 @@ impl Builder {
         self
     }
 
-    /// Keeps streams that no instruction names, with their ids, because later lines of a file may name them.
+    /// Keeps streams that no instruction names, with their ids, because other lines of a file, such as a placement, may
+    /// name them.
     pub fn keep_unused_streams(&mut self) {
         self.keeps_unused = true;
     }
@@ -209,7 +210,7 @@ impl Builder {
         id
     }
 
-    /// Limits the elements of the stream that wait at a sink to `capacity`.
+    /// Limits the elements of the stream that are pushed and not yet popped, at each sink, to `capacity`.
     pub fn capacity(&mut self, stream: StreamId, capacity: u32) {
         self.bounded.push((stream, capacity));
     }
@@ -228,7 +229,7 @@ impl Builder {
                     found: u64::from(start) + u64::from(elements),
                     most: u64::from(u32::MAX),
                 });
-                // Indices of such elements stay numbers until the end of the build, which fails.
+                // The caller gets an index within `u32`; [`Builder::finish`] returns the error.
                 return 0;
             }
         }
@@ -364,7 +365,8 @@ impl Builder {
     /// insertion.
     ///
     /// # Errors
-    /// Returns an error for the first entry that did not fit into the tables, or for an id that does not exist.
+    /// Returns the first error of the build: an entry that does not fit into the tables, an id that does not exist, a
+    /// stream that names a node twice, or a part that cannot be embedded.
     pub fn finish(mut self) -> Result<Schedule, BuildError> {
         for &(instr, earlier) in &self.deps {
             for id in [instr, earlier] {
@@ -419,7 +421,7 @@ impl Builder {
         })
     }
 
-    /// Sorts one table after another, so that only one table exists twice at a time.
+    /// Sorts the tables by node and lane, one after another, so that only one table exists twice at a time.
     fn sort(&mut self) {
         let mut order: Vec<u32> = (0..narrow::<u32>(self.instrs.len())).collect();
         order.sort_by_key(|&i| self.places[i as usize]);
@@ -497,7 +499,8 @@ impl Builder {
     }
 }
 
-/// Returns the text on one line, with `;` and control characters replaced, as the text form requires.
+/// Returns the text on one line, as the text form requires: `;` becomes `,`, and each run of blanks and control
+/// characters one space.
 pub(crate) fn one_line(text: &str) -> String {
     let text = text.replace(';', ",").replace(char::is_control, " ");
     text.split_whitespace().collect::<Vec<_>>().join(" ")

@@ -71,7 +71,7 @@ pub struct Document<P> {
     phases: Vec<String>,
     nodes: u32,
     streams: Vec<StreamRow>,
-    /// In ascending order of nodes; nodes without instructions and scratch memory may be omitted.
+    /// In ascending order of nodes; nodes with neither instructions nor scratch memory may be omitted.
     programs: Vec<NodeProgram>,
     #[serde(default = "Option::default", skip_serializing_if = "Option::is_none")]
     pub machine: Option<String>,

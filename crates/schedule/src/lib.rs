@@ -17,7 +17,8 @@
 //! values that instructions share are stored once, 5 bytes for an operand, 16 bytes for a stream. All operands of an
 //! instruction have its length, so an operand is only a position.
 
-// Numbers that do not fit are refused on input; see `unisono_base::narrow`.
+// These modules reject numbers that do not fit, or convert them by `unisono_base::narrow`, which explains why that is
+// safe.
 #[warn(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 mod builder;
 #[warn(clippy::cast_possible_truncation, clippy::cast_sign_loss)]

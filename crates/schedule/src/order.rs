@@ -52,9 +52,9 @@ pub fn topological_with(
 /// then mostly read soon after it was written, and streams hold few elements. If there is a cycle, the order has only
 /// the instructions that can run, and `found` gets the cycle.
 ///
-/// The order results from a run at the coarsest granularity, which needs a few numbers per lane and stream and stores
-/// no edges. Once an instruction can run, other lanes cannot block it again. So all instructions run exactly if there
-/// is no cycle, in whatever order lanes are chosen.
+/// The order results from a run at the coarsest granularity, which stores a few numbers per lane and sink and, of the
+/// edges, only the explicit dependencies. Once an instruction can run, other lanes cannot block it again. So all
+/// instructions run exactly if there is no cycle, in whatever order lanes are chosen.
 pub fn depth_first(schedule: &Schedule, runs: &Runs, found: &mut Diagnostics) {
     let mut lanes = Lanes::new(schedule);
     let mut open: Vec<LaneId> = (0..schedule.lane_count()).map(LaneId::new).filter(|&l| lanes.can_run(l)).collect();
@@ -89,8 +89,8 @@ const NOBODY: u32 = u32::MAX;
 #[derive(Clone, Copy)]
 struct Next {
     instr: u32,
-    /// Number of operands that are already available; [`AWAITS`] while the lane waits for an instruction. If the next
-    /// operand is a stream with a capacity, `sinks` counts its sinks with enough room.
+    /// Number of operands that are already available; [`AWAITS`] while an explicit dependency has not completed. If the
+    /// next operand is an outgoing stream with a capacity below its length, `sinks` counts its sinks with enough room.
     operands: u32,
     sinks: u32,
 }
@@ -313,7 +313,7 @@ fn unblocked_writers<'a>(
     writers[from..].iter().take_while(move |p| end(p) <= last).map(|p| p.instr)
 }
 
-/// Reports a cycle: follows stuck instructions until one is visited twice.
+/// Reports a cycle: follows stuck predecessors until an instruction is visited twice.
 fn report_cycle(schedule: &Schedule, flow: &Flow, dependents: &Dependents, waiting: &[u32], found: &mut Diagnostics) {
     // Every stuck instruction has a stuck predecessor, but not every one has a stuck successor. So the search goes
     // backwards, through a table of one stuck predecessor of each instruction.

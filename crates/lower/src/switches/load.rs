@@ -8,7 +8,8 @@ use super::{
     registers::{NONE, ports},
 };
 
-/// The number of edges of embeddings on each directed link.
+/// The number of edges of embeddings, for requests and for responses, on each directed link; 255 stands for 255 or
+/// more.
 #[derive(Clone, Debug)]
 pub struct LinkLoads {
     /// The index, within a node, of the first link of each switch.
@@ -53,7 +54,7 @@ impl LinkLoads {
     }
 }
 
-/// Returns the loads of valid registers. Each edge counts at the switch that it leaves.
+/// Returns the loads of links by registers that form valid embeddings. Each edge counts at the switch that it leaves.
 pub fn loads<'a>(layout: &Layout, all: impl IntoIterator<Item = &'a Configured>) -> LinkLoads {
     let mut of = LinkLoads::new(layout);
     for embedding in all.into_iter().flat_map(|c| &c.embeddings) {

@@ -21,9 +21,10 @@ use super::{
 };
 use crate::ThreadBlocks;
 
-/// The smallest slice under the protocol `Simple`, in bytes: one signal covers many bytes, up to 1 MiB in NCCL.
+/// The smallest slice in bytes, of a message that is cut, if all blocks have the protocol `Simple`: one signal covers
+/// many bytes, up to 1 MiB in NCCL.
 const SLICE_BYTES: u64 = 128 << 10;
-/// The smallest slice under protocols with a flag in each word or line (LL, LL128), in bytes.
+/// The smallest slice in bytes if some block has a protocol with a flag in each word or line (LL, LL128).
 const FLAGGED_BYTES: u64 = 4 << 10;
 /// The most slices of a message. The last slice leaves only after the last pass, so fewer slices mean a longer time.
 const MOST_SLICES: u64 = 16;

@@ -112,7 +112,8 @@ impl Builder {
     }
 
     /// # Errors
-    /// Returns the first error: a value that the tables cannot hold, or a rank that does not exist.
+    /// Returns the first error: a value that the tables cannot hold, a task or an edge outside the current rank, or a
+    /// peer that does not exist.
     pub fn finish(mut self) -> Result<TaskGraph, TaskError> {
         self.end_rank();
         self.graph.rank_rows.push(narrow(self.graph.rows.len()));

@@ -195,12 +195,13 @@ impl TaskGraph {
         self.edges.len() + self.near_edges
     }
 
-    /// Returns the number of CPUs of each rank: one more than the greatest index in use.
+    /// Returns the number of CPUs of each rank: one more than the greatest index that a task of any rank has.
     pub fn cpus(&self) -> u32 {
         self.cpus
     }
 
-    /// Returns the number of network interfaces of each rank: one more than the greatest index in use.
+    /// Returns the number of network interfaces of each rank: one more than the greatest index that a task of any rank
+    /// has.
     pub fn nics(&self) -> u32 {
         self.nics
     }

@@ -1,5 +1,5 @@
-//! Converts a schedule over elements into one over blocks of elements: the largest block that no instruction divides,
-//! or units of a given size.
+//! Converts a schedule over elements into one over blocks of elements, and back. Blocks are the largest ones that no
+//! instruction cuts, or units of a given size.
 
 use crate::schedule::{Operand, Schedule, Stream};
 
@@ -18,9 +18,9 @@ pub fn condense(schedule: &Schedule) -> Schedule {
     small
 }
 
-/// Returns the same schedule over units of `each` elements, as the unit of its collective states; `None` if its unit is
-/// not 1, or if `each` does not divide its number of elements, or a length or memory position of an instruction. The
-/// result must be proved again.
+/// Returns the same schedule over units of `each` elements, with `unit` of its collective set to `each`; `None` if that
+/// unit is not 1 before, or if `each` does not divide its number of elements, or a length or memory position of an
+/// instruction. The result must be proved again.
 pub fn packed(schedule: &Schedule, each: u32) -> Option<Schedule> {
     let fits = schedule.collective.unit == 1 && largest_block(schedule).is_multiple_of(each);
     fits.then(|| {

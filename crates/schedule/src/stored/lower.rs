@@ -80,7 +80,8 @@ struct Lowering<'a> {
     schedule: &'a Schedule,
     cut: &'a Cut,
     tags: FxHashMap<(StreamId, NodeId), u32>,
-    /// True if every instruction so far used blocks of one alignment and wrote output blocks at their own position.
+    /// True if the collective's data are whole vectors, and each instruction so far read blocks of one alignment and
+    /// wrote output blocks at the positions of their input blocks.
     aligned: bool,
     /// First input block of each message, by its stream and first element. An entry is removed when the sink receives
     /// the message, if there is only one sink.
@@ -159,8 +160,9 @@ impl Lowering<'_> {
         &mut self.ranks[node.index()].lanes[lane as usize]
     }
 
-    /// Returns the input block at the start of the part, and stores it for the memory that the part writes. If the
-    /// sources of the part (`rows`) have no common one, returns 0 and clears `aligned`.
+    /// Returns the input block at the start of the part, and stores it for the memory that the part writes. Returns 0
+    /// if `aligned` is false, and clears it and returns 0 if the sources of the part (`rows`) have no common input
+    /// block.
     fn align(
         &mut self,
         node: NodeId,

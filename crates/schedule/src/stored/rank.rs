@@ -184,7 +184,7 @@ impl Rank {
         self.lanes[part.lane as usize].steps.push(step);
     }
 
-    /// Returns the finished program, with the steps of all lanes numbered, and without alignments unless `aligned`.
+    /// Returns the finished program, with the steps of all lanes numbered, and with all alignments 0 unless `aligned`.
     pub fn finish(mut self, aligned: bool) -> RankProgram {
         let mut program = RankProgram { scratch_blocks: self.scratch, ..RankProgram::default() };
         let mut first_step = Vec::new();

@@ -242,7 +242,8 @@ impl<'a> Evidence<'a> {
         }
     }
 
-    /// Returns the time of `at` by which an instruction is over, if this instruction is over at time `over` of `via`.
+    /// Returns the time of `at` by which an instruction is over, if this instruction is over at time `over` of `via`;
+    /// `None` if no dependency or stream from `via` to `at` implies such a time.
     fn level(&self, via: InstrId, at: InstrId, over: Over) -> Option<Over> {
         if self.schedule.after(at).iter().any(|d| d.1 == via) {
             return Some(Over::AtStart);

@@ -83,7 +83,7 @@ pub trait Contributions: Sync {
     fn again(&mut self, id: u32) -> Result<u64, Fault>;
     /// Compares an expression with the required contents; the error describes the difference.
     fn judge(&mut self, id: u32, wanted: Wanted<'_>) -> Result<(), String>;
-    /// Returns the probability that a wrong schedule passes; `None` if it cannot.
+    /// Returns an upper bound of the probability that a wrong schedule passes; `None` if it cannot pass.
     fn error_probability(&self) -> Option<f64>;
 }
 

@@ -47,6 +47,7 @@ pub use contributors::{Expression, MOST_CONTRIBUTORS};
 pub use exact::DEFAULT_BUDGET;
 pub use seed::Seed;
 
+/// Representation of the ranks in each expression. A barrier is always proved exactly.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Method {
     /// Exact up to [`DEFAULT_BUDGET`] intervals of ranks, otherwise by fingerprint.
@@ -86,7 +87,7 @@ pub struct Proof {
     pub repeatable: bool,
     /// `exact` or `fingerprint`.
     pub method: &'static str,
-    /// Probability that a wrong schedule passes a proof by fingerprint; `None` for an exact proof.
+    /// Upper bound of the probability that a wrong schedule passes a proof by fingerprint; `None` for an exact proof.
     pub error_probability: Option<f64>,
     /// Seed that repeats a proof by fingerprint; `None` for an exact proof.
     pub seed: Option<Seed>,
@@ -101,7 +102,8 @@ pub struct Proof {
     /// Expression of all elements; `None` without `place`, for a scan, and for collectives that combine nothing.
     #[serde(skip)]
     pub element_expression: Option<Expression>,
-    /// Two elements with different expressions, described for users; `None` with `place`.
+    /// Two elements of a result with different expressions, described for users; `None` with `place`, or if the
+    /// schedule is not proved.
     pub unlike_elements: Option<String>,
     pub diagnostics: Vec<Diagnostic>,
 }
@@ -187,8 +189,8 @@ impl Rounding {
 /// Instructions that have a special rounding; only floating-point sums have one.
 pub type Roundings = BTreeMap<InstrId, Rounding>;
 
-/// Proves a schedule and collects all findings. Checks that depend on a failed check are skipped. The operating system
-/// seeds the random numbers.
+/// Proves a schedule and collects findings, up to the limit of [`Diagnostics`]. Checks that depend on a failed check
+/// are skipped. The operating system seeds the random numbers.
 pub fn verify(schedule: &Schedule, method: Method) -> Proof {
     verify_seeded(schedule, method, Seed::random())
 }

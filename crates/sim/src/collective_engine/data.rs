@@ -19,8 +19,8 @@ pub struct DataReport {
     pub result_correct: bool,
     /// First output that differs from plain arithmetic.
     pub mismatch: Option<String>,
-    /// Number of vector elements that were computed: all, unless ranks times elements exceed a limit. Then the first
-    /// elements of each embedding (a tree or a chain) stand for the rest.
+    /// Number of vector elements that were computed: of each embedding (a tree or a chain) all, or only the first ones,
+    /// which stand for the rest, if ranks times elements exceed a limit.
     pub elements: u32,
     /// Digest of the output bits of the computed elements, summed over all ranks.
     pub digest: u64,
