@@ -69,9 +69,9 @@ pub fn loads<'a>(layout: &Layout, all: impl IntoIterator<Item = &'a Configured>)
     of
 }
 
-/// Checks whether collectives that each pass [`super::check`] can be configured together. A switch has one replica of
-/// registers for each identifier, so embeddings with the same identifier may not share a switch; their links and
-/// engines are then disjoint too.
+/// Checks whether collectives that [`super::lower`] accepts one by one can be configured together. A switch has one
+/// replica of registers for each identifier, so embeddings with the same identifier may not share a switch. An empty
+/// list means that they can.
 pub fn check_together<'a>(layout: &Layout, all: impl IntoIterator<Item = &'a Configured>) -> Vec<Diagnostic> {
     let mut found = Diagnostics::default();
     let mut used = vec![0_u64; layout.switches() as usize];

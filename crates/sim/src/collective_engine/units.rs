@@ -33,7 +33,7 @@ impl Shared {
     }
 }
 
-/// Times of a full packet and of the last packet, in picoseconds.
+/// Values for a full packet and for the last packet: times in picoseconds, or numbers of bytes.
 pub type Both = [u64; 2];
 
 /// An input or output of a unit.
@@ -232,7 +232,8 @@ impl Making<'_> {
         self.bytes.map(|bytes| rounded_up(bytes as f64 * 8.0 * 1000.0 / gbps * f64::from(share.max(1))))
     }
 
-    /// Returns the bandwidth in Gbit/s of a core's memory for each direction: half of it if both directions are in use.
+    /// Returns the bandwidth in Gbit/s of a core's memory for each direction: half of the total if both directions are
+    /// in use.
     fn memory_gbps(&self, switch: u32) -> f64 {
         let at = switch as usize;
         let directions = u8::from(self.shared.reads[at] > 0) + u8::from(self.shared.writes[at] > 0);

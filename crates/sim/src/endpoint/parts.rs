@@ -49,5 +49,5 @@ impl<'a, P: Prices, C: Carrier> Part<'a, P, C> {
     }
 }
 
-/// Check of [`super::run`].
+/// The check of options and limits with which [`super::run`] begins.
 pub(crate) use engine::check;

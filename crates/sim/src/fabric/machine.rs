@@ -27,7 +27,8 @@ use super::{
 /// Approximate number of PEs in a tile: their state fits in a core's own cache.
 const TILE_PES: u32 = 1024;
 
-/// Number of cycles in advance for which a visit can be noted; visits further ahead are noted in steps.
+/// Number of cycles in advance for which a visit can be noted; a visit further ahead is noted before its time and then
+/// again.
 const HORIZON: u32 = 64;
 
 /// Number of cycles in advance for which a wavelet's row is noted in `Machine::arriving`.
@@ -78,7 +79,7 @@ impl Tile {
         self.filled == 0 && self.alarms.is_empty()
     }
 
-    /// Returns the first cycle, at or after `at`, that has a visit.
+    /// Returns the first cycle, at or after `at`, that has a visit; `u32::MAX` if there is none.
     fn next(&self, at: u32) -> u32 {
         let noted = if self.filled == 0 {
             u32::MAX
@@ -139,7 +140,8 @@ pub struct Machine<'a> {
     pub(super) trial: Trial,
     /// True if the run is packed from the start.
     pub packs_at_once: bool,
-    /// Operations that send across the edge of a tile, as sorted `(PE, thread, operation)`.
+    /// For each thread, the first operation that sends on a color that crosses the edge of a tile, as sorted `(PE,
+    /// thread, operation)`.
     crossing: Vec<(u32, u32, u32)>,
     /// True after one of these operations has begun, so that wavelets may cross between tiles.
     crossed: bool,

@@ -73,7 +73,7 @@ struct Starts {
     started: Vec<u32>,
 }
 
-/// Measures a program as in the paper. The calibration determines `options.start`, which must be empty.
+/// Measures a program as in the paper. The calibration determines the starts; `options.start` is not used.
 ///
 /// # Errors
 /// Returns the errors of [`run`].

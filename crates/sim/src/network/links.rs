@@ -124,7 +124,8 @@ impl Packets<'_> {
         self.best(node, packet)
     }
 
-    /// Returns the hop in `candidates` with the fewest packets, or the least time, ahead of the packet.
+    /// Returns the hop in `candidates` with the fewest packets ahead or, if links have different speeds, with the least
+    /// time for them; the first of equal hops. Sets `fault` and returns `None` if there is no candidate.
     #[inline]
     fn best(&mut self, node: u32, packet: Packet) -> Option<Hop> {
         if self.candidates.len() > 1 {
@@ -308,7 +309,7 @@ impl Packets<'_> {
         }
     }
 
-    /// Reads the next packets that wait for a link, to load them into the cache.
+    /// Reads the next packets that wait for a link, to load them into the cache. The returned value has no meaning.
     #[inline]
     pub(super) fn read_waiting(&self, link: u32) -> u32 {
         let first = link as usize * usize::from(self.vcs);
@@ -317,7 +318,7 @@ impl Packets<'_> {
     }
 
     /// Reads the count of missing packets of an arriving packet's message, if the packet is at its destination, to load
-    /// it into the cache.
+    /// it into the cache. The returned value has no meaning.
     #[inline]
     pub(super) fn read_arrival(&self, link: u32, packet: Packet) -> u32 {
         let is_there = self.wires[link as usize].to == packet.to;

@@ -177,7 +177,8 @@ impl Interconnect {
 pub struct Options {
     /// Options of the ranks; the seed also determines the random choices of routings.
     pub hosts: endpoint::Options,
-    /// Number of messages that an accelerator sends at a time; `None` for the machine's own number.
+    /// Number of messages that an accelerator, or each of its links, sends at a time; `None` for the machine's own
+    /// number.
     pub send_machines: Option<u32>,
     /// Node of each rank of the graph: accelerators first, then switches; empty if rank k is on accelerator k.
     pub places: Vec<u32>,

@@ -82,8 +82,8 @@ impl Moves {
 
 #[expect(clippy::needless_range_loop, reason = "a lane has the same number in many arrays")]
 impl Group {
-    /// Moves wavelets through the routers, at most one over each outgoing link. Returns the union of the bits of all
-    /// arrivals and departures, and the colors that left the ramps to the routers.
+    /// Moves wavelets through the routers, at most one over each outgoing link. Returns a word that is 0 if no wavelet
+    /// arrived or moved, and the colors that left the ramps to the routers.
     #[inline(always)]
     pub fn move_wavelets(
         &mut self,

@@ -40,7 +40,8 @@ const FEW_WINDOWS: u32 = 32;
 /// Number of times that flows are split again by the load of links; [`FEW_SPLITS`] for such large networks.
 const SPLITS: u32 = 6;
 const FEW_SPLITS: u32 = 2;
-/// Number of sampled accelerators whose own links are examined; [`WALKS`] is the number of random paths from each.
+/// Greatest number of sampled accelerators whose own links are examined. [`WALKS`] is the number of random paths from
+/// each accelerator of the network.
 const MOST_SAMPLED: u32 = 256;
 const WALKS: u32 = 64;
 /// Stands for an accelerator's own interface among the inputs of its links.
@@ -140,7 +141,8 @@ fn weigh(net: &Interconnect, link_shares: &mut LinkShares, bandwidths: &[f64], s
     latency
 }
 
-/// Time that each window occupies each link, in messages over a link of the machine's own bandwidth.
+/// Time that each window occupies each link; the unit is the time of a message on a link of the machine's own
+/// bandwidth.
 struct Loads {
     /// First shift of each window, and the end of the last window.
     first: Vec<u32>,
@@ -183,7 +185,7 @@ impl Loads {
     }
 }
 
-/// Returns the mean begin of each window, over the slower half of a sample of accelerators.
+/// Returns the mean begin of each window, in the unit of [`Loads`], over the slower half of a sample of accelerators.
 fn begins(net: &Interconnect, link_shares: &LinkShares, loads: &Loads, bandwidths: &[f64]) -> Vec<f64> {
     let all = net.plane.accelerators();
     let sampled: Vec<u32> = (0..all).step_by(all.div_ceil(MOST_SAMPLED).max(1) as usize).collect();

@@ -24,7 +24,7 @@ pub(super) enum Crossing {
         id: u32,
         packets: u32,
     },
-    /// A message that the receiving region had sent has arrived.
+    /// A message from the region that gets this report has arrived.
     Removal {
         at: u32,
     },
