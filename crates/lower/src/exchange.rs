@@ -53,7 +53,8 @@ pub struct Trees {
 }
 
 impl Trees {
-    /// Returns the properties of these messages followed by `next` on the same links.
+    /// Returns the properties of these messages and those of `next` together, if `next` starts on the same links when
+    /// these messages have ended.
     #[must_use]
     pub fn then(self, next: Self) -> Self {
         Self {

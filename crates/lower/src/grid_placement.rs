@@ -153,7 +153,8 @@ impl GridPlacement {
     }
 }
 
-/// Returns the hops from `source` to every PE of a path, or the fault of a path that is not a tree on the grid.
+/// Returns the hops from `source` to every PE of a path, or code and message of the fault of a path that is not a tree
+/// on the grid.
 fn reach(grid: Grid, source: u32, path: &[Segment]) -> Result<FxHashMap<u32, u32>, (&'static str, String)> {
     let mut reached = FxHashMap::default();
     reached.insert(source, 0);

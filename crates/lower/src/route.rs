@@ -3,7 +3,7 @@
 use unisono_base::{StreamId, narrow};
 use unisono_machine::{Direction, Grid};
 
-/// `hops` links from `from` in one direction.
+/// `hops` links from PE `from` in one direction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Segment {
     pub from: u32,

@@ -117,7 +117,7 @@ impl Round {
         Self { waits: Waits::Pipeline { receives }, ..Self::new(sends, bytes) }
     }
 
-    /// Adds `reduced` bytes that each rank reduces.
+    /// Sets the number of bytes that each rank reduces in one round.
     #[must_use]
     pub fn reducing(self, reduced: u64) -> Self {
         Self { reduced, ..self }

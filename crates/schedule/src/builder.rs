@@ -183,7 +183,8 @@ impl Builder {
         PhaseId::new(at)
     }
 
-    /// Adds a stream from one node to others. Its length becomes the sum of the lengths pushed to it.
+    /// Adds a stream from one node to others. Its length becomes the sum of the lengths of the instructions that push
+    /// to it.
     pub fn stream(&mut self, source: NodeId, sinks: &[NodeId]) -> StreamId {
         if self.sinks.len() + sinks.len() >= u32::MAX as usize || self.streams.len() >= u32::MAX as usize - 1 {
             self.fail(BuildError::TooMany {
@@ -309,7 +310,7 @@ impl Builder {
         }
     }
 
-    /// Returns the last instruction so far of each lane of a node.
+    /// Returns the last instruction so far of each lane of a node, by the number of the lane.
     pub(crate) fn ends(&self, node: NodeId) -> std::collections::BTreeMap<u32, InstrId> {
         let mut ends = std::collections::BTreeMap::new();
         let mut at = self.last.get(node.index()).copied().unwrap_or(NOTHING);
@@ -330,8 +331,8 @@ impl Builder {
         self.ends(node).into_values().collect()
     }
 
-    /// Adds the dependencies of the joins: the first instruction of each lane after a join waits for the last one
-    /// before the join of every other lane of its node.
+    /// Adds the dependencies of the joins: the first instruction of each lane after a join waits for the last
+    /// instruction before the join of every other lane of its node.
     fn wait_at_joins(&mut self) {
         let mut ends: std::collections::BTreeMap<(NodeId, u32), InstrId> = std::collections::BTreeMap::new();
         let mut from = 0;

@@ -47,7 +47,7 @@ pub struct Combine {
     phase: u32,
     sources: Vec<Place>,
     sinks: Vec<Place>,
-    /// Instructions that must have completed first, numbered over the whole file from 0.
+    /// Instructions that must have completed before this one starts, numbered over the whole file from 0.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     after: Vec<u32>,
 }

@@ -17,8 +17,7 @@
 //! values that instructions share are stored once, 5 bytes for an operand, 16 bytes for a stream. All operands of an
 //! instruction have its length, so an operand is only a position.
 
-// These modules reject numbers that do not fit, or convert them by `unisono_base::narrow`, which explains why that is
-// safe.
+// In these modules a number that does not fit its type is refused on input, or converted by `unisono_base::narrow`.
 #[warn(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 mod builder;
 #[warn(clippy::cast_possible_truncation, clippy::cast_sign_loss)]

@@ -17,14 +17,14 @@ use crate::{
     schedule::{Operand, Schedule},
 };
 
-/// Returns a topological order of all instructions. If there is a cycle, adds one to `found` and returns only the
-/// instructions that can run.
+/// Returns a topological order of all instructions. If there is a cycle, reports one cycle in `found`, and returns only
+/// the instructions that can run.
 pub fn topological(schedule: &Schedule, flow: &Flow, found: &mut Diagnostics) -> Vec<InstrId> {
     topological_with(schedule, flow, &[], found)
 }
 
-/// Returns the order of [`topological`] under additional dependencies `(instruction, earlier)`, such as those of a
-/// placement.
+/// Returns a topological order as [`topological`] does, under the additional dependencies `(instruction, earlier)` in
+/// `more`, such as those of a placement.
 pub fn topological_with(
     schedule: &Schedule,
     flow: &Flow,
@@ -85,7 +85,7 @@ pub fn depth_first(schedule: &Schedule, runs: &Runs, found: &mut Diagnostics) {
 /// Entry of a sink at which no lane waits.
 const NOBODY: u32 = u32::MAX;
 
-/// Next instruction of a lane.
+/// Next instruction of a lane, and the operands that need not be checked again.
 #[derive(Clone, Copy)]
 struct Next {
     instr: u32,
@@ -212,7 +212,7 @@ impl<'a> Lanes<'a> {
     }
 }
 
-/// Returns the number of edges that lead to each instruction.
+/// Returns the number of edges of the constraint graph that lead to each instruction.
 fn waiting(schedule: &Schedule, flow: &Flow, dependents: &Dependents) -> Vec<u32> {
     let mut waiting = vec![0u32; schedule.instrs.len()];
     for id in (0..waiting.len()).map(InstrId::new) {
@@ -235,7 +235,7 @@ fn arrive(waiting: &mut [u32], next: InstrId) -> Option<InstrId> {
 
 /// Explicit dependencies reversed: for each instruction, the instructions that wait for it.
 pub struct Dependents {
-    /// First row of each instruction, and the end of the last instruction's rows; empty if there are no rows.
+    /// Index in `rows` of the first dependent of each instruction, then the number of rows; empty if there are no rows.
     starts: Vec<u32>,
     rows: Vec<InstrId>,
 }

@@ -12,7 +12,7 @@ use super::{
 /// more.
 #[derive(Clone, Debug)]
 pub struct LinkLoads {
-    /// The index, within a node, of the first link of each switch.
+    /// The index, within a node of the machine, of the first link of each switch, then the number of the node's links.
     first: Vec<u32>,
     links: u32,
     locals: u32,
@@ -69,7 +69,7 @@ pub fn loads<'a>(layout: &Layout, all: impl IntoIterator<Item = &'a Configured>)
     of
 }
 
-/// Checks whether collectives that [`super::lower`] accepts one by one can be configured together. A switch has one
+/// Checks whether collectives that [`super::lower()`] accepts one by one can be configured together. A switch has one
 /// replica of registers for each identifier, so embeddings with the same identifier may not share a switch. An empty
 /// list means that they can.
 pub fn check_together<'a>(layout: &Layout, all: impl IntoIterator<Item = &'a Configured>) -> Vec<Diagnostic> {

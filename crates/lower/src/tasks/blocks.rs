@@ -38,7 +38,8 @@ pub struct Passes<'a> {
 }
 
 impl<'a> Passes<'a> {
-    /// Makes passes with the ticks per byte of each [`Protocol`]; None if the block does not limit the rate.
+    /// Makes passes with the ticks per byte of a pass under each [`Protocol`]; `None` if the block does not limit its
+    /// rate.
     pub fn new(blocks: &'a ThreadBlocks, ticks_per_byte: [Option<f64>; 3]) -> Self {
         let is_plain = blocks.protocols().iter().all(|&protocol| protocol == Protocol::Simple);
         Self { blocks, ticks_per_byte, slice_bytes: if is_plain { SLICE_BYTES } else { FLAGGED_BYTES } }

@@ -250,7 +250,6 @@ pub(super) struct Lower<'a> {
     charges: Charges,
     crossings: &'a [f64],
     among: &'a Among<'a>,
-    /// The receives of the current instruction.
     receives: Vec<Task>,
     sends: Vec<Task>,
     /// The index, from 1, of the additional CPU that reduces for the current lane; 0 without additional CPUs.
@@ -353,7 +352,7 @@ impl Lower<'_> {
         self.receives.clear();
         for (stream, span) in flow.pops(schedule, id) {
             let from = rank(schedule.stream(stream).source.0);
-            // A message that begins before this span was received with an earlier piece.
+            // A message that begins before this span was received by the instruction that popped its first piece.
             let new = Flow::touching(flow.writers(stream), span).iter().filter(|p| p.start >= span.start);
             self.receives.extend(
                 new.map(|p| Task::receive(from, bytes(stream, schedule.instr(p.instr).len), among.tag + stream.0)),

@@ -114,12 +114,13 @@ fn of_wavelets(schedule: &Schedule, placement: &GridPlacement, wafer: &Wafer) ->
     programs(placed, &flow, wafer, &colors, &visits, &switching)
 }
 
-/// One stream at one router.
+/// The passage of one stream through one router.
 #[derive(Clone, Copy)]
 struct Visit {
     pe: u32,
     color: Color,
-    /// The position of the stream's first reader in the topological order; streams pass the router in this order.
+    /// The position of the stream's first reader in the topological order; streams of one color pass the router in this
+    /// order.
     rank: u32,
     stream: StreamId,
     position: Position,

@@ -30,7 +30,7 @@ use crate::{ANY_COLOR, GridPlacement, OnGrid};
 /// The restrictions of a target.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Needs {
-    /// Elements read from one of several fabric sources before the next, if the placement has a chunk of 1.
+    /// The chunk ([`GridPlacement::chunk`]) that replaces a chunk of 1 if some instruction is not one vector operation.
     pub chunk: u32,
     /// The number of fabric sources, 1 or 2, that a vector operation with two sources may have.
     pub fabric_sources: usize,
@@ -38,7 +38,7 @@ pub struct Needs {
     pub switches_both_sides: bool,
 }
 
-/// One stream at one router.
+/// The passage of one stream through one router; `turn` is the position of its first reader in the topological order.
 struct Visit {
     pe: u32,
     color: u8,
@@ -199,7 +199,7 @@ impl Groups {
             let sinks = schedule.stream_sinks(stream);
             let last = sinks.last().map_or(u32::MAX, |n| n.0);
             let from = way.iter().find(|w| w.pe == last).and_then(|w| w.position.rx.iter().next());
-            // Each flood is its own group, identified by its source.
+            // Floods (streams with several sinks) are grouped by their source instead of their receiver.
             let key = if sinks.len() == 1 { last } else { u32::MAX - schedule.stream(stream).source.0 };
             let next = narrow::<u32>(numbers.len());
             let group = *numbers.entry((color, key, from)).or_insert(next);

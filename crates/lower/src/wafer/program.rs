@@ -150,7 +150,7 @@ pub struct Op {
     /// True if sinks in memory receive a chunk first, and separate operations then send it to sinks on the fabric. If
     /// false, one operation writes an element to all sinks.
     pub sinks_in_turn: bool,
-    /// The smallest number of cycles between two elements; 1 is the speed of the datapath.
+    /// The smallest number of cycles from one element to the next; 1 is the speed of the datapath.
     pub pace: u16,
     /// The instruction of the schedule from which the operation was lowered.
     pub instr: InstrId,

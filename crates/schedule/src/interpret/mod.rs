@@ -143,7 +143,7 @@ impl<'a, T: Element> Machine<'a, T> {
 
     fn run(&mut self) {
         while !self.ready.is_empty() {
-            // SplitMix64 draws the lane, so each seed gives a different order of lanes.
+            // SplitMix64 draws the lane, so the seed determines the order of lanes.
             self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
             let pick = narrow(unisono_base::mix(self.random) % self.ready.len() as u64);
             let lane = self.ready.swap_remove(pick);

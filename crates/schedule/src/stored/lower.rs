@@ -87,7 +87,7 @@ struct Lowering<'a> {
     /// the message, if there is only one sink.
     messages: FxHashMap<(StreamId, u32), u32>,
     ranks: Vec<Rank>,
-    /// Row of each instruction's last step in its lane.
+    /// Row, in its lane, of each instruction's last step so far.
     last_step: Vec<u32>,
 }
 
@@ -244,7 +244,7 @@ impl Lowering<'_> {
         Ok(place)
     }
 
-    /// Returns the scratch memory in which a lane computes data that it only sends.
+    /// Returns the scratch memory in which a lane computes intermediate sums and data that it only sends.
     fn staging(&mut self, node: NodeId, lane: u32) -> Result<Place, StoreError> {
         let rank = &mut self.ranks[node.index()];
         let (known, largest) = (rank.lanes[lane as usize].staging, rank.lanes[lane as usize].largest);

@@ -61,7 +61,8 @@ pub enum Place {
     Tmp(u32),
 }
 
-/// One step of a lane: `to = a + b`. Without `b` the step copies `a`; without `b` and `to` it only sends.
+/// One step of a lane: `to = a + b`, where `+` is the operator. Without `b` the step copies `a`; without `b` and `to`
+/// it only sends.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Step {
     /// Number of blocks of each of the step's places.
@@ -165,9 +166,9 @@ pub struct Elements {
     /// Digest of the expression that all elements of a result have, for every served count; `None` if elements have
     /// different expressions, or too many combinations.
     pub class: Option<String>,
-    /// The expression itself, if all results have the same one.
+    /// The expression itself ([`crate::verify::Proof::element_expression`]).
     pub expression: Option<Expression>,
-    /// Two elements (blocks) with different expressions, described for users.
+    /// Two elements (blocks) with different expressions, described for users; `None` if there are none.
     pub unlike: Option<String>,
 }
 
@@ -221,8 +222,8 @@ const MOST_TAGS: u32 = 32_767;
 /// Converts a proven schedule into programs of messages, and proves these programs.
 ///
 /// # Errors
-/// Returns an error for schedules with switches or without elements, for messages that are not a collective, if tables
-/// exceed their limits, or if the programs cannot be proved.
+/// Returns an error for schedules with switches, of [`Kind::Message`] or without elements, if tables exceed their
+/// limits, or if the programs cannot be proved.
 pub fn store(proven: &Verified) -> Result<Stored, StoreError> {
     let schedule = proven.schedule();
     let c = *schedule.collective();

@@ -128,7 +128,7 @@ pub fn check(p: &RankProgram, rank: u32, events: &[Event], offset: Option<u32>) 
         step.arrivals.clone().for_each(|a| consumers[a as usize] = s);
     }
     let clocks = Clocks::new(p, rank, events, &producers)?;
-    // Steps and receives that wait for the end of each departure; receives are numbered after all steps.
+    // Pairs of a departure and a step or receive that waits for its end, sorted; receives are numbered after all steps.
     let mut waiters: Vec<(u32, usize)> = Vec::new();
     let step_waits = p.steps.iter().map(|s| &s.waits);
     for (row, waits) in step_waits.chain(p.arrivals.iter().map(|a| &a.waits)).enumerate() {

@@ -57,14 +57,14 @@ struct Fact {
     of: InstrId,
 }
 
-/// An instruction that has completed at the predecessor of a fact, by the reason for it.
+/// Reason why the instruction `of` a fact has completed when the fact's predecessor `via` starts or ends.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Reason {
-    /// The predecessor itself, at its end.
+    /// `of` is the predecessor itself, which ends.
     End,
-    /// Instruction before the predecessor in its lane, at the predecessor's start.
+    /// `of` precedes the predecessor in its lane, and the predecessor starts.
     Start,
-    /// Instruction `of` an earlier fact, whose `at` is the predecessor or an earlier instruction of its lane.
+    /// `of` is that of an earlier fact, whose `at` is the predecessor or an earlier instruction of its lane.
     Fact(u32),
 }
 
@@ -156,7 +156,7 @@ impl<'a> Evidence<'a> {
 
     /// Finds facts that imply that `earlier` is over before the start of `later`.
     fn explain(&mut self, earlier: InstrId, later: InstrId) -> bool {
-        // Most orders follow from the node alone, and the search within one node is short.
+        // Most orders follow from lanes and dependencies of the node alone, and the search within one node is short.
         match self.find(earlier, later, false).or_else(|| self.find(earlier, later, true)) {
             Some(last) => {
                 self.keep(earlier, last);

@@ -43,7 +43,8 @@ struct Step {
 struct Edge {
     /// Position of the successor in the order.
     to: u32,
-    /// The predecessor's clock that holds at the start of the successor; `done` is the one that holds at its end.
+    /// The predecessor's clock that holds at the start of the successor; `done` is the clock that holds at the
+    /// successor's end.
     whole: Over,
     done: Over,
 }
@@ -172,7 +173,7 @@ impl<'a> Clocks<'a> {
                 }
             }
         }
-        // The front is empty in both cases, so another sweep may follow.
+        // The front is empty with or without this error, so another sweep may follow.
         if over { Err(OverAllowance) } else { Ok(()) }
     }
 }

@@ -195,7 +195,7 @@ pub fn verify(schedule: &Schedule, method: Method) -> Proof {
     verify_seeded(schedule, method, Seed::random())
 }
 
-/// Proves a schedule whose instructions a program with its own order of additions executes.
+/// Proves a schedule executed by a program that rounds the instructions in `roundings` by its own order of additions.
 pub fn verify_rounded(schedule: &Schedule, method: Method, roundings: &Roundings) -> Proof {
     let demand = |rank| schedule.collective().required(rank).map(Demanded::from).collect();
     prove((schedule, roundings), method, Seed::random(), &demand)
@@ -253,7 +253,7 @@ fn prove((schedule, roundings): Run<'_>, method: Method, seed: Seed, demand: Dem
         let contents = || contents((schedule, roundings), &order, (method, seed), demand);
         let is_long = schedule.instr_count() >= LONG;
         let has_races = race::has_two_lanes(schedule);
-        // Contents are computed while the order is being computed, or while races are searched.
+        // For long schedules, contents are computed while the order is being computed, or while races are searched.
         let (ordered, ahead) =
             if is_long && !has_races { parallel::both(ordered, contents) } else { (ordered(), None) };
         found = ordered;

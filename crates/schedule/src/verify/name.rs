@@ -114,7 +114,8 @@ impl Name {
         }
     }
 
-    /// Returns the words of the only expression: those between the words of its output and its span.
+    /// Returns the words of the only expression: those between the words of its output and its span. Returns `None` if
+    /// words were not kept, or for too many combinations.
     pub fn expression(&mut self) -> Option<Vec<u32>> {
         let kept = self.kept.take().filter(|_| self.digest.is_some())?;
         Some(kept.get(2..kept.len().checked_sub(3)?)?.to_vec())

@@ -17,7 +17,7 @@ use unisono_schedule::interpret::Element;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DataReport {
     pub result_correct: bool,
-    /// First output that differs from plain arithmetic.
+    /// Description of the first output that differs from plain arithmetic; `None` if there is none.
     pub mismatch: Option<String>,
     /// Number of vector elements that were computed: of each embedding (a tree or a chain) all, or only the first ones,
     /// which stand for the rest, if ranks times elements exceed a limit.
@@ -31,7 +31,8 @@ pub fn digest(place: u64, bits: u64) -> u64 {
     mix(mix(place) ^ bits)
 }
 
-/// Greatest product of ranks and elements that is computed. Registers treat all elements of an embedding alike.
+/// Greatest product of ranks and elements that is computed, except that each embedding gets at least one element.
+/// Registers treat all elements of an embedding alike.
 const MOST_VALUES: u64 = 1 << 24;
 /// Greatest number of values that the switches hold at the same time.
 const AT_ONCE: usize = 1 << 24;

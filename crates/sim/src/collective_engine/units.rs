@@ -39,7 +39,8 @@ pub type Both = [u64; 2];
 /// An input or output of a unit.
 #[derive(Clone, Copy, Debug)]
 pub struct Edge {
-    /// Unit at the other end, or [`TO_MEMORY`].
+    /// Unit at the other end, or [`TO_MEMORY`]. `latency` is in picoseconds, and `serial` is the time that a packet
+    /// occupies the link or memory.
     pub unit: u32,
     pub latency: u64,
     pub serial: Both,
@@ -75,7 +76,8 @@ impl Units {
     pub fn new(machine: &InNetwork, layout: &Layout, e: &Embedding, shared: &Shared, bytes: Both) -> Self {
         let made = Making { machine, layout, e, shared, bytes, places: e.places(layout.switches()) };
         let order = made.order();
-        // Index of each unit in the order: two entries for each place.
+        // Index of each unit in the order: two entries for each switch of the embedding, for its engine and its
+        // copying.
         let mut number = vec![u32::MAX; 2 * e.registers.len()];
         for (at, &(place, part)) in order.iter().enumerate() {
             number[2 * place as usize + part as usize] = narrow::<u32>(at);

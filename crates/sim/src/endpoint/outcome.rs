@@ -18,7 +18,7 @@ impl<P: Prices, C: Carrier> Engine<'_, P, C> {
         Ok(self.results())
     }
 
-    /// Returns the results, complete or not.
+    /// Returns the results, which are complete only if all tasks are done.
     pub(super) fn results(self) -> (Run, C) {
         let cpus = self.graph.cpus() as usize;
         let finish: Vec<u64> = match self.clocks_each {

@@ -13,7 +13,7 @@ use super::{
 pub(crate) struct Part<'a, P, C>(Engine<'a, P, C>);
 
 impl<'a, P: Prices, C: Carrier> Part<'a, P, C> {
-    /// Begins the ranks that `is_own` accepts. The caller has checked the options.
+    /// Begins the ranks that `is_own` accepts. The caller must have checked the options by [`check`].
     pub fn new(
         graph: &'a TaskGraph,
         prices: &'a P,

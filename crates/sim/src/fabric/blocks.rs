@@ -78,7 +78,7 @@ impl Machine<'_> {
             return false;
         }
         let cycles = u64::from(now - self.trial.since);
-        // More than a quarter of all PEs in each cycle.
+        // On average, more than a quarter of all PEs were visited in a cycle.
         let busy = self.trial.visits * 4 > pes * cycles;
         let restless = busy && self.steady.sleepers() * 16 < pes;
         let packs = self.trial.packs.take().unwrap_or_else(|| self.can_be_packed());

@@ -143,7 +143,7 @@ pub struct Machine<'a> {
     /// For each thread, the first operation that sends on a color that crosses the edge of a tile, as sorted `(PE,
     /// thread, operation)`.
     crossing: Vec<(u32, u32, u32)>,
-    /// True after one of these operations has begun, so that wavelets may cross between tiles.
+    /// True after an operation of `crossing` has begun, so that wavelets may cross between tiles.
     crossed: bool,
     pub(super) cycle: u32,
     pub(super) tallies: Vec<Tally>,
@@ -310,7 +310,6 @@ impl<'a> Machine<'a> {
         free.map_or(1 << 16, |f| f.clamp(1, 1 << 16) as u32)
     }
 
-    /// Switches from tiles to blocks.
     pub(super) fn leave_tiles(&mut self) {
         self.in_blocks = true;
         self.tiles.clear();
@@ -353,7 +352,7 @@ impl<'a> Machine<'a> {
             }
             let pes = self.tiles[tile].pes.clone();
             if visits.len() * 4 > pes.len() {
-                // In memory order; all orders give the same result.
+                // Many PEs are visited in memory order; all orders give the same result.
                 visits.clear();
                 visits.extend(pes.filter(|&pe| self.noted[pe as usize] >> slot & 1 == 1));
             }
@@ -498,7 +497,7 @@ fn crossing(program: &WaferProgram, tables: &Tables, rows: u32) -> Vec<(u32, u32
             let sends = |op: &usize| {
                 program.sinks(*op).iter().any(|e| if let End::Fabric(c) = e { colors[usize::from(*c)] } else { false })
             };
-            // Once the first such operation of a thread begins, tiles can no longer run on their own.
+            // Only the first such operation of a thread matters: once it begins, tiles can no longer run on their own.
             crossing.extend(
                 program
                     .thread_ops(thread)

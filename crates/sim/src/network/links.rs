@@ -67,7 +67,7 @@ impl Packets<'_> {
         }
     }
 
-    /// Removes a packet at its destination.
+    /// Removes a packet at its destination, and delivers its message if this packet is the last missing one.
     fn take_in(&mut self, now: u64, link: u32, packet: Packet) {
         let ps = self.serialization_ps(link, packet);
         let back_ps = self.credit_ps(link);

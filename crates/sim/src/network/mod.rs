@@ -73,7 +73,7 @@ pub use crate::endpoint::{SimError, Stuck, TraceEvent};
 pub struct LinkTiming {
     /// Time from the start of a packet on a link until its head may continue: output, link and input latency.
     pub hop_ps: u64,
-    /// Time that a credit takes to return.
+    /// Latency of the link, in which a credit returns.
     pub link_ps: u64,
     pub ps_per_byte: f64,
 }
@@ -184,7 +184,7 @@ pub struct Options {
     pub places: Vec<u32>,
     /// Picoseconds per unit of the graph's calcs; programs in GOAL count nanoseconds.
     pub ps_per_calc: u64,
-    /// Number of threads that run regions of the plane; results do not depend on it.
+    /// Greatest number of threads that run regions of the plane; results do not depend on it.
     pub jobs: u32,
 }
 

@@ -37,7 +37,8 @@ const MOST_TIMED: u32 = 1024;
 /// Number of windows of shifts; [`FEW_WINDOWS`] for networks with more than [`MOST_TIMED`] accelerators.
 const WINDOWS: u32 = 64;
 const FEW_WINDOWS: u32 = 32;
-/// Number of times that flows are split again by the load of links; [`FEW_SPLITS`] for such large networks.
+/// Number of times that flows are split again by the load of links; [`FEW_SPLITS`] for networks with more than
+/// [`MOST_TIMED`] accelerators.
 const SPLITS: u32 = 6;
 const FEW_SPLITS: u32 = 2;
 /// Greatest number of sampled accelerators whose own links are examined. [`WALKS`] is the number of random paths from
