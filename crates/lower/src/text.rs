@@ -37,7 +37,7 @@ use crate::{
     switches::{SwitchPlacement, VirtualChannel, channels},
 };
 
-/// Writes a whole file.
+/// Writes a schedule with its machine and placement.
 ///
 /// # Errors
 /// Returns an error of the writer.
@@ -122,7 +122,7 @@ pub fn show(route: &Route, grid: Grid) -> String {
     text
 }
 
-/// Reads a whole file. `origin` names it in errors.
+/// Reads a schedule with its machine and placement. `origin` names the file in errors.
 ///
 /// # Errors
 /// Returns an error for the first invalid line.

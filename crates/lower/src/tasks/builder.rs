@@ -27,7 +27,7 @@ impl Builder {
         Self::default()
     }
 
-    /// Reserves memory for a graph of about this size.
+    /// Reserves memory for about `ranks` ranks and `tasks` tasks.
     pub fn reserve(&mut self, ranks: usize, tasks: usize) {
         self.graph.reserve(ranks, tasks);
     }

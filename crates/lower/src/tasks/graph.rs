@@ -83,7 +83,7 @@ pub(super) struct Row {
 
 /// The flag of a task whose amount is in the table of wide amounts.
 const WIDE: u8 = 1 << 7;
-/// The value for a task whose edges are in the tables.
+/// The value of [`Row::edges`] for a task whose edges are in the tables.
 const FAR: u8 = WIDE - 1;
 
 impl Row {

@@ -215,7 +215,7 @@ impl<'a> Subgraph<'a> {
     }
 }
 
-/// Consecutive tasks of one kind.
+/// Tasks of one kind with consecutive ids.
 #[derive(Clone, Copy)]
 pub(super) struct Tasks {
     kind: Kind,
@@ -335,7 +335,7 @@ impl Lower<'_> {
         self.flow.node_of(id).0 >= self.schedule.collective().ranks
     }
 
-    /// Collects the messages that an instruction receives and sends.
+    /// Collects the messages of an instruction in `receives` and `sends`.
     fn messages(&mut self, id: InstrId) {
         let (schedule, flow) = (self.schedule, self.flow);
         let element_bytes = schedule.collective().dtype.bytes();

@@ -160,7 +160,7 @@ pub fn order(programs: &[RankProgram]) -> Result<Order, Unsound> {
 }
 
 /// Pairs sends with receives as MPI does: messages of one sender, receiver and tag in the order of posting. At each end
-/// one lane must post them all, because otherwise this order is not defined.
+/// one lane must post all of these messages, because otherwise their order is not defined.
 fn pair(
     mut senders: Vec<End>,
     mut receivers: Vec<End>,

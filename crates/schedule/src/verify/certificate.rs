@@ -166,8 +166,8 @@ impl<'a> Evidence<'a> {
         }
     }
 
-    /// Searches, from the end of `earlier`, for a state in the lane of `later` that is not after the start of `later`.
-    /// Without `streams` the search stays within the node.
+    /// Searches, from the end of `earlier`, for a state in the lane of `later` that is not after the start of `later`;
+    /// returns `None` if there is none. Without `streams` the search stays within the node.
     fn find(&mut self, earlier: InstrId, later: InstrId, streams: bool) -> Option<usize> {
         let (schedule, flow) = (self.schedule, self.flow);
         self.reached.resize(2 * self.rank.len(), 0);

@@ -57,7 +57,7 @@ impl Expressions {
     }
 
     /// Returns the operands of a combination, or an expression and its mark, in the order of a text: operands that may
-    /// be swapped are sorted by their lowest ranks.
+    /// be swapped are sorted by their lowest ranks. Returns `None` for the input of a rank.
     pub fn written(&self, id: u32) -> Option<(u32, u32)> {
         let (a, b) = self.operands(id)?;
         let lowest = |id: u32| self.rows[id as usize].lowest;

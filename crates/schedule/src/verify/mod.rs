@@ -95,7 +95,7 @@ pub struct Proof {
     /// Digest, 128 bits, of the results' expressions: two schedules of one collective with the same class give the same
     /// bits, under the conditions of `repeatable`. `None` if the results are not proved, or have too many combinations.
     pub expression_class: Option<String>,
-    /// Properties `ranks` (`repeatable`) and `place`, if they hold.
+    /// Names of the bitwise properties that hold: `ranks` (the same as `repeatable`) and `place`.
     pub bits: Vec<&'static str>,
     /// Digest, 256 bits, of the expression that all elements of a result have; `None` without `place`.
     pub element_class: Option<String>,

@@ -34,7 +34,7 @@ pub struct Name {
     written: u32,
     /// True if expressions are part of the name; those of a barrier are not.
     expressions: bool,
-    /// All words, if the name was created by [`Name::keeping`].
+    /// All words of the text, if the name was created by [`Name::keeping`].
     kept: Option<Vec<u32>>,
 }
 

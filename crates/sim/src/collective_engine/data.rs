@@ -156,7 +156,8 @@ fn of<T: Sample>(layout: &Layout, configured: &Configured) -> DataReport {
 
 struct Flow<'a, T> {
     c: &'a Collective,
-    /// Switches in the order of responses; requests visit them in reverse. Unreached switches are at the end.
+    /// Switches in the order of responses; requests visit them in reverse. Switches that the root does not reach are at
+    /// the end.
     switches: Vec<At>,
     reached: usize,
     /// Inputs of each switch, in the order of ports, as indices of `switches`.

@@ -47,10 +47,10 @@ pub struct Run {
     pub latency: u64,
     /// Time in picoseconds at which each rank has sent and received everything.
     pub finish: Vec<u64>,
-    /// Packets of all embeddings; `events` counts each departure of a packet from a unit.
+    /// Number of packets of all embeddings; `events` counts each departure of a packet from a unit.
     pub packets: u64,
     pub events: u64,
-    /// Events that were computed one by one; the skipped ones repeat them.
+    /// Number of events that were computed one by one; all others were skipped as repetitions of these.
     pub computed: u64,
     /// Histogram of directed links: entry `i` counts the links that carry `i + 1` edges of this schedule's trees.
     pub link_loads: Vec<u64>,
@@ -119,7 +119,7 @@ fn lowered(
 
 fn together(machine: &InNetwork, layout: &Layout, all: &[Configured]) -> Result<Vec<Run>, EngineError> {
     let shared = units::Shared::new(layout, all);
-    // Time at which each switch has completed its earlier collectives.
+    // Time at which each switch has completed the embeddings before.
     let mut free = machine.exclusive_switches.then(|| vec![0; layout.switches() as usize]);
     all.iter().map(|configured| one(machine, layout, configured, &shared, free.as_deref_mut())).collect()
 }

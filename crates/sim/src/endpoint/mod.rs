@@ -79,7 +79,7 @@ pub struct Run {
     pub finish: Vec<u64>,
     /// Greatest entry of `finish`.
     pub makespan: u64,
-    /// Number of tasks, plus one message for each send.
+    /// Number of tasks plus the number of messages, one for each send.
     pub events: u64,
     pub sends: u64,
     pub receives: u64,

@@ -25,7 +25,7 @@ use unisono_machine::Grid;
 
 use super::{Options, Run, SimError, noop, run};
 
-/// Limits of a measurement.
+/// Parameters of a measurement.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Calibration {
     /// Greatest difference of two clocks, in cycles.

@@ -105,7 +105,7 @@ pub struct Run {
     pub stalls: u64,
     /// True if every output equals plain arithmetic on the inputs.
     pub result_correct: bool,
-    /// Describes the first wrong output.
+    /// Description of the first wrong output; `None` if there is none.
     pub mismatch: Option<String>,
     pub trace: Vec<TraceEvent>,
 }

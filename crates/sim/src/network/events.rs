@@ -59,7 +59,7 @@ struct Arrival {
 struct Lane<E> {
     delay: u64,
     events: VecDeque<E>,
-    /// Index of its first key in `Events::heads`.
+    /// Index in `Events::heads` of the key of the lane's first event.
     head: usize,
     /// Number of events that were read ahead and not taken yet.
     ahead: usize,
@@ -187,7 +187,7 @@ pub(super) enum Place {
     Credits(usize),
 }
 
-/// Indices of the two queues that always exist.
+/// Indices in `places` of the queues `others` and `late`, which always exist.
 const OTHERS: usize = 0;
 const LATE: usize = 1;
 

@@ -107,7 +107,7 @@ impl Packets<'_> {
         self.timing.links[usize::from(self.speed(link))].link_ps
     }
 
-    /// Chooses the first hop of a packet.
+    /// Chooses the first hop of a packet; `None` if the routing names no link.
     pub(super) fn choose_first(&mut self, node: u32, packet: Packet) -> Option<Hop> {
         if !self.is_direct(node, packet.to) {
             return self.choose(node, packet);
@@ -239,7 +239,7 @@ impl Packets<'_> {
         }
     }
 
-    /// Gives back the credit of a packet that arrived over `link`; it arrives `delay` after `now`.
+    /// Gives back the credit of a packet that arrived over `link`; the credit returns `delay` after `now`.
     #[inline]
     fn give_credit(&mut self, now: u64, delay: u64, link: u32, vc: u8) {
         match &mut self.border {
@@ -277,7 +277,7 @@ impl Packets<'_> {
         channel
     }
 
-    /// Starts the next waiting packet, in turn, on a free link.
+    /// Starts on a free link the next waiting packet, in turn, whose channel has a credit, if any.
     #[inline]
     pub(super) fn start_waiting(&mut self, now: u64, link: u32) {
         let vcs = self.vcs;

@@ -13,7 +13,7 @@ use super::{
     group::{AHEAD, DONE, Group, LANES, MOST, NEVER, NO_COLOR, Slot, count_slices, set},
 };
 
-/// Number of bits of a mask below [`NO_COLOR`].
+/// Greatest number of colors: the number of a mask's bits below [`NO_COLOR`].
 const MOST_COLORS: u32 = NO_COLOR.trailing_zeros();
 
 impl Packed {

@@ -407,7 +407,7 @@ fn earliest(m: &Machine<'_>, thread: usize) -> u32 {
     if t.is_done() || must_wait() { NEVER } else { t.may_step_from() }
 }
 
-/// Removes the steps of PEs that idle in this cycle.
+/// Removes from `chosen` the steps of PEs that idle in this cycle.
 #[cold]
 fn keep_quiet(m: &Machine<'_>, first_pe: u32, chosen: &mut Lanes, cycle: u32) {
     for (pe, chosen) in (first_pe..).zip(chosen).filter(|(_, chosen)| **chosen != 0) {

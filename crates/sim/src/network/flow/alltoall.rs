@@ -235,8 +235,8 @@ fn begins(net: &Interconnect, link_shares: &LinkShares, loads: &Loads, bandwidth
 }
 
 /// Returns, for the links of sampled accelerators, the number of turns in a round until a message of the accelerator's
-/// own is next: virtual channels take turns, and so do the inputs of a channel. Random paths show which of them are in
-/// use.
+/// own is next: virtual channels take turns, and so do the inputs of a channel. Random paths show which channels and
+/// inputs are in use.
 fn turns(net: &Interconnect, sampled: &[u32]) -> FxHashMap<u32, f64> {
     let all = net.plane.accelerators();
     // Inputs of the first virtual channel of each link, and a mask of all its virtual channels.
