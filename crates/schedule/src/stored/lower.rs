@@ -160,9 +160,8 @@ impl Lowering<'_> {
         &mut self.ranks[node.index()].lanes[lane as usize]
     }
 
-    /// Returns the input block at the start of the part, and stores it for the memory that the part writes. Returns 0
-    /// if `aligned` is false, and clears it and returns 0 if the sources of the part (`rows`) have no common input
-    /// block.
+    /// Returns the input block at the start of the part, and stores it for the memory that the part writes. If the
+    /// sources of the part (`rows`) have no common input block, clears `aligned`. Returns 0 if `aligned` is false.
     fn align(
         &mut self,
         node: NodeId,

@@ -84,7 +84,7 @@ impl Clocks {
         Ok(clocks)
     }
 
-    /// Adds a step and its predecessors to the predecessors of `to`.
+    /// Adds a step and its predecessors to the predecessors in row `to`.
     fn add_step(&mut self, to: usize, step: u32) {
         let lane = self.step_lane[step as usize] as usize;
         self.add(to, step as usize, lane, step + 1);

@@ -260,7 +260,7 @@ fn prove((schedule, roundings): Run<'_>, method: Method, seed: Seed, demand: Dem
         proof.deadlock_free = found.is_empty();
         if proof.deadlock_free {
             let races = || races(schedule, &order);
-            // Each of the two computations has its own allowance of memory.
+            // The search for races and the contents each have their own allowance.
             let (races, contents) = match ahead {
                 Some(contents) => (Diagnostics::default(), Some(contents)),
                 None if is_long && has_races => parallel::both(races, contents),

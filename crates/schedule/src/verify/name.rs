@@ -14,7 +14,8 @@ use super::expressions::{END, Expressions};
 /// Greatest number of combinations of results that get a name.
 const MOST: usize = 1 << 22;
 
-/// Words that do not name ranks. The number of an expression has the highest bit set.
+/// Words of the text that are not ranks: they state a combination, an output, a span or a mark. The number of an
+/// expression has the highest bit set.
 pub const COMBINE: u32 = (1 << 30) | 1;
 pub const OUTPUT: u32 = (1 << 30) | 2;
 pub const SPAN: u32 = (1 << 30) | 3;

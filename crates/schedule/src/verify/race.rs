@@ -6,7 +6,7 @@
 //!
 //! A read is compared with the last write before it; a write is compared with the reads since the last write, or with
 //! that write if there are no such reads. "Before" is transitive, so if all of these pairs are ordered, all pairs are.
-//! There are at most two comparisons for each access and interval, for any number of lanes.
+//! On average there are at most two comparisons for each access and interval, for any number of lanes.
 
 use std::collections::BTreeMap;
 

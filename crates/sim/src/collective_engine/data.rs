@@ -1,8 +1,8 @@
 //! Values of a run: each switch reduces its inputs in the order of ports, and forwards the result by its registers.
 //!
 //! Values are drawn from rank and element; floating-point values round at every step, so that another order gives other
-//! bits. The results are compared with arithmetic without the network: exactly for integers, minima and maxima,
-//! otherwise within the rounding of the number of operations.
+//! bits. The results are compared with arithmetic without the network: exactly for integers, minima, maxima, broadcasts
+//! and scans, otherwise within the rounding of the number of operations.
 
 use std::ops::Range;
 

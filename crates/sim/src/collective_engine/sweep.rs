@@ -13,8 +13,8 @@
 //! a memory that is written:  W(u, k) = max(T(u, k), H(u, k) + s(write))
 //! ```
 //!
-//! If the switch of u first executes another collective, the end of that collective replaces T(u, -1), R(u, -1) and
-//! W(u, -1).
+//! If the switch of u first executes another embedding, the end of that embedding replaces T(u, -1), R(u, -1) and W(u,
+//! -1).
 
 use super::units::{Edge, TO_MEMORY, Units};
 

@@ -155,7 +155,8 @@ impl Thread {
         self.op == self.end
     }
 
-    /// Returns the number of elements to do before operation `op` of this thread can start, at most one a cycle.
+    /// Returns the number of elements that remain before operation `op` of this thread can start; a thread does at most
+    /// one element in a cycle.
     pub fn elements_before(&self, program: &WaferProgram, op: usize) -> u64 {
         if op <= self.op as usize {
             return 0;
