@@ -54,7 +54,7 @@ pub struct Run {
     pub computed: u64,
     /// Histogram of directed links: entry `i` counts the links that carry `i + 1` edges of this schedule's trees.
     pub link_loads: Vec<u64>,
-    /// Number of trees, each with its own identifier.
+    /// Number of trees; trees without a common switch may have the same identifier.
     pub embeddings: usize,
     /// Identifier of each tree.
     pub identifiers: Vec<u8>,

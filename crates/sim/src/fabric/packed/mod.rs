@@ -42,7 +42,7 @@ struct Packed {
     /// Groups, row by row.
     groups: Vec<Group>,
     groups_in_row: usize,
-    /// Slots of all groups; a group has as many slots as its PEs have threads at most.
+    /// Slots of all groups; a group has one slot for each thread of its PE with the most threads.
     slots: Vec<Slot>,
     /// Published states of even and of odd cycles.
     faces: [Faces; 2],
