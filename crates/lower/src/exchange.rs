@@ -1,9 +1,10 @@
-//! The messages of a collective in which all ranks act alike, from which its time on a network is computed.
+//! Messages of a collective in which all ranks act alike, and summed properties of messages along trees. The time of
+//! the collective on a network is computed from them.
 
 use std::{fmt, sync::Arc};
 
-/// Messages of `bytes` bytes that every rank sends to one other rank, `repeat` in sequence. A rank sends the next
-/// message once it has received one.
+/// Messages of `bytes` bytes that every rank sends to one other rank, `repeat` of them in sequence. A rank sends its
+/// next message after it has received a message of the flow.
 #[derive(Clone)]
 pub struct Flow {
     to: Arc<dyn Fn(u32) -> u32 + Send + Sync>,
@@ -33,15 +34,15 @@ impl fmt::Debug for Flow {
 #[derive(Clone, Debug)]
 pub struct Exchange {
     pub flows: Vec<Flow>,
-    /// Bytes that a rank reduces in total.
+    /// Bytes that each rank reduces in all flows together.
     pub reduced: u64,
 }
 
 /// Properties of messages along trees that share links.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Trees {
-    /// The time in ns at which the last message has arrived and is reduced, by a timetable of all links and of the work
-    /// of each host.
+    /// The time in ns, from the start, at which the last message has arrived and is reduced, by a timetable of all
+    /// links and of the work of each host.
     pub end_ns: f64,
     /// The number of messages of the longest chain of dependent messages.
     pub messages: u32,
@@ -52,7 +53,8 @@ pub struct Trees {
 }
 
 impl Trees {
-    /// Returns the properties of these messages followed by `next` on the same links.
+    /// Returns the properties of these messages and those of `next` together, if `next` starts on the same links when
+    /// these messages have ended.
     #[must_use]
     pub fn then(self, next: Self) -> Self {
         Self {
@@ -64,8 +66,8 @@ impl Trees {
     }
 
     /// Returns the time in ns, if a host works `host_ns` on each message that it sends or receives, and notices an
-    /// arrival `signal_ns` late. The time is the end of the timetable, or the work of the busiest host if longer, plus
-    /// the signals of the longest chain.
+    /// arrival `signal_ns` late. The time is the end of the timetable, or the work of the busiest host (with its
+    /// reductions) if longer, plus one signal for each message of the longest chain.
     pub fn time_ns(&self, host_ns: f64, signal_ns: f64, reduce_ns_per_byte: f64) -> f64 {
         let hosts = self.messages_of_rank as f64 * host_ns + self.reduced as f64 * reduce_ns_per_byte;
         self.end_ns.max(hosts) + f64::from(self.messages) * signal_ns

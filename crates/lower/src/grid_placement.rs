@@ -18,8 +18,8 @@ pub struct GridPlacement {
     /// The color of each stream, as an index from 0 into the machine's colors that are not reserved. Empty: lowering
     /// allocates all colors.
     pub colors: Vec<u8>,
-    /// Cycles between two consecutive elements that a leaf sends; 1 is the speed of the datapath. Leaves that run ahead
-    /// fill the queues of routers, and other PEs receive elements too early.
+    /// Cycles between two consecutive elements that a leaf, which only sends its input, sends; 1 is the speed of the
+    /// datapath. Leaves that run ahead fill the queues of routers, and other PEs receive elements too early.
     pub pace: u16,
     /// Elements that a PE reads from one stream before the next stream, if an instruction combines several. The PE
     /// stores the partial results of these elements. With 1, streams alternate after each element; with the vector's
@@ -54,7 +54,7 @@ impl GridPlacement {
         if self.grid.rows == 1 { Shape::line(self.grid.cols) } else { Shape::rect(self.grid.rows, self.grid.cols) }
     }
 
-    /// Makes a placement on a grid from input, whose size it checks.
+    /// Makes a placement on a grid that a file or a user states.
     ///
     /// # Errors
     /// Returns an error if the grid has no PEs, or more PEs than a schedule can have nodes.
@@ -64,8 +64,8 @@ impl GridPlacement {
         if fits { Ok(Self::new(grid)) } else { Err(PlacementError::Grid { grid, most }) }
     }
 
-    /// Replaces `into` by the straight segments of a stream's route. Each segment starts at a PE that an earlier
-    /// segment reaches.
+    /// Replaces `into` by the straight segments of a stream's route. Each segment starts at the source or at a PE that
+    /// an earlier segment reaches.
     pub fn segments(&self, schedule: &Schedule, stream: StreamId, into: &mut Vec<Segment>) {
         into.clear();
         let source = schedule.stream(stream).source.0;
@@ -97,8 +97,8 @@ impl GridPlacement {
         Distances { grid: self.grid, paths: paths.collect() }
     }
 
-    /// Checks that every node has a PE, that colors are given for no streams or for all, and that routes stay on the
-    /// grid, form trees, reach every sink, and end at sinks.
+    /// Checks that the grid has as many PEs as the schedule has nodes, that colors are given for no streams or for all,
+    /// and that routes stay on the grid, form trees, reach every sink, and end at sinks.
     pub fn check(&self, schedule: &Schedule, found: &mut Diagnostics) {
         let (nodes, pes) = (schedule.node_count() as u64, self.grid.count());
         if nodes != pes {
@@ -153,7 +153,8 @@ impl GridPlacement {
     }
 }
 
-/// Returns the hops from `source` to every PE of a path, or the fault of a path that is not a tree on the grid.
+/// Returns the hops from `source` to every PE of a path, or code and message of the fault of a path that is not a tree
+/// on the grid.
 fn reach(grid: Grid, source: u32, path: &[Segment]) -> Result<FxHashMap<u32, u32>, (&'static str, String)> {
     let mut reached = FxHashMap::default();
     reached.insert(source, 0);

@@ -21,11 +21,12 @@ use crate::{
 )]
 enum Placing {
     Grid(OnGrid),
-    /// `[first node, count]` of consecutive ranks.
+    /// `[first node of the network, count]`, for consecutive nodes of the schedule.
     Nodes {
         nodes: Vec<(u32, u64)>,
     },
-    /// `[first core or switch, count]` of consecutive nodes; `[identifier, channel, count]` of streams in their order.
+    /// `[first core or switch, count]`, for consecutive nodes of the schedule; `[identifier, channel, count]`, for
+    /// streams in their order.
     Switches {
         switches: Vec<(u32, u64)>,
         channels: Vec<(u8, u8, u64)>,
@@ -39,7 +40,8 @@ struct OnGrid {
     cols: u32,
     /// `[stream, route]`, with the route as in the text form. Streams that are not listed have route xy.
     routes: Vec<(u32, String)>,
-    /// The color of each stream; lowering allocates a color for each 255. Empty: lowering allocates all colors.
+    /// The color of each stream, as in [`GridPlacement::colors`]; lowering allocates a color for each entry 255. Empty:
+    /// lowering allocates all colors.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     colors: Vec<u8>,
     #[serde(default = "one")]

@@ -72,7 +72,8 @@ impl Check<'_> {
         self.nodes[node.index()]
     }
 
-    /// Checks that the nodes after the ranks are on switches, each on its own switch.
+    /// Returns whether the nodes after the ranks are on switches, each on its own switch; otherwise reports the first
+    /// fault.
     fn are_switches(&self, found: &mut Diagnostics) -> bool {
         let mut taken = vec![false; self.plane.nodes() as usize];
         for node in self.others() {

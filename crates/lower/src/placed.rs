@@ -59,7 +59,7 @@ pub struct File {
 }
 
 impl File {
-    /// Returns the contradictions of the placement to the schedule and to the machine. On a machine without a
+    /// Returns the contradictions of the placement to the schedule and to the machine. If there is a machine and no
     /// placement, all nodes must be ranks.
     pub fn check(&self) -> Vec<Diagnostic> {
         let mut found = Diagnostics::default();

@@ -66,8 +66,8 @@ pub(crate) fn runs(nodes: &[u32]) -> impl Iterator<Item = (u32, usize)> {
     nodes.chunk_by(|a, b| a.checked_add(1) == Some(*b)).map(|run| (run[0], run.len()))
 }
 
-/// Returns the machine's nodes of runs `(first, count)`, one for each of the `count` nodes of a schedule. Two words
-/// name the machine's nodes and the schedule's nodes in errors.
+/// Returns the nodes of the machine that runs `(first node, number of nodes)` list: one for each of the `count` nodes
+/// of a schedule. The words `nodes` and `placed` name the machine's and the schedule's nodes in errors.
 ///
 /// # Errors
 /// Returns an error if the runs have more or fewer nodes, or a number that exceeds 32 bits.

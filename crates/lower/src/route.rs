@@ -3,7 +3,7 @@
 use unisono_base::{StreamId, narrow};
 use unisono_machine::{Direction, Grid};
 
-/// `hops` links from `from` in one direction.
+/// `hops` links from PE `from` in one direction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Segment {
     pub from: u32,
@@ -55,7 +55,8 @@ impl Routes {
     }
 }
 
-/// Computes the segments of a dimension-ordered tree from `source` to `sinks`.
+/// Appends the segments of the route from `source` to `sinks`: of [`Route::Xy`] if `rows_first`, otherwise of
+/// [`Route::Yx`].
 pub fn dimension_ordered(grid: Grid, source: u32, sinks: &[u32], rows_first: bool, into: &mut Vec<Segment>) {
     if let [sink] = *sinks {
         straight(grid, source, sink, rows_first, into);
@@ -73,7 +74,8 @@ pub fn dimension_ordered(grid: Grid, source: u32, sinks: &[u32], rows_first: boo
         if rows_first { [Direction::West, Direction::East] } else { [Direction::North, Direction::South] };
     let [up, down] = if rows_first { [Direction::North, Direction::South] } else { [Direction::West, Direction::East] };
     let (across, along) = split(source);
-    // For each line perpendicular to the first leg, the least and greatest coordinate of the tree.
+    // For each line perpendicular to the first leg, the least and greatest coordinate of the tree; `None` without
+    // sinks.
     let lines = if rows_first { grid.cols } else { grid.rows };
     let mut reach: Vec<Option<(u32, u32)>> = vec![None; lines as usize];
     for &sink in sinks {

@@ -26,7 +26,7 @@ pub struct Terms {
     pub datapath: f64,
 }
 
-/// A time that an algorithm states, more precise than a model computes from its terms.
+/// A time that an algorithm states, more precise than the time that a model computes from the terms.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Sharper {
     /// The cycles of the phase without those of the depth. They replace `max(C, E/N + L)`.
@@ -61,7 +61,7 @@ impl Phase {
 
 impl Estimate {
     /// Returns the terms of all phases together. Energy, distance, depth and contention add up, because phases run in
-    /// sequence. Links and the largest loads are the maxima over the phases.
+    /// sequence. Links, link load and datapath are the maxima over the phases.
     pub fn total(&self) -> Terms {
         self.phases.iter().fold(Terms::default(), |sum, Phase { terms: t, .. }| Terms {
             energy: sum.energy + t.energy,
@@ -117,7 +117,7 @@ impl Round {
         Self { waits: Waits::Pipeline { receives }, ..Self::new(sends, bytes) }
     }
 
-    /// Adds `reduced` bytes that each rank reduces.
+    /// Sets the number of bytes that each rank reduces in one round.
     #[must_use]
     pub fn reducing(self, reduced: u64) -> Self {
         Self { reduced, ..self }

@@ -37,7 +37,7 @@ use crate::{
     switches::{SwitchPlacement, VirtualChannel, channels},
 };
 
-/// Writes a whole file.
+/// Writes a schedule with its machine and placement.
 ///
 /// # Errors
 /// Returns an error of the writer.
@@ -122,7 +122,7 @@ pub fn show(route: &Route, grid: Grid) -> String {
     text
 }
 
-/// Reads a whole file. `origin` names it in errors.
+/// Reads a schedule with its machine and placement. `origin` names the file in errors.
 ///
 /// # Errors
 /// Returns an error for the first invalid line.
@@ -139,7 +139,7 @@ pub fn parse(text: &str, origin: &str) -> Result<File, FileError> {
 fn read_tail(file: &mut File, tail: Tail<'_>, origin: &str) -> Result<(), FileError> {
     let named = |error| FileError::Text { origin: origin.to_owned(), error };
     let mut toml: Option<(usize, String)> = None;
-    // The line of each section and of each of its entries, of which a file has one each.
+    // The line of each section and entry that was read; a file may have each of them once.
     let mut first = BTreeMap::new();
     let mut once = |what: &'static str, stream: Option<StreamId>, line: usize| match first.insert((what, stream), line)
     {

@@ -25,8 +25,8 @@ pub enum BuildError {
     PartPlace { found: StreamId },
 }
 
-/// Stands for no instruction: the id of one over zero elements, which is not added, and the end of a node's list in
-/// `previous`.
+/// Stands for no instruction: the id that [`Builder::combine`] returns for 0 elements or for a node that does not
+/// exist, and the end of a node's list in `previous`.
 const NOTHING: InstrId = InstrId(u32::MAX);
 
 pub struct Builder {
@@ -133,7 +133,8 @@ impl Builder {
         self
     }
 
-    /// Keeps streams that no instruction names, with their ids, because later lines of a file may name them.
+    /// Keeps streams that no instruction names, with their ids, because other lines of a file, such as a placement, may
+    /// name them.
     pub fn keep_unused_streams(&mut self) {
         self.keeps_unused = true;
     }
@@ -182,7 +183,8 @@ impl Builder {
         PhaseId::new(at)
     }
 
-    /// Adds a stream from one node to others. Its length becomes the sum of the lengths pushed to it.
+    /// Adds a stream from one node to others. Its length becomes the sum of the lengths of the instructions that push
+    /// to it.
     pub fn stream(&mut self, source: NodeId, sinks: &[NodeId]) -> StreamId {
         if self.sinks.len() + sinks.len() >= u32::MAX as usize || self.streams.len() >= u32::MAX as usize - 1 {
             self.fail(BuildError::TooMany {
@@ -209,7 +211,7 @@ impl Builder {
         id
     }
 
-    /// Limits the elements of the stream that wait at a sink to `capacity`.
+    /// Limits the elements of the stream that are pushed and not yet popped, at each sink, to `capacity`.
     pub fn capacity(&mut self, stream: StreamId, capacity: u32) {
         self.bounded.push((stream, capacity));
     }
@@ -228,7 +230,7 @@ impl Builder {
                     found: u64::from(start) + u64::from(elements),
                     most: u64::from(u32::MAX),
                 });
-                // Indices of such elements stay numbers until the end of the build, which fails.
+                // The caller gets an index within `u32`; [`Builder::finish`] returns the error.
                 return 0;
             }
         }
@@ -308,7 +310,7 @@ impl Builder {
         }
     }
 
-    /// Returns the last instruction so far of each lane of a node.
+    /// Returns the last instruction so far of each lane of a node, by the number of the lane.
     pub(crate) fn ends(&self, node: NodeId) -> std::collections::BTreeMap<u32, InstrId> {
         let mut ends = std::collections::BTreeMap::new();
         let mut at = self.last.get(node.index()).copied().unwrap_or(NOTHING);
@@ -329,8 +331,8 @@ impl Builder {
         self.ends(node).into_values().collect()
     }
 
-    /// Adds the dependencies of the joins: the first instruction of each lane after a join waits for the last one
-    /// before the join of every other lane of its node.
+    /// Adds the dependencies of the joins: the first instruction of each lane after a join waits for the last
+    /// instruction before the join of every other lane of its node.
     fn wait_at_joins(&mut self) {
         let mut ends: std::collections::BTreeMap<(NodeId, u32), InstrId> = std::collections::BTreeMap::new();
         let mut from = 0;
@@ -364,7 +366,8 @@ impl Builder {
     /// insertion.
     ///
     /// # Errors
-    /// Returns an error for the first entry that did not fit into the tables, or for an id that does not exist.
+    /// Returns the first error of the build: an entry that does not fit into the tables, an id that does not exist, a
+    /// stream that names a node twice, or a part that cannot be embedded.
     pub fn finish(mut self) -> Result<Schedule, BuildError> {
         for &(instr, earlier) in &self.deps {
             for id in [instr, earlier] {
@@ -419,7 +422,7 @@ impl Builder {
         })
     }
 
-    /// Sorts one table after another, so that only one table exists twice at a time.
+    /// Sorts the tables by node and lane, one after another, so that only one table exists twice at a time.
     fn sort(&mut self) {
         let mut order: Vec<u32> = (0..narrow::<u32>(self.instrs.len())).collect();
         order.sort_by_key(|&i| self.places[i as usize]);
@@ -497,7 +500,8 @@ impl Builder {
     }
 }
 
-/// Returns the text on one line, with `;` and control characters replaced, as the text form requires.
+/// Returns the text on one line, as the text form requires: `;` becomes `,`, and each run of blanks and control
+/// characters one space.
 pub(crate) fn one_line(text: &str) -> String {
     let text = text.replace(';', ",").replace(char::is_control, " ");
     text.split_whitespace().collect::<Vec<_>>().join(" ")

@@ -164,8 +164,8 @@ impl Flow {
         })
     }
 
-    /// Returns the pieces that overlap `span`. `pieces` must be those of one end of a stream: each ends at the start of
-    /// the next one.
+    /// Returns the pieces that overlap `span`. `pieces` must be the writers of a stream, or its readers at one sink:
+    /// each piece ends at the start of the next one.
     pub fn touching(pieces: &[Piece], span: Span) -> &[Piece] {
         // Most streams are cut into pieces of about equal length, at the same elements at both ends.
         let guess = (span.start / span.len.max(1)) as usize;
@@ -203,7 +203,6 @@ fn rows(starts: &[u32], id: StreamId) -> Range<usize> {
 /// Numbers of elements pushed to and popped from each stream, during a pass over a well-formed schedule in any order
 /// that keeps the order of each lane.
 pub(crate) struct Passed {
-    /// Number of elements pushed to each stream.
     pub pushed: Vec<u32>,
     /// Number of elements popped at each row of the table of sinks.
     pub popped: Vec<u32>,

@@ -47,7 +47,7 @@ pub struct Combine {
     phase: u32,
     sources: Vec<Place>,
     sinks: Vec<Place>,
-    /// Instructions that must have completed first, numbered over the whole file from 0.
+    /// Instructions that must have completed before this one starts, numbered over the whole file from 0.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     after: Vec<u32>,
 }
@@ -71,7 +71,7 @@ pub struct Document<P> {
     phases: Vec<String>,
     nodes: u32,
     streams: Vec<StreamRow>,
-    /// In ascending order of nodes; nodes without instructions and scratch memory may be omitted.
+    /// In ascending order of nodes; nodes with neither instructions nor scratch memory may be omitted.
     programs: Vec<NodeProgram>,
     #[serde(default = "Option::default", skip_serializing_if = "Option::is_none")]
     pub machine: Option<String>,

@@ -17,7 +17,7 @@
 //! values that instructions share are stored once, 5 bytes for an operand, 16 bytes for a stream. All operands of an
 //! instruction have its length, so an operand is only a position.
 
-// Numbers that do not fit are refused on input; see `unisono_base::narrow`.
+// In these modules a number that does not fit its type is refused on input, or converted by `unisono_base::narrow`.
 #[warn(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 mod builder;
 #[warn(clippy::cast_possible_truncation, clippy::cast_sign_loss)]

@@ -17,14 +17,14 @@ use crate::{
     schedule::{Operand, Schedule},
 };
 
-/// Returns a topological order of all instructions. If there is a cycle, adds one to `found` and returns only the
-/// instructions that can run.
+/// Returns a topological order of all instructions. If there is a cycle, reports one cycle in `found`, and returns only
+/// the instructions that can run.
 pub fn topological(schedule: &Schedule, flow: &Flow, found: &mut Diagnostics) -> Vec<InstrId> {
     topological_with(schedule, flow, &[], found)
 }
 
-/// Returns the order of [`topological`] under additional dependencies `(instruction, earlier)`, such as those of a
-/// placement.
+/// Returns a topological order as [`topological`] does, under the additional dependencies `(instruction, earlier)` in
+/// `more`, such as those of a placement.
 pub fn topological_with(
     schedule: &Schedule,
     flow: &Flow,
@@ -52,9 +52,9 @@ pub fn topological_with(
 /// then mostly read soon after it was written, and streams hold few elements. If there is a cycle, the order has only
 /// the instructions that can run, and `found` gets the cycle.
 ///
-/// The order results from a run at the coarsest granularity, which needs a few numbers per lane and stream and stores
-/// no edges. Once an instruction can run, other lanes cannot block it again. So all instructions run exactly if there
-/// is no cycle, in whatever order lanes are chosen.
+/// The order results from a run at the coarsest granularity, which stores a few numbers per lane and sink and, of the
+/// edges, only the explicit dependencies. Once an instruction can run, other lanes cannot block it again. So all
+/// instructions run exactly if there is no cycle, in whatever order lanes are chosen.
 pub fn depth_first(schedule: &Schedule, runs: &Runs, found: &mut Diagnostics) {
     let mut lanes = Lanes::new(schedule);
     let mut open: Vec<LaneId> = (0..schedule.lane_count()).map(LaneId::new).filter(|&l| lanes.can_run(l)).collect();
@@ -85,12 +85,12 @@ pub fn depth_first(schedule: &Schedule, runs: &Runs, found: &mut Diagnostics) {
 /// Entry of a sink at which no lane waits.
 const NOBODY: u32 = u32::MAX;
 
-/// Next instruction of a lane.
+/// Next instruction of a lane, and the operands that need not be checked again.
 #[derive(Clone, Copy)]
 struct Next {
     instr: u32,
-    /// Number of operands that are already available; [`AWAITS`] while the lane waits for an instruction. If the next
-    /// operand is a stream with a capacity, `sinks` counts its sinks with enough room.
+    /// Number of operands that are already available; [`AWAITS`] while an explicit dependency has not completed. If the
+    /// next operand is an outgoing stream with a capacity below its length, `sinks` counts its sinks with enough room.
     operands: u32,
     sinks: u32,
 }
@@ -212,7 +212,7 @@ impl<'a> Lanes<'a> {
     }
 }
 
-/// Returns the number of edges that lead to each instruction.
+/// Returns the number of edges of the constraint graph that lead to each instruction.
 fn waiting(schedule: &Schedule, flow: &Flow, dependents: &Dependents) -> Vec<u32> {
     let mut waiting = vec![0u32; schedule.instrs.len()];
     for id in (0..waiting.len()).map(InstrId::new) {
@@ -235,7 +235,7 @@ fn arrive(waiting: &mut [u32], next: InstrId) -> Option<InstrId> {
 
 /// Explicit dependencies reversed: for each instruction, the instructions that wait for it.
 pub struct Dependents {
-    /// First row of each instruction, and the end of the last instruction's rows; empty if there are no rows.
+    /// Index in `rows` of the first dependent of each instruction, then the number of rows; empty if there are no rows.
     starts: Vec<u32>,
     rows: Vec<InstrId>,
 }
@@ -313,7 +313,7 @@ fn unblocked_writers<'a>(
     writers[from..].iter().take_while(move |p| end(p) <= last).map(|p| p.instr)
 }
 
-/// Reports a cycle: follows stuck instructions until one is visited twice.
+/// Reports a cycle: follows stuck predecessors until an instruction is visited twice.
 fn report_cycle(schedule: &Schedule, flow: &Flow, dependents: &Dependents, waiting: &[u32], found: &mut Diagnostics) {
     // Every stuck instruction has a stuck predecessor, but not every one has a stuck successor. So the search goes
     // backwards, through a table of one stuck predecessor of each instruction.

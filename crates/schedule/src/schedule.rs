@@ -101,7 +101,7 @@ impl From<PhaseId16> for PhaseId {
 /// row of `shapes`.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Instrs {
-    /// First operand of each instruction, and its index in `shapes`.
+    /// Row of the first operand of each instruction, and the index of the instruction's shape in `shapes`.
     rows: Vec<(u32, u32)>,
     /// Distinct instructions, with first operand 0, in the order of their first use.
     shapes: Vec<Instr>,
@@ -139,7 +139,7 @@ impl Instrs {
         (0..self.len()).map(|at| self.get(InstrId::new(at)))
     }
 
-    /// Returns the lengths of all shapes, to be changed.
+    /// Returns the lengths of all shapes; a change applies to all instructions of the shape.
     pub fn lens_mut(&mut self) -> impl Iterator<Item = &mut u32> {
         self.shapes.iter_mut().map(|shape| &mut shape.len)
     }

@@ -44,7 +44,7 @@ pub(crate) fn check(schedule: &Schedule, found: &mut Diagnostics) {
             return;
         }
     }
-    // Repeats the checks one after another, so that findings are in a fixed order.
+    // Short schedules, and long ones with findings, are checked in sequence, so that findings are in a fixed order.
     let ends = Ends::count(schedule, found);
     check_instrs(schedule, found);
     ends.check(schedule, found);
@@ -98,7 +98,8 @@ impl Ends {
         Self { writers, readers, not_source, not_sink }
     }
 
-    /// Reports streams whose ends disagree.
+    /// Reports ends of streams that transfer another number of elements than declared, and uses of streams by other
+    /// nodes.
     fn check(&self, schedule: &Schedule, found: &mut Diagnostics) {
         let Self { writers, readers, not_source, not_sink } = self;
         check_streams(schedule, (writers, readers), (not_source, not_sink), found);

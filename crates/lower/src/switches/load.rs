@@ -8,10 +8,11 @@ use super::{
     registers::{NONE, ports},
 };
 
-/// The number of edges of embeddings on each directed link.
+/// The number of edges of embeddings, for requests and for responses, on each directed link; 255 stands for 255 or
+/// more.
 #[derive(Clone, Debug)]
 pub struct LinkLoads {
-    /// The index, within a node, of the first link of each switch.
+    /// The index, within a node of the machine, of the first link of each switch, then the number of the node's links.
     first: Vec<u32>,
     links: u32,
     locals: u32,
@@ -53,7 +54,7 @@ impl LinkLoads {
     }
 }
 
-/// Returns the loads of valid registers. Each edge counts at the switch that it leaves.
+/// Returns the loads of links by registers that form valid embeddings. Each edge counts at the switch that it leaves.
 pub fn loads<'a>(layout: &Layout, all: impl IntoIterator<Item = &'a Configured>) -> LinkLoads {
     let mut of = LinkLoads::new(layout);
     for embedding in all.into_iter().flat_map(|c| &c.embeddings) {
@@ -68,9 +69,9 @@ pub fn loads<'a>(layout: &Layout, all: impl IntoIterator<Item = &'a Configured>)
     of
 }
 
-/// Checks whether collectives that each pass [`super::check`] can be configured together. A switch has one replica of
-/// registers for each identifier, so embeddings with the same identifier may not share a switch; their links and
-/// engines are then disjoint too.
+/// Checks whether collectives that [`super::lower()`] accepts one by one can be configured together. A switch has one
+/// replica of registers for each identifier, so embeddings with the same identifier may not share a switch. An empty
+/// list means that they can.
 pub fn check_together<'a>(layout: &Layout, all: impl IntoIterator<Item = &'a Configured>) -> Vec<Diagnostic> {
     let mut found = Diagnostics::default();
     let mut used = vec![0_u64; layout.switches() as usize];

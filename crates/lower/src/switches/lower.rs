@@ -71,7 +71,8 @@ pub(crate) fn draft(
     Ok(Configured { collective: c, ranks: Arc::new(placement.split(c.ranks).0.to_vec()), embeddings })
 }
 
-/// Checks the rules that do not depend on instructions.
+/// Checks that each node has its own core or switch, that the machine has the identifiers, channels and operator, and
+/// that there are no explicit dependencies.
 fn check(
     machine: &InNetwork,
     layout: &Layout,
@@ -141,7 +142,8 @@ impl Lowering<'_> {
         self.placement.channels[stream.index()]
     }
 
-    /// Lowers an instruction of a core, which exchanges a part of its vector with its switch.
+    /// Checks an instruction of a core, and records the identifier and the part of the vector that it exchanges with
+    /// its switch.
     fn core(&mut self, id: InstrId) -> Result<(), RegisterError> {
         let (sources, sinks) = (self.schedule.sources(id), self.schedule.sinks(id));
         let (stream, first, to_core) = match (single(sources.iter()), single(sinks.iter())) {
@@ -168,7 +170,7 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    /// Lowers an instruction of a switch to a part of its registers.
+    /// Lowers an instruction of a switch to the fields for requests or responses of the switch's registers.
     fn switch(&mut self, node: NodeId, id: InstrId) -> Result<(), RegisterError> {
         let switch = self.placement.nodes[node.index()];
         let mut sources = streams(self.schedule.sources(id).iter());
@@ -228,7 +230,8 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    /// Returns the port of a switch through which a stream from or to the node `other` passes.
+    /// Returns the port of a switch through which a stream from or to the node `other` passes; [`MEMORY`] if this is
+    /// its core.
     fn port(&self, switch: u32, stream: StreamId, other: NodeId) -> Result<Port, RegisterError> {
         let there = self.placement.nodes[other.index()];
         match self.is_core(other) {
@@ -276,9 +279,9 @@ impl Lowering<'_> {
     }
 }
 
-/// Returns whether the registers have no response, a response from an engine to its own core, or a response that takes
-/// the path of the requests in reverse. Without a reduction a response may take any path, and there must be no
-/// requests.
+/// Returns whether the registers of a switch have a valid response: none, one from an engine to its own core, or one
+/// that takes the path of the requests in reverse. With a reduction there must be requests; without one there must be
+/// none, and a response may take any path.
 fn responds(reduces: bool, r: &Registers) -> bool {
     let back = if r.request_output == NONE { ENGINE } else { r.request_output };
     match (r.response_input, r.response_outputs) {

@@ -144,8 +144,8 @@ impl Tree<'_> {
         Ok(())
     }
 
-    /// Adds streams and instructions for registers that [`Tree::check`] accepts. All streams of requests come before
-    /// the streams of responses, so that the channels form two runs.
+    /// Adds streams and instructions for registers that [`Tree::check`] accepts. The embedding's streams of requests
+    /// come before its streams of responses, so that its channels form two runs.
     fn build(&self, b: &mut Builder, number: u32, channels: &mut Vec<VirtualChannel>) {
         let (requests, responses) = (2 * number, 2 * number + 1);
         let mut add = |b: &mut Builder, channel, from: NodeId, to: &[NodeId]| {

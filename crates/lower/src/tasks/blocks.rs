@@ -21,9 +21,10 @@ use super::{
 };
 use crate::ThreadBlocks;
 
-/// The smallest slice under the protocol `Simple`, in bytes: one signal covers many bytes, up to 1 MiB in NCCL.
+/// The smallest slice in bytes, of a message that is cut, if all blocks have the protocol `Simple`: one signal covers
+/// many bytes, up to 1 MiB in NCCL.
 const SLICE_BYTES: u64 = 128 << 10;
-/// The smallest slice under protocols with a flag in each word or line (LL, LL128), in bytes.
+/// The smallest slice in bytes if some block has a protocol with a flag in each word or line (LL, LL128).
 const FLAGGED_BYTES: u64 = 4 << 10;
 /// The most slices of a message. The last slice leaves only after the last pass, so fewer slices mean a longer time.
 const MOST_SLICES: u64 = 16;
@@ -37,7 +38,8 @@ pub struct Passes<'a> {
 }
 
 impl<'a> Passes<'a> {
-    /// Makes passes with the ticks per byte of each [`Protocol`]; None if the block does not limit the rate.
+    /// Makes passes with the ticks per byte of a pass under each [`Protocol`]; `None` if the block does not limit its
+    /// rate.
     pub fn new(blocks: &'a ThreadBlocks, ticks_per_byte: [Option<f64>; 3]) -> Self {
         let is_plain = blocks.protocols().iter().all(|&protocol| protocol == Protocol::Simple);
         Self { blocks, ticks_per_byte, slice_bytes: if is_plain { SLICE_BYTES } else { FLAGGED_BYTES } }

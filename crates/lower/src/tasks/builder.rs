@@ -27,7 +27,7 @@ impl Builder {
         Self::default()
     }
 
-    /// Reserves memory for a graph of about this size.
+    /// Reserves memory for about `ranks` ranks and `tasks` tasks.
     pub fn reserve(&mut self, ranks: usize, tasks: usize) {
         self.graph.reserve(ranks, tasks);
     }
@@ -112,7 +112,8 @@ impl Builder {
     }
 
     /// # Errors
-    /// Returns the first error: a value that the tables cannot hold, or a rank that does not exist.
+    /// Returns the first error: a value that the tables cannot hold, a task or an edge outside the current rank, or a
+    /// peer that does not exist.
     pub fn finish(mut self) -> Result<TaskGraph, TaskError> {
         self.end_rank();
         self.graph.rank_rows.push(narrow(self.graph.rows.len()));

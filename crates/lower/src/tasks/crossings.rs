@@ -5,11 +5,11 @@ use unisono_machine::network::Switches;
 use unisono_schedule::{Flow, Schedule};
 
 /// Returns, for each stream, the bytes that cross a link divided by the bytes of the stream: [`Switches::crossings`] of
-/// the switch that sends or receives the stream, and 1 between ranks. Node k of the schedule runs on node `places[k]`
-/// of the plane.
+/// the switch that sends or receives the stream (the larger value if both ends are switches), and 1 between ranks. Node
+/// k of the schedule runs on node `places[k]` of the plane.
 ///
-/// If `leader` returns a rank for a sum, that rank receives the sum and sends it back to the switch. So all bytes cross
-/// the links of that rank twice, and the links of the other ranks once.
+/// If `leader` returns a rank for a sum, that rank receives the sum and sends it back to the switch, so the streams of
+/// that rank have twice the crossings of the other streams.
 pub fn crossings(
     schedule: &Schedule,
     flow: &Flow,

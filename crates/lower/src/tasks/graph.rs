@@ -83,7 +83,7 @@ pub(super) struct Row {
 
 /// The flag of a task whose amount is in the table of wide amounts.
 const WIDE: u8 = 1 << 7;
-/// The value for a task whose edges are in the tables.
+/// The value of [`Row::edges`] for a task whose edges are in the tables.
 const FAR: u8 = WIDE - 1;
 
 impl Row {
@@ -100,7 +100,7 @@ struct FarTasks {
     before: u32,
 }
 
-/// An edge in the table: the task that waits; the top bit is set if it waits for a start only.
+/// An edge in the table: the task that waits; the top bit is set if it waits only for the start of the other task.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct Edge(u32);
 
@@ -124,8 +124,8 @@ pub struct TaskGraph {
     /// The index of the first task of each rank, then the number of all tasks.
     pub(super) rank_rows: Vec<u32>,
     far: Vec<FarTasks>,
-    /// The index in `edges` of the first edge of each task that has edges there. Its last edge precedes the next task's
-    /// first.
+    /// The index in `edges` of the first edge of each task that has edges there. A task's edges end where those of the
+    /// next entry begin.
     edge_rows: Vec<u32>,
     /// The edges, sorted by the task that is waited for; for each task, edges that wait for its start come first.
     edges: Vec<Edge>,
@@ -195,12 +195,13 @@ impl TaskGraph {
         self.edges.len() + self.near_edges
     }
 
-    /// Returns the number of CPUs of each rank: one more than the greatest index in use.
+    /// Returns the number of CPUs of each rank: one more than the greatest index that a task of any rank has.
     pub fn cpus(&self) -> u32 {
         self.cpus
     }
 
-    /// Returns the number of network interfaces of each rank: one more than the greatest index in use.
+    /// Returns the number of network interfaces of each rank: one more than the greatest index that a task of any rank
+    /// has.
     pub fn nics(&self) -> u32 {
         self.nics
     }

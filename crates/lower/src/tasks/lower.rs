@@ -215,7 +215,7 @@ impl<'a> Subgraph<'a> {
     }
 }
 
-/// Consecutive tasks of one kind.
+/// Tasks of one kind with consecutive ids.
 #[derive(Clone, Copy)]
 pub(super) struct Tasks {
     kind: Kind,
@@ -250,7 +250,6 @@ pub(super) struct Lower<'a> {
     charges: Charges,
     crossings: &'a [f64],
     among: &'a Among<'a>,
-    /// The receives of the current instruction.
     receives: Vec<Task>,
     sends: Vec<Task>,
     /// The index, from 1, of the additional CPU that reduces for the current lane; 0 without additional CPUs.
@@ -336,7 +335,7 @@ impl Lower<'_> {
         self.flow.node_of(id).0 >= self.schedule.collective().ranks
     }
 
-    /// Collects the messages that an instruction receives and sends.
+    /// Collects the messages of an instruction in `receives` and `sends`.
     fn messages(&mut self, id: InstrId) {
         let (schedule, flow) = (self.schedule, self.flow);
         let element_bytes = schedule.collective().dtype.bytes();
@@ -353,7 +352,7 @@ impl Lower<'_> {
         self.receives.clear();
         for (stream, span) in flow.pops(schedule, id) {
             let from = rank(schedule.stream(stream).source.0);
-            // A message that begins before this span was received with an earlier piece.
+            // A message that begins before this span was received by the instruction that popped its first piece.
             let new = Flow::touching(flow.writers(stream), span).iter().filter(|p| p.start >= span.start);
             self.receives.extend(
                 new.map(|p| Task::receive(from, bytes(stream, schedule.instr(p.instr).len), among.tag + stream.0)),

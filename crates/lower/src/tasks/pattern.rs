@@ -124,7 +124,7 @@ pub fn linear_gather(ranks: u32, bytes: u64) -> Result<TaskGraph, TaskError> {
     b.finish()
 }
 
-/// An allreduce around a ring: 2 (P - 1) rounds of chunks of `bytes` / P.
+/// An allreduce around a ring: 2 (P - 1) rounds of chunks of `bytes` / P, rounded down.
 ///
 /// # Errors
 /// Returns an error if the pattern is too large.
@@ -136,11 +136,11 @@ pub fn ring(ranks: u32, bytes: u64) -> Result<TaskGraph, TaskError> {
     })
 }
 
-/// An allreduce of 2^k ranks: halving with the ranks at distance 1, 2, 4, ..., then doubling in reverse. Other numbers
-/// of ranks give an error.
+/// An allreduce of 2^k ranks: halving with the ranks at distance 1, 2, 4, ..., then doubling in reverse. Bytes are
+/// rounded down.
 ///
 /// # Errors
-/// Returns an error if the pattern is too large.
+/// Returns an error if the pattern is too large, or if the number of ranks is not a power of two.
 pub fn halving_doubling(ranks: u32, bytes: u64) -> Result<TaskGraph, TaskError> {
     let rounds = ranks.max(1).ilog2();
     exchanges(ranks, |rank| {
@@ -168,7 +168,7 @@ fn exchanges<I: Iterator<Item = (u32, u32, u64)>>(
     b.finish()
 }
 
-/// Returns the rank `step` ahead. Both arguments are below `ranks`.
+/// Returns the rank `step` ahead on a ring. `rank` and `step` are below `ranks`.
 fn around(rank: u32, step: u32, ranks: u32) -> u32 {
     let left = ranks - step;
     if rank < left { rank + step } else { rank - left }
@@ -187,7 +187,7 @@ fn begin(ranks: u32, tasks_each: u64, edges_each: u64) -> Result<Builder, TaskEr
         return Err(TaskError::TooMany { what: "tasks", found, most: MOST_TASKS });
     }
     let edges = u64::from(ranks) * edges_each;
-    // The bytes include a simulator, which needs as much memory.
+    // The bytes include a simulator, which needs as much memory as the graph.
     limits::admit("the traffic", 64 * u128::from(found) + 4 * u128::from(edges), 16 * u128::from(found))?;
     let mut b = Builder::new();
     b.reserve(ranks as usize, narrow(found));

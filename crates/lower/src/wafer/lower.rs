@@ -62,8 +62,9 @@ pub fn prove_and_lower(placed: &Placed, wafer: &Wafer) -> Result<WaferProgram, L
 }
 
 /// # Errors
-/// Returns an error if the placement is invalid, or if the schedule needs more colors, positions, queues or threads
-/// than the wafer has.
+/// Returns an error if the placement is invalid, if no wavelet carries the datatype, if streams of one color need a
+/// switch that routers cannot make, if an instruction waits for another PE, or if the schedule needs more colors,
+/// positions, queues or threads than the wafer has.
 pub fn lower(proven: &Verified, placement: &GridPlacement, wafer: &Wafer) -> Result<WaferProgram, LowerError> {
     let dtype = proven.schedule().collective().dtype;
     let each = packing(dtype).ok_or(LowerError::Dtype { found: dtype.name() })?;
@@ -113,12 +114,13 @@ fn of_wavelets(schedule: &Schedule, placement: &GridPlacement, wafer: &Wafer) ->
     programs(placed, &flow, wafer, &colors, &visits, &switching)
 }
 
-/// One stream at one router.
+/// The passage of one stream through one router.
 #[derive(Clone, Copy)]
 struct Visit {
     pe: u32,
     color: Color,
-    /// The position of the stream's first reader in the topological order; streams pass the router in this order.
+    /// The position of the stream's first reader in the topological order; streams of one color pass the router in this
+    /// order.
     rank: u32,
     stream: StreamId,
     position: Position,
@@ -144,7 +146,8 @@ struct Switch {
     /// The number of routers that must advance after the stream; `own` is true if the source's router is one of them.
     needed: u32,
     own: bool,
-    /// The number of routers that must not advance after the stream, because a stream of the same position follows.
+    /// The number of routers that must not advance after the stream: the next stream there has the same position, and a
+    /// later one has another.
     harmed: u32,
 }
 

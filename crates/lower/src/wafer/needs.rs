@@ -30,7 +30,7 @@ use crate::{ANY_COLOR, GridPlacement, OnGrid};
 /// The restrictions of a target.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Needs {
-    /// Elements read from one of several fabric sources before the next, if the placement has a chunk of 1.
+    /// The chunk ([`GridPlacement::chunk`]) that replaces a chunk of 1 if some instruction is not one vector operation.
     pub chunk: u32,
     /// The number of fabric sources, 1 or 2, that a vector operation with two sources may have.
     pub fabric_sources: usize,
@@ -38,7 +38,7 @@ pub struct Needs {
     pub switches_both_sides: bool,
 }
 
-/// One stream at one router.
+/// The passage of one stream through one router; `turn` is the position of its first reader in the topological order.
 struct Visit {
     pe: u32,
     color: u8,
@@ -77,7 +77,8 @@ impl Needs {
     }
 }
 
-/// Returns the color of each stream without control wavelets, by the coloring with the fewest colors.
+/// Returns colors of all streams with which no control wavelets are needed, from the coloring with the fewest colors;
+/// [`ANY_COLOR`] for streams without a color in the placement.
 fn split(placed: OnGrid, both_sides: bool) -> Result<Vec<u8>, LowerError> {
     let schedule = placed.schedule;
     let groups = Groups::new(placed)?;
@@ -89,7 +90,7 @@ fn split(placed: OnGrid, both_sides: bool) -> Result<Vec<u8>, LowerError> {
     groups.visits.iter().for_each(|v| routers[v.group as usize] += 1);
     by_turn.sort_by_key(|&g| std::cmp::Reverse(routers[g as usize]));
     let longest_first = coloring(&groups, &together, &by_turn);
-    // A new color is the placement's color, or 0 in merged colorings, and a number of the coloring.
+    // A new color is a pair: the placement's color (0 in merged colorings), and the number from the coloring.
     let colorings = [merged, longest_first].map(|share| share.into_iter().map(|n| (0, n)).collect::<Vec<_>>());
     let apart: Vec<(u8, u32)> = groups.color.iter().copied().zip(apart).collect();
     let count = |c: &[(u8, u32)]| c.iter().collect::<BTreeSet<_>>().len();
@@ -108,7 +109,7 @@ fn split(placed: OnGrid, both_sides: bool) -> Result<Vec<u8>, LowerError> {
     Ok(schedule.all_streams().map(|stream| number(stream).map_or(ANY_COLOR, |&n| narrow(n))).collect())
 }
 
-/// Numbers groups from 0, in the given order. Each group gets the least number that no conflicting group has.
+/// Numbers groups from 0, in the given order. Each group gets the least number that no conflicting earlier group has.
 fn coloring(groups: &Groups, conflicts: &[BTreeSet<u32>], order: &[u32]) -> Vec<u32> {
     let mut numbers = vec![u32::MAX; groups.count];
     for &group in order {
@@ -119,8 +120,8 @@ fn coloring(groups: &Groups, conflicts: &[BTreeSet<u32>], order: &[u32]) -> Vec<
 }
 
 /// Returns whether a router may pass `later` after `earlier` on one color: in the same position, or in the next one, to
-/// which the sender of `earlier` advances it. If both input and output ports change, the target must support such a
-/// switch.
+/// which the sender of `earlier` advances it. If the output ports change, `later` must have one output port, and the
+/// target must support the switch if the input ports change too.
 fn may_follow(earlier: &Visit, later: &Visit, both_sides: bool) -> bool {
     let (a, b) = (earlier.position, later.position);
     match (a.rx == b.rx, a.tx == b.tx) {
@@ -198,7 +199,7 @@ impl Groups {
             let sinks = schedule.stream_sinks(stream);
             let last = sinks.last().map_or(u32::MAX, |n| n.0);
             let from = way.iter().find(|w| w.pe == last).and_then(|w| w.position.rx.iter().next());
-            // Each flood is its own group, identified by its source.
+            // Floods (streams with several sinks) are grouped by their source instead of their receiver.
             let key = if sinks.len() == 1 { last } else { u32::MAX - schedule.stream(stream).source.0 };
             let next = narrow::<u32>(numbers.len());
             let group = *numbers.entry((color, key, from)).or_insert(next);

@@ -138,11 +138,11 @@ pub struct Op {
     pub(crate) first_end: u32,
     pub(crate) sources: u8,
     pub(crate) sinks: u8,
-    /// The color whose position the PE's own router advances after the operation's last wavelet of that color has
-    /// entered the router.
+    /// The color, if any, whose position the PE's own router advances after the operation's last wavelet of that color
+    /// has entered the router.
     pub advance: Option<Color>,
-    /// The color on which a control wavelet follows the operation's last wavelet. Every router on the route forwards it
-    /// by the current position, then advances the color. No PE receives it.
+    /// The color, if any, on which a control wavelet follows the operation's last wavelet. Every router on the route
+    /// forwards it by the current position, then advances the color. No PE receives it.
     pub control: Option<Color>,
     /// Elements read from one of several fabric sources before the next source, and, if `sinks_in_turn`, elements
     /// written to one sink before the next sink. At most `len`.
@@ -150,7 +150,7 @@ pub struct Op {
     /// True if sinks in memory receive a chunk first, and separate operations then send it to sinks on the fabric. If
     /// false, one operation writes an element to all sinks.
     pub sinks_in_turn: bool,
-    /// The smallest number of cycles between two elements; 1 is the speed of the datapath.
+    /// The smallest number of cycles from one element to the next; 1 is the speed of the datapath.
     pub pace: u16,
     /// The instruction of the schedule from which the operation was lowered.
     pub instr: InstrId,

@@ -43,12 +43,13 @@ pub enum InterpretError {
     Operator { operator: &'static str },
 }
 
-/// Runs the schedule on one input per rank and returns one output per rank (empty if a rank has none).
+/// Runs the schedule on one input per rank and returns one output per node (empty for a switch and for a rank without
+/// output).
 ///
 /// # Errors
-/// Returns an error if the number or the lengths of inputs do not fit, if `T` lacks the operator of an instruction that
-/// combines, if the schedule is not well-formed or needs more than 8 GiB, or on a deadlock, with the stuck
-/// instructions.
+/// Returns an error if the number or the lengths of inputs do not fit the collective, if `T` lacks the operator of an
+/// instruction that combines, if the schedule is not well-formed or needs more than 8 GiB, or on a deadlock, with the
+/// stuck instructions.
 pub fn run<T: Element>(
     schedule: &Schedule,
     inputs: &[Vec<T>],
@@ -142,7 +143,7 @@ impl<'a, T: Element> Machine<'a, T> {
 
     fn run(&mut self) {
         while !self.ready.is_empty() {
-            // SplitMix64 draws the lane, so each seed gives a different order of lanes.
+            // SplitMix64 draws the lane, so the seed determines the order of lanes.
             self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
             let pick = narrow(unisono_base::mix(self.random) % self.ready.len() as u64);
             let lane = self.ready.swap_remove(pick);
@@ -172,7 +173,7 @@ impl<'a, T: Element> Machine<'a, T> {
         self.lanes[lane.index()] = if finished { (at + 1, 0) } else { (at, progress + count) };
         self.done[at] = finished;
         self.wake(lane);
-        // One lane uses each end of a stream, so only this lane is woken.
+        // One lane pushes to a stream and one lane pops it at each sink, so these lanes are all that may wait for it.
         for (stream, _) in self.flow.pushes(self.schedule, id) {
             for readers in self.flow.readers_by_sink(stream) {
                 self.wake(self.flow.lane_of(readers[0].instr));

@@ -125,8 +125,8 @@ impl PlanFile {
     }
 }
 
-/// Returns why elements of a collective on `ranks` ranks are not the tree of `n` contributors; `None` if they are, or
-/// if the collective combines nothing.
+/// Returns why elements of a collective on `ranks` ranks are not, or cannot be shown to be, the tree of `n`
+/// contributors; `None` if they are, or if the collective combines nothing.
 pub fn lacks_tree(kind: Kind, ranks: u32, elements: &Elements, n: u32) -> Option<String> {
     if !kind.reduces() || kind == Kind::Barrier {
         return None;

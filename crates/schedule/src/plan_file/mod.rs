@@ -112,11 +112,11 @@ impl PlanFile {
     }
 
     /// Proves the programs and the facts of a schedule, once, and returns the expressions of its elements. A checksum
-    /// shows only that a file is undamaged, not that its programs are correct. One rank proves for all ranks; they then
-    /// compare their digests.
+    /// shows only that a file is undamaged, not that its programs are correct. One rank proves for all ranks; the ranks
+    /// then compare [`PlanFile::digest`].
     ///
     /// # Errors
-    /// Returns the first property that does not hold.
+    /// Returns an error if a program cannot be decoded, or for the first property that does not hold.
     pub fn prove(&self, schedule: usize) -> Result<&Elements, PlanFileError> {
         let proof = self.proofs[schedule].get_or_init(|| {
             let facts = self.facts(schedule);

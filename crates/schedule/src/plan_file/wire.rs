@@ -101,6 +101,5 @@ pub fn checksum(bytes: &[u8]) -> u64 {
         word[..chunk.len()].copy_from_slice(chunk);
         sum = mix(sum ^ u64::from_le_bytes(word)).wrapping_add(sum.rotate_left(23));
     }
-    // Ranks use 0 to state that they have no plan.
     sum.max(1)
 }

@@ -14,7 +14,7 @@ use crate::stored::{Blocking, Facts, Place, RankProgram, Wait};
 pub(super) const LIBRARY: u32 = u32::MAX;
 /// Stands for any number of ranks per node of a row.
 pub(super) const ANY_PER_NODE: u32 = 0;
-/// Stands for no buffer: the step has no such place.
+/// Buffer number of a place that a step lacks: its `b` or `to` is `None`.
 pub(super) const NO_PLACE: u8 = 3;
 
 /// # Errors

@@ -31,7 +31,7 @@ pub fn check(programs: &[RankProgram], order: &Order) -> Result<(), Unsound> {
             (0, span) => span.start == align,
             (buffer, span) => alignment(&held[buffer - 1], span) == Some(align),
         };
-        // A message has the alignment of its sender, whose departure is checked likewise.
+        // Both ends of a message have the same alignment, and departures are checked below.
         for a in step.arrivals.clone() {
             let arrival = &p.arrivals[a as usize];
             put(held, arrival.place, arrival.len, arrival.align);

@@ -1,5 +1,5 @@
-//! Converts a schedule over elements into one over blocks of elements: the largest block that no instruction divides,
-//! or units of a given size.
+//! Converts a schedule over elements into one over blocks of elements, and back. Blocks are the largest ones that no
+//! instruction cuts, or units of a given size.
 
 use crate::schedule::{Operand, Schedule, Stream};
 
@@ -11,16 +11,16 @@ fn gcd(a: u32, b: u32) -> u32 {
 ///
 /// Capacities are dropped: they matter only to machines whose streams are hardware queues.
 pub fn condense(schedule: &Schedule) -> Schedule {
-    // With zero elements the divisor is 0.
+    // Without elements and instructions the divisor is 0.
     let block = largest_block(schedule).max(1);
     let mut small = scaled(schedule, |n| n.div_ceil(block));
     small.streams.iter_mut().for_each(|stream| stream.capacity = stream.len);
     small
 }
 
-/// Returns the same schedule over units of `each` elements, as the unit of its collective states; `None` if its unit is
-/// not 1, or if `each` does not divide its number of elements, or a length or memory position of an instruction. The
-/// result must be proved again.
+/// Returns the same schedule over units of `each` elements, with `unit` of its collective set to `each`; `None` if that
+/// unit is not 1 before, or if `each` does not divide its number of elements, or a length or memory position of an
+/// instruction. The result must be proved again.
 pub fn packed(schedule: &Schedule, each: u32) -> Option<Schedule> {
     let fits = schedule.collective.unit == 1 && largest_block(schedule).is_multiple_of(each);
     fits.then(|| {
@@ -30,7 +30,7 @@ pub fn packed(schedule: &Schedule, each: u32) -> Option<Schedule> {
     })
 }
 
-/// Returns a schedule over units as the same schedule over the elements of the caller, the inverse of [`packed`].
+/// Converts a schedule over units back to the schedule over elements, the inverse of [`packed`].
 pub fn unpacked(schedule: &Schedule) -> Schedule {
     let each = schedule.collective.unit;
     let mut wide = scaled(schedule, |n| n * each);
@@ -53,7 +53,7 @@ fn largest_block(schedule: &Schedule) -> u32 {
     block
 }
 
-/// Returns a copy of a schedule whose lengths and places are changed by a function.
+/// Returns a copy of a schedule in which `by` replaces every length, capacity and memory position.
 fn scaled(schedule: &Schedule, by: impl Fn(u32) -> u32) -> Schedule {
     let mut copy = schedule.clone();
     copy.collective.elements = by(copy.collective.elements);

@@ -80,13 +80,14 @@ struct Lowering<'a> {
     schedule: &'a Schedule,
     cut: &'a Cut,
     tags: FxHashMap<(StreamId, NodeId), u32>,
-    /// True if every instruction so far used blocks of one alignment and wrote output blocks at their own position.
+    /// True if the collective's data are whole vectors, and each instruction so far read blocks of one alignment and
+    /// wrote output blocks at the positions of their input blocks.
     aligned: bool,
     /// First input block of each message, by its stream and first element. An entry is removed when the sink receives
     /// the message, if there is only one sink.
     messages: FxHashMap<(StreamId, u32), u32>,
     ranks: Vec<Rank>,
-    /// Row of each instruction's last step in its lane.
+    /// Row, in its lane, of each instruction's last step so far.
     last_step: Vec<u32>,
 }
 
@@ -160,7 +161,7 @@ impl Lowering<'_> {
     }
 
     /// Returns the input block at the start of the part, and stores it for the memory that the part writes. If the
-    /// sources of the part (`rows`) have no common one, returns 0 and clears `aligned`.
+    /// sources of the part (`rows`) have no common input block, clears `aligned`. Returns 0 if `aligned` is false.
     fn align(
         &mut self,
         node: NodeId,
@@ -242,7 +243,7 @@ impl Lowering<'_> {
         Ok(place)
     }
 
-    /// Returns the scratch memory in which a lane computes data that it only sends.
+    /// Returns the scratch memory in which a lane computes intermediate sums and data that it only sends.
     fn staging(&mut self, node: NodeId, lane: u32) -> Result<Place, StoreError> {
         let rank = &mut self.ranks[node.index()];
         let (known, largest) = (rank.lanes[lane as usize].staging, rank.lanes[lane as usize].largest);

@@ -16,8 +16,8 @@
 //! # Messages
 //! Both ends of a stream are cut wherever one of them is cut, and each piece becomes one message. So an instruction is
 //! cut if another one would take only a part of its message; the proof holds at every granularity. Sums of three or
-//! more sources become chains of two. If nothing has accessed the destination of a copy before, the message is received
-//! there; otherwise it is received in a slot of scratch memory.
+//! more sources become chains of two. If a copy is the first access of its rank to its destination, and no other lane
+//! accesses it, the message is received there; otherwise it is received in a slot of scratch memory.
 //!
 //! # No deadlock without buffers
 //! Streams can hold their whole length, but MPI may delay a message until its receive is posted. In the programs a send
@@ -61,7 +61,8 @@ pub enum Place {
     Tmp(u32),
 }
 
-/// One step of a lane: `to = a + b`. Without `b` the step copies `a`; without `b` and `to` it only sends.
+/// One step of a lane: `to = a + b`, where `+` is the operator. Without `b` the step copies `a`; without `b` and `to`
+/// it only sends.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Step {
     /// Number of blocks of each of the step's places.
@@ -139,11 +140,13 @@ pub struct Facts {
     pub collective: Collective,
     pub blocking: Blocking,
     pub class: OperatorClass,
-    /// True if all ranks get the same bits, also in floating point.
+    /// True if all ranks whose results must be equal get the same bits, also in floating point, except for the bits of
+    /// a NaN.
     pub repeatable: bool,
     /// True if the input may be in the output, with the programs of [`in_place()`].
     pub in_place: bool,
-    /// Class of the results' expressions ([`crate::verify::Proof::expression_class`]); empty if the proof names none.
+    /// Digest of the results' expressions ([`crate::verify::Proof::expression_class`]): schedules of one collective
+    /// with equal digests give the same bits, under the conditions of `repeatable`. Empty if the proof has none.
     pub expression: String,
     /// Method of the proof: `exact` or `fingerprint`.
     pub method: String,
@@ -160,11 +163,12 @@ impl Facts {
 /// Expressions of the elements of a result, as found by the proof of the programs. A file does not contain them.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Elements {
-    /// Class of the expression that all elements have, for every served count; `None` without the property `place`.
+    /// Digest of the expression that all elements of a result have, for every served count; `None` if elements have
+    /// different expressions, or too many combinations.
     pub class: Option<String>,
-    /// The expression itself, if all results have the same one.
+    /// The expression itself ([`crate::verify::Proof::element_expression`]).
     pub expression: Option<Expression>,
-    /// Two elements (blocks) with different expressions, described for users.
+    /// Two elements (blocks) with different expressions, described for users; `None` if there are none.
     pub unlike: Option<String>,
 }
 
@@ -212,14 +216,14 @@ pub enum StoreError {
     NotProved(#[from] Unsound),
 }
 
-/// Greatest tag that MPI guarantees.
+/// Greatest tag that every MPI library accepts; messages use the tags below it.
 const MOST_TAGS: u32 = 32_767;
 
 /// Converts a proven schedule into programs of messages, and proves these programs.
 ///
 /// # Errors
-/// Returns an error for schedules with switches or without elements, for messages that are not a collective, if tables
-/// exceed their limits, or if the programs cannot be proved.
+/// Returns an error for schedules with switches, of [`Kind::Message`] or without elements, if tables exceed their
+/// limits, or if the programs cannot be proved.
 pub fn store(proven: &Verified) -> Result<Stored, StoreError> {
     let schedule = proven.schedule();
     let c = *schedule.collective();

@@ -60,7 +60,7 @@ impl Numbers {
     }
 }
 
-/// One end of a message, with the key (sender, receiver, tag).
+/// One end of a message; `key` is (sender, receiver, tag), and `len` is (length, alignment), both in blocks.
 struct End {
     key: (u32, u32, u32),
     lane: u32,
@@ -73,7 +73,9 @@ struct End {
 /// Pairs the ends of messages and orders all events.
 ///
 /// # Errors
-/// Returns an error for a message with only one end, ends that differ, an undefined order of messages, or a cycle.
+/// Returns an error if a row belongs to no step or to two, if a message has only one end or ends of different lengths
+/// or alignments, if the order of messages is undefined, if events wait in a cycle, or if there are 2^32 - 1 events or
+/// more.
 pub fn order(programs: &[RankProgram]) -> Result<Order, Unsound> {
     let numbers = Numbers::new(programs)?;
     let count = numbers.first[programs.len()];
@@ -158,7 +160,7 @@ pub fn order(programs: &[RankProgram]) -> Result<Order, Unsound> {
 }
 
 /// Pairs sends with receives as MPI does: messages of one sender, receiver and tag in the order of posting. At each end
-/// one lane must post them all, because otherwise this order is not defined.
+/// one lane must post all of these messages, because otherwise their order is not defined.
 fn pair(
     mut senders: Vec<End>,
     mut receivers: Vec<End>,

@@ -32,7 +32,8 @@ use super::{
 };
 use crate::verify::{Method, Proof, verify};
 
-/// Programs with at least this many steps have their memory checked concurrently with their contents.
+/// Programs with at least this many steps, of all ranks together, have their memory checked concurrently with their
+/// contents.
 const LONG: usize = 1 << 12;
 
 /// Reasons for which programs are not proven.
@@ -266,7 +267,8 @@ fn has_waits(events: &[Event], p: &RankProgram) -> bool {
 /// Checks that row numbers are inside their tables and places inside their buffers, and that alignments fit the places.
 ///
 /// # Errors
-/// Returns an error that names the rank, if its program has such a number.
+/// Returns an error if the program of `rank` has a number outside these limits, or if `blocking` is [`Blocking::Any`]
+/// and the collective's data are not whole vectors.
 pub fn bounds(p: &RankProgram, c: &Collective, blocking: Blocking, rank: u32) -> Result<(), Unsound> {
     if blocking == Blocking::Any && !serves_whole_vectors(c.kind) {
         return Err(Unsound::Claim { what: "to serve any count, which needs whole vectors" });

@@ -50,7 +50,7 @@ pub struct LaneBuild {
     /// Number of slots that the lane may have, at least as many as one instruction needs.
     pub most_slots: u32,
     pub staging: Option<u32>,
-    /// Number of blocks of the longest instruction.
+    /// Number of blocks of the lane's longest instruction.
     pub largest: u32,
 }
 
@@ -122,14 +122,14 @@ impl Rank {
         Ok(start)
     }
 
-    /// Adds a wait to the rows from `first` on, unless these contain it.
+    /// Adds `wait` to the table of waits, unless its rows from `first` on contain it.
     pub fn wait(&mut self, first: usize, wait: Await) {
         if !self.waits[first..].contains(&wait) {
             self.waits.push(wait);
         }
     }
 
-    /// Records that a message is received at `place`, and adds the waits before its receive is posted.
+    /// Records that a message is received at `place`, and adds the waits that must end before its receive is posted.
     pub fn lands(&mut self, place: Place, len: u32, access: Access, first_wait: usize) {
         let mut found = Vec::new();
         let (buffer, span) = region(place, len);
@@ -184,7 +184,7 @@ impl Rank {
         self.lanes[part.lane as usize].steps.push(step);
     }
 
-    /// Returns the finished program, with the steps of all lanes numbered, and without alignments unless `aligned`.
+    /// Returns the finished program, with the steps of all lanes numbered, and with all alignments 0 unless `aligned`.
     pub fn finish(mut self, aligned: bool) -> RankProgram {
         let mut program = RankProgram { scratch_blocks: self.scratch, ..RankProgram::default() };
         let mut first_step = Vec::new();
@@ -220,7 +220,7 @@ impl Rank {
     }
 }
 
-/// One part of an instruction: its lane, its length, and its alignment, both in blocks.
+/// One part of an instruction: its lane in the rank, and its length and alignment in blocks.
 pub struct LanePiece {
     pub lane: u32,
     pub len: u32,

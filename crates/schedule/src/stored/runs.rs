@@ -49,7 +49,8 @@ impl<T: Clone> Runs<T> {
         self.0.insert(start, (end, value));
     }
 
-    /// Calls `f` with the value of every interval in `span`; gaps between them get the value `empty()` first.
+    /// Calls `f` with the value of every interval in `span`; intervals are cut at the ends of `span`, and gaps get the
+    /// value `empty()` first.
     pub fn update(&mut self, span: Span, empty: impl Fn() -> T, mut f: impl FnMut(&mut T)) {
         if let Some(same) = self.exactly(span) {
             f(same);

@@ -84,7 +84,7 @@ impl Clocks {
         Ok(clocks)
     }
 
-    /// Adds a step and its predecessors to the predecessors of `to`.
+    /// Adds a step and its predecessors to the predecessors in row `to`.
     fn add_step(&mut self, to: usize, step: u32) {
         let lane = self.step_lane[step as usize] as usize;
         self.add(to, step as usize, lane, step + 1);
@@ -128,7 +128,7 @@ pub fn check(p: &RankProgram, rank: u32, events: &[Event], offset: Option<u32>) 
         step.arrivals.clone().for_each(|a| consumers[a as usize] = s);
     }
     let clocks = Clocks::new(p, rank, events, &producers)?;
-    // Steps and receives that wait for the end of each departure; receives are numbered after all steps.
+    // Pairs of a departure and a step or receive that waits for its end, sorted; receives are numbered after all steps.
     let mut waiters: Vec<(u32, usize)> = Vec::new();
     let step_waits = p.steps.iter().map(|s| &s.waits);
     for (row, waits) in step_waits.chain(p.arrivals.iter().map(|a| &a.waits)).enumerate() {

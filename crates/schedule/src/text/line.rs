@@ -23,7 +23,7 @@ const MOST_DIGITS: usize = 10;
 const BLANKS: [char; 2] = [' ', '\t'];
 
 impl<'a> Line<'a> {
-    /// Returns a line of a section, in which white space may follow every token.
+    /// Returns a line of a `machine` or `placement` section, in which white space may follow every token.
     pub fn new(number: usize, text: &'a str) -> Self {
         let code = text.split_once(';').map_or(text, |(code, _)| code);
         Self { number, rest: code.trim(), exact: false }

@@ -18,7 +18,7 @@ pub struct Tail<'a> {
     pub text: &'a str,
 }
 
-/// Reads one schedule, and returns the text that follows it.
+/// Reads one schedule, and returns the sections that follow it, if any.
 ///
 /// # Errors
 /// Returns an error for the first line that does not fit the grammar of [`crate::text`].
@@ -67,7 +67,8 @@ fn check_characters(text: &str) -> Result<(), ParseError> {
     Err(ParseError { line: text[..at].matches('\n').count() + 1, message })
 }
 
-/// Splits the text before the first line that starts a `machine` or `placement` section.
+/// Splits the text before the first line that starts a `machine` or `placement` section; without one the second part is
+/// `None`.
 fn split(text: &str) -> (&str, Option<Tail<'_>>) {
     let mut at = 0;
     for (n, line) in text.split_inclusive('\n').enumerate() {
@@ -99,7 +100,7 @@ fn parse_collective(line: &mut Line<'_>) -> Result<Collective, ParseError> {
 struct Reader {
     builder: Builder,
     phases: Vec<String>,
-    /// Node whose instructions are being read, with its current lane.
+    /// Node whose instructions are being read, with its current lane; `None` before the first node.
     node: Option<(NodeId, u32)>,
     ranks: u32,
     instrs: u32,

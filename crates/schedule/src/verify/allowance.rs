@@ -8,7 +8,7 @@ use unisono_base::limits;
 
 /// Greatest number of instructions of a short schedule.
 const SHORT: usize = 1 << 16;
-/// Limit of a short schedule in units of 8 bytes; [`SHORT_STEPS`] is its limit in steps of about 3 ns.
+/// Memory limit of a short schedule in units of 8 bytes; [`SHORT_STEPS`] is its limit in steps of about 3 ns.
 const SHORT_UNITS: u64 = 10 << 23;
 const SHORT_STEPS: u64 = 1 << 33;
 

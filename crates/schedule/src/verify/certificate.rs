@@ -57,14 +57,14 @@ struct Fact {
     of: InstrId,
 }
 
-/// An instruction that has completed at the predecessor of a fact, by the reason for it.
+/// Reason why the instruction `of` a fact has completed when the fact's predecessor `via` starts or ends.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Reason {
-    /// The predecessor itself, at its end.
+    /// `of` is the predecessor itself, which ends.
     End,
-    /// Instruction before the predecessor in its lane, at the predecessor's start.
+    /// `of` precedes the predecessor in its lane, and the predecessor starts.
     Start,
-    /// Instruction `of` an earlier fact, whose `at` is the predecessor or an earlier instruction of its lane.
+    /// `of` is that of an earlier fact, whose `at` is the predecessor or an earlier instruction of its lane.
     Fact(u32),
 }
 
@@ -156,7 +156,7 @@ impl<'a> Evidence<'a> {
 
     /// Finds facts that imply that `earlier` is over before the start of `later`.
     fn explain(&mut self, earlier: InstrId, later: InstrId) -> bool {
-        // Most orders follow from the node alone, and the search within one node is short.
+        // Most orders follow from lanes and dependencies of the node alone, and the search within one node is short.
         match self.find(earlier, later, false).or_else(|| self.find(earlier, later, true)) {
             Some(last) => {
                 self.keep(earlier, last);
@@ -166,8 +166,8 @@ impl<'a> Evidence<'a> {
         }
     }
 
-    /// Searches, from the end of `earlier`, for a state in the lane of `later` that is not after the start of `later`.
-    /// Without `streams` the search stays within the node.
+    /// Searches, from the end of `earlier`, for a state in the lane of `later` that is not after the start of `later`;
+    /// returns `None` if there is none. Without `streams` the search stays within the node.
     fn find(&mut self, earlier: InstrId, later: InstrId, streams: bool) -> Option<usize> {
         let (schedule, flow) = (self.schedule, self.flow);
         self.reached.resize(2 * self.rank.len(), 0);
@@ -242,7 +242,8 @@ impl<'a> Evidence<'a> {
         }
     }
 
-    /// Returns the time of `at` by which an instruction is over, if this instruction is over at time `over` of `via`.
+    /// Returns the time of `at` by which an instruction is over, if this instruction is over at time `over` of `via`;
+    /// `None` if no dependency or stream from `via` to `at` implies such a time.
     fn level(&self, via: InstrId, at: InstrId, over: Over) -> Option<Over> {
         if self.schedule.after(at).iter().any(|d| d.1 == via) {
             return Some(Over::AtStart);

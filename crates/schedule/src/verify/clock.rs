@@ -43,7 +43,8 @@ struct Step {
 struct Edge {
     /// Position of the successor in the order.
     to: u32,
-    /// The predecessor's clock that holds at the start of the successor; `done` is the one that holds at its end.
+    /// The predecessor's clock that holds at the start of the successor; `done` is the clock that holds at the
+    /// successor's end.
     whole: Over,
     done: Over,
 }
@@ -59,7 +60,7 @@ enum Over {
 /// Error of a sweep that exceeds the limits of the proof.
 pub struct OverAllowance;
 
-/// Instructions in topological order. Sweeps read them from front to back, so their data is contiguous.
+/// Instructions in topological order, with the edges between them. Sweeps read these tables from front to back.
 pub struct Clocks<'a> {
     flow: &'a Flow,
     /// Lowest instruction id; `rank` has the position of each instruction in the order, from `first` on.
@@ -172,7 +173,7 @@ impl<'a> Clocks<'a> {
                 }
             }
         }
-        // The front is empty in both cases, so another sweep may follow.
+        // The front is empty with or without this error, so another sweep may follow.
         if over { Err(OverAllowance) } else { Ok(()) }
     }
 }
@@ -235,7 +236,7 @@ impl Front {
         &mut self.clocks[self.slot[at] as usize * self.width..][..self.width]
     }
 
-    /// Removes the first reached position and returns it; copies its clock to `into`.
+    /// Removes the first reached position and returns it, or `None` if no position is left; copies its clock to `into`.
     fn pop(&mut self, into: &mut [u32]) -> Option<u32> {
         let ahead = self.filled[self.from..].iter().position(|&w| w != 0);
         self.from = ahead.map_or(self.filled.len(), |ahead| self.from + ahead);

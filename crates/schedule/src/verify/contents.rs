@@ -83,7 +83,7 @@ pub trait Contributions: Sync {
     fn again(&mut self, id: u32) -> Result<u64, Fault>;
     /// Compares an expression with the required contents; the error describes the difference.
     fn judge(&mut self, id: u32, wanted: Wanted<'_>) -> Result<(), String>;
-    /// Returns the probability that a wrong schedule passes; `None` if it cannot.
+    /// Returns an upper bound of the probability that a wrong schedule passes; `None` if it cannot pass.
     fn error_probability(&self) -> Option<f64>;
 }
 
@@ -106,7 +106,7 @@ struct Machine<'a, C> {
     out: Vec<Memory>,
     tmp: Vec<Memory>,
     streams: Vec<Queue>,
-    /// For each stream, the number of sinks that have not popped all of it. At 0 its contents are freed.
+    /// For each stream, the number of sinks that have not popped all of it. At 0 the stream's contents are freed.
     waiting_sinks: Vec<u32>,
     /// Faults, and whether each was reported. A segment with the value `END + k` has the fault of row `k`.
     wrong: Vec<(Wrong, bool)>,
@@ -526,7 +526,7 @@ fn write(memory: &mut Memory, span: Span, contents: &[Segment]) -> (usize, usize
 }
 
 /// Appends the segments of `start .. start + len`, with positions counted from `start`. Gaps get the value [`LOST`];
-/// the first gap is returned. Ends early after more than `most` segments.
+/// the first gap, if any, is returned. Ends early after more than `most` segments.
 #[inline]
 fn fill<'a>(
     segments: impl Iterator<Item = &'a Segment>,

@@ -33,8 +33,8 @@ impl Expression {
         Self { words: tree(0, n) }
     }
 
-    /// Returns the operands of each combination of the tree: `n + k` is combination `k`, lower numbers are
-    /// contributors.
+    /// Returns the operands of each combination in the tree of `n` contributors: `n + k` is combination `k`, lower
+    /// numbers are contributors.
     pub fn combinations_of(n: u32) -> Vec<(u32, u32)> {
         let (mut made, mut open) = (Vec::new(), Vec::new());
         for word in tree(0, n) {

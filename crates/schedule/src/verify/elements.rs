@@ -23,7 +23,7 @@ type Element = (u32, u32, u32);
 pub struct Elements {
     kind: Kind,
     first: Option<Element>,
-    /// Describes two elements with different expressions.
+    /// Description of two elements with different expressions, once they are found.
     unlike: Option<String>,
     name: Name,
 }

@@ -85,7 +85,7 @@ impl Exact {
         Ok(())
     }
 
-    /// Compares the ranks of an expression with the required ranks.
+    /// Compares the ranks of an expression with the required ranks, and checks their order if the operator needs it.
     fn holds(&self, id: u32, wanted: &[(u32, u32)]) -> Result<(), String> {
         self.with_ranks(id, |held| {
             if held != wanted {

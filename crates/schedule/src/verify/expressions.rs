@@ -14,7 +14,8 @@ pub const END: u32 = 1 << 31;
 
 const EMPTY: u32 = u32::MAX;
 
-/// An expression. The code that names results reads its operands and lowest ranks together, at random addresses.
+/// An expression. Its fields are stored together, because the code that names results reads operands and lowest ranks
+/// at random addresses.
 #[derive(Clone, Copy)]
 struct Row {
     /// The two operands; [`EMPTY`] for the input of a rank.
@@ -56,7 +57,7 @@ impl Expressions {
     }
 
     /// Returns the operands of a combination, or an expression and its mark, in the order of a text: operands that may
-    /// be swapped are sorted by their lowest ranks.
+    /// be swapped are sorted by their lowest ranks. Returns `None` for the input of a rank.
     pub fn written(&self, id: u32) -> Option<(u32, u32)> {
         let (a, b) = self.operands(id)?;
         let lowest = |id: u32| self.rows[id as usize].lowest;
@@ -71,7 +72,8 @@ impl Expressions {
         }
     }
 
-    /// Returns the operands of a combination in the order in which they are stored.
+    /// Returns `a` and `b` in the order in which a combination stores them: if they may be swapped, the smaller id
+    /// first.
     pub fn key(&self, a: u32, b: u32) -> (u32, u32) {
         if self.swaps && a > b { (b, a) } else { (a, b) }
     }

@@ -48,7 +48,7 @@ struct Row {
 pub struct Fingerprint {
     ranks: u32,
     commutative: bool,
-    /// Sums of the numbers of the ranks `0 .. i`, for each `i`.
+    /// Sums of the random numbers `x_r` of the ranks `0 .. i`, for each `i`.
     prefixes: Vec<Sum>,
     rows: Vec<Row>,
     /// For each combination, true if its fingerprint was already compared.

@@ -47,6 +47,7 @@ pub use contributors::{Expression, MOST_CONTRIBUTORS};
 pub use exact::DEFAULT_BUDGET;
 pub use seed::Seed;
 
+/// Representation of the ranks in each expression. A barrier is always proved exactly.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Method {
     /// Exact up to [`DEFAULT_BUDGET`] intervals of ranks, otherwise by fingerprint.
@@ -86,7 +87,7 @@ pub struct Proof {
     pub repeatable: bool,
     /// `exact` or `fingerprint`.
     pub method: &'static str,
-    /// Probability that a wrong schedule passes a proof by fingerprint; `None` for an exact proof.
+    /// Upper bound of the probability that a wrong schedule passes a proof by fingerprint; `None` for an exact proof.
     pub error_probability: Option<f64>,
     /// Seed that repeats a proof by fingerprint; `None` for an exact proof.
     pub seed: Option<Seed>,
@@ -94,14 +95,15 @@ pub struct Proof {
     /// Digest, 128 bits, of the results' expressions: two schedules of one collective with the same class give the same
     /// bits, under the conditions of `repeatable`. `None` if the results are not proved, or have too many combinations.
     pub expression_class: Option<String>,
-    /// Properties `ranks` (`repeatable`) and `place`, if they hold.
+    /// Names of the bitwise properties that hold: `ranks` (the same as `repeatable`) and `place`.
     pub bits: Vec<&'static str>,
     /// Digest, 256 bits, of the expression that all elements of a result have; `None` without `place`.
     pub element_class: Option<String>,
     /// Expression of all elements; `None` without `place`, for a scan, and for collectives that combine nothing.
     #[serde(skip)]
     pub element_expression: Option<Expression>,
-    /// Two elements with different expressions, described for users; `None` with `place`.
+    /// Two elements of a result with different expressions, described for users; `None` with `place`, or if the
+    /// schedule is not proved.
     pub unlike_elements: Option<String>,
     pub diagnostics: Vec<Diagnostic>,
 }
@@ -187,13 +189,13 @@ impl Rounding {
 /// Instructions that have a special rounding; only floating-point sums have one.
 pub type Roundings = BTreeMap<InstrId, Rounding>;
 
-/// Proves a schedule and collects all findings. Checks that depend on a failed check are skipped. The operating system
-/// seeds the random numbers.
+/// Proves a schedule and collects findings, up to the limit of [`Diagnostics`]. Checks that depend on a failed check
+/// are skipped. The operating system seeds the random numbers.
 pub fn verify(schedule: &Schedule, method: Method) -> Proof {
     verify_seeded(schedule, method, Seed::random())
 }
 
-/// Proves a schedule whose instructions a program with its own order of additions executes.
+/// Proves a schedule executed by a program that rounds the instructions in `roundings` by its own order of additions.
 pub fn verify_rounded(schedule: &Schedule, method: Method, roundings: &Roundings) -> Proof {
     let demand = |rank| schedule.collective().required(rank).map(Demanded::from).collect();
     prove((schedule, roundings), method, Seed::random(), &demand)
@@ -251,14 +253,14 @@ fn prove((schedule, roundings): Run<'_>, method: Method, seed: Seed, demand: Dem
         let contents = || contents((schedule, roundings), &order, (method, seed), demand);
         let is_long = schedule.instr_count() >= LONG;
         let has_races = race::has_two_lanes(schedule);
-        // Contents are computed while the order is being computed, or while races are searched.
+        // For long schedules, contents are computed while the order is being computed, or while races are searched.
         let (ordered, ahead) =
             if is_long && !has_races { parallel::both(ordered, contents) } else { (ordered(), None) };
         found = ordered;
         proof.deadlock_free = found.is_empty();
         if proof.deadlock_free {
             let races = || races(schedule, &order);
-            // Each of the two computations has its own allowance of memory.
+            // The search for races and the contents each have their own allowance.
             let (races, contents) = match ahead {
                 Some(contents) => (Diagnostics::default(), Some(contents)),
                 None if is_long && has_races => parallel::both(races, contents),

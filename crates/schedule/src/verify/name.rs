@@ -14,7 +14,8 @@ use super::expressions::{END, Expressions};
 /// Greatest number of combinations of results that get a name.
 const MOST: usize = 1 << 22;
 
-/// Words that do not name ranks. The number of an expression has the highest bit set.
+/// Words of the text that are not ranks: they state a combination, an output, a span or a mark. The number of an
+/// expression has the highest bit set.
 pub const COMBINE: u32 = (1 << 30) | 1;
 pub const OUTPUT: u32 = (1 << 30) | 2;
 pub const SPAN: u32 = (1 << 30) | 3;
@@ -34,7 +35,7 @@ pub struct Name {
     written: u32,
     /// True if expressions are part of the name; those of a barrier are not.
     expressions: bool,
-    /// All words, if the name was created by [`Name::keeping`].
+    /// All words of the text, if the name was created by [`Name::keeping`].
     kept: Option<Vec<u32>>,
 }
 
@@ -114,7 +115,8 @@ impl Name {
         }
     }
 
-    /// Returns the words of the only expression: those between the words of its output and its span.
+    /// Returns the words of the only expression: those between the words of its output and its span. Returns `None` if
+    /// words were not kept, or for too many combinations.
     pub fn expression(&mut self) -> Option<Vec<u32>> {
         let kept = self.kept.take().filter(|_| self.digest.is_some())?;
         Some(kept.get(2..kept.len().checked_sub(3)?)?.to_vec())

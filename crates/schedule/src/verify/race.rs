@@ -6,7 +6,7 @@
 //!
 //! A read is compared with the last write before it; a write is compared with the reads since the last write, or with
 //! that write if there are no such reads. "Before" is transitive, so if all of these pairs are ordered, all pairs are.
-//! There are at most two comparisons for each access and interval, for any number of lanes.
+//! On average there are at most two comparisons for each access and interval, for any number of lanes.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +30,7 @@ pub fn has_two_lanes(schedule: &Schedule) -> bool {
     schedule.all_nodes().any(|node| schedule.lanes(node).len() > 1)
 }
 
-/// Checks all nodes; returns an error if this exceeds the limits of the proof.
+/// Adds the races of all nodes to `found`; returns an error if the search exceeds the limits of the proof.
 pub fn check(
     schedule: &Schedule,
     order: &Runs,
@@ -89,7 +89,8 @@ fn report(schedule: &Schedule, flow: &Flow, clash: &Clash, found: &mut Diagnosti
     });
 }
 
-/// Returns the first slice that both instructions access and at least one of them writes.
+/// Returns the first slice of `second`, as buffer (0 `in`, 1 `out`, 2 `tmp`) and span, that both instructions access
+/// and at least one of them writes.
 fn place(schedule: &Schedule, first: InstrId, second: InstrId) -> Option<(usize, Span)> {
     let slices = |id: InstrId| {
         let len = schedule.instr(id).len;
@@ -197,7 +198,7 @@ impl Touched {
             self.0.insert(from, stretch);
             spent += 8;
         }
-        // Adjacent intervals mostly have the same accesses.
+        // Adjacent intervals mostly have the same accesses, so equal clashes are merged.
         clashes[first..].sort_unstable_by_key(|c| c.earlier);
         let mut kept = first;
         for next in first..clashes.len() {
@@ -210,7 +211,8 @@ impl Touched {
         spent
     }
 
-    /// Cuts the interval that contains `at` in two; the second one starts there. Returns memory in units of 8 bytes.
+    /// Cuts the interval that contains `at` in two; the second one starts at `at`. Returns the memory of the new
+    /// interval in units of 8 bytes, or 0 without a cut.
     fn cut(&mut self, at: u64) -> u64 {
         if let Some((_, stretch)) = self.0.range_mut(..at).next_back()
             && stretch.end > at

@@ -169,7 +169,7 @@ impl Memory {
         self.segments[self.above] = segment;
     }
 
-    /// Enlarges the gap if it is full.
+    /// Enlarges the gap if it has no free entry.
     fn make_room(&mut self) {
         if self.below == self.above {
             let len = self.segments.len();

@@ -1,8 +1,8 @@
 //! Values of a run: each switch reduces its inputs in the order of ports, and forwards the result by its registers.
 //!
 //! Values are drawn from rank and element; floating-point values round at every step, so that another order gives other
-//! bits. The results are compared with arithmetic without the network: exactly for integers, minima and maxima,
-//! otherwise within the rounding of the number of operations.
+//! bits. The results are compared with arithmetic without the network: exactly for integers, minima, maxima, broadcasts
+//! and scans, otherwise within the rounding of the number of operations.
 
 use std::ops::Range;
 
@@ -17,10 +17,10 @@ use unisono_schedule::interpret::Element;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DataReport {
     pub result_correct: bool,
-    /// First output that differs from plain arithmetic.
+    /// Description of the first output that differs from plain arithmetic; `None` if there is none.
     pub mismatch: Option<String>,
-    /// Number of vector elements that were computed: all, unless ranks times elements exceed a limit. Then the first
-    /// elements of each embedding (a tree or a chain) stand for the rest.
+    /// Number of vector elements that were computed: of each embedding (a tree or a chain) all, or only the first ones,
+    /// which stand for the rest, if ranks times elements exceed a limit.
     pub elements: u32,
     /// Digest of the output bits of the computed elements, summed over all ranks.
     pub digest: u64,
@@ -31,7 +31,8 @@ pub fn digest(place: u64, bits: u64) -> u64 {
     mix(mix(place) ^ bits)
 }
 
-/// Greatest product of ranks and elements that is computed. Registers treat all elements of an embedding alike.
+/// Greatest product of ranks and elements that is computed, except that each embedding gets at least one element.
+/// Registers treat all elements of an embedding alike.
 const MOST_VALUES: u64 = 1 << 24;
 /// Greatest number of values that the switches hold at the same time.
 const AT_ONCE: usize = 1 << 24;
@@ -155,7 +156,8 @@ fn of<T: Sample>(layout: &Layout, configured: &Configured) -> DataReport {
 
 struct Flow<'a, T> {
     c: &'a Collective,
-    /// Switches in the order of responses; requests visit them in reverse. Unreached switches are at the end.
+    /// Switches in the order of responses; requests visit them in reverse. Switches that the root does not reach are at
+    /// the end.
     switches: Vec<At>,
     reached: usize,
     /// Inputs of each switch, in the order of ports, as indices of `switches`.

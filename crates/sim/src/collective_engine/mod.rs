@@ -6,15 +6,15 @@
 //! sends the result when all of its outputs have a credit; then the input slots are free again. Packets cut through.
 //! The identifiers of a link share the link in fixed time slots, and so do embeddings that share a memory; a core that
 //! reads and writes gives half of its memory's bandwidth to each. With `exclusive_switches` a switch executes one
-//! collective after another, in the order of the argument, and no slots are shared.
+//! embedding after another, in the order of the collectives, and no slots are shared.
 //!
 //! Thus the time at which packet `k` leaves a unit is a maximum of sums of times of the packets `k`, `k - 1` and `k -
 //! buffers`. No event queue is needed: packets are swept one by one over the units in their order (`sweep.rs`). Such a
 //! system is homogeneous: if all times that the next packet depends on have moved by one constant, every later packet
 //! moves them by that constant too, and these packets are skipped.
 //!
-//! "Accelerating Allreduce with in-network reduction on Intel PIUMA", "Switch Architecture for In-network Computing".
-//! Times are whole picoseconds.
+//! Source: "Accelerating Allreduce with in-network reduction on Intel PIUMA", section "Switch Architecture for
+//! In-network Computing". Times are whole picoseconds.
 
 mod data;
 mod sweep;
@@ -42,18 +42,19 @@ pub enum EngineError {
 #[derive(Clone, PartialEq, Debug)]
 pub struct Run {
     pub picoseconds: u64,
-    /// Latency alpha in picoseconds: the time at which the head of the first packet reached the last memory.
+    /// Latency alpha in picoseconds: the time at which the head of a tree's first packet reached the tree's last
+    /// memory; the greatest of all trees.
     pub latency: u64,
     /// Time in picoseconds at which each rank has sent and received everything.
     pub finish: Vec<u64>,
-    /// Packets of all embeddings; `events` counts each departure of a packet from a unit.
+    /// Number of packets of all embeddings; `events` counts each departure of a packet from a unit.
     pub packets: u64,
     pub events: u64,
-    /// Events that were computed one by one; the skipped ones repeat them.
+    /// Number of events that were computed one by one; all others were skipped as repetitions of these.
     pub computed: u64,
-    /// Histogram of directed links: entry `i` counts those that carry `i + 1` logical edges.
+    /// Histogram of directed links: entry `i` counts the links that carry `i + 1` edges of this schedule's trees.
     pub link_loads: Vec<u64>,
-    /// Number of trees that run at the same time, each with its own identifier.
+    /// Number of trees; trees without a common switch may have the same identifier.
     pub embeddings: usize,
     /// Identifier of each tree.
     pub identifiers: Vec<u8>,
@@ -118,7 +119,7 @@ fn lowered(
 
 fn together(machine: &InNetwork, layout: &Layout, all: &[Configured]) -> Result<Vec<Run>, EngineError> {
     let shared = units::Shared::new(layout, all);
-    // Time at which each switch has completed its earlier collectives.
+    // Time at which each switch has completed the embeddings before.
     let mut free = machine.exclusive_switches.then(|| vec![0; layout.switches() as usize]);
     all.iter().map(|configured| one(machine, layout, configured, &shared, free.as_deref_mut())).collect()
 }

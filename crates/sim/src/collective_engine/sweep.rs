@@ -13,8 +13,8 @@
 //! a memory that is written:  W(u, k) = max(T(u, k), H(u, k) + s(write))
 //! ```
 //!
-//! If the switch of u first executes another collective, the end of that collective replaces T(u, -1), R(u, -1) and
-//! W(u, -1).
+//! If the switch of u first executes another embedding, the end of that embedding replaces T(u, -1), R(u, -1) and W(u,
+//! -1).
 
 use super::units::{Edge, TO_MEMORY, Units};
 
@@ -31,7 +31,8 @@ pub struct Swept {
 /// Upper limit of all clocks, in picoseconds.
 const END: u64 = 1 << 62;
 
-/// Sweeps the packets over the units; `start` is the time at which each unit becomes free. Returns `None` on overflow.
+/// Computes the times of all packets, moved one after another through all units; `start` is the time at which each unit
+/// becomes free. Returns `None` on overflow.
 pub fn sweep(units: &Units, buffers: usize, packets: u64, start: &[u64]) -> Option<Swept> {
     let count = units.count();
     let memories = |edges: fn(&Units, usize) -> &[Edge]| -> Vec<u64> {
@@ -80,7 +81,7 @@ pub fn sweep(units: &Units, buffers: usize, packets: u64, start: &[u64]) -> Opti
 #[derive(Default)]
 struct Steady {
     step: u64,
-    /// Consecutive packets whose times all moved by `step`.
+    /// Number of consecutive packets whose times all differ by `step` from those of the packet before.
     packets: u64,
 }
 

@@ -33,13 +33,14 @@ impl Shared {
     }
 }
 
-/// Times of a full packet and of the last packet, in picoseconds.
+/// Values for a full packet and for the last packet: times in picoseconds, or numbers of bytes.
 pub type Both = [u64; 2];
 
 /// An input or output of a unit.
 #[derive(Clone, Copy, Debug)]
 pub struct Edge {
-    /// Unit at the other end, or [`TO_MEMORY`].
+    /// Unit at the other end, or [`TO_MEMORY`]. `latency` is in picoseconds, and `serial` is the time that a packet
+    /// occupies the link or memory.
     pub unit: u32,
     pub latency: u64,
     pub serial: Both,
@@ -75,7 +76,8 @@ impl Units {
     pub fn new(machine: &InNetwork, layout: &Layout, e: &Embedding, shared: &Shared, bytes: Both) -> Self {
         let made = Making { machine, layout, e, shared, bytes, places: e.places(layout.switches()) };
         let order = made.order();
-        // Index of each unit in the order: two entries for each place.
+        // Index of each unit in the order: two entries for each switch of the embedding, for its engine and its
+        // copying.
         let mut number = vec![u32::MAX; 2 * e.registers.len()];
         for (at, &(place, part)) in order.iter().enumerate() {
             number[2 * place as usize + part as usize] = narrow::<u32>(at);
@@ -232,7 +234,8 @@ impl Making<'_> {
         self.bytes.map(|bytes| rounded_up(bytes as f64 * 8.0 * 1000.0 / gbps * f64::from(share.max(1))))
     }
 
-    /// Returns the bandwidth in Gbit/s of a core's memory for each direction: half of it if both directions are in use.
+    /// Returns the bandwidth in Gbit/s of a core's memory for each direction: half of the total if both directions are
+    /// in use.
     fn memory_gbps(&self, switch: u32) -> f64 {
         let at = switch as usize;
         let directions = u8::from(self.shared.reads[at] > 0) + u8::from(self.shared.writes[at] > 0);

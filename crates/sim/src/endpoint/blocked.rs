@@ -2,8 +2,8 @@
 //!
 //! By the rule of LogGOPSim such an event is queued again, with its old stamp, for the time at which its resources are
 //! expected to be free. If other events keep the resources busy, it is queued again and again, which is quadratic in
-//! the number of waiting events. Events of one rank that wait for the same resources in the same way form a *class*.
-//! The rule would examine all of them at the same times, the lowest stamp first. As long as the times at which
+//! the number of waiting events. Events of one rank that wait for the same resources for the same [`Use`] form a
+//! *class*. The rule would examine all of them at the same times, the lowest stamp first. As long as the times at which
 //! resources are free never decrease, no other event of the class can start before the event with the lowest stamp. So
 //! only this event, the head of its class, is in the queue; the rest are in a heap by stamp, at a logarithmic cost for
 //! each.
@@ -121,7 +121,8 @@ impl Blocked {
         self.class(key).time = time;
     }
 
-    /// Replaces the head, which has started, by the event with the next stamp, due at `time`; returns stamp and task.
+    /// Replaces the head, which has started, by the waiting event with the lowest stamp, due at `time`; returns its
+    /// stamp and task, or `None` if no event waits.
     pub fn next(&mut self, key: ClassKey, time: u64) -> Option<(u32, u32)> {
         let root = self.class(key).others;
         if root == 0 {

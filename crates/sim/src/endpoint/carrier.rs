@@ -21,7 +21,8 @@ pub(crate) trait Carrier {
     /// Accepts message `id`, which leaves its sender at `time`, not before the `until` of any earlier `report`.
     fn carry(&mut self, time: u64, id: u32, from: u32, to: u32, bytes: u64);
 
-    /// Returns the next event of a message, with time and message id. Reports arrivals up to `until`, in order of time.
+    /// Returns the next event of a message, with time and message id. Reports arrivals up to `until`, in order of time;
+    /// `None` if no event is left up to then.
     fn report(&mut self, until: u64) -> Option<(u64, u32, Carried)>;
 
     /// Records that a rank began and that this used `made` stamps.
@@ -30,7 +31,7 @@ pub(crate) trait Carrier {
     /// Records that an event of the ranks was executed and used `made` stamps.
     fn stepped(&mut self, _time: u64, _stamp: u32, _made: u32) {}
 
-    /// Returns an error that names messages that never arrive; called after the last event.
+    /// Returns an error if messages never arrive, or if the carrier failed; called after the last event.
     fn jam(&self) -> Option<SimError>;
 }
 

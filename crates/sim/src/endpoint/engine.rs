@@ -123,9 +123,10 @@ pub(super) struct Engine<'a, P, C> {
     pub(super) sent: Vec<[u64; 2]>,
     /// Messages with a known future departure, as (time, task), earliest first.
     pub(super) leaves: BinaryHeap<Reverse<(u64, u32)>>,
-    /// For each clock of a CPU: true while the CPU waits for a message to leave. Empty unless sends block.
+    /// For each clock: true while it is that of a CPU that waits for a message to leave. Empty unless sends block.
     pub(super) held: Vec<bool>,
-    /// Events that wait for such a CPU, in the order of their arrival, by its clock.
+    /// Events that wait for a CPU of which `held` is true, in the order of their arrival; the key is the index of the
+    /// CPU's clock.
     pub(super) parked: FxHashMap<usize, Vec<(Event, ClassKey)>>,
     /// Number of events that were read ahead and not taken yet.
     ahead: usize,

@@ -43,7 +43,7 @@ pub enum SimError {
     #[error("deadlock in the network: {packets} packets wait for each other for ever, among them {}", stuck.join("; "))]
     Jammed {
         packets: u64,
-        /// At most [`super::STUCK_KEPT`] of the stuck tasks.
+        /// Descriptions of at most [`super::STUCK_KEPT`] of the waiting packets.
         stuck: Vec<String>,
     },
     #[error("the routing '{routing}' is at fault: {what}")]

@@ -29,7 +29,7 @@ impl Link {
         self.state & FREE != 0
     }
 
-    /// Returns the number of tasks that this task waits for.
+    /// Returns the number of tasks that this task still waits for.
     pub fn pending(self) -> u32 {
         if self.is_free() { 0 } else { self.state & BELOW }
     }

@@ -50,7 +50,7 @@ pub use error::{SimError, Stuck};
 pub use noise::Noise;
 pub use trace::{TraceEvent, TraceRequest};
 
-/// Greatest number of tasks that the report of a deadlock names.
+/// Greatest number of tasks or packets that the report of a deadlock names.
 pub const STUCK_KEPT: usize = 32;
 
 /// Starting times, noise and recordings of a run, and the sends that end only when their message has left.
@@ -79,7 +79,7 @@ pub struct Run {
     pub finish: Vec<u64>,
     /// Greatest entry of `finish`.
     pub makespan: u64,
-    /// Number of tasks, plus one message for each send.
+    /// Number of tasks plus the number of messages, one for each send.
     pub events: u64,
     pub sends: u64,
     pub receives: u64,

@@ -23,7 +23,7 @@ pub enum Noise {
 }
 
 impl Noise {
-    /// Returns the same noise in a smaller unit; one present unit is `factor` new ones.
+    /// Returns the same noise in another unit: one present unit is `factor` new ones.
     #[must_use]
     pub fn scaled(self, factor: f64) -> Self {
         match self {
@@ -52,7 +52,7 @@ impl Noise {
         rounded(ticks)
     }
 
-    /// Returns the first parameter that is out of range, if any.
+    /// Returns the first parameter that is not from 0 to 8.64e16 ticks, if any.
     pub(super) fn wrong(self) -> Option<f64> {
         let parameters = match self {
             Noise::Uniform { most } => [most, 0.0],

@@ -13,7 +13,7 @@ use super::{
 pub(crate) struct Part<'a, P, C>(Engine<'a, P, C>);
 
 impl<'a, P: Prices, C: Carrier> Part<'a, P, C> {
-    /// Begins the ranks that `is_own` accepts. The caller has checked the options.
+    /// Begins the ranks that `is_own` accepts. The caller must have checked the options by [`check`].
     pub fn new(
         graph: &'a TaskGraph,
         prices: &'a P,
@@ -49,5 +49,5 @@ impl<'a, P: Prices, C: Carrier> Part<'a, P, C> {
     }
 }
 
-/// Check of [`super::run`].
+/// The check of options and limits with which [`super::run`] begins.
 pub(crate) use engine::check;

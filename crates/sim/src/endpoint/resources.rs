@@ -58,7 +58,8 @@ impl<P: Prices, C: Carrier> Engine<'_, P, C> {
         true
     }
 
-    /// Returns whether the CPU of the event waits for a message to leave; then the event is parked until that time.
+    /// Returns whether the CPU of the event waits for a message to leave; then the event, unless it is stale, is parked
+    /// until the message has left.
     pub(super) fn is_parked(&mut self, event: Event, key: ClassKey, at: At) -> bool {
         let is_held = self.held.get(at.cpu).is_some_and(|&held| held);
         if is_held && self.is_current(event, key) {

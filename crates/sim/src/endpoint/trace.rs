@@ -15,7 +15,7 @@ pub struct TraceEvent {
     /// `send`, `recv`, `calc` or `reduce`.
     pub kind: &'static str,
     pub cpu: u8,
-    /// Rank at the other end of a message.
+    /// Rank at the other end of a message; `None` for calcs and reduces.
     pub peer: Option<u32>,
     /// Bytes of a message or a reduction; 0 for a calc.
     pub bytes: u64,

@@ -33,12 +33,13 @@ const TRIAL: u32 = 24;
 /// Consecutive restless trials required to continue in blocks: of a run that can be packed, and of any other run.
 const PACKED_TRIALS: u32 = 2;
 const PLAIN_TRIALS: u32 = 20;
-/// Consecutive busy trials required: many PEs sleep, but all PEs packed cost less than the awake PEs unpacked.
+/// Consecutive busy trials required of a run that can be packed: many PEs sleep, but all PEs packed cost less than the
+/// awake PEs unpacked.
 const BUSY_TRIALS: u32 = 20;
 /// The fewest PEs for which a run that can be packed continues in blocks.
 const PACKED_FROM: u32 = 64;
 
-/// Counts of PE visits while cycles can be skipped.
+/// Counts of PE visits in a run whose repeating PEs are skipped; `since` is the cycle after the last trial.
 #[derive(Default)]
 pub(super) struct Trial {
     pub visits: u64,
@@ -68,7 +69,8 @@ impl Machine<'_> {
             && self.can_be_packed()
     }
 
-    /// Returns whether so few cycles before `now` were skipped that the run is to continue in blocks.
+    /// Returns whether, in the last trials, so few visits were skipped that the run is to continue in blocks. A trial
+    /// ends at `now` if it has lasted [`TRIAL`] cycles; otherwise the result is false.
     pub(super) fn is_restless(&mut self, now: u32) -> bool {
         let pes = self.noted.len() as u64;
         let least = self.options.blocks_from;
@@ -76,7 +78,7 @@ impl Machine<'_> {
             return false;
         }
         let cycles = u64::from(now - self.trial.since);
-        // More than a quarter of all PEs in each cycle.
+        // On average, more than a quarter of all PEs were visited in a cycle.
         let busy = self.trial.visits * 4 > pes * cycles;
         let restless = busy && self.steady.sleepers() * 16 < pes;
         let packs = self.trial.packs.take().unwrap_or_else(|| self.can_be_packed());

@@ -27,7 +27,8 @@ use super::{
 /// Approximate number of PEs in a tile: their state fits in a core's own cache.
 const TILE_PES: u32 = 1024;
 
-/// Number of cycles in advance for which a visit can be noted; visits further ahead are noted in steps.
+/// Number of cycles in advance for which a visit can be noted; a visit further ahead is noted before its time and then
+/// again.
 const HORIZON: u32 = 64;
 
 /// Number of cycles in advance for which a wavelet's row is noted in `Machine::arriving`.
@@ -78,7 +79,7 @@ impl Tile {
         self.filled == 0 && self.alarms.is_empty()
     }
 
-    /// Returns the first cycle, at or after `at`, that has a visit.
+    /// Returns the first cycle, at or after `at`, that has a visit; `u32::MAX` if there is none.
     fn next(&self, at: u32) -> u32 {
         let noted = if self.filled == 0 {
             u32::MAX
@@ -139,9 +140,10 @@ pub struct Machine<'a> {
     pub(super) trial: Trial,
     /// True if the run is packed from the start.
     pub packs_at_once: bool,
-    /// Operations that send across the edge of a tile, as sorted `(PE, thread, operation)`.
+    /// For each thread, the first operation that sends on a color that crosses the edge of a tile, as sorted `(PE,
+    /// thread, operation)`.
     crossing: Vec<(u32, u32, u32)>,
-    /// True after one of these operations has begun, so that wavelets may cross between tiles.
+    /// True after an operation of `crossing` has begun, so that wavelets may cross between tiles.
     crossed: bool,
     pub(super) cycle: u32,
     pub(super) tallies: Vec<Tally>,
@@ -308,7 +310,6 @@ impl<'a> Machine<'a> {
         free.map_or(1 << 16, |f| f.clamp(1, 1 << 16) as u32)
     }
 
-    /// Switches from tiles to blocks.
     pub(super) fn leave_tiles(&mut self) {
         self.in_blocks = true;
         self.tiles.clear();
@@ -351,7 +352,7 @@ impl<'a> Machine<'a> {
             }
             let pes = self.tiles[tile].pes.clone();
             if visits.len() * 4 > pes.len() {
-                // In memory order; all orders give the same result.
+                // Many PEs are visited in memory order; all orders give the same result.
                 visits.clear();
                 visits.extend(pes.filter(|&pe| self.noted[pe as usize] >> slot & 1 == 1));
             }
@@ -496,7 +497,7 @@ fn crossing(program: &WaferProgram, tables: &Tables, rows: u32) -> Vec<(u32, u32
             let sends = |op: &usize| {
                 program.sinks(*op).iter().any(|e| if let End::Fabric(c) = e { colors[usize::from(*c)] } else { false })
             };
-            // Once the first such operation of a thread begins, tiles can no longer run on their own.
+            // Only the first such operation of a thread matters: once it begins, tiles can no longer run on their own.
             crossing.extend(
                 program
                     .thread_ops(thread)

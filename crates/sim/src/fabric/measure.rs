@@ -25,7 +25,7 @@ use unisono_machine::Grid;
 
 use super::{Options, Run, SimError, noop, run};
 
-/// Limits of a measurement.
+/// Parameters of a measurement.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Calibration {
     /// Greatest difference of two clocks, in cycles.
@@ -50,8 +50,8 @@ pub struct Measurement {
     /// Number of calibration runs; `calibrated` is true if the starts of the best run are as close as wanted.
     pub runs: u32,
     pub calibrated: bool,
-    /// Cycles between the first and last start if each PE started by its own clock; `trigger_spread` is the same if
-    /// each PE started when the trigger arrives, without writes.
+    /// Cycles between the first and last start if all PEs started at the same time of their own clocks;
+    /// `trigger_spread` is the same if each PE started when the trigger arrives, without writes.
     pub clock_spread: u64,
     pub trigger_spread: u64,
     /// Cycles between the first and last start, computed from the samples; `true_start_spread` uses the true times.
@@ -73,7 +73,7 @@ struct Starts {
     started: Vec<u32>,
 }
 
-/// Measures a program as in the paper. The calibration determines `options.start`, which must be empty.
+/// Measures a program as in the paper. The calibration determines the starts; `options.start` is not used.
 ///
 /// # Errors
 /// Returns the errors of [`run`].

@@ -105,7 +105,7 @@ pub struct Run {
     pub stalls: u64,
     /// True if every output equals plain arithmetic on the inputs.
     pub result_correct: bool,
-    /// Describes the first wrong output.
+    /// Description of the first wrong output; `None` if there is none.
     pub mismatch: Option<String>,
     pub trace: Vec<TraceEvent>,
 }
@@ -123,7 +123,7 @@ fn noop(options: &Options, pe: u32, cycle: u32) -> bool {
 ///
 /// # Errors
 /// Returns an error on a deadlock, which names the PEs that are stuck, if two wavelets collide, if no PE takes a
-/// wavelet, or if the program is too large.
+/// wavelet, if two threads race, or if the program or its options exceed a limit.
 pub fn run(program: &WaferProgram, options: &Options) -> Result<Run, SimError> {
     machine::Machine::new(program, options)?.run().or_else(|error| {
         if options.blocks_from == u32::MAX {

@@ -12,7 +12,7 @@ use unisono_base::narrow;
 
 use super::tables::{NONE, RAMP, Tables};
 
-/// Recorded keys of each entry (a router's color or a queue), run-length encoded in their order.
+/// Recorded keys of each entry (a router's color or a queue, called `who` below), run-length encoded in their order.
 pub struct Log {
     current: Vec<Entry>,
     /// Ended runs of equal keys, as `(entry, key, number of moves)`.

@@ -155,7 +155,8 @@ impl Thread {
         self.op == self.end
     }
 
-    /// Returns the number of elements to do before operation `op` of this thread can start, at most one a cycle.
+    /// Returns the number of elements that remain before operation `op` of this thread can start; a thread does at most
+    /// one element in a cycle.
     pub fn elements_before(&self, program: &WaferProgram, op: usize) -> u64 {
         if op <= self.op as usize {
             return 0;
@@ -200,7 +201,7 @@ impl Thread {
         self.earliest
     }
 
-    /// Returns the first cycle in which the next step may be done; `u32::MAX` if the thread has ended.
+    /// Returns the first cycle in which the pace allows the next step; `u32::MAX` if the thread has ended.
     #[inline]
     pub fn may_step_from(&self) -> u32 {
         if self.is_done() {
@@ -257,7 +258,7 @@ impl Thread {
         if is_followed_by_first { u32::from(self.pace) } else { 1 }
     }
 
-    /// Returns whether the operation must wait for other operations before its first step.
+    /// Returns whether the operation has not started and has other operations to wait for, complete or not.
     #[inline]
     pub fn has_to_wait(&self) -> bool {
         self.waits && !self.started

@@ -60,7 +60,7 @@ struct Head {
     popped: u32,
     /// Copy of the first wavelet, if there is one; most reads of a queue need only this copy.
     front: Wavelet,
-    /// Index of its first slot; `mask` is the number of its slots, a power of two, minus one.
+    /// Index of the queue's first slot; `mask` is the number of its slots, a power of two, minus one.
     start: u32,
     mask: u8,
     first: u8,
@@ -75,7 +75,7 @@ struct Head {
 /// Result of comparing a queue with its state one period before.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Repeat {
-    /// No wavelet arrived or left.
+    /// No wavelet arrived or left, and all could already move one period before.
     Same,
     /// The wavelets equal those of one period before, with ready cycles later by a period.
     Shifted,
@@ -148,7 +148,6 @@ impl Queues {
         self.heads[queue as usize].popped
     }
 
-    /// Sets the cycle of the last pop.
     pub fn set_popped(&mut self, queue: u32, cycle: u32) {
         self.heads[queue as usize].popped = cycle;
     }

@@ -125,7 +125,6 @@ impl Steady {
         self.sleepers() > 0
     }
 
-    /// Returns the number of PEs that sleep.
     pub fn sleepers(&self) -> u64 {
         self.naps.iter().filter(|n| n.since != NONE).count() as u64
     }

@@ -17,9 +17,9 @@ pub struct Row {
     /// Input ports that each position accepts, one bit for each port; `tx` has the output ports.
     pub rx: [u8; 4],
     pub tx: [u8; 4],
-    /// Queue of each input port that some position accepts; that of the ramp holds the PE's sends.
+    /// Queue of each input port that some position accepts, else [`NONE`]; that of the ramp holds the PE's sends.
     pub inputs: [u32; 5],
-    /// Queue to which each port leads: the neighbor's, or the PE's for the ramp.
+    /// Queue to which each port leads, the neighbor's, or the PE's for the ramp; [`NONE`] for ports without output.
     pub outputs: [u32; 5],
 }
 

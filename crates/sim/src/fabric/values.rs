@@ -95,7 +95,8 @@ impl<'a> Values<'a> {
         Ok(values)
     }
 
-    /// Computes all operations, and describes the first output that differs from plain arithmetic.
+    /// Computes all operations, and describes the first output that differs from plain arithmetic; `None` if all are
+    /// right.
     pub fn mismatch(&mut self) -> Result<Option<String>, SimError> {
         for op in 0..self.program.op_count() {
             self.compute(narrow::<u32>(op));
@@ -120,7 +121,7 @@ impl<'a> Values<'a> {
     }
 
     /// Returns a computation that must precede elements up to `end` of an operation and is not done, as `(operation,
-    /// end of its elements)`.
+    /// end of its elements)`; `None` if all of these are done.
     fn needs(&self, op: u32, end: u32) -> Option<(u32, u32)> {
         let done = self.done[op as usize];
         if done == 0 {

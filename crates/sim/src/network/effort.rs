@@ -79,7 +79,7 @@ fn packets_of(bytes: u64, interconnect: &Interconnect) -> u64 {
 }
 
 /// Returns the bytes and steps to create the tables of a plane. There is a queue for each virtual channel and each pair
-/// of input and output of a node; no more packets wait than were posted.
+/// of input and output of a node.
 fn tables(interconnect: &Interconnect) -> (u128, u128) {
     let Interconnect { plane, routing, .. } = interconnect;
     let vcs = u128::from(routing.virtual_channels().max(1));

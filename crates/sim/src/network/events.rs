@@ -1,10 +1,10 @@
 //! The events of a plane, ordered by (time, stamp); stamps number events in the order of their creation.
 //!
 //! Nearly all events happen a fixed delay after their creation: heads arrive after a hop, links become free after a
-//! full packet. Events with the same delay are created in the order in which they happen, so each delay has its own
-//! queue (a lane), and the next event is the earliest of a few first ones. Arrivals have a queue for each latency of
-//! links. Other events are in heaps. The first keys of all queues and heaps form one small table, so that finding the
-//! next event reads nothing else. Events are taken from one queue until another queue has an earlier one.
+//! full packet. Events with the same delay are created in the order in which they happen, so each of the first delays
+//! has its own queue (a lane), and the next event is the earliest of a few first ones. Arrivals have a queue for each
+//! latency of links. Other events are in heaps. The first keys of all queues and heaps form one small table, so that
+//! finding the next event reads nothing else. Events are taken from one queue until another queue has an earlier one.
 //!
 //! The return of a credit affects the order of events only if a link waits for credits. If no link does, returns are
 //! not events: they stay in their queues until the counts that they change are read ([`Events::take_credit`]).
@@ -59,7 +59,7 @@ struct Arrival {
 struct Lane<E> {
     delay: u64,
     events: VecDeque<E>,
-    /// Index of its first key in `Events::heads`.
+    /// Index in `Events::heads` of the key of the lane's first event.
     head: usize,
     /// Number of events that were read ahead and not taken yet.
     ahead: usize,
@@ -169,7 +169,7 @@ pub(super) struct Events {
     due: Option<Place>,
     /// Queue from which events are taken, as an index of `heads`.
     current: usize,
-    /// Lower bound of the keys in all other queues.
+    /// Lower bound of the keys in all queues except `current`.
     bound: Key,
     /// Key of the latest event taken.
     popped: Key,
@@ -187,7 +187,7 @@ pub(super) enum Place {
     Credits(usize),
 }
 
-/// Indices of the two queues that always exist.
+/// Indices in `places` of the queues `others` and `late`, which always exist.
 const OTHERS: usize = 0;
 const LATE: usize = 1;
 

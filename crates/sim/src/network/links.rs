@@ -67,7 +67,7 @@ impl Packets<'_> {
         }
     }
 
-    /// Removes a packet at its destination.
+    /// Removes a packet at its destination, and delivers its message if this packet is the last missing one.
     fn take_in(&mut self, now: u64, link: u32, packet: Packet) {
         let ps = self.serialization_ps(link, packet);
         let back_ps = self.credit_ps(link);
@@ -107,7 +107,7 @@ impl Packets<'_> {
         self.timing.links[usize::from(self.speed(link))].link_ps
     }
 
-    /// Chooses the first hop of a packet.
+    /// Chooses the first hop of a packet; `None` if the routing names no link.
     pub(super) fn choose_first(&mut self, node: u32, packet: Packet) -> Option<Hop> {
         if !self.is_direct(node, packet.to) {
             return self.choose(node, packet);
@@ -124,7 +124,8 @@ impl Packets<'_> {
         self.best(node, packet)
     }
 
-    /// Returns the hop in `candidates` with the fewest packets, or the least time, ahead of the packet.
+    /// Returns the hop in `candidates` with the fewest packets ahead or, if links have different speeds, with the least
+    /// time for them; the first of equal hops. Sets `fault` and returns `None` if there is no candidate.
     #[inline]
     fn best(&mut self, node: u32, packet: Packet) -> Option<Hop> {
         if self.candidates.len() > 1 {
@@ -238,7 +239,7 @@ impl Packets<'_> {
         }
     }
 
-    /// Gives back the credit of a packet that arrived over `link`; it arrives `delay` after `now`.
+    /// Gives back the credit of a packet that arrived over `link`; the credit returns `delay` after `now`.
     #[inline]
     fn give_credit(&mut self, now: u64, delay: u64, link: u32, vc: u8) {
         match &mut self.border {
@@ -276,7 +277,7 @@ impl Packets<'_> {
         channel
     }
 
-    /// Starts the next waiting packet, in turn, on a free link.
+    /// Starts on a free link the next waiting packet, in turn, whose channel has a credit, if any.
     #[inline]
     pub(super) fn start_waiting(&mut self, now: u64, link: u32) {
         let vcs = self.vcs;
@@ -308,7 +309,7 @@ impl Packets<'_> {
         }
     }
 
-    /// Reads the next packets that wait for a link, to load them into the cache.
+    /// Reads the next packets that wait for a link, to load them into the cache. The returned value has no meaning.
     #[inline]
     pub(super) fn read_waiting(&self, link: u32) -> u32 {
         let first = link as usize * usize::from(self.vcs);
@@ -317,7 +318,7 @@ impl Packets<'_> {
     }
 
     /// Reads the count of missing packets of an arriving packet's message, if the packet is at its destination, to load
-    /// it into the cache.
+    /// it into the cache. The returned value has no meaning.
     #[inline]
     pub(super) fn read_arrival(&self, link: u32, packet: Packet) -> u32 {
         let is_there = self.wires[link as usize].to == packet.to;

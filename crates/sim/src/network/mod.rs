@@ -73,7 +73,7 @@ pub use crate::endpoint::{SimError, Stuck, TraceEvent};
 pub struct LinkTiming {
     /// Time from the start of a packet on a link until its head may continue: output, link and input latency.
     pub hop_ps: u64,
-    /// Time that a credit takes to return.
+    /// Latency of the link, in which a credit returns.
     pub link_ps: u64,
     pub ps_per_byte: f64,
 }
@@ -177,13 +177,14 @@ impl Interconnect {
 pub struct Options {
     /// Options of the ranks; the seed also determines the random choices of routings.
     pub hosts: endpoint::Options,
-    /// Number of messages that an accelerator sends at a time; `None` for the machine's own number.
+    /// Number of messages that an accelerator, or each of its links, sends at a time; `None` for the machine's own
+    /// number.
     pub send_machines: Option<u32>,
     /// Node of each rank of the graph: accelerators first, then switches; empty if rank k is on accelerator k.
     pub places: Vec<u32>,
     /// Picoseconds per unit of the graph's calcs; programs in GOAL count nanoseconds.
     pub ps_per_calc: u64,
-    /// Number of threads that run regions of the plane; results do not depend on it.
+    /// Greatest number of threads that run regions of the plane; results do not depend on it.
     pub jobs: u32,
 }
 

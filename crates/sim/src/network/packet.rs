@@ -48,7 +48,7 @@ impl Packet {
 /// Time that a packet occupies a link, by the packet's length class and the link's speed. Class 0 is full packets.
 #[derive(Clone)]
 pub(super) struct Lengths {
-    /// A row of 2^`shift` entries for each class; the first entries are the link speeds.
+    /// A row of 2^`shift` entries for each class: one for each link speed, then unused ones.
     ps: Vec<u64>,
     shift: u32,
     classes: FxHashMap<u32, u8>,

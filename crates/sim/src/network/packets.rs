@@ -66,7 +66,7 @@ pub(super) struct Packets<'a> {
     pub(super) late: Option<u32>,
     /// Sends, in ascending order, whose messages' departures are reported.
     pub(super) leaving: &'a [TaskId],
-    /// Reports about messages that the ranks have not received yet.
+    /// Reports of [`Carried`] events that the ranks have not taken yet.
     pub(super) news: Vec<(u64, u32, Carried)>,
     /// Border of this region, if the run is divided into regions.
     pub(super) border: Option<Border<'a>>,

@@ -13,7 +13,7 @@ use super::{
     group::{AHEAD, DONE, Group, LANES, MOST, NEVER, NO_COLOR, Slot, count_slices, set},
 };
 
-/// Number of bits of a mask below [`NO_COLOR`].
+/// Greatest number of colors: the number of a mask's bits below [`NO_COLOR`].
 const MOST_COLORS: u32 = NO_COLOR.trailing_zeros();
 
 impl Packed {
@@ -144,7 +144,8 @@ fn color_bits(m: &Machine<'_>) -> Option<[u8; 256]> {
 }
 
 /// Returns whether a program can be packed: each color has one position and one input at a router, threads share no
-/// queue, and queues hold no more wavelets than a counter can count.
+/// queue and send no control wavelets, queues hold no more wavelets than a counter can count, and the numbers of colors
+/// and of a PE's threads fit the masks.
 pub fn is_plain(m: &Machine<'_>) -> bool {
     let deepest = m.options.queue_depth.saturating_add(m.options.ramp_latency).saturating_add(2);
     if m.options.ramp_latency + 2 > AHEAD || deepest > MOST || color_bits(m).is_none() || !has_own_queues(m) {

@@ -42,7 +42,7 @@ struct Packed {
     /// Groups, row by row.
     groups: Vec<Group>,
     groups_in_row: usize,
-    /// Slots of all groups; a group has as many as the PE with the most threads.
+    /// Slots of all groups; a group has one slot for each thread of its PE with the most threads.
     slots: Vec<Slot>,
     /// Published states of even and of odd cycles.
     faces: [Faces; 2],
@@ -65,7 +65,7 @@ impl Machine<'_> {
         // Only an unpacked run needs these tables.
         self.tables.queues.empty();
         (self.arriving, self.pending) = (Vec::new(), Vec::new());
-        // The widest vectors of this processor, not only those of every processor.
+        // The widest vectors of this processor, not only those that every processor has.
         let vectors = pulp::Arch::new();
         let mut at = now;
         let mut active = true;

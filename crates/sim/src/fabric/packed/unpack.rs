@@ -62,7 +62,7 @@ impl Packed {
     }
 }
 
-/// Returns the first PE of a group with wavelets that no PE takes, and the number of colors that these wavelets have.
+/// Returns the first PE of a group with wavelets that no PE takes, if any, and the number of colors of these wavelets.
 fn left_over(group: &Group) -> Option<(u32, u64)> {
     let left = |lane: usize| {
         let counted = group.waiting.iter().chain(&group.inbox).chain(&group.to_router).chain(&group.to_pe);

@@ -82,8 +82,8 @@ impl Moves {
 
 #[expect(clippy::needless_range_loop, reason = "a lane has the same number in many arrays")]
 impl Group {
-    /// Moves wavelets through the routers, at most one over each outgoing link. Returns the union of the bits of all
-    /// arrivals and departures, and the colors that left the ramps to the routers.
+    /// Moves wavelets through the routers, at most one over each outgoing link. Returns a word that is 0 if no wavelet
+    /// arrived or moved, and the colors that left the ramps to the routers.
     #[inline(always)]
     pub fn move_wavelets(
         &mut self,
@@ -407,7 +407,7 @@ fn earliest(m: &Machine<'_>, thread: usize) -> u32 {
     if t.is_done() || must_wait() { NEVER } else { t.may_step_from() }
 }
 
-/// Removes the steps of PEs that idle in this cycle.
+/// Removes from `chosen` the steps of PEs that idle in this cycle.
 #[cold]
 fn keep_quiet(m: &Machine<'_>, first_pe: u32, chosen: &mut Lanes, cycle: u32) {
     for (pe, chosen) in (first_pe..).zip(chosen).filter(|(_, chosen)| **chosen != 0) {

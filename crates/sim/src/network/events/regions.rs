@@ -81,7 +81,8 @@ impl Events {
         let at = known.or_else(|| {
             let at = self.credits.len();
             (self.incoming.len() < MOST_INCOMING).then(|| {
-                // No event of this region itself has this delay.
+                // No event of this region itself has the delay `u64::MAX`, so this lane gets no credits of its own
+                // region.
                 self.credits.push(Lane::new(u64::MAX, self.places.len()));
                 self.add_incoming(region, delay, Place::Credits(at));
                 at

@@ -37,10 +37,12 @@ const MOST_TIMED: u32 = 1024;
 /// Number of windows of shifts; [`FEW_WINDOWS`] for networks with more than [`MOST_TIMED`] accelerators.
 const WINDOWS: u32 = 64;
 const FEW_WINDOWS: u32 = 32;
-/// Number of times that flows are split again by the load of links; [`FEW_SPLITS`] for such large networks.
+/// Number of times that flows are split again by the load of links; [`FEW_SPLITS`] for networks with more than
+/// [`MOST_TIMED`] accelerators.
 const SPLITS: u32 = 6;
 const FEW_SPLITS: u32 = 2;
-/// Number of sampled accelerators whose own links are examined; [`WALKS`] is the number of random paths from each.
+/// Greatest number of sampled accelerators whose own links are examined. [`WALKS`] is the number of random paths from
+/// each accelerator of the network.
 const MOST_SAMPLED: u32 = 256;
 const WALKS: u32 = 64;
 /// Stands for an accelerator's own interface among the inputs of its links.
@@ -140,7 +142,8 @@ fn weigh(net: &Interconnect, link_shares: &mut LinkShares, bandwidths: &[f64], s
     latency
 }
 
-/// Time that each window occupies each link, in messages over a link of the machine's own bandwidth.
+/// Time that each window occupies each link; the unit is the time of a message on a link of the machine's own
+/// bandwidth.
 struct Loads {
     /// First shift of each window, and the end of the last window.
     first: Vec<u32>,
@@ -183,7 +186,7 @@ impl Loads {
     }
 }
 
-/// Returns the mean begin of each window, over the slower half of a sample of accelerators.
+/// Returns the mean begin of each window, in the unit of [`Loads`], over the slower half of a sample of accelerators.
 fn begins(net: &Interconnect, link_shares: &LinkShares, loads: &Loads, bandwidths: &[f64]) -> Vec<f64> {
     let all = net.plane.accelerators();
     let sampled: Vec<u32> = (0..all).step_by(all.div_ceil(MOST_SAMPLED).max(1) as usize).collect();
@@ -232,8 +235,8 @@ fn begins(net: &Interconnect, link_shares: &LinkShares, loads: &Loads, bandwidth
 }
 
 /// Returns, for the links of sampled accelerators, the number of turns in a round until a message of the accelerator's
-/// own is next: virtual channels take turns, and so do the inputs of a channel. Random paths show which of them are in
-/// use.
+/// own is next: virtual channels take turns, and so do the inputs of a channel. Random paths show which channels and
+/// inputs are in use.
 fn turns(net: &Interconnect, sampled: &[u32]) -> FxHashMap<u32, f64> {
     let all = net.plane.accelerators();
     // Inputs of the first virtual channel of each link, and a mask of all its virtual channels.

@@ -1,5 +1,5 @@
-//! The load that flows to one accelerator put on each link, if every node splits them by the weights of the links to
-//! the next nodes. A *share* is the flow on a link or at a node, as a multiple of one source's flow.
+//! Computes the load of each link by flows to one accelerator. Every node splits the flows by the weights of its links
+//! to the next nodes. A *share* is the flow on a link or at a node, as a multiple of one source's flow.
 
 use unisono_base::{interrupt::poll, narrow};
 use unisono_machine::network::{Header, Hop};

@@ -10,9 +10,9 @@ use unisono_base::{interrupt::poll, narrow};
 
 /// Flows with their shares on links.
 pub struct Flows {
-    /// Bandwidth of each link.
+    /// Bandwidth of each link, in the unit of rates.
     bandwidths: Vec<f64>,
-    /// Flows over each link.
+    /// Indices of the flows over each link.
     over: Vec<Vec<u32>>,
     /// Start of the shares of each flow, and the end of the last flow's.
     first: Vec<usize>,

@@ -39,7 +39,7 @@ pub struct Fluid {
     pub busiest_bytes: f64,
 }
 
-/// Steps to follow a source, or a share on a link.
+/// Estimated steps to follow a source, or a share on a link.
 const STEPS: u128 = 8;
 /// Approximate number of times that rates of a permutation are computed.
 const ROUNDS: u128 = 40;
@@ -52,7 +52,8 @@ fn table_bytes(net: &Interconnect) -> u128 {
     64 * states + 8 * net.plane.links().len() as u128
 }
 
-/// Returns the times of a permutation: accelerator k sends `bytes` to accelerator `to[k]`; all `to[k]` differ.
+/// Returns the times of a permutation: accelerator k sends `bytes` to accelerator `to[k]`, or nothing if `to[k]` is k;
+/// all `to[k]` differ.
 ///
 /// # Errors
 /// Returns an error if the flows exceed a limit.

@@ -24,7 +24,7 @@ pub(super) enum Crossing {
         id: u32,
         packets: u32,
     },
-    /// A message that the receiving region had sent has arrived.
+    /// A message from the region that gets this report has arrived.
     Removal {
         at: u32,
     },
@@ -58,9 +58,9 @@ pub(in super::super) struct Border<'a> {
     sent: Vec<Vec<Sent>>,
     /// Messages from each region, by their index in that region's table.
     foreign: Vec<Vec<Foreign>>,
-    /// End of the window; events of other regions must not happen earlier.
+    /// Last time of the window; events sent to other regions must happen later.
     last: u64,
-    /// True if an event happens in the window in which it was sent.
+    /// True if an event for another region happens in the window in which it was sent.
     is_broken: bool,
 }
 

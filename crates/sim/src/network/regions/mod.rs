@@ -42,7 +42,7 @@ struct Shared {
     logs: Vec<RwLock<Vec<Entry>>>,
     /// Crossings from each region to each other region.
     sent: Vec<Vec<Mutex<Vec<Sent>>>>,
-    /// Earliest time of the next event of each region and of the events that it sent.
+    /// For each region, the earliest time of its next event and of the events that it sent.
     next_ps: Vec<AtomicU64>,
 }
 

@@ -133,7 +133,8 @@ impl Order {
         self.before[0] + u64::from(self.made[0])
     }
 
-    /// Returns the global stamp of a stamp that a region made in this window for a packet's event.
+    /// Returns, for a stamp that a region made in this window for a packet's event, the stamp in the order of all
+    /// regions.
     #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "the hot loop; a place in a table")]
     pub fn stamp(&self, region: usize, stamp: u64) -> u64 {

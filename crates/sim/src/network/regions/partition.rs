@@ -49,9 +49,9 @@ impl Regions {
     }
 }
 
-/// Returns the region of each node. Accelerators are divided into equal ranges of their numbers. A switch is in the
-/// region of most of its neighbors; among several such regions, in the one with the fewest switches. A switch that no
-/// path connects with an accelerator is in region 0.
+/// Returns the region of each node. Accelerators are divided into ranges of about equal size. Switches are assigned in
+/// passes: a switch is in the region of most of its neighbors that have a region before the pass; among several such
+/// regions, in the one with the fewest switches. A switch that no path connects with an accelerator is in region 0.
 #[expect(clippy::cast_possible_truncation, reason = "a region has 8 bits")]
 fn nodes(interconnect: &Interconnect, count: usize) -> Vec<u8> {
     const NONE: u8 = u8::MAX;
