@@ -53,9 +53,9 @@ pub struct Info {
     pub reference: &'static str,
     pub collectives: &'static [Kind],
     pub params: &'static [Param],
-    /// Formulas of its times, for listings; may be empty.
+    /// Formulas of the algorithm's times, for listings; may be empty.
     pub formulas: &'static [Formula],
-    /// The means of communication, of which one suffices.
+    /// The means of communication that the algorithm can use; a machine must offer at least one of them.
     pub needs: &'static [Means],
     /// Pairs of a collective and the collectives that the algorithm runs in sequence to implement it.
     pub sequences: &'static [(Kind, &'static [Kind])],
@@ -91,7 +91,7 @@ impl Info {
         Some(format!("{kind} <= {}", parts.join(" + ")))
     }
 
-    /// Returns whether the algorithm implements a collective with one of the offered means.
+    /// Returns whether the algorithm implements collective `kind` and can use one of the `offered` means.
     pub fn serves(&self, kind: Kind, offered: &[Means]) -> bool {
         self.needs.iter().any(|means| offered.contains(means)) && self.collectives.contains(&kind)
     }

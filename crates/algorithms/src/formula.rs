@@ -19,8 +19,8 @@ pub const POWER_THAT_DIVIDES: &str = "P is a power of two and divides the vector
 /// condition states.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Formula {
-    /// `paper`: in cycles, by Eq. 1 of "Near-Optimal Wafer-Scale Reduce"; otherwise a model of messages, in the unit of
-    /// its parameters.
+    /// Name of the model. `paper` is Eq. 1 of "Near-Optimal Wafer-Scale Reduce", in cycles; others are models of
+    /// messages, in the unit of their parameters.
     pub model: &'static str,
     pub collectives: &'static [Kind],
     pub time: &'static str,

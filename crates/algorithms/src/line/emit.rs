@@ -16,7 +16,7 @@ pub struct Keep {
 }
 
 impl Keep {
-    /// Returns the state after a schedule with `placement`, whose scratch memory is not reused.
+    /// Returns the state after a schedule with `placement`; the schedule's scratch memory is not reused.
     pub fn resume(placement: &GridPlacement) -> Self {
         Self { scratch: Vec::new(), colors: placement.colors.clone() }
     }
@@ -96,7 +96,8 @@ pub fn reduce(
     accumulate(b, line[root], own(line[root]), &incoming, None, elements, keep)
 }
 
-/// Adds the arriving streams to `own` in sequence, into `last` or into memory; returns the operand with the result.
+/// Adds the arriving streams to `own` in sequence, and returns the operand with the result: `last` if given, otherwise
+/// memory, or `own` if no stream arrives. Partial sums are in memory. A stream with `true` is the left operand.
 fn accumulate(
     b: &mut Builder,
     node: NodeId,
@@ -133,8 +134,8 @@ pub fn copy_to_output(b: &mut Builder, node: NodeId, at: Operand) {
     }
 }
 
-/// Emits a flood of the operand `from` of `root` to the outputs of all other nodes, after all lanes of the root have
-/// ended.
+/// Emits a flood of the operand `from` of `root` to the outputs of all `nodes` except the root, after all instructions
+/// that the root's lanes already have.
 pub fn broadcast(
     b: &mut Builder,
     root: NodeId,

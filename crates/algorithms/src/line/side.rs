@@ -127,8 +127,8 @@ impl Sides {
     }
 
     /// Returns the cycles of a reduce in which every PE receives from its children in sequence, and the root from the
-    /// left side first; `docs/wafer-model.md` has the recursion for one tree. Each side proceeds while the root
-    /// receives from the other.
+    /// left side first; `None` for one PE or no wavelets. `docs/wafer-model.md` has the recursion for one tree. Each
+    /// side proceeds while the root receives from the other side.
     pub fn in_turn(&self, wavelets: u64, depth_cycles: f64) -> Option<f64> {
         let wavelets = wavelets as f64;
         let children = [&self.left, &self.right].map(|side| side.ends(wavelets, depth_cycles));

@@ -30,7 +30,8 @@ impl Best {
     }
 }
 
-/// The most merges that are tried before the search: a known schedule of low cost makes the search faster.
+/// The most ranks that the merges tried before the search set apart, beside one merge with a power of two; a known
+/// schedule of low cost makes the search faster.
 const FEW: u32 = 32;
 
 /// The name under which the search counts its steps.
@@ -66,7 +67,8 @@ pub fn best_factored(ranks: u32, prices: &StagePrices) -> Best {
     Best::of(Stages::fitting(ranks, Wrap::Plain, factors(ranks, last_factor)), prices)
 }
 
-/// Returns the best factors among two or more; `None` for a prime number.
+/// Returns the best factors if they are at least two, or else the two factors nearest to each other; `None` for a prime
+/// number or 1.
 fn best_two_factors(n: u32, prices: &StagePrices) -> Option<Vec<u32>> {
     let factors = best_factored(n, prices).stages.factors().to_vec();
     if factors.len() > 1 {
@@ -77,7 +79,7 @@ fn best_two_factors(n: u32, prices: &StagePrices) -> Option<Vec<u32>> {
     Some(vec![n / small, small])
 }
 
-/// Returns the factors of `n`, largest first; `last_factor` returns the last factor of each number.
+/// Returns the best factors of `n`, largest first; `last_factor(m)` is the last of the best factors of m.
 fn factors(mut n: u32, last_factor: impl Fn(u32) -> u32) -> Vec<u32> {
     let mut factors = Vec::new();
     while n > 1 {
@@ -148,8 +150,8 @@ impl Search {
         (n > 1).then(|| Best::of(Stages::fitting(n, wrap, factors), &self.prices))
     }
 
-    /// Returns a merge to begin with: one that sets few ranks apart, or all ranks above a power of two; `None` if there
-    /// is no merge.
+    /// Returns a merge to begin with: the cheapest of those that set few ranks apart, 1 if the order is kept or else up
+    /// to [`FEW`], or that leave a power of two; `None` if there is no merge.
     fn first_merge(&self) -> Option<Best> {
         let most = if self.in_order { 1 } else { FEW };
         let beyond = self.ranks.checked_sub(1)?.checked_ilog2().map(|log| self.ranks - (1 << log));
@@ -225,7 +227,7 @@ impl Search {
         found.into_iter().map(|one| self.found(table, one)).collect()
     }
 
-    /// Returns the cost of the two stages of a wrap.
+    /// Returns the cost of the two stages of a wrap, in ns; 0 for [`Wrap::Plain`].
     fn around_ns(&self, wrap: Wrap) -> f64 {
         let (first, last) = wrap.stages(self.ranks).unzip();
         first.into_iter().chain(last).map(|stage| self.prices.stage_ns(stage)).sum()
@@ -243,7 +245,7 @@ struct Table {
     bound: f64,
     /// The least cost of a stage.
     least_stage: f64,
-    /// The least cost for each product, and the last factor with this cost; infinite above the bound.
+    /// The least cost for each product, and the last factor with this cost; a cost above the bound may be infinite.
     least: Vec<(f64, u32)>,
 }
 

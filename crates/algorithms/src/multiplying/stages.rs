@@ -13,7 +13,7 @@ pub enum Stage {
     Expand { threshold: u32, base: u32 },
     /// `mRgGaB`: G groups of B exchange, and each of the first R ranks sends to all of one group.
     Merge { rest: u32, groups: u32, factor: u32 },
-    /// `nRgGaB`: G groups of B exchange, and one group also sends to each of the first R ranks.
+    /// `nRgGaB`: G groups of B exchange, and each of the first R ranks receives from all of one group.
     InverseMerge { rest: u32, groups: u32, factor: u32 },
 }
 
@@ -67,7 +67,7 @@ impl Wrap {
     }
 }
 
-/// An error: a text is not a schedule for its ranks; `why` names the stage and the accepted values.
+/// An error: `schedule` is not one for `ranks` ranks; `why` states the fault and the accepted values.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("schedule '{schedule}' does not fit {ranks} ranks: {why}")]
 pub struct StagesError {

@@ -12,7 +12,7 @@ enum Lane {
     Own,
     /// The lane of sends over a link.
     Link(u32),
-    /// The lane of receives from a rank.
+    /// The lane of receives from a rank, or of sums if the rank is the lane's own.
     From(u32),
 }
 

@@ -29,7 +29,7 @@ pub trait PipelinedTree: Sync {
     /// Returns the tree with rank `top` at its top, for parameters that [`Self::check`] accepts.
     fn tree(&self, ranks: u32, top: u32, params: &Params) -> Tree;
 
-    /// Returns the most instructions of one segment on `ranks` ranks.
+    /// Returns an upper bound of the instructions of all `ranks` ranks together for one segment.
     fn instructions(&self, ranks: u64) -> u64;
 
     /// Returns the rounds of a first segment of `bytes` bytes and of `more` further segments. If `home`, the top must

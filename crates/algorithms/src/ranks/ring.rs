@@ -111,7 +111,8 @@ impl Around {
     }
 }
 
-/// Returns the exchanges of rings with the given flows: a reduce-scatter, an allgather, or both in sequence.
+/// Returns the exchanges of rings with the given flows: one for a reduce-scatter or an allgather, both in sequence for
+/// other kinds.
 pub fn exchanges_around(kind: Kind, flows: Vec<Flow>) -> Vec<Exchange> {
     let brings = flows.iter().map(|flow| flow.bytes * u64::from(flow.repeat)).sum();
     let [reduces, gathers] = [brings, 0].map(|reduced| Exchange { flows: flows.clone(), reduced });

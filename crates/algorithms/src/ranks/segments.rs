@@ -17,7 +17,7 @@ const SIZES: [u32; 4] = [1 << 10, 8 << 10, 64 << 10, 512 << 10];
 /// element.
 ///
 /// # Errors
-/// Returns an error if the parameter is not a size.
+/// Returns an error if the parameter is not a whole number of bytes from 1.
 pub fn segments(
     algorithm: &'static str,
     default: Option<u32>,

@@ -131,7 +131,8 @@ struct Emitter<'a> {
     nodes: Vec<NodeId>,
     /// The indices in `nodes` of the children of each node.
     children: Vec<Vec<u32>>,
-    /// The stream from each node to its parent, if chunks go up; `down` has the reverse.
+    /// The stream from each node to its parent, if chunks go up; `down` has the stream from the parent, in a reduce
+    /// only on the path to the root.
     up: Vec<Option<Operand>>,
     down: Vec<Option<Operand>>,
     /// The lane of instructions for chunks that go up at a node with children; `lane + 1` is for chunks that go down.
@@ -223,7 +224,7 @@ impl<'a> Emitter<'a> {
 }
 
 /// Returns the numbers of trees that a plan considers: 1, and each of 2, 4, 8 and 16 that shortens the time of the
-/// busiest link by more than 2 %; none if there are no such trees.
+/// busiest link by more than 2 % compared with the considered numbers before; none if there are no trees.
 pub(crate) fn worthwhile(c: &Collective, fabric: &Fabric) -> Vec<u32> {
     const SHORTER: f64 = 0.98;
     let (mut counts, mut least) = (Vec::new(), f64::INFINITY);

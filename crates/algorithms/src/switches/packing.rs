@@ -140,7 +140,8 @@ impl<'a> Forests<'a> {
         }
     }
 
-    /// Returns the path between two vertices in a forest.
+    /// Returns the copies of edges on the path between two vertices in a forest; `None` if the forest does not join
+    /// them.
     fn way(&self, forest: usize, (a, b): (u32, u32)) -> Option<Vec<usize>> {
         let mut came = vec![usize::MAX; self.of_vertex.len()];
         let mut waiting = vec![a];

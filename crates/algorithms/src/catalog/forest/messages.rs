@@ -126,7 +126,8 @@ impl Messages<'_> {
         at.made[index] = Some(b.combine(above, lane, len, &[so_far, up], &[Operand::Out(own)]));
     }
 
-    /// Adds, after the input of a rank has arrived at the root, all sums of a chunk that have both operands.
+    /// Emits, after the input of a rank has arrived at the root, all further sums of the chunk whose two operands are
+    /// known.
     fn add_in_order(&mut self, b: &mut Builder, m: &Message, arrived: (u32, Operand), at: &mut Progress) {
         let lane = self.lanes.receives(m.root, m.root);
         let Some(sums) = &self.sums else { return };
