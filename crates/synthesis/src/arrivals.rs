@@ -197,7 +197,8 @@ impl<'a> Grower<'a> {
         self.slots.fit(&self.ways[way].links, ready, reserved) + self.ways[way].latency
     }
 
-    /// Returns the parents of a tree that grows by its cheapest message; `None` if a rank is out of reach.
+    /// Returns the parents of a tree that grows by its cheapest message, without occupying slots; `None` if a rank is
+    /// out of reach.
     fn tree(&mut self, root: usize) -> Option<Vec<usize>> {
         poll();
         let n = self.ranks;
@@ -255,8 +256,8 @@ impl<'a> Grower<'a> {
         }
     }
 
-    /// Reserves the first free times for the messages of a tree. A rank sends first to the child with the slowest
-    /// subtree.
+    /// Reserves the first free times for the messages of a tree, and adds the tree to the loads. A rank sends first to
+    /// the child with the slowest subtree.
     fn place(&mut self, root: usize, parent: Vec<usize>) -> Placed {
         let n = self.ranks;
         let mut children = vec![Vec::new(); n];
@@ -296,7 +297,7 @@ impl<'a> Grower<'a> {
         placed
     }
 
-    /// Occupies the slots of a tree's messages, or frees them if `times` is -1.
+    /// Occupies the slots of a tree's messages and adds them to the loads, or undoes both if `times` is -1.
     fn take(&mut self, placed: &Placed, times: f64) {
         for sent in &placed.messages {
             let links = &self.ways[sent.way].links;

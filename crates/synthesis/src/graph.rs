@@ -56,7 +56,8 @@ pub enum Ways {
 
 impl Graph {
     /// Creates a graph of `nodes` nodes, the first `ranks` of which are ranks. Parallel arcs become one of their total
-    /// rate, and arcs of rate 0 are omitted.
+    /// rate, arcs of rate 0 or from a node to itself are omitted, and rates are divided by their greatest common
+    /// divisor.
     ///
     /// # Panics
     /// Panics if an arc names a node that does not exist.

@@ -205,7 +205,7 @@ impl<'a> Master<'a> {
         }
     }
 
-    /// Adds a tree if it is cheaper than the value of its root; returns whether it did.
+    /// Adds a tree if it is cheaper than the value of its root; returns whether it was added.
     fn offer(&mut self, at: usize, tree: Tree) -> bool {
         let column = Column::new(Shared::new(tree), self.back);
         let cheaper = column.price(&self.prices) < self.values[at] * (1.0 - 1e-9) - 1e-9;

@@ -80,7 +80,8 @@ impl Slopes {
     }
 }
 
-/// Returns the tree of least time for a root with `left` and `right` PEs on its sides; both sides have the same depth.
+/// Returns the limits of the tree of least time for a root with `left` and `right` PEs on its sides, for `wavelets`
+/// wavelets; `None` without PEs on both sides. Both sides have the same limit of depth.
 fn best_depth(left: u32, right: u32, wavelets: u64, depth_cycles: f64) -> Option<Shape> {
     let (links, far, b) = (f64::from(left + right), f64::from(left.max(right)), wavelets as f64);
     let mut best: Option<Shape> = None;
@@ -102,7 +103,7 @@ fn best_depth(left: u32, right: u32, wavelets: u64, depth_cycles: f64) -> Option
     best
 }
 
-/// Returns the tree of least time on `pes` PEs with the root at the end, or `None` for one PE.
+/// Returns the limits of the tree of least time on `pes` PEs with the root at the end, or `None` for one PE.
 pub fn best(pes: u32, wavelets: u64, depth_cycles: f64) -> Option<Shape> {
     best_depth(0, pes - 1, wavelets, depth_cycles)
 }

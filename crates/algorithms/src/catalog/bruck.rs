@@ -60,12 +60,13 @@ fn allgather(b: &mut Builder, c: &Collective) {
     }
 }
 
-/// Returns the blocks that move in the round of a distance, as intervals `(first, count)`.
+/// Returns the blocks that move in the round of a distance of an alltoall, as intervals `(first, count)`; block i is
+/// for the rank at distance i.
 fn hopping(ranks: u32, distance: u32) -> impl Iterator<Item = (u32, u32)> + Clone {
     (distance..ranks).step_by(2 * distance as usize).map(move |first| (first, distance.min(ranks - first)))
 }
 
-/// Returns the number of blocks that move in the round of a distance.
+/// Returns the number of blocks that move in the round of a distance of an alltoall.
 fn hops(ranks: u32, distance: u32) -> u32 {
     hopping(ranks, distance).map(|(_, count)| count).sum()
 }

@@ -126,7 +126,8 @@ fn ring_of(torus: &Extents, rank: u32, dim: usize) -> usize {
 
 fn emit_rank(b: &mut Builder, torus: &Extents, part: &Part, rings: &[Vec<Around>], rank: u32, slice: Span, lane: u32) {
     let last = part.dims.len() - 1;
-    // The span of each stage: the block of the stage before that the rank reduces.
+    // For each stage, the elements that the rank and its ring reduce: at first the slice, then the block that the rank
+    // got in the stage before.
     let mut whole = vec![slice];
     for (stage, &dim) in part.dims.iter().enumerate() {
         let (extent, q) = (torus.dims()[dim], place(torus, rank, dim, part.up));

@@ -45,13 +45,14 @@ const INFO: Info = Info {
 };
 
 const MOST_CHUNKS: u32 = 1024;
-/// The numbers of chunks that a plan considers (`FEW_CHUNKS` if all ranks are roots and see the same network);
-/// `BATCHES` are its numbers of blocks in a message (`BATCHES_OF_ONE` for one root).
+/// The numbers of chunks of a block that a plan considers; `FEW_CHUNKS` are those for one root, or if all ranks are
+/// roots and see the same network. `BATCHES` (`BATCHES_OF_ONE` for one root) are the numbers of blocks in a message,
+/// beside all.
 const CHUNKS: [u32; 4] = [1, 4, 16, 64];
 const FEW_CHUNKS: [u32; 2] = [1, 4];
 const BATCHES: [u32; 2] = [4, 16];
 const BATCHES_OF_ONE: [u32; 3] = [1, 4, 16];
-/// The most ranks for which a plan considers more than one chunk.
+/// The most ranks for which a plan considers more than one chunk, unless all ranks are roots and see the same network.
 const MOST_CUT: u32 = 64;
 
 fn fabric<'a>(case: &Case<'a>) -> Result<&'a Fabric, AlgorithmError> {
@@ -62,7 +63,7 @@ fn unsupported(reason: String) -> AlgorithmError {
     AlgorithmError::Unsupported { algorithm: INFO.name, reason }
 }
 
-/// Returns the trees for the parameters, and the most blocks of a message.
+/// Returns the trees for the parameters, and the most blocks of a message, at most one less than the ranks.
 fn scatter(case: &Case, params: &Params) -> Result<(Arc<Scatter>, u32), AlgorithmError> {
     let chunks = params.number(INFO.name, "chunks", 1..=MOST_CHUNKS)?.unwrap_or(1);
     let batch = params.number(INFO.name, "batch", 1..=u32::MAX)?.unwrap_or(case.collective.ranks - 1);
@@ -70,7 +71,7 @@ fn scatter(case: &Case, params: &Params) -> Result<(Arc<Scatter>, u32), Algorith
     Ok((found, batch.min(case.collective.ranks - 1)))
 }
 
-/// Returns the ranks that have, or receive, the blocks of all other ranks.
+/// Returns the ranks that have blocks for all other ranks, or that receive the blocks of all in a gather.
 fn roots(case: &Case) -> Roots {
     if case.collective.kind.has_root() { Roots::One(case.collective.root) } else { Roots::All }
 }

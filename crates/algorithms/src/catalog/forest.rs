@@ -94,8 +94,8 @@ struct Chosen<'a> {
 }
 
 impl<'a> Chosen<'a> {
-    /// Returns the forest that the parameters describe. Parameters that the user does not state get the values with the
-    /// least predicted time. A block has no more chunks than elements.
+    /// Returns the forest that the parameters describe. Parameters that the user does not state get, of the values that
+    /// a plan considers, those with the least predicted time. A block has no more chunks than elements.
     fn new(case: &Case<'a>, params: &Params) -> Result<Self, AlgorithmError> {
         let fabric = fabric(case)?;
         let refused = |reason: NoForest| unsupported(reason.to_string());
@@ -150,7 +150,8 @@ fn has_orders(shape: Shape) -> bool {
 }
 
 /// Returns whether an allreduce may end sooner if each rank sends all messages up before it sends down: if ranks see
-/// different networks and forward messages, the two directions share links unequally.
+/// different networks, and forward chunks over links that do not wait for each other, the two directions share links
+/// unequally.
 fn gains_from_turns(case: &Case, fabric: &Fabric, shape: Shape) -> bool {
     let passes_on = shape.roots == Roots::All && shape.depth > 1 && shape.chunks > 1;
     case.collective.kind == Kind::Allreduce && passes_on && fabric.sends_by_link() && !fabric.is_alike(shape.roots)
@@ -198,7 +199,7 @@ impl RankAlgorithm for Forest {
         &INFO
     }
 
-    /// Checks that the network allows the forest. If ranks see different networks, the check must build the forest.
+    /// Checks that the network allows the forest, by building it.
     fn check(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
         if case.collective.ranks < 2 { fabric(case).map(|_| ()) } else { Chosen::new(case, params).map(|_| ()) }
     }

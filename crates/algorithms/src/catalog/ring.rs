@@ -38,8 +38,8 @@ const INFO: Info = Info {
     ..Info::ON_GRID
 };
 
-/// The most instructions of a ring, whose build takes about 4 GB. A ring on P PEs has about 4 P^2 instructions, so its
-/// schedules exhaust memory before its cost terms do.
+/// The most instructions of any schedule that is made ([`too_large`]); the build of so large a ring takes about 4 GB. A
+/// ring on P PEs has about 4 P^2 instructions, so its schedules exhaust memory before its cost terms do.
 pub const MOST_INSTRUCTIONS: u64 = 1 << 26;
 
 /// Returns an upper bound of the instructions that [`emit`] makes on a line of `pes` PEs.
@@ -47,7 +47,7 @@ pub fn instructions(pes: u32) -> u64 {
     4 * u64::from(pes).pow(2)
 }
 
-/// Returns the reason for a refusal if there are too many instructions.
+/// Returns the reason for a refusal if there are more than [`MOST_INSTRUCTIONS`] instructions.
 pub fn too_large(instructions: u64) -> Option<String> {
     (instructions > MOST_INSTRUCTIONS)
         .then(|| format!("it would take {instructions} instructions; at most {MOST_INSTRUCTIONS} are made"))

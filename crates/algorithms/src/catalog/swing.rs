@@ -90,9 +90,9 @@ impl Part {
         peer(&self.torus, self.mirrored, rank, step)
     }
 
-    /// Returns the ranks in the order of their blocks: sorted by the class of ranks that exchange after the first step,
-    /// then after the second, and so on. For powers of two a class consists of the even ranks that are equal modulo
-    /// 2^(s+1), and the odd ranks at distance rho(s) from them.
+    /// Returns the ranks in the order of their blocks: ascending unless all extents are powers of two, otherwise sorted
+    /// by the class of ranks that exchange after the first step, then after the second, and so on. A class consists of
+    /// the even ranks that are equal modulo 2^(s+1), and the odd ranks at distance rho(s) from them.
     fn order(&self) -> Vec<u32> {
         let class = |rank: u32, step: Step| {
             let at = i64::from(self.torus.coordinate(rank, step.dim));
@@ -189,7 +189,8 @@ impl RankAlgorithm for Swing {
     }
 }
 
-/// Groups consecutive blocks for which `of` returns the same value.
+/// Groups consecutive blocks for which `of` returns the same value, without blocks for which it returns `None`, as
+/// `(first, end, value)`.
 fn runs<T: PartialEq + Copy>(count: u32, of: impl Fn(u32) -> Option<T>) -> Vec<(u32, u32, T)> {
     let mut runs: Vec<(u32, u32, T)> = Vec::new();
     for block in 0..count {

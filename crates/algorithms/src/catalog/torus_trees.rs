@@ -60,11 +60,12 @@ const INFO: Info = Info {
 
 const MOST_CHUNKS: u32 = 1 << 16;
 const DEFAULT: u32 = 64;
-/// The numbers of chunks that a plan considers; `LEAST_BYTES` and `MOST_INSTRUCTIONS` limit the chunk and the schedule.
+/// The numbers of chunks that a plan considers, if a chunk has at least `LEAST_BYTES` bytes and the schedule at most
+/// `MOST_INSTRUCTIONS` instructions.
 const WORTH: [u32; 6] = [4, 16, 64, 256, 512, 1024];
 const LEAST_BYTES: u64 = 1 << 11;
 const MOST_INSTRUCTIONS: u64 = 1 << 24;
-/// The number of chunks that leaves of a reduce send earlier than in the reversed broadcast.
+/// The number of chunks by which the leaves of a reduce are ahead of the reversed broadcast.
 const SLACK: u64 = 2;
 
 /// Returns the parent of each rank in each tree; the root is its own parent.

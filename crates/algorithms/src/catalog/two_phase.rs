@@ -54,7 +54,8 @@ impl LineTree for TwoPhase {
         Ok(self.sides(0, pes - 1, wavelets, depth_cycles, params)?.right)
     }
 
-    /// Returns the sides for one `group` of the whole line; a side with fewer PEs is one group.
+    /// Returns the sides with groups of the parameter `group`, at most the whole line; a side with fewer PEs is one
+    /// group. By default each side has groups of the square root of its PEs.
     fn sides(&self, left: u32, right: u32, _: u64, _: f64, params: &Params) -> Result<Sides, AlgorithmError> {
         let group = params.number("two-phase", "group", 1..=left + right + 1)?;
         let side = |pes: u32| grouped(pes, group.map_or(pes.isqrt(), |g| g.min(pes)));

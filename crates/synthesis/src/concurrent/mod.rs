@@ -43,7 +43,8 @@ pub(crate) type Known = OnceLock<Option<Shared<ConcurrentFlow>>>;
 const MOST_PRICED: u64 = 1 << 23;
 
 impl Fabric {
-    /// Returns the prices that bound an all-to-all; `None` if a rank cannot be reached or the network is too large.
+    /// Returns the prices that bound an all-to-all; `None` if a rank cannot be reached, the network is too large or the
+    /// solver fails.
     pub fn concurrent_flow(&self) -> Option<Shared<ConcurrentFlow>> {
         let find = || match self.steps() {
             Some(steps) => of_steps(self.graph(), steps),

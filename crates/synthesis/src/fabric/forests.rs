@@ -20,7 +20,8 @@ use crate::{
 
 /// A chunk size in bytes at which the choice of trees ignores latencies.
 const LONG: u64 = 1 << 32;
-/// The largest product of the trees of all roots and the pairs of ranks for which [`arrivals::grow`] is used.
+/// The largest product of the number of trees of all representative roots and the number of pairs of ranks for which
+/// [`arrivals::grow`] is used.
 const MOST_TIMED: u64 = 1 << 19;
 /// The number of trees of one root in a packing composed of the trees of all ranks.
 const SPREAD_SHARES: u32 = 1 << 9;

@@ -150,7 +150,7 @@ fn kept<K: std::hash::Hash + Eq + Copy, V: Clone>(of: &Mutex<FxHashMap<K, V>>, k
 
 impl Fabric {
     /// Creates the fabric of a graph. `dims` are the extents by which ranks are numbered, row-major, or empty if
-    /// unknown; `hop_ns` is the latency of a link in nanoseconds.
+    /// unknown; `hop_ns` is the mean latency of a link in nanoseconds.
     pub fn new(graph: Graph, dims: &[u32], hop_ns: f64) -> Self {
         let steps = Steps::find(&graph, dims);
         Self {
@@ -305,7 +305,7 @@ impl Fabric {
         partition::largest(self.parts())
     }
 
-    /// Returns whether the network looks alike from all roots, so that forests are found by counting.
+    /// Returns whether all ranks are roots and see the network alike, so that forests are found by counting.
     pub fn is_alike(&self, roots: Roots) -> bool {
         self.alike(roots).is_some()
     }

@@ -62,9 +62,9 @@ impl Fabric {
         })
     }
 
-    /// Returns whether links wait for buffer space while `messages` messages of `bytes` are under way. Each packet, of
-    /// any length, takes one place, and a full buffer holds fewer bytes than the slowest link sends until places become
-    /// free.
+    /// Returns whether links are expected to wait for buffer space while `messages` messages of `bytes` are under way:
+    /// if the messages are more than the places of a buffer, of which a packet of any length takes one, and a full
+    /// buffer holds fewer bytes than the slowest link sends until places become free.
     pub fn is_crowded(&self, messages: u64, bytes: u64) -> bool {
         // WAYS is fitted, not derived: at 2, a channel with so few places is busy; at 8, the omitted forests are slower
         // in packet simulations of rail clusters. Timetables count places themselves, so this only saves work: without

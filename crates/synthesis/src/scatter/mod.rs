@@ -64,7 +64,7 @@ pub struct Scatter {
     pub time: f64,
     /// The most chunks that a rank forwards and, as a root, packs, summed over all trees.
     pub most_held: u64,
-    /// The most messages that a rank sends and receives in total.
+    /// The most messages that a rank sends and receives in total, if each hop of a tree is one message.
     pub most_messages: u64,
     pub trees: Trees,
 }
