@@ -114,7 +114,7 @@ pub enum Place<'a> {
     Ranks(Ranks),
     /// Ranks that send messages to any other rank, over known links.
     Network { ranks: Ranks, fabric: &'a Fabric },
-    /// Cores whose switches reduce.
+    /// The cores of the ranks, each with a switch that reduces and multicasts.
     Switches(&'a Site),
 }
 
@@ -129,12 +129,14 @@ pub struct Ranks {
     pub signal_ns: f64,
     pub ns_per_byte: f64,
     pub reduce_ns_per_byte: f64,
-    /// The ranks per node, if the ranks of a node are consecutive; algorithms keep early stages inside a node.
+    /// The number of ranks per node, if the ranks of a node are consecutive; algorithms keep early stages inside a
+    /// node.
     pub node_ranks: Option<u32>,
-    /// The ranks per node, if ranks are assigned to nodes round-robin, so that consecutive ranks are on consecutive
-    /// nodes.
+    /// The number of ranks per node, if ranks are assigned to nodes round-robin, so that consecutive ranks are on
+    /// consecutive nodes.
     pub dealt_node_ranks: Option<u32>,
-    /// The extents of the ranks on a network, for algorithms that follow its dimensions.
+    /// The number of ranks along each dimension of a network, for algorithms that follow the dimensions; `None` on
+    /// machines without a network.
     pub extents: Option<Extents>,
 }
 
@@ -197,7 +199,7 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// Returns B, the wavelets of the whole vector.
+    /// Returns B, the number of wavelets of the whole vector.
     pub fn wavelets(&self) -> u64 {
         Wavelets::of(u64::from(self.collective.elements), self.collective.element_bytes()).0
     }
@@ -238,7 +240,7 @@ pub enum Profile {
     Registers(Configured),
 }
 
-/// The estimated effort of a case.
+/// The estimated effort of building the schedule of a case, and of computing its profile.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Size {
     /// An upper bound of the instructions of the schedule; `None` if only a build of the schedule shows it.

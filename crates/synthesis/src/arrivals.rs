@@ -74,8 +74,8 @@ struct Grower<'a> {
 }
 
 /// Grows as many trees for each root as `known` has, of at most `depth` edges from the root. `known` is a forest whose
-/// last message arrives at `end`. Each tree carries one unit; `hops` are the latencies of arcs. Returns the trees of
-/// each root after the round whose last message arrives earliest.
+/// last message arrives at `end`. Each tree carries one unit; `hops` are the latencies of arcs, in the unit of `end`.
+/// Returns the trees of each root after the round whose last message arrives earliest.
 pub fn grow(
     links: &Links,
     hops: &[f64],

@@ -180,7 +180,7 @@ impl Graph {
         (0..).zip(&self.arcs).map(back).collect()
     }
 
-    /// Returns the graph with all arcs reversed; arc k remains arc k.
+    /// Returns the graph with all arcs reversed, without the restriction of [`Graph::near`]; arc k remains arc k.
     #[must_use]
     pub fn reversed(&self) -> Self {
         let turned = self.arcs.iter().map(|arc| Arc { from: arc.to, to: arc.from, rate: arc.rate });

@@ -18,7 +18,7 @@ use crate::Graph;
 pub enum Role {
     /// The node must be in every tree, and may have any number of links in it.
     Rank,
-    /// A switch that reduces and copies: any number of links in a tree.
+    /// A switch that reduces or copies, as the collective requires: any number of links in a tree.
     Joins,
     /// The node only forwards: two links in a tree.
     Forwards,

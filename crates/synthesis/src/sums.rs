@@ -21,7 +21,7 @@ pub(crate) struct Hosts {
     operands: FxHashMap<u32, u32>,
     /// The job of the sum of each rank in the present tree.
     sums: FxHashMap<u32, u32>,
-    /// The jobs that are messages.
+    /// The jobs that are messages, in the order of the forest's messages.
     pub messages: Vec<u32>,
 }
 

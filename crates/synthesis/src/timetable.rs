@@ -106,7 +106,7 @@ struct Order {
     missing: Vec<u32>,
     /// The messages that wait for each message.
     behind: Vec<Vec<u32>>,
-    /// A lower bound of the time from each message's begin to the end, or a priority.
+    /// A lower bound of the time from each message's begin to the end, or the priority if `is_fixed`.
     chain: Vec<f64>,
     /// True if `chain` alone is the priority.
     is_fixed: bool,
@@ -219,6 +219,7 @@ impl<'a> Queues<'a> {
 
     /// Returns the priority of the next message of a class, as a time: the remaining work of its links, plus that of
     /// the busiest link for which it brings data and which has nothing else to send, plus its chain, minus its turn.
+    /// With a fixed order, the priority is that of the order.
     fn weight(&self, class: u32) -> f64 {
         let Some(&(Ordered(chain), Reverse(job))) = self.waiting[class as usize].peek() else { return 0.0 };
         if self.order.is_fixed {

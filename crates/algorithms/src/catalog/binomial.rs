@@ -89,7 +89,8 @@ fn gather(b: &mut Builder, tree: &Tree, c: &Collective) {
     }
 }
 
-/// Emits a scatter; `block(rank)` is the operand of the root with a rank's block.
+/// Emits a scatter; `block(e)` is the operand of the root from element e on, where the blocks of all ranks follow each
+/// other.
 fn scatter(b: &mut Builder, tree: &Tree, c: &Collective, block: fn(u32) -> Operand) {
     let len = c.elements;
     let down = tree.edges(b, false);

@@ -78,7 +78,6 @@ fn alltoall(b: &mut Builder, c: &Collective) {
     for r in 0..p {
         let node = NodeId(r);
         let (base, pack) = (b.scratch(node, p * len), b.scratch(node, most * len));
-        // Block i is for the rank at distance i.
         let at = |i: u32| Operand::Tmp(base + i * len);
         b.combine(node, 0, (p - r) * len, &[Operand::In(r * len)], &[at(0)]);
         b.combine(node, 0, r * len, &[Operand::In(0)], &[at(p - r)]);

@@ -36,7 +36,7 @@ struct Part {
     up: bool,
 }
 
-/// Returns the parts; dimensions with an extent of 1 are omitted.
+/// Returns two parts, one for each direction, that start in each dimension with an extent above 1.
 fn parts(torus: &Extents) -> Vec<Part> {
     let dims: Vec<usize> = (0..torus.dims().len()).filter(|&d| torus.dims()[d] > 1).collect();
     let turned = |first: usize| dims.iter().copied().cycle().skip(first).take(dims.len()).collect::<Vec<_>>();
@@ -107,7 +107,7 @@ impl RankAlgorithm for Bucket {
     }
 }
 
-/// Creates the rings along a dimension, in the order of their ranks with coordinate 0.
+/// Creates the rings along a dimension, sorted by their ranks with coordinate 0 in this dimension.
 fn rings(b: &mut Builder, torus: &Extents, dim: usize, up: bool, lane: u32) -> Vec<Around> {
     let extent = torus.dims()[dim];
     let firsts = (0..torus.ranks()).filter(|&r| torus.coordinate(r, dim) == 0);

@@ -52,8 +52,8 @@ const INFO: Info = Info {
 
 const MOST_BLOCKS: u32 = 1 << 20;
 
-/// The factor of the number of blocks on a network: messages share links, so blocks should be shorter than the times of
-/// a single message suggest.
+/// On a network, a plan also considers this multiple of the best number of blocks: messages share links, so blocks
+/// should be shorter than the times of a single message suggest.
 const MORE_ON_NETWORKS: u32 = 4;
 /// About the most instructions, in sum, of the candidates whose numbers of blocks are near the best number.
 const MOST_TRIED: u64 = 1 << 18;

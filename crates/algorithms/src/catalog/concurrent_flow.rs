@@ -96,7 +96,8 @@ struct Messages<'a> {
     held: Vec<Vec<Option<u32>>>,
     /// The instruction that received a batch, by tree, hop and index of the batch in the tree.
     received: FxHashMap<(usize, u32, u32), InstrId>,
-    /// The instructions of a gather that completed a batch, by the same keys.
+    /// The instructions of a gather that received the blocks of a batch from below, by the tree, the hop that the batch
+    /// takes next, and its index.
     collected: FxHashMap<(usize, u32, u32), Vec<InstrId>>,
     /// By tree, the hop whose receiver is each rank.
     by: Vec<Vec<u32>>,
@@ -139,7 +140,8 @@ impl<'a> Messages<'a> {
         Span::new(part.start, part.len)
     }
 
-    /// Packs the chunks that a root sends in one message, unless they are contiguous.
+    /// Packs the chunks that a root sends in one message, unless they are contiguous in its input; returns their
+    /// operand.
     fn packed(&self, b: &mut Builder, m: &ScatterMessage, tree: usize, lane: u32) -> Operand {
         let len = self.case.collective.elements;
         let Span { start, len: part } = self.span(m.chunk);
@@ -159,7 +161,6 @@ impl<'a> Messages<'a> {
         Operand::Tmp(base)
     }
 
-    /// Returns the index of a message's tree.
     fn tree(&self, m: &ScatterMessage) -> usize {
         let turn = if self.roots == Roots::All { m.root } else { 0 };
         (turn * self.chunks + m.chunk) as usize

@@ -256,10 +256,10 @@ impl RankAlgorithm for Forest {
             return Ok(());
         }
         if reduces {
-            // Messages up the trees have the reverse order of the timetable.
+            // The begins of messages up the trees count back from the end.
             let mut up: Vec<Message> = table(Runs::Up)?.iter().rev().copied().collect();
             if messages.sums.is_some() {
-                // By chunks, a root adds one chunk while the next chunk travels.
+                // With messages sorted by chunk, a root adds one chunk while the next chunk travels.
                 up.sort_by_key(|m| m.chunk);
             }
             up.iter().for_each(|m| messages.up(b, m, &mut at));

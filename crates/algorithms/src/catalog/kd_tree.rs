@@ -56,8 +56,8 @@ impl Rect {
     }
 }
 
-/// Returns the tree whose receiving PEs have `(row + column) % 2 == parity`; the PE in the middle is the child of
-/// `root`. Squares are cut as [`Rect::halves`] does by `rows_first`.
+/// Returns the tree whose receiving PEs have `(row + column) % 2 == parity`, as far as such PEs are free; the PE
+/// nearest to the middle is the child of `root`. Squares are cut as [`Rect::halves`] does by `rows_first`.
 fn tree(grid: Grid, root: u32, parity: u32, rows_first: bool) -> Tree {
     let mut parents: Vec<u32> = vec![u32::MAX; narrow(grid.count())];
     parents[root as usize] = root;

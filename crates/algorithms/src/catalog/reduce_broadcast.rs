@@ -34,7 +34,7 @@ const INFO: Info = Info {
     composed: true,
 };
 
-/// An algorithm for one of the two collectives, with its case and its own parameters.
+/// The algorithm of the reduce or of the broadcast, with its case and its own parameters.
 type Part<'a> = (&'static dyn Algorithm, Case<'a>, Params);
 
 fn part<'a>(

@@ -205,9 +205,10 @@ fn runs<T: PartialEq + Copy>(count: u32, of: impl Fn(u32) -> Option<T>) -> Vec<(
 
 /// The blocks that a rank sends in each step.
 enum Sent {
-    /// Half of its blocks, if extents are powers of two. The vector has the position of each rank's own block.
+    /// Half of the rank's blocks, if all extents are powers of two. The vector has the position of each rank's own
+    /// block.
     Halves(Vec<u32>),
-    /// The tree of each block.
+    /// With other extents, the blocks by their trees: for each block and rank, the step of [`Part::trees`].
     Trees(Vec<Vec<u8>>),
 }
 

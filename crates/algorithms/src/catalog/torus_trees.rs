@@ -99,9 +99,10 @@ fn chunks(case: &Case, params: &Params) -> Result<u32, AlgorithmError> {
 /// The trees, with the times of their messages.
 struct Timed<'a> {
     parents: [Vec<u32>; TREES],
-    /// For each tree and rank, the number of messages on the path between the root and the rank, and their time.
+    /// For each tree and rank, the number of messages on the path between the root and the rank, and the sum of their
+    /// times in ns.
     ends: [Vec<(u32, f64)>; TREES],
-    /// The time between consecutive chunks of a tree.
+    /// The time between consecutive chunks of a tree, in ns.
     period_ns: f64,
     ways: Option<Ways<'a>>,
 }

@@ -27,7 +27,7 @@ const INFO: Info = Info {
     ..Info::ON_LINE
 };
 
-/// Returns the tree for groups of `group` PEs.
+/// Returns the tree on `pes` PEs with groups of `group` PEs; the group of the root may be shorter.
 pub fn grouped(pes: u32, group: u32) -> Side {
     let short = pes - (pes - 1) / group * group;
     let parent = |i: u32| match i {

@@ -68,7 +68,7 @@ pub const CHUNK: Param = Param {
 /// Returns the value of [`CHUNK`], by default 1.
 ///
 /// # Errors
-/// Returns an error if the value is not a number of elements.
+/// Returns an error if the value is not a whole number of elements from 1.
 pub fn chunk(algorithm: &'static str, params: &Params) -> Result<u32, AlgorithmError> {
     Ok(params.number(algorithm, CHUNK.name, 1..=u32::MAX)?.unwrap_or(1))
 }

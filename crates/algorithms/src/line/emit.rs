@@ -7,8 +7,8 @@ use unisono_schedule::{Builder, Operand, Schedule};
 
 use super::Sides;
 
-/// The state that phases of one algorithm share: the scratch memory of each PE for a partial result, and the colors of
-/// the streams that exist.
+/// The state that phases of one algorithm share: the scratch memory of each PE for a partial result, and the color of
+/// each stream, or [`ANY_COLOR`].
 #[derive(Default)]
 pub struct Keep {
     scratch: Vec<Option<u32>>,

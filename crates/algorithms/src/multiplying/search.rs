@@ -74,7 +74,6 @@ fn best_two_factors(n: u32, prices: &StagePrices) -> Option<Vec<u32>> {
     if factors.len() > 1 {
         return Some(factors);
     }
-    // The two factors nearest to each other.
     let small = (2..n).take_while(|d| *d <= n / d).filter(|d| n.is_multiple_of(*d)).last()?;
     Some(vec![n / small, small])
 }
@@ -243,7 +242,7 @@ impl Search {
 struct Table {
     /// The limit of the cost of a schedule including its wrap.
     bound: f64,
-    /// The least cost of a stage.
+    /// The least cost of a stage, which has a factor of 2.
     least_stage: f64,
     /// The least cost for each product, and the last factor with this cost; a cost above the bound may be infinite.
     least: Vec<(f64, u32)>,

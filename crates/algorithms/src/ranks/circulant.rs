@@ -17,8 +17,8 @@ struct Search<'a> {
     skips: &'a [u32],
     /// The rank plus the number of ranks.
     rank: u32,
-    /// The next smaller remaining exponent of each exponent; `larger` has the next larger. Indices and values are
-    /// shifted by one.
+    /// The next smaller remaining exponent of each exponent; `larger` has the next larger. Indices and values are one
+    /// larger than the exponents.
     smaller: Vec<usize>,
     larger: Vec<usize>,
     found: Vec<usize>,
@@ -120,7 +120,7 @@ impl Search<'_> {
 pub struct Pipeline {
     pub skips: Skips,
     pub blocks: u32,
-    /// The blocks that all ranks receive in q rounds, rank by rank.
+    /// The blocks of [`Skips::receives`] of all ranks, rank by rank.
     receives: Vec<i32>,
     /// The round in which each rank receives the last block.
     last: Vec<u32>,

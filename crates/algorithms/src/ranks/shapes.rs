@@ -1,4 +1,5 @@
-//! The shapes of forests that a plan considers, which are depths and numbers of chunks, and their predicted times.
+//! The shapes of forests that a plan considers (roots, depths, numbers of chunks and pairs of ranks), and their
+//! predicted times.
 
 use unisono_base::{narrow, parallel};
 use unisono_collective::Kind;
@@ -23,8 +24,9 @@ const LEAST_BYTES_AT_ONCE: u64 = 1 << 16;
 /// root. Only long messages gain from many chunks.
 const LEAST_BYTES: u64 = 1 << 15;
 const LEAST_BYTES_OF_ONE: u64 = 1 << 12;
-/// The least bytes of a chunk if a schedule has more than [`MOST_MESSAGES`] messages: such a schedule is not built to
-/// be timed, and the timetable alone ignores costs of short messages.
+/// The least bytes of a chunk, if ranks see different networks and a block has several chunks, of a schedule with more
+/// than [`MOST_MESSAGES`] messages: such a schedule is not built to be timed, and the timetable alone ignores costs of
+/// short messages.
 const LEAST_BYTES_OF_LARGE: u64 = 1 << 13;
 const FEW: u32 = 64;
 /// If ranks see different networks and a block has several chunks, the most messages of a forest that a plan considers:
@@ -191,7 +193,7 @@ pub fn quickest(case: &Case, fabric: &Fabric, shapes: &[Shape]) -> Result<Shape,
     Ok(best)
 }
 
-/// Returns the predicted ns of a forest, with the work and the reductions of hosts.
+/// Returns the predicted time of a forest in ns, including the work and the reductions of hosts.
 fn time_ns(case: &Case, fabric: &Fabric, shape: Shape) -> Result<f64, NoForest> {
     let ranks = case.ranks();
     Ok(trees(case, fabric, shape)?.time_ns(ranks.issue_ns, ranks.signal_ns, ranks.reduce_ns_per_byte))

@@ -136,8 +136,8 @@ impl Tree {
         self.sizes[v as usize]
     }
 
-    /// Returns, for the slowest path of a broadcast, the number of its messages, `message_ns` each, and of those that
-    /// its ranks send before, `before_ns` each.
+    /// Returns, for the slowest path of a broadcast, the number of its messages, each of which takes `message_ns`, and
+    /// the number of messages that its ranks send to other children before, each of which takes `before_ns`.
     pub fn longest_path(&self, message_ns: f64, before_ns: f64) -> [u32; 2] {
         let mut path = vec![[0, 0]; self.ranks as usize];
         for v in 0..self.ranks {

@@ -5,8 +5,9 @@
 //! its own. From the root the result goes down, in a reduce to one rank only. An instruction processes whole chunks, so
 //! a chunk takes the time of its bytes at every level, and many chunks approach the rate of the links.
 //!
-//! A leaf waits for the result of an earlier chunk before it posts the next chunk. A leaf that posted all chunks at
-//! once would delay the messages of other trees that it forwards: 2.6 times the time on a HammingMesh, by simulation.
+//! A leaf that gets results waits for that of an earlier chunk before it posts the next chunk. If it posted all chunks
+//! at once, it would delay the messages of other trees that it forwards: 2.6 times the time on a HammingMesh, by
+//! simulation.
 
 use std::sync::Arc;
 
@@ -107,8 +108,8 @@ pub(crate) fn build(name: &'static str, case: &Case, fabric: &Fabric, cuts: Cuts
 }
 
 /// Returns the number of chunks of a tree that are under way at once: those on its links up and down, those that arrive
-/// until a rank notices the first, and two more. A rank that sent more would delay the messages of other trees that it
-/// forwards. A sum that a rank requests and stores also goes to that rank and back.
+/// until a rank notices the first, and two more. With more chunks under way, a rank would delay the messages of other
+/// trees that it forwards. A sum that a rank requests and stores also goes to that rank and back.
 fn window(kind: Kind, tree: &SpanningTree, fabric: &Fabric, chunk_bytes: u64, signal_ns: f64) -> usize {
     let is_stored = |&node: &u32| fabric.switches().is_stored(fabric.graph().place(node), 2, 2);
     let is_stored = kind == Kind::Allreduce && tree.nodes.iter().any(is_stored);

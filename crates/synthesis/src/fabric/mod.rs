@@ -94,7 +94,8 @@ pub struct Fabric {
     near: OnceLock<Option<Box<Fabric>>>,
     /// The mean latency of a link, in nanoseconds.
     hop_ns: f64,
-    /// The latency of the link between each pair of nodes in nanoseconds; empty if all links have the mean latency.
+    /// The latency in nanoseconds of the link from one node of the plane to another; links without an entry have the
+    /// mean latency.
     hops_ns: FxHashMap<(u32, u32), f64>,
     /// True if messages that a rank sends on different links do not wait for each other.
     sends_by_link: bool,

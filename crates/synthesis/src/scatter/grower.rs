@@ -218,7 +218,7 @@ impl<'a> Grower<'a> {
         Scatter { roots: self.roots, chunks: self.chunks, depth: deepest, time, most_held, most_messages, trees }
     }
 
-    /// Returns the busy time of the busiest arc.
+    /// Returns the busy time of the busiest arc, for chunks of one unit.
     fn time(&self) -> f64 {
         self.load.iter().zip(&self.rates).map(|(load, rate)| load / rate).fold(0.0, f64::max)
     }
@@ -307,7 +307,8 @@ impl<'a> Grower<'a> {
         Ok(preorder(root, edges))
     }
 
-    /// Returns the cheapest arc by which a node can join, and the distance from the root of the last rank on its path.
+    /// Returns the cheapest arc by which a node can join, and, with `steps`, the distance from the root of the last
+    /// rank on its path; `None` if no allowed path leads to the node.
     fn cheapest(&self, growth: &Growth, at: u32) -> Option<(u32, u32)> {
         let graph = self.graph;
         let mut best: Option<(f64, u32, u32)> = None;

@@ -57,7 +57,6 @@ impl Messages<'_> {
         vec![empty; self.roots.list(self.case.collective.ranks).len() * self.forest.chunks as usize * ranks]
     }
 
-    /// Returns the state before the first message.
     pub fn begin(&self) -> Progress {
         let (received, made) = (self.table(None), self.table(None));
         Progress { received, arrived: self.table(Vec::new()), made, operands: self.table(Vec::new()) }
