@@ -243,9 +243,10 @@ pub enum Profile {
 /// The estimated effort of building the schedule of a case, and of computing its profile.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Size {
-    /// An upper bound of the instructions of the schedule; `None` if only a build of the schedule shows it.
+    /// An upper bound of the instructions of the schedule; `None` if only a build of the schedule shows their number.
     pub instructions: Option<u64>,
-    /// Elementary steps of [`Algorithm::profile`], each about a nanosecond by measurement; 0 if it takes only a moment.
+    /// Elementary steps of [`Algorithm::profile`], each about a nanosecond by measurement; 0 if the profile takes only
+    /// a moment.
     pub profile_steps: u128,
 }
 

@@ -214,7 +214,8 @@ impl<'a> Grower<'a> {
                     self.offer(&mut best[to], last, to, there[last], &mut reserved);
                 }
             }
-            // Messages of this tree only raise costs of others, so the cheapest is recomputed until it stays cheapest.
+            // Messages of this tree only raise the costs of other messages, so the cheapest message is recomputed until
+            // it stays cheapest.
             let (from, to) = loop {
                 let open = (0..n).filter(|&to| depth[to] == u32::MAX);
                 let Some(to) = open.min_by(|&a, &b| best[a].0.total_cmp(&best[b].0)) else { return false };

@@ -119,7 +119,8 @@ impl Forest {
         }
         let end = jobs.end(&begins, (&rates, &hops), runs, work);
         if runs == Runs::Up {
-            // The begins were reversed in time. They may be later than `end`, because data is expected late.
+            // Here begins are turned to count back from the end. They may be later than `end`, because data is expected
+            // late.
             let latest = begins.iter().copied().fold(end, f64::max);
             begins.iter_mut().for_each(|begin| *begin = latest - *begin);
         }

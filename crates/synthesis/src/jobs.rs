@@ -117,7 +117,7 @@ impl Jobs {
         self.classes[self.list[job as usize].class as usize].units
     }
 
-    /// Returns, for messages that run as `runs`, how many messages each waits for, and the messages that wait for it.
+    /// Returns, for messages that run as `runs`, how many messages each waits for, and the messages that wait for each.
     pub(crate) fn waits(&self, runs: Runs) -> (Vec<u32>, Vec<Vec<u32>>) {
         let (mut missing, mut behind) = (vec![0; self.list.len()], vec![Vec::new(); self.list.len()]);
         for (job, before) in (0..).zip(&self.list).filter_map(|(at, job)| Some((at, job.after?))) {

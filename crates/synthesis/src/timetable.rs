@@ -217,9 +217,9 @@ impl<'a> Queues<'a> {
             && self.jobs.links(class).all(|link| !self.links[link].is_busy)
     }
 
-    /// Returns the priority of the next message of a class, as a time: the remaining work of its links, plus that of
-    /// the busiest link for which it brings data and which has nothing else to send, plus its chain, minus its turn.
-    /// With a fixed order, the priority is that of the order.
+    /// Returns the priority of the next message of a class, as a time: the remaining work of the message's links, plus
+    /// that of the busiest link for which the message brings data and which has nothing else to send, plus its chain,
+    /// minus its turn. With a fixed order, the priority is that of the order.
     fn weight(&self, class: u32) -> f64 {
         let Some(&(Ordered(chain), Reverse(job))) = self.waiting[class as usize].peek() else { return 0.0 };
         if self.order.is_fixed {

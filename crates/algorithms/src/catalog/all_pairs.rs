@@ -84,8 +84,8 @@ fn allgather(b: &mut Builder, rank: u32, blocks: Blocks, pairs: &Pairs) {
     }
 }
 
-/// Emits a reduce-scatter on one rank: sends block k of its input to rank k, and adds the blocks for itself in the
-/// order of ranks, in `partial` and at the end in `sum`.
+/// Emits a reduce-scatter on one rank: sends block k of its input to rank k, and adds block `rank` of all inputs in the
+/// order of ranks. Partial sums go to `partial`, the result to `sum`.
 fn reduce_scatter(b: &mut Builder, rank: u32, blocks: Blocks, pairs: &Pairs, [partial, sum]: [Operand; 2]) {
     let (node, own, p) = (NodeId(rank), blocks.block(rank), pairs.ranks());
     b.phase("reduce-scatter");

@@ -47,7 +47,7 @@ const INFO: Info = Info {
 const MOST_CHUNKS: u32 = 1024;
 /// The numbers of chunks of a block that a plan considers; `FEW_CHUNKS` are those for one root, or if all ranks are
 /// roots and see the same network. `BATCHES` (`BATCHES_OF_ONE` for one root) are the numbers of blocks in a message,
-/// beside all.
+/// other than all blocks.
 const CHUNKS: [u32; 4] = [1, 4, 16, 64];
 const FEW_CHUNKS: [u32; 2] = [1, 4];
 const BATCHES: [u32; 2] = [4, 16];

@@ -144,7 +144,8 @@ fn named(Shape { roots, depth, chunks, pairs }: Shape, mut params: Params) -> Pa
     params.with("depth", depth).with("chunks", chunks)
 }
 
-/// Returns whether each root directly receives the inputs of all ranks, so that it can add them in any order.
+/// Returns whether each root directly receives the inputs of all ranks, so that the root can add the inputs in any
+/// order.
 fn has_orders(shape: Shape) -> bool {
     shape.depth == 1 && !matches!(shape.roots, Roots::Through(_))
 }

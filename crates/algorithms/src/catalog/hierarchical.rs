@@ -37,7 +37,7 @@ const MODES: [&str; 2] = ["leaders", "lanes"];
 struct Levels<'a> {
     case: &'a Case<'a>,
     params: &'a Params,
-    /// The largest number of ranks of a node.
+    /// The most ranks of a node; some nodes may have fewer.
     node: u32,
     /// True if ranks are assigned to nodes round-robin, false if a node's ranks are consecutive.
     dealt: bool,

@@ -38,8 +38,8 @@ const INFO: Info = Info {
     ..Info::ON_GRID
 };
 
-/// The most instructions of any schedule that is made ([`too_large`]); the build of so large a ring takes about 4 GB. A
-/// ring on P PEs has about 4 P^2 instructions, so its schedules exhaust memory before its cost terms do.
+/// The most instructions of a schedule among ranks, of a ring or of `two-way`; the build of so large a ring takes about
+/// 4 GB. A ring on P PEs has about 4 P^2 instructions, so its schedules exhaust memory before its cost terms do.
 pub const MOST_INSTRUCTIONS: u64 = 1 << 26;
 
 /// Returns an upper bound of the instructions that [`emit`] makes on a line of `pes` PEs.

@@ -53,8 +53,8 @@ const INFO: Info = Info {
     ..Info::ON_GRID
 };
 
-/// The most cycles by which a top, the PE that receives from the rest of its region, may be worse than the best, if
-/// links or other trees gain.
+/// The most cycles by which the row, and the column, of a top (the PE that receives from the rest of its region) may be
+/// worse than the best, if links or other trees gain.
 const TOLERANCE: f64 = 15.0;
 /// The most rows, and the most columns, that are tried for a top.
 const PLACES: usize = 8;

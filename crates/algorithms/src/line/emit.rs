@@ -126,7 +126,7 @@ fn accumulate(
     }
 }
 
-/// Copies a result to the output, unless it is in the output.
+/// Copies a result from the operand `at` to the output, unless `at` is the output.
 pub fn copy_to_output(b: &mut Builder, node: NodeId, at: Operand) {
     if at != Operand::Out(0) {
         let elements = b.collective().elements;

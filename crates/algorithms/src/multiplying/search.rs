@@ -128,8 +128,8 @@ impl Search {
     }
 
     /// Returns the merges with the least cost and, among these, the fewest ranks set apart. Fewer than five ranks have
-    /// none, and for some numbers of ranks no merge keeps the order. Their times on a machine differ, because ranks run
-    /// ahead.
+    /// none, and for some numbers of ranks no merge keeps the order. The times of these merges on a machine differ,
+    /// because ranks run ahead.
     pub fn merges(&self) -> Vec<Best> {
         self.first_merge().map_or_else(Vec::new, |first| self.merges_from(&self.table(&first)))
     }

@@ -75,8 +75,8 @@ impl Around {
         }
     }
 
-    /// Emits the receives of all other blocks at position `q`, after its own block was sent, and their sends to the
-    /// next position.
+    /// Emits the receives of all other blocks at position `q`, after its own block was sent, and the sends of all but
+    /// the last of them to the next position.
     pub fn pass_on(&self, b: &mut Builder, q: u32, block: impl Fn(u32) -> Span) {
         for step in 1..self.places() {
             let span = block(self.before(q, step));

@@ -1,8 +1,8 @@
 //! Concurrent trees, each for a part of the vector, that share as few links as possible.
 //!
 //! Spanning trees are packed (`packing.rs`) over the switches of a node, and over the nodes of one dimension; a tree of
-//! the whole machine combines one tree of each, and is dimension-ordered between nodes. The paper names several trees
-//! as future work ("Discussion").
+//! the whole machine combines a tree of a node with a tree of each dimension, and is dimension-ordered between nodes.
+//! The paper names several trees as future work ("Discussion").
 
 use unisono_base::narrow;
 use unisono_collective::{Collective, Kind};

@@ -128,7 +128,7 @@ impl Fabric {
         let packed = listed(none(), list, Growth { trees, time });
         let Some(grown) = grown else { return Ok(packed) };
         let end = |forest: &Forest| match roots {
-            // Trees of a packing share its links evenly in the end, but not at all times.
+            // Trees of a packing share the links evenly in the end, but not at all times.
             Roots::All => self.times_of(forest, LONG / u64::from(chunks), true, Runs::Down).end,
             _ => forest.time,
         };

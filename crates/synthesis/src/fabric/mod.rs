@@ -99,7 +99,7 @@ pub struct Fabric {
     hops_ns: FxHashMap<(u32, u32), f64>,
     /// True if messages that a rank sends on different links do not wait for each other.
     sends_by_link: bool,
-    /// The number of send machines of each rank, and the bytes of one packet on each plane, added up; `None` if each
+    /// The number of send machines of each rank, and the sum over all planes of the bytes of a packet; `None` if each
     /// link has its own machine.
     machines: Option<(u32, u64)>,
     /// The time in which a host adds a byte to a sum, in nanoseconds.
@@ -200,8 +200,8 @@ impl Fabric {
         Self { sends_by_link, ..self }
     }
 
-    /// Limits the messages that a rank sends at a time to `machines`. `packet_bytes` are the bytes of one packet on
-    /// each plane, added up.
+    /// Limits the messages that a rank sends at a time to `machines`. `packet_bytes` is the sum over all planes of the
+    /// bytes of a packet.
     #[must_use]
     pub fn with_machines(self, machines: u32, packet_bytes: u64) -> Self {
         Self { machines: Some((machines, packet_bytes)), ..self }

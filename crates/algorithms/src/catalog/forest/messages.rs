@@ -19,7 +19,7 @@ pub(super) struct Messages<'a> {
     pub roots: Roots,
     /// The order of the sums at roots that receive from all ranks; `None` adds in the order of arrival.
     pub sums: Option<Sums>,
-    /// By rank, the offset of its sums in scratch memory; `longest` is the number of elements of each sum there.
+    /// By rank, the offset of the rank's sums in scratch memory; `longest` is the number of elements of each sum there.
     pub scratch: Vec<u32>,
     pub longest: u32,
     pub forest: &'a synthesis::Forest,
@@ -82,7 +82,7 @@ impl Messages<'_> {
             b.after(sent, earlier);
         }
         if let Some(lanes) = self.turns.as_mut().and_then(|turns| turns.get_mut(&edge.from)) {
-            // The lane's own order suffices between its instructions.
+            // Between instructions of one lane, the order of the lane suffices.
             if let Entry::Vacant(begun) = lanes.entry(lane) {
                 begun.insert(None);
                 lanes.values().flatten().for_each(|&last| b.after(sent, last));
@@ -143,7 +143,7 @@ impl Messages<'_> {
             let (left, right) = sums.operands[sum as usize];
             let [left, right] = [left, right].map(|one| at.operands[index][one as usize]);
             let (Some(left), Some(right)) = (left, right) else { continue };
-            // One lane of the root makes all its sums, chunk after chunk.
+            // One lane of the root makes all sums of the root, chunk after chunk.
             let to = match sums.slots[sum as usize] {
                 None => Operand::Out(own),
                 Some(slot) => Operand::Tmp(self.scratch[m.root as usize] + slot * self.longest),
