@@ -191,8 +191,8 @@ impl Graph {
     }
 
     /// Returns the graph in which two ranks exchange messages directly only if every path through a third rank has more
-    /// links. Slow links beside a fast network are then reserved for ranks that are far apart in the network, and carry
-    /// fewer messages. Returns `None` if this excludes no pair of ranks.
+    /// links than a path through relays only. Slow links beside a fast network are then reserved for ranks that are far
+    /// apart in the network, and carry fewer messages. Returns `None` if this excludes no pair of ranks.
     pub fn near(&self) -> Option<Self> {
         if self.nodes() == self.ranks || self.lengths.windows(2).all(|pair| pair[0] == pair[1]) {
             return None;
@@ -214,7 +214,8 @@ impl Graph {
         Self { lengths: vec![1; self.arcs.len()], ..self.clone() }
     }
 
-    /// Returns the sum, over all ranks that a rank reaches, of the fewest links on a path to them.
+    /// Returns the sum, over all ranks that `from` reaches, of the fewest links on a path to the rank, also through
+    /// other ranks.
     pub fn links_to_ranks(&self, from: u32) -> u64 {
         let distance = self.by_links().levels(from).distance;
         distance[..self.ranks as usize].iter().filter(|&&links| links != FAR).sum()

@@ -52,7 +52,7 @@ pub enum NoPacking {
     Solver(String),
 }
 
-/// The most rounds; after them, the best packing so far is returned.
+/// The most rounds; after them, the best packing of the trees so far is returned.
 const MOST_ROUNDS: usize = 400;
 /// The weight of the best bound's prices in the mix, from 0 to 1.
 const SMOOTHING: f64 = 0.3;

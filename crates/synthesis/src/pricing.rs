@@ -13,7 +13,8 @@ pub(crate) struct Pricing<'a> {
     graph: &'a Graph,
     allowed: Ways,
     depth: Option<u32>,
-    /// If only shortest paths are allowed, the arcs on those from each rank ([`Graph::fan`]).
+    /// If only shortest paths are allowed, the arcs on the shortest paths from each rank ([`Graph::fan`]); otherwise
+    /// empty.
     fans: Vec<Vec<u32>>,
     /// For each rank, the last arc of the cheapest path to each node, or [`NO_ARC`].
     by: Vec<Vec<u32>>,

@@ -55,7 +55,8 @@ impl Hosts {
         senders.for_each(|rank| *self.operands.entry(rank).or_default() += 1);
     }
 
-    /// Returns the job of the sum before a message: a new job at the root, one for all messages of any other rank.
+    /// Returns the job of the sum before a message: a new job at the root; at any other rank, one job for all messages
+    /// that the rank sends.
     pub(crate) fn sum(&mut self, jobs: &mut Jobs, sum: &Sum) -> u32 {
         let Sum { rank, host, at_root, class, after, turn } = *sum;
         if let Some(&known) = self.sums.get(&rank) {

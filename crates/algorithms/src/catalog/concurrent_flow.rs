@@ -9,7 +9,7 @@
 //! T = end of the timetable of all messages; the bound `flow` is the least time of any flow. Source: Shahrokhi and
 //! Matula, "The maximum concurrent flow problem", JACM 1990; Basu et al., "Efficient all-to-all collective
 //! communication schedules for direct-connect topologies", HPDC 2024. Messages take the routes of the network, which
-//! have the fewest links.
+//! are its shortest paths.
 
 use std::sync::Arc;
 

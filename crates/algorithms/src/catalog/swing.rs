@@ -1,8 +1,8 @@
 //! Swing: an allreduce by halving and doubling with peers on alternating sides, at distances 1, 1, 3, 5, 11, ..., so
 //! that paths on a torus are shorter than at distances 1, 2, 4, 8.
 //!
-//! In step s rank r exchanges with r + rho(s) if it is even, with r - rho(s) if it is odd, rho(s) = (1 - (-2)^(s+1)) /
-//! 3, along one dimension; the steps alternate among the D dimensions. 2D parts of the vector run concurrently, one for
+//! In step s rank r exchanges with r + rho(s) if r is even, with r - rho(s) if r is odd, rho(s) = (1 - (-2)^(s+1)) / 3,
+//! along one dimension; the steps alternate among the D dimensions. 2D parts of the vector run concurrently, one for
 //! each first dimension and each sign of rho. The blocks of a message follow from trees: the tree of block b consists
 //! of the ranks that rank b reaches in the steps from the last to the first, and each rank sends its sum in the step in
 //! which it was reached. So every operand is added once, and blocks return along the same tree. If extents are powers

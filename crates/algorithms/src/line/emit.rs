@@ -152,7 +152,7 @@ pub fn broadcast(
     let stream = keep.stream(b, root, &sinks, color);
     let ends = b.lane_ends(root);
     let push = b.combine(root, 0, elements, &[from], &[Operand::Stream(stream)]);
-    // The first end is in the lane of the push, which keeps the order.
+    // The push follows the first end in the same lane.
     ends.into_iter().skip(1).for_each(|end| b.after(push, end));
     for sink in sinks {
         b.combine(sink, 0, elements, &[Operand::Stream(stream)], &[Operand::Out(0)]);

@@ -14,7 +14,7 @@ pub struct Count {
 /// stages.
 pub fn count(ranks: u32) -> Count {
     let n = ranks as usize;
-    // The number of ordered factorizations of each number n: for each factor f, those of n / f.
+    // The number of ordered factorizations of each number n: for each factor f, as many as of n / f.
     let mut ways = vec![0u64; n.max(1) + 1];
     ways[1] = 1;
     for part in 1..=n / 2 {

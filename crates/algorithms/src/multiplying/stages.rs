@@ -5,11 +5,12 @@ use std::fmt;
 /// One stage, in the notation of the paper (section 4.2).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Stage {
-    /// `aB`: in groups of B ranks, each rank sends to all others.
+    /// `aB`: in groups of B ranks, each rank sends to all other ranks of the group.
     Factor { factor: u32 },
     /// `cTmB`: among the first T ranks, each group of B collapses into its last rank.
     Collapse { threshold: u32, base: u32 },
-    /// `eTmB`: among the first T ranks, the last rank of each group of B sends the result to the others.
+    /// `eTmB`: among the first T ranks, the last rank of each group of B sends the result to the other ranks of the
+    /// group.
     Expand { threshold: u32, base: u32 },
     /// `mRgGaB`: G groups of B exchange, and each of the first R ranks sends to all of one group.
     Merge { rest: u32, groups: u32, factor: u32 },

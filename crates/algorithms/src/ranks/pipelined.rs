@@ -37,10 +37,10 @@ pub trait PipelinedTree: Sync {
     fn rounds(&self, case: &Case, params: &Params, bytes: u64, more: u32, home: bool) -> Option<Vec<Round>>;
 }
 
-/// The parameter that these algorithms share.
+/// The parameter of all pipelined trees.
 pub const SEGMENT: Param = Param { name: segments::NAME, values: "bytes of a segment, from 1 (default: 8192)" };
 
-/// The facts that these algorithms share.
+/// The facts that all pipelined trees share.
 pub const INFO: Info = Info { collectives: &[Kind::Broadcast, Kind::Reduce], params: &[SEGMENT], ..Info::AMONG_RANKS };
 
 /// A pipelined tree as a [`RankAlgorithm`].

@@ -24,8 +24,8 @@ const LEAST_BYTES_AT_ONCE: u64 = 1 << 16;
 /// root. Only long messages gain from many chunks.
 const LEAST_BYTES: u64 = 1 << 15;
 const LEAST_BYTES_OF_ONE: u64 = 1 << 12;
-/// The least bytes of a chunk, if ranks see different networks and a block has several chunks, of a schedule with more
-/// than [`MOST_MESSAGES`] messages: such a schedule is not built to be timed, and the timetable alone ignores costs of
+/// The least bytes of a chunk in a schedule of more than [`MOST_MESSAGES`] messages, if ranks see different networks
+/// and a block has several chunks: such a schedule is not built to be timed, and the timetable alone ignores costs of
 /// short messages.
 const LEAST_BYTES_OF_LARGE: u64 = 1 << 13;
 const FEW: u32 = 64;

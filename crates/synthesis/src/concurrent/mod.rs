@@ -36,7 +36,7 @@ pub struct ConcurrentFlow {
     pub time: (u128, u128),
 }
 
-/// A cache of the flow of a graph, which holds `None` if there is no flow.
+/// A cache of the flow of a graph, which holds `None` if the flow was not found.
 pub(crate) type Known = OnceLock<Option<Shared<ConcurrentFlow>>>;
 
 /// The largest product of ranks and arcs for which the flow is computed, unless the network looks alike from all ranks.

@@ -47,7 +47,7 @@ impl Fabric {
     }
 
     /// Returns the limits on the depth that a plan tries: the least, and larger limits with times nearer to the cut.
-    /// For more than 16 ranks only the least and the largest limit are tried.
+    /// For many ranks (more than `MOST_QUICK`) only the least and the largest limit are tried.
     pub fn depths(&self, roots: Roots, least: u32) -> Vec<u32> {
         let mut depths = self.ladder(roots, least);
         if self.graph.ranks() > MOST_QUICK && depths.len() > 2 {
