@@ -26,7 +26,7 @@ use crate::{
     translated::Steps,
 };
 
-/// The ranks whose blocks all ranks receive.
+/// The ranks whose blocks all ranks receive, or in a reduction, whose blocks are summed from those of all ranks.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Roots {
     All,
