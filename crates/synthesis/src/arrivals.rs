@@ -3,7 +3,8 @@
 //! The time of short blocks depends on latencies, and a link is free until the data of other ranks arrives. So each
 //! message takes the first free time of its links (as in networks over time; Ford and Fulkerson, 1958). Its cost is an
 //! exponential of its arrival time plus, for each link, an exponential of the link's load. Trees are grown one by one,
-//! message by message, the cheapest first. Then each tree is removed and grown again, in rounds of steeper costs.
+//! message by message, the cheapest first. Then each tree is removed and grown again, in rounds of steeper costs. Times
+//! are multiples of that of one unit on an arc of rate 1.
 
 use std::sync::Arc as Shared;
 

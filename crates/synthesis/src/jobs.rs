@@ -5,7 +5,7 @@ use unisono_base::narrow;
 use crate::Runs;
 
 pub(crate) struct Job {
-    /// The index of the message that brings the data; it is lower than that of the job itself.
+    /// The index of the message that brings the data; it is lower than that of the job itself. `None` at a root.
     pub after: Option<u32>,
     pub class: u32,
     /// The place of the message's chunk among all chunks of its tree, from 0 to 1; a larger value lowers the priority

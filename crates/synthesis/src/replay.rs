@@ -156,7 +156,8 @@ impl<'a> Replay<'a> {
         }
     }
 
-    /// Returns for each message the next message of its sender: with `sends_by_link`, the next on the same first link.
+    /// Returns for each message the next message of its sender, if any: with `sends_by_link`, the next on the same
+    /// first link.
     fn followers(&mut self, order: &[u32], sends_by_link: bool) -> Vec<Option<u32>> {
         let mut followers = vec![None; order.len()];
         let mut latest = rustc_hash::FxHashMap::default();

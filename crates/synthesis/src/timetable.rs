@@ -4,7 +4,7 @@
 //! wait. A message begins as soon as its links are free and its data is there (list scheduling, Graham, 1969). Among
 //! several that could begin, the one with the largest weight goes first: its links have much left to carry, it brings
 //! data for a busy link that has nothing to send, or a long chain of messages follows it. A schedule that sends in the
-//! order of these times keeps all links busy.
+//! order of these times keeps all links busy. Times are multiples of that of a chunk on a link of rate 1.
 //!
 //! A rank sends in the order of the timetable, so a message with late data delays all later messages on its link. So
 //! the timetable may expect data a few durations of a message later than it arrives ([`Jobs::with_slack`]).

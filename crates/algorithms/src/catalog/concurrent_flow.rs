@@ -91,8 +91,8 @@ struct Messages<'a> {
     /// The hops of each tree; trees are ordered by root, then by chunk.
     hops: Vec<Vec<Passed>>,
     roots: Roots,
-    /// By tree and hop, the offset in the receiver's scratch memory of the blocks for the ranks below it. In a gather,
-    /// the rank's own block is the first.
+    /// By tree and hop, the offset in the receiver's scratch memory of the blocks for the ranks below it; `None` before
+    /// the first block. In a gather, the rank's own block is the first.
     held: Vec<Vec<Option<u32>>>,
     /// The instruction that received a batch, by tree, hop and index of the batch in the tree.
     received: FxHashMap<(usize, u32, u32), InstrId>,

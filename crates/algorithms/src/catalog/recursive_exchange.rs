@@ -206,7 +206,8 @@ impl RankAlgorithm for RecursiveExchange {
         Ok(())
     }
 
-    /// Returns rounds for powers of the radix and doubling distances; otherwise ranks send different amounts.
+    /// Returns rounds for powers of the radix and doubling distances; otherwise `None`, because ranks send different
+    /// amounts.
     fn rounds(&self, case: &Case, params: &Params) -> Option<Vec<Round>> {
         let (radix, halves) = given(params).ok()?;
         let c = &case.collective;

@@ -115,7 +115,7 @@ impl RankAlgorithm for RecursiveMultiplying {
         Ok(())
     }
 
-    /// Returns rounds for factored schedules only: at a split or a merge some ranks run ahead of others.
+    /// Returns rounds for factored schedules, otherwise `None`: at a split or a merge some ranks run ahead of others.
     fn rounds(&self, case: &Case, params: &Params) -> Option<Vec<Round>> {
         let stages = stages(case, params).ok().filter(|stages| stages.wrap() == Wrap::Plain)?;
         let bytes = case.bytes(case.collective.elements);

@@ -141,8 +141,8 @@ pub fn emit(
     Ok(())
 }
 
-/// Returns the two phases of [`emit`] on a line of `pes` PEs in closed form; none for one PE. `bytes` are those of an
-/// element.
+/// Returns the two phases of [`emit`] on a line of `pes` PEs in closed form: no phases for one PE, `None` if the
+/// mapping is unknown. `bytes` are those of an element.
 pub fn estimate(pes: u32, elements: u32, bytes: u64, phases: [&str; 2], params: &Params) -> Option<Vec<Phase>> {
     let order = order(pes, params).ok()?;
     let wavelets = |len: u32| unisono_base::Wavelets::of(u64::from(len), bytes).0 as f64;

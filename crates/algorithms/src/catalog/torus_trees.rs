@@ -137,8 +137,8 @@ impl<'a> Timed<'a> {
     }
 }
 
-/// Returns, for each rank, the number of messages from the root to the rank, and their time. `takes(rank)` is the time
-/// of the message to the rank.
+/// Returns, for each rank, the number of messages from the root to the rank, and the sum of their times in ns.
+/// `takes(rank)` is the time of the message to the rank.
 fn ends(parents: &[u32], root: u32, takes: impl Fn(usize) -> f64) -> Vec<(u32, f64)> {
     let mut known = vec![None; parents.len()];
     known[root as usize] = Some((0, 0.0));

@@ -134,12 +134,12 @@ impl Search {
         self.first_merge().map_or_else(Vec::new, |first| self.merges_from(&self.table(&first)))
     }
 
-    /// Returns the first of [`Self::merges`].
+    /// Returns the first of [`Self::merges`], if there is one.
     pub fn merge(&self) -> Option<Best> {
         self.merges().into_iter().next()
     }
 
-    /// Returns a split to begin with: in pairs, down to a power of two, as in recursive doubling.
+    /// Returns a split to begin with: in pairs, down to a power of two, as in recursive doubling; `None` for one rank.
     fn first_split(&self) -> Option<Best> {
         let n = self.ranks;
         let whole = 1 << n.ilog2();

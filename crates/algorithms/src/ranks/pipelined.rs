@@ -33,7 +33,7 @@ pub trait PipelinedTree: Sync {
     fn instructions(&self, ranks: u64) -> u64;
 
     /// Returns the rounds of a first segment of `bytes` bytes and of `more` further segments. If `home`, the top must
-    /// also send the result to the root.
+    /// also send the result to the root. `None` without a closed form.
     fn rounds(&self, case: &Case, params: &Params, bytes: u64, more: u32, home: bool) -> Option<Vec<Round>>;
 }
 

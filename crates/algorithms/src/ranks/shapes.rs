@@ -57,7 +57,7 @@ pub enum Pairs {
 }
 
 impl Pairs {
-    /// Returns the network restricted to messages of these pairs.
+    /// Returns the network restricted to messages of these pairs; `None` if near pairs are all pairs.
     pub fn of(self, fabric: &Fabric) -> Option<&Fabric> {
         match self {
             Self::All => Some(fabric),

@@ -136,7 +136,7 @@ impl<'a> Search<'a> {
 
     /// Returns the switches of the whole machine in the order of the chain. The chain goes through the coordinates of a
     /// dimension back and forth, in steps of one size; sizes below [`MOST_STEP_SIZES`] are tried until every node has a
-    /// path.
+    /// path; `None` if no size succeeds.
     fn machine(&mut self) -> Option<Vec<u32>> {
         let most = self.layout.dims().iter().copied().max().unwrap_or(1).clamp(2, MOST_STEP_SIZES);
         (1..most).find_map(|step| self.in_steps(step))

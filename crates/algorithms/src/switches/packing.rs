@@ -36,7 +36,7 @@ pub fn pack(vertices: usize, edges: &[(u32, u32)], roots: &[u32]) -> Option<Pack
 struct Forests<'a> {
     edges: &'a [(u32, u32)],
     load: usize,
-    /// The forest that uses each copy of an edge; copy `c` belongs to edge `c / load`.
+    /// The forest that uses each copy of an edge; copy `c` belongs to edge `c / load`; `None` for an unused copy.
     owner: Vec<Option<usize>>,
     /// By forest and vertex, the copies that the forest uses at the vertex.
     at: Vec<Vec<Vec<usize>>>,

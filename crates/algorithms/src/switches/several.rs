@@ -93,7 +93,7 @@ pub fn several(site: &Site, c: &Collective, parts: &[TreeSlice]) -> Vec<Embeddin
         .collect()
 }
 
-/// Returns the next vertex of each vertex on the path to the root of a tree.
+/// Returns the next vertex of each vertex on the path to the root of a tree; `None` for the root.
 fn towards(vertices: u32, root: u32, edges: impl Iterator<Item = (u32, u32)>) -> Vec<Option<u32>> {
     let mut beside = vec![Vec::new(); vertices as usize];
     for (a, b) in edges {

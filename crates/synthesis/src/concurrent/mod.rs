@@ -105,7 +105,7 @@ const MOST_EXACT: usize = 1 << 14;
 const MOST_SPLITS: usize = 3;
 
 /// Computes the flow of a network that looks alike from all ranks: ranks form one class, and so do the arcs of each
-/// step.
+/// step. `None` if the solver fails.
 fn of_steps(graph: &Graph, steps: &Steps) -> Option<ConcurrentFlow> {
     let alike = Alike {
         class: graph.arcs().iter().map(|arc| steps.step(arc.from, arc.to)).collect(),

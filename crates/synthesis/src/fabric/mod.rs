@@ -108,7 +108,7 @@ pub struct Fabric {
     host_ns: f64,
     /// The number of packets that fit into the buffer at the end of a link.
     places: u64,
-    /// The steps of a network that looks alike from all ranks.
+    /// The steps of a network that looks alike from all ranks; `None` for other networks.
     steps: Option<Steps>,
     /// The extents of the coordinates by which ranks are numbered.
     dims: Vec<u32>,

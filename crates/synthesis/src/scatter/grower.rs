@@ -408,7 +408,7 @@ struct Growth {
     is_joined: Vec<bool>,
     /// The arc by which each node is reached at present; the arc of a rank never changes.
     by: Vec<u32>,
-    /// The message that reaches each rank.
+    /// The message that reaches each rank, once the rank has joined.
     edges: Vec<Option<Edge>>,
     /// With `steps`, the number of links from the root to each rank.
     distance: Vec<u32>,

@@ -156,11 +156,11 @@ impl Messages<'_> {
 
 /// The state of each chunk on each rank.
 pub(super) struct Progress {
-    /// The instruction that received a chunk.
+    /// The instruction that received a chunk, if any.
     received: Vec<Option<InstrId>>,
     /// The sums that arrived from children.
     arrived: Vec<Vec<Operand>>,
-    /// The last instruction that added to a chunk at its root.
+    /// The last instruction that added to a chunk at its root, if any.
     made: Vec<Option<InstrId>>,
     /// The operands of the sums of a chunk at its root; `None` for operands that have not arrived.
     operands: Vec<Vec<Option<Operand>>>,
