@@ -53,9 +53,9 @@ pub struct Info {
     pub reference: &'static str,
     pub collectives: &'static [Kind],
     pub params: &'static [Param],
-    /// Formulas of its times, for listings; may be empty.
+    /// Formulas of the algorithm's times, for listings; may be empty.
     pub formulas: &'static [Formula],
-    /// The means of communication, of which one suffices.
+    /// The means of communication that the algorithm can use; a machine must offer at least one of them.
     pub needs: &'static [Means],
     /// Pairs of a collective and the collectives that the algorithm runs in sequence to implement it.
     pub sequences: &'static [(Kind, &'static [Kind])],
@@ -91,7 +91,7 @@ impl Info {
         Some(format!("{kind} <= {}", parts.join(" + ")))
     }
 
-    /// Returns whether the algorithm implements a collective with one of the offered means.
+    /// Returns whether the algorithm implements collective `kind` and can use one of the `offered` means.
     pub fn serves(&self, kind: Kind, offered: &[Means]) -> bool {
         self.needs.iter().any(|means| offered.contains(means)) && self.collectives.contains(&kind)
     }
@@ -114,7 +114,7 @@ pub enum Place<'a> {
     Ranks(Ranks),
     /// Ranks that send messages to any other rank, over known links.
     Network { ranks: Ranks, fabric: &'a Fabric },
-    /// Cores whose switches reduce.
+    /// The cores of the ranks, each with a switch that reduces and multicasts.
     Switches(&'a Site),
 }
 
@@ -129,12 +129,14 @@ pub struct Ranks {
     pub signal_ns: f64,
     pub ns_per_byte: f64,
     pub reduce_ns_per_byte: f64,
-    /// The ranks per node, if the ranks of a node are consecutive; algorithms keep early stages inside a node.
+    /// The number of ranks per node, if the ranks of a node are consecutive; algorithms keep early stages inside a
+    /// node.
     pub node_ranks: Option<u32>,
-    /// The ranks per node, if ranks are assigned to nodes round-robin, so that consecutive ranks are on consecutive
-    /// nodes.
+    /// The number of ranks per node, if ranks are assigned to nodes round-robin, so that consecutive ranks are on
+    /// consecutive nodes.
     pub dealt_node_ranks: Option<u32>,
-    /// The extents of the ranks on a network, for algorithms that follow its dimensions.
+    /// The number of ranks along each dimension of a network, for algorithms that follow the dimensions; `None` on
+    /// machines without a network.
     pub extents: Option<Extents>,
 }
 
@@ -197,7 +199,7 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// Returns B, the wavelets of the whole vector.
+    /// Returns B, the number of wavelets of the whole vector.
     pub fn wavelets(&self) -> u64 {
         Wavelets::of(u64::from(self.collective.elements), self.collective.element_bytes()).0
     }
@@ -238,12 +240,13 @@ pub enum Profile {
     Registers(Configured),
 }
 
-/// The estimated effort of a case.
+/// The estimated effort of building the schedule of a case, and of computing its profile.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Size {
-    /// An upper bound of the instructions of the schedule; `None` if only a build of the schedule shows it.
+    /// An upper bound of the instructions of the schedule; `None` if only a build of the schedule shows their number.
     pub instructions: Option<u64>,
-    /// Elementary steps of [`Algorithm::profile`], each about a nanosecond by measurement; 0 if it takes only a moment.
+    /// Elementary steps of [`Algorithm::profile`], each about a nanosecond by measurement; 0 if the profile takes only
+    /// a moment.
     pub profile_steps: u128,
 }
 

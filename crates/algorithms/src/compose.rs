@@ -21,8 +21,8 @@ pub fn find(name: &str) -> Result<&'static dyn Algorithm, AlgorithmError> {
     })
 }
 
-/// Returns the tree on a line that parameter `param` of `algorithm` names, `default` without the parameter. `others`
-/// are further names that the algorithm accepts.
+/// Returns the tree on a line that parameter `param` of `algorithm` names; `default` names it without the parameter.
+/// `others` are further names that the error lists as accepted.
 pub(crate) fn line_param(
     algorithm: &'static str,
     param: &'static str,
@@ -45,8 +45,9 @@ pub(crate) fn line_names() -> impl Iterator<Item = &'static str> {
     ALGORITHMS.iter().filter(|a| a.line_tree().is_some()).map(|a| a.name())
 }
 
-/// Resolves a name in a case: for an allreduce, a reduce means `reduce-broadcast` with that reduce; on a grid, a tree
-/// on a line means `x-y` with that tree in both dimensions, and `ring` means `x-y-allreduce` with rings.
+/// Resolves a name in a case: for an allreduce, an algorithm that reduces but has no allreduce means `reduce-broadcast`
+/// with that reduce; on a grid with several rows and columns, a tree on a line means `x-y` with that tree in both
+/// dimensions, and `ring` for an allreduce means `x-y-allreduce` with rings.
 ///
 /// # Errors
 /// Returns an error if the name or a parameter is unknown, a parameter contradicts the name, or the case is not
@@ -100,7 +101,8 @@ pub(crate) fn lacks(info: &Info, offered: &[Means]) -> AlgorithmError {
     AlgorithmError::Unsupported { algorithm: info.name, reason }
 }
 
-/// Returns the composed algorithm with `named` as the value of all parameters in `parts`.
+/// Returns the algorithm `composed`, and `params` with `named` as the value of all parameters in `parts`. A parameter
+/// in `parts` that names another algorithm is an error.
 fn stands_for(
     named: &'static dyn Algorithm,
     composed: &'static str,

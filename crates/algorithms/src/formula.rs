@@ -4,8 +4,9 @@
 //! operands are multiplied, with the precedence of `*`. Names: P, the number of ranks or PEs, M x N on a grid; n, the
 //! bytes of the collective, counted as in MPI; B, the number of wavelets of the vector; T_R, the ramp latency in
 //! cycles; the parameters of the model: alpha, the time of a message, beta of a byte sent, gamma of a byte reduced;
-//! `alpha_r`, for which a message occupies its sender, and `alpha_p`, by which it arrives later. The condition of a
-//! [`Formula`] defines further names, such as S. A form holds for two or more ranks and a vector that is not empty.
+//! `alpha_r`, the time for which a message occupies its sender, and `alpha_p`, the time by which the message arrives
+//! later. The condition of a [`Formula`] defines further names, such as S. A form holds for two or more ranks and a
+//! vector that is not empty.
 
 use unisono_collective::Kind;
 
@@ -19,8 +20,8 @@ pub const POWER_THAT_DIVIDES: &str = "P is a power of two and divides the vector
 /// condition states.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Formula {
-    /// `paper`: in cycles, by Eq. 1 of "Near-Optimal Wafer-Scale Reduce"; otherwise a model of messages, in the unit of
-    /// its parameters.
+    /// Name of the model. `paper` is Eq. 1 of "Near-Optimal Wafer-Scale Reduce", in cycles; others are models of
+    /// messages, in the unit of their parameters.
     pub model: &'static str,
     pub collectives: &'static [Kind],
     pub time: &'static str,

@@ -8,9 +8,10 @@
 //! no algorithm names a kind of machine. Networks use the algorithms among ranks, with the extents of their dimensions.
 //!
 //! An element of an allreduce's result is the same expression on all ranks, so they end with the same bits. The
-//! exception is dissemination in several rounds, for which the proof reports different bits. For an operator that does
-//! not commute, a tree or chain reduces to rank 0, which sends the result to the root, because ranks that count from
-//! the root would rotate the operands. The reduce of an allreduce accumulates in the output, without scratch memory.
+//! exception is dissemination in several rounds, for which the proof reports different bits. Among ranks, a tree or
+//! chain reduces with an operator that does not commute to rank 0, which sends the result to the root: a tree numbered
+//! from the root would rotate the operands. The reduce of a `reduce-broadcast` accumulates in the output instead of
+//! scratch memory where ranks gain an output by the broadcast.
 
 // Numbers too large for their types are refused when they are read; see `unisono_base::narrow`.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_sign_loss))]

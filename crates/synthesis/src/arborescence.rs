@@ -141,9 +141,9 @@ pub fn shallow(prices: &Prices, root: usize, most: u32) -> Option<Vec<usize>> {
     Some(parent)
 }
 
-/// Moves branches of the cheapest arborescence deeper than `most` up, arc by arc at the least cost, and improves the
-/// result. Takes longer than [`shallow`], and is often cheaper if few ranks have links of different rates. `None` if a
-/// branch cannot be moved.
+/// Returns the cheapest arborescence after moving up, one by one at the least cost, branches that reach deeper than
+/// `most`, and improving the result. This takes longer than [`shallow`], and the tree is often cheaper if few ranks
+/// have links of different rates. `None` if a node cannot be reached or a branch cannot be moved.
 pub fn shortened(prices: &Prices, root: usize, most: u32) -> Option<Vec<usize>> {
     let n = prices.nodes;
     let mut parent = cheapest(prices, root)?;
@@ -177,7 +177,7 @@ pub fn shortened(prices: &Prices, root: usize, most: u32) -> Option<Vec<usize>> 
     Some(parent)
 }
 
-/// Returns the least price of an arc from a node of depth below `limit`.
+/// Returns the least price of an arc from a node of depth below `limit`; infinite if there is none.
 fn cheapest_above(prices: &[f64], depths: &[u32], limit: u32) -> f64 {
     // Several independent minima, for vector instructions.
     const LANES: usize = 8;

@@ -3,7 +3,8 @@
 //! The time of short blocks depends on latencies, and a link is free until the data of other ranks arrives. So each
 //! message takes the first free time of its links (as in networks over time; Ford and Fulkerson, 1958). Its cost is an
 //! exponential of its arrival time plus, for each link, an exponential of the link's load. Trees are grown one by one,
-//! message by message, the cheapest first. Then each tree is removed and grown again, in rounds of steeper costs.
+//! message by message, the cheapest first. Then each tree is removed and grown again, in rounds of steeper costs. Times
+//! are multiples of that of one unit on an arc of rate 1.
 
 use std::sync::Arc as Shared;
 
@@ -74,8 +75,8 @@ struct Grower<'a> {
 }
 
 /// Grows as many trees for each root as `known` has, of at most `depth` edges from the root. `known` is a forest whose
-/// last message arrives at `end`. Each tree carries one unit; `hops` are the latencies of arcs. Returns the trees of
-/// each root after the round whose last message arrives earliest.
+/// last message arrives at `end`. Each tree carries one unit; `hops` are the latencies of arcs, in the unit of `end`.
+/// Returns the trees of each root after the round whose last message arrives earliest.
 pub fn grow(
     links: &Links,
     hops: &[f64],
@@ -197,7 +198,8 @@ impl<'a> Grower<'a> {
         self.slots.fit(&self.ways[way].links, ready, reserved) + self.ways[way].latency
     }
 
-    /// Returns the parents of a tree that grows by its cheapest message; `None` if a rank is out of reach.
+    /// Returns the parents of a tree that grows by its cheapest message, without occupying slots; `None` if a rank is
+    /// out of reach.
     fn tree(&mut self, root: usize) -> Option<Vec<usize>> {
         poll();
         let n = self.ranks;
@@ -213,7 +215,8 @@ impl<'a> Grower<'a> {
                     self.offer(&mut best[to], last, to, there[last], &mut reserved);
                 }
             }
-            // Messages of this tree only raise costs of others, so the cheapest is recomputed until it stays cheapest.
+            // Messages of this tree only raise the costs of other messages, so the cheapest message is recomputed until
+            // it stays cheapest.
             let (from, to) = loop {
                 let open = (0..n).filter(|&to| depth[to] == u32::MAX);
                 let Some(to) = open.min_by(|&a, &b| best[a].0.total_cmp(&best[b].0)) else { return false };
@@ -255,8 +258,8 @@ impl<'a> Grower<'a> {
         }
     }
 
-    /// Reserves the first free times for the messages of a tree. A rank sends first to the child with the slowest
-    /// subtree.
+    /// Reserves the first free times for the messages of a tree, and adds the tree to the loads. A rank sends first to
+    /// the child with the slowest subtree.
     fn place(&mut self, root: usize, parent: Vec<usize>) -> Placed {
         let n = self.ranks;
         let mut children = vec![Vec::new(); n];
@@ -296,7 +299,7 @@ impl<'a> Grower<'a> {
         placed
     }
 
-    /// Occupies the slots of a tree's messages, or frees them if `times` is -1.
+    /// Occupies the slots of a tree's messages and adds them to the loads, or undoes both if `times` is -1.
     fn take(&mut self, placed: &Placed, times: f64) {
         for sent in &placed.messages {
             let links = &self.ways[sent.way].links;

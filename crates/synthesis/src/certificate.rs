@@ -141,7 +141,7 @@ impl Groups {
 }
 
 /// Returns the price of the cheapest path from any of the ranks `from`, which are ascending, to each rank, through
-/// relays.
+/// relays and ranks of `from`; [`NONE`] without a path.
 fn distances(graph: &Graph, from: &[u32], prices: &[u64]) -> Vec<u128> {
     let mut price = vec![NONE; graph.nodes() as usize];
     let mut queue: BinaryHeap<_> = from.iter().map(|&rank| (Reverse(0_u128), rank)).collect();

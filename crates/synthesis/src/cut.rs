@@ -41,8 +41,8 @@ impl Cut {
     }
 }
 
-/// Returns the cut with the longest time for blocks of one unit at each of `roots`, of all cuts outside of which one of
-/// `ends` lies and of those around single ranks. The longest of all is found if `ends` are all ranks, or
+/// Returns the cut with the longest time for blocks of one unit at each of `roots`, of all cuts that leave one of
+/// `ends` outside, and of those around single ranks. The longest of all is found if `ends` are all ranks, or
 /// representatives under the symmetries of the graph that keep the roots.
 pub fn largest(graph: &Graph, roots: &[u32], ends: &[u32]) -> Cut {
     let mut best = simple(graph, roots);

@@ -62,7 +62,7 @@ impl Flow {
         level.into_iter().map(|l| l != u32::MAX).collect()
     }
 
-    /// Sets `level` to the arcs from `from` to each node along remaining capacity.
+    /// Sets `level` to the number of arcs from `from` to each node along remaining capacity, `u32::MAX` out of reach.
     fn levels(&self, from: usize, level: &mut Vec<u32>) {
         level.clear();
         level.resize(self.at.len(), u32::MAX);

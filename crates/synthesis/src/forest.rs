@@ -28,7 +28,8 @@ pub(crate) enum Trees {
 /// One message of a forest: a chunk of a root's block, sent from one rank to another.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Message {
-    /// The begin, as a multiple of the time of a chunk on an arc of rate 1.
+    /// The begin, as a multiple of the time of a chunk on an arc of rate 1; in a reduction ([`Runs::Up`]) counted back
+    /// from the end.
     pub begin: f64,
     pub root: u32,
     pub chunk: u32,
@@ -44,8 +45,8 @@ pub struct TreeEdge {
     pub ends: [u32; 2],
 }
 
-/// The begin of each message of a forest, in the order of roots, chunks and edges, and the last arrival. Equivalent
-/// roots are listed once.
+/// The begin of each message of a forest, in the order of roots, chunks and edges, and the last arrival, as multiples
+/// of the time of a chunk on an arc of rate 1. Equivalent roots are listed once.
 #[derive(Debug)]
 pub struct Times {
     begins: Vec<f64>,
@@ -85,9 +86,10 @@ impl Forest {
         }
     }
 
-    /// Returns the times of all messages. A chunk is one unit; the latency of an arc is its value in `hops`, or `hop`
-    /// if `hops` is `None` or the trees are [`Trees::Translated`]. `sums` is the rate at which a host adds received
-    /// data, if this takes time, and `work` its work on each message.
+    /// Returns the times of all messages. A chunk is one unit; the latency of an arc is the largest value in `hops` of
+    /// its symmetry class, or `hop` if `hops` is `None` or the trees are [`Trees::Translated`]. `sums` is the rate at
+    /// which a host adds received data, if this takes time, and `work` its work on each message. With [`Runs::Up`],
+    /// begins count back from the end.
     pub(crate) fn times(
         &self,
         graph: &Graph,
@@ -117,7 +119,8 @@ impl Forest {
         }
         let end = jobs.end(&begins, (&rates, &hops), runs, work);
         if runs == Runs::Up {
-            // The begins were reversed in time. They may be later than `end`, because data is expected late.
+            // Here begins are turned to count back from the end. They may be later than `end`, because data is expected
+            // late.
             let latest = begins.iter().copied().fold(end, f64::max);
             begins.iter_mut().for_each(|begin| *begin = latest - *begin);
         }

@@ -56,7 +56,8 @@ pub enum Ways {
 
 impl Graph {
     /// Creates a graph of `nodes` nodes, the first `ranks` of which are ranks. Parallel arcs become one of their total
-    /// rate, and arcs of rate 0 are omitted.
+    /// rate, arcs of rate 0 or from a node to itself are omitted, and rates are divided by their greatest common
+    /// divisor.
     ///
     /// # Panics
     /// Panics if an arc names a node that does not exist.
@@ -179,7 +180,7 @@ impl Graph {
         (0..).zip(&self.arcs).map(back).collect()
     }
 
-    /// Returns the graph with all arcs reversed; arc k remains arc k.
+    /// Returns the graph with all arcs reversed, without the restriction of [`Graph::near`]; arc k remains arc k.
     #[must_use]
     pub fn reversed(&self) -> Self {
         let turned = self.arcs.iter().map(|arc| Arc { from: arc.to, to: arc.from, rate: arc.rate });
@@ -190,8 +191,8 @@ impl Graph {
     }
 
     /// Returns the graph in which two ranks exchange messages directly only if every path through a third rank has more
-    /// links. Slow links beside a fast network are then reserved for ranks that are far apart in the network, and carry
-    /// fewer messages. Returns `None` if this excludes no pair of ranks.
+    /// links than a path through relays only. Slow links beside a fast network are then reserved for ranks that are far
+    /// apart in the network, and carry fewer messages. Returns `None` if this excludes no pair of ranks.
     pub fn near(&self) -> Option<Self> {
         if self.nodes() == self.ranks || self.lengths.windows(2).all(|pair| pair[0] == pair[1]) {
             return None;
@@ -213,7 +214,8 @@ impl Graph {
         Self { lengths: vec![1; self.arcs.len()], ..self.clone() }
     }
 
-    /// Returns the sum, over all ranks that a rank reaches, of the fewest links on a path to them.
+    /// Returns the sum, over all ranks that `from` reaches, of the fewest links on a path to the rank, also through
+    /// other ranks.
     pub fn links_to_ranks(&self, from: u32) -> u64 {
         let distance = self.by_links().levels(from).distance;
         distance[..self.ranks as usize].iter().filter(|&&links| links != FAR).sum()

@@ -5,10 +5,11 @@ use unisono_base::narrow;
 use crate::Runs;
 
 pub(crate) struct Job {
-    /// The index of the message that brings the data, lower than this one's.
+    /// The index of the message that brings the data; it is lower than that of the job itself. `None` at a root.
     pub after: Option<u32>,
     pub class: u32,
-    /// The priority on a link: smaller values first.
+    /// The place of the message's chunk among all chunks of its tree, from 0 to 1; a larger value lowers the priority
+    /// on links.
     pub turn: f64,
 }
 
@@ -36,7 +37,7 @@ pub(crate) struct Sending {
 /// The properties of messages over the same links.
 pub(crate) struct Class {
     pub links: Vec<u32>,
-    /// The length of messages, in units of one block's chunk.
+    /// The length of each message, in chunks of one block.
     pub units: f64,
     /// The index of the sender, and [`Sending::held`]; `None` if no send machine limits the messages.
     pub sender: Option<(u32, f64)>,
@@ -94,7 +95,7 @@ impl Jobs {
         self.add_in_turn(after, class, 0.0)
     }
 
-    /// Adds a message with a priority from 0 to 1 and returns its index. On each link, smaller `turn`s go first.
+    /// Adds a message and returns its index. A larger `turn`, from 0 to 1, lowers its priority on links.
     pub fn add_in_turn(&mut self, after: Option<u32>, class: u32, turn: f64) -> u32 {
         self.list.push(Job { after, class, turn });
         narrow::<u32>(self.list.len()) - 1
@@ -116,7 +117,7 @@ impl Jobs {
         self.classes[self.list[job as usize].class as usize].units
     }
 
-    /// Returns, for messages that run as `runs`, how many messages each waits for, and the messages that wait for it.
+    /// Returns, for messages that run as `runs`, how many messages each waits for, and the messages that wait for each.
     pub(crate) fn waits(&self, runs: Runs) -> (Vec<u32>, Vec<Vec<u32>>) {
         let (mut missing, mut behind) = (vec![0; self.list.len()], vec![Vec::new(); self.list.len()]);
         for (job, before) in (0..).zip(&self.list).filter_map(|(at, job)| Some((at, job.after?))) {

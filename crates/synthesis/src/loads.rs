@@ -19,7 +19,7 @@ pub struct Links<'a> {
 /// Koenemann, 1998).
 pub(crate) struct Loads<'a> {
     symmetry: &'a Symmetry,
-    /// For each class, the rate of an arc divided by the load on it from one arc of a listed tree
+    /// For each class, the rate of an arc divided by the load on the arc from all images of one arc of a listed tree
     /// ([`Symmetry::rates`]).
     rates: Vec<f64>,
     /// The time that each class adds to its busy time.

@@ -52,7 +52,7 @@ pub enum NoPacking {
     Solver(String),
 }
 
-/// The most rounds; after them, the best packing so far is returned.
+/// The most rounds; after them, the best packing of the trees so far is returned.
 const MOST_ROUNDS: usize = 400;
 /// The weight of the best bound's prices in the mix, from 0 to 1.
 const SMOOTHING: f64 = 0.3;
@@ -205,7 +205,7 @@ impl<'a> Master<'a> {
         }
     }
 
-    /// Adds a tree if it is cheaper than the value of its root; returns whether it did.
+    /// Adds a tree if it is cheaper than the value of its root; returns whether it was added.
     fn offer(&mut self, at: usize, tree: Tree) -> bool {
         let column = Column::new(Shared::new(tree), self.back);
         let cheaper = column.price(&self.prices) < self.values[at] * (1.0 - 1e-9) - 1e-9;

@@ -14,7 +14,7 @@ use unisono_base::interrupt::poll;
 
 use crate::Graph;
 
-/// The number of parts of a partition of the ranks and the rate between them, from which its bound follows.
+/// The number of parts of a partition of the ranks and the rate between them, from which the partition's bound follows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Partition {
     pub parts: u64,

@@ -13,7 +13,8 @@ pub(crate) struct Pricing<'a> {
     graph: &'a Graph,
     allowed: Ways,
     depth: Option<u32>,
-    /// If only shortest paths are allowed, the arcs on those from each rank ([`Graph::fan`]).
+    /// If only shortest paths are allowed, the arcs on the shortest paths from each rank ([`Graph::fan`]); otherwise
+    /// empty.
     fans: Vec<Vec<u32>>,
     /// For each rank, the last arc of the cheapest path to each node, or [`NO_ARC`].
     by: Vec<Vec<u32>>,
@@ -61,8 +62,8 @@ impl<'a> Pricing<'a> {
         }
     }
 
-    /// Returns a cheap tree within the depth, whose price is at most that of `before`, a tree of the same root.
-    /// `thorough` finds cheaper trees and takes longer.
+    /// Returns a cheap tree within the depth, whose price is at most that of `before`, a tree of the same root, if
+    /// given. `thorough` finds cheaper trees and takes longer.
     pub(crate) fn shallow(&self, root: u32, before: Option<&Tree>, thorough: bool) -> Result<Tree, NoPacking> {
         let (prices, at, most) = (&self.prices, root as usize, self.depth.unwrap_or(u32::MAX));
         let mut found = shallow(prices, at, most).ok_or(NoPacking::Unreachable)?;

@@ -1,8 +1,9 @@
 //! Forests of one root among many ranks, composed of one tree of each rank.
 //!
 //! A chunk first goes to some rank, whose own tree distributes it: a broadcast as a scatter and an allgather, chunk by
-//! chunk. All ranks then share the sending, which single trees of small depth leave to few ranks. Each chunk goes to a
-//! rank for which the path and the tree together cost least at the present loads of the links.
+//! chunk. All ranks then share the sending, which single trees of small depth leave to few ranks. The chunks of a group
+//! go to the ranks for which the path and the tree together cost least at the present loads of the links, one chunk to
+//! each rank.
 
 use std::sync::Arc as Shared;
 
@@ -22,7 +23,7 @@ use crate::{
 const STEEP: [f64; 4] = [6.0, 16.0, 32.0, 64.0];
 /// The most messages on the path from the root to the rank whose tree distributes a chunk.
 const MOST_MESSAGES: u32 = 2;
-/// The number of groups into which a round divides the chunks; all chunks of a group are placed at the same costs.
+/// The most groups into which a round divides the chunks; all chunks of a group are placed at the same costs.
 const PARTS: usize = 48;
 
 /// Returns the largest depth of trees composed of the trees of `over`.
@@ -117,7 +118,8 @@ impl Approach {
     }
 }
 
-/// Appends a rank's own tree to the messages to this rank, without a second message to any rank.
+/// Appends the tree `own` of a rank to `edges`, the messages from the root to this rank, without a second message to
+/// any rank.
 fn joined(root: u32, mut edges: Vec<Edge>, own: &Tree) -> Result<Tree, NoPacking> {
     let ranks = own.edges.len() + 1;
     let mut depth = vec![u32::MAX; ranks];

@@ -24,15 +24,15 @@ use crate::{
 
 #[derive(Clone, Copy, Debug)]
 pub struct HostWork {
-    /// The time for which a host works on each message that it sends or receives.
+    /// The time for which a host works on each message that it sends or receives, in the unit of the timetable.
     pub takes: f64,
     /// True if a message waits only for earlier messages on its first link, not for all earlier messages of its rank.
     pub sends_by_link: bool,
 }
 
 impl Jobs {
-    /// Returns the last arrival if messages begin in the order of `begins`. `rates` and `hops` are the rates and
-    /// latencies of links.
+    /// Returns the last arrival if messages begin in the order of `begins`, including the delay by the work of `hosts`.
+    /// `rates` and `hops` are the rates and latencies of links.
     pub fn end(&self, begins: &[f64], (rates, hops): (&[f64], &[f64]), runs: Runs, hosts: Option<HostWork>) -> f64 {
         let mut order: Vec<u32> = (0..narrow(self.list.len())).collect();
         order.sort_by(|&a, &b| begins[a as usize].total_cmp(&begins[b as usize]));
@@ -156,7 +156,8 @@ impl<'a> Replay<'a> {
         }
     }
 
-    /// Returns for each message the next message of its sender: with `sends_by_link`, the next on the same first link.
+    /// Returns for each message the next message of its sender, if any: with `sends_by_link`, the next on the same
+    /// first link.
     fn followers(&mut self, order: &[u32], sends_by_link: bool) -> Vec<Option<u32>> {
         let mut followers = vec![None; order.len()];
         let mut latest = rustc_hash::FxHashMap::default();

@@ -72,7 +72,7 @@ impl RootTrees {
         Tree { root, edges: tree.edges.iter().map(edge).collect(), depth: tree.depth }
     }
 
-    /// Returns the nodes on the path of each edge, ends included.
+    /// Returns the nodes on the path of each edge, ends included, as indices in the plane.
     pub(crate) fn ways(&self, graph: &Graph, root: u32, chunk: u32) -> Vec<Vec<u32>> {
         let (tree, shift) = self.tree(root, chunk);
         let way = |edge: &Edge| {

@@ -148,7 +148,7 @@ impl<'a> Choice<'a> {
         costs.min_by(|a, b| a.1.total_cmp(&b.1)).expect("every root has a tree")
     }
 
-    /// Assigns one chunk of each tree of each root again; returns whether one changed its tree.
+    /// Assigns one chunk of each tree of each root again; returns whether any chunk changed its tree.
     fn exchange(&mut self) -> bool {
         let mut moved = false;
         for root in 0..self.options.len() {

@@ -14,7 +14,7 @@ pub struct Slots {
     rates: Vec<f64>,
     /// The busy time of each link in each slot, at index `link * SLOTS + slot`.
     pub busy: Vec<f64>,
-    /// For each link, a bit for each slot, set if it is full.
+    /// For each link, a bit for each slot, set if the slot is full.
     full: Vec<[u64; WORDS]>,
 }
 

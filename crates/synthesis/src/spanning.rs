@@ -18,7 +18,7 @@ use crate::Graph;
 pub enum Role {
     /// The node must be in every tree, and may have any number of links in it.
     Rank,
-    /// A switch that reduces and copies: any number of links in a tree.
+    /// A switch that reduces or copies, as the collective requires: any number of links in a tree.
     Joins,
     /// The node only forwards: two links in a tree.
     Forwards,
@@ -58,8 +58,8 @@ pub struct SpanningTrees {
 
 /// The number of rounds in which every tree is grown again at the prices that the other trees cause.
 const ROUNDS: u32 = 2;
-/// The power to which a quotient is raised to give a link's price: the number of its trees, one more included, divided
-/// by its rate.
+/// The exponent in a link's price, which is a power of the number of trees on the link, plus one, divided by the link's
+/// rate.
 const STEEPNESS: i32 = 6;
 /// The steepnesses tried in order: if paths through forwarding nodes block every path to a rank, prices are made
 /// flatter.

@@ -21,7 +21,7 @@ pub(crate) struct Hosts {
     operands: FxHashMap<u32, u32>,
     /// The job of the sum of each rank in the present tree.
     sums: FxHashMap<u32, u32>,
-    /// The jobs that are messages.
+    /// The jobs that are messages, in the order of the forest's messages.
     pub messages: Vec<u32>,
 }
 
@@ -55,7 +55,8 @@ impl Hosts {
         senders.for_each(|rank| *self.operands.entry(rank).or_default() += 1);
     }
 
-    /// Returns the job of the sum before a message: a new job at the root, one for all messages of any other rank.
+    /// Returns the job of the sum before a message: a new job at the root; at any other rank, one job for all messages
+    /// that the rank sends.
     pub(crate) fn sum(&mut self, jobs: &mut Jobs, sum: &Sum) -> u32 {
         let Sum { rank, host, at_root, class, after, turn } = *sum;
         if let Some(&known) = self.sums.get(&rank) {

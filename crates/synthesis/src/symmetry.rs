@@ -187,8 +187,8 @@ fn followed(neighbors: &[Vec<Neighbor>], mut map: Map) -> Option<Map> {
     let mut open: Vec<usize> = (0..nodes).filter(|&node| map[node] == OPEN).collect();
     while !open.is_empty() {
         poll();
-        // Groups the unassigned relays by their neighbors, then gives each open relay one whose neighbors are its
-        // images.
+        // Groups the relays that are not images yet by their neighbors, then maps each open relay to one whose
+        // neighbors are the images of its own neighbors.
         let mut images: FxHashMap<Vec<Neighbor>, Vec<usize>> = FxHashMap::default();
         for node in (0..nodes).filter(|&node| !taken[node]).rev() {
             let mut key: Vec<Neighbor> =

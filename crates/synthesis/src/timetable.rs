@@ -4,7 +4,7 @@
 //! wait. A message begins as soon as its links are free and its data is there (list scheduling, Graham, 1969). Among
 //! several that could begin, the one with the largest weight goes first: its links have much left to carry, it brings
 //! data for a busy link that has nothing to send, or a long chain of messages follows it. A schedule that sends in the
-//! order of these times keeps all links busy.
+//! order of these times keeps all links busy. Times are multiples of that of a chunk on a link of rate 1.
 //!
 //! A rank sends in the order of the timetable, so a message with late data delays all later messages on its link. So
 //! the timetable may expect data a few durations of a message later than it arrives ([`Jobs::with_slack`]).
@@ -106,7 +106,7 @@ struct Order {
     missing: Vec<u32>,
     /// The messages that wait for each message.
     behind: Vec<Vec<u32>>,
-    /// A lower bound of the time from each message's begin to the end, or a priority.
+    /// A lower bound of the time from each message's begin to the end, or the priority if `is_fixed`.
     chain: Vec<f64>,
     /// True if `chain` alone is the priority.
     is_fixed: bool,
@@ -217,8 +217,9 @@ impl<'a> Queues<'a> {
             && self.jobs.links(class).all(|link| !self.links[link].is_busy)
     }
 
-    /// Returns the priority of the next message of a class, as a time: the remaining work of its links, plus that of
-    /// the busiest link for which it brings data and which has nothing else to send, plus its chain, minus its turn.
+    /// Returns the priority of the next message of a class, as a time: the remaining work of the message's links, plus
+    /// that of the busiest link for which the message brings data and which has nothing else to send, plus its chain,
+    /// minus its turn. With a fixed order, the priority is that of the order.
     fn weight(&self, class: u32) -> f64 {
         let Some(&(Ordered(chain), Reverse(job))) = self.waiting[class as usize].peek() else { return 0.0 };
         if self.order.is_fixed {

@@ -37,9 +37,9 @@ const INFO: Info = Info {
 /// algorithm on networks only, by its exchanges; on other machines algorithms in rounds are better.
 const MOST_RANKS: u32 = 32;
 
-/// The largest stretch of a network ([`Fabric::stretch_of_pairs`]) on which a plan considers the algorithm for many
-/// ranks: with more, links between the ranks take twice as long as the ranks' own links, and messages among neighbours
-/// are better.
+/// The largest stretch of a network ([`Fabric::stretch_of_pairs`]) on which a plan considers the algorithm for more
+/// than [`MOST_RANKS`] ranks: with a larger stretch, links between the ranks take more than twice as long as the ranks'
+/// own links, and messages among neighbours are better.
 ///
 /// [`Fabric::stretch_of_pairs`]: unisono_synthesis::Fabric::stretch_of_pairs
 const MOST_STRETCH: f64 = 2.0;
@@ -84,8 +84,8 @@ fn allgather(b: &mut Builder, rank: u32, blocks: Blocks, pairs: &Pairs) {
     }
 }
 
-/// Emits a reduce-scatter on one rank: sends block k of its input to rank k, and adds the blocks for itself in the
-/// order of ranks, in `partial` and at the end in `sum`.
+/// Emits a reduce-scatter on one rank: sends block k of its input to rank k, and adds block `rank` of all inputs in the
+/// order of ranks. Partial sums go to `partial`, the result to `sum`.
 fn reduce_scatter(b: &mut Builder, rank: u32, blocks: Blocks, pairs: &Pairs, [partial, sum]: [Operand; 2]) {
     let (node, own, p) = (NodeId(rank), blocks.block(rank), pairs.ranks());
     b.phase("reduce-scatter");
@@ -121,8 +121,8 @@ fn reduce(b: &mut Builder, c: &Collective) {
     let mut sums = vec![None; p as usize];
     for r in (0..p).filter(|&r| r != c.root) {
         let sum = Operand::Stream(b.stream(NodeId(r), &[NodeId(c.root)]));
-        // The block has the same offset in the scratch memory as in the vector, since a broadcast may follow that has
-        // an output instead.
+        // The block has the same offset in the scratch memory as in the vector, because in a `reduce-broadcast` the
+        // output replaces the scratch memory.
         let block = blocks.block(r);
         let partial = Operand::Tmp(b.scratch(NodeId(r), block.start + block.len) + block.start);
         reduce_scatter(b, r, blocks, &there, [partial, sum]);
@@ -176,7 +176,8 @@ impl RankAlgorithm for AllPairs {
         Ok(())
     }
 
-    /// Returns the exchanges of more than [`MOST_RANKS`] ranks. For fewer ranks the schedule itself is timed.
+    /// Returns the exchanges of more than [`MOST_RANKS`] ranks; `None` for up to as many, because their schedule itself
+    /// is timed.
     fn exchanges(&self, case: &Case, _: &Params) -> Option<Vec<Exchange>> {
         let Collective { kind, ranks: p, root, elements, .. } = case.collective;
         if p <= MOST_RANKS {

@@ -25,7 +25,7 @@ const INFO: Info = Info {
     ..Info::ON_LINE
 };
 
-/// The limits of depth and contention of a tree, in messages, and its energy for one wavelet.
+/// The limits of depth and contention of a tree, in messages, and its energy for one wavelet, in hops.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Shape {
     pub depth: u32,
@@ -80,7 +80,8 @@ impl Slopes {
     }
 }
 
-/// Returns the tree of least time for a root with `left` and `right` PEs on its sides; both sides have the same depth.
+/// Returns the limits of the tree of least time for a root with `left` and `right` PEs on its sides, for `wavelets`
+/// wavelets; `None` if neither side has PEs. Both sides have the same limit of depth.
 fn best_depth(left: u32, right: u32, wavelets: u64, depth_cycles: f64) -> Option<Shape> {
     let (links, far, b) = (f64::from(left + right), f64::from(left.max(right)), wavelets as f64);
     let mut best: Option<Shape> = None;
@@ -102,7 +103,7 @@ fn best_depth(left: u32, right: u32, wavelets: u64, depth_cycles: f64) -> Option
     best
 }
 
-/// Returns the tree of least time on `pes` PEs with the root at the end, or `None` for one PE.
+/// Returns the limits of the tree of least time on `pes` PEs with the root at the end, or `None` for one PE.
 pub fn best(pes: u32, wavelets: u64, depth_cycles: f64) -> Option<Shape> {
     best_depth(0, pes - 1, wavelets, depth_cycles)
 }
@@ -151,7 +152,7 @@ pub fn tree(pes: u32, depth: u32, contention: u32) -> Side {
     // Subtrees whose parents are not yet set: first PE, number of PEs, depth, contention.
     let mut todo = vec![(0u32, pes, depth, contention)];
     while let Some((root, mut pes, depth, mut contention)) = todo.pop() {
-        // The last child is placed first, with the far end of the remaining PEs.
+        // The last child is placed first, as the root of the far end of the remaining PEs.
         while pes > 1 {
             let nearer = 1 + narrow::<u32>(split(depth, contention, u64::from(pes - 2)));
             let child = root + nearer;

@@ -1,11 +1,11 @@
-//! Balanced shift: an alltoall or allgather of direct messages. Shift k maps every rank to the rank at the distance, in
-//! each dimension, of rank k's coordinate, so it shifts the whole torus and loads all links of a direction equally.
-//! Ranks send in the order of [`shifts`] and wait for no receive: one lane sends, another receives.
+//! Balanced shift: an alltoall or allgather of direct messages. Shift k adds the coordinates of rank k to those of
+//! every rank, modulo the extents, so it shifts the whole torus and loads all links of a direction equally. Ranks send
+//! in the order of [`shifts`] and wait for no receive: one lane sends, another receives.
 //!
-//! T = alpha + the bytes of the busiest link beta. In one dimension this is the shift pattern of `pairwise` without its
-//! rounds. An allgather sends as many bytes as messages between all pairs, but no message waits for another. Source:
-//! Prisacari, Rodriguez, Minkenberg, Hoefler, "Bandwidth-optimal all-to-all exchanges in fat tree networks", 2013;
-//! "HammingMesh", section 5 (the alltoall by shifts; the extension to dimensions is ours).
+//! T = alpha + b beta, where the busiest link carries b bytes. In one dimension this is the shift pattern of `pairwise`
+//! without its rounds. In an allgather every rank sends its block to every other rank directly, so no message waits for
+//! another. Source: Prisacari, Rodriguez, Minkenberg, Hoefler, "Bandwidth-optimal all-to-all exchanges in fat tree
+//! networks", 2013; "HammingMesh", section 5 (the alltoall by shifts; the extension to dimensions is ours).
 
 use unisono_base::NodeId;
 use unisono_collective::Kind;

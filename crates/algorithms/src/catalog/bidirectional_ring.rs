@@ -41,7 +41,6 @@ impl RankAlgorithm for BidirectionalRing {
     fn emit(&self, b: &mut Builder, case: &Case, _: &Params) -> Result<(), AlgorithmError> {
         let c = case.collective;
         let halves = Blocks::new(c.elements, 2);
-        // Each direction has its own lane.
         let ahead = Around::new(b, (0..c.ranks).map(NodeId).collect(), 0);
         let back = Around::new(b, (0..c.ranks).rev().map(NodeId).collect(), 1);
         for r in 0..c.ranks {

@@ -27,11 +27,12 @@ pub struct Binomial;
 
 const RADIX: &str = "radix";
 const MOST_RADIX: u32 = 1 << 16;
-/// The radices that a plan considers if messages of a rank overlap.
+/// The radices that a plan considers if a message occupies its sender for less time than its latency, so that messages
+/// of a rank overlap.
 const WORTH: [u32; 4] = [3, 4, 8, 16];
 /// The radix of "knomial" in Open MPI and MPICH.
 const LIBRARIES: u32 = 4;
-/// The most ranks for which a plan considers other radices for vectors of any length.
+/// The most ranks for which a plan considers radices above 2 for broadcasts and reduces of any length.
 const FEW: u32 = 16;
 
 const INFO: Info = Info {
@@ -88,7 +89,8 @@ fn gather(b: &mut Builder, tree: &Tree, c: &Collective) {
     }
 }
 
-/// Emits a scatter; `block(rank)` is the operand of the root with a rank's block.
+/// Emits a scatter; `block(e)` is the operand of the root from element e on, where the blocks of all ranks follow each
+/// other.
 fn scatter(b: &mut Builder, tree: &Tree, c: &Collective, block: fn(u32) -> Operand) {
     let len = c.elements;
     let down = tree.edges(b, false);
@@ -195,7 +197,8 @@ impl RankAlgorithm for Binomial {
     }
 
     /// Returns the rounds of the first segment along the longest path, and those of the top for each further segment,
-    /// because the top has the most children. Returns `None` for other radices and for reduce-scatters.
+    /// because the top has the most children; gathers and scatters have no segments. `None` for reduce-scatters and for
+    /// radices above 2.
     fn rounds(&self, case: &Case, params: &Params) -> Option<Vec<Round>> {
         let c = &case.collective;
         if radix(params).ok()? != BINARY || c.kind == Kind::ReduceScatter {

@@ -60,12 +60,13 @@ fn allgather(b: &mut Builder, c: &Collective) {
     }
 }
 
-/// Returns the blocks that move in the round of a distance, as intervals `(first, count)`.
+/// Returns the blocks that move in the round of a distance of an alltoall, as intervals `(first, count)`; block i is
+/// for the rank at distance i.
 fn hopping(ranks: u32, distance: u32) -> impl Iterator<Item = (u32, u32)> + Clone {
     (distance..ranks).step_by(2 * distance as usize).map(move |first| (first, distance.min(ranks - first)))
 }
 
-/// Returns the number of blocks that move in the round of a distance.
+/// Returns the number of blocks that move in the round of a distance of an alltoall.
 fn hops(ranks: u32, distance: u32) -> u32 {
     hopping(ranks, distance).map(|(_, count)| count).sum()
 }
@@ -77,7 +78,6 @@ fn alltoall(b: &mut Builder, c: &Collective) {
     for r in 0..p {
         let node = NodeId(r);
         let (base, pack) = (b.scratch(node, p * len), b.scratch(node, most * len));
-        // Block i is for the rank at distance i.
         let at = |i: u32| Operand::Tmp(base + i * len);
         b.combine(node, 0, (p - r) * len, &[Operand::In(r * len)], &[at(0)]);
         b.combine(node, 0, r * len, &[Operand::In(0)], &[at(p - r)]);

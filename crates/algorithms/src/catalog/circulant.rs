@@ -52,13 +52,14 @@ const INFO: Info = Info {
 
 const MOST_BLOCKS: u32 = 1 << 20;
 
-/// The factor of the number of blocks on a network: messages share links, so blocks should be shorter than the times of
-/// a single message suggest.
+/// On a network, a plan also considers this multiple of the best number of blocks: messages share links, so blocks
+/// should be shorter than the times of a single message suggest.
 const MORE_ON_NETWORKS: u32 = 4;
-/// The most instructions of all candidates whose numbers of blocks are near the best number.
+/// About the most instructions, in sum, of the candidates whose numbers of blocks are near the best number.
 const MOST_TRIED: u64 = 1 << 18;
 
-/// Returns the number of blocks with the least time by the formula of a broadcast or a reduce.
+/// Returns the number of blocks with the least time by the formula of a broadcast or a reduce, at most [`MOST_BLOCKS`]
+/// and one per element.
 fn best_blocks(case: &Case) -> u32 {
     let (c, prices) = (&case.collective, case.ranks());
     let sums = if c.kind == Kind::Reduce { prices.reduce_ns_per_byte } else { 0.0 };
@@ -183,7 +184,8 @@ impl Rooted {
         }
     }
 
-    /// Returns the exchanges. Rounds with messages of every rank are merged to one exchange for each distance.
+    /// Returns the exchanges. Rounds in which every rank except the root receives a block are merged to one exchange
+    /// for each distance.
     fn exchanges(&self, case: &Case) -> Vec<Exchange> {
         let (down, bytes) = (case.collective.kind == Kind::Broadcast, { case.bytes(self.length.min(self.elements)) });
         let exchange = |round: u32, repeat: u32| {

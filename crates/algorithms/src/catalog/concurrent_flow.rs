@@ -9,7 +9,7 @@
 //! T = end of the timetable of all messages; the bound `flow` is the least time of any flow. Source: Shahrokhi and
 //! Matula, "The maximum concurrent flow problem", JACM 1990; Basu et al., "Efficient all-to-all collective
 //! communication schedules for direct-connect topologies", HPDC 2024. Messages take the routes of the network, which
-//! have the fewest links.
+//! are its shortest paths.
 
 use std::sync::Arc;
 
@@ -45,13 +45,14 @@ const INFO: Info = Info {
 };
 
 const MOST_CHUNKS: u32 = 1024;
-/// The numbers of chunks that a plan considers (`FEW_CHUNKS` if all ranks are roots and see the same network);
-/// `BATCHES` are its numbers of blocks in a message (`BATCHES_OF_ONE` for one root).
+/// The numbers of chunks of a block that a plan considers; `FEW_CHUNKS` are those for one root, or if all ranks are
+/// roots and see the same network. `BATCHES` (`BATCHES_OF_ONE` for one root) are the numbers of blocks in a message,
+/// other than all blocks.
 const CHUNKS: [u32; 4] = [1, 4, 16, 64];
 const FEW_CHUNKS: [u32; 2] = [1, 4];
 const BATCHES: [u32; 2] = [4, 16];
 const BATCHES_OF_ONE: [u32; 3] = [1, 4, 16];
-/// The most ranks for which a plan considers more than one chunk.
+/// The most ranks for which a plan considers more than one chunk, unless all ranks are roots and see the same network.
 const MOST_CUT: u32 = 64;
 
 fn fabric<'a>(case: &Case<'a>) -> Result<&'a Fabric, AlgorithmError> {
@@ -62,7 +63,7 @@ fn unsupported(reason: String) -> AlgorithmError {
     AlgorithmError::Unsupported { algorithm: INFO.name, reason }
 }
 
-/// Returns the trees for the parameters, and the most blocks of a message.
+/// Returns the trees for the parameters, and the most blocks of a message, at most one less than the ranks.
 fn scatter(case: &Case, params: &Params) -> Result<(Arc<Scatter>, u32), AlgorithmError> {
     let chunks = params.number(INFO.name, "chunks", 1..=MOST_CHUNKS)?.unwrap_or(1);
     let batch = params.number(INFO.name, "batch", 1..=u32::MAX)?.unwrap_or(case.collective.ranks - 1);
@@ -70,7 +71,7 @@ fn scatter(case: &Case, params: &Params) -> Result<(Arc<Scatter>, u32), Algorith
     Ok((found, batch.min(case.collective.ranks - 1)))
 }
 
-/// Returns the ranks that have, or receive, the blocks of all other ranks.
+/// Returns the ranks that have blocks for all other ranks, or that receive the blocks of all in a gather.
 fn roots(case: &Case) -> Roots {
     if case.collective.kind.has_root() { Roots::One(case.collective.root) } else { Roots::All }
 }
@@ -90,12 +91,13 @@ struct Messages<'a> {
     /// The hops of each tree; trees are ordered by root, then by chunk.
     hops: Vec<Vec<Passed>>,
     roots: Roots,
-    /// By tree and hop, the offset in the receiver's scratch memory of the blocks for the ranks below it. In a gather,
-    /// the rank's own block is the first.
+    /// By tree and hop, the offset in the receiver's scratch memory of the blocks for the ranks below it; `None` before
+    /// the first block. In a gather, the rank's own block is the first.
     held: Vec<Vec<Option<u32>>>,
     /// The instruction that received a batch, by tree, hop and index of the batch in the tree.
     received: FxHashMap<(usize, u32, u32), InstrId>,
-    /// The instructions of a gather that completed a batch, by the same keys.
+    /// The instructions of a gather that received the blocks of a batch from below, by the tree, the hop that the batch
+    /// takes next, and its index.
     collected: FxHashMap<(usize, u32, u32), Vec<InstrId>>,
     /// By tree, the hop whose receiver is each rank.
     by: Vec<Vec<u32>>,
@@ -138,7 +140,8 @@ impl<'a> Messages<'a> {
         Span::new(part.start, part.len)
     }
 
-    /// Packs the chunks that a root sends in one message, unless they are contiguous.
+    /// Packs the chunks that a root sends in one message, unless they are contiguous in its input; returns their
+    /// operand.
     fn packed(&self, b: &mut Builder, m: &ScatterMessage, tree: usize, lane: u32) -> Operand {
         let len = self.case.collective.elements;
         let Span { start, len: part } = self.span(m.chunk);
@@ -158,7 +161,6 @@ impl<'a> Messages<'a> {
         Operand::Tmp(base)
     }
 
-    /// Returns the index of a message's tree.
     fn tree(&self, m: &ScatterMessage) -> usize {
         let turn = if self.roots == Roots::All { m.root } else { 0 };
         (turn * self.chunks + m.chunk) as usize

@@ -3,12 +3,11 @@
 //!
 //! In a barrier a rank that has heard of l ranks, itself included, receives next from the ranks at distances l, 2l, ...
 //! before it; it may hear of a rank twice. An allreduce must add each operand once, for any P: the number l of operands
-//! that a rank has besides its own grows with each digit d of P-1 in base ways+1, l -> (ways+1) l + d. In such a round
-//! d of the senders include their own operand and the others do not. If P is a power of ways+1, all senders include it,
-//! which is the classic pattern.
-//! T = ceil(log_{ways+1} P)(alpha + ways n beta + ways n gamma). Each rank adds in its own order, so results of ranks
-//! may differ in the last bits, unless there is one round.
-//! Source: Hensgen, Finkel, Manber, "Two algorithms for barrier synchronization", 1988; Hoefler et al., "Fast barrier
+//! that a rank has besides its own grows with each digit d of P-1 in base ways+1, l -> (ways+1) l + d. In the round of
+//! digit d, d of the senders include their own operand, and the other senders do not. If P is a power of ways+1, all
+//! senders include it, which is the classic pattern. T = ceil(log_{ways+1} P)(alpha + ways n beta + ways n gamma). Each
+//! rank adds in its own order, so results of ranks may differ in the last bits, unless there is one round. Source:
+//! Hensgen, Finkel, Manber, "Two algorithms for barrier synchronization", 1988; Hoefler et al., "Fast barrier
 //! synchronization for InfiniBand", 2006 (n ways); Bruck, Ho, "Efficient global combine operations in multi-port
 //! message-passing systems", 1993 (any P).
 

@@ -129,7 +129,8 @@ fn power_of_two(e: &mut Emitter<'_>, ranks: u32) -> Vec<Vec<NodeId>> {
         .collect()
 }
 
-/// Merges groups in pairs until one group is left.
+/// Merges groups in pairs, or the last three by 3-2 if their number is odd, until one group is left; returns its ranks,
+/// which have the result.
 fn merge(e: &mut Emitter<'_>, mut groups: Vec<Vec<NodeId>>) -> Vec<NodeId> {
     while groups.len() > 1 {
         let pairs = groups.len() - if groups.len().is_multiple_of(2) { 0 } else { 3 };

@@ -94,8 +94,8 @@ struct Chosen<'a> {
 }
 
 impl<'a> Chosen<'a> {
-    /// Returns the forest that the parameters describe. Parameters that the user does not state get the values with the
-    /// least predicted time. A block has no more chunks than elements.
+    /// Returns the forest that the parameters describe. Parameters that the user does not state get, of the values that
+    /// a plan considers, those with the least predicted time. A block has no more chunks than elements.
     fn new(case: &Case<'a>, params: &Params) -> Result<Self, AlgorithmError> {
         let fabric = fabric(case)?;
         let refused = |reason: NoForest| unsupported(reason.to_string());
@@ -144,13 +144,15 @@ fn named(Shape { roots, depth, chunks, pairs }: Shape, mut params: Params) -> Pa
     params.with("depth", depth).with("chunks", chunks)
 }
 
-/// Returns whether each root directly receives the inputs of all ranks, so that it can add them in any order.
+/// Returns whether each root directly receives the inputs of all ranks, so that the root can add the inputs in any
+/// order.
 fn has_orders(shape: Shape) -> bool {
     shape.depth == 1 && !matches!(shape.roots, Roots::Through(_))
 }
 
 /// Returns whether an allreduce may end sooner if each rank sends all messages up before it sends down: if ranks see
-/// different networks and forward messages, the two directions share links unequally.
+/// different networks, and forward chunks over links that do not wait for each other, the two directions share links
+/// unequally.
 fn gains_from_turns(case: &Case, fabric: &Fabric, shape: Shape) -> bool {
     let passes_on = shape.roots == Roots::All && shape.depth > 1 && shape.chunks > 1;
     case.collective.kind == Kind::Allreduce && passes_on && fabric.sends_by_link() && !fabric.is_alike(shape.roots)
@@ -198,7 +200,7 @@ impl RankAlgorithm for Forest {
         &INFO
     }
 
-    /// Checks that the network allows the forest. If ranks see different networks, the check must build the forest.
+    /// Checks that the network allows the forest, by building it.
     fn check(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
         if case.collective.ranks < 2 { fabric(case).map(|_| ()) } else { Chosen::new(case, params).map(|_| ()) }
     }
@@ -255,10 +257,10 @@ impl RankAlgorithm for Forest {
             return Ok(());
         }
         if reduces {
-            // Messages up the trees have the reverse order of the timetable.
+            // The begins of messages up the trees count back from the end.
             let mut up: Vec<Message> = table(Runs::Up)?.iter().rev().copied().collect();
             if messages.sums.is_some() {
-                // By chunks, a root adds one chunk while the next chunk travels.
+                // With messages sorted by chunk, a root adds one chunk while the next chunk travels.
                 up.sort_by_key(|m| m.chunk);
             }
             up.iter().for_each(|m| messages.up(b, m, &mut at));

@@ -37,7 +37,7 @@ const MODES: [&str; 2] = ["leaders", "lanes"];
 struct Levels<'a> {
     case: &'a Case<'a>,
     params: &'a Params,
-    /// The number of ranks of a node; the last node may have fewer.
+    /// The most ranks of a node; some nodes may have fewer.
     node: u32,
     /// True if ranks are assigned to nodes round-robin, false if a node's ranks are consecutive.
     dealt: bool,
@@ -139,8 +139,8 @@ impl<'a> Levels<'a> {
             [("reduce", Kind::Reduce, Kind::Broadcast), ("broadcast", Kind::Broadcast, Kind::Reduce)]
         {
             if c.kind != other {
-                // A check with `node` ranks covers a smaller last node: an algorithm supports either all numbers of
-                // ranks or none.
+                // A check with `node` ranks covers nodes with fewer: an algorithm supports either all numbers of ranks
+                // or none.
                 self.part(param, "binomial", kind, self.node, c.elements, 0)?;
                 self.part(param, "binomial", kind, self.node, c.elements, lead)?;
             }
@@ -260,7 +260,7 @@ impl RankAlgorithm for Hierarchical {
         }
     }
 
-    /// Returns candidates on machines with several nodes only.
+    /// Returns candidates if the machine states the ranks of a node and the case has several nodes; otherwise none.
     fn candidates(&self, case: &Case) -> Vec<Params> {
         let of = |pairs: &[(&str, &str)]| pairs.iter().fold(Params::new(), |params, (k, v)| params.with(k, v));
         match (case.ranks().node_ranks.or(case.ranks().dealt_node_ranks), case.collective.kind) {

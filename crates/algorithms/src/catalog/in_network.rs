@@ -56,7 +56,7 @@ const USUAL_CHUNKS: u64 = 64;
 /// second.
 const MOST_INSTRUCTIONS: u64 = 5 << 17;
 
-/// Returns whether a switch serves collectives in sequence, not concurrently.
+/// Returns whether each switch of the machine executes one collective at a time; false on a network.
 fn in_turn(case: &Case) -> bool {
     matches!(&case.place, Place::Switches(site) if site.machine.exclusive_switches)
 }
@@ -129,7 +129,8 @@ impl Algorithm for InNetwork {
         Ok(Placed { schedule, placement: Some(Placement::Switches(placement)) })
     }
 
-    /// Counts two instructions at each core and each switch: one for requests, one for responses.
+    /// Counts, except on a network, two instructions of each tree at each rank and each switch: one for requests, one
+    /// for responses.
     fn size(&self, case: &Case, params: &Params) -> Size {
         if let Some((fabric, cuts)) = cuts(case, params) {
             let instructions = over_links::instructions(&case.collective, fabric, cuts);
@@ -141,7 +142,7 @@ impl Algorithm for InNetwork {
         Size { instructions: Some(2 * nodes * u64::from(embeddings)), ..Size::default() }
     }
 
-    /// Returns the registers, whose time has a closed form on machines of any size.
+    /// Returns the registers, whose time has a closed form on machines of any size; `None` on a network.
     fn profile(&self, case: &Case, params: &Params) -> Option<Profile> {
         configure(case, params).ok().map(Profile::Registers)
     }

@@ -1,11 +1,11 @@
 //! k-d trees: two or four balanced binary trees over all PEs of a grid, each for an equal part of the vector.
 //!
 //! The root of a tree over a rectangle is the PE in its middle, and its children are the roots of trees over the two
-//! halves: the layout of an H-tree, whose edges hardly share links. The farthest PE has no longer path, because the
-//! middle is on its path to the root. PEs that receive have an even sum of row and column in one tree, an odd sum in
-//! the next, so that every PE receives at most the whole vector once: C = B, D = ceil(log2 P) + 1, and the datapath
-//! does 1.5 B operations. The third and fourth tree cut squares in the other direction. T is about 1.5 B + M + N + 5 D
-//! with the largest link load near B.
+//! halves: the layout of an H-tree, whose edges hardly share links. The farthest PE has a path no longer than its
+//! distance to the root, because the middle is on that path. PEs that receive have an even sum of row and column in one
+//! tree, an odd sum in the next, so that every PE receives at most the whole vector once: C = B, D = ceil(log2 P) + 1,
+//! and the datapath does 1.5 B operations. The third and fourth tree cut squares in the other direction. T is about 1.5
+//! B + M + N + 5 D with the largest link load near B.
 //!
 //! Source: this project; the paper leaves 2D open (section 7.5: "room for improvement").
 
@@ -56,8 +56,8 @@ impl Rect {
     }
 }
 
-/// Returns the tree whose receiving PEs have `(row + column) % 2 == parity`; the PE in the middle is the child of
-/// `root`. Squares are cut as [`Rect::halves`] does by `rows_first`.
+/// Returns the tree whose receiving PEs have `(row + column) % 2 == parity`, as far as such PEs are free; the PE
+/// nearest to the middle is the child of `root`. Squares are cut as [`Rect::halves`] does by `rows_first`.
 fn tree(grid: Grid, root: u32, parity: u32, rows_first: bool) -> Tree {
     let mut parents: Vec<u32> = vec![u32::MAX; narrow(grid.count())];
     parents[root as usize] = root;

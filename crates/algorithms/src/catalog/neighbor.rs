@@ -1,11 +1,10 @@
 //! Neighbor exchange: an allgather in P/2 rounds among an even number of ranks, each of which exchanges messages with
 //! its two neighbors only.
 //!
-//! Pairs exchange their blocks. Then every rank exchanges two blocks in each round, alternately with its two neighbors,
-//! and sends the blocks that it received in the round before.
-//! T = P/2 alpha + (P-1) n beta for blocks of n.
-//! Source: Chen, Zhang, Zhang, Yuan, "Performance evaluation of allgather algorithms on terascale Linux cluster with
-//! fast Ethernet", HPC Asia 2005; Open MPI, coll_base_allgather.c.
+//! Pairs exchange their blocks. Then every rank exchanges two blocks in each round, alternately with its two neighbors:
+//! it sends first the blocks of its pair, then those that it received in the round before. T = P/2 alpha + (P-1) n beta
+//! for blocks of n. Source: Chen, Zhang, Zhang, Yuan, "Performance evaluation of allgather algorithms on terascale
+//! Linux cluster with fast Ethernet", HPC Asia 2005; Open MPI, coll_base_allgather.c.
 
 use unisono_base::NodeId;
 use unisono_collective::Kind;

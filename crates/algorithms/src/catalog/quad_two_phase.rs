@@ -69,8 +69,8 @@ impl GridTrees for QuadTwoPhase {
         size(case, params).map(|_| 4)
     }
 
-    /// Returns the trees with the first shift that leaves an input queue for the flood, or else with the fewest
-    /// children.
+    /// Returns the trees with the first shift that leaves every PE an input queue for the flood, or else with the shift
+    /// for which the most children of a PE are fewest.
     fn trees(&self, case: &Case, params: &Params) -> Result<Vec<Tree>, AlgorithmError> {
         let size = size(case, params)?;
         let Some(view) = View::from(case.grid(), case.collective.root) else {

@@ -1,8 +1,8 @@
 //! Recursive doubling: in stage k every rank exchanges its partial result with the rank 2^k away.
 //!
-//! If P = 2^m + r is not a power of two, the first 2r ranks reduce in pairs to r before, and the others get the result
-//! at the end. Every rank adds the same operands in the same order, so all ranks end with the same bits. In a scan, a
-//! rank sends only to the rank 2^k after it, for any P: ceil(log2 P)(alpha + n beta + n gamma).
+//! If P = 2^m + r is not a power of two, the first 2r ranks first reduce in pairs to r ranks, and the other rank of
+//! each pair gets the result at the end. Every rank adds the same operands in the same order, so all ranks end with the
+//! same bits. In a scan, a rank sends only to the rank 2^k after it, for any P: ceil(log2 P)(alpha + n beta + n gamma).
 //! Source: Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH", 2005; MPICH.
 //! Scan: Kogge, Stone, "A parallel algorithm for the efficient solution of a general class of recurrence equations",
 //! 1973.

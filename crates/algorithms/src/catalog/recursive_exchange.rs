@@ -3,8 +3,8 @@
 //! The number of ranks that exchange is p = k^n, the largest power of k up to P. The first ranks form sets of k
 //! consecutive ranks: all except the last rank of a set are *set apart*, send their blocks to the last rank before the
 //! exchanges, and get the whole vector at the end. Fewer than k - 1 further ranks may be set apart; they send to the
-//! rank after them. A rank that exchanges represents an interval of ranks, so all blocks travel as intervals of the
-//! vector.
+//! first rank after them that is not. A rank that exchanges represents an interval of ranks, so all blocks travel as
+//! intervals of the vector.
 //!
 //! Doubling: n stages at distances 1, k, ...; in a stage a rank sends all its blocks to the k - 1 other ranks of its
 //! group. T = sum over stages s of alpha_p + (k - 1)(alpha_r + k^s m beta) for blocks of m if P is a power of k.
@@ -72,7 +72,8 @@ impl Sets {
         if v <= self.full { v * self.radix } else { v + self.apart }
     }
 
-    /// Returns the virtual ranks whose blocks virtual rank `v` has before the exchange at distance k^stage.
+    /// Returns the virtual ranks whose blocks virtual rank `v` has before the exchange at distance k^stage, if
+    /// distances double.
     fn group(&self, v: u32, stage: u32) -> std::ops::Range<u32> {
         let size = self.radix.pow(stage);
         let start = v / size * size;
@@ -92,7 +93,7 @@ impl Sets {
     }
 }
 
-/// The schedule under construction.
+/// A builder of the schedule, with the division of the ranks.
 struct Exchange<'a> {
     b: &'a mut Builder,
     sets: Sets,
@@ -101,7 +102,8 @@ struct Exchange<'a> {
 }
 
 impl Exchange<'_> {
-    /// Returns the operand and the elements of the blocks that virtual ranks represent.
+    /// Returns the operand in the output and the number of elements of the blocks that the virtual ranks `of`
+    /// represent.
     fn blocks(&self, of: &std::ops::Range<u32>) -> (Operand, u32) {
         let (start, end) = (self.sets.first(of.start), self.sets.first(of.end));
         (Operand::Out(start * self.len), (end - start) * self.len)
@@ -204,7 +206,8 @@ impl RankAlgorithm for RecursiveExchange {
         Ok(())
     }
 
-    /// Returns rounds for powers of the radix and doubling distances; otherwise ranks send different amounts.
+    /// Returns rounds for powers of the radix and doubling distances; otherwise `None`, because ranks send different
+    /// amounts.
     fn rounds(&self, case: &Case, params: &Params) -> Option<Vec<Round>> {
         let (radix, halves) = given(params).ok()?;
         let c = &case.collective;

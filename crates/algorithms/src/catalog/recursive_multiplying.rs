@@ -1,9 +1,9 @@
 //! Recursive multiplying: in each stage every rank sends its partial result to several others at once.
 //!
 //! It suits short vectors, whose messages cost little compared with the latency. With stages of b + 1 ranks T = sum
-//! over stages of alpha_p + b (alpha_r + n beta + n gamma) (Eq. 3). The stages are a parameter, by default the fastest.
-//! A stage is one instruction that sends and one that reduces, in ascending order of ranks, so all ranks end with the
-//! same bits.
+//! over stages of alpha_p + b (alpha_r + n beta + n gamma) (Eq. 3). The stages are a parameter, by default those of the
+//! least T. A stage is one instruction that sends and one that reduces, in ascending order of ranks, so all ranks end
+//! with the same bits.
 //!
 //! Source: Ruefenacht, Bull, Booth: "Generalisation of recursive doubling for AllReduce: Now with simulation", 2017.
 
@@ -115,7 +115,7 @@ impl RankAlgorithm for RecursiveMultiplying {
         Ok(())
     }
 
-    /// Returns rounds for factored schedules only: at a split or a merge some ranks run ahead of others.
+    /// Returns rounds for factored schedules, otherwise `None`: at a split or a merge some ranks run ahead of others.
     fn rounds(&self, case: &Case, params: &Params) -> Option<Vec<Round>> {
         let stages = stages(case, params).ok().filter(|stages| stages.wrap() == Wrap::Plain)?;
         let bytes = case.bytes(case.collective.elements);
@@ -123,8 +123,9 @@ impl RankAlgorithm for RecursiveMultiplying {
         Some(stages.factors().iter().map(|&factor| round(factor)).collect())
     }
 
-    /// Returns the best schedules of plain stages, with merges and with a split of ranks and, if the nodes divide the
-    /// ranks, the best schedule inside a node followed by the best among nodes.
+    /// Returns the best factored schedule, merges and split, and, if consecutive ranks fill nodes of equal size, the
+    /// best schedule inside a node followed by the best among nodes; of those whose times depend on the order of their
+    /// factors, also other orders.
     fn candidates(&self, case: &Case) -> Vec<Params> {
         let (ranks, search) = (case.collective.ranks, search(case));
         if ranks == 1 {
@@ -162,10 +163,10 @@ impl RankAlgorithm for RecursiveMultiplying {
     }
 }
 
-/// The most merges of equal cost that are listed.
+/// The most merges of equal cost that are candidates.
 const MOST_MERGES: usize = 8;
 
-/// The most orders of one schedule that are listed: all orders of four different factors.
+/// The most orders of one schedule that are candidates: all orders of four different factors.
 const MOST_ORDERS: usize = 24;
 
 fn search(case: &Case) -> Search {

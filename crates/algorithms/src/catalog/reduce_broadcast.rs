@@ -1,5 +1,5 @@
-//! Reduce, then broadcast: an allreduce from any reduce and any broadcast among ranks, or a flood on a wafer; the root
-//! is at the end or in the middle. All ranks get the root's result, so they end with the same bits.
+//! Reduce, then broadcast: an allreduce from any reduce and, among ranks, any broadcast, on a wafer a flood; the root
+//! is rank 0 or in the middle. All ranks get the root's result, so they end with the same bits.
 //!
 //! T = T_reduce + T_broadcast. Source: "Near-Optimal Wafer-Scale Reduce", sections 6.1 and 7.4 (second method).
 
@@ -34,7 +34,7 @@ const INFO: Info = Info {
     composed: true,
 };
 
-/// An algorithm for one of the two collectives, with its case and its own parameters.
+/// The algorithm of the reduce or of the broadcast, with its case and its own parameters.
 type Part<'a> = (&'static dyn Algorithm, Case<'a>, Params);
 
 fn part<'a>(
@@ -68,8 +68,8 @@ fn part<'a>(
     Ok((algorithm, inner, rest))
 }
 
-/// Returns the algorithms for `kind` that the case supports by its means. Forests are omitted, because each is built
-/// for one collective.
+/// Returns the algorithms for `kind` that can use messages, or on a wafer the grid. Algorithms that need links are
+/// omitted, such as forests, each of which is built for one collective.
 fn parts(case: &Case, kind: Kind) -> impl Iterator<Item = &'static dyn Algorithm> {
     let offered: &[Means] = if case.offers().contains(&Means::Messages) { &[Means::Messages] } else { case.offers() };
     ALGORITHMS.iter().copied().filter(move |a| a.info().serves(kind, offered))

@@ -76,8 +76,8 @@ impl RankAlgorithm for ReduceScatterGather {
         Some(fold.rounds(up, halving.into_iter().chain(gathering), []))
     }
 
-    /// Returns the exchanges if the schedule is too large to be built for its time ([`MOST_BUILT`]); otherwise, and
-    /// unless P is a power of two, `None`.
+    /// Returns the exchanges if the schedule is too large to be built for its time ([`MOST_BUILT`]); `None` otherwise,
+    /// or if P is not a power of two.
     fn exchanges(&self, case: &Case, params: &Params) -> Option<Vec<Exchange>> {
         if self.instructions(case, params) <= MOST_BUILT {
             return None;

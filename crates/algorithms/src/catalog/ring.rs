@@ -38,8 +38,8 @@ const INFO: Info = Info {
     ..Info::ON_GRID
 };
 
-/// The most instructions of a ring, whose build takes about 4 GB. A ring on P PEs has about 4 P^2 instructions, so its
-/// schedules exhaust memory before its cost terms do.
+/// The most instructions of a schedule among ranks, of a ring or of `two-way`; the build of so large a ring takes about
+/// 4 GB. A ring on P PEs has about 4 P^2 instructions, so its schedules exhaust memory before its cost terms do.
 pub const MOST_INSTRUCTIONS: u64 = 1 << 26;
 
 /// Returns an upper bound of the instructions that [`emit`] makes on a line of `pes` PEs.
@@ -47,7 +47,7 @@ pub fn instructions(pes: u32) -> u64 {
     4 * u64::from(pes).pow(2)
 }
 
-/// Returns the reason for a refusal if there are too many instructions.
+/// Returns the reason for a refusal if there are more than [`MOST_INSTRUCTIONS`] instructions.
 pub fn too_large(instructions: u64) -> Option<String> {
     (instructions > MOST_INSTRUCTIONS)
         .then(|| format!("it would take {instructions} instructions; at most {MOST_INSTRUCTIONS} are made"))
@@ -141,8 +141,8 @@ pub fn emit(
     Ok(())
 }
 
-/// Returns the two phases of [`emit`] on a line of `pes` PEs in closed form; none for one PE. `bytes` are those of an
-/// element.
+/// Returns the two phases of [`emit`] on a line of `pes` PEs in closed form: no phases for one PE, `None` if the
+/// mapping is unknown. `bytes` are those of an element.
 pub fn estimate(pes: u32, elements: u32, bytes: u64, phases: [&str; 2], params: &Params) -> Option<Vec<Phase>> {
     let order = order(pes, params).ok()?;
     let wavelets = |len: u32| unisono_base::Wavelets::of(u64::from(len), bytes).0 as f64;

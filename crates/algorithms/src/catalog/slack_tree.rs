@@ -53,10 +53,10 @@ const INFO: Info = Info {
     ..Info::ON_GRID
 };
 
-/// The most cycles by which a top, the PE that receives from the rest of its region, may be worse than the best, if
-/// links or other trees gain.
+/// The most cycles by which the row, and the column, of a top (the PE that receives from the rest of its region) may be
+/// worse than the best, if links or other trees gain.
 const TOLERANCE: f64 = 15.0;
-/// The number of rows, and of columns, that are tried for a top.
+/// The most rows, and the most columns, that are tried for a top.
 const PLACES: usize = 8;
 /// The penalty, in cycles, of a top on a diagonal of another tree: diagonals keep the inner PEs of several trees apart.
 const DIAGONAL: f64 = 0.5;
@@ -66,10 +66,10 @@ const DIAGONAL: f64 = 0.5;
 /// kd-tree; the limit is a third of this for three trees of three children, and four times this for four trees of two
 /// children.
 const LONGEST: u64 = 96;
-/// The lengths of the longer side for which a plan considers four trees with chains: measured from 48; planning is slow
-/// above 256.
+/// The PEs along the longer side for which a plan considers four trees with chains, for vectors of more than
+/// [`LONGEST`] wavelets: measured from 48; planning is slow above 256.
 const CHAINED: std::ops::RangeInclusive<u32> = 48..=256;
-/// The `chains` of these trees: 60 to 100 cycles take the same time within 1 %.
+/// The parameter `chains`, in cycles, of the four trees with chains: 60 to 100 give the same time within 1 %.
 const CHAINS: u32 = 80;
 /// The cycles that a message waits for other lanes of a PE, if there are chains.
 const WAIT: u32 = 2;
@@ -159,8 +159,8 @@ impl Growth {
         self.trees + self.children - 1
     }
 
-    /// Returns rows, or columns, of a span for a top below `parent`, each with the cycles by which it is worse than the
-    /// best.
+    /// Returns at most [`PLACES`] rows, or columns, of a span for a top below `parent`, each with the cycles by which
+    /// it is worse than the best, at most [`TOLERANCE`].
     fn places(&self, span: (u32, u32), parent: u32) -> Vec<(u32, f64)> {
         let time = |x: u32| f64::from(x.abs_diff(parent)) + weight(self.rate, span, x).ln() / self.rate;
         let all: Vec<(u32, f64)> = (span.0..span.1).map(|x| (x, time(x))).collect();

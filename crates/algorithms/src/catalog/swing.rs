@@ -1,8 +1,8 @@
 //! Swing: an allreduce by halving and doubling with peers on alternating sides, at distances 1, 1, 3, 5, 11, ..., so
 //! that paths on a torus are shorter than at distances 1, 2, 4, 8.
 //!
-//! In step s rank r exchanges with r + rho(s) if it is even, with r - rho(s) if it is odd, rho(s) = (1 - (-2)^(s+1)) /
-//! 3, along one dimension; the steps alternate among the D dimensions. 2D parts of the vector run concurrently, one for
+//! In step s rank r exchanges with r + rho(s) if r is even, with r - rho(s) if r is odd, rho(s) = (1 - (-2)^(s+1)) / 3,
+//! along one dimension; the steps alternate among the D dimensions. 2D parts of the vector run concurrently, one for
 //! each first dimension and each sign of rho. The blocks of a message follow from trees: the tree of block b consists
 //! of the ranks that rank b reaches in the steps from the last to the first, and each rank sends its sum in the step in
 //! which it was reached. So every operand is added once, and blocks return along the same tree. If extents are powers
@@ -90,9 +90,9 @@ impl Part {
         peer(&self.torus, self.mirrored, rank, step)
     }
 
-    /// Returns the ranks in the order of their blocks: sorted by the class of ranks that exchange after the first step,
-    /// then after the second, and so on. For powers of two a class consists of the even ranks that are equal modulo
-    /// 2^(s+1), and the odd ranks at distance rho(s) from them.
+    /// Returns the ranks in the order of their blocks: ascending unless all extents are powers of two, otherwise sorted
+    /// by the class of ranks that exchange after the first step, then after the second, and so on. A class consists of
+    /// the even ranks that are equal modulo 2^(s+1), and the odd ranks at distance rho(s) from them.
     fn order(&self) -> Vec<u32> {
         let class = |rank: u32, step: Step| {
             let at = i64::from(self.torus.coordinate(rank, step.dim));
@@ -189,7 +189,8 @@ impl RankAlgorithm for Swing {
     }
 }
 
-/// Groups consecutive blocks for which `of` returns the same value.
+/// Groups consecutive blocks for which `of` returns the same value, without blocks for which it returns `None`, as
+/// `(first, end, value)`.
 fn runs<T: PartialEq + Copy>(count: u32, of: impl Fn(u32) -> Option<T>) -> Vec<(u32, u32, T)> {
     let mut runs: Vec<(u32, u32, T)> = Vec::new();
     for block in 0..count {
@@ -204,9 +205,10 @@ fn runs<T: PartialEq + Copy>(count: u32, of: impl Fn(u32) -> Option<T>) -> Vec<(
 
 /// The blocks that a rank sends in each step.
 enum Sent {
-    /// Half of its blocks, if extents are powers of two. The vector has the position of each rank's own block.
+    /// Half of the rank's blocks, if all extents are powers of two. The vector has the position of each rank's own
+    /// block.
     Halves(Vec<u32>),
-    /// The tree of each block.
+    /// With other extents, the blocks by their trees: for each block and rank, the step of [`Part::trees`].
     Trees(Vec<Vec<u8>>),
 }
 

@@ -60,11 +60,12 @@ const INFO: Info = Info {
 
 const MOST_CHUNKS: u32 = 1 << 16;
 const DEFAULT: u32 = 64;
-/// The numbers of chunks that a plan considers; `LEAST_BYTES` and `MOST_INSTRUCTIONS` limit the chunk and the schedule.
+/// The numbers of chunks that a plan considers, if a chunk has at least `LEAST_BYTES` bytes and the schedule at most
+/// `MOST_INSTRUCTIONS` instructions.
 const WORTH: [u32; 6] = [4, 16, 64, 256, 512, 1024];
 const LEAST_BYTES: u64 = 1 << 11;
 const MOST_INSTRUCTIONS: u64 = 1 << 24;
-/// The number of chunks that leaves of a reduce send earlier than in the reversed broadcast.
+/// The number of chunks by which the leaves of a reduce are ahead of the reversed broadcast.
 const SLACK: u64 = 2;
 
 /// Returns the parent of each rank in each tree; the root is its own parent.
@@ -98,9 +99,10 @@ fn chunks(case: &Case, params: &Params) -> Result<u32, AlgorithmError> {
 /// The trees, with the times of their messages.
 struct Timed<'a> {
     parents: [Vec<u32>; TREES],
-    /// For each tree and rank, the number of messages on the path between the root and the rank, and their time.
+    /// For each tree and rank, the number of messages on the path between the root and the rank, and the sum of their
+    /// times in ns.
     ends: [Vec<(u32, f64)>; TREES],
-    /// The time between consecutive chunks of a tree.
+    /// The time between consecutive chunks of a tree, in ns.
     period_ns: f64,
     ways: Option<Ways<'a>>,
 }
@@ -135,8 +137,8 @@ impl<'a> Timed<'a> {
     }
 }
 
-/// Returns, for each rank, the number of messages from the root to the rank, and their time. `takes(rank)` is the time
-/// of the message to the rank.
+/// Returns, for each rank, the number of messages from the root to the rank, and the sum of their times in ns.
+/// `takes(rank)` is the time of the message to the rank.
 fn ends(parents: &[u32], root: u32, takes: impl Fn(usize) -> f64) -> Vec<(u32, f64)> {
     let mut known = vec![None; parents.len()];
     known[root as usize] = Some((0, 0.0));

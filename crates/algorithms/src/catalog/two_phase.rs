@@ -27,7 +27,7 @@ const INFO: Info = Info {
     ..Info::ON_LINE
 };
 
-/// Returns the tree for groups of `group` PEs.
+/// Returns the tree on `pes` PEs with groups of `group` PEs; the group of the root may be shorter.
 pub fn grouped(pes: u32, group: u32) -> Side {
     let short = pes - (pes - 1) / group * group;
     let parent = |i: u32| match i {
@@ -54,7 +54,8 @@ impl LineTree for TwoPhase {
         Ok(self.sides(0, pes - 1, wavelets, depth_cycles, params)?.right)
     }
 
-    /// Returns the sides for one `group` of the whole line; a side with fewer PEs is one group.
+    /// Returns the sides with groups of the parameter `group`, at most the whole line; a side with fewer PEs is one
+    /// group. By default each side has groups of the square root of its PEs.
     fn sides(&self, left: u32, right: u32, _: u64, _: f64, params: &Params) -> Result<Sides, AlgorithmError> {
         let group = params.number("two-phase", "group", 1..=left + right + 1)?;
         let side = |pes: u32| grouped(pes, group.map_or(pes.isqrt(), |g| g.min(pes)));

@@ -199,7 +199,7 @@ fn reduce_scatter(b: &mut Builder, case: &Case) {
     let grid = case.grid();
     let len = b.collective().elements;
     let Grid { rows, cols } = grid;
-    // The scratch memory of each PE for the sums of its column for the PEs of its row.
+    // The offset of each PE's scratch memory for the sums over its column, one block for each PE of its row.
     let kept: Vec<u32> = if rows > 1 && cols > 1 {
         (0..b.collective().ranks).map(|pe| b.scratch(NodeId(pe), cols * len)).collect()
     } else {
@@ -233,7 +233,8 @@ fn reduce_scatter(b: &mut Builder, case: &Case) {
 fn alltoall(b: &mut Builder, grid: Grid) {
     let len = b.collective().elements;
     let Grid { rows, cols } = grid;
-    // The scratch memory of each PE for the blocks of the PEs of its row, ordered by destination row.
+    // The offset of each PE's scratch memory for the blocks that the PEs of its row send to its column, ordered by
+    // destination row.
     let kept: Vec<u32> = if rows > 1 && cols > 1 {
         (0..b.collective().ranks).map(|pe| b.scratch(NodeId(pe), rows * cols * len)).collect()
     } else {

@@ -55,7 +55,7 @@ fn emit(b: &mut Builder, case: &Case, root: u32, params: &Params, keep: &mut Kee
     Ok(reduce(b, &line, &columns, &|node| sums[grid.row_col(node.0).0 as usize], keep, 2))
 }
 
-/// Returns the phases of [`emit`] in closed form.
+/// Returns the phases of [`emit`] in closed form; `None` if a parameter is not accepted.
 pub fn estimate(case: &Case, root: u32, params: &Params) -> Option<Estimate> {
     let (root_row, root_col) = case.grid().row_col(root);
     let mut phases = Vec::new();

@@ -30,7 +30,7 @@ const INFO: Info = Info {
     ..Info::ON_GRID
 };
 
-/// One dimension: its parameter, and the names of its phases.
+/// One dimension: its parameter, and the names of its phases with a ring and with a tree.
 struct Axis {
     param: &'static str,
     ring: [&'static str; 2],

@@ -24,8 +24,8 @@ const INFO: Info = Info {
     ..Info::ON_GRID
 };
 
-/// The most children of a PE in a line: in both halves, two in a row and two in a column use the root's eight input
-/// queues.
+/// The most children of a PE in a line: two in a row and two in a column, in each of the two halves, use all eight
+/// input queues of the root.
 const CHILDREN: u32 = 2;
 
 /// Builds the tree of one half: one tree along all rows, then another along column 0.

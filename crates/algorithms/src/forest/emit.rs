@@ -8,7 +8,7 @@ use unisono_schedule::{Builder, Operand};
 use super::{Tree, View, Ways};
 use crate::{AlgorithmError, Case, Param, Params};
 
-/// Returns the part of a vector for each of `trees` trees; lengths differ by at most one element.
+/// Returns the part of a vector for each of `trees` trees; lengths differ by at most one element, longer parts first.
 pub fn shares(elements: u32, trees: u32) -> Vec<Span> {
     let (size, larger) = (elements / trees, elements % trees);
     let share = |t: u32| Span::new(t * size + t.min(larger), size + u32::from(t < larger));
@@ -38,8 +38,8 @@ fn emit(b: &mut Builder, case: &Case, trees: &[Tree]) {
     }
 }
 
-/// Checks that trees can run concurrently: in a reduce over a grid with an operator that commutes, and with the root in
-/// a corner if `corner`.
+/// Checks that trees can run concurrently: in a reduce over several rows and columns with an operator that commutes,
+/// and with the root in a corner if `corner`.
 ///
 /// # Errors
 /// Returns an error if the trees cannot run, with the reason.
@@ -68,7 +68,7 @@ pub const CHUNK: Param = Param {
 /// Returns the value of [`CHUNK`], by default 1.
 ///
 /// # Errors
-/// Returns an error if the value is not a number of elements.
+/// Returns an error if the value is not a whole number of elements from 1.
 pub fn chunk(algorithm: &'static str, params: &Params) -> Result<u32, AlgorithmError> {
     Ok(params.number(algorithm, CHUNK.name, 1..=u32::MAX)?.unwrap_or(1))
 }
@@ -91,7 +91,7 @@ pub fn build(case: &Case, trees: &[Tree], chunk: u32) -> Result<Placed, Algorith
     Ok(Placed::on_grid(schedule, placement))
 }
 
-/// Returns 2 T_R + 1 as a whole number of cycles, at least 1.
+/// Returns 2 T_R + 1, rounded down to whole cycles, at least 1.
 pub(crate) fn depth_cycles(case: &Case) -> u32 {
     u32::try_from(rounded(case.depth_cycles().floor())).unwrap_or(u32::MAX).max(1)
 }

@@ -2,8 +2,8 @@
 //!
 //! First every edge goes along its row or its column first: a local search lowers the sum of the eighth powers of all
 //! link loads, which is close to the largest load and still reflects every change. A link with more streams than the
-//! busiest PE has operations would limit the rate, so edges are then rerouted around such links, with four trees also
-//! around links with equally many.
+//! busiest PE has operations would limit the rate, so edges are then rerouted around such links, with four or more
+//! trees also around links with equally many.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
@@ -50,7 +50,7 @@ impl Ways {
         }
     }
 
-    /// Returns the route of each edge that is not [`Route::Xy`].
+    /// Returns the index and the route of each edge whose route is not [`Route::Xy`].
     pub fn routes(&self) -> impl Iterator<Item = (usize, Route)> {
         (0..self.edges.len()).filter_map(|edge| {
             let around = &self.around[edge];
@@ -59,9 +59,10 @@ impl Ways {
         })
     }
 
-    /// Reroutes edges around links with more than `most` streams, and around routers with more than [`ROUTER`]. Links
-    /// and routers that remain too full become more expensive with each pass, for all edges, until only edges without
-    /// another path use them (the negotiation of McMurchie and Ebeling, "PathFinder", FPGA 1995).
+    /// Reroutes edges around links with more than `most` streams, and around routers with more than [`ROUTER`]; `links`
+    /// are the numbers of streams. Links and routers that remain too full become more expensive for all edges with each
+    /// of at most [`NEGOTIATIONS`] passes, so that in the end only edges without another path use them (the negotiation
+    /// of McMurchie and Ebeling, "PathFinder", FPGA 1995).
     fn relieve(&mut self, links: Vec<u16>, most: u16) {
         let pes = links.len() / 4;
         let (mut loads, mut dear) = (links, vec![0u32; 5 * pes]);
@@ -98,9 +99,10 @@ impl Ways {
     }
 }
 
-/// Returns the cycles of each round of one element of every tree in which a link must stay free. Streams of four trees
-/// wait for each other at links that are busy in every cycle: with a free cycle, four slack trees on 112 x 112 PEs take
-/// 1006 cycles for 512 elements instead of 1069, and 488 for 128 elements instead of 496.
+/// Returns the number of cycles in which a link must stay free in each round, which moves one element of every tree: 1
+/// from four trees on, otherwise 0. Streams of four trees wait for each other at links that are busy in every cycle:
+/// with a free cycle, four slack trees on 112 x 112 PEs take 1006 cycles for 512 elements instead of 1069, and 488 for
+/// 128 elements instead of 496.
 pub fn spare_turns(trees: u32) -> u32 {
     u32::from(trees > 3)
 }
@@ -114,7 +116,7 @@ const ROUTER: u16 = 10;
 /// The most passes of rerouting; most links are below their limits after a few.
 const NEGOTIATIONS: u32 = 16;
 
-/// The most passes over all edges; loads change little after a few.
+/// The most passes of the local search over all edges; loads change little after a few.
 const PASSES: u32 = 6;
 
 /// Returns for each edge whether it goes along the column first. `loads` must be zero, and becomes the number of
@@ -154,7 +156,8 @@ fn along_columns_first(grid: Grid, edges: &[Edge], loads: &mut [u16]) -> Vec<boo
     columns
 }
 
-/// Calls `visit` with every link of an edge's path that turns at most once.
+/// Calls `visit` with every link of the path of an edge that goes first along its row, or along its column if
+/// `columns_first`.
 pub fn links(grid: Grid, edge: Edge, columns_first: bool, mut visit: impl FnMut(usize)) {
     let ((r0, c0), (r1, c1)) = (grid.row_col(edge.from), grid.row_col(edge.to));
     let mut leg = |row: u32, col: u32, direction: Direction, hops: u32| {
@@ -177,7 +180,8 @@ pub fn links(grid: Grid, edge: Edge, columns_first: bool, mut visit: impl FnMut(
     }
 }
 
-/// Returns the links of the path of least cost, from its start (A*); each hop costs at least one.
+/// Returns the links of the path of least cost, from its start, among paths that leave the rectangle between its ends
+/// by at most [`ROOM`] hops (A*); each hop costs at least one.
 fn cheapest(grid: Grid, edge: Edge, cost: impl Fn(usize) -> u32) -> Vec<usize> {
     let ((r0, c0), (r1, c1)) = (grid.row_col(edge.from), grid.row_col(edge.to));
     let (top, left) = (r0.min(r1).saturating_sub(ROOM), c0.min(c1).saturating_sub(ROOM));

@@ -7,8 +7,8 @@ use unisono_schedule::{Builder, Operand, Schedule};
 
 use super::Sides;
 
-/// The state that phases of one algorithm share: the scratch memory of each PE for a partial result, and the colors of
-/// the streams that exist.
+/// The state that phases of one algorithm share: the scratch memory of each PE for a partial result, and the color of
+/// each stream, or [`ANY_COLOR`].
 #[derive(Default)]
 pub struct Keep {
     scratch: Vec<Option<u32>>,
@@ -16,7 +16,7 @@ pub struct Keep {
 }
 
 impl Keep {
-    /// Returns the state after a schedule with `placement`, whose scratch memory is not reused.
+    /// Returns the state after a schedule with `placement`; the schedule's scratch memory is not reused.
     pub fn resume(placement: &GridPlacement) -> Self {
         Self { scratch: Vec::new(), colors: placement.colors.clone() }
     }
@@ -96,7 +96,8 @@ pub fn reduce(
     accumulate(b, line[root], own(line[root]), &incoming, None, elements, keep)
 }
 
-/// Adds the arriving streams to `own` in sequence, into `last` or into memory; returns the operand with the result.
+/// Adds the arriving streams to `own` in sequence, and returns the operand with the result: `last` if given, otherwise
+/// memory, or `own` if no stream arrives. Partial sums are in memory. A stream with `true` is the left operand.
 fn accumulate(
     b: &mut Builder,
     node: NodeId,
@@ -125,7 +126,7 @@ fn accumulate(
     }
 }
 
-/// Copies a result to the output, unless it is in the output.
+/// Copies a result from the operand `at` to the output, unless `at` is the output.
 pub fn copy_to_output(b: &mut Builder, node: NodeId, at: Operand) {
     if at != Operand::Out(0) {
         let elements = b.collective().elements;
@@ -133,8 +134,8 @@ pub fn copy_to_output(b: &mut Builder, node: NodeId, at: Operand) {
     }
 }
 
-/// Emits a flood of the operand `from` of `root` to the outputs of all other nodes, after all lanes of the root have
-/// ended.
+/// Emits a flood of the operand `from` of `root` to the outputs of all `nodes` except the root, after all instructions
+/// that the root's lanes already have.
 pub fn broadcast(
     b: &mut Builder,
     root: NodeId,
@@ -151,7 +152,7 @@ pub fn broadcast(
     let stream = keep.stream(b, root, &sinks, color);
     let ends = b.lane_ends(root);
     let push = b.combine(root, 0, elements, &[from], &[Operand::Stream(stream)]);
-    // The first end is in the lane of the push, which keeps the order.
+    // The push follows the first end in the same lane.
     ends.into_iter().skip(1).for_each(|end| b.after(push, end));
     for sink in sinks {
         b.combine(sink, 0, elements, &[Operand::Stream(stream)], &[Operand::Out(0)]);

@@ -53,7 +53,7 @@ impl Side {
     }
 
     /// Returns, for each child of the root, nearest first, the cycle in which the child has sent its last wavelet, and
-    /// its hops to the root; see [`Sides::in_turn`].
+    /// the child's hops to the root; see [`Sides::in_turn`].
     fn ends(&self, wavelets: f64, depth_cycles: f64) -> Vec<(f64, f64)> {
         let (first, table) = self.children();
         let mut ends = vec![wavelets; self.parents.len()];
@@ -96,8 +96,8 @@ impl Side {
 }
 
 /// Returns the cycle in which a PE has processed the last wavelet of its last child. Children are `(end, hops)`: a
-/// child's last wavelet is sent at `end` and processed its hops and 2 T_R + 1 cycles later, and vectors pass the ramp
-/// in sequence.
+/// child's last wavelet is sent at `end` and processed `hops` + 2 T_R + 1 cycles later, and vectors pass the ramp in
+/// sequence.
 fn taken_in_turn(children: impl IntoIterator<Item = (f64, f64)>, wavelets: f64, depth_cycles: f64) -> f64 {
     let take = |done: f64, (end, hops): (f64, f64)| (done + wavelets).max(end + hops + depth_cycles);
     children.into_iter().fold(0.0, take)
@@ -127,8 +127,8 @@ impl Sides {
     }
 
     /// Returns the cycles of a reduce in which every PE receives from its children in sequence, and the root from the
-    /// left side first; `docs/wafer-model.md` has the recursion for one tree. Each side proceeds while the root
-    /// receives from the other.
+    /// left side first; `None` for one PE or no wavelets. `docs/wafer-model.md` has the recursion for one tree. Each
+    /// side proceeds while the root receives from the other side.
     pub fn in_turn(&self, wavelets: u64, depth_cycles: f64) -> Option<f64> {
         let wavelets = wavelets as f64;
         let children = [&self.left, &self.right].map(|side| side.ends(wavelets, depth_cycles));

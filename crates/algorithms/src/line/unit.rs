@@ -42,7 +42,8 @@ pub trait LineTree: Sync {
         None
     }
 
-    /// Returns a text, for reports, about choices of the tree that its parameters do not state.
+    /// Returns a text, for reports, about choices of the tree that the parameters do not state; `None` if there are
+    /// none.
     fn note(&self, _sides: &Sides) -> Option<String> {
         None
     }

@@ -1,8 +1,8 @@
 //! Costs of stages in the pipelining postal model.
 //!
-//! A stage takes alpha_p + sends (alpha_r + n beta) + reduced n gamma, for the messages of n bytes that a rank sends
-//! and reduces (Eq. 3); the stages of a schedule add up. For schedules with a split or a merge this is an upper bound
-//! of the simulated time, because ranks that are set apart run ahead of others.
+//! A stage takes alpha_p + sends (alpha_r + n beta) + reduced n gamma (Eq. 3), where a rank sends at most `sends`
+//! messages of n bytes and reduces at most `reduced`; the times of a schedule's stages add up. For schedules with a
+//! split or a merge this is an upper bound of the simulated time, because ranks that are set apart run ahead of others.
 
 use super::{Stage, Stages};
 use crate::Case;

@@ -2,8 +2,9 @@
 
 use std::f64::consts::E;
 
-/// Returns the b that minimizes (alpha_p + b alpha_r) log_{b+1} N (Eq. 4), for a ratio r = alpha_p / alpha_r: b =
-/// exp(W((r - 1) / e) + 1) - 1, with Lambert's W. Returns NaN for a ratio under 0.
+/// Returns the number b of messages per stage for which N ranks take the least time, (alpha_p + b alpha_r) log_{b+1} N
+/// (Eq. 4). It depends only on `ratio`, r = alpha_p / alpha_r: b = exp(W((r - 1) / e) + 1) - 1, with Lambert's W.
+/// Returns NaN for a ratio under 0.
 ///
 /// Eq. 5 as printed lacks the 1/e. Setting the derivative of Eq. 4 to zero gives (b+1) ln(b+1) = r + b, hence with u =
 /// ln(b+1) - 1: u e^u = (r - 1) / e.

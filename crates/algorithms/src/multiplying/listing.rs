@@ -10,10 +10,11 @@ pub struct Count {
     pub merge: u64,
 }
 
-/// Returns the numbers of schedules for `ranks` ranks; they saturate. One rank has one schedule, without stages.
+/// Returns the numbers of schedules for `ranks` ranks, at most `u64::MAX` each. One rank has one schedule, without
+/// stages.
 pub fn count(ranks: u32) -> Count {
     let n = ranks as usize;
-    // The number of ordered factorizations of each number n: for each factor f, those of n / f.
+    // The number of ordered factorizations of each number n: for each factor f, as many as of n / f.
     let mut ways = vec![0u64; n.max(1) + 1];
     ways[1] = 1;
     for part in 1..=n / 2 {

@@ -82,7 +82,8 @@ impl Running {
         to.extend((1..factor).map(|k| self.real_rank(block + (own + k * self.same) % size)));
     }
 
-    /// Returns the virtual rank of a rank; `None` for a rank that is set apart.
+    /// Returns the virtual rank of a rank; `None` for a rank that a split collapses into another or that a merge sets
+    /// apart.
     fn virtual_rank(&self, rank: u32) -> Option<u32> {
         match self.wrap {
             Wrap::Plain => Some(rank),

@@ -30,7 +30,8 @@ impl Best {
     }
 }
 
-/// The most merges that are tried before the search: a known schedule of low cost makes the search faster.
+/// The most ranks that the merges tried before the search set apart, beside one merge with a power of two; a known
+/// schedule of low cost makes the search faster.
 const FEW: u32 = 32;
 
 /// The name under which the search counts its steps.
@@ -66,18 +67,18 @@ pub fn best_factored(ranks: u32, prices: &StagePrices) -> Best {
     Best::of(Stages::fitting(ranks, Wrap::Plain, factors(ranks, last_factor)), prices)
 }
 
-/// Returns the best factors among two or more; `None` for a prime number.
+/// Returns the best factors if they are at least two, or else the two factors nearest to each other; `None` for a prime
+/// number or 1.
 fn best_two_factors(n: u32, prices: &StagePrices) -> Option<Vec<u32>> {
     let factors = best_factored(n, prices).stages.factors().to_vec();
     if factors.len() > 1 {
         return Some(factors);
     }
-    // The two factors nearest to each other.
     let small = (2..n).take_while(|d| *d <= n / d).filter(|d| n.is_multiple_of(*d)).last()?;
     Some(vec![n / small, small])
 }
 
-/// Returns the factors of `n`, largest first; `last_factor` returns the last factor of each number.
+/// Returns the best factors of `n`, largest first; `last_factor(m)` is the last of the best factors of m.
 fn factors(mut n: u32, last_factor: impl Fn(u32) -> u32) -> Vec<u32> {
     let mut factors = Vec::new();
     while n > 1 {
@@ -127,18 +128,18 @@ impl Search {
     }
 
     /// Returns the merges with the least cost and, among these, the fewest ranks set apart. Fewer than five ranks have
-    /// none, and for some numbers of ranks no merge keeps the order. Their times on a machine differ, because ranks run
-    /// ahead.
+    /// none, and for some numbers of ranks no merge keeps the order. The times of these merges on a machine differ,
+    /// because ranks run ahead.
     pub fn merges(&self) -> Vec<Best> {
         self.first_merge().map_or_else(Vec::new, |first| self.merges_from(&self.table(&first)))
     }
 
-    /// Returns the first of [`Self::merges`].
+    /// Returns the first of [`Self::merges`], if there is one.
     pub fn merge(&self) -> Option<Best> {
         self.merges().into_iter().next()
     }
 
-    /// Returns a split to begin with: in pairs, down to a power of two, as in recursive doubling.
+    /// Returns a split to begin with: in pairs, down to a power of two, as in recursive doubling; `None` for one rank.
     fn first_split(&self) -> Option<Best> {
         let n = self.ranks;
         let whole = 1 << n.ilog2();
@@ -148,8 +149,8 @@ impl Search {
         (n > 1).then(|| Best::of(Stages::fitting(n, wrap, factors), &self.prices))
     }
 
-    /// Returns a merge to begin with: one that sets few ranks apart, or all ranks above a power of two; `None` if there
-    /// is no merge.
+    /// Returns a merge to begin with: the cheapest of those that set few ranks apart, 1 if the order is kept or else up
+    /// to [`FEW`], or that leave a power of two; `None` if there is no merge.
     fn first_merge(&self) -> Option<Best> {
         let most = if self.in_order { 1 } else { FEW };
         let beyond = self.ranks.checked_sub(1)?.checked_ilog2().map(|log| self.ranks - (1 << log));
@@ -225,7 +226,7 @@ impl Search {
         found.into_iter().map(|one| self.found(table, one)).collect()
     }
 
-    /// Returns the cost of the two stages of a wrap.
+    /// Returns the cost of the two stages of a wrap, in ns; 0 for [`Wrap::Plain`].
     fn around_ns(&self, wrap: Wrap) -> f64 {
         let (first, last) = wrap.stages(self.ranks).unzip();
         first.into_iter().chain(last).map(|stage| self.prices.stage_ns(stage)).sum()
@@ -241,9 +242,9 @@ impl Search {
 struct Table {
     /// The limit of the cost of a schedule including its wrap.
     bound: f64,
-    /// The least cost of a stage.
+    /// The least cost of a stage, which has a factor of 2.
     least_stage: f64,
-    /// The least cost for each product, and the last factor with this cost; infinite above the bound.
+    /// The least cost for each product, and the last factor with this cost; a cost above the bound may be infinite.
     least: Vec<(f64, u32)>,
 }
 

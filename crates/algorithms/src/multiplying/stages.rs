@@ -5,15 +5,16 @@ use std::fmt;
 /// One stage, in the notation of the paper (section 4.2).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Stage {
-    /// `aB`: in groups of B ranks, each rank sends to all others.
+    /// `aB`: in groups of B ranks, each rank sends to all other ranks of the group.
     Factor { factor: u32 },
     /// `cTmB`: among the first T ranks, each group of B collapses into its last rank.
     Collapse { threshold: u32, base: u32 },
-    /// `eTmB`: among the first T ranks, the last rank of each group of B sends the result to the others.
+    /// `eTmB`: among the first T ranks, the last rank of each group of B sends the result to the other ranks of the
+    /// group.
     Expand { threshold: u32, base: u32 },
     /// `mRgGaB`: G groups of B exchange, and each of the first R ranks sends to all of one group.
     Merge { rest: u32, groups: u32, factor: u32 },
-    /// `nRgGaB`: G groups of B exchange, and one group also sends to each of the first R ranks.
+    /// `nRgGaB`: G groups of B exchange, and each of the first R ranks receives from all of one group.
     InverseMerge { rest: u32, groups: u32, factor: u32 },
 }
 
@@ -67,7 +68,7 @@ impl Wrap {
     }
 }
 
-/// An error: a text is not a schedule for its ranks; `why` names the stage and the accepted values.
+/// An error: `schedule` is not one for `ranks` ranks; `why` states the fault and the accepted values.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("schedule '{schedule}' does not fit {ranks} ranks: {why}")]
 pub struct StagesError {

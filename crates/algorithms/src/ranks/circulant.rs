@@ -17,8 +17,8 @@ struct Search<'a> {
     skips: &'a [u32],
     /// The rank plus the number of ranks.
     rank: u32,
-    /// The next smaller remaining exponent of each exponent; `larger` has the next larger. Indices and values are
-    /// shifted by one.
+    /// The next smaller remaining exponent of each exponent; `larger` has the next larger. Indices and values are one
+    /// larger than the exponents.
     smaller: Vec<usize>,
     larger: Vec<usize>,
     found: Vec<usize>,
@@ -53,8 +53,8 @@ impl Skips {
         self.skip(k + 1) - self.skip(k)
     }
 
-    /// Returns the paper's baseblock: the last exponent if the rank is written as a sum of distances, largest first; q
-    /// for the root.
+    /// Returns the paper's baseblock: the exponent of the last distance if the rank is written as a sum of distances,
+    /// largest first; q for the root.
     pub fn baseblock(&self, rank: u32) -> u32 {
         let (mut left, mut last) = (rank, self.rounds());
         for k in (0..self.rounds()).rev() {
@@ -95,7 +95,7 @@ impl Search<'_> {
         self.larger[smaller] = larger;
     }
 
-    /// Takes the baseblocks of ranks after `from`, by distances with exponents below `at - 1`.
+    /// Takes the baseblocks of ranks after `from`, by distances with exponents of at most `at - 1`.
     fn find(&mut self, from: u32, mut at: usize) {
         let rounds = self.skips.len() - 1;
         while at > 0 && self.found.len() < rounds {
@@ -120,7 +120,7 @@ impl Search<'_> {
 pub struct Pipeline {
     pub skips: Skips,
     pub blocks: u32,
-    /// The blocks that all ranks receive in q rounds, rank by rank.
+    /// The blocks of [`Skips::receives`] of all ranks, rank by rank.
     receives: Vec<i32>,
     /// The round in which each rank receives the last block.
     last: Vec<u32>,
@@ -176,7 +176,7 @@ impl Pipeline {
         comes.then(|| narrow::<u32>(block.min(last)))
     }
 
-    /// Returns the rounds in each of which every rank except the root receives a block.
+    /// Returns a range of rounds in each of which every rank except the root receives a block.
     pub fn full(&self) -> std::ops::Range<u32> {
         let end = self.blocks - 1;
         (2 * self.skips.rounds() - 1).min(end)..end

@@ -23,8 +23,8 @@ pub struct Halving<'a, F> {
     pub start: F,
 }
 
-/// The most instructions of a schedule that is built to be timed. Exchanges are less exact: they ignore that ranks may
-/// begin a stage early.
+/// The most instructions of a schedule that is built to be timed. Larger schedules are timed by their exchanges, which
+/// ignore that ranks may begin a stage early.
 pub const MOST_BUILT: u64 = 1 << 18;
 
 /// Returns the exchanges of a reduce-scatter of equal blocks, from the lowest bit up; `None` if the ranks are not a
@@ -82,8 +82,8 @@ impl<F: Fn(u32) -> u32> Halving<'_, F> {
         held
     }
 
-    /// Emits a scatter of the input of virtual rank 0 to the outputs of the others, one block per rank, and returns
-    /// these blocks.
+    /// Emits a scatter of the input of virtual rank 0 to the outputs of the other virtual ranks, one block per rank,
+    /// and returns these blocks.
     pub fn scatter(&self, b: &mut Builder) -> Blocks {
         let mut held = vec![0..0; self.nodes.len()];
         held[0] = 0..narrow(self.nodes.len());

@@ -1,7 +1,8 @@
 //! The lanes of ranks that send in the order of a timetable for the links of a network.
 //!
-//! In this order each link has its next message when it becomes free. All sends of a rank share one lane, or each link
-//! has its own lane if the links of a rank do not wait for each other. Receives from each source have their own lane.
+//! In this order each link has its next message when the link becomes free. All sends of a rank share one lane, or each
+//! link has its own lane if the links of a rank do not wait for each other. Receives from each source have their own
+//! lane.
 
 use unisono_base::narrow;
 use unisono_synthesis::Fabric;
@@ -12,7 +13,7 @@ enum Lane {
     Own,
     /// The lane of sends over a link.
     Link(u32),
-    /// The lane of receives from a rank.
+    /// The lane of receives from a rank, or of sums if the rank is the lane's own.
     From(u32),
 }
 

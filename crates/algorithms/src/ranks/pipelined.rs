@@ -29,18 +29,18 @@ pub trait PipelinedTree: Sync {
     /// Returns the tree with rank `top` at its top, for parameters that [`Self::check`] accepts.
     fn tree(&self, ranks: u32, top: u32, params: &Params) -> Tree;
 
-    /// Returns the most instructions of one segment on `ranks` ranks.
+    /// Returns an upper bound of the instructions of all `ranks` ranks together for one segment.
     fn instructions(&self, ranks: u64) -> u64;
 
     /// Returns the rounds of a first segment of `bytes` bytes and of `more` further segments. If `home`, the top must
-    /// also send the result to the root.
+    /// also send the result to the root. `None` without a closed form.
     fn rounds(&self, case: &Case, params: &Params, bytes: u64, more: u32, home: bool) -> Option<Vec<Round>>;
 }
 
-/// The parameter that these algorithms share.
+/// The parameter of all pipelined trees.
 pub const SEGMENT: Param = Param { name: segments::NAME, values: "bytes of a segment, from 1 (default: 8192)" };
 
-/// The facts that these algorithms share.
+/// The facts that all pipelined trees share.
 pub const INFO: Info = Info { collectives: &[Kind::Broadcast, Kind::Reduce], params: &[SEGMENT], ..Info::AMONG_RANKS };
 
 /// A pipelined tree as a [`RankAlgorithm`].

@@ -75,8 +75,8 @@ impl Around {
         }
     }
 
-    /// Emits the receives of all other blocks at position `q`, after its own block was sent, and their sends to the
-    /// next position.
+    /// Emits the receives of all other blocks at position `q`, after its own block was sent, and the sends of all but
+    /// the last of them to the next position.
     pub fn pass_on(&self, b: &mut Builder, q: u32, block: impl Fn(u32) -> Span) {
         for step in 1..self.places() {
             let span = block(self.before(q, step));
@@ -111,7 +111,8 @@ impl Around {
     }
 }
 
-/// Returns the exchanges of rings with the given flows: a reduce-scatter, an allgather, or both in sequence.
+/// Returns the exchanges of rings with the given flows: one for a reduce-scatter or an allgather, both in sequence for
+/// other kinds.
 pub fn exchanges_around(kind: Kind, flows: Vec<Flow>) -> Vec<Exchange> {
     let brings = flows.iter().map(|flow| flow.bytes * u64::from(flow.repeat)).sum();
     let [reduces, gathers] = [brings, 0].map(|reduced| Exchange { flows: flows.clone(), reduced });

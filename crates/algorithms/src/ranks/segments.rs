@@ -4,7 +4,7 @@ use unisono_base::{Span, narrow};
 
 use crate::{AlgorithmError, Case, Param, Params};
 
-/// The name of the parameter.
+/// The name of the parameter that states the bytes of a segment.
 pub const NAME: &str = "segment";
 
 /// The parameter for algorithms that send the whole vector as one segment by default.
@@ -17,7 +17,7 @@ const SIZES: [u32; 4] = [1 << 10, 8 << 10, 64 << 10, 512 << 10];
 /// element.
 ///
 /// # Errors
-/// Returns an error if the parameter is not a size.
+/// Returns an error if the parameter is not a whole number of bytes from 1.
 pub fn segments(
     algorithm: &'static str,
     default: Option<u32>,
@@ -51,7 +51,8 @@ pub fn count(algorithm: &'static str, default: Option<u32>, case: &Case, params:
     segments(algorithm, default, case, params).map_or(1, |all| all.count() as u64)
 }
 
-/// Returns as candidates the default, other sizes that cut the vector, and the whole vector if the default cuts it.
+/// Returns as candidates the default, other sizes of `SIZES` that cut the vector, and the whole vector if the default
+/// cuts it.
 pub fn candidates(default: Option<u32>, case: &Case) -> Vec<Params> {
     let whole = case.bytes(case.collective.elements);
     let cuts = SIZES.into_iter().filter(|&size| u64::from(size) < whole && Some(size) != default);

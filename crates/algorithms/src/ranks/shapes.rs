@@ -1,4 +1,5 @@
-//! The shapes of forests that a plan considers, which are depths and numbers of chunks, and their predicted times.
+//! The shapes of forests that a plan considers (roots, depths, numbers of chunks and pairs of ranks), and their
+//! predicted times.
 
 use unisono_base::{narrow, parallel};
 use unisono_collective::Kind;
@@ -16,19 +17,20 @@ const CHUNKS_OF_ONE: [u32; 6] = [1, 4, 16, 64, 256, 1024];
 /// The number of first entries of [`CHUNKS_OF_ONE`] that are too few for an allreduce through one rank, in which sums
 /// go up while results go down.
 const FEWEST_AT_ONCE: usize = 2;
-/// The least bytes of a vector for an allreduce through one rank. Shorter vectors are mostly latency; with one slow
-/// host, vectors of this length gain.
+/// The least bytes of a vector for which a plan considers an allreduce through one rank. Shorter vectors are mostly
+/// latency; with one slow host, vectors of this length gain.
 const LEAST_BYTES_AT_ONCE: u64 = 1 << 16;
-/// The least bytes of a chunk if a block has more than [`FEW`] chunks, for all roots or one: only long messages gain
-/// from many chunks.
+/// The least bytes of a chunk if a block has more than [`FEW`] chunks, for all roots; `LEAST_BYTES_OF_ONE` is for one
+/// root. Only long messages gain from many chunks.
 const LEAST_BYTES: u64 = 1 << 15;
 const LEAST_BYTES_OF_ONE: u64 = 1 << 12;
-/// The least bytes of a chunk if a schedule has more than [`MOST_MESSAGES`] messages: such a schedule is not built to
-/// be timed, and the timetable alone ignores costs of short messages.
+/// The least bytes of a chunk in a schedule of more than [`MOST_MESSAGES`] messages, if ranks see different networks
+/// and a block has several chunks: such a schedule is not built to be timed, and the timetable alone ignores costs of
+/// short messages.
 const LEAST_BYTES_OF_LARGE: u64 = 1 << 13;
 const FEW: u32 = 64;
-/// If ranks see different networks, the most messages of a forest that a plan considers, of the timed roots;
-/// `MOST_SENT` is for all roots, `MOST_MESSAGES_OF_ONE` for one root.
+/// If ranks see different networks and a block has several chunks, the most messages of a forest that a plan considers:
+/// from roots that see different networks, from all roots (`MOST_SENT`), and from one root (`MOST_MESSAGES_OF_ONE`).
 const MOST_MESSAGES: u64 = 1 << 17;
 const MOST_SENT: u64 = 1 << 20;
 const MOST_MESSAGES_OF_ONE: u64 = 1 << 19;
@@ -55,7 +57,7 @@ pub enum Pairs {
 }
 
 impl Pairs {
-    /// Returns the network restricted to messages of these pairs.
+    /// Returns the network restricted to messages of these pairs; `None` if near pairs are all pairs.
     pub fn of(self, fabric: &Fabric) -> Option<&Fabric> {
         match self {
             Self::All => Some(fabric),
@@ -150,8 +152,9 @@ fn shapes_of(
     Ok(worth.flat_map(|depth| counts.iter().map(move |&chunks| shape(depth, chunks))).collect())
 }
 
-/// Returns the rank through which the vector of an allreduce ends sooner than if every rank sums up a block, by the
-/// busiest links alone; `None` if there is no such rank, if the vector is short, or if the search takes long.
+/// Returns the rank with the least depth, if an allreduce through this rank ends at least 2 % sooner than if every rank
+/// sums up a block, by the busiest links alone. `None` too for other collectives, a short vector, under 3 ranks, or if
+/// the search takes long.
 fn through(case: &Case, fabric: &Fabric) -> Option<Roots> {
     const SOONER: f64 = 0.98;
     let c = &case.collective;
@@ -190,7 +193,7 @@ pub fn quickest(case: &Case, fabric: &Fabric, shapes: &[Shape]) -> Result<Shape,
     Ok(best)
 }
 
-/// Returns the predicted ns of a forest, with the work and the reductions of hosts.
+/// Returns the predicted time of a forest in ns, including the work and the reductions of hosts.
 fn time_ns(case: &Case, fabric: &Fabric, shape: Shape) -> Result<f64, NoForest> {
     let ranks = case.ranks();
     Ok(trees(case, fabric, shape)?.time_ns(ranks.issue_ns, ranks.signal_ns, ranks.reduce_ns_per_byte))
@@ -233,7 +236,8 @@ fn runs(kind: Kind) -> &'static [Runs] {
     }
 }
 
-/// Returns the numbers of chunks that a plan considers, ascending; empty if the search for a forest takes long.
+/// Returns the numbers of chunks that a plan considers, ascending; empty if the case has no known links, or if the
+/// search for a forest takes long.
 pub fn chunk_counts(case: &Case) -> Vec<u32> {
     let Some(fabric) = case.fabric() else { return Vec::new() };
     let roots = roots(case);

@@ -34,7 +34,7 @@ impl Sums {
         Self::new(from_left.collect(), ranks)
     }
 
-    /// Returns the sums in the order of the bits `ranks-count`, a binary tree of contributors.
+    /// Returns the sums of the binary tree that defines the bits `ranks-count`, with `ranks` contributors.
     pub fn in_tree(ranks: u32) -> Self {
         Self::new(Expression::combinations_of(ranks), ranks)
     }

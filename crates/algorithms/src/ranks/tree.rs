@@ -77,7 +77,8 @@ impl Tree {
         Self::of_children(ranks, top, halves)
     }
 
-    /// Makes the binary tree whose level l consists of the 2^l virtual ranks from 2^l - 1. Subtrees are no intervals.
+    /// Makes the binary tree whose level l consists of the 2^l virtual ranks from 2^l - 1 on. Its subtrees are no
+    /// intervals.
     pub fn levels(ranks: u32, top: u32) -> Self {
         let mut tree = Self {
             ranks,
@@ -136,8 +137,8 @@ impl Tree {
         self.sizes[v as usize]
     }
 
-    /// Returns, for the slowest path of a broadcast, the number of its messages, `message_ns` each, and of those that
-    /// its ranks send before, `before_ns` each.
+    /// Returns, for the slowest path of a broadcast, the number of its messages, each of which takes `message_ns`, and
+    /// the number of messages that its ranks send to other children before, each of which takes `before_ns`.
     pub fn longest_path(&self, message_ns: f64, before_ns: f64) -> [u32; 2] {
         let mut path = vec![[0, 0]; self.ranks as usize];
         for v in 0..self.ranks {

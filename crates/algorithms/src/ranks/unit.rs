@@ -26,7 +26,7 @@ pub trait RankAlgorithm: Sync {
     }
 
     /// Returns an upper bound of the instructions that [`RankAlgorithm::emit`] makes, so that schedules that exhaust
-    /// memory are refused. The default is four per rank in each of log2 P rounds, and four more per rank.
+    /// memory are refused. The default is four per rank in each of floor(log2 P) rounds, and four more per rank.
     fn instructions(&self, case: &Case, _params: &Params) -> u64 {
         let ranks = u64::from(case.collective.ranks);
         ranks * (4 * u64::from(ranks.ilog2()) + 4)
@@ -69,7 +69,8 @@ pub trait RankAlgorithm: Sync {
     }
 }
 
-/// Converts exchanges to rounds with one lane for each flow.
+/// Converts exchanges to rounds with one lane for each flow; `None` unless the flows of each exchange have equally many
+/// messages of equal bytes.
 fn rounds_of(exchanges: &[Exchange]) -> Option<Vec<Round>> {
     let round = |exchange: &Exchange| {
         let first = exchange.flows.first()?;

@@ -18,11 +18,11 @@
 //!
 //! Passing nodes several times does not help on a line of the presets, where c(t) is 1 for even t and n = 0. No socket
 //! can be passed twice, because its cores without links to others form one path only. Of a pass through m sockets, the
-//! first and the last, which hold the links to other nodes, are both even if m = 2 modulo 4, one even and one odd if
-//! m = 3, both odd if m = 0, and no pass has m = 1. The even sockets exceed the odd ones by 2, 1 and 0. A node has as
+//! first and the last, which hold the links to other nodes, are both even if m = 2 modulo 4, one even and one odd if m
+//! = 3, both odd if m = 0, and no pass has m = 1. The even sockets exceed the odd ones by 2, 1 and 0. A node has as
 //! many even sockets as odd ones, so all its passes have odd ends. The link to the node at coordinate y is at socket y:
-//! a node with even y, if it holds no end of the chain, is joined to the nodes that hold the ends at most. Those have
-//! few such links, since each adds to the excess of even sockets there, so long lines have no chain.
+//! a node with even y that holds no end of the chain can only be joined to nodes that hold an end. A node with an end
+//! has few links to nodes with even y, since each adds to its excess of even sockets, so long lines have no chain.
 //!
 //! The presets, whose c alternates from socket to socket, have a chain on one node and on two; those with c = n for the
 //! first eight sockets have one on all HyperXs whose dimensions have at most eight coordinates together.
@@ -37,7 +37,8 @@ use unisono_machine::in_network::{Layout, LevelOf, MEMORY, Port};
 use super::{Site, grow::TreeSlice};
 use crate::{AlgorithmError, ranks::hamilton::gcd};
 
-/// The steps of a search after which it gives up.
+/// The number of sockets that the search for a path over the sockets of a node enters, from one start, before it gives
+/// up.
 const MOST_STEPS: u32 = 10_000;
 
 /// The exclusive limit of the sizes of steps between nodes that are tried.
@@ -88,7 +89,8 @@ fn link(layout: &Layout, from: u32, to: u32) -> Port {
     layout.port_to(from, to).unwrap_or(MEMORY)
 }
 
-/// The first and last socket of a path over all sockets of a node, if they are given.
+/// The first and last switch of a path over all switches of a node, as indices in the node; `None` for an end that may
+/// be any switch.
 type SocketEnds = (Option<u32>, Option<u32>);
 
 struct Search<'a> {
@@ -99,7 +101,8 @@ struct Search<'a> {
     mesh: Vec<Vec<u32>>,
     /// The core of socket `a` with the link to socket `b`, and the core at the other end.
     joins: FxHashMap<(u32, u32), (u32, u32)>,
-    /// The searched paths over all cores of a socket, from one core to another.
+    /// The results of searches for a path over all cores of a socket, by its first and last core; `None` if there is no
+    /// path.
     over_socket: FxHashMap<(u32, u32), Option<Vec<u32>>>,
     over_node: FxHashMap<SocketEnds, Option<Vec<u32>>>,
     steps: u32,
@@ -131,8 +134,9 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Returns the switches of the whole machine in the order of the chain. It goes through the coordinates of a
-    /// dimension back and forth, in steps of one size; sizes are tried until every node has a path.
+    /// Returns the switches of the whole machine in the order of the chain. The chain goes through the coordinates of a
+    /// dimension back and forth, in steps of one size; sizes below [`MOST_STEP_SIZES`] are tried until every node has a
+    /// path; `None` if no size succeeds.
     fn machine(&mut self) -> Option<Vec<u32>> {
         let most = self.layout.dims().iter().copied().max().unwrap_or(1).clamp(2, MOST_STEP_SIZES);
         (1..most).find_map(|step| self.in_steps(step))

@@ -9,8 +9,8 @@ use super::{Site, ways::Ways};
 
 /// The shape of a tree: its paths between nodes and inside nodes.
 pub trait Plan {
-    /// Returns the dimension in which a node's path to the root continues, and the next coordinate; `None` at the
-    /// root's node.
+    /// Returns the dimension in which a node's path to the root continues, and the next node's coordinate in this
+    /// dimension; `None` at the root's node.
     fn leave(&self, node: u32) -> Option<(usize, u32)>;
 
     /// Returns the paths from all switches of a node to its switch `to`.
@@ -23,11 +23,12 @@ pub trait Plan {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Root {
     At(u32),
-    /// The switch at which the last path arrives earliest.
+    /// The switch at which the latest of all paths would arrive earliest.
     Best,
 }
 
-/// The part of a vector that a tree reduces, and its registers' identifier.
+/// The part of a vector that a tree reduces (first element and number of elements), and the identifier of the tree's
+/// registers.
 #[derive(Clone, Copy, Debug)]
 pub struct TreeSlice {
     pub identifier: u8,
@@ -87,8 +88,8 @@ pub fn grow(site: &Site, c: &Collective, part: TreeSlice, plan: &mut dyn Plan) -
     Embedding { identifier: part.identifier, first: part.first, elements: part.elements, registers }
 }
 
-/// Returns the nodes on the paths, each after the nodes whose paths lead through it, with its dimension and next
-/// coordinate.
+/// Returns the nodes on the paths, each after the nodes whose paths lead through it, with the result of
+/// [`Plan::leave`].
 fn walk(site: &Site, plan: &dyn Plan) -> Vec<(u32, Option<(usize, u32)>)> {
     let layout = &*site.layout;
     let mut seen = vec![false; layout.nodes() as usize];

@@ -5,8 +5,9 @@
 //! its own. From the root the result goes down, in a reduce to one rank only. An instruction processes whole chunks, so
 //! a chunk takes the time of its bytes at every level, and many chunks approach the rate of the links.
 //!
-//! A leaf waits for the result of an earlier chunk before it posts the next chunk. A leaf that posted all chunks at
-//! once would delay the messages of other trees that it forwards: 2.6 times the time on a HammingMesh, by simulation.
+//! A leaf that gets results waits for that of an earlier chunk before it posts the next chunk. If it posted all chunks
+//! at once, it would delay the messages of other trees that it forwards: 2.6 times the time on a HammingMesh, by
+//! simulation.
 
 use std::sync::Arc;
 
@@ -107,8 +108,8 @@ pub(crate) fn build(name: &'static str, case: &Case, fabric: &Fabric, cuts: Cuts
 }
 
 /// Returns the number of chunks of a tree that are under way at once: those on its links up and down, those that arrive
-/// until a rank notices the first, and two more. A rank that sent more would delay the messages of other trees that it
-/// forwards. A sum that a rank requests and stores also goes to that rank and back.
+/// until a rank notices the first, and two more. With more chunks under way, a rank would delay the messages of other
+/// trees that it forwards. A sum that a rank requests and stores also goes to that rank and back.
 fn window(kind: Kind, tree: &SpanningTree, fabric: &Fabric, chunk_bytes: u64, signal_ns: f64) -> usize {
     let is_stored = |&node: &u32| fabric.switches().is_stored(fabric.graph().place(node), 2, 2);
     let is_stored = kind == Kind::Allreduce && tree.nodes.iter().any(is_stored);
@@ -131,7 +132,8 @@ struct Emitter<'a> {
     nodes: Vec<NodeId>,
     /// The indices in `nodes` of the children of each node.
     children: Vec<Vec<u32>>,
-    /// The stream from each node to its parent, if chunks go up; `down` has the reverse.
+    /// The stream from each node to its parent, if chunks go up; `down` has the stream from the parent, in a reduce
+    /// only on the path to the root.
     up: Vec<Option<Operand>>,
     down: Vec<Option<Operand>>,
     /// The lane of instructions for chunks that go up at a node with children; `lane + 1` is for chunks that go down.
@@ -223,7 +225,7 @@ impl<'a> Emitter<'a> {
 }
 
 /// Returns the numbers of trees that a plan considers: 1, and each of 2, 4, 8 and 16 that shortens the time of the
-/// busiest link by more than 2 %; none if there are no such trees.
+/// busiest link by more than 2 % compared with the considered numbers before; none if there are no trees.
 pub(crate) fn worthwhile(c: &Collective, fabric: &Fabric) -> Vec<u32> {
     const SHORTER: f64 = 0.98;
     let (mut counts, mut least) = (Vec::new(), f64::INFINITY);

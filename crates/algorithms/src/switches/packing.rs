@@ -36,7 +36,7 @@ pub fn pack(vertices: usize, edges: &[(u32, u32)], roots: &[u32]) -> Option<Pack
 struct Forests<'a> {
     edges: &'a [(u32, u32)],
     load: usize,
-    /// The forest that uses each copy of an edge; copy `c` belongs to edge `c / load`.
+    /// The forest that uses each copy of an edge; copy `c` belongs to edge `c / load`; `None` for an unused copy.
     owner: Vec<Option<usize>>,
     /// By forest and vertex, the copies that the forest uses at the vertex.
     at: Vec<Vec<Vec<usize>>>,
@@ -140,7 +140,8 @@ impl<'a> Forests<'a> {
         }
     }
 
-    /// Returns the path between two vertices in a forest.
+    /// Returns the copies of edges on the path between two vertices in a forest; `None` if the forest does not join
+    /// them.
     fn way(&self, forest: usize, (a, b): (u32, u32)) -> Option<Vec<usize>> {
         let mut came = vec![usize::MAX; self.of_vertex.len()];
         let mut waiting = vec![a];

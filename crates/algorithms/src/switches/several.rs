@@ -1,8 +1,8 @@
 //! Concurrent trees, each for a part of the vector, that share as few links as possible.
 //!
 //! Spanning trees are packed (`packing.rs`) over the switches of a node, and over the nodes of one dimension; a tree of
-//! the whole machine combines one tree of each, and is dimension-ordered between nodes. The paper names several trees
-//! as future work ("Discussion").
+//! the whole machine combines a tree of a node with a tree of each dimension, and is dimension-ordered between nodes.
+//! The paper names several trees as future work ("Discussion").
 
 use unisono_base::narrow;
 use unisono_collective::{Collective, Kind};
@@ -93,7 +93,7 @@ pub fn several(site: &Site, c: &Collective, parts: &[TreeSlice]) -> Vec<Embeddin
         .collect()
 }
 
-/// Returns the next vertex of each vertex on the path to the root of a tree.
+/// Returns the next vertex of each vertex on the path to the root of a tree; `None` for the root.
 fn towards(vertices: u32, root: u32, edges: impl Iterator<Item = (u32, u32)>) -> Vec<Option<u32>> {
     let mut beside = vec![Vec::new(); vertices as usize];
     for (a, b) in edges {

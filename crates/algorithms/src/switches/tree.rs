@@ -1,5 +1,5 @@
-//! The tree of the paper: the root at the node of least eccentricity, dimension-ordered shortest paths between nodes,
-//! and shortest paths inside nodes.
+//! The tree of the paper: the root of the collective, or without one the node of least eccentricity, dimension-ordered
+//! shortest paths between nodes, and shortest paths inside nodes.
 
 use unisono_collective::{Collective, Kind};
 use unisono_lower::switches::Embedding;
@@ -51,12 +51,12 @@ pub fn root_of(site: &Site, c: &Collective) -> (u32, Root) {
     (middle(site, &site.nodes()), Root::Best)
 }
 
-/// The most nodes whose eccentricities are compared. Of more nodes, nearly all have the same, so the node nearest to
-/// the middle is taken.
+/// The most nodes whose eccentricities are compared. Of more nodes, nearly all have the same eccentricity, so the node
+/// nearest to the middle is taken.
 const MOST_COMPARED: usize = 4096;
 
-/// Returns the participating node of least eccentricity; of equals, or of more than [`MOST_COMPARED`] nodes, the node
-/// nearest to the middle of every dimension.
+/// Returns the participating node of least eccentricity; of equals, if all nodes take part, or of more than
+/// [`MOST_COMPARED`] nodes, the node whose distances to the middles of all dimensions have the least sum.
 fn middle(site: &Site, nodes: &[u32]) -> u32 {
     let layout = &*site.layout;
     let dims = layout.dims();

@@ -10,7 +10,8 @@ use unisono_machine::{
 /// The paths from all switches of a node to one of them, indexed by the switch within the node.
 #[derive(Clone, Debug)]
 pub struct Ways {
-    /// The port of each switch on the path, and the switch at the other end of its link; `None` at the destination.
+    /// The port by which each switch's path continues, and the switch at the other end of the port's link; `None` at
+    /// the destination.
     pub next: Vec<Option<(Port, u32)>>,
     pub latency_ns: Vec<f64>,
 }

@@ -36,14 +36,15 @@ pub struct ConcurrentFlow {
     pub time: (u128, u128),
 }
 
-/// A cache of the flow of a graph, which holds `None` if there is no flow.
+/// A cache of the flow of a graph, which holds `None` if the flow was not found.
 pub(crate) type Known = OnceLock<Option<Shared<ConcurrentFlow>>>;
 
 /// The largest product of ranks and arcs for which the flow is computed, unless the network looks alike from all ranks.
 const MOST_PRICED: u64 = 1 << 23;
 
 impl Fabric {
-    /// Returns the prices that bound an all-to-all; `None` if a rank cannot be reached or the network is too large.
+    /// Returns the prices that bound an all-to-all; `None` if a rank cannot be reached, the network is too large or the
+    /// solver fails.
     pub fn concurrent_flow(&self) -> Option<Shared<ConcurrentFlow>> {
         let find = || match self.steps() {
             Some(steps) => of_steps(self.graph(), steps),
@@ -104,7 +105,7 @@ const MOST_EXACT: usize = 1 << 14;
 const MOST_SPLITS: usize = 3;
 
 /// Computes the flow of a network that looks alike from all ranks: ranks form one class, and so do the arcs of each
-/// step.
+/// step. `None` if the solver fails.
 fn of_steps(graph: &Graph, steps: &Steps) -> Option<ConcurrentFlow> {
     let alike = Alike {
         class: graph.arcs().iter().map(|arc| steps.step(arc.from, arc.to)).collect(),

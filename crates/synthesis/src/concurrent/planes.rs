@@ -27,7 +27,7 @@ pub(super) struct Planes<'a> {
     planes: Vec<(usize, Vec<(u32, f64)>)>,
     /// The present price of each class of arcs.
     prices: Vec<f64>,
-    /// The present sum of distances of each class of ranks.
+    /// The present sum of distances from one rank of each class.
     values: Vec<f64>,
 }
 

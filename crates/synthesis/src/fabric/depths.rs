@@ -47,7 +47,7 @@ impl Fabric {
     }
 
     /// Returns the limits on the depth that a plan tries: the least, and larger limits with times nearer to the cut.
-    /// For many ranks only the least and the largest limit are tried.
+    /// For many ranks (more than `MOST_QUICK`) only the least and the largest limit are tried.
     pub fn depths(&self, roots: Roots, least: u32) -> Vec<u32> {
         let mut depths = self.ladder(roots, least);
         if self.graph.ranks() > MOST_QUICK && depths.len() > 2 {
@@ -57,7 +57,9 @@ impl Fabric {
     }
 
     /// Returns the least depth, and depths larger by 1, 2, 3, 4, 6, ... until the time is near the cut, or near that of
-    /// unlimited depth. Depths that hardly reduce the time are omitted.
+    /// unlimited depth. Depths that hardly reduce the time are omitted. If the network looks alike from all roots, only
+    /// the least; if the chunks of one root are spread along the trees of all ranks, the least and the depth of these
+    /// trees.
     fn ladder(&self, roots: Roots, least: u32) -> Vec<u32> {
         const NEAR: f64 = 1.02;
         let mut depths = vec![least];

@@ -20,7 +20,8 @@ use crate::{
 
 /// A chunk size in bytes at which the choice of trees ignores latencies.
 const LONG: u64 = 1 << 32;
-/// The largest product of the trees of all roots and the pairs of ranks for which [`arrivals::grow`] is used.
+/// The largest product of the number of trees of all representative roots and the number of pairs of ranks for which
+/// [`arrivals::grow`] is used.
 const MOST_TIMED: u64 = 1 << 19;
 /// The number of trees of one root in a packing composed of the trees of all ranks.
 const SPREAD_SHARES: u32 = 1 << 9;
@@ -49,10 +50,10 @@ impl Fabric {
     }
 
     /// Returns the class of blocks for which latencies of links influence the choice of trees: the rounded logarithm of
-    /// their bytes to base 2. `None` for allreduces through one root and for forests that are not grown, are spread
-    /// from one root or found by counting; if all links have the same latency; and for long blocks, whose time the
-    /// differences hardly change: this saves work, because trees are grown once, not twice and then once more by
-    /// arrival times.
+    /// their bytes to base 2. `None` if latencies are ignored: for allreduces through one root; for forests that are
+    /// not grown, are spread from one root or are found by counting; if all links have the same latency; and for long
+    /// blocks, whose time the differences hardly change. Ignoring latencies saves work, because trees are grown once,
+    /// not twice and then once more by arrival times.
     pub(super) fn class(&self, roots: Roots, chunks: u32, bytes: u64) -> Option<u32> {
         const SMALL: f64 = 1e-3;
         const LEAST: f64 = 16.0;
@@ -68,8 +69,9 @@ impl Fabric {
         (longest > block.max(LEAST)).then(|| narrow(rounded(block.max(LEAST).log2().round())))
     }
 
-    /// Returns for each arc how much its latency exceeds the least latency, in units of the time of blocks of a class,
-    /// limited to a fraction of the least time of a forest: beyond it, all other arcs would seem free.
+    /// Returns for each arc how much its latency exceeds the least latency, in units of the time of a block of the
+    /// class on an arc of rate 1, but at most a third of the least time of a forest: beyond that, all other arcs would
+    /// seem free.
     fn late(&self, roots: Roots, class: u32) -> Result<Vec<f64>, NoForest> {
         const MOST: f64 = 1.0 / 3.0;
         let most = MOST * self.cut(roots).time();
@@ -126,7 +128,7 @@ impl Fabric {
         let packed = listed(none(), list, Growth { trees, time });
         let Some(grown) = grown else { return Ok(packed) };
         let end = |forest: &Forest| match roots {
-            // Trees of a packing share its links evenly in the end, but not at all times.
+            // Trees of a packing share the links evenly in the end, but not at all times.
             Roots::All => self.times_of(forest, LONG / u64::from(chunks), true, Runs::Down).end,
             _ => forest.time,
         };
@@ -231,8 +233,8 @@ impl Fabric {
         self.graph.ranks() > MOST_QUICK
     }
 
-    /// Returns the time, near the cut, at which packings are good enough. Whole chunks of many ranks are farther from
-    /// the cut in any case, and the last steps towards it take longest.
+    /// Returns the time for blocks of one unit, at or near the bound of the cut, at which packings are good enough.
+    /// Whole chunks of many ranks are farther from the cut in any case, and the last steps towards it take longest.
     fn enough(&self, roots: Roots) -> f64 {
         let near = match self.graph.ranks() {
             0..=MOST_QUICK => 1.0,

@@ -26,7 +26,7 @@ use crate::{
     translated::Steps,
 };
 
-/// The ranks whose blocks all ranks receive.
+/// The ranks whose blocks all ranks receive, or in a reduction, whose blocks are summed from those of all ranks.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Roots {
     All,
@@ -94,11 +94,12 @@ pub struct Fabric {
     near: OnceLock<Option<Box<Fabric>>>,
     /// The mean latency of a link, in nanoseconds.
     hop_ns: f64,
-    /// The latency of the link between each pair of nodes in nanoseconds; empty if all links have the mean latency.
+    /// The latency in nanoseconds of the link from one node of the plane to another; links without an entry have the
+    /// mean latency.
     hops_ns: FxHashMap<(u32, u32), f64>,
     /// True if messages that a rank sends on different links do not wait for each other.
     sends_by_link: bool,
-    /// The number of send machines of each rank, and the bytes of one packet on each plane, added up; `None` if each
+    /// The number of send machines of each rank, and the sum over all planes of the bytes of a packet; `None` if each
     /// link has its own machine.
     machines: Option<(u32, u64)>,
     /// The time in which a host adds a byte to a sum, in nanoseconds.
@@ -107,7 +108,7 @@ pub struct Fabric {
     host_ns: f64,
     /// The number of packets that fit into the buffer at the end of a link.
     places: u64,
-    /// The steps of a network that looks alike from all ranks.
+    /// The steps of a network that looks alike from all ranks; `None` for other networks.
     steps: Option<Steps>,
     /// The extents of the coordinates by which ranks are numbered.
     dims: Vec<u32>,
@@ -150,7 +151,7 @@ fn kept<K: std::hash::Hash + Eq + Copy, V: Clone>(of: &Mutex<FxHashMap<K, V>>, k
 
 impl Fabric {
     /// Creates the fabric of a graph. `dims` are the extents by which ranks are numbered, row-major, or empty if
-    /// unknown; `hop_ns` is the latency of a link in nanoseconds.
+    /// unknown; `hop_ns` is the mean latency of a link in nanoseconds.
     pub fn new(graph: Graph, dims: &[u32], hop_ns: f64) -> Self {
         let steps = Steps::find(&graph, dims);
         Self {
@@ -199,8 +200,8 @@ impl Fabric {
         Self { sends_by_link, ..self }
     }
 
-    /// Limits the messages that a rank sends at a time to `machines`. `packet_bytes` are the bytes of one packet on
-    /// each plane, added up.
+    /// Limits the messages that a rank sends at a time to `machines`. `packet_bytes` is the sum over all planes of the
+    /// bytes of a packet.
     #[must_use]
     pub fn with_machines(self, machines: u32, packet_bytes: u64) -> Self {
         Self { machines: Some((machines, packet_bytes)), ..self }
@@ -305,7 +306,7 @@ impl Fabric {
         partition::largest(self.parts())
     }
 
-    /// Returns whether the network looks alike from all roots, so that forests are found by counting.
+    /// Returns whether all ranks are roots and see the network alike, so that forests are found by counting.
     pub fn is_alike(&self, roots: Roots) -> bool {
         self.alike(roots).is_some()
     }

@@ -11,8 +11,8 @@ use crate::{
     symmetry::Symmetry,
 };
 
-/// The largest product of arcs and roots whose trees are computed. The limit of work refuses forests of many chunks at
-/// far smaller sizes.
+/// The largest product of arcs and representative roots for which trees are computed. The limit of work refuses forests
+/// of many chunks at far smaller sizes.
 pub(super) const MOST_PACKED: u64 = 1 << 23;
 /// The most ranks for which trees are computed, which takes time and memory for every pair of ranks.
 pub(super) const MOST_DENSE: u32 = 1 << 10;
@@ -21,15 +21,17 @@ pub(super) const MOST_QUICK: u32 = 16;
 /// The largest product of arcs and representative ranks for which cuts are exact, because they need a flow to each of
 /// these ranks. In larger networks some of these flows are skipped, or only cuts around single ranks are used.
 const MOST_CUT: u64 = 1 << 16;
-/// The largest product of roots and arcs for which every plan tries a forest.
+/// The largest product of representative roots and arcs for which every plan tries a forest, if the pairs of ranks are
+/// few too.
 const MOST_CHEAP: usize = 28_000;
-/// The largest product of roots and pairs of ranks for which plans always try a forest of all roots.
+/// The largest product of representative roots and pairs of ranks for which plans always try a forest of all roots.
 const MOST_CHEAP_PAIRS: usize = 1 << 20;
 /// [`MOST_CHEAP_PAIRS`] for a forest of one root.
 const MOST_CHEAP_PAIRS_OF_ONE: usize = 1 << 14;
 /// [`MOST_CHEAP_PAIRS`] for a forest of one root spread along the trees of all ranks.
 const MOST_CHEAP_PAIRS_OF_SPREAD: usize = 1 << 16;
-/// The largest product of roots and pairs of ranks for which every plan tries a forest of one chunk.
+/// The largest product of representative roots and pairs of ranks for which every plan tries a forest of all roots of
+/// one chunk.
 const MOST_AFFORDABLE_PAIRS: usize = 1 << 24;
 /// The most ranks whose distances are measured to estimate the distances of all pairs.
 const SAMPLED: u32 = 16;
@@ -62,13 +64,14 @@ impl Fabric {
         })
     }
 
-    /// Returns whether links wait for buffer space while `messages` messages of `bytes` are under way. Each packet, of
-    /// any length, takes one place, and a full buffer holds fewer bytes than the slowest link sends until places become
-    /// free.
+    /// Returns whether links are expected to wait for buffer space while `messages` messages of `bytes` are under way:
+    /// if the messages are more than the places of a buffer, of which a packet of any length takes one, and a full
+    /// buffer holds fewer bytes than the slowest link sends until places become free.
     pub fn is_crowded(&self, messages: u64, bytes: u64) -> bool {
         // WAYS is fitted, not derived: at 2, a channel with so few places is busy; at 8, the omitted forests are slower
-        // in packet simulations of rail clusters. Timetables count places themselves, so this only saves work: without
-        // it 3 of 168 choices differ (`benches/networks.py --all`), by at most 0.06 %, and plans take 9 % longer.
+        // in packet simulations of rail clusters. The timetables of schedules (crate `cost`) count places themselves,
+        // so this only saves work: without it 3 of 168 choices differ (`benches/networks.py --all`), by at most 0.06 %,
+        // and plans take 9 % longer.
         const WAYS: f64 = 8.0;
         let Some(slowest) = self.graph.arcs().iter().min_by_key(|arc| arc.rate) else { return false };
         let ends = (self.graph.place(slowest.from), self.graph.place(slowest.to));

@@ -24,7 +24,7 @@ impl Fabric {
     }
 
     /// Returns the messages of a forest, sorted by begin; a chunk has `bytes` bytes. With [`Runs::Up`], the edges keep
-    /// their direction, but the order is that of the reduction.
+    /// their direction and begins count back from the end: the message that the reduction sends last comes first.
     ///
     /// # Errors
     /// Returns the errors of [`Fabric::forest`].
@@ -54,7 +54,9 @@ impl Fabric {
         Ok(kept(&self.times, ((roots, depth, chunks, class), bytes, runs), times))
     }
 
-    /// Returns the timetable of a forest, with each link's latency if `by_link`, or else their mean.
+    /// Returns the timetable of a forest, in units of the time of a chunk of `bytes` on a link of rate 1. With
+    /// `by_link`, links have their own latencies (of links that are equivalent by symmetry, the largest); otherwise, or
+    /// if trees are translated, all have the mean latency.
     pub fn times_of(&self, forest: &Forest, bytes: u64, by_link: bool, runs: Runs) -> Times {
         let graph = self.routed();
         let unit = self.graph.bytes_per_ns() / bytes.max(1) as f64;

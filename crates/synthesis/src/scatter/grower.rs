@@ -206,7 +206,8 @@ impl<'a> Grower<'a> {
             held[tree.root as usize] += ranks as u64 - 1;
         }
         let most = |of: &[u64]| match self.steps {
-            // By symmetry, every rank has the sum of all positions in the tree.
+            // Every rank has each position of the tree of rank 0 in the tree of some root, so it has the sum of all
+            // positions.
             Some(_) => of.iter().sum(),
             None => of.iter().copied().max().unwrap_or(0),
         };
@@ -218,7 +219,7 @@ impl<'a> Grower<'a> {
         Scatter { roots: self.roots, chunks: self.chunks, depth: deepest, time, most_held, most_messages, trees }
     }
 
-    /// Returns the busy time of the busiest arc.
+    /// Returns the busy time of the busiest arc, for chunks of one unit.
     fn time(&self) -> f64 {
         self.load.iter().zip(&self.rates).map(|(load, rate)| load / rate).fold(0.0, f64::max)
     }
@@ -307,7 +308,8 @@ impl<'a> Grower<'a> {
         Ok(preorder(root, edges))
     }
 
-    /// Returns the cheapest arc by which a node can join, and the distance from the root of the last rank on its path.
+    /// Returns the cheapest arc by which a node can join, and, with `steps`, the distance from the root of the last
+    /// rank on its path; `None` if no allowed path leads to the node.
     fn cheapest(&self, growth: &Growth, at: u32) -> Option<(u32, u32)> {
         let graph = self.graph;
         let mut best: Option<(f64, u32, u32)> = None;
@@ -365,7 +367,7 @@ impl<'a> Grower<'a> {
         let links = self.links.take().ok_or(NoForest::Unreachable)?;
         let nodes = self.graph.nodes() as usize;
         let far = |from: u32, to: u32| links[from as usize * nodes + to as usize];
-        // For each remaining rank: its distance from the tree, the nearest rank there, and itself.
+        // For each remaining rank: its distance from the tree, the nearest rank of the tree, and the remaining rank.
         let mut near: Vec<(u64, u32, u32)> = left
             .iter()
             .map(|&to| {
@@ -404,9 +406,9 @@ struct Growth {
     /// The index of each node in the order of visits.
     place: Vec<u32>,
     is_joined: Vec<bool>,
-    /// The arc by which each node is reached at present; that of a rank never changes.
+    /// The arc by which each node is reached at present; the arc of a rank never changes.
     by: Vec<u32>,
-    /// The message that reaches each rank.
+    /// The message that reaches each rank, once the rank has joined.
     edges: Vec<Option<Edge>>,
     /// With `steps`, the number of links from the root to each rank.
     distance: Vec<u32>,

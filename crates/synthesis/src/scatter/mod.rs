@@ -64,7 +64,7 @@ pub struct Scatter {
     pub time: f64,
     /// The most chunks that a rank forwards and, as a root, packs, summed over all trees.
     pub most_held: u64,
-    /// The most messages that a rank sends and receives in total.
+    /// The most messages that a rank sends and receives in total, if each hop of a tree is one message.
     pub most_messages: u64,
     pub trees: Trees,
 }
@@ -90,13 +90,15 @@ pub struct ScatterMessage {
     pub blocks: u32,
 }
 
-/// The largest product of ranks and arcs for which every plan tries all-to-alls of a few chunks.
+/// The largest product of ranks and arcs for which every plan tries all-to-alls of a few chunks, unless the network
+/// looks alike from all ranks.
 const MOST_QUICK: u64 = 10_000;
 /// The largest product of ranks and arcs for which every plan tries the trees of one root.
 const MOST_QUICK_OF_ONE: u64 = 1 << 26;
 /// With relays, the largest product of ranks and nodes for which plans always try trees of one root.
 const MOST_QUICK_PAIRS: u64 = 1 << 21;
-/// The largest product of roots, nodes and chunks for which trees are grown.
+/// The largest product of nodes, chunks and roots whose trees are grown; one root suffices if the network looks alike
+/// from all ranks.
 const MOST_GROWN: u64 = 1 << 26;
 
 impl Scatter {

@@ -33,7 +33,8 @@ impl OfRanks {
         Span::new(from * self.elements, (to - from) * self.elements)
     }
 
-    /// Returns the blocks of `count` ranks up to `last`: two spans if they wrap past the last rank, otherwise one.
+    /// Returns the blocks of `count` ranks up to `last`: two spans if they wrap past the last rank, otherwise one,
+    /// without empty spans.
     fn up_to(&self, last: u32, count: u32) -> Vec<Span> {
         let first = around(self.ranks, last, self.ranks + 1 - count);
         let spans = match first <= last {

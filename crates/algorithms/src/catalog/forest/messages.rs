@@ -19,7 +19,7 @@ pub(super) struct Messages<'a> {
     pub roots: Roots,
     /// The order of the sums at roots that receive from all ranks; `None` adds in the order of arrival.
     pub sums: Option<Sums>,
-    /// By rank, the offset of its sums in scratch memory; `longest` is the number of elements of each sum there.
+    /// By rank, the offset of the rank's sums in scratch memory; `longest` is the number of elements of each sum there.
     pub scratch: Vec<u32>,
     pub longest: u32,
     pub forest: &'a synthesis::Forest,
@@ -57,7 +57,6 @@ impl Messages<'_> {
         vec![empty; self.roots.list(self.case.collective.ranks).len() * self.forest.chunks as usize * ranks]
     }
 
-    /// Returns the state before the first message.
     pub fn begin(&self) -> Progress {
         let (received, made) = (self.table(None), self.table(None));
         Progress { received, arrived: self.table(Vec::new()), made, operands: self.table(Vec::new()) }
@@ -83,7 +82,7 @@ impl Messages<'_> {
             b.after(sent, earlier);
         }
         if let Some(lanes) = self.turns.as_mut().and_then(|turns| turns.get_mut(&edge.from)) {
-            // The lane's own order suffices between its instructions.
+            // Between instructions of one lane, the order of the lane suffices.
             if let Entry::Vacant(begun) = lanes.entry(lane) {
                 begun.insert(None);
                 lanes.values().flatten().for_each(|&last| b.after(sent, last));
@@ -126,7 +125,8 @@ impl Messages<'_> {
         at.made[index] = Some(b.combine(above, lane, len, &[so_far, up], &[Operand::Out(own)]));
     }
 
-    /// Adds, after the input of a rank has arrived at the root, all sums of a chunk that have both operands.
+    /// Emits, after the input of a rank has arrived at the root, all further sums of the chunk whose two operands are
+    /// known.
     fn add_in_order(&mut self, b: &mut Builder, m: &Message, arrived: (u32, Operand), at: &mut Progress) {
         let lane = self.lanes.receives(m.root, m.root);
         let Some(sums) = &self.sums else { return };
@@ -143,7 +143,7 @@ impl Messages<'_> {
             let (left, right) = sums.operands[sum as usize];
             let [left, right] = [left, right].map(|one| at.operands[index][one as usize]);
             let (Some(left), Some(right)) = (left, right) else { continue };
-            // One lane of the root makes all its sums, chunk after chunk.
+            // One lane of the root makes all sums of the root, chunk after chunk.
             let to = match sums.slots[sum as usize] {
                 None => Operand::Out(own),
                 Some(slot) => Operand::Tmp(self.scratch[m.root as usize] + slot * self.longest),
@@ -156,11 +156,11 @@ impl Messages<'_> {
 
 /// The state of each chunk on each rank.
 pub(super) struct Progress {
-    /// The instruction that received a chunk.
+    /// The instruction that received a chunk, if any.
     received: Vec<Option<InstrId>>,
     /// The sums that arrived from children.
     arrived: Vec<Vec<Operand>>,
-    /// The last instruction that added to a chunk at its root.
+    /// The last instruction that added to a chunk at its root, if any.
     made: Vec<Option<InstrId>>,
     /// The operands of the sums of a chunk at its root; `None` for operands that have not arrived.
     operands: Vec<Vec<Option<Operand>>>,

@@ -45,7 +45,7 @@ impl<'a> Ways<'a> {
     }
 }
 
-/// Returns the arcs of a shortest path between two ranks over nodes that are not ranks.
+/// Returns the arcs of a shortest path between two ranks over nodes that are not ranks, if there is one.
 fn way(graph: &Graph, from: u32, to: u32) -> Option<Vec<u32>> {
     let mut reached: Vec<(u32, Vec<u32>)> = vec![(from, Vec::new())];
     let mut met = std::collections::BTreeSet::from([from]);
