@@ -13,7 +13,7 @@ use crate::{
     write::{self, NAME, accepts, uncounted},
 };
 
-/// One way to write a wafer program as files.
+/// An emitter that lowers a schedule to a wafer program, and writes the program as files in CSL.
 pub struct Csl {
     about: About,
     accepts: fn(&WaferProgram, &SdkTarget) -> Result<(), Refused>,
@@ -30,7 +30,7 @@ pub const CSL: Csl = Csl {
     write: emit,
 };
 
-/// Project of [`CSL`] with functions that measure the time.
+/// The emitter of the project of [`CSL`] with functions and a script that measure the time of the collective.
 pub const CSL_MEASURED: Csl = Csl {
     about: About {
         name: "csl-measured",
@@ -41,7 +41,7 @@ pub const CSL_MEASURED: Csl = Csl {
     write: emit_measured,
 };
 
-/// Collective as modules that a user's CSL program imports.
+/// The emitter of modules that a user's CSL program imports to run the collective.
 pub const CSL_MODULE: Csl = Csl {
     about: About {
         name: "csl-module",
@@ -52,7 +52,7 @@ pub const CSL_MODULE: Csl = Csl {
     write: emit_module,
 };
 
-/// Returns the wafer of a file and the placement on it.
+/// Returns the wafer of a file and the placement on it; refuses a file without either.
 fn on_wafer(file: &File) -> Result<(&Wafer, &GridPlacement), Refused> {
     let refused = |reason: String| Refused::new(NAME, reason);
     let machine = file.machine.as_ref();
@@ -94,7 +94,8 @@ impl Emitter for Csl {
         self.about
     }
 
-    /// The chunk of [`SdkTarget::needs`] in elements, so that models predict the time of the emitted program.
+    /// Algorithms take the chunk of [`SdkTarget::needs`], 8 elements, so that models predict the time of the emitted
+    /// program.
     fn params(&self) -> &'static [(&'static str, &'static str)] {
         &[("chunk", "8")]
     }

@@ -1,9 +1,9 @@
 //! The normal form of a wafer program: the properties that CSL can express.
 //!
-//! Dropped are: the instruction of an operation; the chunk, if no sources are taken in turns; threads without
-//! operations; waits for an earlier operation of the same thread. A fabric source is moved behind a memory source:
-//! `@fadds` requires this order, and all emitted operators commute. A fabric sink is moved behind the memory sink from
-//! which it takes chunks.
+//! Dropped are: the instruction of an operation; the chunk, unless sources or sinks are taken in turns; threads without
+//! operations; repeated waits; waits for an earlier operation of the same thread. If an operation has two sources, a
+//! fabric source is moved behind a memory source: `@fadds` requires this order, and all emitted operators commute. A
+//! fabric sink is moved behind the memory sink from which it takes chunks.
 
 use unisono_base::{InstrId, narrow};
 use unisono_lower::wafer::{End, PeProgram, WaferProgram};
@@ -15,7 +15,7 @@ pub(super) fn in_turns(sources: &[End], chunk: u32) -> bool {
     fabric > 1 && (sources.len() > 2 || chunk > 1)
 }
 
-/// Returns the threads and waits of a PE in normal form.
+/// Returns the program of a PE with its threads and waits in normal form.
 pub(super) fn normalised_pe(program: &WaferProgram, pe: usize) -> PeProgram {
     let mut threads = Vec::new();
     let mut waits = Vec::new();

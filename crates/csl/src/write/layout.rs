@@ -16,7 +16,7 @@ use super::{
 };
 use crate::SdkTarget;
 
-/// PEs of one [`Kind`], given by its index in the plan, and one role; each PE as (row, column).
+/// A [`Kind`], as its index in the plan, a role, and the PEs `(row, column)` that have both.
 type Group = (u32, Role, Vec<(u32, u32)>);
 
 /// Prints the layout; `role` returns the parameters and routes that a PE has in addition to those of its kind.

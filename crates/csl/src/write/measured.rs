@@ -16,8 +16,8 @@ use unisono_machine::Grid;
 use super::plan::{Class, Plan};
 use crate::SdkTarget;
 
-/// Additional colors, by name. Rows alternate between `barrier_0` and `barrier_1`; the first column alternates between
-/// `barrier_0` and, on a grid, `barrier_2`.
+/// The additional colors of the layout, each with its name and its number on the target. Rows alternate between
+/// `barrier_0` and `barrier_1`; the first column alternates between `barrier_0` and, on a grid, `barrier_2`.
 pub struct Measuring {
     grid: Grid,
     pub colors: Vec<(&'static str, u8)>,
@@ -31,6 +31,8 @@ pub struct Role {
 }
 
 impl Measuring {
+    /// Chooses colors that neither the collective nor its tasks use.
+    ///
     /// # Errors
     /// Returns an error for a grid of one PE, or if too few colors are left.
     pub fn new(plan: &Plan, target: &SdkTarget) -> Result<Self, String> {
@@ -132,7 +134,8 @@ impl Measuring {
         Ok(text.replace(link, &format!("{setup}{link}{EXPORTS}")))
     }
 
-    /// Returns queues that a class does not use: to receive from row, first column and trigger, and to send.
+    /// Returns queues that the programs of a class do not use: three input queues, for the row, the first column (the
+    /// trigger's, if no PE of the class is in that column) and the trigger, and one output queue.
     fn queues(&self, plan: &Plan, number: usize, class: &Class, target: &SdkTarget) -> Result<[u8; 4], String> {
         let mut inputs = target.input_queues.iter().copied().filter(|&q| !class.queues.input.contains(&Some(q)));
         let mut outputs = target.output_queues.iter().copied().filter(|&q| !class.queues.output.contains(&Some(q)));
@@ -159,7 +162,8 @@ impl Measuring {
     }
 }
 
-/// Adds colors before the constant `before` of a layout, and `names` of symbols that the host uses.
+/// Declares `colors`, under the comment `what`, before the text `before` of a layout, and adds `names`: the exported
+/// symbols that the host uses.
 pub fn with_colors(text: &str, what: &str, colors: &[(&str, u8)], before: &str, names: &str) -> String {
     let constant = |(name, number): &(&str, u8)| format!("const {name}: color = @get_color({number});\n");
     let constants: String = colors.iter().map(constant).collect();

@@ -71,7 +71,8 @@ fn class_file(name: &str, class: usize) -> String {
     format!("{name}_program_{class}.csl")
 }
 
-/// Returns the declarations of the parameters that every file passes on.
+/// Returns the declarations of the parameters `colors` and, if there are ids of tasks, `tasks`, which every file passes
+/// to the module that it imports.
 fn declared(plan: &Plan) -> String {
     let mut text = format!("param colors: [{}]color;\n", plan.colors.len());
     if !plan.tasks.is_empty() {
@@ -80,7 +81,7 @@ fn declared(plan: &Plan) -> String {
     text
 }
 
-/// Returns the parameters that every file passes on, as fields of a structure.
+/// Returns the parameters of [`declared`] as fields of a structure that has their values.
 fn passed(plan: &Plan) -> &'static str {
     if plan.tasks.is_empty() { ".colors = colors" } else { ".colors = colors, .tasks = tasks" }
 }

@@ -11,7 +11,8 @@ pub const FILE: &str = "operator.csl";
 pub const FUNCTION: &str = "operator.combine";
 pub const MAP: &str = "@map";
 
-/// Returns the vector operation that combines two vectors; `None` if the language has none, as for 32-bit integers.
+/// Returns the vector operation that combines two vectors; `None` if the language has none, as for 32-bit integers or
+/// minima.
 pub fn vector_operation(c: &Collective) -> Option<&'static str> {
     match (c.operator, c.dtype) {
         (Operator::Sum, Dtype::F32) => Some("@fadds"),

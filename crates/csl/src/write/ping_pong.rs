@@ -21,7 +21,7 @@ use crate::SdkTarget;
 /// Number of broadcasts there and back in one measurement.
 pub const ROUNDS: u32 = 10;
 
-/// Colors of the barrier.
+/// Names of the barrier's colors, between which the PEs of the line alternate.
 const COLORS: [&str; 2] = ["barrier_0", "barrier_1"];
 
 /// Returns the broadcast there and back as one program. Returns `None` for other collectives, on a grid or a single PE,

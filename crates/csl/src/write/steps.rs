@@ -1,4 +1,5 @@
-//! Converts an operation into vector operations of at most the target's length, then a step for its control wavelet.
+//! Converts an operation into vector operations of at most the target's length, and a step for the control wavelet that
+//! it sends at the end, if it does.
 
 use unisono_collective::Dtype;
 use unisono_lower::wafer::End;
@@ -36,7 +37,7 @@ impl Step {
     }
 }
 
-/// Declaration of an operand.
+/// Declaration of a vector operand: its name and the CSL expression of its value.
 pub struct Descriptor {
     pub name: String,
     pub value: String,
@@ -45,7 +46,7 @@ pub struct Descriptor {
 }
 
 impl Descriptor {
-    /// Returns the first `len` elements of a thread's buffer.
+    /// Returns the descriptor of the first `len` elements of a thread's buffer `name`.
     pub fn buffer(name: &str, thread: usize, len: u32) -> Self {
         Self {
             name: format!("{name}_{thread}_{len}"),
@@ -122,7 +123,8 @@ pub fn builtin(plan: &Plan, descriptors: &[Descriptor]) -> &'static str {
     if descriptors.len() == 2 { move_builtin(c.dtype) } else { vector_operation(c).unwrap_or(MAP) }
 }
 
-/// Returns the operand for `len` elements of an end, after the first `skip`; a sink may advance its color at the end.
+/// Returns the descriptor of `len` elements of an operand, after its first `skip`. With `advance`, a fabric sink
+/// advances the switch of its color after the last element.
 pub fn descriptor(target: &SdkTarget, end: End, len: u32, skip: u32, sink: bool, advance: bool) -> Descriptor {
     let c = match end {
         End::Fabric(c) => c,
@@ -151,7 +153,7 @@ fn slice(array: &str, start: u32, len: u32) -> Descriptor {
     }
 }
 
-/// Returns the control wavelet's step, on the queue of the data, which the wavelet therefore cannot overtake.
+/// Returns the step that sends the control wavelet, on the queue of the data, so that the wavelet cannot overtake them.
 fn control(operation: usize, phase: u16, c: u8) -> Step {
     let fixed = |name: &str, value: String| Descriptor { name: name.to_owned(), value, moves: false };
     let word = "@get_dsd(mem1d_dsd, .{ .tensor_access = |i|{1} -> advance_word[i] })".to_owned();

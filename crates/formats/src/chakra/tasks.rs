@@ -9,7 +9,8 @@ use unisono_base::{TaskId, interrupt::poll, limits, narrow, rounded};
 use unisono_lower::tasks::{ANY, Builder, Kind, Task, TaskError, TaskGraph};
 use unisono_workload::{Compute, Queues, RankClass, Work, WorkNode, WorkloadGraph};
 
-/// Estimated bytes of a task or an edge: its node with its name, and its part of a trace; [`STEPS_EACH`] are its steps.
+/// Estimated bytes of memory for a task or an edge: its node with its name, and its part of a trace. [`STEPS_EACH`] is
+/// the estimated number of steps.
 const BYTES_EACH: u128 = 320;
 const STEPS_EACH: u128 = 64;
 
@@ -24,7 +25,7 @@ pub enum NotTasks {
     Tasks(#[from] TaskError),
 }
 
-/// Seconds of a calc of one tick, and bytes of a reduced element.
+/// Seconds that one tick of a calc takes, and bytes of an element of a reduction.
 #[derive(Clone, Copy, Debug)]
 pub struct Units {
     pub seconds_per_tick: f64,
@@ -34,7 +35,8 @@ pub struct Units {
 /// Returns a task graph as a program whose ranks start tasks as soon as these are ready ([`Queues::AsReady`]).
 ///
 /// # Errors
-/// Returns an error for messages with any rank or tag, several CPUs or network interfaces, or cycles of waiting tasks.
+/// Returns an error for messages with any rank or any tag, for tasks on a CPU or a network interface other than 0, or
+/// for cycles of waiting tasks.
 pub fn from_tasks(
     graph: &TaskGraph,
     (name, format): (&str, &'static str),
@@ -59,7 +61,7 @@ pub fn from_tasks(
     })
 }
 
-/// Returns the tasks of a rank: each after those that it waits for, otherwise in their order.
+/// Returns the tasks of a rank as nodes: each after the nodes for which it waits, otherwise in the order of the graph.
 fn nodes(graph: &TaskGraph, rank: u32, units: Units) -> Result<Vec<WorkNode>, NotTasks> {
     let tasks = graph.tasks(rank);
     let place = |task: TaskId| (task.0 - tasks.start) as usize;

@@ -7,13 +7,15 @@ use super::line::{Wrong, shown};
 
 /// Greatest number of digits of a numbered label.
 const MOST_DIGITS: usize = 9;
-/// A table of numbered labels has at most this many free entries, plus three for each label.
+/// A label enters the table of numbered labels only if its number is less than this plus four times the number of
+/// labels defined so far, so that the table is not much longer than the list of labels.
 const MOST_FREE: usize = 1 << 10;
 
 /// Tasks by label; of two definitions of a label, the first one counts.
 #[derive(Default)]
 pub struct Labels {
-    /// First letter of the numbered labels, such as `l17`; 0 before the first label.
+    /// First byte of the rank's first label; a label of this letter and a number, such as `l17`, is numbered. 0 before
+    /// the first label.
     letter: u8,
     /// Tasks of the numbered labels, by number: 1 + the task id, or 0 for none.
     numbered: Vec<u32>,

@@ -88,7 +88,8 @@ impl Connections {
         &self.of_edge[first..first + schedule.stream_sinks(stream).len()]
     }
 
-    /// Joins connections that fused steps would use together, most steps first.
+    /// Joins pairs of connections that fused steps would use together, those of the most steps first. A pair is joined
+    /// if both are still free, and their groups have no pair of GPUs in common.
     fn join(&mut self, schedule: &Schedule, groups: &mut [usize], pairs: &mut [BTreeSet<(u32, u32)>]) {
         let mut fused: BTreeMap<(usize, usize), u64> = BTreeMap::new();
         for node in schedule.all_nodes() {
@@ -155,8 +156,8 @@ fn last_received(sources: Operands<'_>) -> Option<StreamId> {
     last.find_map(|o| if let Operand::Stream(s) = o { Some(s) } else { None })
 }
 
-/// Merges two lists of messages into one FIFO, or returns `None` if sender and receiver order them differently. Streams
-/// of one instruction have no order.
+/// Merges two lists of messages into one FIFO. Returns `None` if sender and receiver order the messages differently, or
+/// if one instruction sends or receives messages of both lists.
 fn merged(a: &[Message], b: &[Message]) -> Option<Vec<Message>> {
     let mut all: Vec<(Message, bool)> = a.iter().map(|&m| (m, false)).chain(b.iter().map(|&m| (m, true))).collect();
     all.sort_unstable_by_key(|&((sent, received), second)| (sent, received, second));

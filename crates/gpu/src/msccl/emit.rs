@@ -60,7 +60,8 @@ impl<'a> Programs<'a> {
         self.made[n].get_or_init(made).as_ref().map_err(Clone::clone)
     }
 
-    /// Applies `make` to the programs in order, and returns its first success.
+    /// Applies `make` to the programs in the order of [`WAYS`], with the chosen instances and protocol, and returns the
+    /// first success.
     ///
     /// # Errors
     /// Returns an error if the format does not have a choice, or the reason why the last program cannot run.

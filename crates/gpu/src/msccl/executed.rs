@@ -30,7 +30,8 @@ pub struct Transmission {
     pub destination: Place,
     /// The length in chunks.
     pub count: u32,
-    /// The transmissions of the same GPU that must be complete before, each as thread block and index.
+    /// The transmissions of the same GPU that must be complete before, each as the index of its thread block and its
+    /// index there.
     pub after: Vec<(u32, u32)>,
 }
 

@@ -34,7 +34,8 @@ pub const FUSED: usize = 15;
 /// The number of chunks that a connection can always buffer: a chunk takes half of the steps of its buffer.
 pub const IN_FLIGHT: u32 = 2;
 
-/// Returns sentences on limits of some executors, and on misnumbered steps.
+/// Returns a sentence if a GPU has more thread blocks than RCCL accepts, and one if a step's number is not its
+/// position.
 pub fn notes(p: &Program) -> Vec<String> {
     let most = p.gpus.iter().enumerate().map(|(g, gpu)| (gpu.blocks.len(), std::cmp::Reverse(g))).max();
     let over = most.filter(|&(blocks, _)| blocks > BLOCKS_OF_ALL);
@@ -117,7 +118,7 @@ pub fn check_steps(node: NodeId, steps: usize) -> Result<(), String> {
     if steps > most { Err(format!("{node} would take more than {most} steps")) } else { Ok(()) }
 }
 
-/// Returns the reason why a GPU, one of `gpus`, cannot store its part of the file; `None` if it can.
+/// Returns the reason why a GPU in a file of `gpus` GPUs cannot store its part of the file; `None` if it can.
 pub fn too_many_nodes(gpus: usize, gpu: &Gpu) -> Option<String> {
     let kept = gpus + 1 + gpu.blocks.iter().map(|b| 1 + b.steps.len()).sum::<usize>();
     (kept > NODES).then(|| format!("a GPU would keep {kept} nodes of the file; at most {NODES} are held"))

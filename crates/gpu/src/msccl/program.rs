@@ -122,7 +122,7 @@ pub struct Program {
     pub name: String,
     pub protocol: String,
     pub channels: u32,
-    /// The chunks of the whole vector; of all ranks together if each rank has a part.
+    /// The number of chunks of the whole vector; of all ranks together if [`counts_all_ranks`].
     pub chunks: u32,
     pub kind: Kind,
     pub in_place: bool,

@@ -70,7 +70,8 @@ pub fn counted(p: &Program) -> Option<u64> {
 /// The least and the largest size of a chunk in bytes; `None` means no bound.
 pub type Range = (u64, Option<u64>);
 
-/// Returns the sizes of a chunk in calls of `bytes`, or in all calls for which the file is meant.
+/// Returns the sizes of a chunk in calls of `bytes`, rounded up, or else in all calls for which the file is meant: from
+/// its least bytes to its most, or, if these are not stated, to [`counted`].
 pub fn sizes(p: &Program, bytes: Option<u64>) -> Range {
     let chunks = u64::from(p.chunks);
     if let Some(bytes) = bytes {
@@ -83,7 +84,8 @@ pub fn sizes(p: &Program, bytes: Option<u64>) -> Range {
     (least, stated.or(counted(p)).map(|most| most.max(least)))
 }
 
-/// Returns a reason if the executor does not run a call of `bytes`, or any call, by the file; else `None`.
+/// Returns the reason why the executor does not run a call of `bytes` by the file, or without `bytes` any call; `None`
+/// if it does.
 pub fn unserved(p: &Program, bytes: Option<u64>) -> Option<String> {
     let (least, most) = (p.min_bytes, if p.max_bytes == 0 { u64::MAX } else { p.max_bytes });
     let chunks = u64::from(p.chunks);
@@ -99,7 +101,7 @@ pub fn unserved(p: &Program, bytes: Option<u64>) -> Option<String> {
     })
 }
 
-/// Returns the bytes of a call with `elements` elements for each rank.
+/// Returns the bytes of a call with `elements` elements for each rank, of all ranks together if [`counts_all_ranks`].
 pub fn bytes_of(p: &Program, elements: u64, dtype: unisono_collective::Dtype) -> u64 {
     let parts = if counts_all_ranks(p.kind) { p.gpus.len() as u64 } else { 1 };
     elements.saturating_mul(dtype.bytes()).saturating_mul(parts)
@@ -188,10 +190,11 @@ struct At {
     piece: u32,
 }
 
-/// Returns the thread blocks that wait for each other if pieces have `m` chunks; an empty list if the program ends.
+/// Returns thread blocks that wait for each other in a cycle, or in a chain if there is no cycle, if connections have
+/// `slots` slots and pieces `m` chunks; an empty list if the program ends.
 pub fn stuck(p: &Program, running: &Running, slots: u32, m: u32) -> Vec<Stuck> {
     let mut at: Vec<Vec<At>> = running.iter().map(|gpu| vec![At::default(); gpu.len()]).collect();
-    // The numbers of pieces sent and received.
+    // The numbers of pieces sent and received on each connection.
     let mut wires: BTreeMap<Key, (u32, u32)> = BTreeMap::new();
     let mut ends: BTreeMap<Key, [Option<u32>; 2]> = BTreeMap::new();
     for (g, gpu) in p.gpus.iter().enumerate() {

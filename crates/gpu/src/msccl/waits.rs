@@ -38,7 +38,7 @@ impl Alias {
     }
 
     /// Returns whether the operations, in this order, have the same results in place: none reads input that output has
-    /// overwritten.
+    /// overwritten. Returns false for alltoall, gather and scatter.
     pub fn is_safe(self, works: &[Work]) -> bool {
         let known = [Kind::Allgather, Kind::Allreduce, Kind::Broadcast, Kind::Reduce, Kind::ReduceScatter];
         let overwritten = |(n, later): (usize, &Work)| {
@@ -66,7 +66,8 @@ struct Touched {
     readers: Vec<usize>,
 }
 
-/// Returns, for each operation, the block and step of each operation of another thread block that it must wait for.
+/// Returns, for each operation, the block and step of each operation of another thread block that it must wait for,
+/// except those that another wait implies.
 pub fn waits(works: &[Work], blocks: usize, alias: Option<Alias>) -> Vec<Vec<(usize, usize)>> {
     let chunks = |p: Place, count: u32| {
         let p = alias.map_or(p, |a| a.place(p));

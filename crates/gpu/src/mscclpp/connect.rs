@@ -14,7 +14,7 @@ use super::{
     program::End,
 };
 
-/// For each GPU and type of channel (true: port), the index of the first end.
+/// For each GPU and type of channel (true for port), the index of its first end in the list of all ends.
 pub type Firsts = BTreeMap<(u32, bool), u32>;
 
 /// Returns the ends of all memory and port channels. As in the executor, the `k`-th channel of a type from one GPU to

@@ -29,8 +29,8 @@ use crate::{
 
 /// The longest vector in bytes for which packets are tried first: they need no signals, but twice the bytes.
 pub(super) const PACKETS_BYTES: u64 = 1 << 17;
-/// The bytes of a chunk for each thread block that shares it. A block has 1024 threads that move 16 bytes each at a
-/// time, so it moves at least twice that.
+/// The bytes of a chunk for each thread block that shares it: twice the bytes that a block's 1024 threads move at a
+/// time, 16 each.
 const SHARE_BYTES: u64 = 2 * 1024 * 16;
 /// The most thread blocks that share work, unless the user states a number.
 const SHARES: u32 = 16;

@@ -28,7 +28,7 @@ use super::{
     step::Step,
 };
 
-/// The operations of a thread block that instructions may fill. The others are for its start and its end.
+/// The number of operations of a thread block that instructions may fill. The other 6 are for its start and its end.
 const ROOM: usize = limits::OPS - 6;
 
 /// A GPU, and the index of one of its thread blocks.
@@ -49,7 +49,7 @@ pub struct Form<'a> {
     pub shares: u32,
     /// True if every operation is on a single chunk.
     pub pieces: bool,
-    /// True if several GPUs request parts of a sum from a switch, if its readers permit that.
+    /// True if several GPUs request parts of a sum from a switch where [`BehindSwitches::part`] permits that.
     pub parted: bool,
 }
 
@@ -78,9 +78,9 @@ pub struct Exporter<'a> {
     pub(super) made: BTreeMap<At, Vec<Step>>,
     /// The channels between two thread blocks of different GPUs.
     pub(super) channels: BTreeSet<(At, At)>,
-    /// The number of messages sent on each channel.
+    /// The number of messages that the first thread block has sent to the second one.
     pub(super) sent: BTreeMap<(At, At), u32>,
-    /// The number of messages awaited on each channel.
+    /// The number of messages of the first thread block for which the second one has waited.
     pub(super) waited: BTreeMap<(At, At), u32>,
     /// For each instruction that writes a stream, with the writing and the reading thread block, the number of its
     /// message between these two.
@@ -348,7 +348,8 @@ impl<'a> Exporter<'a> {
         self.signal(id, at, &readers, puts);
     }
 
-    /// Returns the thread blocks that write a part of a stream, each with the number of its message to `at` after that.
+    /// Returns the thread blocks that write a part of a stream, each with the number of its message to `at` that
+    /// follows the write; 0 if none does.
     pub(super) fn messages_of(&self, stream: StreamId, span: Span, at: At) -> impl Iterator<Item = (At, u32)> {
         let writers = Flow::touching(self.flow.writers(stream), span).iter();
         let blocks = writers.flat_map(move |p| self.blocks_of(p.instr).iter().map(move |&from| (p.instr, from)));

@@ -57,7 +57,7 @@ impl Set {
 /// port channel on which it puts.
 type Tick = (u32, u32);
 
-/// The number of completed accesses of each sequence, which are the first ones.
+/// For each sequence, the number of completed accesses, which are the first ones of the sequence.
 #[derive(Clone, Default, Debug)]
 pub struct Clock(Vec<u32>);
 
@@ -109,7 +109,7 @@ impl Known {
         self.weak.contains(event.tick) || event.packets.is_some_and(|n| self.writers.contains(n))
     }
 
-    /// Returns the knowledge that a packet passes on.
+    /// Returns the knowledge that a packet passes on: all but the strong set.
     fn reads(&self) -> Self {
         Self { strong: Rc::default(), ..self.clone() }
     }

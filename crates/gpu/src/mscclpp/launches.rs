@@ -126,7 +126,8 @@ fn unshifted(program: &Program) -> Vec<Fault> {
     faults
 }
 
-/// Returns a fault for each write of packets over packets of an earlier launch that may still be read.
+/// Returns a fault for each write of packets over packets of the launch `gap` launches earlier that may still be read,
+/// up to [`KEPT`]; or, if the launches do not end, the faults of their run.
 fn overwritten(program: &Program, layout: &Layout, gap: u32, trust_relaxed: bool) -> Result<Vec<Fault>, ImportError> {
     let again = repeated(program, layout, gap + 1);
     let run = run(&again);

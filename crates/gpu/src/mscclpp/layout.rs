@@ -9,7 +9,8 @@ use super::{
 };
 use crate::{collectives::Collectives, ordered::gcd};
 
-/// The largest common multiple of the sizes of groups of thread blocks that determines the number of grains of a chunk.
+/// The upper limit of the common multiple of the sizes of groups of thread blocks, which determines the number of
+/// grains of a chunk.
 const GRAINS: u32 = 1 << 10;
 
 pub const COLLECTIVES: Collectives = Collectives { lacks: &[Kind::Gather, Kind::Scatter] };
@@ -43,8 +44,8 @@ pub struct Scale {
 
 impl Layout {
     /// Returns the layout for the requested elements or for a scale. By default, a chunk has just enough grains for
-    /// each thread block of a group to have one in each of two iterations of a pipeline, or in all if there are no
-    /// pipelines.
+    /// each thread block of a group to have one in each of two iterations of a pipeline, or, without pipelines, one in
+    /// total.
     ///
     /// # Errors
     /// Returns an error if sizes do not fit the collective or each other.
@@ -117,7 +118,7 @@ impl Layout {
         u32::try_from(chunks * u64::from(self.grains)).unwrap_or(u32::MAX)
     }
 
-    /// Returns the fault of a slice that ends at chunk `chunks`, if that exceeds its buffer.
+    /// Returns the fault of a slice whose last chunk is `chunks - 1`, as code and message, if its buffer is shorter.
     pub fn outside(&self, gpu: u32, space: Space, chunks: u64) -> Option<(&'static str, String)> {
         let has = self.chunks[gpu as usize][space as usize];
         if chunks <= has {
@@ -141,13 +142,14 @@ impl Layout {
         })
     }
 
-    /// Returns the first grain of share `index` of `shares`, by the runtime's rule: the first shares get one more.
+    /// Returns the first grain of share `index`, if `grains` grains are divided into `shares` by the runtime's rule:
+    /// the first shares get one more if the division leaves a rest.
     pub fn share(&self, grains: u32, index: u32, shares: u32) -> u32 {
         let (least, more) = (grains / shares, grains % shares);
         index.min(shares) * least + index.min(more)
     }
 
-    /// Returns the grains of a pipeline's unit of `bytes`.
+    /// Returns the grains of a pipeline's unit of `bytes`, at least 1.
     pub fn unit(&self, bytes: u64) -> u32 {
         let (of, grains) = self.grain_bytes.map_or((self.unit.0, u64::from(self.unit.1)), |grain| (grain, 1));
         u32::try_from((bytes / of).saturating_mul(grains).max(1)).unwrap_or(u32::MAX)
@@ -201,7 +203,8 @@ fn too_large(chunks: [u64; 4], each: u64, facts: &Facts, dtype: Dtype) -> Option
     ))
 }
 
-/// Returns the chunks of the buffer whose elements MPI counts: of a rank's part, if ranks have parts.
+/// Returns the number of chunks whose elements MPI counts: those of a rank's part if ranks have parts, or else of a
+/// buffer.
 fn chunks_per_rank(plan: &Plan, kind: Kind) -> Result<u32, ImportError> {
     let ranks = plan.gpus.len() as u64;
     let (of_input, of_output) = match kind {
