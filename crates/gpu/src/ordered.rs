@@ -12,7 +12,7 @@ pub struct Ordered<'a> {
     pub schedule: &'a Schedule,
     pub flow: Flow,
     pub order: Vec<InstrId>,
-    /// The class of the expressions that a file must compute.
+    /// The `expression_class` of the proof: the digest of the expressions that a file must compute.
     pub class: &'a str,
 }
 

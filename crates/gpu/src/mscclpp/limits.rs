@@ -102,8 +102,8 @@ fn no_message(plan: &Plan) -> Option<String> {
     })
 }
 
-/// Finds remote scratch memory that is empty and cannot be registered. With `reuse_resources`, finds a GPU that has
-/// none itself and would therefore reach only chunk 0 of another GPU's.
+/// Finds remote scratch memory that is empty and cannot be registered; or, with `reuse_resources`, a GPU that accesses
+/// remote scratch memory and has none itself, and would therefore reach only chunk 0 of the remote one.
 fn empty_scratch(plan: &Plan, gpu: &Gpu, faults: &mut Vec<Fault>) {
     let has_none = |id: u32| plan.gpus.get(id as usize).is_some_and(|gpu| gpu.scratch_chunks == 0);
     let mut remote = gpu.remote_buffers.iter().filter(|remote| remote.buffer == Buffer::Scratch);
@@ -154,8 +154,8 @@ fn resident(gpu: &Gpu, processors: u32, faults: &mut Vec<Fault>) {
 }
 
 /// Finds wrong accesses in place, where a GPU's own part lies inside its buffer. The runtime adds the offset of the
-/// accessing GPU to a remote buffer of that type and to one behind a switch, and no offset to the source of a port
-/// channel.
+/// accessing GPU to a remote buffer of the part's type and to one behind a switch, and no offset to the source of a
+/// port channel.
 fn in_place(plan: &Plan, gpu: &Gpu, faults: &mut Vec<Fault>) {
     let (part, whole, key) = match plan.collective.as_str() {
         "allgather" => (Buffer::Input, "o", "i"),

@@ -10,7 +10,8 @@ use super::{
     step::Step,
 };
 
-/// Remote destinations in the same box, those in other boxes, and the thread blocks that read them.
+/// The remote destinations of an instruction, `near` in the same box and `far` in other boxes, these with their GPUs;
+/// and the thread blocks that read the data.
 struct Remote<'a> {
     near: Vec<Slice>,
     far: Vec<(u32, Slice)>,

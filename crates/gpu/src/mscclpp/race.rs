@@ -32,11 +32,11 @@ pub struct Races<'a> {
     pub run: &'a Run,
     pub history: &'a History,
     faults: Vec<Fault>,
-    /// Pairs of steps that have already been reported.
+    /// Pairs of steps that have already been reported; `None` stands for the start or the end of a kernel.
     told: BTreeSet<(At, Option<At>)>,
 }
 
-/// Returns all races, or the first ones if there are more than `KEPT`.
+/// Returns the races of a plan. The search ends when it has found [`KEPT`] or more.
 pub fn races(program: &Program, layout: &Layout, run: &Run, history: &History) -> Vec<Fault> {
     let mut races = Races { program, layout, run, history, faults: Vec::new(), told: BTreeSet::new() };
     races.check();
@@ -198,7 +198,8 @@ impl Races<'_> {
     }
 }
 
-/// Returns the operations that precede some steps in every run, as the last such operation of each thread block.
+/// Returns sentences on the operations that precede `steps` in every run: for each thread block, the last such
+/// operation.
 pub fn before(program: &Program, run: &Run, steps: &[At]) -> Vec<String> {
     let mut reached: BTreeMap<usize, usize> = BTreeMap::new();
     let mut open: Vec<At> = Vec::new();

@@ -21,10 +21,11 @@ pub struct Resolver<'a> {
     layout: &'a Layout,
     gpu: &'a Gpu,
     block: &'a ThreadBlock,
-    /// For each GPU and type of channel (true: port), the index of the first end.
+    /// For each GPU and type of channel (true for port), the index of its first end in the list of all ends.
     firsts: &'a Firsts,
     first_semaphore: u32,
-    /// The grains of each operation's slices that this iteration covers: first and length.
+    /// The grains of each slice that an iteration of a pipeline covers, as the first one and their number; `None`
+    /// outside of pipelines.
     window: Option<(u32, u32)>,
     /// For each GPU, its switch channels, each with the group's GPUs and their buffers bound to the channel.
     switches: &'a Switches,
@@ -145,7 +146,7 @@ impl Resolver<'_> {
     }
 }
 
-/// Resolves all references. Slices outside of their buffers are faults, and have no effects.
+/// Resolves all references. Slices outside of their buffers are faults, and the moves of their operations are left out.
 ///
 /// # Errors
 /// Returns one sentence with the path inside the file.

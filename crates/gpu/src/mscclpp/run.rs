@@ -96,7 +96,7 @@ pub fn run(program: &Program) -> Run {
 }
 
 impl State<'_> {
-    /// Runs the next step of a thread block, if its waits are satisfied.
+    /// Runs the next step of a thread block if its waits are satisfied, and returns whether it has run.
     fn advance(&mut self, block: usize) -> bool {
         let program = self.program;
         let at = (block, self.done[block]);

@@ -94,7 +94,8 @@ impl Clocks {
     }
 }
 
-/// Returns the faults of uses without an order among the first `done` steps of each thread block.
+/// Returns the faults of uses without an order, among the first `done` steps of each thread block and the step after
+/// them.
 pub fn unordered(program: &Program, run: &Run, done: &[usize]) -> Vec<Fault> {
     let mut users: BTreeMap<Use, ((usize, u32), bool)> = BTreeMap::new();
     for (b, block) in program.blocks.iter().enumerate() {

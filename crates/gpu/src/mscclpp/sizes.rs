@@ -69,8 +69,9 @@ fn to_try(plan: &Plan) -> (Vec<Scale>, Sizes) {
     (scales, Sizes::Tried)
 }
 
-/// Returns numbers of grains of a chunk around those at which some pipeline begins a second or third iteration. The
-/// smallest unit, which divides all others, has one grain.
+/// Returns numbers of grains of a chunk: 1 to 3, and those around a number at which some pipeline begins a second or
+/// third iteration, as far as pipelines take few iterations. The smallest unit, which divides all others, has one
+/// grain.
 fn turns(plan: &Plan) -> impl Iterator<Item = u32> {
     let all: BTreeSet<(u64, u64)> = plan
         .ops()

@@ -62,7 +62,7 @@ pub struct InNetwork {
     /// The rate of the link between a switch and its core's memory, one direction.
     pub memory_port_gbps: f64,
     pub packet_bytes: u32,
-    /// The number of packets, and of credits, of a switch's input buffer for each channel.
+    /// The number of packets that a switch's input buffer holds for each channel, and of its credits.
     pub buffer_packets: u32,
     /// The latency of one stage of a switch's pipelined tree of operators.
     #[serde(default)]

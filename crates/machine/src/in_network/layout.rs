@@ -43,9 +43,10 @@ pub struct Layout {
     locals: u32,
     dims: Vec<u32>,
     strides: Vec<u32>,
-    /// The other end of each port of each switch of a node.
+    /// For each switch of a node, the other end of each of its ports.
     ends: Vec<Vec<End>>,
-    /// The switch within a node, and its port, of the link to each coordinate of each dimension.
+    /// For each dimension and each coordinate in it, the switch within a node that has the link to that coordinate, and
+    /// its port.
     homes: Vec<Vec<(u32, Port)>>,
 }
 
@@ -136,7 +137,8 @@ impl Layout {
         coordinates.iter().zip(&self.strides).map(|(c, s)| c * s).sum()
     }
 
-    /// Returns the switch within a node, and its port, of the link to `coordinate` in dimension `dim`.
+    /// Returns the switch within a node that has the link to `coordinate` in dimension `dim`, and the port of that
+    /// link.
     pub fn home(&self, dim: usize, coordinate: u32) -> (u32, Port) {
         self.homes[dim][coordinate as usize]
     }
@@ -196,8 +198,8 @@ fn port(ends: &[End]) -> Port {
     Port::try_from(ends.len()).unwrap_or(Port::MAX)
 }
 
-/// Returns entry `at`, modulo their number, of a list of cores. [`InNetwork::check`] ensures that the list is not
-/// empty.
+/// Returns entry `at`, modulo the number of entries, of a list of cores. [`InNetwork::check`] ensures that the list is
+/// not empty.
 fn pick(cores: &[u32], at: u32) -> u32 {
     cores.get(at as usize % cores.len().max(1)).copied().unwrap_or(0)
 }

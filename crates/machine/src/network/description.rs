@@ -202,7 +202,7 @@ impl Network {
         (self.buffer_bytes as f64) < self.own_speed().gbps / 8.0 * way_ns + f64::from(self.packet_bytes)
     }
 
-    /// Returns sentences on costs that times on this machine omit or assume.
+    /// Returns sentences on costs that predicted times on this machine omit or assume.
     fn sentences(&self) -> Vec<String> {
         let is_bare = (self.launch_ns, self.signal_ns, self.host_overhead_ns) == (0.0, 0.0, 0.0);
         let bare = is_bare.then(|| {
@@ -312,7 +312,7 @@ impl Network {
         Speed { gbps: self.measured_gbps.unwrap_or(self.link_gbps), latency_ns: self.link_latency_ns }
     }
 
-    /// Returns the speeds of a plane's links by [`super::Link::speed`], including the machine's own speed.
+    /// Returns the speeds that [`super::Link::speed`] counts, with the machine's own speed in place of `None`.
     pub fn speeds(&self, plane: &Plane) -> Vec<Speed> {
         plane.speeds().iter().map(|speed| speed.unwrap_or(self.own_speed())).collect()
     }
@@ -322,7 +322,7 @@ impl Network {
         plane.speeds()[usize::from(plane.link(link).speed)].unwrap_or(self.own_speed())
     }
 
-    /// Checks the accelerators of the ranks.
+    /// Checks that `nodes`, one for each rank, are distinct accelerators.
     ///
     /// # Errors
     /// Returns an error if an accelerator does not exist, or has two ranks.
@@ -387,7 +387,8 @@ impl Network {
         (family.read)(&table, origin, self.own_speed())
     }
 
-    /// Returns the price of all planes in dollars; `None` if a switch is not on the price list, or all prices are 0.
+    /// Returns the price of all planes in dollars; `None` if a switch has more than [`SWITCH_PORTS`] ports, which no
+    /// listed switch has, or if all prices are 0.
     pub fn cost_usd(&self, topology: &dyn Topology) -> Option<f64> {
         let (bill, p) = (topology.bill(), self.prices);
         let plane = bill.switches as f64 * p.switch_usd + bill.dac as f64 * p.dac_usd + bill.aoc as f64 * p.aoc_usd;

@@ -28,7 +28,8 @@ pub struct Facts {
     /// The price of all planes; `None` if a switch is not on the price list.
     pub cost_usd: Option<f64>,
     pub diameter: u32,
-    /// The bisection (`bisection_share` of `cut`); `None` if the family states no halves and the plane is large.
+    /// The bisection (`bisection_share` of `cut`); `None` for a single accelerator, or if the family states no halves
+    /// and a plane has more than 16 accelerators.
     pub bisection_share: Option<f64>,
     /// The failed links, nodes and planes.
     pub failed: Vec<String>,

@@ -155,7 +155,7 @@ impl<'a> Left<'a> {
     /// Returns for each node whether an accelerator reaches it.
     ///
     /// # Errors
-    /// Returns an error if accelerators are not connected with the largest island.
+    /// Returns an error if all accelerators failed, or some are not connected with the largest island.
     fn connected(&self, failures: &[Failure]) -> Result<Vec<bool>, String> {
         let plane = self.plane;
         let mut island = vec![None; plane.nodes() as usize];

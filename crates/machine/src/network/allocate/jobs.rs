@@ -21,8 +21,8 @@ pub enum Jobs {
     List(Vec<Job>),
 }
 
-/// The cumulative distribution of job sizes: each fraction of jobs has at most this number of boards. Fractions rise up
-/// to 1, and numbers of boards do not fall.
+/// The cumulative distribution of job sizes. An entry `(fraction, boards)` means that this fraction of jobs has at most
+/// this number of boards. Fractions rise up to 1, and numbers of boards do not fall.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Sizes(Vec<(f64, u32)>);
 

@@ -21,13 +21,15 @@ pub enum Rule {
     Blocks { sizes: Vec<u32>, aligned: bool },
 }
 
-/// The number of boards along each dimension, numbered row-major.
+/// The boards of a network, numbered row-major, and the rule for the boards of one job. `count` is the number of boards
+/// along each dimension.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct JobSpace {
     pub count: Vec<u32>,
     /// The number of accelerators of a board along each dimension. Accelerators are numbered row-major over all boards.
     pub board: Vec<u32>,
-    /// The number of boards along each dimension whose traffic stays below the upper level of switches.
+    /// The number of adjacent boards along each dimension between which traffic stays below the upper level of
+    /// switches.
     pub leaf: Vec<u32>,
     pub rule: Rule,
 }

@@ -84,7 +84,7 @@ pub struct Graph {
     /// The speed of links that state no speed of their own.
     own: Speed,
     way: Way,
-    /// The number of cables between the two accelerators that are farthest apart.
+    /// The number of cables on a shortest path between the two accelerators that are farthest apart.
     diameter: u32,
     name: &'static str,
     bill: Bill,
@@ -171,8 +171,9 @@ impl Graph {
         Self { boxes: Some(numbers), ..self }
     }
 
-    /// Returns the graph as the remainder of `whole` after failures. The bill includes failed parts. Accelerators keep
-    /// their grid if none failed.
+    /// Returns the graph as the remainder of `whole` after failures. `kept` has the original numbers of the remaining
+    /// accelerators, `renumbered` the new numbers of the original nodes. The bill includes failed parts. Accelerators
+    /// keep their grid if none failed.
     pub fn left_of(self, whole: &dyn Topology, kept: Vec<u32>, renumbered: Vec<Option<u32>>) -> Self {
         let all = kept.len() as u64 == u64::from(whole.accelerators());
         let extents = if all { whole.extents() } else { self.extents };

@@ -96,7 +96,8 @@ impl Dimension {
     }
 
     /// Returns the number of links that a cut of one line into halves crosses: all ports of half of the boards, or all
-    /// cables above their leaves. An odd number of boards adds a port and a trace of the middle board, if possible.
+    /// cables above their leaves. An odd number of boards with several accelerators along the line adds a port and a
+    /// trace of the middle board.
     fn cut(self) -> u32 {
         let middle = u32::from(self.boards % 2 == 1 && self.board > 1);
         let inside = self.boards / 2 * 2 + middle;
@@ -220,8 +221,8 @@ impl Topology for HxMesh {
         self.dims[0].diameter() + self.dims[1].diameter()
     }
 
-    /// Returns a cut of all lines of one dimension into halves: "HammingMesh", section 3.1, 1/(2a) for an even number
-    /// of boards of a x a. It is the least cut if that extent is even.
+    /// Returns the better one of two cuts that halve all lines of one dimension: "HammingMesh", section 3.1, 1/(2a) for
+    /// an even number of boards of a x a. It is the least cut if the extent of that dimension is even.
     fn halves(&self) -> Option<Cut> {
         let along = |dim: usize| {
             let (d, lines) = (self.dims[dim], self.lines(dim));

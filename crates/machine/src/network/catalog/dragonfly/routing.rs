@@ -23,7 +23,7 @@ pub struct ByGroups {
     /// The global ports that lead to another group: `own[k][at]` are those of router `at` of each group to the group k
     /// + 1 further around the ring.
     own: Vec<Vec<Range<u32>>>,
-    /// The routers of a group that have such ports, by the same k.
+    /// For each k of `own`, the routers of a group that have ports to the group k + 1 further around the ring.
     doors: Vec<Vec<u32>>,
 }
 

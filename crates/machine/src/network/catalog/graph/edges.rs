@@ -14,7 +14,7 @@ pub struct Edge {
     pub b: u32,
     pub cable: Option<Cable>,
     pub gbps: Option<f64>,
-    /// The rate that programs reached.
+    /// The rate in Gb/s that programs reached.
     pub measured: Option<f64>,
     pub latency_ns: Option<f64>,
     pub count: u32,

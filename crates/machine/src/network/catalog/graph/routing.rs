@@ -21,7 +21,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// Builds a table of all shortest paths. The virtual channel is the number of remaining links.
+    /// Builds a table of all shortest paths. The virtual channel of a hop is the number of links that remain after it.
     pub fn shortest(name: &'static str, plane: &Plane, lengths: Option<&[u64]>) -> Self {
         let mut most = 1;
         let mut table = Builder::new(plane);
