@@ -67,7 +67,7 @@ fn adapted(file: &File, placement: &GridPlacement, target: &SdkTarget) -> Result
     target.needs.adapt(placed).map_err(|e| Refused::new(NAME, e))
 }
 
-/// Returns the wafer program emitted for a file, and the target for its wafer.
+/// Lowers the schedule of a file to a wafer program, and returns it with the target to write it for.
 fn program(proven: &VerifiedFile) -> Result<(WaferProgram, SdkTarget), Refused> {
     let (wafer, placement) = on_wafer(proven.file())?;
     let target = SdkTarget::of(wafer.architecture);
@@ -76,7 +76,7 @@ fn program(proven: &VerifiedFile) -> Result<(WaferProgram, SdkTarget), Refused> 
     Ok((program, target))
 }
 
-/// Adds the algorithm and the assumptions about the wafer to the README of the files.
+/// Adds the algorithm and the assumptions about the wafer to the file `README.md`, below its title.
 fn described(file: &File, files: write::Files) -> Files {
     let origin = file.schedule.origin();
     let algorithm = if origin.is_empty() { String::new() } else { format!("Algorithm: {origin}.\n\n") };

@@ -8,8 +8,8 @@
 use unisono_base::{InstrId, narrow};
 use unisono_lower::wafer::{End, PeProgram, WaferProgram};
 
-/// Returns whether an operation takes elements of several fabric sources in turns, through memory: three or more
-/// sources do not fit into one vector operation, nor do two sources that are taken several elements at a time.
+/// Returns whether an operation has two or more fabric sources and takes them in turns, a chunk of each through memory:
+/// because it has three or more sources, which do not fit into one vector operation, or chunks of several elements.
 pub(super) fn in_turns(sources: &[End], chunk: u32) -> bool {
     let fabric = sources.iter().filter(|s| matches!(s, End::Fabric(_))).count();
     fabric > 1 && (sources.len() > 2 || chunk > 1)

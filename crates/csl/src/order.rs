@@ -3,7 +3,8 @@
 
 use unisono_base::narrow;
 
-/// Steps are numbered over all threads; `before[a]` is the set of steps that have completed when `a` starts.
+/// The order of a PE's steps, numbered over all threads. `before[a]` is the set, one bit each, of the steps that have
+/// completed when step `a` starts.
 pub struct Order {
     thread: Vec<u32>,
     words: usize,

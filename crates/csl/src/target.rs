@@ -10,7 +10,7 @@ use unisono_machine::Architecture;
 /// the restrictions of colors with switches and of microthreads allow.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SdkTarget {
-    /// SDK and machine, as emitted files name them.
+    /// Names of the SDK and the wafer, as emitted files state them.
     pub name: &'static str,
     /// Name of the wafer; `system` is the computer that contains the wafer.
     pub wafer: &'static str,
@@ -32,11 +32,12 @@ pub struct SdkTarget {
     pub switched_colors: &'static [u8],
     /// Color with which the host starts functions (SDK 1.0 only).
     pub launch: Option<u8>,
-    /// Ids of local tasks.
+    /// Ids of local tasks that a program may bind.
     pub local_tasks: &'static [u8],
     /// True if ids of tasks share numbers with colors, so that no task gets the number of a used color.
     pub tasks_share_colors: bool,
-    /// Ids of input queues. On the WSE-2, 0 and 1 are last in both lists of queues: the host link may use them too.
+    /// Ids of input queues. On the WSE-2, 0 and 1 are last in the lists of input and output queues: the host link may
+    /// use them too.
     pub input_queues: &'static [u8],
     pub output_queues: &'static [u8],
     /// True if every queue, also for output, is bound to its color at compile time; then an operand from the fabric
@@ -48,7 +49,7 @@ pub struct SdkTarget {
     /// Cycles that a wavelet takes from one router to the next, by which scripts convert the clocks of PEs to one
     /// clock; `None` if not published.
     pub hop_cycles: Option<u32>,
-    /// Number of positions that a color may have, besides the first one.
+    /// Number of positions that a color may have at a router, besides the first one.
     pub extra_positions: usize,
     /// Greatest finite length of a vector operation in elements; a length field of 0x7fff means endless.
     pub extent: u32,
@@ -128,7 +129,7 @@ impl SdkTarget {
         1 << 22 | 1 << 24 | self.control_task << 16
     }
 
-    /// Returns the bytes of a PE's memory for `elements` of its vectors and for the word of its control wavelets.
+    /// Returns the bytes of a PE's memory that `elements` elements of 32 bits and the word of control wavelets take.
     pub fn data_bytes(&self, elements: u64) -> u64 {
         4 * elements + 4
     }

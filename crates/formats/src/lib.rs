@@ -57,7 +57,7 @@ impl Contents {
     }
 }
 
-/// Files, each with its relative path.
+/// Files, each as its relative path and its contents.
 pub type Files = Vec<(String, Contents)>;
 
 /// Name of a format, its source, and a sentence about it, as lists for users show them.
@@ -76,7 +76,7 @@ pub trait Emitter: Sync {
         self.about().name
     }
 
-    /// Returns the parameters that algorithms use for this target by default.
+    /// Returns the parameters, as names and values, that algorithms use for this target by default.
     fn params(&self) -> &'static [(&'static str, &'static str)] {
         &[]
     }
@@ -166,7 +166,7 @@ pub trait Importer: Sync {
     /// Returns the schedule that a file describes, with its placement and machine if the file has them; `verify`
     /// decides whether it is correct.
     ///
+    /// # Errors
     /// Returns an error of one sentence, with the number of the line.
-    /// Returns one sentence, with the line.
     fn import(&self, text: &str, facts: &Facts) -> Result<File, ImportError>;
 }

@@ -40,8 +40,8 @@ pub struct Choices {
     pub in_place: Option<bool>,
     /// The number of GPUs of a box, which share memory.
     pub gpus_per_box: Option<u32>,
-    /// The number of thread blocks that share the work of one; for MSCCL, the number of instances, each with its own
-    /// blocks.
+    /// The number of thread blocks that together do the work of one block of a plan; for MSCCL, the number of
+    /// instances, each with its own blocks.
     pub thread_blocks: Option<u32>,
     pub protocol: Option<Protocol>,
 }

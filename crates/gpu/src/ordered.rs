@@ -45,7 +45,8 @@ impl<'a> Ordered<'a> {
     }
 }
 
-/// Returns the name of a schedule's plan.
+/// Returns the name of a plan: `unisono-` and the schedule's origin, or else its collective, with hyphens instead of
+/// blanks.
 pub fn plan_name(schedule: &Schedule) -> String {
     let what = if schedule.origin().is_empty() { schedule.collective().kind.name() } else { schedule.origin() };
     format!("unisono-{}", what.replace(' ', "-"))

@@ -112,7 +112,7 @@ fn place(text: &mut String, kind: &Kind, role: &Role, columns: Progression, rows
     }
 }
 
-/// Returns the configuration of a color at a router.
+/// Returns the configuration of a color at a router in CSL: its first route and its switch positions.
 pub fn config(route: &ColorRoute) -> String {
     let positions = route.positions();
     let first = positions[0];
@@ -121,7 +121,8 @@ pub fn config(route: &ColorRoute) -> String {
     if positions.len() > 1 {
         text.push_str(", .switches = .{ ");
         for (n, w) in positions.windows(2).enumerate() {
-            // `limits` has checked that the target allows the change; a repeated position names its input.
+            // `limits` has checked that the target allows the change. A position equal to the one before it states its
+            // input.
             let input = (w[0].rx != w[1].rx || w[0].tx == w[1].tx).then(|| format!(".rx = {}", directions(w[1].rx)));
             let output = (w[0].tx != w[1].tx).then(|| format!(".tx = {}", directions(w[1].tx)));
             let sides: Vec<String> = input.into_iter().chain(output).collect();

@@ -156,7 +156,7 @@ impl Measuring {
         }
     }
 
-    /// Adds the constants of the layout and the names that the host uses.
+    /// Adds the additional colors and the exported symbols to the text of a layout.
     pub fn layout(&self, text: &str) -> String {
         with_colors(text, "The barrier and the trigger of measurements", &self.colors, "\nconst LAUNCH", NAMES)
     }

@@ -85,7 +85,8 @@ pub fn emit_measured(program: &WaferProgram, target: &SdkTarget) -> Result<Files
         .map_err(refused)
 }
 
-/// Returns a broadcast there and back with the function that measures it, and `measure.py`, which calls it.
+/// Returns the files of a broadcast there and back, with the function that measures it, and `measure.py`, which calls
+/// it.
 fn emit_ping_pong(plan: &Plan, target: &SdkTarget) -> Result<Files, String> {
     let measuring = PingPong::new(plan, target)?;
     let layout = measuring.layout(&layout::print(plan, target, |row, col| measuring.role(row, col)));

@@ -25,7 +25,7 @@ use crate::SdkTarget;
 /// Greatest number of kinds of PEs, each of which is a file.
 const MOST_KINDS: usize = 8192;
 
-/// Returns the files of a module; their names begin with the collective and its length.
+/// Returns the files of a module. The names of its CSL files begin with the collective and its length.
 ///
 /// # Errors
 /// Returns an error for too many kinds of PEs.
@@ -124,7 +124,7 @@ fn layout_module(plan: &Plan, head: &str) -> String {
     text
 }
 
-/// Returns functions that call those of `imported` with the same names.
+/// Returns the functions `compute`, `input_vector` and `output_vector`, which call those of the module `imported`.
 fn functions(plan: &Plan, imported: &str) -> String {
     let dtype = plan.collective.dtype;
     format!(

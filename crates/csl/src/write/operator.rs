@@ -6,7 +6,8 @@ use unisono_collective::{Collective, Dtype, Kind, Operator};
 use super::head;
 use crate::SdkTarget;
 
-/// File with the function; [`FUNCTION`] is its name in a program, [`MAP`] the builtin that applies it.
+/// File that contains the function for `@map`; [`FUNCTION`] is the function's name in a program, [`MAP`] that of the
+/// builtin.
 pub const FILE: &str = "operator.csl";
 pub const FUNCTION: &str = "operator.combine";
 pub const MAP: &str = "@map";

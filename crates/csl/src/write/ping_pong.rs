@@ -148,7 +148,7 @@ impl PingPong {
         Ok(text.replace("  @export_symbol(compute);\n", &format!("{setup}  @export_symbol(compute);\n{EXPORTS}")))
     }
 
-    /// Adds the constants of the layout and the names that the host uses.
+    /// Adds the additional colors and the exported symbols to the text of a layout.
     pub fn layout(&self, text: &str) -> String {
         with_colors(text, "The barrier of measurements", &self.colors, "\nconst memcpy", NAMES)
     }

@@ -62,7 +62,7 @@ impl Operation {
         self.mapped || self.in_turns() || self.onward.is_some()
     }
 
-    /// Returns the color parameter (its index) on which the operation sends; `None` if it does not send.
+    /// Returns the index of the color parameter on which the operation sends; `None` if it does not send.
     pub fn sends(&self) -> Option<usize> {
         match self.onward.unwrap_or(self.sink) {
             End::Fabric(color) => Some(usize::from(color)),

@@ -74,7 +74,7 @@ pub struct Loop {
     pub moved: Vec<String>,
 }
 
-/// Makes all of `steps` a loop over chunks of `chunk` elements.
+/// Makes `steps` the body of a loop of `rounds` rounds, each of which moves descriptors by `chunk` elements.
 pub fn repeat(steps: &mut [Step], rounds: u32, chunk: u32) {
     let mut moved: Vec<String> = Vec::new();
     for d in steps.iter().flat_map(|s| &s.descriptors).filter(|d| d.moves) {
@@ -166,7 +166,7 @@ fn control(operation: usize, phase: u16, c: u8) -> Step {
 
 /// Waits of a class between steps, derived from the waits between operations.
 pub struct Waits {
-    /// For each thread and step, pairs (other thread, number of its steps that must have ended).
+    /// For each thread and step, pairs (other thread, number of that thread's steps that must have ended).
     of: Vec<Vec<Vec<(usize, usize)>>>,
 }
 
@@ -200,7 +200,7 @@ impl Waits {
         self.of.iter().flatten().flatten().any(|w| w.0 == thread)
     }
 
-    /// Returns the threads that wait until `done` steps of `thread` have ended.
+    /// Returns the threads with a step that waits until `done` steps of `thread` have ended, neither more nor fewer.
     pub fn told(&self, thread: usize, done: usize) -> Vec<usize> {
         let waits = |t: &usize| self.of[*t].iter().flatten().any(|&w| w == (thread, done));
         (0..self.of.len()).filter(waits).collect()

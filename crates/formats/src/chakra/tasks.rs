@@ -122,8 +122,8 @@ fn work(rank: u32, task: Task, units: Units) -> Result<Work, NotTasks> {
     })
 }
 
-/// Returns a program without collectives as a task graph. Compute with a time is a calc; counted compute is a reduction
-/// of its bytes.
+/// Returns a program without collectives as a task graph. A computation with a time becomes a calc of whole ticks,
+/// rounded; a computation with a number of bytes becomes a reduction of these bytes.
 ///
 /// # Errors
 /// Returns an error for a collective or a permutation, which do not name their messages, or if the graph is too large.
@@ -138,7 +138,8 @@ pub fn to_tasks(graph: &WorkloadGraph, seconds_per_tick: f64) -> Result<TaskGrap
     for (rank, nodes) in (0..).zip(of) {
         builder.rank();
         let mut ids: Vec<TaskId> = Vec::with_capacity(nodes.len());
-        // The last node of each of the two queues, used if queues run in program order.
+        // The last task of the queue for communication, and of that for computation, used if queues run in program
+        // order.
         let mut last: [Option<TaskId>; 2] = [None, None];
         for node in nodes {
             let task = match node.work {

@@ -36,7 +36,7 @@ impl Labels {
             if number >= self.numbered.len() {
                 self.numbered.resize(number + 1, 0);
             }
-            // A label whose number was too large for the table when it was defined is in the other table.
+            // A label whose number was too large for this table when it was defined is in `short`.
             if self.numbered[number] == 0 && (self.short.is_empty() || self.find_other(label).is_none()) {
                 self.numbered[number] = task.0 + 1;
             }
@@ -78,7 +78,8 @@ impl Labels {
     }
 }
 
-/// Returns the number of a label that is `letter` and a number without leading zeros.
+/// Returns the number of a label that consists of `letter` and a number of at most [`MOST_DIGITS`] digits without
+/// leading zeros; `None` for all other labels.
 #[inline(always)]
 fn number(letter: u8, label: &[u8]) -> Option<usize> {
     let [first, digits @ ..] = label else { return None };

@@ -1,4 +1,4 @@
-//! Writes GOAL: labels l1, l2, ... in each rank, always a tag, no indentation, which LogGOPSim's own reader rejects.
+//! Writes GOAL: labels l1, l2, ... in each rank, a tag for every message, and no indentation, which LogGOPSim rejects.
 
 use std::fmt::{self, Write};
 

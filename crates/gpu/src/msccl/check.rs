@@ -67,7 +67,7 @@ pub fn check(text: &str, facts: &Facts, options: Options) -> Result<Checked, Imp
             .into_iter()
             .map(|(gpu, message)| Finding { rank: gpu.map(|g: NodeId| g.0), ..of_file("limit", message) }),
     );
-    // A size in `facts` that exceeds buffers is not a fault of the file.
+    // A size in `facts` for which buffers are too large is an error of the request, and not a fault of the file.
     import::collective(&p, facts)?;
     let range = slots::sizes(&p, import::bytes(&p, facts));
     let hang = slots::hangs(&p, &running, range);

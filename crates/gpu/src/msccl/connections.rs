@@ -21,10 +21,10 @@ pub struct Connection {
 pub struct Connections {
     /// The index in `of_edge` of each stream's first entry.
     first: Vec<usize>,
-    /// The index in `all` of the connection of each sink of each stream.
+    /// For each sink of each stream, the index of its connection in `all`.
     of_edge: Vec<usize>,
     pub all: Vec<Connection>,
-    /// For each connection, the connection on which the thread block that receives from it sends.
+    /// For each connection, the one on which the thread block that receives from it sends; `None` if it sends on none.
     pub joined: Vec<Option<usize>>,
 }
 

@@ -35,7 +35,7 @@ use crate::{
 const WAYS: [(u32, bool); 4] =
     [(limits::COUNT, true), (limits::COUNT, false), (limits::IN_FLIGHT, true), (limits::IN_FLIGHT, false)];
 
-/// The programs of a schedule, each built when it is first used.
+/// The programs of a schedule, one for each entry of [`WAYS`], each built when it is first used.
 pub(super) struct Programs<'a> {
     ordered: Ordered<'a>,
     made: [OnceLock<Result<Program, String>>; WAYS.len()],

@@ -20,9 +20,9 @@ use super::{
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Transmission {
-    /// The line in the file of its last step, for errors.
+    /// The line of the transmission's last step in the file, for errors.
     pub line: u32,
-    /// The index of its first step in the file.
+    /// The index of the transmission's first step among the steps of its thread block in the file.
     pub step: u32,
     pub kind: Type,
     /// The place that is read, or the places read by fused reductions, in order.
@@ -103,7 +103,7 @@ fn never(block: &Block, wait: &Wait, flags: &[(u32, u32)]) -> String {
     }
 }
 
-/// Returns the flag that each awaited transmission sets, and the index of the transmission.
+/// Returns the flag that each transmission with `is_awaited` sets, and the index of the transmission.
 fn flags(block: &[Raw]) -> Vec<(u32, u32)> {
     let mut step = 0;
     let mut found = Vec::new();

@@ -109,12 +109,12 @@ pub fn schedule(p: &Program, facts: &Facts, in_place: Option<bool>) -> Result<(S
     Ok((schedule, blocks))
 }
 
-/// Returns the type of the elements.
+/// Returns the type of the elements: that of `facts`, or else of the file, or else f32.
 fn dtype(p: &Program, facts: &Facts) -> Dtype {
     facts.dtype.or(p.meaning.dtype).unwrap_or(Dtype::F32)
 }
 
-/// Returns the bytes of the call, if the user gave a size.
+/// Returns the bytes of a call, if `facts` states its number of elements.
 pub fn bytes(p: &Program, facts: &Facts) -> Option<u64> {
     facts.elements.map(|elements| slots::bytes_of(p, elements, dtype(p, facts)))
 }
@@ -134,7 +134,8 @@ struct Making<'a> {
     copies: Vec<usize>,
 }
 
-/// The input, output and scratch buffer of a GPU, each with the operand of its first element and its length.
+/// The input, output and scratch buffer of a GPU, each with the operand of its first element and its length in
+/// elements.
 struct Memory {
     buffers: [(Operand, u32); 3],
 }

@@ -18,7 +18,7 @@ pub const BLOCKS: usize = 127;
 pub const BLOCKS_OF_ALL: usize = 64;
 /// The most channels of a GPU.
 pub const CHANNELS: usize = 32;
-/// The most thread blocks of a channel that send, and the most that receive.
+/// The most thread blocks of a GPU that send on one channel, and the most that receive.
 pub const BLOCKS_OF_A_CHANNEL: usize = 32;
 /// The most chunks that a step moves.
 pub const COUNT: u32 = 71;
@@ -57,7 +57,8 @@ fn misnumbered(p: &Program) -> Option<String> {
     ))
 }
 
-/// Returns the limits of the executor that a file exceeds on GPUs with `processors` processors, each with the GPU.
+/// Returns a sentence for each limit of the executor that a file exceeds on GPUs with `processors` processors, with the
+/// GPU; `None` stands for the whole file.
 pub fn of_program(p: &Program, processors: u32) -> Vec<(Option<NodeId>, String)> {
     let mut found = Vec::new();
     if !["LL", "LL128", "Simple"].contains(&p.protocol.as_str()) {

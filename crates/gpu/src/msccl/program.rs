@@ -48,12 +48,12 @@ impl Type {
         matches!(self, Send | ReceiveCopySend | ReceiveReduceSend | ReceiveReduceCopySend)
     }
 
-    /// Returns whether the executor's parser checks the source.
+    /// Returns whether the executor's parser checks that the source of a step lies inside its buffer.
     pub fn checks_source(self) -> bool {
         matches!(self, Self::Send | Self::ReceiveReduceSend | Self::ReceiveReduceCopySend | Self::Copy | Self::Reduce)
     }
 
-    /// Returns whether the executor's parser checks the destination.
+    /// Returns whether the executor's parser checks that the destination of a step lies inside its buffer.
     pub fn checks_destination(self) -> bool {
         use Type::{Copy, Receive, ReceiveCopySend, ReceiveReduceCopySend, Reduce};
         matches!(self, Receive | ReceiveCopySend | ReceiveReduceCopySend | Copy | Reduce)
@@ -131,7 +131,7 @@ pub struct Program {
     pub max_bytes: u64,
     /// The attributes that the file lacks and the executor needs to load it.
     pub missing: Vec<&'static str>,
-    /// The reason why the executor's parser refuses the text.
+    /// The reason why the executor's parser refuses the text; `None` if it does not.
     pub refused: Option<String>,
     /// Facts for which the format has no attribute. They are written as attributes that the executor ignores.
     pub meaning: Facts,

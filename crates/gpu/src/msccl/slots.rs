@@ -112,7 +112,7 @@ pub fn bytes_of(p: &Program, elements: u64, dtype: unisono_collective::Dtype) ->
 pub struct Stuck {
     pub gpu: u32,
     pub block: u32,
-    /// The index of its step in the file.
+    /// The index in the file of the step in which the thread block waits.
     pub step: u32,
     /// The cause of the wait.
     pub cause: Cause,

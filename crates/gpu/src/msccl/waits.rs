@@ -74,7 +74,8 @@ pub fn waits(works: &[Work], blocks: usize, alias: Option<Alias>) -> Vec<Vec<(us
         (p.chunk..p.chunk + count).map(move |chunk| (p.buffer, chunk))
     };
     let mut touched = BTreeMap::<(Buffer, u32), Touched>::new();
-    // For each thread block, the number of operations of each other block that are complete when its latest one is.
+    // For each thread block, the number of operations of each block that are known to be complete when its latest
+    // operation is.
     let mut known: Vec<Vec<usize>> = vec![vec![0; blocks]; blocks];
     let mut after: Vec<Vec<usize>> = Vec::with_capacity(works.len());
     let mut all = Vec::with_capacity(works.len());

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use unisono_base::{InstrId, StreamId, narrow};
 use unisono_schedule::{Flow, Operand, Schedule};
 
-/// The work of one instruction of a switch.
+/// A request to a switch for the work of one of its instructions.
 pub struct Request {
     /// The GPUs of the group, in ascending order.
     pub group: Vec<u32>,
@@ -34,7 +34,7 @@ pub struct BehindSwitches {
     /// requests.
     pub parts: u32,
     pub requests: BTreeMap<InstrId, Request>,
-    /// The first chunk of scratch memory of each stream, the same on all GPUs.
+    /// For each stream to or from a switch, its first chunk of scratch memory, the same on all GPUs.
     pub places: BTreeMap<StreamId, u32>,
     /// The number of chunks of scratch memory for all streams to and from switches; streams of one request share their
     /// chunks.

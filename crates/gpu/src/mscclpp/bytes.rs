@@ -49,8 +49,8 @@ pub fn check(plan: &Plan, layout: &Layout, dtype: Option<Dtype>) -> Vec<Fault> {
     faults
 }
 
-/// Returns the chunks of the largest buffer that the kernels address. A double buffer doubles the scratch memory, and
-/// so do packets.
+/// Returns the number of chunks of the largest buffer that the kernels address, at least 1. A double buffer doubles the
+/// scratch memory, and so do packets.
 fn widest(plan: &Plan) -> u64 {
     let of_scratch = [plan.use_double_scratch_buffer, plan.protocol == Protocol::LL].map(|twice| 1 + u64::from(twice));
     let chunks = |gpu: &Gpu| {

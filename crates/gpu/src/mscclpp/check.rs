@@ -35,7 +35,7 @@ pub struct Checked {
     pub seed: Option<Seed>,
     pub scratch_bytes_max: u64,
     pub expression_class: Option<String>,
-    /// The bits of the results; empty if there are faults.
+    /// The properties of the results that concern their bits; none if there are faults.
     #[serde(flatten)]
     pub bits: FileBits,
     pub diagnostics: Vec<Fault>,

@@ -113,7 +113,8 @@ impl Writing<'_> {
         Err(refused)
     }
 
-    /// Returns the protocols in the order of attempts, and whether readers of packets answer.
+    /// Returns the protocols in the order of attempts, each with whether readers of packets signal that they have read
+    /// them.
     fn protocols(&self) -> Vec<(Protocol, bool)> {
         let c = self.ordered.schedule.collective();
         let bytes = u64::from(c.input_len(0).max(c.output_len(0))) * c.dtype.bytes();

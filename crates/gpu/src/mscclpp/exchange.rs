@@ -28,7 +28,7 @@ impl Exporter<'_> {
         if is_port { ChannelType::Port } else { ChannelType::Memory }
     }
 
-    /// Adds signals or waits. A peer that is listed several times gets several operations.
+    /// Adds signals to `peers`, or waits for them. A peer that is listed several times is in several operations.
     fn sync(&mut self, at: At, name: Name, peers: Vec<At>) {
         let (ports, memory): (Vec<At>, Vec<At>) = peers.into_iter().partition(|peer| self.is_port(at.0, peer.0));
         for (mut peers, is_port) in [(memory, false), (ports, true)] {
@@ -54,7 +54,7 @@ impl Exporter<'_> {
         }
     }
 
-    /// Makes each GPU signal its start to the GPUs that access its memory, and these wait for the signals.
+    /// Makes each GPU signal its start to the GPUs that write to its memory, and makes those wait for the signals.
     pub(super) fn start(&mut self) {
         let mut writers: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
         for &(stream, sink) in self.landing.keys() {

@@ -43,7 +43,7 @@ pub struct Form<'a> {
     pub in_place: bool,
     /// True if receivers of packets signal their senders at the end that they have read them.
     pub answers: bool,
-    /// The box of each GPU.
+    /// The number of the box of each GPU.
     pub boxes: &'a [u32],
     /// The number of thread blocks that each do a share of every operation.
     pub shares: u32,
@@ -61,19 +61,19 @@ pub struct Exporter<'a> {
     pub(super) switches: BehindSwitches,
     /// The offset in scratch memory, in chunks or packets, of each stream at each sink.
     pub(super) landing: BTreeMap<(StreamId, NodeId), u32>,
-    /// For each GPU, the chunks of scratch memory for streams.
+    /// For each GPU, the number of chunks of scratch memory for streams.
     pub(super) landed: Vec<u32>,
-    /// For each GPU, the chunks of the schedule's own scratch memory.
+    /// For each GPU, the number of chunks of the schedule's own scratch memory.
     pub(super) own: Vec<u32>,
-    /// For each GPU, the chunks of the input's copy.
+    /// For each GPU, the number of chunks of the input's copy.
     pub(super) copied: Vec<u32>,
-    /// For each GPU, the chunks of scratch memory for intermediate results of an instruction.
+    /// For each GPU, the number of chunks of scratch memory for intermediate results of an instruction.
     pub(super) temporary: Vec<u32>,
     /// For each instruction, whether it reads its inputs from their copy.
     endangered: Vec<bool>,
     /// The thread blocks of each instruction, without those that share their work.
     blocks: Vec<Vec<At>>,
-    /// The last thread block of each GPU, without those that share its work.
+    /// The index of the last thread block of each GPU, without those that share its work.
     pub(super) last: Vec<usize>,
     pub(super) made: BTreeMap<At, Vec<Step>>,
     /// The channels between two thread blocks of different GPUs.
@@ -82,8 +82,8 @@ pub struct Exporter<'a> {
     pub(super) sent: BTreeMap<(At, At), u32>,
     /// The number of messages of the first thread block for which the second one has waited.
     pub(super) waited: BTreeMap<(At, At), u32>,
-    /// For each instruction that writes a stream, with the writing and the reading thread block, the number of its
-    /// message between these two.
+    /// For an instruction that writes a stream, and a writing and a reading thread block, the number of the
+    /// instruction's message among the messages from the one to the other.
     pub(super) messages: BTreeMap<(InstrId, At, At), u32>,
     /// Pairs of a leader and a GPU whose memory a switch accessed for the leader, if the leader has not signaled that
     /// GPU.

@@ -45,7 +45,8 @@ impl Emitter for MscclPp {
     }
 
     fn accepts(&self, proven: &VerifiedFile) -> Result<(), Refused> {
-        // Plans for more thread blocks fall back to one block, and take longer to write.
+        // If a plan for several thread blocks cannot be written, one for a single block is, which also takes less time
+        // to write.
         self.drafts(proven)(&Choices { thread_blocks: Some(1), ..Choices::default() }).map(drop)
     }
 

@@ -100,7 +100,7 @@ struct Making<'a> {
     program: &'a Program,
     layout: &'a Layout,
     b: Builder,
-    /// The operand at the start of each memory of each GPU.
+    /// The operands at the start of the input, the output, the scratch memory and the packets of each GPU.
     bases: Vec<[Operand; 4]>,
     accesses: BTreeMap<(u32, Space), Accesses>,
     /// The node of each group of GPUs behind a switch.
@@ -255,7 +255,8 @@ impl Making<'_> {
         }
     }
 
-    /// Adds an instruction that follows the earlier accesses of the same memory.
+    /// Adds an instruction. It follows earlier instructions with accesses that conflict with `accesses`: spans, each
+    /// with whether it is written.
     #[expect(clippy::too_many_arguments, reason = "the parts of an instruction")]
     fn combine(
         &mut self,

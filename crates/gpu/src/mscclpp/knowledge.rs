@@ -122,7 +122,7 @@ impl Known {
     }
 }
 
-/// A move of data in memory, or a piece of a move of packets.
+/// An access: a move of data in memory, or a piece of a move of packets.
 #[derive(Debug)]
 pub struct Event {
     pub at: At,
@@ -131,9 +131,9 @@ pub struct Event {
     /// The accesses that had completed when the event began.
     pub known: Known,
     tick: Tick,
-    /// The number of this event among the writers of packets.
+    /// The index of this event among the writers of packets; `None` if it writes none.
     packets: Option<usize>,
-    /// Writers of packets whose reads of grain k had completed when grain k of this event began.
+    /// The writers of packets, by index, whose reads of grain k had completed when grain k of this event began.
     aligned: Rc<Set>,
 }
 

@@ -91,7 +91,8 @@ fn unlike_halves(plan: &Plan, program: &Program) -> Option<Fault> {
     })
 }
 
-/// Returns faults for plain scratch memory that only some accesses shift.
+/// Returns a fault for each access of plain scratch memory that is at one place in every launch and meets one that is
+/// shifted in every second launch, up to [`KEPT`].
 fn unshifted(program: &Program) -> Vec<Fault> {
     let (mut shifted, mut fixed) = (Vec::new(), Vec::new());
     for (step, m) in program.moves() {

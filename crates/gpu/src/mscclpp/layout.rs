@@ -25,9 +25,9 @@ pub struct Layout {
     pub elements: u32,
     /// The bytes of a grain, if a size was requested.
     grain_bytes: Option<u64>,
-    /// The bytes and grains of the unit that divides the units of all pipelines, if no size was requested.
+    /// The largest unit that divides the units of all pipelines, in bytes and in grains; used if no size was requested.
     unit: (u64, u32),
-    /// The chunks of input, output, scratch memory and packets of each GPU.
+    /// For each GPU, the numbers of chunks of input, output, scratch memory and packets.
     chunks: Vec<[u64; 4]>,
     /// The peers of each GPU's port channels.
     pub port_peers: Vec<Vec<u32>>,
@@ -155,7 +155,7 @@ impl Layout {
         u32::try_from((bytes / of).saturating_mul(grains).max(1)).unwrap_or(u32::MAX)
     }
 
-    /// Returns the span in the memory that input and output share if the plan runs in place.
+    /// Returns the span in the memory that input and output share if the plan runs in place, or else the span itself.
     pub fn canonical(&self, span: Span) -> Span {
         let shift = |space, of: Space| Span { space, start: span.start + span.gpu * self.len(span.gpu, of), ..span };
         match (self.in_place, span.space) {
@@ -167,7 +167,8 @@ impl Layout {
     }
 }
 
-/// Returns the chunks of a message, whose bytes the loader compares with the accepted sizes; `None` without GPUs.
+/// Returns the number of chunks of a message, whose bytes the loader compares with the accepted sizes; `None` without
+/// GPUs.
 pub fn message_chunks(plan: &Plan) -> Option<u64> {
     let gpu = plan.gpus.first()?;
     Some(u64::from(if plan.collective == "allgather" { gpu.output_chunks } else { gpu.input_chunks }))

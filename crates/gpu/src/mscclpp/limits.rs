@@ -9,7 +9,8 @@ use super::{
 };
 use crate::too_many_blocks;
 
-/// The most channels, and the most remote buffers, of a thread block and a type.
+/// The most channels of one type of a thread block, and the most remote buffers that it accesses by channels of one
+/// type.
 pub const CHANNELS: usize = 16;
 /// The most channels of an operation.
 pub const OP_CHANNELS: usize = 8;

@@ -125,7 +125,7 @@ pub struct End {
     /// The index among the GPU's channels of its type.
     pub index: u32,
     pub is_port: bool,
-    /// The index of the other end, if the peer has one.
+    /// The index of the other end among the ends of all GPUs, if the peer has one.
     pub peer: Option<u32>,
 }
 

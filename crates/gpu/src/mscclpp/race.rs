@@ -138,7 +138,7 @@ impl Races<'_> {
         }
     }
 
-    /// Reports a remote access that does not follow the start of its GPU's kernel.
+    /// Reports an access to the memory of `gpu` that does not follow the start of that GPU's kernel.
     fn entry(&mut self, a: &Access, gpu: u32) {
         let event = self.event(a);
         let at = event.at;
@@ -155,7 +155,7 @@ impl Races<'_> {
         self.faults.push(Fault::at("entry", &place, message).with_trace(trace));
     }
 
-    /// Reports an access that may not be complete when the kernel of its GPU ends.
+    /// Reports an access to the memory of `gpu` that may not be complete when that GPU's kernel ends.
     fn end(&mut self, a: &Access, gpu: u32) {
         let (known, event) = (&self.history.ends[gpu as usize], self.event(a));
         if known.is_over(event) || (!a.writes && known.has_read(event)) {

@@ -38,11 +38,11 @@ pub(super) struct State<'a> {
     pub(super) program: &'a Program,
     /// The number of completed steps of each thread block.
     pub(super) done: Vec<usize>,
-    /// The signals sent from each end, as step and effect.
+    /// The signals sent from each end, each as a step and an index among the step's effects.
     pub(super) signals: Vec<Vec<(At, usize)>>,
     /// The number of completed waits at each end.
     pub(super) waits: Vec<usize>,
-    /// The releases of each semaphore, as step and effect.
+    /// The releases of each semaphore, each as a step and an index among the step's effects.
     pub(super) releases: Vec<Vec<(At, usize)>>,
     /// The number of completed acquires of each semaphore.
     acquires: Vec<usize>,

@@ -20,8 +20,8 @@ use super::{
     plan::Plan,
 };
 
-/// The most sizes that are tried for groups of thread blocks. With pipelines, it is half of that, in addition to the
-/// sizes at which pipelines begin an iteration.
+/// The most sizes that are tried for groups of thread blocks. With pipelines, half as many are tried, in addition to
+/// the sizes at which pipelines begin an iteration.
 const MOST: u32 = 160;
 /// The number of grains of a unit, so that chunks of halves and quarters of a unit can be tried.
 const UNIT: u32 = 4;

@@ -5,7 +5,8 @@ use super::{
     plan::{Buffer, ChannelType, Name, Op, Slice},
 };
 
-/// An operation of a thread block. A remote slice has the number of its GPU, and one behind a switch that of its group.
+/// An operation of a thread block. The `buffer_id` of a remote slice is its GPU, and the `switch_channel_id` of a slice
+/// behind a switch is the index of its group.
 #[derive(Clone, Debug)]
 pub(super) struct Step {
     pub name: Name,

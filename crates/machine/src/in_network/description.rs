@@ -20,7 +20,7 @@ pub struct Host {
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Device {
-    /// The peak rate of a node.
+    /// The peak rate of a node, in 10^12 operations per second.
     pub tflops: f64,
     /// The fraction of the peak rate that training reaches, from 0 to 1.
     pub efficiency: f64,

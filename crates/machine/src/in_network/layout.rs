@@ -22,7 +22,7 @@ pub enum LevelOf {
     },
 }
 
-/// The other end of a link.
+/// The other end of a link, as a switch and its port, and the level of the link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Peer {
     pub switch: u32,
@@ -34,7 +34,8 @@ pub struct Peer {
 enum End {
     /// A link to a switch of the same node.
     Local { switch: u32, port: Port, level: LevelOf },
-    /// A link to the node with this coordinate in dimension `dim`.
+    /// A link to the node whose coordinate in dimension `dim` is `coordinate`, and whose other coordinates are the
+    /// same.
     Node { dim: usize, coordinate: u32 },
 }
 
@@ -128,7 +129,7 @@ impl Layout {
         node / self.strides[dim] % self.dims[dim]
     }
 
-    /// Returns the node that differs from `node` only by `coordinate` in dimension `dim`.
+    /// Returns the node with the coordinates of `node`, except `coordinate` in dimension `dim`.
     pub fn moved(&self, node: u32, dim: usize, coordinate: u32) -> u32 {
         node - self.coordinate(node, dim) * self.strides[dim] + coordinate * self.strides[dim]
     }

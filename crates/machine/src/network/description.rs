@@ -295,14 +295,14 @@ impl Network {
         }
     }
 
-    /// Returns the rate at which one accelerator can send on all links of all planes, in bytes per nanosecond; the
-    /// largest rate if accelerators differ.
+    /// Returns the rate at which one accelerator can send on all links of all working planes, in bytes per nanosecond;
+    /// the largest rate if accelerators differ.
     pub fn injection_bytes_per_ns(&self, topology: &dyn Topology) -> f64 {
         self.injection_gbps(topology)[1] / 8.0
     }
 
-    /// Returns the rate of all links of an accelerator on all planes in Gb/s: the smallest and the largest of all
-    /// accelerators.
+    /// Returns the rate of all links of an accelerator on all working planes in Gb/s: the smallest and the largest of
+    /// all accelerators.
     pub fn injection_gbps(&self, topology: &dyn Topology) -> [f64; 2] {
         topology.injection().map(|links| self.own_speed().gbps * links * f64::from(self.working_planes()))
     }
@@ -312,7 +312,8 @@ impl Network {
         Speed { gbps: self.measured_gbps.unwrap_or(self.link_gbps), latency_ns: self.link_latency_ns }
     }
 
-    /// Returns the speeds that [`super::Link::speed`] counts, with the machine's own speed in place of `None`.
+    /// Returns the speeds to which the indices [`super::Link::speed`] refer, with the machine's own speed in place of
+    /// `None`.
     pub fn speeds(&self, plane: &Plane) -> Vec<Speed> {
         plane.speeds().iter().map(|speed| speed.unwrap_or(self.own_speed())).collect()
     }

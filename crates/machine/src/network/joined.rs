@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{Machine, MachineError, PRESETS};
 
-/// The cables of one box as text, and its numbers of nodes.
+/// The cables of one box as text, and its numbers of accelerators and of nodes.
 struct Parts {
     accelerators: u32,
     inside: String,

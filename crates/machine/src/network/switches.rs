@@ -131,7 +131,7 @@ pub struct Switches {
 }
 
 impl Switches {
-    /// Returns whether all switches only forward.
+    /// Returns whether no switch has a class, so that all switches only forward.
     pub fn are_plain(&self) -> bool {
         self.of.iter().all(|&class| class == 0)
     }
@@ -142,7 +142,8 @@ impl Switches {
         self.accelerators
     }
 
-    /// Returns the class of a node of the plane; `None` for accelerators and for switches that only forward.
+    /// Returns the class of a node of the plane; `None` for accelerators and for switches without a class, which only
+    /// forward.
     pub fn class(&self, node: u32) -> Option<&SwitchClass> {
         let at = *self.of.get(node.checked_sub(self.accelerators)? as usize)?;
         Some(&self.classes[usize::from(at.checked_sub(1)?)])
@@ -167,7 +168,8 @@ impl Switches {
     }
 
     /// Returns the bytes that cross a link to a node, and a link from it, for a byte of a message that the node reduces
-    /// from `operands` nodes and sends to `sinks` nodes; 1 without computing.
+    /// from `operands` nodes and sends to `sinks` nodes, divided by the `measured_share` of its class; 1 if it only
+    /// forwards.
     ///
     /// If accelerators pull, the one that requests a sum, or stores a value, is among those that the switch reads from,
     /// or stores to. So it sends its own operand and receives its own value over its link, too, even if the schedule

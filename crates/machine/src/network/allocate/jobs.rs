@@ -9,7 +9,7 @@ use crate::MachineError;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Job {
     pub boards: u32,
-    /// Boards along each dimension, in any order.
+    /// The number of boards along each dimension; the dimensions may be exchanged.
     pub shape: Option<Vec<u32>>,
 }
 

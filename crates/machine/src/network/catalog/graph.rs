@@ -93,7 +93,8 @@ pub struct Graph {
     kept: Option<Vec<u32>>,
     /// The grid of all accelerators, if one of them failed.
     before: Option<GridBefore>,
-    /// The new number of each original node, if something failed; `None` for failed nodes.
+    /// The new number of each original node, if something failed; `None` for nodes that failed or that no accelerator
+    /// reaches.
     renumbered: Option<Vec<Option<u32>>>,
     /// The numbering of nodes, if the graph was made from boxes.
     boxes: Option<BoxNumbers>,

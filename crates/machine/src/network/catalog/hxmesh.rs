@@ -105,7 +105,7 @@ impl Dimension {
         below + middle
     }
 
-    /// Returns the number of switches of all `lines` lines of one row of boards.
+    /// Returns the number of switches on the bill for all `lines` lines of one row, or one column, of boards.
     fn switches(self, lines: u32) -> u64 {
         let tree = self.tree();
         if tree.targets == 0 {

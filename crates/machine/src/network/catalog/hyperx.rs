@@ -95,8 +95,8 @@ impl HyperX {
         self.speeds[0].gbps / self.speeds[1].gbps
     }
 
-    /// Returns the first port to another switch of a line. Ports are in the order of switches, with parallel cables
-    /// adjacent.
+    /// Returns the first port of the switch at coordinate `at` of a line to the switch at `other`. Ports are in the
+    /// order of switches, with parallel cables adjacent.
     fn port(&self, dim: usize, at: u32, other: u32) -> u32 {
         let rank = if other < at { other } else { other - 1 };
         self.base(dim) + rank * self.cables[dim]

@@ -43,7 +43,7 @@ pub const FORMAT: Format = Format {
     read,
 };
 
-/// The largest number of CPUs, which are fully connected; NCCL itself accepts 256 nodes.
+/// The largest number of CPUs of one host, which are fully connected; NCCL itself accepts 256 nodes.
 const MOST_CPUS: usize = 1024;
 const MOST_LINKS: i64 = 1 << 16;
 
@@ -99,7 +99,7 @@ struct Way<'a> {
     parent: usize,
     cpu: usize,
     host: &'a str,
-    /// The least rate on the path; `None` at the CPU.
+    /// The least rate on the PCIe path from the device's parent to the CPU; `None` directly below the CPU.
     rate: Option<Rate>,
 }
 

@@ -24,7 +24,7 @@ pub struct Device {
     pub has_gdr: bool,
     /// The least rate on the PCIe path to the CPU.
     pub pcie: Rate,
-    /// The total rate of a network interface's ports; `None` if a port states no speed.
+    /// The total rate of a network interface's ports in GB/s; `None` for a GPU, or if a port states no speed.
     pub speed: Option<f64>,
 }
 
@@ -120,7 +120,7 @@ pub fn sums(sm: u32, joins_all: bool) -> String {
 }
 
 /// Returns a sentence about GPUs whose links are slower than those of the others; without an NVSwitch, only about GPUs
-/// without links. `rates` contains the total rate of each GPU's links in GB/s.
+/// without links. `rates` has the total rate of each GPU's links in GB/s; if all are 0, `None` is returned.
 pub fn slow_links(rates: &BTreeMap<usize, f64>, has_switch: bool) -> Option<String> {
     let most = rates.values().copied().fold(0.0, f64::max);
     // Without a switch, links of GPUs in a regular box may differ if the file describes a part of the box.
