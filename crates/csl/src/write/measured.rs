@@ -134,8 +134,9 @@ impl Measuring {
         Ok(text.replace(link, &format!("{setup}{link}{EXPORTS}")))
     }
 
-    /// Returns queues that the programs of a class do not use: three input queues, for the row, the first column (the
-    /// trigger's, if no PE of the class is in that column) and the trigger, and one output queue.
+    /// Returns queues that the programs of a class do not use: input queues for the row, the first column and the
+    /// trigger, and an output queue. If no PE of the class is in the first column, the column's queue is that of the
+    /// trigger.
     fn queues(&self, plan: &Plan, number: usize, class: &Class, target: &SdkTarget) -> Result<[u8; 4], String> {
         let mut inputs = target.input_queues.iter().copied().filter(|&q| !class.queues.input.contains(&Some(q)));
         let mut outputs = target.output_queues.iter().copied().filter(|&q| !class.queues.output.contains(&Some(q)));

@@ -120,8 +120,8 @@ fn sent(ops: &[&Operation]) -> usize {
     distinct(ops.iter().filter_map(|o| o.sends())).len()
 }
 
-/// Returns the colors whose input queues determine the microthreads of an operation; if it takes sources in turns,
-/// those of all its vector operations that write to memory.
+/// Returns the colors whose input queues determine the microthreads of an operation; if it takes sources in turns, the
+/// colors of all its vector operations that write to memory.
 fn name_threads(op: &Operation) -> Vec<usize> {
     let sends = matches!(op.sink, End::Fabric(_));
     if op.mapped {

@@ -153,7 +153,8 @@ fn slice(array: &str, start: u32, len: u32) -> Descriptor {
     }
 }
 
-/// Returns the step that sends the control wavelet, on the queue of the data, so that the wavelet cannot overtake them.
+/// Returns the step that sends the control wavelet, on the queue of the data, so that the wavelet cannot overtake the
+/// data.
 fn control(operation: usize, phase: u16, c: u8) -> Step {
     let fixed = |name: &str, value: String| Descriptor { name: name.to_owned(), value, moves: false };
     let word = "@get_dsd(mem1d_dsd, .{ .tensor_access = |i|{1} -> advance_word[i] })".to_owned();
@@ -177,7 +178,7 @@ impl Waits {
         let place: Vec<(usize, usize)> =
             key.threads.iter().enumerate().flat_map(|(t, ops)| (0..ops.len()).map(move |n| (t, n))).collect();
         for &(op, earlier) in &key.waits {
-            // The assignment of queues has checked that all these operations exist.
+            // The assignment of queues has checked that the operations of all waits exist.
             let (Some(&(t, n)), Some(&(u, m))) = (place.get(op as usize), place.get(earlier as usize)) else {
                 continue;
             };

@@ -32,7 +32,7 @@ pub struct Units {
     pub element_bytes: u64,
 }
 
-/// Returns a task graph as a program whose ranks start tasks as soon as these are ready ([`Queues::AsReady`]).
+/// Returns a task graph as a program whose ranks start each task as soon as it is ready ([`Queues::AsReady`]).
 ///
 /// # Errors
 /// Returns an error for messages with any rank or any tag, for tasks on a CPU or a network interface other than 0, or

@@ -7,8 +7,8 @@ use super::line::{Wrong, shown};
 
 /// Greatest number of digits of a numbered label.
 const MOST_DIGITS: usize = 9;
-/// A label enters the table of numbered labels only if its number is less than this plus four times the number of
-/// labels defined so far, so that the table is not much longer than the list of labels.
+/// A label enters the table of numbered labels only if its number is less than `MOST_FREE` plus four times the number
+/// of labels defined so far, so that the table is not much longer than the list of labels.
 const MOST_FREE: usize = 1 << 10;
 
 /// Tasks by label; of two definitions of a label, the first one counts.

@@ -24,7 +24,8 @@ pub struct Connections {
     /// For each sink of each stream, the index of its connection in `all`.
     of_edge: Vec<usize>,
     pub all: Vec<Connection>,
-    /// For each connection, the one on which the thread block that receives from it sends; `None` if it sends on none.
+    /// For each connection, the index of the connection on which its receiving thread block sends; `None` if it sends
+    /// on none.
     pub joined: Vec<Option<usize>>,
 }
 
@@ -149,8 +150,8 @@ fn root(groups: &[usize], mut at: usize) -> usize {
     at
 }
 
-/// Returns the stream that the last receiving operation of a `combine` with these sources reads
-/// ([`super::ops::lower`]); `None` if none receives.
+/// Returns the stream that the last receiving operation of a `combine` with `sources` reads ([`super::ops::lower`]);
+/// `None` if no operation receives.
 fn last_received(sources: Operands<'_>) -> Option<StreamId> {
     let mut last = sources.iter().rev().take(if sources.len() == 2 { 2 } else { 1 });
     last.find_map(|o| if let Operand::Stream(s) = o { Some(s) } else { None })

@@ -65,8 +65,8 @@ pub fn program(text: &str) -> Result<Program, ImportError> {
     })
 }
 
-/// Returns the reason why the executor's parser fails on the first element inside a step, if there is one: it searches
-/// a list that steps do not have.
+/// Returns the reason why the executor's parser fails on the first element inside a step, if there is one: the parser
+/// then searches a list that steps do not have.
 fn inside_a_step(element: &Element) -> Option<String> {
     let inner = element.children.first().filter(|_| element.name == "step");
     let found = inner.map(|e| {

@@ -70,8 +70,8 @@ pub fn counted(p: &Program) -> Option<u64> {
 /// The least and the largest size of a chunk in bytes; `None` means no bound.
 pub type Range = (u64, Option<u64>);
 
-/// Returns the sizes of a chunk in calls of `bytes`, rounded up, or else in all calls for which the file is meant: from
-/// its least bytes to its most, or, if these are not stated, to [`counted`].
+/// Returns the least and the largest size of a chunk in the calls for which the file is meant: from `minBytes` to
+/// `maxBytes`, or to [`counted`] if `maxBytes` is 0. With `bytes`, returns the size, rounded up, in a call of `bytes`.
 pub fn sizes(p: &Program, bytes: Option<u64>) -> Range {
     let chunks = u64::from(p.chunks);
     if let Some(bytes) = bytes {
@@ -144,7 +144,7 @@ impl std::fmt::Display for Stuck {
 pub struct Hang {
     /// The sizes of a chunk, ascending, within the requested range.
     pub at: Vec<Range>,
-    /// The thread blocks that wait for each other in a cycle, at the smallest of these sizes.
+    /// The thread blocks that wait for each other in a cycle, at the smallest size of a chunk at which the file hangs.
     pub circle: Vec<Stuck>,
 }
 
@@ -232,7 +232,8 @@ pub fn stuck(p: &Program, running: &Running, slots: u32, m: u32) -> Vec<Stuck> {
         }
         None
     };
-    // Progress may unblock the thread blocks at the other ends of the connections, and those that wait for the flag.
+    // Progress may unblock the thread blocks at the other ends of the connections, and those that wait for this thread
+    // block.
     let mut ready: Vec<(usize, usize)> =
         running.iter().enumerate().flat_map(|(g, gpu)| (0..gpu.len()).map(move |t| (g, t))).collect();
     while let Some((g, t)) = ready.pop() {

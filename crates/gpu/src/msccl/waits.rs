@@ -80,7 +80,7 @@ pub fn waits(works: &[Work], blocks: usize, alias: Option<Alias>) -> Vec<Vec<(us
     let mut after: Vec<Vec<usize>> = Vec::with_capacity(works.len());
     let mut all = Vec::with_capacity(works.len());
     for (n, work) in works.iter().enumerate() {
-        // Waiting for the latest accesses to a chunk includes all earlier ones, for which these wait.
+        // A wait for the latest accesses to a chunk includes all earlier accesses, for which the latest ones wait.
         let mut earlier = BTreeSet::new();
         for chunk in work.op.reads().flat_map(|p| chunks(p, work.count)) {
             let touched = touched.entry(chunk).or_default();

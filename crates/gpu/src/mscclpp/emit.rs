@@ -85,7 +85,7 @@ enum Attempt<T> {
     Made(T),
     /// The plan exceeds a limit of the runtime; the reason.
     Refused(String),
-    /// The next launch overtakes readers of packets, unless these answer; the reason.
+    /// The next launch overtakes readers of packets, unless the readers signal that they have read; the reason.
     Overtaken(String),
 }
 
@@ -134,9 +134,9 @@ impl Writing<'_> {
         protocols
     }
 
-    /// Writes a plan with as many thread blocks as are useful. If that exceeds the runtime's limits, it tries fewer
-    /// blocks, down to one, and then one GPU that requests each whole sum of a switch. A number from the user does not
-    /// change.
+    /// Writes a plan with as many thread blocks as are useful. If the plan exceeds the runtime's limits, fewer blocks
+    /// are tried, down to one, and then one GPU that requests each whole sum of a switch. A number of thread blocks
+    /// that the user states is not changed.
     ///
     /// # Errors
     /// Returns a fault of the exporter.

@@ -41,7 +41,7 @@ pub struct Form<'a> {
     /// The number of elements of a chunk.
     pub unit: u32,
     pub in_place: bool,
-    /// True if receivers of packets signal their senders at the end that they have read them.
+    /// True if receivers of packets signal to the senders, at the end of the plan, that the packets have been read.
     pub answers: bool,
     /// The number of the box of each GPU.
     pub boxes: &'a [u32],
@@ -69,11 +69,11 @@ pub struct Exporter<'a> {
     pub(super) copied: Vec<u32>,
     /// For each GPU, the number of chunks of scratch memory for intermediate results of an instruction.
     pub(super) temporary: Vec<u32>,
-    /// For each instruction, whether it reads its inputs from their copy.
+    /// For each instruction, whether it reads inputs from the copy of the input.
     endangered: Vec<bool>,
-    /// The thread blocks of each instruction, without those that share their work.
+    /// The thread blocks of each instruction; all thread blocks that share work ([`Form::shares`]) count as one.
     blocks: Vec<Vec<At>>,
-    /// The index of the last thread block of each GPU, without those that share its work.
+    /// The index of the last thread block of each GPU; all thread blocks that share work count as one.
     pub(super) last: Vec<usize>,
     pub(super) made: BTreeMap<At, Vec<Step>>,
     /// The channels between two thread blocks of different GPUs.
@@ -150,7 +150,7 @@ impl<'a> Exporter<'a> {
         Ok(exporter)
     }
 
-    /// Returns the largest number of thread blocks of a GPU, without those that share their work.
+    /// Returns the largest number of thread blocks of a GPU; all thread blocks that share work count as one.
     pub fn chain(&self) -> usize {
         1 + self.last.iter().copied().max().unwrap_or(0)
     }

@@ -150,8 +150,8 @@ pub struct History {
     pub ends: Vec<Known>,
 }
 
-/// The puts of a thread block on a port channel. Each has its own thread, so a signal or a flush certainly follows only
-/// the puts before the latest meeting, and those of the same thread.
+/// The puts of a thread block on a port channel. Each put has its own thread, so a signal or a flush certainly follows
+/// only the puts before the latest meeting, and the puts of its own thread.
 #[derive(Default)]
 struct Pending {
     pushed: Clock,

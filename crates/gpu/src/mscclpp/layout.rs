@@ -204,8 +204,8 @@ fn too_large(chunks: [u64; 4], each: u64, facts: &Facts, dtype: Dtype) -> Option
     ))
 }
 
-/// Returns the number of chunks whose elements MPI counts: those of a rank's part if ranks have parts, or else of a
-/// buffer.
+/// Returns the number of chunks whose elements MPI counts: of a rank's part if each rank has a part, or else of the
+/// whole buffer.
 fn chunks_per_rank(plan: &Plan, kind: Kind) -> Result<u32, ImportError> {
     let ranks = plan.gpus.len() as u64;
     let (of_input, of_output) = match kind {

@@ -14,7 +14,7 @@ use crate::too_many_blocks;
 pub const CHANNELS: usize = 16;
 /// The most channels of an operation.
 pub const OP_CHANNELS: usize = 8;
-/// The most sources, and the most destinations, of an operation: two local ones and one for each channel.
+/// The most sources, and the most destinations, of an operation: two local buffers, and one buffer for each channel.
 pub const OP_BUFFERS: usize = 10;
 /// The most operations of a thread block, including those inside pipelines.
 pub const OPS: usize = 64;

@@ -103,7 +103,8 @@ pub enum Act {
     Move(Move),
 }
 
-/// An operation, in one iteration of its pipeline. Its effects begin together when its waits are satisfied.
+/// An operation, in one iteration of its pipeline. The effects of a step begin together when all waits of the step are
+/// satisfied.
 #[derive(Clone, Debug)]
 pub struct Step {
     pub place: Place,

@@ -25,8 +25,8 @@ pub struct Run {
     pub order: Vec<At>,
     /// For each step, the steps that must complete before it because of signals, semaphores, barriers and packets.
     pub after: FxHashMap<At, Vec<At>>,
-    /// The signal that each wait consumes, both as a step and an index among the step's effects. Semaphores likewise,
-    /// but their initial values have no step.
+    /// For each wait, the signal that it consumes, both as a step and an index among the step's effects; likewise for
+    /// each acquire the release of a semaphore, except for acquires that an initial value permits.
     pub taken: FxHashMap<(At, usize), (At, usize)>,
     /// True if all thread blocks end, in every run; `None` if runs may differ in their order.
     pub ends: Option<bool>,

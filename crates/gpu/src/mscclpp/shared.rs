@@ -50,7 +50,7 @@ fn join(clock: &mut Clock, other: &Clock) {
 #[derive(Default)]
 struct Clocks {
     known: BTreeMap<usize, Clock>,
-    /// The clocks from acquires since the latest meeting.
+    /// For each thread block, the clock that its acquires since its latest meeting have brought.
     brought: BTreeMap<usize, Clock>,
     released: FxHashMap<(At, usize), Clock>,
     arrived: Vec<usize>,

@@ -134,8 +134,8 @@ impl Sized {
         Ok(Some(Contents { imported, proof, faults, bits }))
     }
 
-    /// Returns the fault of the output of a broadcast's root, which GPUs have and schedules do not, if it differs from
-    /// the input: it is sent to another GPU, whose output is proved again.
+    /// Returns the fault if the output of a broadcast's root, which GPUs have and schedules do not, differs from the
+    /// input. The root's output is sent to another GPU, whose output is then proved.
     fn output_of_root(&self, plan: &Plan, method: Method) -> Result<Option<Fault>, ImportError> {
         let Some(c) = self.layout.collective.filter(|c| c.kind == Kind::Broadcast && c.ranks > 1) else {
             return Ok(None);

@@ -35,7 +35,8 @@ impl Step {
         Self { ends, channel: Some(channel), ..Self::new(name) }
     }
 
-    /// Returns an operation on data. A remote destination, or one behind a switch, determines its type of channel.
+    /// Returns an operation on data. A destination on another GPU, or behind a switch, determines the operation's type
+    /// of channel.
     pub fn moving(name: Name, sources: &[Slice], sinks: &[Slice]) -> Self {
         let channel = sinks.iter().find_map(|sink| match (sink.switch_channel_id, sink.buffer_id) {
             (Some(_), _) => Some(ChannelType::Switch),

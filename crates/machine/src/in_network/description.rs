@@ -72,7 +72,8 @@ pub struct InNetwork {
     pub engine_gbps: Option<f64>,
     /// The number of replicas of the registers in each switch.
     pub identifiers: u32,
-    /// True if a switch completes each collective before it starts another; otherwise their packets alternate.
+    /// True if a switch completes each collective before it starts another; otherwise packets of several collectives
+    /// alternate.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub exclusive_switches: bool,
     /// The operators with which switches reduce.

@@ -99,7 +99,7 @@ pub struct Network {
     pub send_machines: u32,
     #[serde(default, skip_serializing_if = "MachinesPer::is_accelerator")]
     pub send_machines_per: MachinesPer,
-    /// The time of a host to begin a message, and to end one.
+    /// The time that a host takes to begin a message, and also to end a message.
     #[serde(default)]
     pub host_overhead_ns: f64,
     /// The time to reduce one byte of one operand.
@@ -115,8 +115,8 @@ pub struct Network {
     /// The time to copy one byte in the memory of a rank.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub copy_ns_per_byte: f64,
-    /// The preset that joins boxes like this one. With several nodes, the machine consists of boxes like this one,
-    /// joined as in the preset.
+    /// The preset that joins boxes like the box of this file. With several nodes, the machine consists of boxes with
+    /// the values of this file, joined as in the preset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster: Option<String>,
     /// Sentences about times and bounds on this machine: values that an imported file did not state, and optional

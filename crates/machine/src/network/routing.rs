@@ -43,8 +43,8 @@ pub trait Routing: Send + Sync {
         false
     }
 
-    /// Returns how many times as long a path through a hop is as the shortest path that the packet may take from there.
-    /// The choice of a hop multiplies the number of packets that wait for the hop by this factor.
+    /// Returns how many times as long a path through a hop is as the shortest path from the packet's node that the
+    /// packet may take. The choice of a hop multiplies the number of packets that wait for the hop by this factor.
     fn detour(&self, _header: Header, _hop: Hop) -> u32 {
         1
     }

@@ -171,9 +171,10 @@ impl Switches {
     /// from `operands` nodes and sends to `sinks` nodes, divided by the `measured_share` of its class; 1 if it only
     /// forwards.
     ///
-    /// If accelerators pull, the one that requests a sum, or stores a value, is among those that the switch reads from,
-    /// or stores to. So it sends its own operand and receives its own value over its link, too, even if the schedule
-    /// has no message for it (`is_apart`). Accelerators take turns, so each link has an equal part of these bytes.
+    /// If accelerators pull, the switch also reads from the accelerator that requests a sum, and also stores to the
+    /// accelerator that stores a value. So this accelerator sends its operand and receives its value over its link,
+    /// too, even if the schedule has no message for it (`is_apart`). Accelerators take turns, so each link has an equal
+    /// part of these bytes.
     pub fn crossings(&self, node: u32, operands: usize, sinks: usize, is_apart: bool) -> [f64; 2] {
         let Some(class) = self.class(node) else { return [1.0; 2] };
         let own = match (operands, sinks) {

@@ -35,7 +35,7 @@ pub struct Sample {
 pub struct Outcome {
     /// The boards requested by placed jobs, divided by the healthy boards: the mean over the samples.
     pub utilization_mean: f64,
-    /// The first percentile of that quotient over the samples.
+    /// The first percentile, over the samples, of the boards requested by placed jobs divided by the healthy boards.
     pub utilization_p1: f64,
     /// The average number of placed jobs in a sample.
     pub placed: f64,
@@ -73,7 +73,7 @@ impl Draws {
     }
 }
 
-/// Returns the estimated number of jobs of a sample, and the average steps to place one. Nearly all drawn jobs are
+/// Returns the estimated number of jobs of a sample, and the average steps to place a job. Nearly all drawn jobs are
 /// placed with the first shape that is tried. Listed jobs may all be refused after all their shapes were tried.
 fn work(space: &JobSpace, study: &Study) -> (u128, u128) {
     /// The number of equally spaced fractions at which the distribution is evaluated.

@@ -231,8 +231,8 @@ impl Graph {
     }
 
     /// Returns the number of cables of the longest path that packets take; 0 for routing with one virtual channel. If
-    /// `fastest` routes few nodes (up to `MOST_SIMULATED_CHANNELS`), this is the diameter, although paths may be
-    /// longer.
+    /// the rule is `fastest` and there are at most [`MOST_SIMULATED_CHANNELS`] nodes, returns the diameter, although
+    /// paths may be longer.
     pub fn longest(&self) -> u32 {
         // A path does not visit a node twice.
         let is_short = self.plane.nodes() <= u32::from(MOST_SIMULATED_CHANNELS);

@@ -80,7 +80,7 @@ impl Dimension {
         Wiring { sources, each: self.up, targets: (sources * self.up).div_ceil(SWITCH_PORTS) }
     }
 
-    /// Returns the number of cables between the two board edges that are farthest apart.
+    /// Returns the number of cables between the two board edges of a line that are farthest apart.
     fn across(self) -> u32 {
         if self.tree().targets == 0 { 2 } else { 4 }
     }

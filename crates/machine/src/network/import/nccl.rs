@@ -261,7 +261,8 @@ impl Reader {
     /// Adds NVLinks, xGMI and C2C links after all GPUs are known. Entries of one GPU that lead to the same node add up.
     /// A link between two GPUs is listed at both, and counts once, with the larger of their rates.
     fn links(&mut self, linked: &[Linked]) -> Result<(), Refusal> {
-        // The rates that both GPUs of each pair state; 0 if one states nothing.
+        // The rates of the links of each pair of GPUs as the first and the second GPU state them; 0 for a GPU that
+        // states none.
         let mut between: BTreeMap<(usize, usize), [Rate; 2]> = BTreeMap::new();
         for &Linked { element, gpu, gpu_element, cpu, host } in linked {
             let each = match element.name.as_str() {
