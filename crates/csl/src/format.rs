@@ -30,7 +30,7 @@ pub const CSL: Csl = Csl {
     write: emit,
 };
 
-/// The emitter of the project of [`CSL`] with functions and a script that measure the time of the collective.
+/// The emitter of the project of [`CSL`] with functions and a script that measure the collective's time.
 pub const CSL_MEASURED: Csl = Csl {
     about: About {
         name: "csl-measured",

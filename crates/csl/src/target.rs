@@ -6,8 +6,8 @@
 use unisono_lower::wafer::Needs;
 use unisono_machine::Architecture;
 
-/// Resources that a project may use with one SDK on one machine. Ids are assigned in the order of the lists, as far as
-/// the restrictions of colors with switches and of microthreads allow.
+/// Resources of a project with one SDK on one machine. Ids are assigned in the order of the lists, as far as
+/// restrictions of switches and microthreads allow.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SdkTarget {
     /// Names of the SDK and the wafer, as emitted files state them.

@@ -62,8 +62,8 @@ impl Default for Options {
     }
 }
 
-/// The result of checking a file: `report` serializes its findings and properties with the keys of the format; `bits`
-/// are the properties of its results that concern their bits.
+/// The result of checking a file: `report` has its findings and properties, with the format's keys, and `bits` the
+/// properties of its results' bits.
 pub struct Report {
     pub report: Box<dyn erased_serde::Serialize + Send>,
     pub bits: FileBits,

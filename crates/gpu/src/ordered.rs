@@ -45,8 +45,7 @@ impl<'a> Ordered<'a> {
     }
 }
 
-/// Returns the name of a plan: `unisono-` and the schedule's origin, or else its collective, with hyphens instead of
-/// blanks.
+/// Returns the name of a plan: `unisono-` and the schedule's origin, or else its collective, without blanks.
 pub fn plan_name(schedule: &Schedule) -> String {
     let what = if schedule.origin().is_empty() { schedule.collective().kind.name() } else { schedule.origin() };
     format!("unisono-{}", what.replace(' ', "-"))

@@ -23,8 +23,8 @@ pub trait Description: Clone + PartialEq + fmt::Debug + Serialize + Send + Sync 
 
     fn summary(&self) -> &str;
 
-    /// Returns the shape of the part in use: the requested shape, or that of the whole machine; `None` if the machine
-    /// has no shape of its own and none is requested.
+    /// Returns the shape of the part in use: the requested shape, or that of the whole machine; `None` if there is
+    /// neither.
     ///
     /// # Errors
     /// Returns an error if the machine has no such part.
@@ -149,7 +149,6 @@ fn in_words(message: &str, line: &str) -> String {
     if plain == message || key.is_empty() { plain } else { format!("{key}: {plain}") }
 }
 
-/// Rewrites the reader's message about the type of a value in plain words.
 pub(crate) fn of_value(message: &str) -> String {
     let Some((found, expected)) =
         message.strip_prefix("invalid type: ").and_then(|rest| rest.split_once(", expected "))

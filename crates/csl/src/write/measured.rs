@@ -16,8 +16,8 @@ use unisono_machine::Grid;
 use super::plan::{Class, Plan};
 use crate::SdkTarget;
 
-/// The additional colors of the layout, each with its name and its number on the target. Rows alternate between
-/// `barrier_0` and `barrier_1`; the first column alternates between `barrier_0` and, on a grid, `barrier_2`.
+/// The layout's additional colors, each as name and number. Rows alternate between `barrier_0` and `barrier_1`; the
+/// first column alternates between `barrier_0` and, on a grid, `barrier_2`.
 pub struct Measuring {
     grid: Grid,
     pub colors: Vec<(&'static str, u8)>,
@@ -134,9 +134,8 @@ impl Measuring {
         Ok(text.replace(link, &format!("{setup}{link}{EXPORTS}")))
     }
 
-    /// Returns queues that the programs of a class do not use: input queues for the row, the first column and the
-    /// trigger, and an output queue. If no PE of the class is in the first column, the column's queue is that of the
-    /// trigger.
+    /// Returns queues that a class does not use: input queues for row, first column and trigger, and an output queue.
+    /// Without a PE in the first column, the column's queue is the trigger's.
     fn queues(&self, plan: &Plan, number: usize, class: &Class, target: &SdkTarget) -> Result<[u8; 4], String> {
         let mut inputs = target.input_queues.iter().copied().filter(|&q| !class.queues.input.contains(&Some(q)));
         let mut outputs = target.output_queues.iter().copied().filter(|&q| !class.queues.output.contains(&Some(q)));

@@ -36,7 +36,6 @@ fn head(target: &SdkTarget) -> String {
     format!("Written for {}. It was not compiled with the vendor's SDK.", target.name)
 }
 
-/// Returns the indefinite article of a collective's name.
 fn article(name: &str) -> &'static str {
     if name.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" }
 }

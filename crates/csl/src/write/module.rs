@@ -71,8 +71,8 @@ fn class_file(name: &str, class: usize) -> String {
     format!("{name}_program_{class}.csl")
 }
 
-/// Returns the declarations of the parameters `colors` and, if there are ids of tasks, `tasks`, which every file passes
-/// to the module that it imports.
+/// Returns the declarations of the parameters `colors` and, if there are any, `tasks`, which every file passes to its
+/// imports.
 fn declared(plan: &Plan) -> String {
     let mut text = format!("param colors: [{}]color;\n", plan.colors.len());
     if !plan.tasks.is_empty() {

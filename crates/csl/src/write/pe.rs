@@ -146,8 +146,8 @@ fn moved_back(threads: &[Vec<Step>]) -> String {
     moving.map(|d| format!("  {} = {};\n", d.name, d.value)).collect()
 }
 
-/// Prints a program of at most one thread; consecutive equal operations that are not loops over chunks become one loop.
-/// `moved` has the statements that reset descriptors.
+/// Prints a program of at most one thread; consecutive equal operations without loops become one loop. `moved` resets
+/// descriptors.
 fn sequence(
     text: &mut String,
     plan: &Plan,
@@ -202,7 +202,6 @@ fn put_phase(text: &mut String, plan: &Plan, phase: u16, indent: &str) {
     }
 }
 
-/// Prints statements that move the descriptors of a loop by a chunk.
 fn move_on(text: &mut String, plan: &Plan, l: &Loop, indent: &str) {
     for name in &l.moved {
         put!(text, "{indent}{name} = @increment_dsd_offset({name}, {}, {});\n", l.chunk, plan.collective.dtype);
@@ -267,8 +266,8 @@ fn tasks(
     text.push_str("}\n\n");
 }
 
-/// Prints statements that note that `done` steps of thread `t` have ended, and activate the threads that wait for this;
-/// prints nothing if no thread does.
+/// Prints statements, for each `done` that some thread awaits, that note that `done` steps of thread `t` have ended,
+/// and activate waiting threads.
 fn signal(text: &mut String, waits: &steps::Waits, t: usize, done: usize) {
     let told = waits.told(t, done);
     if told.is_empty() {

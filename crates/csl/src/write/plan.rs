@@ -13,8 +13,8 @@ use crate::{
     normal::{in_turns, normalised_pe},
 };
 
-/// Contents of one program file: lengths of its arrays in elements, number of its color parameters, and its threads. A
-/// color of an operation is the index of a parameter; parameters are in the order of their first use.
+/// Contents of one program file. Lengths of arrays are in elements. A color of an operation is the index of a
+/// parameter; parameters are in the order of their first use.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct ClassKey {
     pub input: u32,
@@ -198,8 +198,8 @@ impl Plan {
     }
 }
 
-/// Assigns numbers of the target to the program's colors, in ascending order of these; a color with switches gets a
-/// number that allows switches.
+/// Assigns numbers of the target to the program's colors in ascending order; a color with switches gets a number that
+/// allows switches.
 fn numbered(program: &WaferProgram, target: &SdkTarget) -> Result<Vec<(Color, u8)>, String> {
     let colors = program.colors();
     let routes = (0..program.pe_count()).flat_map(|pe| program.routes(pe));

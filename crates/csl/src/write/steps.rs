@@ -1,5 +1,5 @@
-//! Converts an operation into vector operations of at most the target's length, and a step for the control wavelet that
-//! it sends at the end, if it does.
+//! Converts an operation into vector operations of at most the target's length, and a step for its final control
+//! wavelet, if any.
 
 use unisono_collective::Dtype;
 use unisono_lower::wafer::End;
@@ -201,7 +201,7 @@ impl Waits {
         self.of.iter().flatten().flatten().any(|w| w.0 == thread)
     }
 
-    /// Returns the threads with a step that waits until `done` steps of `thread` have ended, neither more nor fewer.
+    /// Returns the threads with a step that waits until exactly `done` steps of `thread` have ended.
     pub fn told(&self, thread: usize, done: usize) -> Vec<usize> {
         let waits = |t: &usize| self.of[*t].iter().flatten().any(|&w| w == (thread, done));
         (0..self.of.len()).filter(waits).collect()

@@ -122,8 +122,8 @@ fn work(rank: u32, task: Task, units: Units) -> Result<Work, NotTasks> {
     })
 }
 
-/// Returns a program without collectives as a task graph. A computation with a time becomes a calc of whole ticks,
-/// rounded; a computation with a number of bytes becomes a reduction of these bytes.
+/// Returns a program without collectives as a task graph. A computation with a time becomes a calc, rounded to ticks;
+/// one with a number of bytes becomes a reduction.
 ///
 /// # Errors
 /// Returns an error for a collective or a permutation, which do not name their messages, or if the graph is too large.

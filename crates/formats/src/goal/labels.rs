@@ -7,15 +7,15 @@ use super::line::{Wrong, shown};
 
 /// Greatest number of digits of a numbered label.
 const MOST_DIGITS: usize = 9;
-/// A label enters the table of numbered labels only if its number is less than `MOST_FREE` plus four times the number
-/// of labels defined so far, so that the table is not much longer than the list of labels.
+/// A label is in the table of numbered labels only if its number is less than this constant plus four times the number
+/// of labels so far, which bounds the table.
 const MOST_FREE: usize = 1 << 10;
 
 /// Tasks by label; of two definitions of a label, the first one counts.
 #[derive(Default)]
 pub struct Labels {
-    /// First byte of the rank's first label; a label of this letter and a number, such as `l17`, is numbered. 0 before
-    /// the first label.
+    /// First byte of the rank's first label; labels of this letter and a number, such as `l17`, are numbered. 0 at
+    /// first.
     letter: u8,
     /// Tasks of the numbered labels, by number: 1 + the task id, or 0 for none.
     numbered: Vec<u32>,
@@ -78,8 +78,8 @@ impl Labels {
     }
 }
 
-/// Returns the number of a label that consists of `letter` and a number of at most [`MOST_DIGITS`] digits without
-/// leading zeros; `None` for all other labels.
+/// Returns the number of a label of `letter` and at most [`MOST_DIGITS`] digits without leading zeros; `None` for
+/// others.
 #[inline(always)]
 fn number(letter: u8, label: &[u8]) -> Option<usize> {
     let [first, digits @ ..] = label else { return None };

@@ -24,7 +24,6 @@ pub struct Maker<'a> {
     pub connections: &'a Connections,
 }
 
-/// The thread blocks of a GPU.
 #[derive(Default)]
 struct Blocks {
     /// For each thread block, the index of the connection on which it sends, and of that from which it receives.
@@ -112,8 +111,8 @@ impl Maker<'_> {
         }
     }
 
-    /// Returns one thread block for each connection of a GPU or joined pair of them, sorted by the GPU to which it
-    /// sends, then by the GPU from which it receives, as in msccl-tools.
+    /// Returns one thread block for each connection or joined pair of a GPU, sorted by the GPU to which it sends, then
+    /// by the GPU from which it receives, as in msccl-tools.
     fn blocks(&self, node: NodeId) -> Blocks {
         let c = self.connections;
         let of = |from: bool| {
@@ -135,8 +134,8 @@ impl Maker<'_> {
         blocks
     }
 
-    /// Returns for each lane the start of scratch memory for its partial results. The first starts at chunk `next`,
-    /// after the schedule's own scratch memory; each is as long as the longest piece of its lane.
+    /// Returns for each lane the start of scratch memory for partial results, as long as the longest piece of the lane.
+    /// The first starts at chunk `next`, after the schedule's own.
     fn temporaries(&self, node: NodeId, mut next: u32) -> Vec<Place> {
         let s = self.schedule;
         let lane = |lane: usize| {
@@ -197,9 +196,9 @@ impl Blocks {
     }
 }
 
-/// Separates a reduction that does not wait from a reduction into the same place before it, because the executor's
-/// parser would merge them. A merged step has the length of the last reduction, a limited number of sources, and
-/// results with other bits, since the destination is added last. A step with `is_awaited` ends a run of merged steps.
+/// Separates a reduction that does not wait from one before it into the same place, because the executor's parser would
+/// merge them. A merged step has the length of the last reduction, a limited number of sources, and results with other
+/// bits, since the destination is added last. A step with `is_awaited` ends a run of merged steps.
 fn unfuse(steps: &mut [Step], work: &Work, waits: bool) {
     let Op::Reduce { into, .. } = work.op else { return };
     if let Some(last) = steps.last_mut().filter(|last| last.kind == Type::Reduce && last.destination == into && !waits)

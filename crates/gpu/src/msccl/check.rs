@@ -67,7 +67,7 @@ pub fn check(text: &str, facts: &Facts, options: Options) -> Result<Checked, Imp
             .into_iter()
             .map(|(gpu, message)| Finding { rank: gpu.map(|g: NodeId| g.0), ..of_file("limit", message) }),
     );
-    // A size in `facts` for which buffers are too large is an error of the request, and not a fault of the file.
+    // A size in `facts` with too large buffers is an error of the request, not a fault of the file.
     import::collective(&p, facts)?;
     let range = slots::sizes(&p, import::bytes(&p, facts));
     let hang = slots::hangs(&p, &running, range);
@@ -163,7 +163,7 @@ pub fn check(text: &str, facts: &Facts, options: Options) -> Result<Checked, Imp
     })
 }
 
-/// Returns a number of bytes in words: in the largest of GiB, MiB and KiB that divides it, or else in bytes.
+/// Returns a number of bytes in the largest of GiB, MiB, KiB and bytes that divides it, in words.
 fn bytes(n: u64) -> String {
     let units = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
     let unit = units.iter().find(|(size, _)| n >= *size && n.is_multiple_of(*size));

@@ -89,8 +89,8 @@ impl Connections {
         &self.of_edge[first..first + schedule.stream_sinks(stream).len()]
     }
 
-    /// Joins pairs of connections that fused steps would use together, those of the most steps first. A pair is joined
-    /// if both are still free, and their groups have no pair of GPUs in common.
+    /// Joins pairs of connections that fused steps would use, those of the most steps first, if both connections are
+    /// still free and their groups share no pair of GPUs.
     fn join(&mut self, schedule: &Schedule, groups: &mut [usize], pairs: &mut [BTreeSet<(u32, u32)>]) {
         let mut fused: BTreeMap<(usize, usize), u64> = BTreeMap::new();
         for node in schedule.all_nodes() {

@@ -22,7 +22,7 @@ use super::{
 pub struct Transmission {
     /// The line of the transmission's last step in the file, for errors.
     pub line: u32,
-    /// The index of the transmission's first step among the steps of its thread block in the file.
+    /// The index of the transmission's first step in the thread block of the file.
     pub step: u32,
     pub kind: Type,
     /// The place that is read, or the places read by fused reductions, in order.

@@ -109,7 +109,7 @@ pub fn schedule(p: &Program, facts: &Facts, in_place: Option<bool>) -> Result<(S
     Ok((schedule, blocks))
 }
 
-/// Returns the type of the elements: that of `facts`, or else of the file, or else f32.
+/// Returns the type of the elements, by `facts`, by the file, or else f32.
 fn dtype(p: &Program, facts: &Facts) -> Dtype {
     facts.dtype.or(p.meaning.dtype).unwrap_or(Dtype::F32)
 }

@@ -48,12 +48,12 @@ impl Type {
         matches!(self, Send | ReceiveCopySend | ReceiveReduceSend | ReceiveReduceCopySend)
     }
 
-    /// Returns whether the executor's parser checks that the source of a step lies inside its buffer.
+    /// Returns whether the executor's parser checks that the source is in its buffer.
     pub fn checks_source(self) -> bool {
         matches!(self, Self::Send | Self::ReceiveReduceSend | Self::ReceiveReduceCopySend | Self::Copy | Self::Reduce)
     }
 
-    /// Returns whether the executor's parser checks that the destination of a step lies inside its buffer.
+    /// Returns whether the executor's parser checks that the destination is in its buffer.
     pub fn checks_destination(self) -> bool {
         use Type::{Copy, Receive, ReceiveCopySend, ReceiveReduceCopySend, Reduce};
         matches!(self, Receive | ReceiveCopySend | ReceiveReduceCopySend | Copy | Reduce)

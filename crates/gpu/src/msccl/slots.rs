@@ -70,8 +70,8 @@ pub fn counted(p: &Program) -> Option<u64> {
 /// The least and the largest size of a chunk in bytes; `None` means no bound.
 pub type Range = (u64, Option<u64>);
 
-/// Returns the least and the largest size of a chunk in the calls for which the file is meant: from `minBytes` to
-/// `maxBytes`, or to [`counted`] if `maxBytes` is 0. With `bytes`, returns the size, rounded up, in a call of `bytes`.
+/// Returns the sizes of a chunk in calls of `bytes`, rounded up; without `bytes`, in calls of `minBytes` to `maxBytes`,
+/// or to [`counted`] if `maxBytes` is 0.
 pub fn sizes(p: &Program, bytes: Option<u64>) -> Range {
     let chunks = u64::from(p.chunks);
     if let Some(bytes) = bytes {
@@ -190,8 +190,8 @@ struct At {
     piece: u32,
 }
 
-/// Returns thread blocks that wait for each other in a cycle, or in a chain if there is no cycle, if connections have
-/// `slots` slots and pieces `m` chunks; an empty list if the program ends.
+/// Returns thread blocks that wait for each other, in a cycle or else in a chain, with `slots` slots for each
+/// connection and pieces of `m` chunks; an empty list if the program ends.
 pub fn stuck(p: &Program, running: &Running, slots: u32, m: u32) -> Vec<Stuck> {
     let mut at: Vec<Vec<At>> = running.iter().map(|gpu| vec![At::default(); gpu.len()]).collect();
     // The numbers of pieces sent and received on each connection.

@@ -144,8 +144,8 @@ pub fn unserved(plan: &Plan, size: u64) -> Option<String> {
     })
 }
 
-/// Returns a fault if a pipeline has more iterations than the runtime counts, with chunks of `chunk` bytes: those of
-/// the largest accepted message if `is_largest`, or else of the requested one.
+/// Returns a fault if a pipeline has more iterations than the runtime counts, for chunks of `chunk` bytes: those of the
+/// largest accepted message if `is_largest`.
 fn turns(plan: &Plan, chunk: u64, message_chunks: u64, is_largest: bool) -> Option<Fault> {
     for gpu in &plan.gpus {
         for block in &gpu.threadblocks {

@@ -80,7 +80,6 @@ fn in_place_by_itself(kind: Kind) -> bool {
     matches!(kind, Kind::Allreduce | Kind::Broadcast | Kind::Reduce)
 }
 
-/// The outcome of an attempt with one protocol.
 enum Attempt<T> {
     Made(T),
     /// The plan exceeds a limit of the runtime; the reason.
@@ -113,8 +112,7 @@ impl Writing<'_> {
         Err(refused)
     }
 
-    /// Returns the protocols in the order of attempts, each with whether readers of packets signal that they have read
-    /// them.
+    /// Returns the protocols in the order of attempts, and whether readers of packets signal the end of reading.
     fn protocols(&self) -> Vec<(Protocol, bool)> {
         let c = self.ordered.schedule.collective();
         let bytes = u64::from(c.input_len(0).max(c.output_len(0))) * c.dtype.bytes();

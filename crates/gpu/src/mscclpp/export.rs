@@ -82,8 +82,8 @@ pub struct Exporter<'a> {
     pub(super) sent: BTreeMap<(At, At), u32>,
     /// The number of messages of the first thread block for which the second one has waited.
     pub(super) waited: BTreeMap<(At, At), u32>,
-    /// For an instruction that writes a stream, and a writing and a reading thread block, the number of the
-    /// instruction's message among the messages from the one to the other.
+    /// For an instruction that writes a stream, a writing and a reading thread block, the number of the instruction's
+    /// message from the one to the other.
     pub(super) messages: BTreeMap<(InstrId, At, At), u32>,
     /// Pairs of a leader and a GPU whose memory a switch accessed for the leader, if the leader has not signaled that
     /// GPU.

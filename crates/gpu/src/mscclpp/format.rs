@@ -45,8 +45,7 @@ impl Emitter for MscclPp {
     }
 
     fn accepts(&self, proven: &VerifiedFile) -> Result<(), Refused> {
-        // If a plan for several thread blocks cannot be written, one for a single block is, which also takes less time
-        // to write.
+        // A plan for several thread blocks falls back to one for a single block, which takes less time to write.
         self.drafts(proven)(&Choices { thread_blocks: Some(1), ..Choices::default() }).map(drop)
     }
 

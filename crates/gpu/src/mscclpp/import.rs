@@ -255,8 +255,8 @@ impl Making<'_> {
         }
     }
 
-    /// Adds an instruction. It follows earlier instructions with accesses that conflict with `accesses`: spans, each
-    /// with whether it is written.
+    /// Adds an instruction after earlier instructions that conflict with its `accesses`: spans, each with whether it is
+    /// written.
     #[expect(clippy::too_many_arguments, reason = "the parts of an instruction")]
     fn combine(
         &mut self,
@@ -287,7 +287,6 @@ impl Making<'_> {
         narrow(block + 1 + self.program.blocks.len() * if writes { 3 } else { 2 })
     }
 
-    /// Adds the instructions of one move.
     fn instructions(&mut self, at: At, m: &Move) {
         let gpu = self.program.blocks[at.0].gpu;
         let (node, len) = (NodeId(gpu), m.len() * self.layout.elements);

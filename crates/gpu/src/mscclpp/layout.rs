@@ -142,8 +142,8 @@ impl Layout {
         })
     }
 
-    /// Returns the first grain of share `index`, if `grains` grains are divided into `shares` by the runtime's rule:
-    /// the first shares get one more if the division leaves a rest.
+    /// Returns the first grain of share `index` of `grains` grains in `shares` shares, by the runtime's rule: the first
+    /// shares get the grains that the division leaves.
     pub fn share(&self, grains: u32, index: u32, shares: u32) -> u32 {
         let (least, more) = (grains / shares, grains % shares);
         index.min(shares) * least + index.min(more)

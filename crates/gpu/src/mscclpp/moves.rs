@@ -10,8 +10,8 @@ use super::{
     step::Step,
 };
 
-/// The remote destinations of an instruction, `near` in the same box and `far` in other boxes, these with their GPUs;
-/// and the thread blocks that read the data.
+/// Remote destinations, `near` in the same box and `far` in other boxes with their GPUs, and the thread blocks that
+/// read there.
 struct Remote<'a> {
     near: Vec<Slice>,
     far: Vec<(u32, Slice)>,

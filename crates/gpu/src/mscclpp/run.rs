@@ -25,15 +25,14 @@ pub struct Run {
     pub order: Vec<At>,
     /// For each step, the steps that must complete before it because of signals, semaphores, barriers and packets.
     pub after: FxHashMap<At, Vec<At>>,
-    /// For each wait, the signal that it consumes, both as a step and an index among the step's effects; likewise for
-    /// each acquire the release of a semaphore, except for acquires that an initial value permits.
+    /// The signal that each wait consumes, both as a step and an index among the step's effects; for each acquire
+    /// likewise the release, unless an initial value permits it.
     pub taken: FxHashMap<(At, usize), (At, usize)>,
     /// True if all thread blocks end, in every run; `None` if runs may differ in their order.
     pub ends: Option<bool>,
     pub faults: Vec<Fault>,
 }
 
-/// The state of a run.
 pub(super) struct State<'a> {
     pub(super) program: &'a Program,
     /// The number of completed steps of each thread block.

@@ -57,7 +57,6 @@ struct Clocks {
 }
 
 impl Clocks {
-    /// Records a meeting of a block's threads at a step.
     fn meet(&mut self, (block, step): At) {
         let brought = self.brought.remove(&block).unwrap_or_default();
         let known = self.known.entry(block).or_default();

@@ -178,7 +178,6 @@ fn contents(sized: &Sized, imported: &Imported, proof: &Proof) -> Vec<Fault> {
     proof.diagnostics.iter().map(of).collect()
 }
 
-/// Returns the instructions of a node, in the order of their ids.
 fn of_node(schedule: &Schedule, node: NodeId) -> impl Iterator<Item = (NodeId, InstrId)> + '_ {
     let lanes = schedule.lanes(node).map(LaneId::new);
     lanes.flat_map(move |lane| schedule.lane_instrs(lane).map(move |id| (node, InstrId::new(id))))

@@ -69,9 +69,8 @@ fn to_try(plan: &Plan) -> (Vec<Scale>, Sizes) {
     (scales, Sizes::Tried)
 }
 
-/// Returns numbers of grains of a chunk: 1 to 3, and those around a number at which some pipeline begins a second or
-/// third iteration, as far as pipelines take few iterations. The smallest unit, which divides all others, has one
-/// grain.
+/// Returns numbers of grains of a chunk: 1 to 3, and those near the second or third iteration of a pipeline, up to a
+/// limit of iterations. The smallest unit, which divides all others, has one grain.
 fn turns(plan: &Plan) -> impl Iterator<Item = u32> {
     let all: BTreeSet<(u64, u64)> = plan
         .ops()

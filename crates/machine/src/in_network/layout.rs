@@ -22,7 +22,7 @@ pub enum LevelOf {
     },
 }
 
-/// The other end of a link, as a switch and its port, and the level of the link.
+/// The switch and the port at the other end of a link, and the link's level.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Peer {
     pub switch: u32,
@@ -34,8 +34,7 @@ pub struct Peer {
 enum End {
     /// A link to a switch of the same node.
     Local { switch: u32, port: Port, level: LevelOf },
-    /// A link to the node whose coordinate in dimension `dim` is `coordinate`, and whose other coordinates are the
-    /// same.
+    /// A link to the node that has `coordinate` in dimension `dim`, and the same other coordinates.
     Node { dim: usize, coordinate: u32 },
 }
 

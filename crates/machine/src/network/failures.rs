@@ -95,9 +95,7 @@ pub(super) fn leaves_all(plane: &Plane, failures: &[Failure]) -> bool {
 /// A plane and its failed nodes and links.
 struct Left<'a> {
     plane: &'a Plane,
-    /// For each node, whether it failed.
     failed: Vec<bool>,
-    /// For each link, whether it failed.
     gone: Vec<bool>,
 }
 

@@ -93,7 +93,7 @@ pub struct ThreadBlock {
 }
 
 impl ThreadBlock {
-    /// Returns the rate and the times of a protocol; without limit and 0 if the table does not have it.
+    /// Returns the rate and the times of a protocol; no limit and 0 if the table lacks it.
     pub fn of(&self, protocol: Protocol) -> BlockRate {
         let stated = match protocol {
             Protocol::Simple => self.simple,

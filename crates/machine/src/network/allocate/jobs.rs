@@ -82,7 +82,6 @@ impl Job {
     }
 }
 
-/// Returns the accepted forms of a job, for messages.
 fn accepted(space: &JobSpace) -> String {
     match space.dimensions() {
         Some(2) => "a number of boards, or rows x columns as in 4x8".to_owned(),

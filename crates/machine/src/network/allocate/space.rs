@@ -21,8 +21,7 @@ pub enum Rule {
     Blocks { sizes: Vec<u32>, aligned: bool },
 }
 
-/// The boards of a network, numbered row-major, and the rule for the boards of one job. `count` is the number of boards
-/// along each dimension.
+/// The boards of a network, `count` along each dimension, numbered row-major, and the rule for the boards of one job.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct JobSpace {
     pub count: Vec<u32>,

@@ -48,7 +48,6 @@ pub struct Outcome {
     pub first: Sample,
 }
 
-/// A generator of pseudo-random numbers for one sample.
 struct Draws {
     state: u64,
 }

@@ -94,8 +94,8 @@ impl Dragonfly {
     }
 
     /// Returns the cut of an odd number of groups that halves the routers of one group. The half of the other groups
-    /// that has the most cables to the first half of these routers is on their side. Returns `None` for one group, an
-    /// even number of groups, or an odd number of routers in a group.
+    /// with the most cables to the first half of these routers is on their side. Returns `None` if the numbers do not
+    /// permit this.
     fn through_a_group(self) -> Option<Cut> {
         let (half, routers) = (self.g / 2, self.a / 2);
         if self.g < 3 || self.g.is_multiple_of(2) || !self.a.is_multiple_of(2) {

@@ -172,9 +172,9 @@ impl Graph {
         Self { boxes: Some(numbers), ..self }
     }
 
-    /// Returns the graph as the remainder of `whole` after failures. `kept` has the original numbers of the remaining
-    /// accelerators, `renumbered` the new numbers of the original nodes. The bill includes failed parts. Accelerators
-    /// keep their grid if none failed.
+    /// Returns the graph as the remainder of `whole` after failures. `kept` has the old numbers of remaining
+    /// accelerators, `renumbered` the new numbers of old nodes. The bill includes failed parts. Accelerators keep their
+    /// grid if none failed.
     pub fn left_of(self, whole: &dyn Topology, kept: Vec<u32>, renumbered: Vec<Option<u32>>) -> Self {
         let all = kept.len() as u64 == u64::from(whole.accelerators());
         let extents = if all { whole.extents() } else { self.extents };
@@ -301,7 +301,6 @@ impl Topology for Graph {
         self.plane.accelerators()
     }
 
-    /// Returns the number of ports of the accelerator with the most.
     fn ports(&self) -> u32 {
         (0..self.plane.accelerators()).map(|node| narrow(self.plane.leaving(node).len())).max().unwrap_or(0)
     }
@@ -326,7 +325,6 @@ impl Topology for Graph {
         self.diameter
     }
 
-    /// Returns `None`: there is no closed form.
     fn halves(&self) -> Option<Cut> {
         None
     }

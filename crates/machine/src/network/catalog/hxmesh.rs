@@ -164,7 +164,6 @@ impl HxMesh {
         if dim == 0 { Cable::Aoc } else { Cable::Dac }
     }
 
-    /// Adds the cables along one line.
     fn wire(&self, plane: &mut PlaneBuilder, dim: usize, line: u32) {
         let (d, columns) = (self.dims[dim], self.dims[1].extent());
         let node = |at: u32| if dim == 0 { at * columns + line } else { line * columns + at };

@@ -143,8 +143,8 @@ impl Topology for HyperX {
         narrow::<u32>(self.switches.dims.len()) + 2
     }
 
-    /// Returns the best of these cuts: half of a dimension, for each dimension, which cuts K S^2/4 cables of a line of
-    /// S switches; or the cables of half of the accelerators. It is the least cut if S is even.
+    /// Returns the best of these cuts: half of any dimension, K S^2/4 cables of each line of S switches, or the cables
+    /// of half of the accelerators. It is the least cut if S is even.
     fn halves(&self) -> Option<Cut> {
         let all = self.accelerators();
         let along = |(&s, &k): (&u32, &u32)| {

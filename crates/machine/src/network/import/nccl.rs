@@ -81,7 +81,6 @@ fn read(text: &str, options: &ImportOptions) -> Result<Network, Refusal> {
     Ok(found.network(options, gpus))
 }
 
-/// The state of the reader between elements.
 #[derive(Default)]
 struct Reader {
     found: Server,
@@ -261,8 +260,7 @@ impl Reader {
     /// Adds NVLinks, xGMI and C2C links after all GPUs are known. Entries of one GPU that lead to the same node add up.
     /// A link between two GPUs is listed at both, and counts once, with the larger of their rates.
     fn links(&mut self, linked: &[Linked]) -> Result<(), Refusal> {
-        // The rates of the links of each pair of GPUs as the first and the second GPU state them; 0 for a GPU that
-        // states none.
+        // The rates of each pair of GPUs as the first and the second GPU state them; 0 for a GPU that states none.
         let mut between: BTreeMap<(usize, usize), [Rate; 2]> = BTreeMap::new();
         for &Linked { element, gpu, gpu_element, cpu, host } in linked {
             let each = match element.name.as_str() {

@@ -138,7 +138,6 @@ pub fn slow_links(rates: &BTreeMap<usize, f64>, has_switch: bool) -> Option<Stri
     ))
 }
 
-/// Returns the rate of a GPU's links in words.
 fn link_rate(rate: f64) -> String {
     if rate > 0.0 { format!("{rate:.1} GB/s") } else { "no NVLink or xGMI".to_owned() }
 }

@@ -220,7 +220,6 @@ impl Server {
         made
     }
 
-    /// Returns whether a node has a cable to each GPU.
     fn joins_all(&self, at: usize) -> bool {
         let is_gpu = |node: usize| matches!(self.kinds[node], Kind::Gpu(..));
         let joined: BTreeSet<usize> = self

@@ -13,8 +13,8 @@ pub struct Table {
     name: &'static str,
     virtual_channels: u8,
     pub nodes: usize,
-    /// For each destination and node, the index of the list of hops that the node allows. Entries of one destination
-    /// are adjacent, because a packet reads only those.
+    /// The index of the list of hops for each destination and node. Entries of one destination are adjacent, since a
+    /// packet reads only those.
     lists: Vec<u32>,
     /// The index in `hops` at which each list begins, and the end of the last list.
     first: Vec<u32>,
