@@ -77,7 +77,6 @@ fn mirrored(route: &ColorRoute, shift: u8) -> ColorRoute {
 }
 
 pub struct PingPong {
-    /// Number of PEs of the line.
     pes: u32,
     /// True if the line is a column, false if it is a row.
     is_column: bool,

@@ -28,9 +28,7 @@ pub struct Maker<'a> {
 struct Blocks {
     /// For each thread block, the index of the connection on which it sends, and of that from which it receives.
     ends: Vec<(Option<usize>, Option<usize>)>,
-    /// The thread block that sends on each connection.
     sending: BTreeMap<usize, usize>,
-    /// The thread block that receives from each connection.
     receiving: BTreeMap<usize, usize>,
 }
 

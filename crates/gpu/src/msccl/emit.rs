@@ -48,7 +48,6 @@ impl<'a> Programs<'a> {
         Ok(Self { ordered: Ordered::new(NAME, proven, expressible)?, made: Default::default() })
     }
 
-    /// Returns the program for the `n`-th entry of [`WAYS`].
     fn program(&self, n: usize) -> Result<&Program, String> {
         let made = || {
             let (longest, fuse) = WAYS[n];

@@ -42,7 +42,6 @@ struct Wait {
     line: u32,
 }
 
-/// A transmission whose waits are not yet resolved.
 struct Raw {
     made: Transmission,
     waits: Vec<Wait>,
@@ -84,7 +83,6 @@ fn transmissions(gpu: &Gpu) -> Result<Vec<Vec<Transmission>>, ImportError> {
     Ok(blocks.into_iter().map(|b| b.into_iter().map(|raw| raw.made).collect()).collect())
 }
 
-/// Returns the reason why a wait never ends.
 fn never(block: &Block, wait: &Wait, flags: &[(u32, u32)]) -> String {
     let base = format!("the step waits for step {} of thread block {}", wait.goal, wait.block);
     match block.steps.get(wait.goal as usize) {

@@ -188,7 +188,6 @@ impl<'a> Exporter<'a> {
         self.switches.parts > 1
     }
 
-    /// Returns the GPUs that run an instruction.
     fn gpus_of(&self, id: InstrId) -> Vec<u32> {
         self.switches.requests.get(&id).map_or_else(|| vec![self.flow.node_of(id).0], |request| request.leaders.clone())
     }

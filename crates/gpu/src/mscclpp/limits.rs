@@ -22,7 +22,6 @@ pub const OPS: usize = 64;
 pub const BARRIERS: u32 = 16;
 /// The most semaphores of an operation.
 pub const OP_SEMAPHORES: usize = 16;
-/// The most threads of a thread block.
 const THREADS: u32 = 1024;
 
 /// Returns a fault for each part of the plan that exceeds a limit of the runtime, or that the runtime executes

@@ -43,7 +43,6 @@ pub(super) struct State<'a> {
     pub(super) waits: Vec<usize>,
     /// The releases of each semaphore, each as a step and an index among the step's effects.
     pub(super) releases: Vec<Vec<(At, usize)>>,
-    /// The number of completed acquires of each semaphore.
     acquires: Vec<usize>,
     /// The thread blocks that have reached each barrier, by GPU and id.
     arrived: BTreeMap<(u32, u32), Vec<usize>>,

@@ -61,7 +61,6 @@ impl fmt::Display for Failure {
     }
 }
 
-/// The most accelerators that a message lists.
 const MOST_LISTED: usize = 16;
 
 /// Returns a topology without its failed parts as a graph.

@@ -12,7 +12,6 @@ use crate::MachineError;
 /// The accepted operators. Trees of switches do not preserve the order of operands, so `ordered` is not among them.
 const OPERATORS: [&str; 7] = ["sum", "prod", "min", "max", "and", "or", "xor"];
 
-/// The accepted datatypes.
 const DTYPES: [&str; 7] = ["f32", "f64", "f16", "bf16", "i16", "i32", "i64"];
 
 /// The most entries `[[switches]]` of a machine file.

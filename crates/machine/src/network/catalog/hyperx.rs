@@ -221,7 +221,6 @@ impl Topology for HyperX {
 struct MinimalAdaptive {
     accelerators: u32,
     terminals: u32,
-    /// The switch of each accelerator.
     home: Vec<u32>,
     coordinates: Coordinates,
     /// The first port of each dimension.

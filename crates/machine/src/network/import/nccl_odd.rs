@@ -7,7 +7,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::nccl_rates::Rate;
 
-/// The most devices that a sentence lists.
 const MOST_LISTED: usize = 8;
 /// The tolerance in comparisons of rates, as a fraction of a rate.
 const SLACK: f64 = 1e-9;

@@ -16,7 +16,6 @@ use crate::network::{Header, Hop, Plane, Routing, Topology};
 pub struct ByGroups {
     fly: Dragonfly,
     plane: Plane,
-    /// The router of each accelerator.
     home: Vec<u32>,
     /// The group of each router, and the router's index in the group.
     place: Vec<(u32, u32)>,

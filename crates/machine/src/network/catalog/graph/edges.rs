@@ -35,7 +35,6 @@ impl Edge {
     }
 }
 
-/// Prints the line that describes the cable.
 impl fmt::Display for Edge {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         write!(f, "{} {}", self.a, self.b)?;
