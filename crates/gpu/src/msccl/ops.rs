@@ -82,7 +82,7 @@ impl<E: Copy> Op<E> {
         places.into_iter().flatten()
     }
 
-    /// Returns the place that the operation writes.
+    /// Returns the place that the operation writes, if any.
     pub fn writes(&self) -> Option<Place> {
         match *self {
             Op::Send { .. } => None,

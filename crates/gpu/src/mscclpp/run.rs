@@ -28,7 +28,7 @@ pub struct Run {
     /// The signal that each wait consumes, both as a step and an index among the step's effects; for each acquire
     /// likewise the release, unless an initial value permits it.
     pub taken: FxHashMap<(At, usize), (At, usize)>,
-    /// True if all thread blocks end, in every run; `None` if runs may differ in their order.
+    /// True if all thread blocks end, in every run; `None` if barriers have faults, or runs may differ in their order.
     pub ends: Option<bool>,
     pub faults: Vec<Fault>,
 }

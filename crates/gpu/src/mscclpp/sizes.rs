@@ -42,7 +42,8 @@ pub enum Sizes {
     One,
 }
 
-/// Returns the sizes to try besides the natural one, and the sizes that they represent.
+/// Returns the sizes to try besides the default of [`Layout::new`](super::layout::Layout::new), and the sizes that they
+/// represent.
 pub fn others(plan: &Plan) -> (Vec<Scale>, Sizes) {
     let (scales, sizes) = to_try(plan);
     // With `reuse_resources`, larger messages use the runtime's fixed scratch memory cyclically.

@@ -18,7 +18,7 @@ pub struct Cut {
 impl Cut {
     /// Returns the best of some cuts of `all` accelerators: halves are preferred, then the cut with the largest product
     /// of the parts' accelerators divided by its rate. The first of equal cuts is returned. Cuts with an empty part or
-    /// without links do not count.
+    /// without links do not count; `None` if no other cut is given.
     pub fn best(all: u32, cuts: impl IntoIterator<Item = Self>) -> Option<Self> {
         let load = |cut: &Self| f64::from(cut.inside) * f64::from(all - cut.inside) / cut.rate;
         let key = |cut: &Self| (cut.is_halves(all), load(cut));

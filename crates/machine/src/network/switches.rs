@@ -60,7 +60,7 @@ pub struct SwitchClass {
     /// of the vector (`multimem.ld_reduce` and `multimem.st` of PTX).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub pulls: bool,
-    /// The fraction of the links' rate that reductions and copies reached.
+    /// The fraction of the links' rate that reductions and copies reached; by default 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measured_share: Option<f64>,
 }
