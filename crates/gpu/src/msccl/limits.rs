@@ -24,14 +24,14 @@ pub const BLOCKS_OF_A_CHANNEL: usize = 32;
 pub const COUNT: u32 = 71;
 /// The most chunks of a buffer: offsets have 16 signed bits.
 pub const CHUNKS: u32 = 32_767;
-/// The most GPUs, which are children of one XML node: the parser stores no more of them.
+/// The most GPUs: the parser stores no more children of one XML node.
 pub const GPUS: u32 = 1024;
 /// The most XML nodes that a GPU stores: the root, all GPUs, its own thread blocks and steps. The parser has room for
 /// one more, and fails on the next tag.
 pub const NODES: usize = 4095;
 /// The most reductions into one destination that the parser fuses into one step.
 pub const FUSED: usize = 15;
-/// The number of chunks that a connection can always buffer: a chunk takes half of the steps of its buffer.
+/// The number of chunks that a connection can always buffer: a chunk takes at most half of the steps of its buffer.
 pub const IN_FLIGHT: u32 = 2;
 
 /// Returns a sentence if a GPU has more thread blocks than RCCL accepts, and one if a step's number is not its

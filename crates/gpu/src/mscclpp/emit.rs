@@ -163,7 +163,8 @@ impl Writing<'_> {
                 Err(finding) => finding,
             };
             match finding.code {
-                // Slices are divided differently, so their shares differ: each chunk gets its own operation.
+                // Writers and readers divide slices differently, so their shares differ: each chunk gets its own
+                // operation.
                 "race" if form.shares > 1 && !form.pieces => form.pieces = true,
                 "limit" if form.shares > 1 && self.choices.thread_blocks.is_none() => {
                     form = fewer(form, form.shares / 2)

@@ -155,12 +155,12 @@ pub struct History {
 #[derive(Default)]
 struct Pending {
     pushed: Clock,
-    /// The threads with their puts since the latest meeting.
+    /// The puts since the latest meeting, each with its thread.
     latest: Vec<(u32, Tick)>,
 }
 
 impl Pending {
-    /// Adds the puts that a signal or a flush of a thread follows.
+    /// Adds to `known` the puts that certainly precede a signal or a flush of a thread.
     fn complete(&self, thread: u32, known: &mut Known) {
         for clock in [&mut known.strong, &mut known.weak] {
             let clock = Rc::make_mut(clock);

@@ -84,7 +84,7 @@ pub enum Act {
         id: u32,
         blocks: u32,
     },
-    /// A signal by the thread `thread` of the block. A flush has its thread too.
+    /// A signal by thread `thread` of the block; a flush has the same field.
     Signal {
         end: u32,
         relaxed: bool,

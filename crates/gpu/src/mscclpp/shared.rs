@@ -122,7 +122,7 @@ pub fn unordered(program: &Program, run: &Run, done: &[usize]) -> Vec<Fault> {
                 let of_block = clocks.known.get(&at.0).and_then(|known| known.get(&before.0));
                 of_block.is_some_and(|&step| step > before.1)
             };
-            // The waits of one operation end together, in relation to any later use.
+            // The waits of one operation end together, before any later use.
             let together = |before: At| before == at;
             let alike = |before: At, of: Option<bool>| before.0 == at.0 && kind.is_some() && of == kind;
             let earlier = open.entry(found).or_default();

@@ -54,7 +54,7 @@ impl Step {
         self.sources.iter_mut().chain(&mut self.sinks)
     }
 
-    /// Returns the operation for the file, on channels with these indices.
+    /// Returns the operation for the file, on the channels `channel_ids`.
     pub fn into_op(self, channel_ids: Vec<u32>) -> Op {
         Op {
             name: self.name,

@@ -46,7 +46,7 @@ impl State<'_> {
         .collect()
     }
 
-    /// Returns the reason why a step cannot run, and the thread block that must advance first.
+    /// Returns the reason why a step cannot run, and the thread block that must advance first, if one can.
     fn reason(&self, at: At) -> (String, Option<usize>) {
         let step = self.program.step(at);
         let place = step.place;

@@ -143,7 +143,7 @@ impl Layout {
         self.homes[dim][coordinate as usize]
     }
 
-    /// Returns the number of ports of a switch without that to the memory. Some may have no link.
+    /// Returns the number of ports of a switch, without the port to the memory. Some ports may have no link.
     pub fn ports(&self, switch: u32) -> Port {
         port(&self.ends[self.local_of(switch) as usize])
     }

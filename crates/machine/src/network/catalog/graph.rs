@@ -45,7 +45,6 @@ struct Keys {
     file: Option<String>,
     #[serde(default)]
     routing: Rule,
-    /// The root of the tree of `up-down`.
     root: Option<u32>,
 }
 

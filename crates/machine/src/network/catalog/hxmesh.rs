@@ -57,7 +57,6 @@ fn nonblocking() -> [u32; 2] {
 struct Dimension {
     board: u32,
     boards: u32,
-    /// The number of up-ports of a leaf.
     up: u32,
 }
 
