@@ -13,7 +13,7 @@ use crate::{
     write::{self, NAME, accepts, uncounted},
 };
 
-/// One way to write a wafer program as files.
+/// An emitter that lowers a schedule to a wafer program, and writes the program as files in CSL.
 pub struct Csl {
     about: About,
     accepts: fn(&WaferProgram, &SdkTarget) -> Result<(), Refused>,
@@ -30,7 +30,7 @@ pub const CSL: Csl = Csl {
     write: emit,
 };
 
-/// Project of [`CSL`] with functions that measure the time.
+/// The emitter of the project of [`CSL`] with functions and a script that measure the collective's time.
 pub const CSL_MEASURED: Csl = Csl {
     about: About {
         name: "csl-measured",
@@ -41,7 +41,7 @@ pub const CSL_MEASURED: Csl = Csl {
     write: emit_measured,
 };
 
-/// Collective as modules that a user's CSL program imports.
+/// The emitter of modules that a user's CSL program imports to run the collective.
 pub const CSL_MODULE: Csl = Csl {
     about: About {
         name: "csl-module",
@@ -52,7 +52,7 @@ pub const CSL_MODULE: Csl = Csl {
     write: emit_module,
 };
 
-/// Returns the wafer of a file and the placement on it.
+/// Returns the wafer of a file and the placement on it; refuses a file without either.
 fn on_wafer(file: &File) -> Result<(&Wafer, &GridPlacement), Refused> {
     let refused = |reason: String| Refused::new(NAME, reason);
     let machine = file.machine.as_ref();
@@ -67,7 +67,7 @@ fn adapted(file: &File, placement: &GridPlacement, target: &SdkTarget) -> Result
     target.needs.adapt(placed).map_err(|e| Refused::new(NAME, e))
 }
 
-/// Returns the wafer program emitted for a file, and the target for its wafer.
+/// Lowers the schedule of a file to a wafer program, and returns it with the target to write it for.
 fn program(proven: &VerifiedFile) -> Result<(WaferProgram, SdkTarget), Refused> {
     let (wafer, placement) = on_wafer(proven.file())?;
     let target = SdkTarget::of(wafer.architecture);
@@ -76,7 +76,7 @@ fn program(proven: &VerifiedFile) -> Result<(WaferProgram, SdkTarget), Refused> 
     Ok((program, target))
 }
 
-/// Adds the algorithm and the assumptions about the wafer to the README of the files.
+/// Adds the algorithm and the assumptions about the wafer to the file `README.md`, below its title.
 fn described(file: &File, files: write::Files) -> Files {
     let origin = file.schedule.origin();
     let algorithm = if origin.is_empty() { String::new() } else { format!("Algorithm: {origin}.\n\n") };
@@ -94,7 +94,8 @@ impl Emitter for Csl {
         self.about
     }
 
-    /// The chunk of [`SdkTarget::needs`] in elements, so that models predict the time of the emitted program.
+    /// Algorithms take the chunk of [`SdkTarget::needs`], 8 elements, so that models predict the time of the emitted
+    /// program.
     fn params(&self) -> &'static [(&'static str, &'static str)] {
         &[("chunk", "8")]
     }

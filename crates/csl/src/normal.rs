@@ -1,21 +1,21 @@
 //! The normal form of a wafer program: the properties that CSL can express.
 //!
-//! Dropped are: the instruction of an operation; the chunk, if no sources are taken in turns; threads without
-//! operations; waits for an earlier operation of the same thread. A fabric source is moved behind a memory source:
-//! `@fadds` requires this order, and all emitted operators commute. A fabric sink is moved behind the memory sink from
-//! which it takes chunks.
+//! Dropped are: the instruction of an operation; the chunk, unless sources or sinks are taken in turns; threads without
+//! operations; repeated waits; waits for an earlier operation of the same thread. If an operation has two sources, a
+//! fabric source is moved behind a memory source: `@fadds` requires this order, and all emitted operators commute. A
+//! fabric sink is moved behind the memory sink from which it takes chunks.
 
 use unisono_base::{InstrId, narrow};
 use unisono_lower::wafer::{End, PeProgram, WaferProgram};
 
-/// Returns whether an operation takes elements of several fabric sources in turns, through memory: three or more
-/// sources do not fit into one vector operation, nor do two sources that are taken several elements at a time.
+/// Returns whether an operation has two or more fabric sources and takes them in turns, a chunk of each through memory:
+/// because it has three or more sources, which do not fit into one vector operation, or chunks of several elements.
 pub(super) fn in_turns(sources: &[End], chunk: u32) -> bool {
     let fabric = sources.iter().filter(|s| matches!(s, End::Fabric(_))).count();
     fabric > 1 && (sources.len() > 2 || chunk > 1)
 }
 
-/// Returns the threads and waits of a PE in normal form.
+/// Returns the program of a PE with its threads and waits in normal form.
 pub(super) fn normalised_pe(program: &WaferProgram, pe: usize) -> PeProgram {
     let mut threads = Vec::new();
     let mut waits = Vec::new();

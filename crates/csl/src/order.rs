@@ -3,7 +3,8 @@
 
 use unisono_base::narrow;
 
-/// Steps are numbered over all threads; `before[a]` is the set of steps that have completed when `a` starts.
+/// The order of a PE's steps, numbered over all threads. `before[a]` is the set, one bit each, of the steps that have
+/// completed when step `a` starts.
 pub struct Order {
     thread: Vec<u32>,
     words: usize,
@@ -11,8 +12,8 @@ pub struct Order {
 }
 
 impl Order {
-    /// Creates the order of steps. `lengths` is the number of steps of each thread, `waits` has pairs `(step, step that
-    /// must have completed)`. Returns `None` if the waits form a cycle or name a step that does not exist.
+    /// Creates the order of steps. `lengths` has the number of steps of each thread, `waits` pairs `(step, step that
+    /// must have completed before)`. Returns `None` if the waits form a cycle or name a step that does not exist.
     pub fn new(lengths: &[usize], waits: &[(u32, u32)]) -> Option<Self> {
         let thread: Vec<u32> =
             lengths.iter().enumerate().flat_map(|(t, &n)| std::iter::repeat_n(narrow(t), n)).collect();

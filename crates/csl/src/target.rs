@@ -6,35 +6,38 @@
 use unisono_lower::wafer::Needs;
 use unisono_machine::Architecture;
 
-/// Resources of a project. Ids are assigned in the order of these lists.
+/// Resources of a project with one SDK on one machine. Ids are assigned in the order of the lists, as far as
+/// restrictions of switches and microthreads allow.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SdkTarget {
-    /// SDK and machine, as emitted files name them.
+    /// Names of the SDK and the wafer, as emitted files state them.
     pub name: &'static str,
-    /// Name of the machine alone; `system` is the computer that contains it.
+    /// Name of the wafer; `system` is the computer that contains the wafer.
     pub wafer: &'static str,
     pub system: &'static str,
     /// Value of the compiler's option `--arch`; the compiler of SDK 1.0 does not have the option.
     pub arch: Option<&'static str>,
-    /// Number of columns available to a program; `height` is the number of rows. The host link takes the others.
+    /// Number of columns available to a program; `height` is the number of rows. The host link takes the rest of the
+    /// fabric.
     pub width: u32,
     pub height: u32,
-    /// Fabric columns that the host link takes around the program; `host_rows` are its rows.
+    /// Number of fabric columns that the host link takes beside the program; `host_rows` is the number of its rows.
     pub host_columns: u32,
     pub host_rows: u32,
     /// Columns and rows of the whole fabric, which the compiler requires for a run on the machine.
     pub fabric: [u32; 2],
     /// Colors that a program may route.
     pub colors: &'static [u8],
-    /// Colors that may have several positions.
+    /// Colors to which a router may give several switch positions.
     pub switched_colors: &'static [u8],
     /// Color with which the host starts functions (SDK 1.0 only).
     pub launch: Option<u8>,
-    /// Ids of local tasks.
+    /// Ids of local tasks that a program may bind.
     pub local_tasks: &'static [u8],
-    /// True if ids of tasks share numbers with colors, so that the numbers of used colors are skipped.
+    /// True if ids of tasks share numbers with colors, so that no task gets the number of a used color.
     pub tasks_share_colors: bool,
-    /// Ids of input queues. On the WSE-2, 0 and 1 are last in both lists of queues: the host link may use them too.
+    /// Ids of input queues. On the WSE-2, 0 and 1 are last in the lists of input and output queues: the host link may
+    /// use them too.
     pub input_queues: &'static [u8],
     pub output_queues: &'static [u8],
     /// True if every queue, also for output, is bound to its color at compile time; then an operand from the fabric
@@ -43,16 +46,17 @@ pub struct SdkTarget {
     /// Ids of microthreads, one of which a program assigns to each thread. If the list is empty, the queue of an
     /// operation determines its microthread.
     pub microthreads: &'static [u8],
-    /// Cycles of a wavelet from router to router, with which scripts align the clocks of PEs; `None` if not published.
+    /// Cycles that a wavelet takes from one router to the next, by which scripts convert the clocks of PEs to one
+    /// clock; `None` if not published.
     pub hop_cycles: Option<u32>,
-    /// Number of positions that a color may have, besides the first one.
+    /// Number of positions that a color may have at a router, besides the first one.
     pub extra_positions: usize,
-    /// Greatest finite length of a vector operation; a length field of 0x7fff means endless.
+    /// Greatest finite length of a vector operation in elements; a length field of 0x7fff means endless.
     pub extent: u32,
     pub sram_bytes: u64,
     /// Bytes of a PE's memory reserved for code, stack and the host link.
     pub code_bytes: u64,
-    /// Task that a control wavelet names; 31 means none.
+    /// Id of the task that a control wavelet starts; 31 means none.
     pub control_task: u32,
     /// Restrictions of the placements that can be emitted.
     pub needs: Needs,
@@ -125,7 +129,7 @@ impl SdkTarget {
         1 << 22 | 1 << 24 | self.control_task << 16
     }
 
-    /// Returns the bytes of a PE's memory for `elements` of its vectors and for the word of its control wavelets.
+    /// Returns the bytes of a PE's memory that `elements` elements of 32 bits and the word of control wavelets take.
     pub fn data_bytes(&self, elements: u64) -> u64 {
         4 * elements + 4
     }

@@ -57,7 +57,7 @@ impl Contents {
     }
 }
 
-/// Files, each with its relative path.
+/// Files, each as its relative path and its contents.
 pub type Files = Vec<(String, Contents)>;
 
 /// Name of a format, its source, and a sentence about it, as lists for users show them.
@@ -76,13 +76,13 @@ pub trait Emitter: Sync {
         self.about().name
     }
 
-    /// Returns the parameters that algorithms use for this target by default.
+    /// Returns the parameters, as names and values, that algorithms use for this target by default.
     fn params(&self) -> &'static [(&'static str, &'static str)] {
         &[]
     }
 
-    /// Returns a sentence about work of the target that the plan of a collective omits: work that predictions do not
-    /// count, or different bits of results.
+    /// Returns a sentence about facts of the target that the plan of a collective omits: work that predictions do not
+    /// count, or results with different bits. Returns `None` if there are none.
     fn note(&self, _collective: &Collective) -> Option<String> {
         None
     }
@@ -109,7 +109,7 @@ pub trait Emitter: Sync {
         self.emit(proven).map(drop)
     }
 
-    /// Returns the checked files. An emitter that adapts placements adapts the placement here too.
+    /// Writes the files of a proved schedule, with the placement that [`Self::adapt`] returns, if any.
     ///
     /// # Errors
     /// Returns the reason why the target cannot express the schedule.
@@ -119,7 +119,7 @@ pub trait Emitter: Sync {
 /// Facts that an imported file does not state; `None` means the default of the file or of the format.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Facts {
-    /// Number of elements, as MPI counts them.
+    /// Number of elements, as MPI counts them ([`Collective::count`]).
     pub elements: Option<u64>,
     pub dtype: Option<Dtype>,
     pub operator: Option<Operator>,
@@ -167,6 +167,6 @@ pub trait Importer: Sync {
     /// decides whether it is correct.
     ///
     /// # Errors
-    /// Returns one sentence, with the line.
+    /// Returns an error of one sentence, with the number of the line.
     fn import(&self, text: &str, facts: &Facts) -> Result<File, ImportError>;
 }

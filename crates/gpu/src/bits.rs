@@ -9,10 +9,11 @@ use unisono_schedule::verify::{Proof, Rounding, Roundings};
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct FileBits {
     pub bits: Vec<&'static str>,
-    /// The reason why a property does not hold.
+    /// A reason why one of the missing properties does not hold.
     #[serde(rename = "unlike_elements")]
     pub unlike: Option<String>,
-    /// The class of the elements' expressions; `None` without the property `place`, or if sizes or ways differ in it.
+    /// The digest of the elements' expressions ([`Proof::element_class`]); `None` without the property `place`, or if
+    /// sizes or ways to run the file have different digests.
     #[serde(skip)]
     pub class: Option<String>,
 }
@@ -34,7 +35,7 @@ impl FileBits {
         found
     }
 
-    /// Removes a property and all stronger ones, and records the reason.
+    /// Removes a property, if it holds, and all stronger ones, and records the reason unless another one is known.
     pub fn drop(&mut self, property: &str, reason: &str) {
         let Some(at) = self.bits.iter().position(|name| *name == property) else { return };
         self.bits.truncate(at);
@@ -42,7 +43,8 @@ impl FileBits {
         self.class = None;
     }
 
-    /// Removes the properties that `other` lacks. `way` names its way to run the file, or its size.
+    /// Removes the properties that `other` lacks. `way` names the way to run the file, or the size, for which `other`
+    /// holds.
     pub fn join(&mut self, other: &Self, way: &str) {
         if let Some(lacking) = self.bits.iter().find(|name| !other.bits.contains(name)).copied() {
             let why = other.unlike.as_deref().unwrap_or("ranks have different expressions");

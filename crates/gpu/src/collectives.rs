@@ -13,7 +13,7 @@ const NAMES: &[(&str, Kind)] = &[
     ("scatter", Kind::Scatter),
 ];
 
-/// The collectives of a format: all that `lacks` does not list.
+/// The collectives of a format: all of [`NAMES`] that `lacks` does not list.
 pub struct Collectives {
     pub lacks: &'static [Kind],
 }

@@ -21,7 +21,8 @@ use unisono_lower::{File, VerifiedFile};
 use unisono_machine::{Description, InNetwork, Machine, Wafer, network::Protocol};
 use unisono_schedule::verify::Method;
 
-/// The processors of an A100, which has the fewest of the GPUs that executors of plans support. An H100 has 132.
+/// The number of processors of an A100, which has the fewest of the GPUs that executors of plans support. An H100 has
+/// 132.
 pub const PROCESSORS: u32 = 108;
 
 /// All formats, sorted by name.
@@ -39,8 +40,8 @@ pub struct Choices {
     pub in_place: Option<bool>,
     /// The number of GPUs of a box, which share memory.
     pub gpus_per_box: Option<u32>,
-    /// The number of thread blocks that share the work of one; for MSCCL, the number of instances, each with its own
-    /// blocks.
+    /// The number of thread blocks that together do the work of one block of a plan; for MSCCL, the number of
+    /// instances, each with its own blocks.
     pub thread_blocks: Option<u32>,
     pub protocol: Option<Protocol>,
 }
@@ -61,8 +62,8 @@ impl Default for Options {
     }
 }
 
-/// The result of checking a file: its findings and properties, with the keys of its format, and the bits of its
-/// results.
+/// The result of checking a file: `report` has its findings and properties, with the format's keys, and `bits` the
+/// properties of its results' bits.
 pub struct Report {
     pub report: Box<dyn erased_serde::Serialize + Send>,
     pub bits: FileBits,
@@ -76,7 +77,7 @@ pub trait GpuFormat: Emitter + Importer {
     /// Returns the protocols with which thread blocks can run the files.
     fn protocols(&self) -> &'static [Protocol];
 
-    /// Returns the largest number of thread blocks of a GPU.
+    /// Returns the largest number of thread blocks that a file may have for a GPU.
     fn thread_blocks(&self) -> u32;
 
     /// Returns a function that maps choices to the schedule that would be read back from the files. The files are

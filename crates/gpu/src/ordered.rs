@@ -12,7 +12,7 @@ pub struct Ordered<'a> {
     pub schedule: &'a Schedule,
     pub flow: Flow,
     pub order: Vec<InstrId>,
-    /// The class of the expressions that a file must compute.
+    /// The `expression_class` of the proof: the digest of the expressions that a file must compute.
     pub class: &'a str,
 }
 
@@ -45,7 +45,7 @@ impl<'a> Ordered<'a> {
     }
 }
 
-/// Returns the name of a schedule's plan.
+/// Returns the name of a plan: `unisono-` and the schedule's origin, or else its collective, without blanks.
 pub fn plan_name(schedule: &Schedule) -> String {
     let what = if schedule.origin().is_empty() { schedule.collective().kind.name() } else { schedule.origin() };
     format!("unisono-{}", what.replace(' ', "-"))

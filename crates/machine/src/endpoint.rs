@@ -204,7 +204,7 @@ const OF_RANKS: &[&str] = &["gamma_ns_per_byte", "compute_ns", "S_bytes", "f_mes
 const FEW_BYTES: u64 = 1024;
 const FREE_BYTES: &str = "a byte costs nothing on this machine (no beta, no G), so the length of the vector has no \
     part in these times; for long vectors use a machine file that states the cost of a byte";
-/// The largest value of every parameter but `S_bytes` and `f_messages`: a day in nanoseconds.
+/// The largest value of every parameter except `S_bytes` and `f_messages`: a day in nanoseconds.
 const DAY_NS: f64 = 8.64e13;
 
 impl Description for Endpoint {

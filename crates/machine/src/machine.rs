@@ -23,21 +23,22 @@ pub trait Description: Clone + PartialEq + fmt::Debug + Serialize + Send + Sync 
 
     fn summary(&self) -> &str;
 
-    /// Returns the shape of the part in use: the requested shape, or that of the whole machine if it has one.
+    /// Returns the shape of the part in use: the requested shape, or that of the whole machine; `None` if there is
+    /// neither.
     ///
     /// # Errors
     /// Returns an error if the machine has no such part.
     fn shape(&self, asked: Option<Shape>) -> Result<Option<Shape>, MachineError>;
 
-    /// Returns the fixed time of a reduction in nanoseconds, and the time for each byte, for message formats of other
-    /// programs. `None` if the machine states no such times.
+    /// Returns the fixed time of a reduction in nanoseconds, and its nanoseconds for each byte, for message formats of
+    /// other programs. `None` if the machine states no such times.
     fn reduction_ns(&self) -> Option<[f64; 2]> {
         None
     }
 
-    /// Returns a sentence for each cost that times on this machine omit, and for each assumed value. `bytes` is the
-    /// vector's length; `model` names the cost model, and `None` stands for the machine's own. Programs that print such
-    /// times must print these sentences.
+    /// Returns a sentence for each cost that predicted times on this machine omit, and for each assumed value. `bytes`
+    /// is the vector's length; `model` names the cost model, and `None` stands for the machine's own. Programs that
+    /// print predicted times must print the sentences.
     fn notes(&self, _bytes: u64, _model: Option<&str>) -> Vec<String> {
         Vec::new()
     }
@@ -148,7 +149,6 @@ fn in_words(message: &str, line: &str) -> String {
     if plain == message || key.is_empty() { plain } else { format!("{key}: {plain}") }
 }
 
-/// Rewrites the reader's message about the type of a value in plain words.
 pub(crate) fn of_value(message: &str) -> String {
     let Some((found, expected)) =
         message.strip_prefix("invalid type: ").and_then(|rest| rest.split_once(", expected "))
@@ -289,10 +289,11 @@ impl Machine {
         Self::from_toml_with(text, origin, &|_| None)
     }
 
-    /// Returns the same machine with `value`, in TOML, for one key of its file. Dots select keys of tables.
+    /// Returns the same machine with `value` for one key of its file. Dots select keys of tables. A value that is not
+    /// TOML is text. A new `link_gbps` changes `measured_gbps` in proportion.
     ///
     /// # Errors
-    /// Returns an error if the file cannot have the key, or the value is out of range.
+    /// Returns an error if the key identifies the machine, the file cannot have the key, or the value is out of range.
     pub fn with_value(&self, key: &str, value: &str) -> Result<Self, MachineError> {
         let origin = format!("{} with {}={}", self.name(), excerpt(key), excerpt(value));
         if ["name", "kind", "summary"].contains(&key) {

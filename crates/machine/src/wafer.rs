@@ -15,7 +15,6 @@ pub enum Architecture {
 }
 
 impl Architecture {
-    /// Returns whether the architecture is the default, which a machine file omits.
     #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
     fn is_default(&self) -> bool {
         *self == Self::default()
@@ -169,7 +168,6 @@ impl Wafer {
         Err(MachineError::TooLarge { found, machine, rows: max.rows, columns: max.cols })
     }
 
-    /// Returns the default shape of the file.
     fn whole(&self) -> Option<Shape> {
         self.shape.map(|[m, n]| Shape::rect(m, n))
     }

@@ -9,7 +9,7 @@ const RUN: &str = include_str!("run.py.txt");
 const MEASURING: &str = include_str!("measure.py.txt");
 const PLAYING: &str = include_str!("ping_pong.py.txt");
 
-/// Additional command of a project that measures; [`MEASURED`] is its additional note.
+/// Line of `commands.sh` in a project with calibrated starts; [`MEASURED`] is its paragraph of the README.
 pub const MEASURE: &str = "cs_python measure.py --name out ${CMADDR:+--cmaddr \"$CMADDR\"}\n";
 pub const MEASURED: &str = "
 `measure.py` measures the time as section 8.3 of \"Near-Optimal Wafer-Scale Reduce\" does: it calibrates the starts of all PEs,

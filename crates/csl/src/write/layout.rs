@@ -16,7 +16,7 @@ use super::{
 };
 use crate::SdkTarget;
 
-/// PEs of one [`Kind`], given by its index in the plan, and one role; each PE as (row, column).
+/// A [`Kind`], as its index in the plan, a role, and the PEs `(row, column)` that have both.
 type Group = (u32, Role, Vec<(u32, u32)>);
 
 /// Prints the layout; `role` returns the parameters and routes that a PE has in addition to those of its kind.
@@ -112,7 +112,7 @@ fn place(text: &mut String, kind: &Kind, role: &Role, columns: Progression, rows
     }
 }
 
-/// Returns the configuration of a color at a router.
+/// Returns the configuration of a color at a router in CSL: its first route and its switch positions.
 pub fn config(route: &ColorRoute) -> String {
     let positions = route.positions();
     let first = positions[0];
@@ -121,7 +121,8 @@ pub fn config(route: &ColorRoute) -> String {
     if positions.len() > 1 {
         text.push_str(", .switches = .{ ");
         for (n, w) in positions.windows(2).enumerate() {
-            // `limits` has checked that the target allows the change; a repeated position names its input.
+            // `limits` has checked that the target allows the change. A position equal to the one before it states its
+            // input.
             let input = (w[0].rx != w[1].rx || w[0].tx == w[1].tx).then(|| format!(".rx = {}", directions(w[1].rx)));
             let output = (w[0].tx != w[1].tx).then(|| format!(".tx = {}", directions(w[1].tx)));
             let sides: Vec<String> = input.into_iter().chain(output).collect();

@@ -60,8 +60,8 @@ fn whole(program: &WaferProgram, target: &SdkTarget) -> Check {
     Ok(())
 }
 
-/// Returns the declared lengths of a PE's input and output vectors. The host reads the output of a broadcast as one
-/// rectangle, so its root has an output too; no vector is empty.
+/// Returns the declared lengths of a PE's input and output vectors in elements, at least 1. The host reads the output
+/// of a broadcast as one rectangle, so its root has an output too.
 pub fn vectors(c: &Collective, rank: u32) -> (u32, u32) {
     let out = if c.kind == Kind::Broadcast { c.elements } else { c.output_len(rank) };
     (c.input_len(rank).max(1), out.max(1))
@@ -252,7 +252,7 @@ fn switching(o: &Op, sink: End) -> Check {
     Ok(())
 }
 
-/// Checks that a slice is inside its vector, and that a color has a route at the PE.
+/// Checks that an operand of `len` elements lies inside its vector, or that its color has a route at the PE.
 fn place(program: &WaferProgram, pe: usize, end: End, len: u32) -> Check {
     let (input, output) = vectors(&program.collective, narrow(pe));
     let (name, start, size) = match end {

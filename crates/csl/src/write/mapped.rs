@@ -13,8 +13,8 @@ use super::{
 };
 use crate::SdkTarget;
 
-/// Returns the number of elements of a chunk. An operation with several sources from the fabric, or one that keeps and
-/// sends its result, has the chunk of the program; others have the target's.
+/// Returns the number of elements of a chunk, at most `len`. An operation with several sources from the fabric, or one
+/// that keeps and sends its result, has the chunk of the program; all other operations have that of the target.
 pub fn chunk(sources: &[End], is_kept: bool, chunk: u32, len: u32, target: &SdkTarget) -> u32 {
     let fabric = sources.iter().filter(|s| matches!(s, End::Fabric(_))).count();
     let wanted = if fabric > 1 || is_kept { chunk } else { target.needs.chunk };
@@ -40,7 +40,7 @@ pub fn of(plan: &Plan, thread: usize, operation: usize, o: &Operation, target: &
     steps
 }
 
-/// Returns the steps of one chunk of elements, given as `(first, count)`.
+/// Returns the steps of one chunk of elements, given as `(first, count)`. If `moves`, the steps are the body of a loop.
 fn part(
     plan: &Plan,
     target: &SdkTarget,

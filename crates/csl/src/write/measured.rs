@@ -16,8 +16,8 @@ use unisono_machine::Grid;
 use super::plan::{Class, Plan};
 use crate::SdkTarget;
 
-/// Additional colors, by name. Rows alternate between `barrier_0` and `barrier_1`; the first column alternates between
-/// `barrier_0` and, on a grid, `barrier_2`.
+/// The layout's additional colors, each as name and number. Rows alternate between `barrier_0` and `barrier_1`; the
+/// first column alternates between `barrier_0` and, on a grid, `barrier_2`.
 pub struct Measuring {
     grid: Grid,
     pub colors: Vec<(&'static str, u8)>,
@@ -31,6 +31,8 @@ pub struct Role {
 }
 
 impl Measuring {
+    /// Chooses colors that neither the collective nor its tasks use.
+    ///
     /// # Errors
     /// Returns an error for a grid of one PE, or if too few colors are left.
     pub fn new(plan: &Plan, target: &SdkTarget) -> Result<Self, String> {
@@ -132,7 +134,8 @@ impl Measuring {
         Ok(text.replace(link, &format!("{setup}{link}{EXPORTS}")))
     }
 
-    /// Returns queues that a class does not use: to receive from row, first column and trigger, and to send.
+    /// Returns queues that a class does not use: input queues for row, first column and trigger, and an output queue.
+    /// Without a PE in the first column, the column's queue is the trigger's.
     fn queues(&self, plan: &Plan, number: usize, class: &Class, target: &SdkTarget) -> Result<[u8; 4], String> {
         let mut inputs = target.input_queues.iter().copied().filter(|&q| !class.queues.input.contains(&Some(q)));
         let mut outputs = target.output_queues.iter().copied().filter(|&q| !class.queues.output.contains(&Some(q)));
@@ -153,13 +156,14 @@ impl Measuring {
         }
     }
 
-    /// Adds the constants of the layout and the names that the host uses.
+    /// Adds the additional colors and the exported symbols to the text of a layout.
     pub fn layout(&self, text: &str) -> String {
         with_colors(text, "The barrier and the trigger of measurements", &self.colors, "\nconst LAUNCH", NAMES)
     }
 }
 
-/// Adds colors before the constant `before` of a layout, and `names` of symbols that the host uses.
+/// Declares `colors`, under the comment `what`, before the text `before` of a layout, and adds `names`: the exported
+/// symbols that the host uses.
 pub fn with_colors(text: &str, what: &str, colors: &[(&str, u8)], before: &str, names: &str) -> String {
     let constant = |(name, number): &(&str, u8)| format!("const {name}: color = @get_color({number});\n");
     let constants: String = colors.iter().map(constant).collect();

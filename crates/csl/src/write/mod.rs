@@ -25,10 +25,10 @@ use plan::Plan;
 
 pub use operator::uncounted;
 
-/// Name of the format, also in refusals of its variants.
+/// Name of the project's format. Refusals by checks that all three formats share have this name.
 pub const NAME: &str = "csl";
 
-/// Texts, each with its relative path.
+/// Files, each as its relative path and its text.
 pub type Files = Vec<(String, String)>;
 
 /// Returns the line at the head of every emitted file.
@@ -36,12 +36,11 @@ fn head(target: &SdkTarget) -> String {
     format!("Written for {}. It was not compiled with the vendor's SDK.", target.name)
 }
 
-/// Returns the indefinite article of a collective's name.
 fn article(name: &str) -> &'static str {
     if name.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" }
 }
 
-/// Ids of tasks if colors are scarce: first the ids that no color has.
+/// Ids of local tasks in projects that measure, which need additional colors: first the ids that no color has.
 const MEASURED_TASKS: &[u8] = &[26, 25, 24, 20, 19, 18, 17, 16, 15, 14, 13, 12, 11, 10, 9, 7, 6, 5, 4, 3, 2, 1, 0];
 
 /// Checks that a wafer program can be written as a CSL project.
@@ -85,7 +84,8 @@ pub fn emit_measured(program: &WaferProgram, target: &SdkTarget) -> Result<Files
         .map_err(refused)
 }
 
-/// Returns a broadcast there and back with the function that measures it, and `measure.py`, which calls it.
+/// Returns the files of a broadcast there and back, with the function that measures it, and `measure.py`, which calls
+/// it.
 fn emit_ping_pong(plan: &Plan, target: &SdkTarget) -> Result<Files, String> {
     let measuring = PingPong::new(plan, target)?;
     let layout = measuring.layout(&layout::print(plan, target, |row, col| measuring.role(row, col)));
@@ -96,7 +96,7 @@ fn emit_ping_pong(plan: &Plan, target: &SdkTarget) -> Result<Files, String> {
 /// Returns the modules of a wafer program, which a user's program imports.
 ///
 /// # Errors
-/// Returns the errors of [`emit`], and an error for too many kinds of PEs.
+/// Returns the errors of [`emit`], and an error for more than 8192 kinds of PEs.
 pub fn emit_module(program: &WaferProgram, target: &SdkTarget) -> Result<Files, Refused> {
     module::files(&plan(program, target)?, target).map_err(|reason| Refused::new("csl-module", reason))
 }

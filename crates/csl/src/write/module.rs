@@ -25,7 +25,7 @@ use crate::SdkTarget;
 /// Greatest number of kinds of PEs, each of which is a file.
 const MOST_KINDS: usize = 8192;
 
-/// Returns the files of a module; their names begin with the collective and its length.
+/// Returns the files of a module. The names of its CSL files begin with the collective and its length.
 ///
 /// # Errors
 /// Returns an error for too many kinds of PEs.
@@ -71,7 +71,8 @@ fn class_file(name: &str, class: usize) -> String {
     format!("{name}_program_{class}.csl")
 }
 
-/// Returns the declarations of the parameters that every file passes on.
+/// Returns the declarations of the parameters `colors` and, if there are any, `tasks`, which every file passes to its
+/// imports.
 fn declared(plan: &Plan) -> String {
     let mut text = format!("param colors: [{}]color;\n", plan.colors.len());
     if !plan.tasks.is_empty() {
@@ -80,7 +81,7 @@ fn declared(plan: &Plan) -> String {
     text
 }
 
-/// Returns the parameters that every file passes on, as fields of a structure.
+/// Returns the parameters of [`declared`] as fields of a structure that has their values.
 fn passed(plan: &Plan) -> &'static str {
     if plan.tasks.is_empty() { ".colors = colors" } else { ".colors = colors, .tasks = tasks" }
 }
@@ -123,7 +124,7 @@ fn layout_module(plan: &Plan, head: &str) -> String {
     text
 }
 
-/// Returns functions that call those of `imported` with the same names.
+/// Returns the functions `compute`, `input_vector` and `output_vector`, which call those of the module `imported`.
 fn functions(plan: &Plan, imported: &str) -> String {
     let dtype = plan.collective.dtype;
     format!(

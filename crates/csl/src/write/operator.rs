@@ -6,12 +6,14 @@ use unisono_collective::{Collective, Dtype, Kind, Operator};
 use super::head;
 use crate::SdkTarget;
 
-/// File with the function; [`FUNCTION`] is its name in a program, [`MAP`] the builtin that applies it.
+/// File that contains the function for `@map`; [`FUNCTION`] is the function's name in a program, [`MAP`] that of the
+/// builtin.
 pub const FILE: &str = "operator.csl";
 pub const FUNCTION: &str = "operator.combine";
 pub const MAP: &str = "@map";
 
-/// Returns the vector operation that combines two vectors; `None` if the language has none, as for 32-bit integers.
+/// Returns the vector operation that combines two vectors; `None` if the language has none, as for 32-bit integers or
+/// minima.
 pub fn vector_operation(c: &Collective) -> Option<&'static str> {
     match (c.operator, c.dtype) {
         (Operator::Sum, Dtype::F32) => Some("@fadds"),

@@ -138,7 +138,7 @@ fn descriptors(text: &mut String, class: &Class, threads: &[Vec<Step>]) {
     }
 }
 
-/// Returns statements that reset the descriptors that loops move to their first chunk.
+/// Returns statements that set the descriptors moved by loops back to their first chunk.
 fn moved_back(threads: &[Vec<Step>]) -> String {
     let mut seen = rustc_hash::FxHashSet::default();
     let all = threads.iter().flatten().flat_map(|s| &s.descriptors);
@@ -146,7 +146,8 @@ fn moved_back(threads: &[Vec<Step>]) -> String {
     moving.map(|d| format!("  {} = {};\n", d.name, d.value)).collect()
 }
 
-/// Prints a single thread, with consecutive equal operations as a loop; `moved` resets descriptors.
+/// Prints a program of at most one thread; consecutive equal operations without loops become one loop. `moved` resets
+/// descriptors.
 fn sequence(
     text: &mut String,
     plan: &Plan,
@@ -201,7 +202,6 @@ fn put_phase(text: &mut String, plan: &Plan, phase: u16, indent: &str) {
     }
 }
 
-/// Prints statements that move the descriptors of a loop by a chunk.
 fn move_on(text: &mut String, plan: &Plan, l: &Loop, indent: &str) {
     for name in &l.moved {
         put!(text, "{indent}{name} = @increment_dsd_offset({name}, {}, {});\n", l.chunk, plan.collective.dtype);
@@ -266,7 +266,8 @@ fn tasks(
     text.push_str("}\n\n");
 }
 
-/// Prints statements that activate the threads that wait until `done` steps of thread `t` have ended, once.
+/// Prints statements, for each `done` that some thread awaits, that note that `done` steps of thread `t` have ended,
+/// and activate waiting threads.
 fn signal(text: &mut String, waits: &steps::Waits, t: usize, done: usize) {
     let told = waits.told(t, done);
     if told.is_empty() {

@@ -21,7 +21,7 @@ use crate::SdkTarget;
 /// Number of broadcasts there and back in one measurement.
 pub const ROUNDS: u32 = 10;
 
-/// Colors of the barrier.
+/// Names of the barrier's colors, between which the PEs of the line alternate.
 const COLORS: [&str; 2] = ["barrier_0", "barrier_1"];
 
 /// Returns the broadcast there and back as one program. Returns `None` for other collectives, on a grid or a single PE,
@@ -77,7 +77,6 @@ fn mirrored(route: &ColorRoute, shift: u8) -> ColorRoute {
 }
 
 pub struct PingPong {
-    /// Number of PEs of the line.
     pes: u32,
     /// True if the line is a column, false if it is a row.
     is_column: bool,
@@ -148,7 +147,7 @@ impl PingPong {
         Ok(text.replace("  @export_symbol(compute);\n", &format!("{setup}  @export_symbol(compute);\n{EXPORTS}")))
     }
 
-    /// Adds the constants of the layout and the names that the host uses.
+    /// Adds the additional colors and the exported symbols to the text of a layout.
     pub fn layout(&self, text: &str) -> String {
         with_colors(text, "The barrier of measurements", &self.colors, "\nconst memcpy", NAMES)
     }

@@ -13,32 +13,34 @@ use crate::{
     normal::{in_turns, normalised_pe},
 };
 
-/// Contents of one program file. Colors of operations are indices of parameters, in the order of their first use.
+/// Contents of one program file. Lengths of arrays are in elements. A color of an operation is the index of a
+/// parameter; parameters are in the order of their first use.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct ClassKey {
     pub input: u32,
     pub output: u32,
     pub scratch: u32,
     pub colors: u8,
-    /// Operations of each thread, with sources and sinks and the fields of `Op` that matter here.
+    /// Operations of each thread, in order; `waits` has pairs `(operation, operation that must have ended)`, numbered
+    /// over all threads.
     pub threads: Vec<Vec<Operation>>,
     pub waits: Vec<(u32, u32)>,
 }
 
 impl ClassKey {
-    /// Returns the elements of the memory that each thread keeps for the results of chunks; 0 if it needs none.
+    /// Returns the length in elements of each thread's buffer for results of chunks (`partial_T`); 0 if it needs none.
     pub fn partials(&self, target: &SdkTarget) -> Vec<u32> {
         self.threads.iter().map(|ops| ops.iter().map(|o| o.chunk_kept(target)).max().unwrap_or(0)).collect()
     }
 
-    /// Returns the elements of each thread's buffer for an arrived operand of `@map`; 0 if it needs none.
+    /// Returns the length in elements of each thread's buffer for an arrived operand of `@map`; 0 if it needs none.
     pub fn arrived(&self, target: &SdkTarget) -> Vec<u32> {
         let chunk = |o: &Operation| if o.mapped { o.chunk_kept(target) } else { 0 };
         self.threads.iter().map(|ops| ops.iter().map(chunk).max().unwrap_or(0)).collect()
     }
 }
 
-/// An operation that the target can express: one sink, and one or two sources, or several sources in turns.
+/// An operation that the target can express: one or two sources, or several sources in turns; and one sink.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Operation {
     pub len: u32,
@@ -55,12 +57,12 @@ pub struct Operation {
 }
 
 impl Operation {
-    /// Returns whether the operation is a loop over chunks, whose descriptors move.
+    /// Returns whether the operation runs chunk by chunk, so that a loop may move its descriptors.
     pub fn moves(&self) -> bool {
         self.mapped || self.in_turns() || self.onward.is_some()
     }
 
-    /// Returns the color parameter (its index) on which the operation sends; `None` if it does not send.
+    /// Returns the index of the color parameter on which the operation sends; `None` if it does not send.
     pub fn sends(&self) -> Option<usize> {
         match self.onward.unwrap_or(self.sink) {
             End::Fabric(color) => Some(usize::from(color)),
@@ -88,7 +90,7 @@ impl Operation {
         in_turns(&self.sources, self.chunk)
     }
 
-    /// Returns the number of sources that the first of its vector operations takes.
+    /// Returns the number of sources that the first vector operation of this operation takes.
     pub fn first_taken(&self) -> usize {
         let alone = self.chunk > 1 && matches!(self.sources[..], [End::Fabric(_), End::Fabric(_), ..]);
         if alone { 1 } else { self.sources.len().min(2) }
@@ -104,7 +106,7 @@ pub struct Class {
 #[derive(PartialEq, Eq, Hash)]
 pub struct Kind {
     pub class: u32,
-    /// Color of the program for each parameter.
+    /// Color of the program that each color parameter stands for.
     pub colors: Vec<Color>,
     pub routes: Vec<ColorRoute>,
 }
@@ -113,7 +115,7 @@ pub struct Plan {
     pub grid: Grid,
     pub collective: Collective,
     pub phases: Vec<String>,
-    /// Each color of the program with its number on the target, in ascending order.
+    /// Each color of the program with its number on the target, in ascending order of the program's colors.
     pub colors: Vec<(Color, u8)>,
     /// One task id for each thread of the class with the most threads, if that class has several.
     pub tasks: Vec<u8>,
@@ -167,12 +169,12 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Returns whether a program combines by `@map`.
+    /// Returns whether any program file combines by `@map`.
     pub fn is_mapped(&self) -> bool {
         self.classes.iter().flat_map(|c| &c.key.threads).flatten().any(|o| o.mapped)
     }
 
-    /// Returns whether a router changes the position of a color.
+    /// Returns whether any router has several positions of a color.
     pub fn has_switches(&self) -> bool {
         self.kinds.iter().flat_map(|k| &k.routes).any(|r| r.positions().len() > 1)
     }
@@ -196,7 +198,8 @@ impl Plan {
     }
 }
 
-/// Assigns target numbers to the program's colors, ascending; colors with switches get numbers that allow them.
+/// Assigns numbers of the target to the program's colors in ascending order; a color with switches gets a number that
+/// allows switches.
 fn numbered(program: &WaferProgram, target: &SdkTarget) -> Result<Vec<(Color, u8)>, String> {
     let colors = program.colors();
     let routes = (0..program.pe_count()).flat_map(|pe| program.routes(pe));
@@ -208,7 +211,8 @@ fn numbered(program: &WaferProgram, target: &SdkTarget) -> Result<Vec<(Color, u8
         let is_switched = switched.contains(&color);
         left -= usize::from(is_switched);
         let may_switch = |n: &u8| target.switched_colors.contains(n);
-        // A color without switches takes such a number only if enough remain for the colors with switches.
+        // A color without switches takes a number that allows switches only if enough remain for the colors that need
+        // one.
         let spare = free.iter().filter(|n| may_switch(n)).count() > left;
         let at = free.iter().position(|n| if may_switch(n) { is_switched || spare } else { !is_switched });
         let at = at.ok_or_else(|| {

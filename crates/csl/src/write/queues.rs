@@ -9,7 +9,8 @@ use unisono_lower::wafer::End;
 use super::plan::{ClassKey, Operation};
 use crate::{SdkTarget, order::Order};
 
-/// Queue of each color parameter; `None` if the color is not received from, or not sent on.
+/// For each color parameter, its input and its output queue; `None` if no operation receives from, or sends on, the
+/// color.
 pub struct Queues {
     pub input: Vec<Option<u8>>,
     pub output: Vec<Option<u8>>,
@@ -24,8 +25,8 @@ impl Queues {
         let colors = usize::from(key.colors);
         let mut queues = Queues { input: vec![None; colors], output: vec![None; colors] };
         queues.outputs(&ops, target)?;
-        // Numbers that an input queue must avoid; `names_thread` marks colors whose input queue determines a
-        // microthread.
+        // For each color, the numbers, one bit each, that its input queue must avoid; `names_thread` marks colors whose
+        // input queue determines a microthread.
         let mut avoid = vec![0u32; colors];
         let mut names_thread = vec![false; colors];
         if key.threads.len() > 1 {
@@ -119,8 +120,8 @@ fn sent(ops: &[&Operation]) -> usize {
     distinct(ops.iter().filter_map(|o| o.sends())).len()
 }
 
-/// Returns the colors whose input queues determine the microthreads of an operation; in turns, those of all its vector
-/// operations that write memory.
+/// Returns the colors whose input queues determine the microthreads of an operation; if it takes sources in turns, the
+/// colors of all its vector operations that write to memory.
 fn name_threads(op: &Operation) -> Vec<usize> {
     let sends = matches!(op.sink, End::Fabric(_));
     if op.mapped {

@@ -1,4 +1,5 @@
-//! Converts an operation into vector operations of at most the target's length, then a step for its control wavelet.
+//! Converts an operation into vector operations of at most the target's length, and a step for its final control
+//! wavelet, if any.
 
 use unisono_collective::Dtype;
 use unisono_lower::wafer::End;
@@ -36,7 +37,7 @@ impl Step {
     }
 }
 
-/// Declaration of an operand.
+/// Declaration of a vector operand: its name and the CSL expression of its value.
 pub struct Descriptor {
     pub name: String,
     pub value: String,
@@ -45,7 +46,7 @@ pub struct Descriptor {
 }
 
 impl Descriptor {
-    /// Returns the first `len` elements of a thread's buffer.
+    /// Returns the descriptor of the first `len` elements of a thread's buffer `name`.
     pub fn buffer(name: &str, thread: usize, len: u32) -> Self {
         Self {
             name: format!("{name}_{thread}_{len}"),
@@ -73,7 +74,7 @@ pub struct Loop {
     pub moved: Vec<String>,
 }
 
-/// Makes all of `steps` a loop over chunks of `chunk` elements.
+/// Makes `steps` the body of a loop of `rounds` rounds, each of which moves descriptors by `chunk` elements.
 pub fn repeat(steps: &mut [Step], rounds: u32, chunk: u32) {
     let mut moved: Vec<String> = Vec::new();
     for d in steps.iter().flat_map(|s| &s.descriptors).filter(|d| d.moves) {
@@ -122,7 +123,8 @@ pub fn builtin(plan: &Plan, descriptors: &[Descriptor]) -> &'static str {
     if descriptors.len() == 2 { move_builtin(c.dtype) } else { vector_operation(c).unwrap_or(MAP) }
 }
 
-/// Returns the operand for `len` elements of an end, after the first `skip`; a sink may advance its color at the end.
+/// Returns the descriptor of `len` elements of an operand, after its first `skip`. With `advance`, a fabric sink
+/// advances the switch of its color after the last element.
 pub fn descriptor(target: &SdkTarget, end: End, len: u32, skip: u32, sink: bool, advance: bool) -> Descriptor {
     let c = match end {
         End::Fabric(c) => c,
@@ -151,7 +153,8 @@ fn slice(array: &str, start: u32, len: u32) -> Descriptor {
     }
 }
 
-/// Returns the control wavelet's step, on the queue of the data, which the wavelet therefore cannot overtake.
+/// Returns the step that sends the control wavelet, on the queue of the data, so that the wavelet cannot overtake the
+/// data.
 fn control(operation: usize, phase: u16, c: u8) -> Step {
     let fixed = |name: &str, value: String| Descriptor { name: name.to_owned(), value, moves: false };
     let word = "@get_dsd(mem1d_dsd, .{ .tensor_access = |i|{1} -> advance_word[i] })".to_owned();
@@ -164,7 +167,7 @@ fn control(operation: usize, phase: u16, c: u8) -> Step {
 
 /// Waits of a class between steps, derived from the waits between operations.
 pub struct Waits {
-    /// For each thread and step, pairs (other thread, number of its steps that must have ended).
+    /// For each thread and step, pairs (other thread, number of that thread's steps that must have ended).
     of: Vec<Vec<Vec<(usize, usize)>>>,
 }
 
@@ -175,7 +178,7 @@ impl Waits {
         let place: Vec<(usize, usize)> =
             key.threads.iter().enumerate().flat_map(|(t, ops)| (0..ops.len()).map(move |n| (t, n))).collect();
         for &(op, earlier) in &key.waits {
-            // The assignment of queues has checked that all these operations exist.
+            // The assignment of queues has checked that the operations of all waits exist.
             let (Some(&(t, n)), Some(&(u, m))) = (place.get(op as usize), place.get(earlier as usize)) else {
                 continue;
             };
@@ -198,7 +201,7 @@ impl Waits {
         self.of.iter().flatten().flatten().any(|w| w.0 == thread)
     }
 
-    /// Returns the threads that wait until `done` steps of `thread` have ended.
+    /// Returns the threads with a step that waits until exactly `done` steps of `thread` have ended.
     pub fn told(&self, thread: usize, done: usize) -> Vec<usize> {
         let waits = |t: &usize| self.of[*t].iter().flatten().any(|&w| w == (thread, done));
         (0..self.of.len()).filter(waits).collect()

@@ -28,7 +28,7 @@ pub fn of(plan: &Plan, thread: usize, operation: usize, o: &Operation, target: &
     steps
 }
 
-/// Returns the steps of one chunk of elements, given as `(first, count)`.
+/// Returns the steps of one chunk of elements, given as `(first, count)`. If `moves`, the steps are the body of a loop.
 fn round(
     plan: &Plan,
     target: &SdkTarget,

@@ -13,7 +13,7 @@ pub struct Chakra;
 /// A workload of ASTRA-sim: one Chakra trace for each rank, and the key of the system file that names the traces.
 pub struct AstraSim;
 
-/// Collectives of ASTRA-sim, each with the key of its implementation.
+/// Collectives of which ASTRA-sim accepts a custom implementation, each with the start of its key in the system file.
 const KEYS: [(Kind, &str); 4] = [
     (Kind::Allgather, "all-gather"),
     (Kind::Allreduce, "all-reduce"),

@@ -9,7 +9,8 @@ use unisono_base::{TaskId, interrupt::poll, limits, narrow, rounded};
 use unisono_lower::tasks::{ANY, Builder, Kind, Task, TaskError, TaskGraph};
 use unisono_workload::{Compute, Queues, RankClass, Work, WorkNode, WorkloadGraph};
 
-/// Estimated bytes of a task or an edge: its node with its name, and its part of a trace; [`STEPS_EACH`] are its steps.
+/// Estimated bytes of memory for a task or an edge: its node with its name, and its part of a trace. [`STEPS_EACH`] is
+/// the estimated number of steps.
 const BYTES_EACH: u128 = 320;
 const STEPS_EACH: u128 = 64;
 
@@ -24,17 +25,18 @@ pub enum NotTasks {
     Tasks(#[from] TaskError),
 }
 
-/// Seconds of a calc of one tick, and bytes of a reduced element.
+/// Seconds that one tick of a calc takes, and bytes of an element of a reduction.
 #[derive(Clone, Copy, Debug)]
 pub struct Units {
     pub seconds_per_tick: f64,
     pub element_bytes: u64,
 }
 
-/// Returns a task graph as a program whose ranks start tasks as soon as these are ready ([`Queues::AsReady`]).
+/// Returns a task graph as a program whose ranks start each task as soon as it is ready ([`Queues::AsReady`]).
 ///
 /// # Errors
-/// Returns an error for messages with any rank or tag, several CPUs or network interfaces, or cycles of waiting tasks.
+/// Returns an error for messages with any rank or any tag, for tasks on a CPU or a network interface other than 0, or
+/// for cycles of waiting tasks.
 pub fn from_tasks(
     graph: &TaskGraph,
     (name, format): (&str, &'static str),
@@ -59,7 +61,7 @@ pub fn from_tasks(
     })
 }
 
-/// Returns the tasks of a rank: each after those that it waits for, otherwise in their order.
+/// Returns the tasks of a rank as nodes: each after the nodes for which it waits, otherwise in the order of the graph.
 fn nodes(graph: &TaskGraph, rank: u32, units: Units) -> Result<Vec<WorkNode>, NotTasks> {
     let tasks = graph.tasks(rank);
     let place = |task: TaskId| (task.0 - tasks.start) as usize;
@@ -120,8 +122,8 @@ fn work(rank: u32, task: Task, units: Units) -> Result<Work, NotTasks> {
     })
 }
 
-/// Returns a program without collectives as a task graph. Compute with a time is a calc; counted compute is a reduction
-/// of its bytes.
+/// Returns a program without collectives as a task graph. A computation with a time becomes a calc, rounded to ticks;
+/// one with a number of bytes becomes a reduction.
 ///
 /// # Errors
 /// Returns an error for a collective or a permutation, which do not name their messages, or if the graph is too large.
@@ -136,7 +138,8 @@ pub fn to_tasks(graph: &WorkloadGraph, seconds_per_tick: f64) -> Result<TaskGrap
     for (rank, nodes) in (0..).zip(of) {
         builder.rank();
         let mut ids: Vec<TaskId> = Vec::with_capacity(nodes.len());
-        // The last node of each of the two queues, used if queues run in program order.
+        // The last task of the queue for communication, and of that for computation, used if queues run in program
+        // order.
         let mut last: [Option<TaskId>; 2] = [None, None];
         for node in nodes {
             let task = match node.work {

@@ -5,7 +5,7 @@ use unisono_lower::tasks::TaskError;
 #[derive(Debug, thiserror::Error)]
 #[error("{origin}, {problem}")]
 pub struct ReadError {
-    /// Origin of the text, as messages name it: a file or a line.
+    /// Name of the text in messages, such as the name of its file.
     pub origin: String,
     pub problem: Problem,
 }

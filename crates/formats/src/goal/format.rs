@@ -42,7 +42,6 @@ impl Emitter for Goal {
     }
 }
 
-/// Describes the schedule in one line.
 fn remark_of(file: &File) -> String {
     let c = file.schedule.collective();
     format!("{} of {} {} among {} ranks, {}", c.kind, c.elements, c.dtype, c.ranks, file.schedule.origin())

@@ -7,13 +7,15 @@ use super::line::{Wrong, shown};
 
 /// Greatest number of digits of a numbered label.
 const MOST_DIGITS: usize = 9;
-/// A table of numbered labels has at most this many free entries, plus three for each label.
+/// A label is in the table of numbered labels only if its number is less than this constant plus four times the number
+/// of labels so far, which bounds the table.
 const MOST_FREE: usize = 1 << 10;
 
 /// Tasks by label; of two definitions of a label, the first one counts.
 #[derive(Default)]
 pub struct Labels {
-    /// First letter of the numbered labels, such as `l17`; 0 before the first label.
+    /// First byte of the rank's first label; labels of this letter and a number, such as `l17`, are numbered. 0 at
+    /// first.
     letter: u8,
     /// Tasks of the numbered labels, by number: 1 + the task id, or 0 for none.
     numbered: Vec<u32>,
@@ -34,7 +36,7 @@ impl Labels {
             if number >= self.numbered.len() {
                 self.numbered.resize(number + 1, 0);
             }
-            // A label whose number was too large for the table when it was defined is in the other table.
+            // A label whose number was too large for this table when it was defined is in `short`.
             if self.numbered[number] == 0 && (self.short.is_empty() || self.find_other(label).is_none()) {
                 self.numbered[number] = task.0 + 1;
             }
@@ -76,7 +78,8 @@ impl Labels {
     }
 }
 
-/// Returns the number of a label that is `letter` and a number without leading zeros.
+/// Returns the number of a label of `letter` and at most [`MOST_DIGITS`] digits without leading zeros; `None` for
+/// others.
 #[inline(always)]
 fn number(letter: u8, label: &[u8]) -> Option<usize> {
     let [first, digits @ ..] = label else { return None };

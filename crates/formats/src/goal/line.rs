@@ -38,7 +38,8 @@ impl<'a> Line<'a> {
         self.rest.is_empty()
     }
 
-    /// Takes `token` if it is next. Its length is constant, so that the comparison is one of numbers.
+    /// Takes `token` if it is next, and returns whether it is. The length of the token is constant, so that integers
+    /// are compared.
     #[inline(always)]
     pub fn take<const N: usize>(&mut self, token: &[u8; N]) -> bool {
         match self.rest.split_first_chunk() {
@@ -83,7 +84,7 @@ impl<'a> Line<'a> {
         self.take(keyword)
     }
 
-    /// Takes a number of at most `most`, after blanks.
+    /// Takes a number of at most `most`, after blanks. Errors name the number `what`.
     #[inline(always)]
     pub fn number(&mut self, what: &str, most: u64) -> Result<u64, Wrong> {
         self.skip_blanks();
@@ -134,7 +135,7 @@ fn large(digits: &[u8], what: &str, most: u64) -> Result<u64, Wrong> {
     value.ok_or_else(|| format!("{what} is {}; at most {most} fits", shown(digits)))
 }
 
-/// Returns the start of a text, escaped for messages.
+/// Returns at most 40 bytes from the start of a text, escaped for messages.
 pub(super) fn shown(text: &[u8]) -> String {
     const MOST: usize = 40;
     let start: String = String::from_utf8_lossy(&text[..text.len().min(MOST)]).escape_debug().collect();

@@ -1,4 +1,4 @@
-//! Writes GOAL: labels l1, l2, ... in each rank, always a tag, no indentation, which LogGOPSim's own reader rejects.
+//! Writes GOAL: labels l1, l2, ... in each rank, a tag for every message, and no indentation, which LogGOPSim rejects.
 
 use std::fmt::{self, Write};
 
@@ -6,7 +6,8 @@ use unisono_base::{TaskId, interrupt::poll};
 use unisono_lower::tasks::{ANY, Kind, Task, TaskGraph};
 
 /// Writes a task graph. `calc_ns` returns the nanoseconds of each calc and each reduce; both become calcs. Edges follow
-/// the tasks of their rank, in the order of the earlier tasks, so that reading gives the same graph otherwise.
+/// the tasks of their rank, in the order of the earlier tasks, so that a reader gets the same graph, except for
+/// reduces.
 ///
 /// # Errors
 /// Returns the errors of `out`.

@@ -24,14 +24,11 @@ pub struct Maker<'a> {
     pub connections: &'a Connections,
 }
 
-/// The thread blocks of a GPU.
 #[derive(Default)]
 struct Blocks {
-    /// The connections of each thread block: to send, and to receive.
+    /// For each thread block, the index of the connection on which it sends, and of that from which it receives.
     ends: Vec<(Option<usize>, Option<usize>)>,
-    /// The thread block that sends on each connection.
     sending: BTreeMap<usize, usize>,
-    /// The thread block that receives from each connection.
     receiving: BTreeMap<usize, usize>,
 }
 
@@ -112,7 +109,8 @@ impl Maker<'_> {
         }
     }
 
-    /// Returns one thread block for each connection or joined pair, sorted by peers as in msccl-tools.
+    /// Returns one thread block for each connection or joined pair of a GPU, sorted by the GPU to which it sends, then
+    /// by the GPU from which it receives, as in msccl-tools.
     fn blocks(&self, node: NodeId) -> Blocks {
         let c = self.connections;
         let of = |from: bool| {
@@ -134,7 +132,8 @@ impl Maker<'_> {
         blocks
     }
 
-    /// Allocates scratch memory for partial results of each lane, after the schedule's own.
+    /// Returns for each lane the start of scratch memory for partial results, as long as the longest piece of the lane.
+    /// The first starts at chunk `next`, after the schedule's own.
     fn temporaries(&self, node: NodeId, mut next: u32) -> Vec<Place> {
         let s = self.schedule;
         let lane = |lane: usize| {
@@ -160,7 +159,7 @@ impl Maker<'_> {
                 steps: Vec::new(),
             })
             .collect();
-        // The index among the steps of each thread block for each of its operations.
+        // For each thread block, the index of the step of each of its operations.
         let mut at: Vec<Vec<u32>> = vec![Vec::new(); made.len()];
         for (work, waits) in works.iter().zip(waits(works, blocks.ends.len(), alias)) {
             let target = |(block, step): (usize, usize)| (narrow(block), at[block][step]);
@@ -185,7 +184,7 @@ impl Blocks {
         receiving.or_else(|| op.sends().and_then(|c| self.sending.get(&c))).copied()
     }
 
-    /// Returns the thread block without connections, for operations on local memory.
+    /// Returns the thread block without connections, for operations on local memory; the first call creates it.
     fn local(&mut self) -> usize {
         let known = self.ends.iter().position(|e| *e == (None, None));
         known.unwrap_or_else(|| {
@@ -195,9 +194,9 @@ impl Blocks {
     }
 }
 
-/// Separates a reduction from the one before it, because the executor's parser would merge them. A merged step has the
-/// length of the last reduction, a limited number of sources, and results with other bits, since the destination is
-/// added last. A step with `is_awaited` ends such a run.
+/// Separates a reduction that does not wait from one before it into the same place, because the executor's parser would
+/// merge them. A merged step has the length of the last reduction, a limited number of sources, and results with other
+/// bits, since the destination is added last. A step with `is_awaited` ends a run of merged steps.
 fn unfuse(steps: &mut [Step], work: &Work, waits: bool) {
     let Op::Reduce { into, .. } = work.op else { return };
     if let Some(last) = steps.last_mut().filter(|last| last.kind == Type::Reduce && last.destination == into && !waits)

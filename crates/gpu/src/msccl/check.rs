@@ -33,7 +33,8 @@ pub struct Checked {
     pub deadlock_free: bool,
     pub race_free: bool,
     pub repeatable: bool,
-    /// The class of the results' expressions in the executor's order, if it is the same in all ways.
+    /// The digest of the results' expressions in the executor's order; `None` unless all proofs hold and all ways have
+    /// the same digest.
     pub expression_class: Option<String>,
     #[serde(flatten)]
     pub bits: FileBits,
@@ -41,7 +42,8 @@ pub struct Checked {
     pub buffers: Vec<&'static str>,
     /// The sizes at which the file was proved, or up to which it does not hang, in words.
     pub sizes: String,
-    /// Limits of other executors of the format, and calls for which no executor runs the file.
+    /// Sentences on more thread blocks than RCCL accepts, on misnumbered steps, and on calls for which no executor runs
+    /// the file.
     pub notes: Vec<String>,
     pub diagnostics: Vec<Finding>,
 }
@@ -65,7 +67,7 @@ pub fn check(text: &str, facts: &Facts, options: Options) -> Result<Checked, Imp
             .into_iter()
             .map(|(gpu, message)| Finding { rank: gpu.map(|g: NodeId| g.0), ..of_file("limit", message) }),
     );
-    // A size in `facts` that exceeds buffers is not a fault of the file.
+    // A size in `facts` with too large buffers is an error of the request, not a fault of the file.
     import::collective(&p, facts)?;
     let range = slots::sizes(&p, import::bytes(&p, facts));
     let hang = slots::hangs(&p, &running, range);
@@ -161,7 +163,7 @@ pub fn check(text: &str, facts: &Facts, options: Options) -> Result<Checked, Imp
     })
 }
 
-/// Returns a number of bytes in the largest unit that divides it.
+/// Returns a number of bytes in the largest of GiB, MiB, KiB and bytes that divides it, in words.
 fn bytes(n: u64) -> String {
     let units = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
     let unit = units.iter().find(|(size, _)| n >= *size && n.is_multiple_of(*size));

@@ -21,10 +21,11 @@ pub struct Connection {
 pub struct Connections {
     /// The index in `of_edge` of each stream's first entry.
     first: Vec<usize>,
-    /// The index in `all` of the connection of each sink of each stream.
+    /// For each sink of each stream, the index of its connection in `all`.
     of_edge: Vec<usize>,
     pub all: Vec<Connection>,
-    /// For each connection, the connection on which the thread block that receives from it sends.
+    /// For each connection, the index of the connection on which its receiving thread block sends; `None` if it sends
+    /// on none.
     pub joined: Vec<Option<usize>>,
 }
 
@@ -88,7 +89,8 @@ impl Connections {
         &self.of_edge[first..first + schedule.stream_sinks(stream).len()]
     }
 
-    /// Joins connections that fused steps would use together, most steps first.
+    /// Joins pairs of connections that fused steps would use, those of the most steps first, if both connections are
+    /// still free and their groups share no pair of GPUs.
     fn join(&mut self, schedule: &Schedule, groups: &mut [usize], pairs: &mut [BTreeSet<(u32, u32)>]) {
         let mut fused: BTreeMap<(usize, usize), u64> = BTreeMap::new();
         for node in schedule.all_nodes() {
@@ -148,15 +150,15 @@ fn root(groups: &[usize], mut at: usize) -> usize {
     at
 }
 
-/// Returns the stream that the last receiving operation of a `combine` with these sources reads
-/// ([`super::ops::lower`]); `None` if none receives.
+/// Returns the stream that the last receiving operation of a `combine` with `sources` reads ([`super::ops::lower`]);
+/// `None` if no operation receives.
 fn last_received(sources: Operands<'_>) -> Option<StreamId> {
     let mut last = sources.iter().rev().take(if sources.len() == 2 { 2 } else { 1 });
     last.find_map(|o| if let Operand::Stream(s) = o { Some(s) } else { None })
 }
 
-/// Merges two lists of messages into one FIFO, or returns `None` if sender and receiver order them differently. Streams
-/// of one instruction have no order.
+/// Merges two lists of messages into one FIFO. Returns `None` if sender and receiver order the messages differently, or
+/// if one instruction sends or receives messages of both lists.
 fn merged(a: &[Message], b: &[Message]) -> Option<Vec<Message>> {
     let mut all: Vec<(Message, bool)> = a.iter().map(|&m| (m, false)).chain(b.iter().map(|&m| (m, true))).collect();
     all.sort_unstable_by_key(|&((sent, received), second)| (sent, received, second));

@@ -35,7 +35,7 @@ use crate::{
 const WAYS: [(u32, bool); 4] =
     [(limits::COUNT, true), (limits::COUNT, false), (limits::IN_FLIGHT, true), (limits::IN_FLIGHT, false)];
 
-/// The programs of a schedule, each built when it is first used.
+/// The programs of a schedule, one for each entry of [`WAYS`], each built when it is first used.
 pub(super) struct Programs<'a> {
     ordered: Ordered<'a>,
     made: [OnceLock<Result<Program, String>>; WAYS.len()],
@@ -48,7 +48,6 @@ impl<'a> Programs<'a> {
         Ok(Self { ordered: Ordered::new(NAME, proven, expressible)?, made: Default::default() })
     }
 
-    /// Returns the program for the `n`-th entry of [`WAYS`].
     fn program(&self, n: usize) -> Result<&Program, String> {
         let made = || {
             let (longest, fuse) = WAYS[n];
@@ -60,7 +59,8 @@ impl<'a> Programs<'a> {
         self.made[n].get_or_init(made).as_ref().map_err(Clone::clone)
     }
 
-    /// Applies `make` to the programs in order, and returns its first success.
+    /// Applies `make` to the programs in the order of [`WAYS`], with the chosen instances and protocol, and returns the
+    /// first success.
     ///
     /// # Errors
     /// Returns an error if the format does not have a choice, or the reason why the last program cannot run.

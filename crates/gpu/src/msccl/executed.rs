@@ -20,9 +20,9 @@ use super::{
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Transmission {
-    /// The line in the file of its last step, for errors.
+    /// The line of the transmission's last step in the file, for errors.
     pub line: u32,
-    /// The index of its first step in the file.
+    /// The index of the transmission's first step in the thread block of the file.
     pub step: u32,
     pub kind: Type,
     /// The place that is read, or the places read by fused reductions, in order.
@@ -30,7 +30,8 @@ pub struct Transmission {
     pub destination: Place,
     /// The length in chunks.
     pub count: u32,
-    /// The transmissions of the same GPU that must be complete before, each as thread block and index.
+    /// The transmissions of the same GPU that must be complete before, each as the index of its thread block and its
+    /// index there.
     pub after: Vec<(u32, u32)>,
 }
 
@@ -41,7 +42,6 @@ struct Wait {
     line: u32,
 }
 
-/// A transmission whose waits are not yet resolved.
 struct Raw {
     made: Transmission,
     waits: Vec<Wait>,
@@ -83,7 +83,6 @@ fn transmissions(gpu: &Gpu) -> Result<Vec<Vec<Transmission>>, ImportError> {
     Ok(blocks.into_iter().map(|b| b.into_iter().map(|raw| raw.made).collect()).collect())
 }
 
-/// Returns the reason why a wait never ends.
 fn never(block: &Block, wait: &Wait, flags: &[(u32, u32)]) -> String {
     let base = format!("the step waits for step {} of thread block {}", wait.goal, wait.block);
     match block.steps.get(wait.goal as usize) {
@@ -102,7 +101,7 @@ fn never(block: &Block, wait: &Wait, flags: &[(u32, u32)]) -> String {
     }
 }
 
-/// Returns the flag that each awaited transmission sets, and the index of the transmission.
+/// Returns the flag that each transmission with `is_awaited` sets, and the index of the transmission.
 fn flags(block: &[Raw]) -> Vec<(u32, u32)> {
     let mut step = 0;
     let mut found = Vec::new();

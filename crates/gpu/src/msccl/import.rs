@@ -22,12 +22,13 @@ use super::{
     slots,
 };
 
-/// Returns the collective of a program at the size in `facts`, and its number of chunks, of one rank's part if each
-/// rank has one. Values that `facts` omits are those of the file, with the defaults of one element for each chunk, f32,
-/// sum and root 0.
+/// Returns the collective of a program at the size in `facts`, and the number of chunks of its elements: of one rank's
+/// part, if the file counts the parts of all ranks. Values that `facts` omits are those of the file; the defaults are
+/// one element for each chunk, f32, sum and root 0.
 ///
 /// # Errors
-/// Returns an error if the chunks do not divide the size, or buffers would be too large.
+/// Returns an error if the GPUs do not divide the file's chunks, the chunks do not divide the elements, or the
+/// collective is not valid.
 pub fn collective(p: &Program, facts: &Facts) -> Result<(Collective, u32), ImportError> {
     let ranks = narrow(p.gpus.len());
     let parts = if counts_all_ranks(p.kind) { ranks } else { 1 };
@@ -50,7 +51,8 @@ pub fn collective(p: &Program, facts: &Facts) -> Result<(Collective, u32), Impor
     Ok((collective.map_err(|e| ImportError::new(0, e.to_string()))?, chunks))
 }
 
-/// Returns the schedule of a program, and its thread blocks. `in_place` selects a way to run it; `None` the file's own.
+/// Returns the schedule of a program, and its thread blocks. `in_place` selects whether it runs in place; with `None`,
+/// it does if the file permits that, and writes its input or does not permit two buffers.
 ///
 /// # Errors
 /// Returns one sentence with the line if a schedule cannot express the program.
@@ -107,12 +109,12 @@ pub fn schedule(p: &Program, facts: &Facts, in_place: Option<bool>) -> Result<(S
     Ok((schedule, blocks))
 }
 
-/// Returns the type of the elements.
+/// Returns the type of the elements, by `facts`, by the file, or else f32.
 fn dtype(p: &Program, facts: &Facts) -> Dtype {
     facts.dtype.or(p.meaning.dtype).unwrap_or(Dtype::F32)
 }
 
-/// Returns the bytes of the call, if the user gave a size.
+/// Returns the bytes of a call, if `facts` states its number of elements.
 pub fn bytes(p: &Program, facts: &Facts) -> Option<u64> {
     facts.elements.map(|elements| slots::bytes_of(p, elements, dtype(p, facts)))
 }
@@ -120,7 +122,7 @@ pub fn bytes(p: &Program, facts: &Facts) -> Option<u64> {
 struct Making<'a> {
     p: &'a Program,
     running: &'a Running,
-    /// The capacity of each connection in chunks, if it decides whether the program ends.
+    /// The capacity of each connection in chunks, if the program hangs at one of its sizes; otherwise it is unlimited.
     room: Option<u32>,
     b: Builder,
     /// The number of elements of a chunk.
@@ -128,11 +130,12 @@ struct Making<'a> {
     in_place: bool,
     /// The buffers of each GPU, as operands of its node.
     memory: Vec<Memory>,
-    /// The number of copies of each GPU that the program does not contain, all in its first lane.
+    /// For each GPU, the number of copies in its first lane that the program does not contain.
     copies: Vec<usize>,
 }
 
-/// The input, output and scratch buffer of a GPU, each with the operand of its first element and its length.
+/// The input, output and scratch buffer of a GPU, each with the operand of its first element and its length in
+/// elements.
 struct Memory {
     buffers: [(Operand, u32); 3],
 }
@@ -212,7 +215,8 @@ impl Making<'_> {
         let (spare, scratch) = (elements(gpu.output)?, elements(gpu.scratch)?);
         let scratch = (Operand::Tmp(self.b.scratch(node, scratch)), scratch);
         if !self.in_place {
-            // The root of a broadcast and the others of a reduce have an output that is not a result.
+            // The root of a broadcast, and the ranks of a reduce other than the root, have an output buffer without a
+            // result.
             let out =
                 if output > 0 { (Operand::Out(0), output) } else { (Operand::Tmp(self.b.scratch(node, spare)), spare) };
             let none = self.b.combine(node, 0, 0, &[], &[]);
@@ -252,7 +256,7 @@ impl Making<'_> {
     }
 
     /// Creates the instructions of all thread blocks. Returns for each transmission the latest instruction so far in
-    /// its thread block.
+    /// its thread block, or `None` if all its transmissions so far move nothing.
     fn lanes(&mut self, wires: &Wires) -> Result<Vec<Vec<Vec<Option<InstrId>>>>, ImportError> {
         let running = self.running;
         let mut ids = Vec::with_capacity(running.len());

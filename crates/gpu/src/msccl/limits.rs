@@ -18,23 +18,24 @@ pub const BLOCKS: usize = 127;
 pub const BLOCKS_OF_ALL: usize = 64;
 /// The most channels of a GPU.
 pub const CHANNELS: usize = 32;
-/// The most thread blocks of a channel that send, and the most that receive.
+/// The most thread blocks of a GPU that send on one channel, and the most that receive.
 pub const BLOCKS_OF_A_CHANNEL: usize = 32;
 /// The most chunks that a step moves.
 pub const COUNT: u32 = 71;
 /// The most chunks of a buffer: offsets have 16 signed bits.
 pub const CHUNKS: u32 = 32_767;
-/// The most GPUs, which are children of one XML node: the parser stores no more of them.
+/// The most GPUs: the parser stores no more children of one XML node.
 pub const GPUS: u32 = 1024;
 /// The most XML nodes that a GPU stores: the root, all GPUs, its own thread blocks and steps. The parser has room for
 /// one more, and fails on the next tag.
 pub const NODES: usize = 4095;
 /// The most reductions into one destination that the parser fuses into one step.
 pub const FUSED: usize = 15;
-/// The number of chunks that a connection can always buffer: a chunk takes half of the steps of its buffer.
+/// The number of chunks that a connection can always buffer: a chunk takes at most half of the steps of its buffer.
 pub const IN_FLIGHT: u32 = 2;
 
-/// Returns sentences on limits of some executors, and on misnumbered steps.
+/// Returns a sentence if a GPU has more thread blocks than RCCL accepts, and one if a step's number is not its
+/// position.
 pub fn notes(p: &Program) -> Vec<String> {
     let most = p.gpus.iter().enumerate().map(|(g, gpu)| (gpu.blocks.len(), std::cmp::Reverse(g))).max();
     let over = most.filter(|&(blocks, _)| blocks > BLOCKS_OF_ALL);
@@ -56,7 +57,8 @@ fn misnumbered(p: &Program) -> Option<String> {
     ))
 }
 
-/// Returns the limits of the executor that a file exceeds on GPUs with `processors` processors, each with the GPU.
+/// Returns a sentence for each limit of the executor that a file exceeds on GPUs with `processors` processors, with the
+/// GPU; `None` stands for the whole file.
 pub fn of_program(p: &Program, processors: u32) -> Vec<(Option<NodeId>, String)> {
     let mut found = Vec::new();
     if !["LL", "LL128", "Simple"].contains(&p.protocol.as_str()) {
@@ -117,7 +119,7 @@ pub fn check_steps(node: NodeId, steps: usize) -> Result<(), String> {
     if steps > most { Err(format!("{node} would take more than {most} steps")) } else { Ok(()) }
 }
 
-/// Returns the reason why a GPU, one of `gpus`, cannot store its part of the file; `None` if it can.
+/// Returns the reason why a GPU in a file of `gpus` GPUs cannot store its part of the file; `None` if it can.
 pub fn too_many_nodes(gpus: usize, gpu: &Gpu) -> Option<String> {
     let kept = gpus + 1 + gpu.blocks.iter().map(|b| 1 + b.steps.len()).sum::<usize>();
     (kept > NODES).then(|| format!("a GPU would keep {kept} nodes of the file; at most {NODES} are held"))

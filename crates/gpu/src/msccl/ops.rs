@@ -1,8 +1,9 @@
 //! The lowering of a `combine` to operations of the executor: receive, receive and reduce, send, copy, reduce.
 //!
 //! `combine(a + b + c) -> x, y` becomes a fold from the left into one place, its home: the first sink in memory that is
-//! not a later source, or else scratch memory. Then the home is sent and copied to the other sinks. The executor may
-//! swap received and own data in a sum, which makes no difference to operators that commute.
+//! not the third or a later source, or else scratch memory. Then the home is sent and copied to the other sinks. A
+//! single source in memory is its own home. The executor may swap received and own data in a sum, which makes no
+//! difference to operators that commute.
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Buffer {
@@ -81,7 +82,7 @@ impl<E: Copy> Op<E> {
         places.into_iter().flatten()
     }
 
-    /// Returns the place that the operation writes.
+    /// Returns the place that the operation writes, if any.
     pub fn writes(&self) -> Option<Place> {
         match *self {
             Op::Send { .. } => None,

@@ -44,7 +44,7 @@ pub fn program(text: &str) -> Result<Program, ImportError> {
     };
     let has = |key: &str| algo.find(key).is_some();
     let in_place = has("inplace") && algo.number("inplace", 0, 1)? == 1;
-    // msccl-tools writes neither this attribute nor the sizes.
+    // msccl-tools writes neither `outofplace` nor the sizes.
     let out_of_place = if has("outofplace") { algo.number("outofplace", 0, 1)? == 1 } else { !in_place };
     let needed = ["proto", "inplace", "outofplace", "minBytes", "maxBytes"];
     let bytes = |key| if has(key) { algo.number(key, 0, i64::MAX).map(|n| n.cast_unsigned()) } else { Ok(0) };
@@ -65,8 +65,8 @@ pub fn program(text: &str) -> Result<Program, ImportError> {
     })
 }
 
-/// Returns the reason why the executor's parser fails on the first element inside a step, if there is one: it searches
-/// a list that steps do not have.
+/// Returns the reason why the executor's parser fails on the first element inside a step, if there is one: the parser
+/// then searches a list that steps do not have.
 fn inside_a_step(element: &Element) -> Option<String> {
     let inner = element.children.first().filter(|_| element.name == "step");
     let found = inner.map(|e| {

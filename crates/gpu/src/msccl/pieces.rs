@@ -9,7 +9,7 @@ use unisono_schedule::{Flow, Schedule};
 use super::limits;
 use crate::ordered::chunk_elements;
 
-/// The most cuts of a schedule.
+/// The most pieces of all streams of a schedule together.
 const MOST_CUTS: usize = 1 << 20;
 
 /// The division of a schedule into chunks and pieces.

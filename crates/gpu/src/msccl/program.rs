@@ -48,12 +48,12 @@ impl Type {
         matches!(self, Send | ReceiveCopySend | ReceiveReduceSend | ReceiveReduceCopySend)
     }
 
-    /// Returns whether the executor's parser checks the source.
+    /// Returns whether the executor's parser checks that the source is in its buffer.
     pub fn checks_source(self) -> bool {
         matches!(self, Self::Send | Self::ReceiveReduceSend | Self::ReceiveReduceCopySend | Self::Copy | Self::Reduce)
     }
 
-    /// Returns whether the executor's parser checks the destination.
+    /// Returns whether the executor's parser checks that the destination is in its buffer.
     pub fn checks_destination(self) -> bool {
         use Type::{Copy, Receive, ReceiveCopySend, ReceiveReduceCopySend, Reduce};
         matches!(self, Receive | ReceiveCopySend | ReceiveReduceCopySend | Copy | Reduce)
@@ -122,7 +122,7 @@ pub struct Program {
     pub name: String,
     pub protocol: String,
     pub channels: u32,
-    /// The chunks of the whole vector; of all ranks together if each rank has a part.
+    /// The number of chunks of the whole vector; of all ranks together if [`counts_all_ranks`].
     pub chunks: u32,
     pub kind: Kind,
     pub in_place: bool,
@@ -131,7 +131,7 @@ pub struct Program {
     pub max_bytes: u64,
     /// The attributes that the file lacks and the executor needs to load it.
     pub missing: Vec<&'static str>,
-    /// The reason why the executor's parser refuses the text.
+    /// The reason why the executor's parser refuses the text; `None` if it does not.
     pub refused: Option<String>,
     /// Facts for which the format has no attribute. They are written as attributes that the executor ignores.
     pub meaning: Facts,

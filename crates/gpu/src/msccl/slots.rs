@@ -70,7 +70,8 @@ pub fn counted(p: &Program) -> Option<u64> {
 /// The least and the largest size of a chunk in bytes; `None` means no bound.
 pub type Range = (u64, Option<u64>);
 
-/// Returns the sizes of a chunk in calls of `bytes`, or in all calls for which the file is meant.
+/// Returns the sizes of a chunk in calls of `bytes`, rounded up; without `bytes`, in calls of `minBytes` to `maxBytes`,
+/// or to [`counted`] if `maxBytes` is 0.
 pub fn sizes(p: &Program, bytes: Option<u64>) -> Range {
     let chunks = u64::from(p.chunks);
     if let Some(bytes) = bytes {
@@ -83,7 +84,8 @@ pub fn sizes(p: &Program, bytes: Option<u64>) -> Range {
     (least, stated.or(counted(p)).map(|most| most.max(least)))
 }
 
-/// Returns a reason if the executor does not run a call of `bytes`, or any call, by the file; else `None`.
+/// Returns the reason why the executor does not run a call of `bytes` by the file, or without `bytes` any call; `None`
+/// if it does.
 pub fn unserved(p: &Program, bytes: Option<u64>) -> Option<String> {
     let (least, most) = (p.min_bytes, if p.max_bytes == 0 { u64::MAX } else { p.max_bytes });
     let chunks = u64::from(p.chunks);
@@ -99,7 +101,7 @@ pub fn unserved(p: &Program, bytes: Option<u64>) -> Option<String> {
     })
 }
 
-/// Returns the bytes of a call with `elements` elements for each rank.
+/// Returns the bytes of a call with `elements` elements for each rank, of all ranks together if [`counts_all_ranks`].
 pub fn bytes_of(p: &Program, elements: u64, dtype: unisono_collective::Dtype) -> u64 {
     let parts = if counts_all_ranks(p.kind) { p.gpus.len() as u64 } else { 1 };
     elements.saturating_mul(dtype.bytes()).saturating_mul(parts)
@@ -110,7 +112,7 @@ pub fn bytes_of(p: &Program, elements: u64, dtype: unisono_collective::Dtype) ->
 pub struct Stuck {
     pub gpu: u32,
     pub block: u32,
-    /// The index of its step in the file.
+    /// The index in the file of the step in which the thread block waits.
     pub step: u32,
     /// The cause of the wait.
     pub cause: Cause,
@@ -142,7 +144,7 @@ impl std::fmt::Display for Stuck {
 pub struct Hang {
     /// The sizes of a chunk, ascending, within the requested range.
     pub at: Vec<Range>,
-    /// The thread blocks that wait for each other in a cycle, at the smallest of these sizes.
+    /// The thread blocks that wait for each other in a cycle, at the smallest size of a chunk at which the file hangs.
     pub circle: Vec<Stuck>,
 }
 
@@ -188,10 +190,11 @@ struct At {
     piece: u32,
 }
 
-/// Returns the thread blocks that wait for each other if pieces have `m` chunks; an empty list if the program ends.
+/// Returns thread blocks that wait for each other, in a cycle or else in a chain, with `slots` slots for each
+/// connection and pieces of `m` chunks; an empty list if the program ends.
 pub fn stuck(p: &Program, running: &Running, slots: u32, m: u32) -> Vec<Stuck> {
     let mut at: Vec<Vec<At>> = running.iter().map(|gpu| vec![At::default(); gpu.len()]).collect();
-    // The numbers of pieces sent and received.
+    // The numbers of pieces sent and received on each connection.
     let mut wires: BTreeMap<Key, (u32, u32)> = BTreeMap::new();
     let mut ends: BTreeMap<Key, [Option<u32>; 2]> = BTreeMap::new();
     for (g, gpu) in p.gpus.iter().enumerate() {
@@ -229,7 +232,8 @@ pub fn stuck(p: &Program, running: &Running, slots: u32, m: u32) -> Vec<Stuck> {
         }
         None
     };
-    // Progress may unblock the thread blocks at the other ends of the connections, and those that wait for the flag.
+    // Progress may unblock the thread blocks at the other ends of the connections, and those that wait for this thread
+    // block.
     let mut ready: Vec<(usize, usize)> =
         running.iter().enumerate().flat_map(|(g, gpu)| (0..gpu.len()).map(move |t| (g, t))).collect();
     while let Some((g, t)) = ready.pop() {

@@ -114,7 +114,7 @@ fn separated(end: char) -> String {
     )
 }
 
-/// Checks an attribute that comes after `before` others of its tag.
+/// Checks an attribute after `before` other attributes and additional blanks of its tag.
 fn check(key: &str, value: &str, before: usize) -> Result<(), String> {
     let is_number = NUMBERS.contains(&key);
     if before >= ATTRIBUTES && (is_number || TEXTS.contains(&key)) {

@@ -38,7 +38,7 @@ impl Alias {
     }
 
     /// Returns whether the operations, in this order, have the same results in place: none reads input that output has
-    /// overwritten.
+    /// overwritten. Returns false for alltoall, gather and scatter.
     pub fn is_safe(self, works: &[Work]) -> bool {
         let known = [Kind::Allgather, Kind::Allreduce, Kind::Broadcast, Kind::Reduce, Kind::ReduceScatter];
         let overwritten = |(n, later): (usize, &Work)| {
@@ -66,19 +66,21 @@ struct Touched {
     readers: Vec<usize>,
 }
 
-/// Returns, for each operation, the block and step of each operation of another thread block that it must wait for.
+/// Returns, for each operation, the block and step of each operation of another thread block that it must wait for,
+/// except those that another wait implies.
 pub fn waits(works: &[Work], blocks: usize, alias: Option<Alias>) -> Vec<Vec<(usize, usize)>> {
     let chunks = |p: Place, count: u32| {
         let p = alias.map_or(p, |a| a.place(p));
         (p.chunk..p.chunk + count).map(move |chunk| (p.buffer, chunk))
     };
     let mut touched = BTreeMap::<(Buffer, u32), Touched>::new();
-    // For each thread block, the number of operations of each other block that are complete when its latest one is.
+    // For each thread block, the number of operations of each block that are known to be complete when its latest
+    // operation is.
     let mut known: Vec<Vec<usize>> = vec![vec![0; blocks]; blocks];
     let mut after: Vec<Vec<usize>> = Vec::with_capacity(works.len());
     let mut all = Vec::with_capacity(works.len());
     for (n, work) in works.iter().enumerate() {
-        // Waiting for the latest accesses to a chunk includes all earlier ones, for which these wait.
+        // A wait for the latest accesses to a chunk includes all earlier accesses, for which the latest ones wait.
         let mut earlier = BTreeSet::new();
         for chunk in work.op.reads().flat_map(|p| chunks(p, work.count)) {
             let touched = touched.entry(chunk).or_default();

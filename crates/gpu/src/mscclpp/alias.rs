@@ -38,7 +38,8 @@ fn bases(schedule: &Schedule, gpu: NodeId) -> (u64, u64) {
     }
 }
 
-/// Returns for each instruction whether it must read its inputs from a copy.
+/// Returns for each instruction whether it must read inputs from a copy, because output has overwritten or overwrites
+/// them.
 pub fn endangered(schedule: &Schedule, flow: &Flow, order: &[InstrId]) -> Vec<bool> {
     let mut written: Vec<Ranges> = schedule.all_nodes().map(|_| Ranges::default()).collect();
     let mut found = vec![false; schedule.instr_count()];

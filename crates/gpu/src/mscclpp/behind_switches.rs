@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use unisono_base::{InstrId, StreamId, narrow};
 use unisono_schedule::{Flow, Operand, Schedule};
 
-/// The work of one instruction of a switch.
+/// A request to a switch for the work of one of its instructions.
 pub struct Request {
     /// The GPUs of the group, in ascending order.
     pub group: Vec<u32>,
@@ -34,9 +34,10 @@ pub struct BehindSwitches {
     /// requests.
     pub parts: u32,
     pub requests: BTreeMap<InstrId, Request>,
-    /// The first chunk of scratch memory of each stream, the same on all GPUs.
+    /// For each stream to or from a switch, its first chunk of scratch memory, the same on all GPUs.
     pub places: BTreeMap<StreamId, u32>,
-    /// The number of chunks of scratch memory for all these streams; streams of one request share theirs.
+    /// The number of chunks of scratch memory for all streams to and from switches; streams of one request share their
+    /// chunks.
     pub chunks: u32,
 }
 
@@ -104,7 +105,7 @@ pub fn requests(
     for (n, &id) in of_switches.iter().enumerate() {
         let Some((stream, span)) = flow.pops(schedule, id).next() else { continue };
         let sources: Vec<u32> = flow.pops(schedule, id).map(|(s, _)| schedule.stream(s).source.0).collect();
-        // The GPUs that get the results alternate as leaders.
+        // The GPUs that get a sum alternate as its leaders.
         let readers: Vec<u32> =
             flow.pushes(schedule, id).flat_map(|(s, _)| schedule.stream_sinks(s)).map(|sink| sink.0).collect();
         let mut group: Vec<u32> = sources.iter().chain(&readers).copied().collect();
@@ -133,8 +134,9 @@ pub fn requests(
 }
 
 impl BehindSwitches {
-    /// Divides the sums among the GPUs of a group, if there are fewer sums than GPUs, all GPUs get all sums, and the
-    /// schedule has no other data: other data must be read in the shares in which they were written.
+    /// Divides each sum among the GPUs of its group, in parts of at least 16 bytes, if there are fewer sums than GPUs,
+    /// all GPUs get all sums, and the schedule has no other data: other data must be read in the shares in which they
+    /// were written.
     pub fn part(&mut self, schedule: &Schedule, flow: &Flow) {
         let c = schedule.collective();
         let nodes = schedule.all_nodes().take(c.ranks as usize);

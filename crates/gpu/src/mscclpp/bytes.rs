@@ -23,7 +23,7 @@ const PIECES: u64 = 4096;
 const TURNS: u64 = u16::MAX as u64;
 
 /// Returns the faults of a plan at the requested size: operations and sizes that the runtime does not support. Without
-/// a requested size, the largest accepted size is checked.
+/// a requested size, pipelines are checked at the largest accepted size.
 pub fn check(plan: &Plan, layout: &Layout, dtype: Option<Dtype>) -> Vec<Fault> {
     let mut faults = Vec::new();
     let wide = dtype.filter(|dtype| matches!(dtype, Dtype::F64 | Dtype::I16 | Dtype::I64));
@@ -49,8 +49,8 @@ pub fn check(plan: &Plan, layout: &Layout, dtype: Option<Dtype>) -> Vec<Fault> {
     faults
 }
 
-/// Returns the chunks of the largest buffer that the kernels address. A double buffer doubles the scratch memory, and
-/// so do packets.
+/// Returns the number of chunks of the largest buffer that the kernels address, at least 1. A double buffer doubles the
+/// scratch memory, and so do packets.
 fn widest(plan: &Plan) -> u64 {
     let of_scratch = [plan.use_double_scratch_buffer, plan.protocol == Protocol::LL].map(|twice| 1 + u64::from(twice));
     let chunks = |gpu: &Gpu| {
@@ -144,7 +144,8 @@ pub fn unserved(plan: &Plan, size: u64) -> Option<String> {
     })
 }
 
-/// Returns a fault if a pipeline has more iterations than the runtime counts.
+/// Returns a fault if a pipeline has more iterations than the runtime counts, for chunks of `chunk` bytes: those of the
+/// largest accepted message if `is_largest`.
 fn turns(plan: &Plan, chunk: u64, message_chunks: u64, is_largest: bool) -> Option<Fault> {
     for gpu in &plan.gpus {
         for block in &gpu.threadblocks {

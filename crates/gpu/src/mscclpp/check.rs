@@ -28,14 +28,14 @@ pub struct Checked {
     pub relaunch: Option<bool>,
     /// True if the plan leaves the input unchanged; `None` in place.
     pub keeps_input: Option<bool>,
-    /// The sizes at which the properties hold.
+    /// The sizes at which the properties hold; `None` if there are faults.
     pub sizes: Option<Sizes>,
     pub method: &'static str,
     pub error_probability: Option<f64>,
     pub seed: Option<Seed>,
     pub scratch_bytes_max: u64,
     pub expression_class: Option<String>,
-    /// The bits of the results; empty if there are faults.
+    /// The properties of the results that concern their bits; none if there are faults.
     #[serde(flatten)]
     pub bits: FileBits,
     pub diagnostics: Vec<Fault>,
@@ -180,7 +180,7 @@ impl Checked {
     }
 }
 
-/// Returns the findings at one more size, and the bits at that size.
+/// Returns the findings at the size `scale`, and the bits of the results if these were proved.
 fn at_scale(
     plan: &Plan,
     facts: &Facts,

@@ -14,7 +14,7 @@ use super::{
     program::End,
 };
 
-/// For each GPU and type of channel (true: port), the index of the first end.
+/// For each GPU and type of channel (true for port), the index of its first end in the list of all ends.
 pub type Firsts = BTreeMap<(u32, bool), u32>;
 
 /// Returns the ends of all memory and port channels. As in the executor, the `k`-th channel of a type from one GPU to
@@ -52,7 +52,7 @@ pub fn ends(plan: &Plan) -> Result<(Vec<End>, Firsts), ImportError> {
     Ok((ends, firsts))
 }
 
-/// For each GPU, its switch channels, each with the group's GPUs and their buffers bound to the channel.
+/// For each GPU and each of its switch channels, the GPUs of the channel's group, each with the buffer that it binds.
 pub type Switches = Vec<Vec<Vec<(u32, Buffer)>>>;
 
 /// A switch channel in the list of one GPU.
@@ -64,7 +64,7 @@ struct Group {
 /// Returns the groups of all switch channels of a plan that passes [`references`]. The GPUs of a group connect at the
 /// same time, each in the order of its list, so the k-th channel of a group is the same for all of them.
 ///
-/// Faults are groups that some GPU never connects to: the executor waits forever.
+/// A fault is a group to which some of its GPUs never connect: the executor then waits forever.
 ///
 /// # Errors
 /// Returns one sentence with the path inside the file.

@@ -29,8 +29,8 @@ use crate::{
 
 /// The longest vector in bytes for which packets are tried first: they need no signals, but twice the bytes.
 pub(super) const PACKETS_BYTES: u64 = 1 << 17;
-/// The bytes of a chunk for each thread block that shares it. A block has 1024 threads that move 16 bytes each at a
-/// time, so it moves at least twice that.
+/// The bytes of a chunk for each thread block that shares it: twice the bytes that a block's 1024 threads move at a
+/// time, 16 each.
 const SHARE_BYTES: u64 = 2 * 1024 * 16;
 /// The most thread blocks that share work, unless the user states a number.
 const SHARES: u32 = 16;
@@ -80,12 +80,11 @@ fn in_place_by_itself(kind: Kind) -> bool {
     matches!(kind, Kind::Allreduce | Kind::Broadcast | Kind::Reduce)
 }
 
-/// The outcome of an attempt with one protocol.
 enum Attempt<T> {
     Made(T),
     /// The plan exceeds a limit of the runtime; the reason.
     Refused(String),
-    /// The next launch overtakes readers of packets, unless these answer; the reason.
+    /// The next launch overtakes readers of packets, unless the readers signal that they have read; the reason.
     Overtaken(String),
 }
 
@@ -113,7 +112,7 @@ impl Writing<'_> {
         Err(refused)
     }
 
-    /// Returns the protocols in the order of attempts, and whether readers of packets answer.
+    /// Returns the protocols in the order of attempts, and whether readers of packets signal the end of reading.
     fn protocols(&self) -> Vec<(Protocol, bool)> {
         let c = self.ordered.schedule.collective();
         let bytes = u64::from(c.input_len(0).max(c.output_len(0))) * c.dtype.bytes();
@@ -133,9 +132,9 @@ impl Writing<'_> {
         protocols
     }
 
-    /// Writes a plan with as many thread blocks as are useful. If that exceeds the runtime's limits, it tries fewer
-    /// blocks, down to one, and then one GPU that requests each whole sum of a switch. A number from the user does not
-    /// change.
+    /// Writes a plan with as many thread blocks as are useful. If the plan exceeds the runtime's limits, fewer blocks
+    /// are tried, down to one, and then one GPU that requests each whole sum of a switch. A number of thread blocks
+    /// that the user states is not changed.
     ///
     /// # Errors
     /// Returns a fault of the exporter.
@@ -164,7 +163,8 @@ impl Writing<'_> {
                 Err(finding) => finding,
             };
             match finding.code {
-                // Slices are divided differently, so their shares differ: each chunk gets its own operation.
+                // Writers and readers divide slices differently, so their shares differ: each chunk gets its own
+                // operation.
                 "race" if form.shares > 1 && !form.pieces => form.pieces = true,
                 "limit" if form.shares > 1 && self.choices.thread_blocks.is_none() => {
                     form = fewer(form, form.shares / 2)

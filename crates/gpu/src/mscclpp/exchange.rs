@@ -28,7 +28,7 @@ impl Exporter<'_> {
         if is_port { ChannelType::Port } else { ChannelType::Memory }
     }
 
-    /// Adds signals or waits. A peer that is listed several times gets several operations.
+    /// Adds signals to `peers`, or waits for them. A peer that is listed several times is in several operations.
     fn sync(&mut self, at: At, name: Name, peers: Vec<At>) {
         let (ports, memory): (Vec<At>, Vec<At>) = peers.into_iter().partition(|peer| self.is_port(at.0, peer.0));
         for (mut peers, is_port) in [(memory, false), (ports, true)] {
@@ -54,13 +54,14 @@ impl Exporter<'_> {
         }
     }
 
-    /// Makes each GPU signal its start to the GPUs that access its memory, and these wait for the signals.
+    /// Makes each GPU signal its start to the GPUs that write to its memory, and makes those wait for the signals.
     pub(super) fn start(&mut self) {
         let mut writers: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
         for &(stream, sink) in self.landing.keys() {
             writers.entry(sink.0).or_default().push(self.schedule.stream(stream).source.0);
         }
-        // Only stores need this: before a sum, each GPU of the group signals that its data are in place.
+        // Of the requests to switches, only stores need this: before a sum, each GPU of the group signals that its data
+        // are in place.
         for request in self.switches.requests.values().filter(|request| !request.adds) {
             let leader = request.leaders[0];
             let others = request.group.iter().filter(|&&gpu| gpu != leader);
@@ -103,7 +104,7 @@ impl Exporter<'_> {
     }
 
     /// Signals each thread block that reads the data of the instruction's puts. Puts on port channels are flushed
-    /// before the signals if these are on other channels, and otherwise after them.
+    /// before the signals if a signal is on a port channel without such a put, and otherwise after them.
     pub(super) fn signal(&mut self, id: InstrId, at: At, readers: &[At], puts: Vec<PortPut>) {
         let others = readers.iter().filter(|reader| self.is_port(at.0, reader.0));
         let is_on_its_own_channel = others.clone().all(|reader| puts.iter().any(|(_, on)| on == reader));
@@ -158,7 +159,8 @@ impl Exporter<'_> {
     }
 
     /// Adds the signals at the end of the plan. A leader signals each GPU whose memory its switch accessed and that
-    /// does not read the result; a receiver of packets signals their senders.
+    /// does not read the result. With [`Form::answers`](super::export::Form::answers), a receiver of packets signals
+    /// their senders.
     pub(super) fn end(&mut self) {
         let last = std::mem::take(&mut self.last);
         let at = |gpu: u32| (gpu, last[gpu as usize]);

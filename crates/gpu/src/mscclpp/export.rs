@@ -28,7 +28,7 @@ use super::{
     step::Step,
 };
 
-/// The operations of a thread block that instructions may fill. The others are for its start and its end.
+/// The number of operations of a thread block that instructions may fill. The other 6 are for its start and its end.
 const ROOM: usize = limits::OPS - 6;
 
 /// A GPU, and the index of one of its thread blocks.
@@ -41,15 +41,15 @@ pub struct Form<'a> {
     /// The number of elements of a chunk.
     pub unit: u32,
     pub in_place: bool,
-    /// True if receivers of packets signal their senders at the end that they have read them.
+    /// True if receivers of packets signal to the senders, at the end of the plan, that the packets have been read.
     pub answers: bool,
-    /// The box of each GPU.
+    /// The number of the box of each GPU.
     pub boxes: &'a [u32],
     /// The number of thread blocks that each do a share of every operation.
     pub shares: u32,
     /// True if every operation is on a single chunk.
     pub pieces: bool,
-    /// True if several GPUs request parts of a sum from a switch, if its readers permit that.
+    /// True if several GPUs request parts of a sum from a switch where [`BehindSwitches::part`] permits that.
     pub parted: bool,
 }
 
@@ -61,29 +61,29 @@ pub struct Exporter<'a> {
     pub(super) switches: BehindSwitches,
     /// The offset in scratch memory, in chunks or packets, of each stream at each sink.
     pub(super) landing: BTreeMap<(StreamId, NodeId), u32>,
-    /// For each GPU, the chunks of scratch memory for streams.
+    /// For each GPU, the number of chunks of scratch memory for streams.
     pub(super) landed: Vec<u32>,
-    /// For each GPU, the chunks of the schedule's own scratch memory.
+    /// For each GPU, the number of chunks of the schedule's own scratch memory.
     pub(super) own: Vec<u32>,
-    /// For each GPU, the chunks of the input's copy.
+    /// For each GPU, the number of chunks of the input's copy.
     pub(super) copied: Vec<u32>,
-    /// For each GPU, the chunks of scratch memory for intermediate results of an instruction.
+    /// For each GPU, the number of chunks of scratch memory for intermediate results of an instruction.
     pub(super) temporary: Vec<u32>,
-    /// For each instruction, whether it reads its inputs from their copy.
+    /// For each instruction, whether it reads inputs from the copy of the input.
     endangered: Vec<bool>,
-    /// The thread blocks of each instruction, without those that share their work.
+    /// The thread blocks of each instruction; all thread blocks that share work ([`Form::shares`]) count as one.
     blocks: Vec<Vec<At>>,
-    /// The last thread block of each GPU, without those that share its work.
+    /// The index of the last thread block of each GPU; all thread blocks that share work count as one.
     pub(super) last: Vec<usize>,
     pub(super) made: BTreeMap<At, Vec<Step>>,
     /// The channels between two thread blocks of different GPUs.
     pub(super) channels: BTreeSet<(At, At)>,
-    /// The number of messages sent on each channel.
+    /// The number of messages that the first thread block has sent to the second one.
     pub(super) sent: BTreeMap<(At, At), u32>,
-    /// The number of messages awaited on each channel.
+    /// The number of messages of the first thread block for which the second one has waited.
     pub(super) waited: BTreeMap<(At, At), u32>,
-    /// For each instruction that writes a stream, with the writing and the reading thread block, the number of its
-    /// message between these two.
+    /// For an instruction that writes a stream, a writing and a reading thread block, the number of the instruction's
+    /// message from the one to the other.
     pub(super) messages: BTreeMap<(InstrId, At, At), u32>,
     /// Pairs of a leader and a GPU whose memory a switch accessed for the leader, if the leader has not signaled that
     /// GPU.
@@ -150,7 +150,7 @@ impl<'a> Exporter<'a> {
         Ok(exporter)
     }
 
-    /// Returns the largest number of thread blocks of a GPU, without those that share their work.
+    /// Returns the largest number of thread blocks of a GPU; all thread blocks that share work count as one.
     pub fn chain(&self) -> usize {
         1 + self.last.iter().copied().max().unwrap_or(0)
     }
@@ -188,7 +188,6 @@ impl<'a> Exporter<'a> {
         self.switches.parts > 1
     }
 
-    /// Returns the GPUs that run an instruction.
     fn gpus_of(&self, id: InstrId) -> Vec<u32> {
         self.switches.requests.get(&id).map_or_else(|| vec![self.flow.node_of(id).0], |request| request.leaders.clone())
     }
@@ -348,7 +347,8 @@ impl<'a> Exporter<'a> {
         self.signal(id, at, &readers, puts);
     }
 
-    /// Returns the thread blocks that write a part of a stream, each with the number of its message to `at` after that.
+    /// Returns the thread blocks that write a part of a stream, each with the number of its message to `at` that
+    /// follows the write; 0 if none does.
     pub(super) fn messages_of(&self, stream: StreamId, span: Span, at: At) -> impl Iterator<Item = (At, u32)> {
         let writers = Flow::touching(self.flow.writers(stream), span).iter();
         let blocks = writers.flat_map(move |p| self.blocks_of(p.instr).iter().map(move |&from| (p.instr, from)));

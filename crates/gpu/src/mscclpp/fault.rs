@@ -11,7 +11,7 @@ pub struct Place {
     pub block: u32,
     pub op: u32,
     pub inner: Option<(u32, u32)>,
-    /// The number of the launch, if several are checked.
+    /// The number of the launch, from 1, if several launches are checked.
     pub launch: Option<u32>,
     pub name: Name,
 }

@@ -45,7 +45,7 @@ impl Emitter for MscclPp {
     }
 
     fn accepts(&self, proven: &VerifiedFile) -> Result<(), Refused> {
-        // Plans for more thread blocks fall back to one block, and take longer to write.
+        // A plan for several thread blocks falls back to one for a single block, which takes less time to write.
         self.drafts(proven)(&Choices { thread_blocks: Some(1), ..Choices::default() }).map(drop)
     }
 

@@ -24,15 +24,16 @@ use super::{
     run::{At, Run},
 };
 
-/// A schedule, and for each instruction the step of the plan; `None` for copies between input and output.
+/// A schedule, and for each instruction the step of the plan; `None` for copies between input and output, and for the
+/// answer of a root.
 pub struct Imported {
     pub schedule: Schedule,
     pub steps: Vec<Option<At>>,
-    /// The sums for which the runtime or a switch chooses the order.
+    /// The sums that are not plain additions: they begin with +0, or a switch chooses their order.
     pub roundings: Roundings,
 }
 
-/// An instruction and its lane.
+/// The lane of an instruction, and the instruction.
 type By = (u32, InstrId);
 
 /// An interval of grains that ends at `end`: its last writer, and its readers since then.
@@ -99,7 +100,7 @@ struct Making<'a> {
     program: &'a Program,
     layout: &'a Layout,
     b: Builder,
-    /// The operand at the start of each memory of each GPU.
+    /// The operands at the start of the input, the output, the scratch memory and the packets of each GPU.
     bases: Vec<[Operand; 4]>,
     accesses: BTreeMap<(u32, Space), Accesses>,
     /// The node of each group of GPUs behind a switch.
@@ -136,7 +137,7 @@ fn for_one(program: &Program, run: &Run) -> FxHashSet<At> {
 }
 
 /// Returns the schedule of a plan for a known collective. With `root_answers`, the root of a broadcast finally sends
-/// its output to another GPU, which stores it as its own.
+/// its output to another GPU, which stores it in its own output.
 ///
 /// # Errors
 /// Returns an error if the tables of a schedule cannot hold it.
@@ -187,7 +188,8 @@ pub fn import(
 }
 
 impl Making<'_> {
-    /// Creates the memories of a GPU. If the plan runs in place or writes its input, the input is copied first.
+    /// Creates the memories of a GPU. If the plan runs in place, writes its input, or has more input than the
+    /// collective, the input is copied first.
     fn place(&mut self, gpu: u32, writes_input: bool) {
         let (node, c) = (NodeId(gpu), *self.b.collective());
         let elements = |space| self.layout.len(gpu, space) * self.layout.elements;
@@ -253,7 +255,8 @@ impl Making<'_> {
         }
     }
 
-    /// Adds an instruction that follows the earlier accesses of the same memory.
+    /// Adds an instruction after earlier instructions that conflict with its `accesses`: spans, each with whether it is
+    /// written.
     #[expect(clippy::too_many_arguments, reason = "the parts of an instruction")]
     fn combine(
         &mut self,
@@ -273,18 +276,17 @@ impl Making<'_> {
         }
     }
 
-    /// Returns the lane of a GPU for the accesses of a thread block, its own or of another GPU, to its memory.
+    /// Returns the lane of `gpu` for the accesses of a thread block, of this or of another GPU, to the memory of `gpu`.
     fn lane(&self, gpu: u32, block: usize) -> u32 {
         let own = &self.program.blocks[block];
         narrow::<u32>(block) + 1 + if own.gpu == gpu { 0 } else { narrow::<u32>(self.program.blocks.len()) }
     }
 
-    /// Returns the lane for the accesses of a switch on behalf of a thread block.
+    /// Returns the lane for the reads, or the writes, of a switch on behalf of a thread block.
     fn switch_lane(&self, block: usize, writes: bool) -> u32 {
         narrow(block + 1 + self.program.blocks.len() * if writes { 3 } else { 2 })
     }
 
-    /// Adds the instructions of one move.
     fn instructions(&mut self, at: At, m: &Move) {
         let gpu = self.program.blocks[at.0].gpu;
         let (node, len) = (NodeId(gpu), m.len() * self.layout.elements);

@@ -57,7 +57,7 @@ impl Set {
 /// port channel on which it puts.
 type Tick = (u32, u32);
 
-/// The number of completed accesses of each sequence, which are the first ones.
+/// For each sequence, the number of completed accesses, which are the first ones of the sequence.
 #[derive(Clone, Default, Debug)]
 pub struct Clock(Vec<u32>);
 
@@ -109,7 +109,7 @@ impl Known {
         self.weak.contains(event.tick) || event.packets.is_some_and(|n| self.writers.contains(n))
     }
 
-    /// Returns the knowledge that a packet passes on.
+    /// Returns the knowledge that a packet passes on: all but the strong set.
     fn reads(&self) -> Self {
         Self { strong: Rc::default(), ..self.clone() }
     }
@@ -122,7 +122,7 @@ impl Known {
     }
 }
 
-/// A move of data in memory, or a piece of a move of packets.
+/// An access: a move of data in memory, or a piece of a move of packets.
 #[derive(Debug)]
 pub struct Event {
     pub at: At,
@@ -131,9 +131,9 @@ pub struct Event {
     /// The accesses that had completed when the event began.
     pub known: Known,
     tick: Tick,
-    /// The number of this event among the writers of packets.
+    /// The index of this event among the writers of packets; `None` if it writes none.
     packets: Option<usize>,
-    /// Writers of packets whose reads of grain k had completed when grain k of this event began.
+    /// The writers of packets, by index, whose reads of grain k had completed when grain k of this event began.
     aligned: Rc<Set>,
 }
 
@@ -150,17 +150,17 @@ pub struct History {
     pub ends: Vec<Known>,
 }
 
-/// The puts of a thread block on a port channel. Each has its own thread, so a signal or a flush certainly follows only
-/// the puts before the latest meeting, and those of the same thread.
+/// The puts of a thread block on a port channel. Each put has its own thread, so a signal or a flush certainly follows
+/// only the puts before the latest meeting, and the puts of its own thread.
 #[derive(Default)]
 struct Pending {
     pushed: Clock,
-    /// The threads with their puts since the latest meeting.
+    /// The puts since the latest meeting, each with its thread.
     latest: Vec<(u32, Tick)>,
 }
 
 impl Pending {
-    /// Adds the puts that a signal or a flush of a thread follows.
+    /// Adds to `known` the puts that certainly precede a signal or a flush of a thread.
     fn complete(&self, thread: u32, known: &mut Known) {
         for clock in [&mut known.strong, &mut known.weak] {
             let clock = Rc::make_mut(clock);

@@ -91,7 +91,8 @@ fn unlike_halves(plan: &Plan, program: &Program) -> Option<Fault> {
     })
 }
 
-/// Returns faults for plain scratch memory that only some accesses shift.
+/// Returns a fault for each access of plain scratch memory at one place in every launch that meets an access shifted in
+/// every second launch, up to [`KEPT`].
 fn unshifted(program: &Program) -> Vec<Fault> {
     let (mut shifted, mut fixed) = (Vec::new(), Vec::new());
     for (step, m) in program.moves() {
@@ -126,7 +127,8 @@ fn unshifted(program: &Program) -> Vec<Fault> {
     faults
 }
 
-/// Returns a fault for each write of packets over packets of an earlier launch that may still be read.
+/// Returns a fault for each write of packets over packets, `gap` launches earlier, that may still be read, up to
+/// [`KEPT`]; if the launches do not end, the faults of their run.
 fn overwritten(program: &Program, layout: &Layout, gap: u32, trust_relaxed: bool) -> Result<Vec<Fault>, ImportError> {
     let again = repeated(program, layout, gap + 1);
     let run = run(&again);

@@ -9,7 +9,8 @@ use super::{
 };
 use crate::{collectives::Collectives, ordered::gcd};
 
-/// The largest common multiple of the sizes of groups of thread blocks that determines the number of grains of a chunk.
+/// The upper limit of the common multiple of the sizes of groups of thread blocks, which determines the number of
+/// grains of a chunk.
 const GRAINS: u32 = 1 << 10;
 
 pub const COLLECTIVES: Collectives = Collectives { lacks: &[Kind::Gather, Kind::Scatter] };
@@ -24,9 +25,9 @@ pub struct Layout {
     pub elements: u32,
     /// The bytes of a grain, if a size was requested.
     grain_bytes: Option<u64>,
-    /// The bytes and grains of the unit that divides the units of all pipelines, if no size was requested.
+    /// The largest unit that divides the units of all pipelines, in bytes and in grains; used if no size was requested.
     unit: (u64, u32),
-    /// The chunks of input, output, scratch memory and packets of each GPU.
+    /// For each GPU, the numbers of chunks of input, output, scratch memory and packets.
     chunks: Vec<[u64; 4]>,
     /// The peers of each GPU's port channels.
     pub port_peers: Vec<Vec<u32>>,
@@ -43,8 +44,8 @@ pub struct Scale {
 
 impl Layout {
     /// Returns the layout for the requested elements or for a scale. By default, a chunk has just enough grains for
-    /// each thread block of a group to have one in each of two iterations of a pipeline, or in all if there are no
-    /// pipelines.
+    /// each thread block of a group to have one in each of two iterations of a pipeline, or, without pipelines, one in
+    /// total.
     ///
     /// # Errors
     /// Returns an error if sizes do not fit the collective or each other.
@@ -117,7 +118,7 @@ impl Layout {
         u32::try_from(chunks * u64::from(self.grains)).unwrap_or(u32::MAX)
     }
 
-    /// Returns the fault of a slice that ends at chunk `chunks`, if that exceeds its buffer.
+    /// Returns the fault of a slice whose last chunk is `chunks - 1`, as code and message, if its buffer is shorter.
     pub fn outside(&self, gpu: u32, space: Space, chunks: u64) -> Option<(&'static str, String)> {
         let has = self.chunks[gpu as usize][space as usize];
         if chunks <= has {
@@ -141,19 +142,20 @@ impl Layout {
         })
     }
 
-    /// Returns the first grain of share `index` of `shares`, by the runtime's rule: the first shares get one more.
+    /// Returns the first grain of share `index` of `grains` grains in `shares` shares, by the runtime's rule: the first
+    /// shares get the grains that the division leaves.
     pub fn share(&self, grains: u32, index: u32, shares: u32) -> u32 {
         let (least, more) = (grains / shares, grains % shares);
         index.min(shares) * least + index.min(more)
     }
 
-    /// Returns the grains of a pipeline's unit of `bytes`.
+    /// Returns the grains of a pipeline's unit of `bytes`, at least 1.
     pub fn unit(&self, bytes: u64) -> u32 {
         let (of, grains) = self.grain_bytes.map_or((self.unit.0, u64::from(self.unit.1)), |grain| (grain, 1));
         u32::try_from((bytes / of).saturating_mul(grains).max(1)).unwrap_or(u32::MAX)
     }
 
-    /// Returns the span in the memory that input and output share if the plan runs in place.
+    /// Returns the span in the memory that input and output share if the plan runs in place, or else the span itself.
     pub fn canonical(&self, span: Span) -> Span {
         let shift = |space, of: Space| Span { space, start: span.start + span.gpu * self.len(span.gpu, of), ..span };
         match (self.in_place, span.space) {
@@ -165,7 +167,8 @@ impl Layout {
     }
 }
 
-/// Returns the chunks of a message, whose bytes the loader compares with the accepted sizes; `None` without GPUs.
+/// Returns the number of chunks of a message, whose bytes the loader compares with the accepted sizes; `None` without
+/// GPUs.
 pub fn message_chunks(plan: &Plan) -> Option<u64> {
     let gpu = plan.gpus.first()?;
     Some(u64::from(if plan.collective == "allgather" { gpu.output_chunks } else { gpu.input_chunks }))
@@ -201,7 +204,8 @@ fn too_large(chunks: [u64; 4], each: u64, facts: &Facts, dtype: Dtype) -> Option
     ))
 }
 
-/// Returns the chunks of the buffer whose elements MPI counts: of a rank's part, if ranks have parts.
+/// Returns the number of chunks whose elements MPI counts: of a rank's part if each rank has a part, or else of the
+/// whole buffer.
 fn chunks_per_rank(plan: &Plan, kind: Kind) -> Result<u32, ImportError> {
     let ranks = plan.gpus.len() as u64;
     let (of_input, of_output) = match kind {

@@ -9,11 +9,12 @@ use super::{
 };
 use crate::too_many_blocks;
 
-/// The most channels, and the most remote buffers, of a thread block and a type.
+/// The most channels of one type of a thread block, and the most remote buffers that it accesses by channels of one
+/// type.
 pub const CHANNELS: usize = 16;
 /// The most channels of an operation.
 pub const OP_CHANNELS: usize = 8;
-/// The most sources, and the most destinations, of an operation: two local ones and one for each channel.
+/// The most sources, and the most destinations, of an operation: two local buffers, and one buffer for each channel.
 pub const OP_BUFFERS: usize = 10;
 /// The most operations of a thread block, including those inside pipelines.
 pub const OPS: usize = 64;
@@ -21,7 +22,6 @@ pub const OPS: usize = 64;
 pub const BARRIERS: u32 = 16;
 /// The most semaphores of an operation.
 pub const OP_SEMAPHORES: usize = 16;
-/// The most threads of a thread block.
 const THREADS: u32 = 1024;
 
 /// Returns a fault for each part of the plan that exceeds a limit of the runtime, or that the runtime executes
@@ -102,8 +102,8 @@ fn no_message(plan: &Plan) -> Option<String> {
     })
 }
 
-/// Finds remote scratch memory that is empty and cannot be registered. With `reuse_resources`, finds a GPU that has
-/// none itself and would therefore reach only chunk 0 of another GPU's.
+/// Finds remote scratch memory that is empty and cannot be registered; or, with `reuse_resources`, a GPU that accesses
+/// remote scratch memory and has none itself, and would therefore reach only chunk 0 of the remote one.
 fn empty_scratch(plan: &Plan, gpu: &Gpu, faults: &mut Vec<Fault>) {
     let has_none = |id: u32| plan.gpus.get(id as usize).is_some_and(|gpu| gpu.scratch_chunks == 0);
     let mut remote = gpu.remote_buffers.iter().filter(|remote| remote.buffer == Buffer::Scratch);
@@ -154,8 +154,8 @@ fn resident(gpu: &Gpu, processors: u32, faults: &mut Vec<Fault>) {
 }
 
 /// Finds wrong accesses in place, where a GPU's own part lies inside its buffer. The runtime adds the offset of the
-/// accessing GPU to a remote buffer of that type and to one behind a switch, and no offset to the source of a port
-/// channel.
+/// accessing GPU to a remote buffer of the part's type and to one behind a switch, and no offset to the source of a
+/// port channel.
 fn in_place(plan: &Plan, gpu: &Gpu, faults: &mut Vec<Fault>) {
     let (part, whole, key) = match plan.collective.as_str() {
         "allgather" => (Buffer::Input, "o", "i"),

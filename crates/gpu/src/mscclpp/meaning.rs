@@ -153,7 +153,6 @@ fn puts(op: &Op, at: &Resolver<'_>) -> Result<Vec<Act>> {
     Ok(acts)
 }
 
-/// Returns the first of some operands, and the others.
 fn split<'a>(slices: &'a [Slice], key: &str) -> Result<(&'a Slice, &'a [Slice])> {
     slices.split_first().ok_or_else(|| format!("{key} is empty"))
 }

@@ -10,7 +10,8 @@ use super::{
     step::Step,
 };
 
-/// Remote destinations in the same box, those in other boxes, and the thread blocks that read them.
+/// Remote destinations, `near` in the same box and `far` in other boxes with their GPUs, and the thread blocks that
+/// read there.
 struct Remote<'a> {
     near: Vec<Slice>,
     far: Vec<(u32, Slice)>,

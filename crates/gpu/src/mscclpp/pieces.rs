@@ -49,7 +49,7 @@ impl Pieces {
                 }));
             }
         }
-        // The spans of each GPU by their starts, each with the greatest end of all spans up to it.
+        // The spans of each GPU in ascending order of their starts, each with the greatest end of the spans up to it.
         let mut spans: BTreeMap<u32, Vec<(Use, u32)>> = BTreeMap::new();
         for (n, (_, m, _)) in moves.iter().enumerate() {
             packets(m).for_each(|s| spans.entry(s.gpu).or_default().push(((s.start, s.end(), n), 0)));

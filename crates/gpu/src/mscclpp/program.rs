@@ -84,7 +84,7 @@ pub enum Act {
         id: u32,
         blocks: u32,
     },
-    /// A signal by the thread `thread` of the block. A flush has its thread too.
+    /// A signal by thread `thread` of the block; a flush has the same field.
     Signal {
         end: u32,
         relaxed: bool,
@@ -103,7 +103,8 @@ pub enum Act {
     Move(Move),
 }
 
-/// An operation, in one iteration of its pipeline. Its effects begin together when its waits are satisfied.
+/// An operation, in one iteration of its pipeline. The effects of a step begin together when all waits of the step are
+/// satisfied.
 #[derive(Clone, Debug)]
 pub struct Step {
     pub place: Place,
@@ -125,7 +126,7 @@ pub struct End {
     /// The index among the GPU's channels of its type.
     pub index: u32,
     pub is_port: bool,
-    /// The index of the other end, if the peer has one.
+    /// The index of the other end among the ends of all GPUs, if the peer has one.
     pub peer: Option<u32>,
 }
 

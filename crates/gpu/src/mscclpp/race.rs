@@ -32,11 +32,11 @@ pub struct Races<'a> {
     pub run: &'a Run,
     pub history: &'a History,
     faults: Vec<Fault>,
-    /// Pairs of steps that have already been reported.
+    /// Pairs of steps that have already been reported; `None` stands for the start or the end of a kernel.
     told: BTreeSet<(At, Option<At>)>,
 }
 
-/// Returns all races, or the first ones if there are more than `KEPT`.
+/// Returns the races of a plan. The search ends when it has found [`KEPT`] or more.
 pub fn races(program: &Program, layout: &Layout, run: &Run, history: &History) -> Vec<Fault> {
     let mut races = Races { program, layout, run, history, faults: Vec::new(), told: BTreeSet::new() };
     races.check();
@@ -100,7 +100,7 @@ impl Races<'_> {
         }
         let (a, b) = if a.event < b.event { (a, b) } else { (b, a) };
         let (earlier, later) = (self.event(a), self.event(b));
-        // In aligned pieces, grain k follows grain k.
+        // Grain k of an aligned piece follows grain k of the earlier piece.
         let is_same = || a.span.start == b.span.start && later.is_aligned(earlier);
         if later.known.is_over(earlier) || (!a.writes && (later.known.has_read(earlier) || is_same())) {
             return;
@@ -138,7 +138,7 @@ impl Races<'_> {
         }
     }
 
-    /// Reports a remote access that does not follow the start of its GPU's kernel.
+    /// Reports an access to the memory of `gpu` that does not follow the start of that GPU's kernel.
     fn entry(&mut self, a: &Access, gpu: u32) {
         let event = self.event(a);
         let at = event.at;
@@ -155,7 +155,7 @@ impl Races<'_> {
         self.faults.push(Fault::at("entry", &place, message).with_trace(trace));
     }
 
-    /// Reports an access that may not be complete when the kernel of its GPU ends.
+    /// Reports an access to the memory of `gpu` that may not be complete when that GPU's kernel ends.
     fn end(&mut self, a: &Access, gpu: u32) {
         let (known, event) = (&self.history.ends[gpu as usize], self.event(a));
         if known.is_over(event) || (!a.writes && known.has_read(event)) {
@@ -198,7 +198,8 @@ impl Races<'_> {
     }
 }
 
-/// Returns the operations that precede some steps in every run, as the last such operation of each thread block.
+/// Returns sentences on the operations that precede `steps` in every run: for each thread block, the last such
+/// operation.
 pub fn before(program: &Program, run: &Run, steps: &[At]) -> Vec<String> {
     let mut reached: BTreeMap<usize, usize> = BTreeMap::new();
     let mut open: Vec<At> = Vec::new();

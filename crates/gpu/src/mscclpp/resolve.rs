@@ -21,12 +21,14 @@ pub struct Resolver<'a> {
     layout: &'a Layout,
     gpu: &'a Gpu,
     block: &'a ThreadBlock,
-    /// For each GPU and type of channel (true: port), the index of the first end.
+    /// For each GPU and type of channel (true for port), the index of its first end in the list of all ends.
     firsts: &'a Firsts,
     first_semaphore: u32,
-    /// The grains of each operation's slices that this iteration covers: first and length.
+    /// The grains of each slice that an iteration of a pipeline covers, as the first one and their number; `None`
+    /// outside of pipelines.
     window: Option<(u32, u32)>,
-    /// For each GPU, its switch channels, each with the group's GPUs and their buffers bound to the channel.
+    /// For each GPU and each of its switch channels, the GPUs of the channel's group, each with the buffer that it
+    /// binds.
     switches: &'a Switches,
     /// The faults of slices outside of their buffers.
     outside: std::cell::RefCell<Vec<(&'static str, String)>>,
@@ -49,7 +51,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// Returns the index of an end, by the index in the thread block's list.
+    /// Returns the index, among all ends, of the end with index `id` in the thread block's list.
     pub fn end(&self, op: &Op, id: u32) -> Result<u32, String> {
         let is_port = self.is_port(op)?;
         let kind = if is_port { ChannelType::Port } else { ChannelType::Memory };
@@ -57,7 +59,7 @@ impl Resolver<'_> {
         Ok(self.firsts[&(self.gpu.id, is_port)] + global)
     }
 
-    /// Returns the end of the port channel for the `n`-th destination, which must lead to `gpu`.
+    /// Returns the end of the port channel for the `n`-th destination; an error if the channel does not lead to `gpu`.
     pub fn port_end(&self, op: &Op, n: usize, gpu: u32) -> Result<u32, String> {
         let end = self.end(op, op.channel_ids[n])?;
         let to = self.layout.port_peers[self.gpu.id as usize]
@@ -145,7 +147,7 @@ impl Resolver<'_> {
     }
 }
 
-/// Resolves all references. Slices outside of their buffers are faults, and have no effects.
+/// Resolves all references. Slices outside of their buffers are faults, and the moves of their operations are left out.
 ///
 /// # Errors
 /// Returns one sentence with the path inside the file.

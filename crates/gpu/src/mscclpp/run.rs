@@ -25,26 +25,24 @@ pub struct Run {
     pub order: Vec<At>,
     /// For each step, the steps that must complete before it because of signals, semaphores, barriers and packets.
     pub after: FxHashMap<At, Vec<At>>,
-    /// The signal that each wait consumes, both as a step and an index among the step's effects. Semaphores likewise,
-    /// but their initial values have no step.
+    /// The signal that each wait consumes, both as a step and an index among the step's effects; for each acquire
+    /// likewise the release, unless an initial value permits it.
     pub taken: FxHashMap<(At, usize), (At, usize)>,
-    /// True if all thread blocks end, in every run; `None` if runs may differ in their order.
+    /// True if all thread blocks end, in every run; `None` if barriers have faults, or runs may differ in their order.
     pub ends: Option<bool>,
     pub faults: Vec<Fault>,
 }
 
-/// The state of a run.
 pub(super) struct State<'a> {
     pub(super) program: &'a Program,
     /// The number of completed steps of each thread block.
     pub(super) done: Vec<usize>,
-    /// The signals sent from each end, as step and effect.
+    /// The signals sent from each end, each as a step and an index among the step's effects.
     pub(super) signals: Vec<Vec<(At, usize)>>,
     /// The number of completed waits at each end.
     pub(super) waits: Vec<usize>,
-    /// The releases of each semaphore, as step and effect.
+    /// The releases of each semaphore, each as a step and an index among the step's effects.
     pub(super) releases: Vec<Vec<(At, usize)>>,
-    /// The number of completed acquires of each semaphore.
     acquires: Vec<usize>,
     /// The thread blocks that have reached each barrier, by GPU and id.
     arrived: BTreeMap<(u32, u32), Vec<usize>>,
@@ -96,7 +94,7 @@ pub fn run(program: &Program) -> Run {
 }
 
 impl State<'_> {
-    /// Runs the next step of a thread block, if its waits are satisfied.
+    /// Runs the next step of a thread block if its waits are satisfied, and returns whether it has run.
     fn advance(&mut self, block: usize) -> bool {
         let program = self.program;
         let at = (block, self.done[block]);

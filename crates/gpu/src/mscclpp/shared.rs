@@ -50,14 +50,13 @@ fn join(clock: &mut Clock, other: &Clock) {
 #[derive(Default)]
 struct Clocks {
     known: BTreeMap<usize, Clock>,
-    /// The clocks from acquires since the latest meeting.
+    /// For each thread block, the clock that its acquires since its latest meeting have brought.
     brought: BTreeMap<usize, Clock>,
     released: FxHashMap<(At, usize), Clock>,
     arrived: Vec<usize>,
 }
 
 impl Clocks {
-    /// Records a meeting of a block's threads at a step.
     fn meet(&mut self, (block, step): At) {
         let brought = self.brought.remove(&block).unwrap_or_default();
         let known = self.known.entry(block).or_default();
@@ -94,7 +93,8 @@ impl Clocks {
     }
 }
 
-/// Returns the faults of uses without an order among the first `done` steps of each thread block.
+/// Returns the faults of uses without an order, among the first `done` steps of each thread block and the step after
+/// them.
 pub fn unordered(program: &Program, run: &Run, done: &[usize]) -> Vec<Fault> {
     let mut users: BTreeMap<Use, ((usize, u32), bool)> = BTreeMap::new();
     for (b, block) in program.blocks.iter().enumerate() {
@@ -122,7 +122,7 @@ pub fn unordered(program: &Program, run: &Run, done: &[usize]) -> Vec<Fault> {
                 let of_block = clocks.known.get(&at.0).and_then(|known| known.get(&before.0));
                 of_block.is_some_and(|&step| step > before.1)
             };
-            // The waits of one operation end together, in relation to any later use.
+            // The waits of one operation end together, before any later use.
             let together = |before: At| before == at;
             let alike = |before: At, of: Option<bool>| before.0 == at.0 && kind.is_some() && of == kind;
             let earlier = open.entry(found).or_default();

@@ -134,8 +134,8 @@ impl Sized {
         Ok(Some(Contents { imported, proof, faults, bits }))
     }
 
-    /// Returns the fault of the output of a broadcast's root, which GPUs have and schedules do not, if it differs from
-    /// the input: it is sent to another GPU, whose output is proved again.
+    /// Returns the fault if the output of a broadcast's root, which GPUs have and schedules do not, differs from the
+    /// input. The root's output is sent to another GPU, whose output is then proved.
     fn output_of_root(&self, plan: &Plan, method: Method) -> Result<Option<Fault>, ImportError> {
         let Some(c) = self.layout.collective.filter(|c| c.kind == Kind::Broadcast && c.ranks > 1) else {
             return Ok(None);
@@ -178,7 +178,6 @@ fn contents(sized: &Sized, imported: &Imported, proof: &Proof) -> Vec<Fault> {
     proof.diagnostics.iter().map(of).collect()
 }
 
-/// Returns the instructions of a node, in the order of their ids.
 fn of_node(schedule: &Schedule, node: NodeId) -> impl Iterator<Item = (NodeId, InstrId)> + '_ {
     let lanes = schedule.lanes(node).map(LaneId::new);
     lanes.flat_map(move |lane| schedule.lane_instrs(lane).map(move |id| (node, InstrId::new(id))))

@@ -20,8 +20,8 @@ use super::{
     plan::Plan,
 };
 
-/// The most sizes that are tried for groups of thread blocks. With pipelines, it is half of that, in addition to the
-/// sizes at which pipelines begin an iteration.
+/// The most sizes that are tried for groups of thread blocks. With pipelines, half as many are tried, in addition to
+/// the sizes at which pipelines begin an iteration.
 const MOST: u32 = 160;
 /// The number of grains of a unit, so that chunks of halves and quarters of a unit can be tried.
 const UNIT: u32 = 4;
@@ -42,7 +42,8 @@ pub enum Sizes {
     One,
 }
 
-/// Returns the sizes to try besides the natural one, and the sizes that they represent.
+/// Returns the sizes to try besides the default of [`Layout::new`](super::layout::Layout::new), and the sizes that they
+/// represent.
 pub fn others(plan: &Plan) -> (Vec<Scale>, Sizes) {
     let (scales, sizes) = to_try(plan);
     // With `reuse_resources`, larger messages use the runtime's fixed scratch memory cyclically.
@@ -69,8 +70,8 @@ fn to_try(plan: &Plan) -> (Vec<Scale>, Sizes) {
     (scales, Sizes::Tried)
 }
 
-/// Returns numbers of grains of a chunk around those at which some pipeline begins a second or third iteration. The
-/// smallest unit, which divides all others, has one grain.
+/// Returns numbers of grains of a chunk: 1 to 3, and those near the second or third iteration of a pipeline, up to a
+/// limit of iterations. The smallest unit, which divides all others, has one grain.
 fn turns(plan: &Plan) -> impl Iterator<Item = u32> {
     let all: BTreeSet<(u64, u64)> = plan
         .ops()

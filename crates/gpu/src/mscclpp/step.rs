@@ -5,7 +5,8 @@ use super::{
     plan::{Buffer, ChannelType, Name, Op, Slice},
 };
 
-/// An operation of a thread block. A remote slice has the number of its GPU, and one behind a switch that of its group.
+/// An operation of a thread block. The `buffer_id` of a remote slice is its GPU, and the `switch_channel_id` of a slice
+/// behind a switch is the index of its group.
 #[derive(Clone, Debug)]
 pub(super) struct Step {
     pub name: Name,
@@ -34,7 +35,8 @@ impl Step {
         Self { ends, channel: Some(channel), ..Self::new(name) }
     }
 
-    /// Returns an operation on data. A remote destination, or one behind a switch, determines its type of channel.
+    /// Returns an operation on data. A destination on another GPU, or behind a switch, determines the operation's type
+    /// of channel.
     pub fn moving(name: Name, sources: &[Slice], sinks: &[Slice]) -> Self {
         let channel = sinks.iter().find_map(|sink| match (sink.switch_channel_id, sink.buffer_id) {
             (Some(_), _) => Some(ChannelType::Switch),
@@ -52,7 +54,7 @@ impl Step {
         self.sources.iter_mut().chain(&mut self.sinks)
     }
 
-    /// Returns the operation for the file, on channels with these indices.
+    /// Returns the operation for the file, on the channels `channel_ids`.
     pub fn into_op(self, channel_ids: Vec<u32>) -> Op {
         Op {
             name: self.name,

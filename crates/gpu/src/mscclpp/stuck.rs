@@ -35,7 +35,7 @@ pub fn fault(stuck: &State<'_>) -> Fault {
 }
 
 impl State<'_> {
-    /// Returns, for each of these thread blocks that has completed an operation, a sentence with the last one.
+    /// Returns a sentence for each of `blocks` that has completed an operation, with the last completed one.
     fn ran(&self, blocks: &[usize]) -> Vec<String> {
         let ran = blocks.iter().filter(|&&b| self.done[b] > 0);
         ran.map(|&b| {
@@ -46,7 +46,7 @@ impl State<'_> {
         .collect()
     }
 
-    /// Returns the reason why a step cannot run, and the thread block that must advance first.
+    /// Returns the reason why a step cannot run, and the thread block that must advance first, if one can.
     fn reason(&self, at: At) -> (String, Option<usize>) {
         let step = self.program.step(at);
         let place = step.place;
@@ -101,8 +101,8 @@ impl State<'_> {
         (format!("{place} does not run"), None)
     }
 
-    /// Returns the place and thread block of effect `skip` of those that satisfy `is` and have not run; `None` if there
-    /// are fewer.
+    /// Skips `skip` of the effects that satisfy `is` and have not run, and returns the place and the thread block of
+    /// the next one; `None` if there are fewer.
     fn later(&self, skip: usize, is: impl Fn(&Act) -> bool) -> Option<(Place, usize)> {
         let blocks = self.program.blocks.iter().enumerate();
         let rest = blocks.flat_map(|(b, block)| block.steps[self.done[b]..].iter().map(move |step| (b, step)));

@@ -42,7 +42,7 @@ impl Window {
     }
 }
 
-/// Returns the operations of a thread block, with consecutive puts fused.
+/// Returns the operations of a thread block, with consecutive puts of one name on memory channels fused.
 pub fn fused(steps: &[Step]) -> Vec<Step> {
     let (mut out, mut window, mut met) = (Vec::with_capacity(steps.len()), None::<Window>, false);
     for step in steps {

@@ -20,7 +20,7 @@ pub struct Host {
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Device {
-    /// The peak rate of a node.
+    /// The peak rate of a node, in 10^12 operations per second.
     pub tflops: f64,
     /// The fraction of the peak rate that training reaches, from 0 to 1.
     pub efficiency: f64,
@@ -62,7 +62,7 @@ pub struct InNetwork {
     /// The rate of the link between a switch and its core's memory, one direction.
     pub memory_port_gbps: f64,
     pub packet_bytes: u32,
-    /// The number of packets, and of credits, of a switch's input buffer for each channel.
+    /// The number of packets that a switch's input buffer holds for each channel, and of its credits.
     pub buffer_packets: u32,
     /// The latency of one stage of a switch's pipelined tree of operators.
     #[serde(default)]
@@ -72,7 +72,8 @@ pub struct InNetwork {
     pub engine_gbps: Option<f64>,
     /// The number of replicas of the registers in each switch.
     pub identifiers: u32,
-    /// True if a switch completes each collective before it starts another; otherwise their packets alternate.
+    /// True if a switch completes each collective before it starts another; otherwise packets of several collectives
+    /// alternate.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub exclusive_switches: bool,
     /// The operators with which switches reduce.

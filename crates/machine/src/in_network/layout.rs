@@ -22,7 +22,7 @@ pub enum LevelOf {
     },
 }
 
-/// The other end of a link.
+/// The switch and the port at the other end of a link, and the link's level.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Peer {
     pub switch: u32,
@@ -34,7 +34,7 @@ pub struct Peer {
 enum End {
     /// A link to a switch of the same node.
     Local { switch: u32, port: Port, level: LevelOf },
-    /// A link to the node with this coordinate in dimension `dim`.
+    /// A link to the node that has `coordinate` in dimension `dim`, and the same other coordinates.
     Node { dim: usize, coordinate: u32 },
 }
 
@@ -43,9 +43,10 @@ pub struct Layout {
     locals: u32,
     dims: Vec<u32>,
     strides: Vec<u32>,
-    /// The other end of each port of each switch of a node.
+    /// For each switch of a node, the other end of each of its ports.
     ends: Vec<Vec<End>>,
-    /// The switch within a node, and its port, of the link to each coordinate of each dimension.
+    /// For each dimension and each coordinate in it, the switch within a node that has the link to that coordinate, and
+    /// its port.
     homes: Vec<Vec<(u32, Port)>>,
 }
 
@@ -127,7 +128,7 @@ impl Layout {
         node / self.strides[dim] % self.dims[dim]
     }
 
-    /// Returns the node that differs from `node` only by `coordinate` in dimension `dim`.
+    /// Returns the node with the coordinates of `node`, except `coordinate` in dimension `dim`.
     pub fn moved(&self, node: u32, dim: usize, coordinate: u32) -> u32 {
         node - self.coordinate(node, dim) * self.strides[dim] + coordinate * self.strides[dim]
     }
@@ -136,12 +137,13 @@ impl Layout {
         coordinates.iter().zip(&self.strides).map(|(c, s)| c * s).sum()
     }
 
-    /// Returns the switch within a node, and its port, of the link to `coordinate` in dimension `dim`.
+    /// Returns the switch within a node that has the link to `coordinate` in dimension `dim`, and the port of that
+    /// link.
     pub fn home(&self, dim: usize, coordinate: u32) -> (u32, Port) {
         self.homes[dim][coordinate as usize]
     }
 
-    /// Returns the number of ports of a switch without that to the memory. Some may have no link.
+    /// Returns the number of ports of a switch, without the port to the memory. Some ports may have no link.
     pub fn ports(&self, switch: u32) -> Port {
         port(&self.ends[self.local_of(switch) as usize])
     }
@@ -196,8 +198,8 @@ fn port(ends: &[End]) -> Port {
     Port::try_from(ends.len()).unwrap_or(Port::MAX)
 }
 
-/// Returns entry `at`, modulo their number, of a list of cores. [`InNetwork::check`] ensures that the list is not
-/// empty.
+/// Returns entry `at`, modulo the number of entries, of a list of cores. [`InNetwork::check`] ensures that the list is
+/// not empty.
 fn pick(cores: &[u32], at: u32) -> u32 {
     cores.get(at as usize % cores.len().max(1)).copied().unwrap_or(0)
 }

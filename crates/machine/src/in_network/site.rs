@@ -13,7 +13,7 @@ pub struct Site {
     pub layout: Arc<Layout>,
     /// The core of each rank, ascending.
     pub cores: Arc<Vec<u32>>,
-    /// The number of replicas of registers that other collectives use.
+    /// The number of replicas of each switch's registers that other collectives use.
     pub taken: u8,
 }
 

@@ -24,8 +24,9 @@ pub struct AcceleratorGrid {
 }
 
 impl AcceleratorGrid {
-    /// Selects all accelerators without a shape, the first `n` for a shape `n`, or the first rows and columns for a
-    /// shape with two extents. `extents` are those of the whole network, row-major.
+    /// Selects all accelerators if `shape` is `None`, the first `n` for a shape `n`, or the first rows and columns for
+    /// a shape with two extents. `extents` are those of the whole network, in which accelerators are numbered
+    /// row-major.
     ///
     /// # Errors
     /// Returns an error if the part is larger than the network along some dimension, or has another number of
@@ -56,9 +57,9 @@ impl AcceleratorGrid {
     }
 
     /// Selects a part of a network whose accelerators may have failed. Remaining accelerators keep their rows and
-    /// columns. A shape selects the first rectangle, in row-major order of its corner's board, without a failed
-    /// accelerator. A number of ranks keeps rows if these ranks fill whole rows without a failure; otherwise the ranks
-    /// form a line.
+    /// columns. A shape of two extents selects the first rectangle, in row-major order of its corner's board, without a
+    /// failed accelerator. A number of ranks keeps rows if these ranks fill whole rows without a failure; otherwise the
+    /// ranks form a line.
     ///
     /// # Errors
     /// Returns the errors of [`AcceleratorGrid::new`], and an error if every rectangle of this shape has a failed

@@ -18,7 +18,7 @@ pub struct Cut {
 impl Cut {
     /// Returns the best of some cuts of `all` accelerators: halves are preferred, then the cut with the largest product
     /// of the parts' accelerators divided by its rate. The first of equal cuts is returned. Cuts with an empty part or
-    /// without links do not count.
+    /// without links do not count; `None` if no other cut is given.
     pub fn best(all: u32, cuts: impl IntoIterator<Item = Self>) -> Option<Self> {
         let load = |cut: &Self| f64::from(cut.inside) * f64::from(all - cut.inside) / cut.rate;
         let key = |cut: &Self| (cut.is_halves(all), load(cut));
@@ -41,8 +41,9 @@ pub(super) fn below_leaves(inside: u32, all: u32, down: u32, up: u32) -> u32 {
 }
 
 /// Returns the bisection: the rate of a cut into halves, divided by the largest injection of an accelerator times the
-/// accelerators of the smaller half. The cut is the least one; for more than [`MOST_ACCELERATORS`] accelerators, that
-/// of the family. Returns `None` if the family then states no halves, or for a single accelerator.
+/// accelerators of the smaller half. Up to [`MOST_ACCELERATORS`] accelerators, the cut is the least one, and beyond
+/// them that of the family. Returns `None` for a single accelerator, or if the family has to state halves and states
+/// none.
 pub fn bisection_share(topology: &dyn Topology, own: Speed) -> Option<f64> {
     let (all, [_, injection]) = (topology.accelerators(), topology.injection());
     let least = || Some(Cut { inside: all / 2, rate: least(&topology.plane().ok()?, own, all / 2)? });

@@ -99,7 +99,7 @@ pub struct Network {
     pub send_machines: u32,
     #[serde(default, skip_serializing_if = "MachinesPer::is_accelerator")]
     pub send_machines_per: MachinesPer,
-    /// The time of a host to begin a message, and to end one.
+    /// The time that a host takes to begin a message, and also to end a message.
     #[serde(default)]
     pub host_overhead_ns: f64,
     /// The time to reduce one byte of one operand.
@@ -115,8 +115,8 @@ pub struct Network {
     /// The time to copy one byte in the memory of a rank.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub copy_ns_per_byte: f64,
-    /// The preset that joins boxes like this one. With several nodes, the machine consists of boxes like this one,
-    /// joined as in the preset.
+    /// The preset that joins boxes like the box of this file. With several nodes, the machine consists of boxes with
+    /// the values of this file, joined as in the preset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster: Option<String>,
     /// Sentences about times and bounds on this machine: values that an imported file did not state, and optional
@@ -202,7 +202,7 @@ impl Network {
         (self.buffer_bytes as f64) < self.own_speed().gbps / 8.0 * way_ns + f64::from(self.packet_bytes)
     }
 
-    /// Returns sentences on costs that times on this machine omit or assume.
+    /// Returns sentences on costs that predicted times on this machine omit or assume.
     fn sentences(&self) -> Vec<String> {
         let is_bare = (self.launch_ns, self.signal_ns, self.host_overhead_ns) == (0.0, 0.0, 0.0);
         let bare = is_bare.then(|| {
@@ -295,14 +295,14 @@ impl Network {
         }
     }
 
-    /// Returns the rate at which one accelerator can send on all links of all planes, in bytes per nanosecond; the
-    /// largest rate if accelerators differ.
+    /// Returns the rate at which one accelerator can send on all links of all working planes, in bytes per nanosecond;
+    /// the largest rate if accelerators differ.
     pub fn injection_bytes_per_ns(&self, topology: &dyn Topology) -> f64 {
         self.injection_gbps(topology)[1] / 8.0
     }
 
-    /// Returns the rate of all links of an accelerator on all planes in Gb/s: the smallest and the largest of all
-    /// accelerators.
+    /// Returns the rate of all links of an accelerator on all working planes in Gb/s: the smallest and the largest of
+    /// all accelerators.
     pub fn injection_gbps(&self, topology: &dyn Topology) -> [f64; 2] {
         topology.injection().map(|links| self.own_speed().gbps * links * f64::from(self.working_planes()))
     }
@@ -312,7 +312,8 @@ impl Network {
         Speed { gbps: self.measured_gbps.unwrap_or(self.link_gbps), latency_ns: self.link_latency_ns }
     }
 
-    /// Returns the speeds of a plane's links by [`super::Link::speed`], including the machine's own speed.
+    /// Returns the speeds to which the indices [`super::Link::speed`] refer, with the machine's own speed in place of
+    /// `None`.
     pub fn speeds(&self, plane: &Plane) -> Vec<Speed> {
         plane.speeds().iter().map(|speed| speed.unwrap_or(self.own_speed())).collect()
     }
@@ -322,7 +323,7 @@ impl Network {
         plane.speeds()[usize::from(plane.link(link).speed)].unwrap_or(self.own_speed())
     }
 
-    /// Checks the accelerators of the ranks.
+    /// Checks that `nodes`, one for each rank, are distinct accelerators.
     ///
     /// # Errors
     /// Returns an error if an accelerator does not exist, or has two ranks.
@@ -387,7 +388,8 @@ impl Network {
         (family.read)(&table, origin, self.own_speed())
     }
 
-    /// Returns the price of all planes in dollars; `None` if a switch is not on the price list, or all prices are 0.
+    /// Returns the price of all planes in dollars; `None` if a switch has more than [`SWITCH_PORTS`] ports, which no
+    /// listed switch has, or if all prices are 0.
     pub fn cost_usd(&self, topology: &dyn Topology) -> Option<f64> {
         let (bill, p) = (topology.bill(), self.prices);
         let plane = bill.switches as f64 * p.switch_usd + bill.dac as f64 * p.dac_usd + bill.aoc as f64 * p.aoc_usd;

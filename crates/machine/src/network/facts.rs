@@ -17,18 +17,19 @@ pub struct Facts {
     pub working_planes: u32,
     /// The number of ports of an accelerator in one plane.
     pub ports: u32,
-    /// The rate of all links of an accelerator, the largest if accelerators differ.
+    /// The rate of all links of an accelerator in the working planes, the largest if accelerators differ.
     pub injection_gbps: f64,
-    /// The rate of all links of an accelerator, the smallest if accelerators differ.
+    /// The rate of all links of an accelerator in the working planes, the smallest if accelerators differ.
     pub injection_gbps_least: f64,
     /// The same as `injection_gbps` by measured rates; `None` without measured rates.
     pub measured_injection_gbps: Option<f64>,
     pub switches: u64,
     pub cables: Cables,
-    /// The price of all planes; `None` if a switch is not on the price list.
+    /// The price of all planes; `None` if a switch is not on the price list, or all prices are 0.
     pub cost_usd: Option<f64>,
     pub diameter: u32,
-    /// The bisection (`bisection_share` of `cut`); `None` if the family states no halves and the plane is large.
+    /// The bisection (`bisection_share` of `cut`); `None` for a single accelerator, or if the family states no halves
+    /// and a plane has more than 16 accelerators.
     pub bisection_share: Option<f64>,
     /// The failed links, nodes and planes.
     pub failed: Vec<String>,

@@ -61,7 +61,6 @@ impl fmt::Display for Failure {
     }
 }
 
-/// The most accelerators that a message lists.
 const MOST_LISTED: usize = 16;
 
 /// Returns a topology without its failed parts as a graph.
@@ -95,9 +94,7 @@ pub(super) fn leaves_all(plane: &Plane, failures: &[Failure]) -> bool {
 /// A plane and its failed nodes and links.
 struct Left<'a> {
     plane: &'a Plane,
-    /// For each node, whether it failed.
     failed: Vec<bool>,
-    /// For each link, whether it failed.
     gone: Vec<bool>,
 }
 
@@ -155,7 +152,7 @@ impl<'a> Left<'a> {
     /// Returns for each node whether an accelerator reaches it.
     ///
     /// # Errors
-    /// Returns an error if accelerators are not connected with the largest island.
+    /// Returns an error if all accelerators failed, or some are not connected with the largest island.
     fn connected(&self, failures: &[Failure]) -> Result<Vec<bool>, String> {
         let plane = self.plane;
         let mut island = vec![None; plane.nodes() as usize];

@@ -4,9 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::MachineError;
 
-/// The most NVLinks of a GPU.
 const MOST_NVLINKS: u32 = 1024;
-/// The most GPUs of one process.
 const MOST_OF_PROCESS: u32 = 1024;
 /// The longest time in microseconds: 17 minutes.
 const MOST_US: f64 = 1e9;

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{Machine, MachineError, PRESETS};
 
-/// The cables of one box as text, and its numbers of nodes.
+/// The cables of one box as text, and its numbers of accelerators and of nodes.
 struct Parts {
     accelerators: u32,
     inside: String,
@@ -63,7 +63,7 @@ impl Network {
         let cluster = self.cluster.as_deref().ok_or_else(none)?;
         let preset = Machine::preset(cluster)?;
         let of = preset.get::<Self>().filter(|of| of.topology.contains_key("boxes")).ok_or_else(none)?;
-        // The preset of a single box determines which nodes inside a box the single box has too.
+        // The preset of a single box shows which nodes inside the boxes of the cluster a single box has.
         let joins = |preset: &crate::Preset| {
             Machine::preset(preset.name)
                 .ok()?
@@ -101,7 +101,8 @@ impl Network {
         topology.extend(of.topology.get("outside").map(|outside| ("outside".to_owned(), outside.clone())));
         topology.extend(self.topology.get("routing").map(|routing| ("routing".to_owned(), routing.clone())));
         if let Some(root) = self.topology.get("root").and_then(toml::Value::as_integer) {
-            // The numbers of nodes inside box 0 do not depend on the network interfaces, which follow them.
+            // The node numbers inside box 0 do not depend on the network interfaces, which have the last numbers of a
+            // box.
             let numbers = BoxNumbers { boxes, accelerators: own.accelerators, nodes: own.nodes };
             topology.insert("root".to_owned(), i64::from(numbers.place(0, narrow(root))).into());
         }

@@ -72,7 +72,7 @@ impl Lattice {
         node / self.stride(dim) % self.dims[dim]
     }
 
-    /// Returns whether the next coordinate along a dimension is on the same board.
+    /// Returns whether a coordinate along a dimension and the next larger one are on the same board.
     pub fn on_board(&self, coordinate: u32, dim: usize) -> bool {
         !(coordinate + 1).is_multiple_of(self.board(dim))
     }

@@ -88,7 +88,6 @@ impl Network {
     }
 }
 
-/// Returns lines of cables without their measured rates.
 fn without_measured(text: &str) -> String {
     let mut left = String::with_capacity(text.len());
     for line in text.lines() {

@@ -136,7 +136,6 @@ pub struct PlaneBuilder {
     /// The number of ports of each node in the cables added so far.
     ports: Vec<u32>,
     cables: Vec<([End; 2], Cable, u8)>,
-    /// The distinct speeds; the first is `None`, the machine's own.
     speeds: Vec<Option<Speed>>,
 }
 

@@ -27,7 +27,8 @@ pub trait Routing: Send + Sync {
 
     fn virtual_channels(&self) -> u8;
 
-    /// Returns a source's choice of a path from random bits: an intermediate group, or one of several paths.
+    /// Returns the path that a source chooses for a packet by random bits: the number of a path, such as through a
+    /// group.
     fn choose(&self, _from: u32, _to: u32, _random: u64) -> u32 {
         0
     }
@@ -42,8 +43,8 @@ pub trait Routing: Send + Sync {
         false
     }
 
-    /// Returns the length of the path through a hop, divided by that of the shortest path that its packet may take
-    /// there. The choice of a hop multiplies the number of packets that wait for it by this factor.
+    /// Returns how many times as long a path through a hop is as the shortest path from the packet's node that the
+    /// packet may take. The choice of a hop multiplies the number of packets that wait for the hop by this factor.
     fn detour(&self, _header: Header, _hop: Hop) -> u32 {
         1
     }

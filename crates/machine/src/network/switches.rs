@@ -12,7 +12,6 @@ use crate::MachineError;
 /// The accepted operators. Trees of switches do not preserve the order of operands, so `ordered` is not among them.
 const OPERATORS: [&str; 7] = ["sum", "prod", "min", "max", "and", "or", "xor"];
 
-/// The accepted datatypes.
 const DTYPES: [&str; 7] = ["f32", "f64", "f16", "bf16", "i16", "i32", "i64"];
 
 /// The most entries `[[switches]]` of a machine file.
@@ -61,7 +60,7 @@ pub struct SwitchClass {
     /// of the vector (`multimem.ld_reduce` and `multimem.st` of PTX).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub pulls: bool,
-    /// The fraction of the links' rate that reductions and copies reached.
+    /// The fraction of the links' rate that reductions and copies reached; by default 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measured_share: Option<f64>,
 }
@@ -131,7 +130,7 @@ pub struct Switches {
 }
 
 impl Switches {
-    /// Returns whether all switches only forward.
+    /// Returns whether no switch has a class, so that all switches only forward.
     pub fn are_plain(&self) -> bool {
         self.of.iter().all(|&class| class == 0)
     }
@@ -142,7 +141,8 @@ impl Switches {
         self.accelerators
     }
 
-    /// Returns the class of a node of the plane; `None` for accelerators and for switches that only forward.
+    /// Returns the class of a node of the plane; `None` for accelerators and for switches without a class, which only
+    /// forward.
     pub fn class(&self, node: u32) -> Option<&SwitchClass> {
         let at = *self.of.get(node.checked_sub(self.accelerators)? as usize)?;
         Some(&self.classes[usize::from(at.checked_sub(1)?)])
@@ -167,11 +167,13 @@ impl Switches {
     }
 
     /// Returns the bytes that cross a link to a node, and a link from it, for a byte of a message that the node reduces
-    /// from `operands` nodes and sends to `sinks` nodes; 1 without computing.
+    /// from `operands` nodes and sends to `sinks` nodes, divided by the `measured_share` of its class; 1 if it only
+    /// forwards.
     ///
-    /// If accelerators pull, the one that requests a sum, or stores a value, is among those that the switch reads from,
-    /// or stores to. So it sends its own operand and receives its own value over its link, too, even if the schedule
-    /// has no message for it (`is_apart`). Accelerators take turns, so each link has an equal part of these bytes.
+    /// If accelerators pull, the switch also reads from the accelerator that requests a sum, and also stores to the
+    /// accelerator that stores a value. So this accelerator sends its operand and receives its value over its link,
+    /// too, even if the schedule has no message for it (`is_apart`). Accelerators take turns, so each link has an equal
+    /// part of these bytes.
     pub fn crossings(&self, node: u32, operands: usize, sinks: usize, is_apart: bool) -> [f64; 2] {
         let Some(class) = self.class(node) else { return [1.0; 2] };
         let own = match (operands, sinks) {

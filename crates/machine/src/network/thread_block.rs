@@ -93,7 +93,7 @@ pub struct ThreadBlock {
 }
 
 impl ThreadBlock {
-    /// Returns the rate and the times of a protocol.
+    /// Returns the rate and the times of a protocol; no limit and 0 if the table lacks it.
     pub fn of(&self, protocol: Protocol) -> BlockRate {
         let stated = match protocol {
             Protocol::Simple => self.simple,
@@ -103,7 +103,8 @@ impl ThreadBlock {
         stated.unwrap_or_default()
     }
 
-    /// Returns the rates of `blocks` thread blocks that together do the work of one.
+    /// Returns the table for `blocks` thread blocks that together do the work of one: rates are multiplied, times are
+    /// equal.
     #[must_use]
     pub fn times(self, blocks: u32) -> Self {
         let of = |rate: BlockRate| {

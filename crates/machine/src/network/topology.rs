@@ -101,7 +101,8 @@ pub trait Topology: Send + Sync + fmt::Debug {
         None
     }
 
-    /// Returns the new number of each original node of the plane, if something failed.
+    /// Returns the new number of each original node of the plane, if something failed; `None` for nodes that the plane
+    /// lost.
     fn renumbered(&self) -> Option<&[Option<u32>]> {
         None
     }

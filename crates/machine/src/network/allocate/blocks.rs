@@ -76,7 +76,8 @@ fn nearest(blocks: &[Range<u32>], sizes: &[u32], n: u32, free: &Free) -> Vec<u32
     spread(blocks, sizes, n, free)
 }
 
-/// Returns `n` free boards of several blocks of the largest size in `sizes`, if no such block has `n` free boards.
+/// Returns `n` free boards of blocks of the largest size in `sizes`, none of which has `n`: whole blocks in descending
+/// order of their free boards, and the last boards by [`nearest`].
 fn spread(blocks: &[Range<u32>], sizes: &[u32], n: u32, free: &Free) -> Vec<u32> {
     let size = sizes[sizes.len() - 1];
     let mut found: Vec<(u32, Range<u32>)> = parts(blocks, size).map(|block| (free.count_in(&block), block)).collect();

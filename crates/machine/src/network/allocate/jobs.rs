@@ -9,7 +9,7 @@ use crate::MachineError;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Job {
     pub boards: u32,
-    /// Boards along each dimension, in any order.
+    /// The number of boards along each dimension; the dimensions may be exchanged.
     pub shape: Option<Vec<u32>>,
 }
 
@@ -21,8 +21,8 @@ pub enum Jobs {
     List(Vec<Job>),
 }
 
-/// The cumulative distribution of job sizes: each fraction of jobs has at most this number of boards. Fractions rise up
-/// to 1, and numbers of boards do not fall.
+/// The cumulative distribution of job sizes. An entry `(fraction, boards)` means that this fraction of jobs has at most
+/// this number of boards. Fractions rise up to 1, and numbers of boards do not fall.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Sizes(Vec<(f64, u32)>);
 
@@ -82,7 +82,6 @@ impl Job {
     }
 }
 
-/// Returns the accepted forms of a job, for messages.
 fn accepted(space: &JobSpace) -> String {
     match space.dimensions() {
         Some(2) => "a number of boards, or rows x columns as in 4x8".to_owned(),

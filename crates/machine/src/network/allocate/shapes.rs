@@ -5,7 +5,8 @@ use super::{Heuristic, Job};
 /// The largest ratio of two sides of a shape that `Heuristic::Aspect` tries.
 const MOST_UNEQUAL: u32 = 8;
 
-/// Returns the shapes of a job on `count` boards along each dimension, without duplicates.
+/// Returns the shapes that a heuristic permits a job on `count` boards along each dimension, without duplicates, in the
+/// order of attempts.
 pub fn shapes(job: &Job, count: &[u32], heuristic: Heuristic) -> Vec<Vec<u32>> {
     let fits = |shape: &[u32]| shape.iter().zip(count).all(|(side, all)| side <= all);
     if let Some(shape) = &job.shape {
@@ -40,7 +41,8 @@ pub fn shapes(job: &Job, count: &[u32], heuristic: Heuristic) -> Vec<Vec<u32>> {
     distinct(shapes.into_iter().filter(|s| fits(s)))
 }
 
-/// Returns all ascending lists of `dims` factors of `n` in order of their sums, so those nearest to a cube come first.
+/// Returns all ascending lists of `dims` numbers whose product is `n`, in order of their sums, so those nearest to a
+/// cube come first.
 fn factors(n: u32, dims: usize) -> Vec<Vec<u32>> {
     fn extend(n: u32, dims: usize, before: &mut Vec<u32>, found: &mut Vec<Vec<u32>>) {
         let least = before.last().copied().unwrap_or(1);

@@ -11,7 +11,7 @@ use crate::MachineError;
 /// The rule for the sets of boards that one job may have.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Rule {
-    /// The crossings of any rows and columns: [`crossings`].
+    /// The boards at the crossings of any rows and columns of boards: [`crossings`].
     Crossings,
     /// A box of adjacent boards: [`sub_box`]. If it `wraps`, it may continue from the last board of a dimension to the
     /// first.
@@ -21,13 +21,14 @@ pub enum Rule {
     Blocks { sizes: Vec<u32>, aligned: bool },
 }
 
-/// The number of boards along each dimension, numbered row-major.
+/// The boards of a network, `count` along each dimension, numbered row-major, and the rule for the boards of one job.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct JobSpace {
     pub count: Vec<u32>,
     /// The number of accelerators of a board along each dimension. Accelerators are numbered row-major over all boards.
     pub board: Vec<u32>,
-    /// The number of boards along each dimension whose traffic stays below the upper level of switches.
+    /// The number of adjacent boards along each dimension between which traffic stays below the upper level of
+    /// switches.
     pub leaf: Vec<u32>,
     pub rule: Rule,
 }
@@ -89,7 +90,7 @@ impl JobSpace {
         self.count.iter().map(|&n| u64::from(n)).product()
     }
 
-    /// Returns the board of an accelerator, by its number.
+    /// Returns the number of the board that has an accelerator.
     pub fn board_of(&self, accelerator: u32) -> u32 {
         let (mut left, mut stride, mut found) = (accelerator, 1, 0);
         for (count, board) in self.count.iter().zip(&self.board).rev() {

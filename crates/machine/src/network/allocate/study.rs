@@ -35,7 +35,7 @@ pub struct Sample {
 pub struct Outcome {
     /// The boards requested by placed jobs, divided by the healthy boards: the mean over the samples.
     pub utilization_mean: f64,
-    /// The first percentile of that quotient over the samples.
+    /// The first percentile, over the samples, of the boards requested by placed jobs divided by the healthy boards.
     pub utilization_p1: f64,
     /// The average number of placed jobs in a sample.
     pub placed: f64,
@@ -48,7 +48,6 @@ pub struct Outcome {
     pub first: Sample,
 }
 
-/// A generator of pseudo-random numbers for one sample.
 struct Draws {
     state: u64,
 }
@@ -73,8 +72,8 @@ impl Draws {
     }
 }
 
-/// Returns the number of jobs of a sample, and the average steps to place one. Nearly all drawn jobs are placed with
-/// the first shape that is tried. Listed jobs may all be refused after all their shapes were tried.
+/// Returns the estimated number of jobs of a sample, and the average steps to place a job. Nearly all drawn jobs are
+/// placed with the first shape that is tried. Listed jobs may all be refused after all their shapes were tried.
 fn work(space: &JobSpace, study: &Study) -> (u128, u128) {
     /// The number of equally spaced fractions at which the distribution is evaluated.
     const READ: u32 = 1000;
@@ -217,7 +216,7 @@ fn failures(space: &JobSpace, study: &Study, draws: &mut Draws) -> Vec<u32> {
     order
 }
 
-/// Draws jobs from a distribution until they request all healthy boards.
+/// Draws jobs of at most [`JobSpace::most_drawn`] boards from a distribution until they request all healthy boards.
 fn drawn(sizes: &Sizes, space: &JobSpace, healthy: u64, draws: &mut Draws) -> Vec<Job> {
     let most = space.most_drawn();
     let mut left = healthy;

@@ -80,8 +80,8 @@ fn read(table: &toml::Table, origin: &str, _: Speed) -> Result<Box<dyn Topology>
 }
 
 impl Dragonfly {
-    /// Returns the wiring of a group's global cables: from the other groups, in ring order from the next group, to
-    /// routers.
+    /// Returns the wiring of a group's global cables. Its sources are the other groups, in ring order from the next
+    /// group; its targets are the group's routers.
     fn global(self) -> Wiring {
         let sources = self.g - 1;
         Wiring { sources, each: (self.a * self.h).checked_div(sources).unwrap_or(0), targets: self.a }
@@ -93,8 +93,9 @@ impl Dragonfly {
         self.p + if other < at { other } else { other - 1 }
     }
 
-    /// Returns the cut of an odd number of groups that halves the routers of one group. Each of the other groups is on
-    /// the side of the routers that have most of its cables to that group.
+    /// Returns the cut of an odd number of groups that halves the routers of one group. The half of the other groups
+    /// with the most cables to the first half of these routers is on their side. Returns `None` if the numbers do not
+    /// permit this.
     fn through_a_group(self) -> Option<Cut> {
         let (half, routers) = (self.g / 2, self.a / 2);
         if self.g < 3 || self.g.is_multiple_of(2) || !self.a.is_multiple_of(2) {

@@ -132,7 +132,7 @@ impl FatTree {
         Wiring { sources, each: self.up, targets: (sources * self.up).div_ceil(self.middle_down) }
     }
 
-    /// Returns the number of switches above the leaves of all pods.
+    /// Returns the number of switches directly above leaves, in all pods.
     fn middles(self) -> u32 {
         let last = self.pods() - 1;
         last * self.pod(0).targets + self.pod(last).targets

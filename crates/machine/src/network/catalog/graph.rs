@@ -48,7 +48,6 @@ struct Keys {
     file: Option<String>,
     #[serde(default)]
     routing: Rule,
-    /// The root of the tree of `up-down`.
     root: Option<u32>,
     /// The number of accelerators of each host.
     per_host: Option<u32>,
@@ -91,7 +90,7 @@ pub struct Graph {
     /// The speed of links that state no speed of their own.
     own: Speed,
     way: Way,
-    /// The number of cables between the two accelerators that are farthest apart.
+    /// The number of cables on a shortest path between the two accelerators that are farthest apart.
     diameter: u32,
     name: &'static str,
     bill: Bill,
@@ -100,7 +99,8 @@ pub struct Graph {
     kept: Option<Vec<u32>>,
     /// The grid of all accelerators, if one of them failed.
     before: Option<GridBefore>,
-    /// The new number of each original node, if something failed; `None` for failed nodes.
+    /// The new number of each original node, if something failed; `None` for nodes that failed or that no accelerator
+    /// reaches.
     renumbered: Option<Vec<Option<u32>>>,
     /// The numbering of nodes, if the graph was made from boxes.
     boxes: Option<BoxNumbers>,
@@ -223,8 +223,9 @@ impl Graph {
         Self { boxes: Some(numbers), ..self }
     }
 
-    /// Returns the graph as the remainder of `whole` after failures. The bill includes failed parts. Accelerators keep
-    /// their grid if none failed.
+    /// Returns the graph as the remainder of `whole` after failures. `kept` has the old numbers of remaining
+    /// accelerators, `renumbered` the new numbers of old nodes. The bill includes failed parts. Accelerators keep their
+    /// grid if none failed.
     pub fn left_of(self, whole: &dyn Topology, kept: Vec<u32>, renumbered: Vec<Option<u32>>) -> Self {
         let all = kept.len() as u64 == u64::from(whole.accelerators());
         let extents = if all { whole.extents() } else { self.extents };
@@ -281,8 +282,8 @@ impl Graph {
     }
 
     /// Returns the number of cables of the longest path that packets take; 0 for routing with one virtual channel. If
-    /// `fastest` routes few nodes (up to `MOST_SIMULATED_CHANNELS`), this is the diameter, although paths may be
-    /// longer.
+    /// the rule is `fastest` and there are at most [`MOST_SIMULATED_CHANNELS`] nodes, returns the diameter, although
+    /// paths may be longer.
     pub fn longest(&self) -> u32 {
         // A path does not visit a node twice.
         let is_short = self.plane.nodes() <= u32::from(MOST_SIMULATED_CHANNELS);
@@ -351,7 +352,6 @@ impl Topology for Graph {
         self.plane.accelerators()
     }
 
-    /// Returns the number of ports of the accelerator with the most.
     fn ports(&self) -> u32 {
         (0..self.plane.accelerators()).map(|node| narrow(self.plane.leaving(node).len())).max().unwrap_or(0)
     }
@@ -376,7 +376,6 @@ impl Topology for Graph {
         self.diameter
     }
 
-    /// Returns `None`: there is no closed form.
     fn halves(&self) -> Option<Cut> {
         None
     }

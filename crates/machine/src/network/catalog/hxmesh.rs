@@ -57,7 +57,6 @@ fn nonblocking() -> [u32; 2] {
 struct Dimension {
     board: u32,
     boards: u32,
-    /// The number of up-ports of a leaf.
     up: u32,
 }
 
@@ -80,7 +79,7 @@ impl Dimension {
         Wiring { sources, each: self.up, targets: (sources * self.up).div_ceil(SWITCH_PORTS) }
     }
 
-    /// Returns the number of cables between the two board edges that are farthest apart.
+    /// Returns the number of cables between the two board edges of a line that are farthest apart.
     fn across(self) -> u32 {
         if self.tree().targets == 0 { 2 } else { 4 }
     }
@@ -96,7 +95,8 @@ impl Dimension {
     }
 
     /// Returns the number of links that a cut of one line into halves crosses: all ports of half of the boards, or all
-    /// cables above their leaves. An odd number of boards adds a port and a trace of the middle board, if possible.
+    /// cables above their leaves. An odd number of boards with several accelerators along the line adds a port and a
+    /// trace of the middle board.
     fn cut(self) -> u32 {
         let middle = u32::from(self.boards % 2 == 1 && self.board > 1);
         let inside = self.boards / 2 * 2 + middle;
@@ -104,7 +104,7 @@ impl Dimension {
         below + middle
     }
 
-    /// Returns the number of switches of all `lines` lines of one row of boards.
+    /// Returns the number of switches on the bill for all `lines` lines of one row, or one column, of boards.
     fn switches(self, lines: u32) -> u64 {
         let tree = self.tree();
         if tree.targets == 0 {
@@ -163,7 +163,6 @@ impl HxMesh {
         if dim == 0 { Cable::Aoc } else { Cable::Dac }
     }
 
-    /// Adds the cables along one line.
     fn wire(&self, plane: &mut PlaneBuilder, dim: usize, line: u32) {
         let (d, columns) = (self.dims[dim], self.dims[1].extent());
         let node = |at: u32| if dim == 0 { at * columns + line } else { line * columns + at };
@@ -220,8 +219,8 @@ impl Topology for HxMesh {
         self.dims[0].diameter() + self.dims[1].diameter()
     }
 
-    /// Returns a cut of all lines of one dimension into halves: "HammingMesh", section 3.1, 1/(2a) for an even number
-    /// of boards of a x a. It is the least cut if that extent is even.
+    /// Returns the better one of two cuts that halve all lines of one dimension: "HammingMesh", section 3.1, 1/(2a) for
+    /// an even number of boards of a x a. It is the least cut if the extent of that dimension is even.
     fn halves(&self) -> Option<Cut> {
         let along = |dim: usize| {
             let (d, lines) = (self.dims[dim], self.lines(dim));

@@ -68,7 +68,6 @@ impl Topology for Hypercube {
         self.dimensions
     }
 
-    /// Returns the cut across one dimension.
     fn halves(&self) -> Option<Cut> {
         let half = self.accelerators() / 2;
         Cut::best(self.accelerators(), [Cut { inside: half, rate: half.into() }])

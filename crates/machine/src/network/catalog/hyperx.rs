@@ -95,8 +95,8 @@ impl HyperX {
         self.speeds[0].gbps / self.speeds[1].gbps
     }
 
-    /// Returns the first port to another switch of a line. Ports are in the order of switches, with parallel cables
-    /// adjacent.
+    /// Returns the first port of the switch at coordinate `at` of a line to the switch at `other`. Ports are in the
+    /// order of switches, with parallel cables adjacent.
     fn port(&self, dim: usize, at: u32, other: u32) -> u32 {
         let rank = if other < at { other } else { other - 1 };
         self.base(dim) + rank * self.cables[dim]
@@ -143,8 +143,8 @@ impl Topology for HyperX {
         narrow::<u32>(self.switches.dims.len()) + 2
     }
 
-    /// Returns the best of two cuts: half of one dimension, K S^2/4 cables of each line, or the cables of half of the
-    /// accelerators. It is the least cut if S is even.
+    /// Returns the best of these cuts: half of any dimension, K S^2/4 cables of each line of S switches, or the cables
+    /// of half of the accelerators. It is the least cut if S is even.
     fn halves(&self) -> Option<Cut> {
         let all = self.accelerators();
         let along = |(&s, &k): (&u32, &u32)| {
@@ -221,7 +221,6 @@ impl Topology for HyperX {
 struct MinimalAdaptive {
     accelerators: u32,
     terminals: u32,
-    /// The switch of each accelerator.
     home: Vec<u32>,
     coordinates: Coordinates,
     /// The first port of each dimension.

@@ -43,7 +43,7 @@ pub const FORMAT: Format = Format {
     read,
 };
 
-/// The largest number of CPUs, which are fully connected; NCCL itself accepts 256 nodes.
+/// The largest number of CPUs of one host, which are fully connected; NCCL itself accepts 256 nodes.
 const MOST_CPUS: usize = 1024;
 const MOST_LINKS: i64 = 1 << 16;
 
@@ -81,7 +81,6 @@ fn read(text: &str, options: &ImportOptions) -> Result<Network, Refusal> {
     Ok(found.network(options, gpus))
 }
 
-/// The state of the reader between elements.
 #[derive(Default)]
 struct Reader {
     found: Server,
@@ -99,7 +98,7 @@ struct Way<'a> {
     parent: usize,
     cpu: usize,
     host: &'a str,
-    /// The least rate on the path; `None` at the CPU.
+    /// The least rate on the PCIe path from the device's parent to the CPU; `None` directly below the CPU.
     rate: Option<Rate>,
 }
 
@@ -261,7 +260,7 @@ impl Reader {
     /// Adds NVLinks, xGMI and C2C links after all GPUs are known. Entries of one GPU that lead to the same node add up.
     /// A link between two GPUs is listed at both, and counts once, with the larger of their rates.
     fn links(&mut self, linked: &[Linked]) -> Result<(), Refusal> {
-        // The rates that both GPUs of each pair state; 0 if one states nothing.
+        // The rates of each pair of GPUs as the first and the second GPU state them; 0 for a GPU that states none.
         let mut between: BTreeMap<(usize, usize), [Rate; 2]> = BTreeMap::new();
         for &Linked { element, gpu, gpu_element, cpu, host } in linked {
             let each = match element.name.as_str() {

@@ -7,7 +7,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::nccl_rates::Rate;
 
-/// The most devices that a sentence lists.
 const MOST_LISTED: usize = 8;
 /// The tolerance in comparisons of rates, as a fraction of a rate.
 const SLACK: f64 = 1e-9;
@@ -24,7 +23,7 @@ pub struct Device {
     pub has_gdr: bool,
     /// The least rate on the PCIe path to the CPU.
     pub pcie: Rate,
-    /// The total rate of a network interface's ports; `None` if a port states no speed.
+    /// The total rate of a network interface's ports in GB/s; `None` for a GPU, or if a port states no speed.
     pub speed: Option<f64>,
 }
 
@@ -120,7 +119,7 @@ pub fn sums(sm: u32, joins_all: bool) -> String {
 }
 
 /// Returns a sentence about GPUs whose links are slower than those of the others; without an NVSwitch, only about GPUs
-/// without links. `rates` contains the total rate of each GPU's links in GB/s.
+/// without links. `rates` has the total rate of each GPU's links in GB/s; if all are 0, `None` is returned.
 pub fn slow_links(rates: &BTreeMap<usize, f64>, has_switch: bool) -> Option<String> {
     let most = rates.values().copied().fold(0.0, f64::max);
     // Without a switch, links of GPUs in a regular box may differ if the file describes a part of the box.
@@ -138,7 +137,6 @@ pub fn slow_links(rates: &BTreeMap<usize, f64>, has_switch: bool) -> Option<Stri
     ))
 }
 
-/// Returns the rate of a GPU's links in words.
 fn link_rate(rate: f64) -> String {
     if rate > 0.0 { format!("{rate:.1} GB/s") } else { "no NVLink or xGMI".to_owned() }
 }

@@ -59,7 +59,7 @@ pub fn pcie(element: &Element) -> Result<(Rate, bool), XmlError> {
     Ok((Rate { measured: lane / 80.0, sheet: sheet / 8.0 }.times(width as f64), is_known))
 }
 
-/// Returns the architecture of a GPU, such as 90.
+/// Returns the compute capability of a GPU (`sm`), such as 90.
 ///
 /// # Errors
 /// Returns an error if `sm` is missing, without which NCCL reads no GPU, or is not a number.
@@ -129,8 +129,9 @@ pub fn between_cpus(cpu: &Element) -> f64 {
     }
 }
 
-/// Returns the type of the GPUs below some elements: the oldest architecture and the largest number of NVLinks. `None`
-/// without GPUs, or if one states no architecture, or one that [`Architecture`] does not list.
+/// Returns the type of the GPUs below some elements: the oldest architecture, the largest number of NVLinks, and the
+/// maker of the first CPU. `None` without GPUs, or if one states no architecture, or one that [`Architecture`] does not
+/// list.
 pub fn gpu_of(cpus: &[Element]) -> Option<Gpu> {
     let (mut found, mut open) = (None::<Gpu>, cpus.iter().collect::<Vec<_>>());
     let cpu = match cpus.iter().find_map(|cpu| cpu.find("vendor").or(cpu.find("arch"))) {

@@ -37,7 +37,7 @@ pub struct Server {
     pub cables: Vec<(usize, usize, Rate)>,
     /// The latest architecture of a GPU with a link to NVSwitches.
     pub switched_sm: Option<u32>,
-    /// The oldest architecture and the largest number of NVLinks of the GPUs, and the CPUs of the box.
+    /// The oldest architecture and the largest number of NVLinks of the GPUs, and the maker of the CPUs of the box.
     pub gpu: Option<Gpu>,
     /// PCIe speeds that NCCL's table does not contain.
     pub unknown_speeds: BTreeSet<String>,
@@ -220,7 +220,6 @@ impl Server {
         made
     }
 
-    /// Returns whether a node has a cable to each GPU.
     fn joins_all(&self, at: usize) -> bool {
         let is_gpu = |node: usize| matches!(self.kinds[node], Kind::Gpu(..));
         let joined: BTreeSet<usize> = self
@@ -232,7 +231,7 @@ impl Server {
         joined.len() == (0..self.kinds.len()).filter(|&node| is_gpu(node)).count()
     }
 
-    /// Returns the total rate of each GPU's links to other GPUs and NVSwitches in GB/s.
+    /// Returns the total measured rate, in GB/s, of each GPU's links to other GPUs and NVSwitches, by the GPU's number.
     fn rates_of_links(&self, numbers: &[usize]) -> BTreeMap<usize, f64> {
         let is_fast = |node: usize| matches!(self.kinds[node], Kind::Gpu(..) | Kind::NvSwitch);
         let mut rates = BTreeMap::new();

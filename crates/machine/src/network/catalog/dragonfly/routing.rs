@@ -16,14 +16,13 @@ use crate::network::{Header, Hop, Plane, Routing, Topology};
 pub struct ByGroups {
     fly: Dragonfly,
     plane: Plane,
-    /// The router of each accelerator.
     home: Vec<u32>,
     /// The group of each router, and the router's index in the group.
     place: Vec<(u32, u32)>,
     /// The global ports that lead to another group: `own[k][at]` are those of router `at` of each group to the group k
     /// + 1 further around the ring.
     own: Vec<Vec<Range<u32>>>,
-    /// The routers of a group that have such ports, by the same k.
+    /// For each k of `own`, the routers of a group that have ports to the group k + 1 further around the ring.
     doors: Vec<Vec<u32>>,
 }
 

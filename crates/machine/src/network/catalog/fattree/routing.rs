@@ -21,7 +21,7 @@ struct Last {
     first: u32,
     /// The number of top switches that the pod reaches.
     tops: u32,
-    /// For each middle switch, whether it reaches one of these top switches.
+    /// For each middle switch, whether it reaches a top switch that the last pod reaches.
     meets: Vec<bool>,
 }
 
@@ -74,8 +74,8 @@ impl UpDown {
         }
     }
 
-    /// Keeps only one of the hops from index `before` on, that at `destination` modulo their number, if the routing is
-    /// `destination`.
+    /// If the routing is `destination`, keeps only one of the hops from index `before` on: the one at `destination`
+    /// modulo their number.
     fn settle(&self, hops: &mut Vec<Hop>, before: usize, destination: u32) {
         if self.tree.climb == Climb::Destination {
             let chosen = hops[before + destination as usize % (hops.len() - before)];

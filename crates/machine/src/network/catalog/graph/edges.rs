@@ -14,7 +14,7 @@ pub struct Edge {
     pub b: u32,
     pub cable: Option<Cable>,
     pub gbps: Option<f64>,
-    /// The rate that programs reached.
+    /// The rate in Gb/s that programs reached.
     pub measured: Option<f64>,
     pub latency_ns: Option<f64>,
     pub count: u32,
@@ -35,7 +35,6 @@ impl Edge {
     }
 }
 
-/// Prints the line that describes the cable.
 impl fmt::Display for Edge {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         write!(f, "{} {}", self.a, self.b)?;

@@ -50,8 +50,8 @@ pub fn lengths(plane: &Plane, own: Speed) -> Vec<u64> {
     plane.links().iter().map(length).collect()
 }
 
-/// Returns the length of the shortest path from every node to `to`, and its number of links; maxima if there is no
-/// path. Without `lengths`, every link has length 1.
+/// Returns the length of the shortest path from every node to `to`, and its number of links; both are the largest
+/// numbers of their types if there is no path. Without `lengths`, every link has length 1.
 pub fn distances(plane: &Plane, lengths: Option<&[u64]>, to: u32) -> Vec<(u64, u32)> {
     let mut found = vec![(u64::MAX, u32::MAX); plane.nodes() as usize];
     found[to as usize] = (0, 0);

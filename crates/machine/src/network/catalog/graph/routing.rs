@@ -13,7 +13,8 @@ pub struct Table {
     name: &'static str,
     virtual_channels: u8,
     pub nodes: usize,
-    /// The index of the list of hops for each destination and node. A packet reads its destination's row.
+    /// The index of the list of hops for each destination and node. Entries of one destination are adjacent, since a
+    /// packet reads only those.
     lists: Vec<u32>,
     /// The index in `hops` at which each list begins, and the end of the last list.
     first: Vec<u32>,
@@ -21,7 +22,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// Builds a table of all shortest paths. The virtual channel is the number of remaining links.
+    /// Builds a table of all shortest paths. The virtual channel of a hop is the number of links that remain after it.
     pub fn shortest(name: &'static str, plane: &Plane, lengths: Option<&[u64]>) -> Self {
         let mut most = 1;
         let mut table = Builder::new(plane);
