@@ -30,7 +30,7 @@ impl Reduction {
 }
 
 /// A call over memory without gaps. `input` and `output` do not overlap, unless the call is in place. A pointer may
-/// dangle if this rank does not have that memory.
+/// dangle if the collective uses no such memory on this rank, as the output of a reduce on ranks other than the root.
 #[derive(Clone, Copy, Debug)]
 pub struct Call {
     pub kind: Kind,

@@ -34,7 +34,7 @@ pub enum Agreement {
     /// No rank has a plan file.
     Unplanned,
     Planned,
-    /// Some ranks have different plans or settings, or no plan.
+    /// Ranks have different plans or settings, or only some ranks have a plan.
     Differs,
 }
 
@@ -42,7 +42,7 @@ pub enum Agreement {
 pub enum Joined {
     /// The plan has no row for this number of ranks, or the communicator has ranks outside the world.
     Unplanned,
-    /// A program of the plan failed its proof or cannot be decoded, or no tags are left.
+    /// On some rank, a program for this number of ranks failed its proof or cannot be decoded, or no tags are left.
     Refused,
     /// The ranks would choose different rows for one call, because their MPI libraries or their versions of this
     /// library differ.
@@ -194,7 +194,7 @@ impl Home {
         let tag = first(prepared.as_ref().map(|(_, lease, _)| lease));
         let begun = first(prepared.as_ref().and_then(|(_, _, begun)| begun.as_ref()));
         let choices = prepared.as_ref().map_or(0, |(rows, ..)| self.choices(rows));
-        // Numbers repeat after 2^32 communicators.
+        // The number of a communicator repeats after 2^32 calls of `join` and `another`.
         let mine = [tag, begun, self.joined.fetch_add(1, Ordering::Relaxed), choices];
         let all = if ranks > 1 { library.all_numbers(mine, comm, ranks)? } else { vec![mine] };
         let given = |number: usize| all.iter().all(|numbers| numbers[number] != REFUSED);
@@ -257,7 +257,8 @@ impl Home {
         }
     }
 
-    /// Returns the largest number of these ranks on one node; None if no row depends on this number.
+    /// Returns the largest number of these ranks on one node; None if no row depends on it. `ranks` are those of the
+    /// private communicator.
     fn per_node(&self, ranks: &[c_int]) -> Option<u32> {
         let mut counts: BTreeMap<c_int, u32> = BTreeMap::new();
         for &rank in ranks {
@@ -272,7 +273,8 @@ pub fn unless_it_panics<T>(work: impl FnOnce() -> Option<T>) -> Option<T> {
     catch_unwind(AssertUnwindSafe(work)).ok().flatten()
 }
 
-/// Returns whether the choice of a schedule depends on the length of the call, for any collective on 2 to `most` ranks.
+/// Returns whether the choice of a schedule depends on the length of the call, for any collective other than a barrier
+/// on 2 to `most` ranks.
 fn varies(plan: &PlanFile, most: u32) -> bool {
     let rows = plan.table().rows().iter().enumerate();
     let mut rows = rows.filter(|(_, row)| row.kind != Kind::Barrier && row.ranks > 1 && row.ranks <= most);

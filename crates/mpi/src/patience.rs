@@ -73,7 +73,8 @@ impl Patience {
         (self.turns, self.since, self.stage) = (0, None, Stage::Waiting);
     }
 
-    /// Counts a poll that advanced nothing, and reports the wait once if it reaches the limit.
+    /// Counts a poll that advanced nothing, and reports the wait once after it reached the limit. The clock is read
+    /// once in [`TURNS`] such polls.
     #[inline]
     pub fn idle(&mut self, call: &Call) {
         self.turns = self.turns.wrapping_add(1).max(1);

@@ -16,8 +16,8 @@ use crate::{
     watch::{CallNotes, Watch},
 };
 
-/// The programs of an entry that have run, out of place and in place, by rank of the schedule, which differs from the
-/// communicator's rank if the roots differ.
+/// The executors of an entry's programs that have run, out of place and in place. The key is the rank in the schedule,
+/// which differs from this rank of the communicator if the call and the schedule have different roots.
 type Executors = [BTreeMap<u32, Executor<Request>>; 2];
 
 /// A call under way, with the program that this rank executes.
@@ -26,7 +26,7 @@ struct Running {
     call: Call,
     entry: usize,
     blocks: Blocks,
-    /// The number added to a schedule's rank to get the communicator's rank.
+    /// The number added to a schedule's rank, modulo the number of ranks, to get the communicator's rank.
     shift: u32,
     own: u32,
 }
@@ -52,8 +52,8 @@ pub struct Planned {
 
 impl Planned {
     /// Makes an executor for a plan that all ranks are known to have, on a communicator that nothing else uses
-    /// meanwhile. Returns None if one of the plan's programs cannot be decoded. Rows that were measured under other
-    /// conditions serve only with `anywhere`, which must be equal on all ranks.
+    /// meanwhile. Returns None if on some rank one of the plan's programs cannot be decoded. Rows that were measured
+    /// under other conditions serve only with `anywhere`, which must be equal on all ranks.
     ///
     /// # Errors
     /// Returns errors of the library.
@@ -104,7 +104,7 @@ impl Planned {
     }
 
     /// Returns the notes of all collective calls on the communicator, planned or not; None if no row depends on the
-    /// length of a call. [`Planned::wait_for`] takes the number of a note.
+    /// length of a call, or the ranks share no memory. [`Planned::wait_for`] takes the number of a note.
     pub fn notes(&self) -> Option<&Arc<CallNotes>> {
         self.watch.as_ref().map(Watch::calls)
     }
@@ -154,7 +154,8 @@ impl Planned {
         Ok(())
     }
 
-    /// Begins a call, which [`Planned::poll`] advances. Only one call may be under way.
+    /// Begins a call, advances it once by [`Planned::poll`], and returns whether it is complete. Only one call may be
+    /// under way.
     ///
     /// # Errors
     /// Returns errors of the library. A `Planned` runs no call after a failed one.
@@ -199,7 +200,8 @@ impl Planned {
         Ok(over)
     }
 
-    /// Prepares a call, unless its schedule has nothing to do for it.
+    /// Prepares a call. Returns None if the entry has no schedule for this number of elements, which [`Rows::find`]
+    /// excludes.
     fn begin(&mut self, call: Call, entry: usize) -> Outcome<Option<Running>> {
         if self.running.is_some() {
             return Err(Failed::OTHER);
@@ -215,7 +217,8 @@ impl Planned {
         let facts = rows.plan.facts(schedule);
         let Some(blocks) = Blocks::new(facts, call.elements) else { return Ok(None) };
         let c = facts.collective;
-        // A schedule for one root serves every root: its ranks are counted from another rank.
+        // A schedule for one root serves another root if its ranks are counted from another rank. `Rows::find` excludes
+        // calls whose result depends on the order of ranks.
         let shift = if call.kind.has_root() { turned(call.root, c.root, ranks) } else { 0 };
         let own = turned(self.rank, shift, ranks);
         let executor = self.executors[slot.number][usize::from(call.in_place)].entry(own).or_insert_with(|| {

@@ -223,9 +223,9 @@ fn planned(
     Ok(Some(0))
 }
 
-/// Returns whether an entry may serve a call although results round. An allreduce whose result depends on the order of
-/// combination is served only by schedules that give all ranks the same bits, unless both the plan and the environment
-/// permit others.
+/// Returns whether an entry may serve a call although results round. An allreduce of inexact numbers or by the
+/// program's own operator is served only by schedules that give all ranks the same bits, unless both the plan and the
+/// environment permit other schedules.
 pub fn rounds_alike(rows: &Rows, call: &Call, entry: usize, known: &Known) -> bool {
     static SAID: AtomicBool = AtomicBool::new(false);
     let is_exact = |r: Reduction| r.op.is_some() && r.element.is_some_and(|element| element.number.is_exact());
@@ -246,8 +246,9 @@ pub fn rounds_alike(rows: &Rows, call: &Call, entry: usize, known: &Known) -> bo
     permitted
 }
 
-/// Returns the call with its memory: the program's own if it has no gaps, else buffers of this library. Without an
-/// `entry`, the output is always a buffer.
+/// Returns the call with its memory: the program's own if it has no gaps, else buffers of this library. An input that
+/// overlaps the output is also copied to a buffer, unless the entry runs in place. Without an `entry`, the output is
+/// always a buffer.
 pub fn prepare(
     library: &Library,
     home: &Home,

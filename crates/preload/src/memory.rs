@@ -47,7 +47,7 @@ pub struct Vector {
 #[derive(Clone, Copy, Debug)]
 pub struct Places {
     pub displs: Numbers,
-    /// The bytes from one element to the next.
+    /// The bytes from the start of one element to the start of the next one.
     pub extent: usize,
 }
 
@@ -128,7 +128,7 @@ impl Memory {
         Self { address: first, plain: false, pieces, ..self }
     }
 
-    /// Returns the same elements in a copy with room for more bytes. The bytes after the elements are unused.
+    /// Returns the same elements as memory whose copy has `bytes` bytes. The bytes after the elements are unused.
     pub fn in_room(self, bytes: usize) -> Self {
         let (place, given) = (Place::Next(0), Some(self.bytes));
         let pieces = Some(Pieces { place, number: 1, plain: self.plain, counts: None, given });
@@ -199,8 +199,8 @@ impl Memory {
         Ok(())
     }
 
-    /// Returns the unused ranges of a copy: offset and length in bytes. A reduction combines these bytes too, so they
-    /// are set to zero, which raises no floating-point exception.
+    /// Returns the unused ranges of a copy if pieces have counts: offset and length in bytes. A reduction combines
+    /// these bytes too, so they are set to zero, which raises no floating-point exception.
     fn room_left(&self, pieces: Pieces) -> impl Iterator<Item = (usize, usize)> {
         let Pieces { number, counts, .. } = pieces;
         let (room, bytes) = (self.count / number.max(1), self.bytes / number.max(1));

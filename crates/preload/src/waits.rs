@@ -15,7 +15,7 @@ use crate::settings::{say, settings};
 
 /// The largest number of lines that a process prints.
 const MOST_LINES: u32 = 8;
-/// The largest number of ranks named in a line.
+/// The largest number of senders, and of receivers, that a line names.
 const MOST_RANKS: usize = 8;
 
 /// Returns the time that the environment states. The first rank reports an invalid value.
