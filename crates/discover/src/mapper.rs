@@ -1,9 +1,10 @@
 //! Range mappers: the part of a buffer that a chunk of a task's range touches.
 //!
-//! Each mapper except a user's function has one rule per dimension of the buffer: a fixed interval, or the chunk's
-//! interval in one dimension of the range, moved or widened. So the regions of many ranks are known without evaluating
-//! each. Every result is clamped to the buffer. Mappers are pure and monotone: a part of a chunk touches a part of the
-//! region that the chunk touches. The names are Celerity's (paper, section 1.4; Celerity 0.7.0).
+//! Each mapper except [`Mapper::EvenSplit`] and a user's function has one rule per dimension of the buffer: a fixed
+//! interval, or the chunk's interval in one dimension of the range, moved or widened. So the regions of many ranks are
+//! known without evaluating each. Every result is clamped to the buffer. Mappers must be pure and monotone: a part of a
+//! chunk touches a part of the region that the chunk touches. The names are Celerity's (paper, section 1.4; Celerity
+//! 0.7.0).
 
 use std::{
     cmp::Ordering,
@@ -285,7 +286,8 @@ impl Mapper {
     }
 }
 
-/// Refuses nonzero numbers for dimensions that neither the range nor the buffer has, because they would have no effect.
+/// Refuses nonzero numbers for dimensions that the range or the buffer lacks, because they would have no effect. `dims`
+/// is the smaller number of dimensions.
 fn no_more_dims(what: &str, given: &Point, dims: usize) -> Result<(), String> {
     let Some(d) = (dims..given.len()).find(|&d| given[d] != 0) else { return Ok(()) };
     let there = if dims == 1 { "1 dimension".to_owned() } else { format!("{dims} dimensions") };

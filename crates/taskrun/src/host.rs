@@ -37,7 +37,7 @@ pub trait Host {
     /// Returns the errors of the kernel.
     fn execute(&self, command: &Command<Self::Objects>, alone: bool) -> Result<(), Self::Error>;
 
-    /// Prepares for an exchange that will read its array.
+    /// Prepares for a push, an awaited push or a collective, before it reads or writes its array.
     ///
     /// # Errors
     /// Returns the errors of the host.

@@ -96,7 +96,7 @@ impl Devices {
     /// Processes the next commands of the process.
     ///
     /// # Errors
-    /// Returns an error if two devices would write the same element.
+    /// Returns an error if two devices would write the same element, or a mapper fails.
     pub fn follow(&mut self, engine: &Discovery, commands: &[Command]) -> Result<(), DiscoverError> {
         for about in engine.buffers().skip(self.buffers.len()) {
             let contents = if about.initialized { about.shape.into() } else { Region::empty() };

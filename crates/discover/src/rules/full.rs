@@ -306,8 +306,8 @@ fn gather(sides: &Sides, reader: SideId, root: u32, parts: Vec<OwnedRegion>) -> 
     gathers.then_some(Operation { pattern: Pattern::Gather, reader, parts, participants, root: Some(root) })
 }
 
-/// Returns an operation for several ranks that read the same points; `None` if no rank lacks any, or a single owner has
-/// the data of a single rank that lacks some.
+/// Returns an operation for several ranks that read the same points; `None` if no rank lacks any, or if one rank has
+/// all the data and only one other rank lacks some.
 fn to_all(sides: &Sides, reader: SideId, readers: Ranks, parts: Vec<OwnedRegion>) -> Option<Operation> {
     let from = owners(sides, &parts);
     let participants = from.union(&readers);

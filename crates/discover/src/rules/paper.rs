@@ -92,9 +92,9 @@ fn table_2(from: &Role, to: &Role, region: &Region) -> Option<Pattern> {
     }
 }
 
-/// Returns whether row 5 of Table 2 applies: reader and writer have one mapper each that touches exactly the region,
-/// each dimension is constant or split in both, some dimension is split only for the writer and some only for the
-/// reader.
+/// Returns whether row 5 of Table 2 applies: writer and reader each have one mapper that touches the region, and its
+/// image is the region; the reader's is disjoint; both are constant or split in every dimension; some dimension is
+/// split only for the writer, and some only for the reader.
 fn transposes(from: &Role, to: &Role, region: &Region, reads: &[usize]) -> bool {
     let writes: Vec<usize> = (0..from.mappers.len()).filter(|&k| from.images[k].overlaps(region)).collect();
     let (&[w], &[r]) = (&writes[..], reads) else { return false };

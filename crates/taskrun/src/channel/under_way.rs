@@ -44,7 +44,7 @@ pub struct Slot<P> {
 pub struct State<P> {
     pub plans: Vec<Option<P>>,
     pub phase: Phase,
-    /// A copy of the input, if the call cannot run in place.
+    /// A copy of an input in place, for calls whose schedule cannot run in place.
     pub copy: Vec<u128>,
     /// The program's arrays, kept alive while the call runs.
     pub held: Vec<Box<dyn Any + Send>>,
@@ -176,7 +176,7 @@ impl<P> CallList<P> {
         drop((listed, held));
     }
 
-    /// Marks a channel's call as abandoned. Other threads then advance the call.
+    /// Marks a channel's call as abandoned, which [`Self::poll_left`] then advances.
     pub fn leave(&self, slot: &Slot<P>) {
         slot.left.store(true, Ordering::SeqCst);
         self.left.store(true, Ordering::SeqCst);
@@ -215,7 +215,8 @@ impl<P: Polled> CallList<P> {
     }
 
     /// Polls every call under way once, with the permission that `enter` returns. Returns the number of calls still
-    /// under way, without failed ones, and the sum of their [`Polled::moves`] plus one for each call that ended.
+    /// under way, without failed ones, and the sum of their [`Polled::moves`] plus one for each call that ended. A call
+    /// that another thread advances counts without its moves.
     pub fn poll_all<I>(&self, enter: impl Fn() -> Option<I>) -> (usize, u64) {
         let all = lock(&self.under_way).clone();
         let (mut under_way, mut moves) = (0, 0u64);

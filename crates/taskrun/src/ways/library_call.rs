@@ -79,7 +79,7 @@ pub struct Packing {
 }
 
 impl Packing {
-    /// Packs this rank's input. Memory without parts is filled with neutral elements.
+    /// Packs this rank's input, if it has one. Memory without parts is filled with `neutral`, unless that is empty.
     ///
     /// # Safety
     /// The parts must be of this array's layout. The memory must have the bytes of the input, and nothing else may use
