@@ -65,12 +65,12 @@ pub struct Operation {
     pub root: Option<u32>,
 }
 
-/// The most bytes of one MPI call, which counts them with 32 bits.
+/// The most bytes of one call of MPI, whose counts have 32 bits.
 pub const MOST_COUNTED: u64 = 1 << 30;
 
-/// The steps that a comparison of two ranks counts in the limit on work.
+/// The steps of work for which a comparison of two ranks counts ([`spend`]).
 pub const STEPS: u64 = 128;
-/// The name of the comparisons of ranks in errors.
+/// The name in errors of the work that compares ranks.
 pub const PAIRS: &str = "the list of messages between all pairs of nodes";
 
 /// Counts the comparison of two ranks, of which there may be as many as pairs of ranks.

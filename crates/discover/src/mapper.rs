@@ -75,7 +75,7 @@ pub enum Mapper {
     All,
     /// This box, for every chunk.
     Fixed(Box3),
-    /// The chunk, with the whole extent of this dimension.
+    /// The box of the chunk, with the buffer's whole extent in this dimension.
     Slice(usize),
     /// The chunk, extended on both sides of each dimension by the given number of points: a bounding box.
     Neighborhood(Point),

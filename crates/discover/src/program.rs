@@ -138,8 +138,7 @@ impl Program {
         })
     }
 
-    /// Declares all buffers, submits all tasks, and computes the exchanges and kernels of those that still wait in the
-    /// look-ahead window ([`Discovery::flush`]).
+    /// Declares all buffers, submits all tasks, and settles the waiting ones ([`Discovery::flush`]).
     pub fn submit(&self, to: &mut Discovery) -> Result<(), DiscoverError> {
         self.list()?.submit(to)
     }

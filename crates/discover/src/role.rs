@@ -78,7 +78,6 @@ pub struct Role {
     pub mappers: Vec<Mapper>,
     /// The region that each mapper touches for the whole range.
     pub images: Vec<Region>,
-    /// The traits of each mapper.
     pub traits: Vec<Traits>,
     pub reduces: bool,
     /// The number of ranks with a chunk.

@@ -89,7 +89,7 @@ pub struct Shapes {
 pub struct Setting<'a> {
     pub nodes: u32,
     pub rank: Option<u32>,
-    /// True if a range may have fewer dimensions than a buffer. A chunk then covers the remaining dimensions entirely.
+    /// The option [`crate::Options::rows`].
     pub rows: bool,
     /// True if two reads of a buffer by equal mappers count as one. The rules of the paper count both.
     pub merges: bool,

@@ -116,7 +116,7 @@ pub struct Constants {
     learned: OnceLock<Vec<(usize, Element)>>,
 }
 
-/// Name of Open MPI's object, operator, handle of MPICH, handle of the standard ABI.
+/// The part of Open MPI's symbol after `ompi_mpi_op_`, operator, handle of MPICH, handle of the standard ABI.
 type OpRow = (&'static str, Op, usize, usize);
 
 const OPS: [OpRow; 10] = [
@@ -170,8 +170,8 @@ pub const TYPES: [TypeRow; 27] = [
 ];
 
 impl Constants {
-    /// Returns the constants of an ABI. Open MPI's handles are addresses of symbols in `scope`; None if a handle with a
-    /// field of its own is missing. Other missing operators and datatypes are left out.
+    /// Returns the constants of an ABI. Open MPI's handles are addresses of symbols in `scope`; returns None if one for
+    /// a field of [`Constants`] is missing. Other missing operators and datatypes are left out.
     pub fn new(abi: Abi, scope: &Scope) -> Option<Self> {
         let object = |name: String| {
             let name = CString::new(name).unwrap_or_default();
@@ -257,7 +257,7 @@ impl Constants {
         self.ops.iter().find(|row| row.1 == op).map_or(self.sum, |row| row.0)
     }
 
-    /// Returns the element of a datatype; None if neither [`TYPES`] nor the learned datatypes have it, such as derived
+    /// Returns the element of a datatype; None if neither `TYPES` nor the learned datatypes have it, such as derived
     /// datatypes and `MPI_OFFSET`.
     #[inline]
     pub fn element(&self, handle: usize) -> Option<Element> {

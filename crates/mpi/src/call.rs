@@ -17,7 +17,7 @@ pub struct Reduction {
     pub commutes: bool,
     pub op_handle: OpHandle,
     pub datatype: Datatype,
-    /// The element of the datatype; None if only the library can inspect the datatype.
+    /// The element of the datatype ([`crate::Constants::element`]); if None, only the library combines elements.
     pub element: Option<Element>,
 }
 
@@ -35,8 +35,8 @@ impl Reduction {
 pub struct Call {
     pub kind: Kind,
     pub root: u32,
-    /// The number of elements, counted as in the argument `count` of the collective. Without a reduction an element is
-    /// a byte, because ranks may then describe the same bytes with different datatypes.
+    /// The number of elements, counted as in the argument `count` of the collective. In a program's call of MPI without
+    /// a reduction, an element is a byte, because ranks may describe the same bytes with different datatypes.
     pub elements: usize,
     pub element_bytes: usize,
     pub reduction: Option<Reduction>,
@@ -74,7 +74,7 @@ impl Call {
         })
     }
 
-    /// Returns the bytes by which decision tables choose a row; 0 for a barrier.
+    /// Returns the bytes of `elements` elements, by which decision tables choose a row; 0 for a barrier.
     pub fn bytes(&self) -> u64 {
         if self.kind == Kind::Barrier { 0 } else { (self.elements as u64).saturating_mul(self.element_bytes as u64) }
     }

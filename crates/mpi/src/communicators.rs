@@ -7,7 +7,7 @@ use unisono_collective::Kind;
 use crate::library::{Comm, Failed, Library, Outcome, check, int};
 
 impl Library {
-    /// Gathers `N` integers of every rank, in rank order. All ranks of `comm` call this.
+    /// Gathers `N` integers of every rank on all ranks, in rank order. All ranks of `comm` call this.
     pub fn all_numbers<const N: usize>(&self, mine: [c_int; N], comm: Comm, ranks: u32) -> Outcome<Vec<[c_int; N]>> {
         let mut all = vec![[0; N]; ranks as usize];
         let (from, to, bytes) = (mine.as_ptr() as usize, all.as_mut_ptr() as usize, int(size_of::<[c_int; N]>())?);

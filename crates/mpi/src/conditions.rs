@@ -54,7 +54,7 @@ impl Conditions {
         library.free(node)?;
         let all = masks.iter().fold([0; CORES], |all, mask| std::array::from_fn(|word| all[word] | mask[word]));
         let cores: u32 = all.iter().map(|word: &c_int| word.count_ones()).sum();
-        // A machine with more cores than the mask has bits has enough cores.
+        // If a machine has more cores than the mask has bits, all masks are 0, and the cores are taken to suffice.
         let (_, shares) = library.bounds(u64::from(cores > 0 && here > cores), comm)?;
         let (name, version) = library.name_and_version();
         Ok(Self { library: name, version, yields: yields > 0, shares_cores: shares > 0 })
@@ -108,7 +108,6 @@ pub(crate) fn stated(choice: &Choice) -> Option<&str> {
     }
 }
 
-/// Returns whether any row states conditions.
 pub(crate) fn are_stated(table: &DecisionTable) -> bool {
     table.rows().iter().any(|row| stated(&row.choice).is_some())
 }
@@ -121,9 +120,9 @@ fn cores() -> [c_int; CORES] {
     if code == 0 { mask } else { [0; CORES] }
 }
 
-/// Returns the name and the version from a library's description, such as `Open MPI v5.0.11, ...` or `MPICH Version:
-/// 5.0.2 ...`: the first word, in lower case, and the first word with a digit at its start or after `v`. Each is
-/// `unknown` if it is missing.
+/// Returns the name and the version in a description such as `Open MPI v5.0.11, ...` or `MPICH Version: 5.0.2 ...`: the
+/// first word in lower case (`openmpi` for `Open`), and the first word with a digit at its start or after `v`;
+/// `unknown` if there is none.
 pub fn name_and_version(text: &str) -> (String, String) {
     let mut words = text.split(|c: char| c.is_whitespace() || c == ',').filter(|word| !word.is_empty());
     let name = match words.clone().next() {

@@ -16,7 +16,7 @@ type FromFortran = unsafe extern "C" fn(c_int) -> usize;
 /// The type of `MPI_Request_c2f`.
 type ToFortran = unsafe extern "C" fn(usize) -> c_int;
 
-/// Converts arguments as the bindings of Open MPI do.
+/// The conversions from Fortran to C that Open MPI's bindings make.
 #[derive(Clone, Copy, Debug)]
 pub struct Fortran {
     comm: FromFortran,

@@ -40,7 +40,8 @@ pub enum Agreement {
 
 /// The result of joining: the plan of a communicator, or the reason why it runs unplanned.
 pub enum Joined {
-    /// The plan has no row for this number of ranks, or the communicator has ranks outside the world.
+    /// The ranks have no common plan, the plan has no row for this number of ranks, or the communicator has ranks
+    /// outside the world.
     Unplanned,
     /// On some rank, a program for this number of ranks failed its proof or cannot be decoded, or no tags are left.
     Refused,
@@ -50,8 +51,8 @@ pub enum Joined {
     Planned {
         /// Runs blocking calls.
         planned: Box<Planned>,
-        /// Runs nonblocking calls; None if the library cannot advance these, they are switched off, or tags are
-        /// missing.
+        /// Runs nonblocking calls; None if they are switched off or, on some rank, the library cannot advance them or
+        /// no tags are left.
         begun: Option<Box<Planned>>,
     },
 }
@@ -74,7 +75,8 @@ pub struct Home {
     /// The notes by which ranks find calls of unequal length; None if no row depends on lengths, or if the ranks cannot
     /// share memory.
     notes: Option<Arc<Notes>>,
-    /// The conditions under which ranks wait here; None if no row states conditions, or if rows serve under any.
+    /// The conditions under which ranks wait here; None if no row states conditions, or if rows serve under all
+    /// conditions.
     conditions: Option<Conditions>,
     /// True if plans may serve nonblocking calls.
     begins: bool,
@@ -168,7 +170,8 @@ impl Home {
         self.refuses_aliases.get(kind as usize).is_some_and(|refuses| refuses[usize::from(vector)])
     }
 
-    /// Makes a communicator ready for planned calls. All ranks of the communicator call this in the same collective.
+    /// Makes a communicator ready for planned calls. All ranks of the communicator call this in the same collective
+    /// call of the program.
     ///
     /// # Errors
     /// Returns errors of the library.

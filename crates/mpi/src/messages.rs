@@ -22,7 +22,8 @@ impl Begun {
     }
 }
 
-/// The memory of the input or of the result of a collective: an address, and each rank's elements there.
+/// The memory of the input or of the result of a collective: an address, and the counts and offsets of ranks' elements
+/// there.
 #[derive(Clone, Copy, Debug)]
 pub struct Shares<'a> {
     pub address: *mut u8,

@@ -21,14 +21,15 @@ impl Layout {
     }
 }
 
-/// A two-dimensional grid of equally long runs of contiguous bytes, evenly spaced.
+/// A two-dimensional grid of equally long runs of contiguous bytes, evenly spaced along each dimension.
 #[derive(Clone, Debug)]
 pub struct Runs {
     /// The offset of the first byte in the array.
     array: usize,
     /// The offset of the first byte in packed memory.
     packed: usize,
-    /// Per dimension: the number of runs, and bytes between their starts in the array and in packed memory.
+    /// For each dimension of the grid: the number of runs, and the bytes between their starts in the array and in
+    /// packed memory.
     outer: [(usize, usize, usize); 2],
     /// The bytes of a run.
     run: usize,

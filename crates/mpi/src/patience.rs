@@ -74,7 +74,7 @@ impl Patience {
     }
 
     /// Counts a poll that advanced nothing, and reports the wait once after it reached the limit. The clock is read
-    /// once in [`TURNS`] such polls.
+    /// once in `TURNS` such polls.
     #[inline]
     pub fn idle(&mut self, call: &Call) {
         self.turns = self.turns.wrapping_add(1).max(1);

@@ -69,7 +69,6 @@ impl Planned {
         Ok(rows.filter(|_| least == 1).map(|rows| Self::new(Route::direct(private), rows, rank)))
     }
 
-    /// Makes an executor that runs calls by `rows` and sends messages by `route`.
     pub fn new(route: Route, rows: Rows, rank: u32) -> Self {
         Self::sharing(route, Arc::new(rows), rank)
     }
@@ -109,7 +108,7 @@ impl Planned {
         self.watch.as_ref().map(Watch::calls)
     }
 
-    /// Sets the number of the call that runs next.
+    /// Sets the number of the call that runs next ([`CallNotes::note`]).
     #[inline]
     pub fn wait_for(&mut self, number: u64) {
         if let Some(watch) = &mut self.watch {
@@ -126,7 +125,7 @@ impl Planned {
         self.running.is_some()
     }
 
-    /// Returns how often [`Planned::poll`] advanced or completed a call.
+    /// Returns the number of steps by which [`Planned::poll`] advanced calls, plus one for each completed call.
     pub fn moves(&self) -> u64 {
         self.moves
     }
@@ -259,12 +258,12 @@ impl Drop for Planned {
     }
 }
 
-/// Returns the number of a rank if ranks are counted from `first`. Both are below `ranks`.
+/// Returns `rank - first` modulo `ranks`. Both are below `ranks`.
 fn turned(rank: u32, first: u32, ranks: u32) -> u32 {
     if rank >= first { rank - first } else { ranks - (first - rank) }
 }
 
-/// Makes room for `bytes` bytes.
+/// Lengthens `words` to hold at least `bytes` bytes.
 ///
 /// # Errors
 /// Returns an error if the memory is not available.

@@ -161,7 +161,7 @@ impl Transport for Port<'_> {
     #[inline]
     fn copy(&mut self, from: Slice, to: Slice) {
         let (source, target) = (self.address(from), self.address(to));
-        // In place most elements are at their destination.
+        // In a call in place, most elements are at their destination.
         if std::ptr::eq(source, target) {
             return;
         }

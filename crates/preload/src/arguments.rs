@@ -9,7 +9,8 @@ use crate::{
     settings::settings,
 };
 
-/// The arguments of a call by their names in MPI; 0 for those that the collective does not have.
+/// The arguments of a call by their names in MPI; 0 for those that the collective does not have. The buffer of a
+/// broadcast is `recv`.
 #[derive(Clone, Copy, Debug)]
 pub struct Arguments {
     pub kind: Kind,

@@ -51,7 +51,8 @@ struct Queue {
 struct UnderWay {
     call: Call,
     entry: usize,
-    /// The program's memory, if the schedule writes the result to a buffer first; with a duplicate of its datatype.
+    /// The program's memory for the result, with a duplicate of its datatype; None if the schedule writes to this
+    /// memory itself.
     unpack: Option<Memory>,
     buffers: Buffers,
     completion: Completion,

@@ -82,7 +82,7 @@ pub fn both(
             wrong.get_or_insert_with(|| "the library adds in the same order, and has other bits".to_owned());
         }
     }
-    // The library's functions may treat elements of one call differently, by their number and place.
+    // The library may combine elements of one call differently, depending on their number and position.
     let ours = call.reduction.is_some_and(|reduction| reduction.is_ours());
     if call.kind == Kind::Allreduce && ours && served.planned.rows().is_repeatable(call.kind, entry) {
         let (least, most) = library.bounds(hash, comm)?;
@@ -181,7 +181,7 @@ fn compare(ours: &[u8], theirs: &[u8], reduction: Option<Reduction>, scale: &[f6
     let element = reduction.and_then(|r| Some((r.op?, r.element?)));
     let (step, float) = match element {
         Some((op, Element { number: Number::Float, bytes })) => (bytes, Some(op)),
-        // Types that only the library sums also round, without a known bound here.
+        // Sums and products of these types round too, and this check knows no bound.
         Some((Op::Sum | Op::Prod, Element { number: Number::LongDouble | Number::Complex, .. })) => return None,
         Some((_, Element { bytes, .. })) => (bytes, None),
         None => (1, None),

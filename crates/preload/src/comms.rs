@@ -75,7 +75,8 @@ impl Serving {
         leaves
     }
 
-    /// Locks the executor. Returns None while a call runs, which an operator or a handler of that call then made.
+    /// Locks the executor. Returns None while a call runs: then an operator or an error handler of that call makes the
+    /// present call.
     pub fn lock(&self) -> Option<MutexGuard<'_, Served>> {
         match self.served.try_lock() {
             Ok(served) => Some(served),
@@ -86,13 +87,11 @@ impl Serving {
 }
 
 impl Known {
-    /// The plan for blocking calls, if any.
     #[inline]
     pub fn serving(&self) -> Option<&Serving> {
         self.planned.as_ref()
     }
 
-    /// The plan for nonblocking calls, if any.
     pub fn begun(&self) -> Option<&Arc<Begun>> {
         self.begun.as_ref()
     }

@@ -29,8 +29,8 @@ use crate::{
     vectors::{MPI_Allgatherv, MPI_Reduce_scatter},
 };
 
-/// Returns Open MPI's conversions of arguments; None if [`Library::fortran`] has none, such as with other libraries or
-/// before the ranks compared their plans, and with `UNISONO_OFF`.
+/// Returns Open MPI's conversions of arguments; None with other libraries, before the ranks compared their plans
+/// ([`unisono_mpi::Library::fortran`]), and with `UNISONO_OFF`.
 #[inline]
 fn conversions() -> Option<&'static Fortran> {
     static FOUND: OnceLock<Fortran> = OnceLock::new();

@@ -12,7 +12,7 @@ use crate::arguments::Arguments;
 
 /// The largest number of remembered calls of a communicator.
 const PLACES: usize = 16;
-/// Words that identify a call: root, flags and collective; two counts; three handles.
+/// The number of words that identify a call: root, flags and collective; two counts; three handles.
 const WORDS: usize = 6;
 
 /// The remembered calls of a communicator. MPI permits one thread at a time to call collectives on a communicator. Two

@@ -113,7 +113,6 @@ impl<L: MessageLayer> Departure<L> {
         &mut self.begun
     }
 
-    /// Returns whether the message is complete.
     pub fn is_over(&mut self, layer: &L) -> Outcome<bool> {
         are_over(&mut self.begun, layer)
     }

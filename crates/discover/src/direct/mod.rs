@@ -110,7 +110,7 @@ impl Direct {
 #[derive(Clone, PartialEq, Debug)]
 pub struct DirectExchange {
     pub lengths: Direct,
-    /// The region of each message, or of each cell.
+    /// The region of each message or cell, in the order of `lengths`.
     pub regions: Vec<Region>,
     /// True if the messages of all ranks are listed, false if only those of one rank are.
     pub complete: bool,

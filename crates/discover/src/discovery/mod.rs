@@ -284,7 +284,8 @@ impl Discovery {
         }
     }
 
-    /// Returns the forwards since the previous call, and removes them.
+    /// Returns and removes the forwards since the previous call; none without
+    /// [`Options::report`](field@Options::report).
     pub fn take_forwards(&mut self) -> Vec<Forward> {
         std::mem::take(&mut self.forwards)
     }

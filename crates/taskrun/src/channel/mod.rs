@@ -40,7 +40,6 @@ use crate::{
     lock,
 };
 
-/// The channels with a call under way.
 static CALLS: CallList<MpiCall> = CallList::new();
 /// The number of polls of a waiting call before each further poll yields to other threads and ranks of this core.
 const SPINS: u32 = 32;
@@ -111,7 +110,7 @@ pub struct CallArguments<'a> {
     pub op: Option<usize>,
 }
 
-/// The row (entry) of a plan file that executes a call, or the reason why the file has none.
+/// The index of the plan's row that executes a call, or the reason why there is none ([`Unserved::name`]).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Found {
     Row(usize),

@@ -29,11 +29,11 @@ pub trait Polled: Send {
     /// Returns the errors of the message layer.
     fn poll(&mut self) -> Outcome<bool>;
 
-    /// Returns the number of polls that advanced a call; 0 if that is not known.
+    /// Returns a number that grows when a poll advances a call; always 0 if progress is not known.
     fn moves(&self) -> u64;
 }
 
-/// A channel in the form that the list of calls under way stores.
+/// The part of a channel that the list of calls under way also owns.
 pub struct Slot<P> {
     /// The state; `None` while a thread works with it.
     state: Mutex<Option<Box<State<P>>>>,

@@ -49,7 +49,6 @@ impl About<'_> {
         usize::try_from(self.operation.elements(self.sides)).unwrap_or(usize::MAX)
     }
 
-    /// Returns the bytes of `elements` elements.
     pub fn bytes(&self, elements: usize) -> usize {
         elements.saturating_mul(self.layout.element_bytes)
     }
@@ -110,7 +109,6 @@ impl About<'_> {
     }
 }
 
-/// Returns the number of elements of some boxes.
 pub fn volume(boxes: &[Box3]) -> usize {
     usize::try_from(boxes.iter().map(Box3::volume).sum::<u64>()).unwrap_or(usize::MAX)
 }

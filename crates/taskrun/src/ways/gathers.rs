@@ -64,7 +64,7 @@ impl Parts {
         self.starts[self.counts.len()]
     }
 
-    /// Returns the wanted pieces of all parts.
+    /// Returns the wanted elements of all participants' parts, which are packed in the order of participants.
     fn got(&self, about: &About<'_>) -> Vec<Part> {
         let rows = about.participants.iter().zip(&self.regions).zip(&self.starts);
         let of = |((k, region), start): ((&u32, &Region), &usize)| {

@@ -29,7 +29,7 @@ impl<'a> Partial<'a> {
         serves.then_some(Self { boxes, size, mpi })
     }
 
-    /// Returns a call of the library on the packed partial results; `counts` are the sizes of the ranks' parts.
+    /// Returns a call of the library on the packed partial results; `counts` are the sizes of ranks' parts in elements.
     fn call(
         &self,
         about: &About<'_>,
