@@ -31,7 +31,7 @@ pub struct UserMapper {
     pub number: u64,
     pub name: Arc<str>,
     pub function: Arc<MapFunction>,
-    /// The dependence of the function's boxes on the chunk, as far as one call with symbols shows it.
+    /// The dependence of the function's boxes on the chunk, as far as calls with symbols show it.
     pub traced: Arc<Traced>,
 }
 

@@ -1,7 +1,7 @@
 //! The data that a program moves between ranks, for cost models: each distinct operation once, with its number of
 //! occurrences.
 //!
-//! Equal operations of one task and buffer share one row, so a loop of any length has few rows.
+//! Equal operations on one buffer before tasks of one name share one row, so a loop of any length has few rows.
 
 use unisono_base::{BufferId, TaskId, narrow};
 
@@ -42,9 +42,9 @@ pub struct What {
     pub pattern: Option<Pattern>,
     pub participants: Ranks,
     pub root: Option<u32>,
-    /// The size of a collective, in its usual definition: the contribution of each rank to an allgather or gather, the
-    /// result of each rank of a scatter or reduce-scatter, in both cases without the root; the message of each pair of
-    /// an alltoall; the whole vector of the other collectives. For messages, their lengths.
+    /// The size of a collective, in its usual definition: the contribution of each rank to an allgather or gather, and
+    /// the result of each rank of a scatter or reduce-scatter, without the root's; the message of each pair of an
+    /// alltoall; the whole vector of the other collectives. For messages, their lengths.
     pub part: Extremes,
     /// The elements that each rank contributes, each counted once; for messages, those that each rank sends.
     pub gives: Extremes,

@@ -103,7 +103,7 @@ pub struct Constants {
     pub max: usize,
     pub sum: usize,
     pub combiner_named: c_int,
-    /// The handles of [`OPS`], sorted.
+    /// The operators of [`OPS`], sorted by handle.
     ops: Vec<(usize, Op)>,
     /// Open MPI's handles of the null operator and of the predefined operators that [`Op`] lacks. Empty for other ABIs,
     /// whose handles show by their value that they are predefined.
@@ -257,8 +257,8 @@ impl Constants {
         self.ops.iter().find(|row| row.1 == op).map_or(self.sum, |row| row.0)
     }
 
-    /// Returns the element of a datatype; None if neither `TYPES` nor the learned datatypes have it, such as derived
-    /// datatypes and `MPI_OFFSET`.
+    /// Returns the element of a datatype; None if it is neither in `TYPES` nor learned, as derived datatypes and
+    /// `MPI_OFFSET`.
     #[inline]
     pub fn element(&self, handle: usize) -> Option<Element> {
         let find =

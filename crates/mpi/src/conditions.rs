@@ -1,9 +1,9 @@
 //! The conditions under which the ranks of a program wait, on which the fastest algorithm depends.
 //!
-//! A waiting rank either polls all the time, or yields its core after each poll. If each rank has its own core, polling
+//! A waiting rank either polls all the time, or yields its core between polls. If each rank has its own core, polling
 //! takes a microsecond for a short message, and yielding several. If ranks share cores, yielding is faster. A measured
-//! row of a plan states the conditions of its measurement. Under other conditions, the slower of the schedule and the
-//! library may be chosen.
+//! row of a plan states the conditions of its measurement. Under other conditions, the row may choose the slower of its
+//! schedule and the library.
 
 use std::{
     ffi::{CStr, c_char, c_int},

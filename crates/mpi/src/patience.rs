@@ -1,4 +1,4 @@
-//! Reports planned calls that wait for messages longer than a limit, and reports when they continue.
+//! Reports blocking planned calls that wait for messages longer than a limit, and reports when they continue.
 //!
 //! MPI waits without a limit for a rank on a host that is cut off, and for a rank that never makes the call. The report
 //! names the ranks whose messages the call waits for, so that the reports of all ranks show which rank delays the

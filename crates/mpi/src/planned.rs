@@ -52,8 +52,8 @@ pub struct Planned {
 
 impl Planned {
     /// Makes an executor for a plan that all ranks are known to have, on a communicator that nothing else uses
-    /// meanwhile. Returns None if on some rank one of the plan's programs cannot be decoded. Rows that were measured
-    /// under other conditions serve only with `anywhere`, which must be equal on all ranks.
+    /// meanwhile. Returns None if on some rank a program of the plan that the rank may run cannot be decoded. Rows that
+    /// were measured under other conditions serve only with `anywhere`, which must be equal on all ranks.
     ///
     /// # Errors
     /// Returns errors of the library.
@@ -133,7 +133,7 @@ impl Planned {
     /// Runs a call by the entry that [`Rows::find`] returned.
     ///
     /// # Errors
-    /// Returns errors of the library. A `Planned` runs no call after a failed one.
+    /// Returns errors of the library, and [`Failed::OTHER`] if a call is under way or has failed, or memory is missing.
     ///
     /// # Safety
     /// The call's input and output must have the sizes of its kind and count, and must not overlap unless the call is
@@ -153,11 +153,11 @@ impl Planned {
         Ok(())
     }
 
-    /// Begins a call, advances it once by [`Planned::poll`], and returns whether it is complete. Only one call may be
+    /// Begins a call, calls [`Planned::poll`] once, and returns whether the call is complete. Only one call may be
     /// under way.
     ///
     /// # Errors
-    /// Returns errors of the library. A `Planned` runs no call after a failed one.
+    /// Returns errors of the library, and [`Failed::OTHER`] if a call is under way or has failed, or memory is missing.
     ///
     /// # Safety
     /// As for [`Planned::run`], until `poll` has returned true.

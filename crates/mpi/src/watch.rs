@@ -41,8 +41,8 @@ pub struct Notes {
     /// Notes by rank of the private communicator; None for a rank on another node.
     pub ranks: Vec<Option<&'static Page>>,
     pub own: &'static Page,
-    /// The number of notes written, hence the next index. Concurrent threads may use the same index; both notes are
-    /// then invalid.
+    /// The number of notes written, hence the next index. Concurrent threads may use the same index; at least one of
+    /// their notes is then lost.
     pub next: AtomicUsize,
 }
 

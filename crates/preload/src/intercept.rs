@@ -246,9 +246,9 @@ pub fn rounds_alike(rows: &Rows, call: &Call, entry: usize, known: &Known) -> bo
     permitted
 }
 
-/// Returns the call with its memory: the program's own if it has no gaps, else buffers of this library. An input that
-/// overlaps the output is also copied to a buffer, unless the entry runs in place. Without an `entry`, the output is
-/// always a buffer.
+/// Returns the call with its memory: the program's own if it has no gaps, else buffers of this library. The input is
+/// also copied to a buffer if it overlaps the output, or is in place and the entry cannot run in place. Without an
+/// `entry`, the output is always a buffer.
 pub fn prepare(
     library: &Library,
     home: &Home,

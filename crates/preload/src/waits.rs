@@ -1,4 +1,5 @@
-//! Prints lines about planned calls that wait longer than `UNISONO_PATIENCE`: for which ranks, and when they continue.
+//! Prints lines about blocking planned calls that wait longer than `UNISONO_PATIENCE`: the ranks for which they wait,
+//! and when they continue.
 
 use std::{
     fmt::Write,

@@ -1,9 +1,9 @@
 //! The order in which a rank executes its commands.
 //!
 //! Exchanges start in the order of commands, which is the same on all ranks, and kernels run in this order. An exchange
-//! does not wait for kernels on which it does not depend: it starts as soon as its data is ready, and proceeds while
-//! they run. So commands cannot wait in a cycle: on every rank the first incomplete command is under way or can start,
-//! and the other ranks have started all commands that it needs.
+//! does not wait for kernels on which it does not depend: it starts as soon as its data is ready and the earlier
+//! exchanges have started, and proceeds while kernels run. So commands cannot wait in a cycle: on every rank the first
+//! incomplete command is under way or can start, and the other ranks have started all commands that it needs.
 //!
 //! While a kernel runs, its command is incomplete. Every command that would write data that the kernel touches, or read
 //! data that it writes, waits for the kernel, directly or through other commands (`Waits` of the commands). So all
@@ -331,8 +331,8 @@ fn end<H: Host, L: MessageLayer>(
     Ok(())
 }
 
-/// Returns whether a command whose dependencies are complete may start: no collective runs in its array's memory, and a
-/// plan of the host can start without waiting.
+/// Returns whether a command whose dependencies are complete may start: no collective runs in its array's memory and,
+/// for a plan of the host, the host can start it without waiting.
 fn can_begin<H: Host, L: MessageLayer>(
     host: &H,
     state: &State<H::Objects, L>,

@@ -85,7 +85,8 @@ impl About<'_> {
     }
 
     /// Describes packed memory of `elements` elements, in which `rows` are the parts of the array. MPI gets `counts`
-    /// and `places`, the lengths and offsets of ranks' parts in bytes. Never returns `Ok(None)`.
+    /// and `places`, the lengths and offsets of ranks' parts, in elements for a reduction and else in bytes. Never
+    /// returns `Ok(None)`.
     pub fn packed(
         &self,
         rows: Vec<Part>,
@@ -97,7 +98,7 @@ impl About<'_> {
     }
 
     /// Describes packed memory of `elements` elements like [`Self::packed`], except that MPI gets one length, that of
-    /// the whole memory, and no offsets.
+    /// the whole memory in bytes, and no offsets.
     pub fn one(&self, rows: Vec<Part>, elements: usize) -> Result<Option<Packed>, RunError> {
         self.packed(rows, elements, &[self.bytes(elements)], &[])
     }
