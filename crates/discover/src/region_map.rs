@@ -78,7 +78,6 @@ impl<V: Copy + PartialEq> RegionMap<V> {
         }
     }
 
-    /// Sets one value for all points of `window`.
     pub fn set(&mut self, window: &Box3, value: V) {
         if window.is_empty() {
             return;

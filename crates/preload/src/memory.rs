@@ -22,7 +22,6 @@ impl Numbers {
         self.address == 0
     }
 
-    /// Returns the number for `rank`.
     pub fn at(self, rank: usize) -> i64 {
         let bytes = if self.wide { size_of::<i64>() } else { size_of::<i32>() };
         let at = std::ptr::with_exposed_provenance::<u8>(self.address.wrapping_add(rank * bytes));

@@ -28,7 +28,7 @@ pub struct DeviceOperation {
     pub messages: Vec<Vec<u64>>,
     /// The number of copies of one occurrence; a broadcast counts as one.
     pub copies: u64,
-    /// The number of copies of one occurrence if each received message is copied separately.
+    /// The number [`DeviceMoved::updates`].
     pub updates: u64,
 }
 
