@@ -11,7 +11,7 @@ use crate::{
 /// The operator and the datatype of a call that reduces.
 #[derive(Clone, Copy, Debug)]
 pub struct Reduction {
-    /// The predefined operator; None for an operator of the program, which only the library can apply.
+    /// The operator; None for operators that [`Op`] lacks, which only the library can apply.
     pub op: Option<Op>,
     /// True if the operands may be swapped.
     pub commutes: bool,

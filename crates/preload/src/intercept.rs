@@ -20,7 +20,7 @@ use crate::{
     settings::{say, settings},
 };
 
-/// Memory of this library for data without gaps, and for copies of inputs that the output overwrites.
+/// Memory of this library for copies of data that have gaps, and of inputs that the output overwrites.
 #[derive(Default)]
 pub struct Buffers {
     pub input: Words,

@@ -52,7 +52,7 @@ pub struct Places {
 
 impl Places {
     pub fn address(&self, first: usize, rank: usize) -> usize {
-        // A negative number moves backwards, as wrapping sums of addresses do.
+        // A negative index wraps around, so the sum moves backwards.
         first.wrapping_add(self.extent.wrapping_mul(self.displs.at(rank).cast_unsigned() as usize))
     }
 

@@ -127,7 +127,8 @@ fn text(library: &Library, all: &[Vec<u64>], compared: u64, different: u64) -> S
         for row in words[2 + passed..].chunks_exact(ROW) {
             let Some(key) = key(row) else { continue };
             let entry = rows.entry(key).or_default();
-            // Several communicators of the same size may have made calls; the busiest rank represents all.
+            // Several communicators of the same size may have made calls; the largest count and time of any rank
+            // represent all.
             *entry = (entry.0.max(row[5]), entry.1.max(row[6]));
         }
     }

@@ -222,7 +222,7 @@ impl<P: Polled> CallList<P> {
         let (mut under_way, mut moves) = (0, 0u64);
         for slot in &all {
             let Some((_inside, mut work)) = enter().and_then(|inside| Some((inside, slot.work()?))) else {
-                // Another thread is advancing the call.
+                // Another thread is advancing the call, or this one may not call MPI.
                 under_way += 1;
                 continue;
             };
