@@ -90,7 +90,8 @@ pub enum Mapper {
     Shift(Point),
     /// The chunk's interval in this dimension of the range, for a buffer of one dimension.
     Project(usize),
-    /// The buffer, divided along dimension 0 into as many even parts of whole granules as the range has points.
+    /// The buffer, divided along dimension 0 into as many even parts of whole granules (of this many rows) as the range
+    /// has points.
     EvenSplit(i64),
     User(UserMapper),
 }

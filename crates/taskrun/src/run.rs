@@ -42,7 +42,7 @@ const LONG: usize = 1 << 16;
 pub enum Step {
     /// An exchange started or ended, or a kernel ran.
     Moved,
-    /// Nothing can be done before a message arrives.
+    /// Nothing can be done before a message or a plan progresses.
     Waits,
     /// Another thread works with the run.
     Busy,

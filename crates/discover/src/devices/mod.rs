@@ -252,7 +252,6 @@ fn copies(messages: &[Message]) -> What {
     }
 }
 
-/// Returns the record of a broadcast from the host to all devices.
 fn broadcast(devices: u32, elements: u64) -> What {
     What {
         pattern: Some(Pattern::Broadcast),
@@ -287,7 +286,7 @@ fn reduction(cells: Vec<Cell>) -> What {
     }
 }
 
-/// Returns the number of memories: the host's and one for each device.
+/// Returns the number of memories, with the host's.
 pub(crate) fn memories(devices: u32) -> u32 {
     narrow(u64::from(devices) + 1)
 }

@@ -71,8 +71,8 @@ fn renumber(decision: &mut Decision) {
     decision.groups = order.iter().filter_map(|&k| groups[k].take()).collect();
 }
 
-/// Returns the first row of Table 2 that applies, by the numbers of chunks and the static traits of the mappers; `None`
-/// if none applies.
+/// Returns the pattern of the first row of Table 2 that applies, by the numbers of chunks and the static traits of the
+/// mappers; `None` if no row applies.
 fn table_2(from: &Role, to: &Role, region: &Region) -> Option<Pattern> {
     let (many_write, many_read) = (from.chunks > 1, to.chunks > 1);
     let reads: Vec<usize> = (0..to.mappers.len()).filter(|&k| to.images[k].overlaps(region)).collect();
