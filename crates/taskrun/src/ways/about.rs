@@ -85,8 +85,8 @@ impl About<'_> {
     }
 
     /// Describes packed memory of `elements` elements, in which `rows` are the parts of the array. MPI gets `counts`
-    /// and `places`, the lengths and offsets of ranks' parts, in elements for a reduction and else in bytes. Never
-    /// returns `Ok(None)`.
+    /// and `places`, the lengths and offsets of ranks' parts, in elements for a reduction, else in bytes. Never
+    /// `Ok(None)`.
     pub fn packed(
         &self,
         rows: Vec<Part>,
