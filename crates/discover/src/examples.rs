@@ -38,7 +38,7 @@ impl Example {
     }
 
     /// Submits `tasks` tasks of the program's loop, two for each iteration, on buffers of `n` or `n x n` points, and
-    /// drops the output after every hundred tasks.
+    /// drops the output after the first of every hundred tasks.
     pub fn submit(self, to: &mut Discovery, n: i64, tasks: usize) -> Result<(), DiscoverError> {
         let flat = !matches!(self, Self::AllToAll | Self::Stencil);
         let shape: &[i64] = if flat { &[n] } else { &[n, n] };

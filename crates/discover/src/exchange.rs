@@ -19,7 +19,7 @@ pub enum Group {
     Earlier(usize),
 }
 
-/// A set of points of a buffer with the same writer and the same history.
+/// A set of points of a buffer with the same writer, the same sides with copies, and the same earlier look-ahead.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Piece {
     pub region: Region,
@@ -27,13 +27,13 @@ pub struct Piece {
     pub producer: usize,
     pub owner: RoleId,
     pub owner_side: SideId,
-    /// True if every rank of `owner_side` has a partial result of its region, and no rank has the result.
+    /// True if every rank of `owner_side` has a partial result of its own region, and no rank has the combined result.
     pub partial: bool,
     /// Other sides whose ranks have copies.
     pub holders: Vec<SideId>,
     /// True if the latest writer is a forward task, which only the rules of the paper use.
     pub forwarded: bool,
-    /// The look-ahead operation that has already delivered this piece to later readers of the side.
+    /// The look-ahead operation that has already delivered this piece to the later readers with this side.
     pub promised: Option<(SideId, Pattern, Group)>,
 }
 
@@ -53,8 +53,8 @@ pub struct OwnedRegion {
     pub holders: Vec<SideId>,
 }
 
-/// A collective among some ranks. Each rank receives the points of the parts that its region of `reader` contains and
-/// that it does not have.
+/// A collective among some ranks. Unless it reduces, each rank receives the points of the parts that its region of
+/// `reader` contains and that it does not have. [`Operation::received`] has the rule for reductions.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Operation {
     pub pattern: Pattern,
@@ -65,12 +65,12 @@ pub struct Operation {
     pub root: Option<u32>,
 }
 
-/// The most bytes of one MPI call, which counts them with 32 bits.
+/// The most bytes of one call of MPI, whose counts have 32 bits.
 pub const MOST_COUNTED: u64 = 1 << 30;
 
-/// The steps that a comparison of two ranks counts in the limit on work.
+/// The steps of work for which a comparison of two ranks counts ([`spend`]).
 pub const STEPS: u64 = 128;
-/// The name of the comparisons of ranks in errors.
+/// The name in errors of the work that compares ranks.
 pub const PAIRS: &str = "the list of messages between all pairs of nodes";
 
 /// Counts the comparison of two ranks, of which there may be as many as pairs of ranks.
@@ -79,7 +79,7 @@ fn step() {
     spend(PAIRS, STEPS);
 }
 
-/// Returns the region of a part that `rank` must receive to have everything that its region of `reader` contains.
+/// Returns the points of a part that `rank` must receive: those in its region of `reader` of which it has no copy.
 pub fn need(sides: &Sides, rank: u32, reader: SideId, part: &OwnedRegion) -> Region {
     step();
     let mut rest = sides[reader].at(rank).intersect(&part.region);
@@ -147,7 +147,8 @@ impl Operation {
         own.fold(Region::empty(), |all, r| all.union(&r))
     }
 
-    /// Returns the region that a rank gets by the operation.
+    /// Returns the region that a rank has received after the operation; in a reduction, its region of the combined
+    /// result.
     pub fn received(&self, sides: &Sides, rank: u32) -> Region {
         let all = Region::empty();
         if !self.participants.has(rank) {
@@ -185,9 +186,9 @@ impl Operation {
         by_rank(self.parts.iter().flat_map(|part| received(sides, rank, self.reader, part)))
     }
 
-    /// Returns the number of elements that ranks receive from others. A reduction is counted with the fewest possible
-    /// messages: each partial result moves once, except for one on the rank of the result, and an allreduce's result
-    /// then moves to all other ranks.
+    /// Returns the number of elements that all ranks together receive from other ranks. A reduction is counted with the
+    /// fewest possible elements: each partial result moves once, except for one on the rank of the result, and an
+    /// allreduce's result then moves to all other ranks.
     pub fn elements(&self, sides: &Sides) -> u64 {
         if self.pattern.reduces() {
             let moved = |part: &OwnedRegion| {
@@ -231,8 +232,8 @@ impl Operation {
         sparse || counted.saturating_mul(element_bytes) > MOST_COUNTED
     }
 
-    /// Returns the number of elements that each participant sends to each other participant, if it is the same for all
-    /// pairs. The result is the same on all ranks. The cost grows with the number of pairs.
+    /// Returns the number of elements that each participant sends to each other participant; `None` if the number is 0
+    /// or differs between pairs. The result is the same on all ranks. The cost grows with the number of pairs.
     pub fn even(&self, sides: &Sides) -> Option<u64> {
         let others = self.participants.len().saturating_sub(1) as usize;
         let mut size = None;

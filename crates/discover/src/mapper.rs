@@ -1,9 +1,10 @@
 //! Range mappers: the part of a buffer that a chunk of a task's range touches.
 //!
-//! Each mapper except a user's function has one rule per dimension of the buffer: a fixed interval, or the chunk's
-//! interval in one dimension of the range, moved or widened. So the regions of many ranks are known without evaluating
-//! each. Every result is clamped to the buffer. Mappers are pure and monotone: a part of a chunk touches a part of the
-//! region that the chunk touches. The names are Celerity's (paper, section 1.4; Celerity 0.7.0).
+//! Each mapper except [`Mapper::EvenSplit`] and a user's function has one rule per dimension of the buffer: a fixed
+//! interval, or the chunk's interval in one dimension of the range, moved or widened. So the regions of many ranks are
+//! known without evaluating each. Every result is clamped to the buffer. Mappers must be pure and monotone: a part of a
+//! chunk touches a part of the region that the chunk touches. The names are Celerity's (paper, section 1.4; Celerity
+//! 0.7.0).
 
 use std::{
     cmp::Ordering,
@@ -30,7 +31,7 @@ pub struct UserMapper {
     pub number: u64,
     pub name: Arc<str>,
     pub function: Arc<MapFunction>,
-    /// The dependence of the function's boxes on the chunk, as far as one call with symbols shows it.
+    /// The dependence of the function's boxes on the chunk, as far as calls with symbols show it.
     pub traced: Arc<Traced>,
 }
 
@@ -74,7 +75,7 @@ pub enum Mapper {
     All,
     /// This box, for every chunk.
     Fixed(Box3),
-    /// The chunk, with the whole extent of this dimension.
+    /// The box of the chunk, with the buffer's whole extent in this dimension.
     Slice(usize),
     /// The chunk, extended on both sides of each dimension by the given number of points: a bounding box.
     Neighborhood(Point),
@@ -89,7 +90,8 @@ pub enum Mapper {
     Shift(Point),
     /// The chunk's interval in this dimension of the range, for a buffer of one dimension.
     Project(usize),
-    /// The buffer, divided along dimension 0 into as many even parts of whole granules as the range has points.
+    /// The buffer, divided along dimension 0 into as many even parts of whole granules (of this many rows) as the range
+    /// has points.
     EvenSplit(i64),
     User(UserMapper),
 }
@@ -285,7 +287,8 @@ impl Mapper {
     }
 }
 
-/// Refuses nonzero numbers for dimensions that neither the range nor the buffer has, because they would have no effect.
+/// Refuses nonzero numbers for dimensions that the range or the buffer lacks, because they would have no effect. `dims`
+/// is the smaller number of dimensions.
 fn no_more_dims(what: &str, given: &Point, dims: usize) -> Result<(), String> {
     let Some(d) = (dims..given.len()).find(|&d| given[d] != 0) else { return Ok(()) };
     let there = if dims == 1 { "1 dimension".to_owned() } else { format!("{dims} dimensions") };

@@ -1,7 +1,7 @@
 //! The data that a program moves between ranks, for cost models: each distinct operation once, with its number of
 //! occurrences.
 //!
-//! Equal operations of one task and buffer share one row, so a loop of any length has few rows.
+//! Equal operations on one buffer before tasks of one name share one row, so a loop of any length has few rows.
 
 use unisono_base::{BufferId, TaskId, narrow};
 
@@ -13,8 +13,8 @@ use crate::{
     side::{Ranks, Sides},
 };
 
-/// The smallest and the largest of some numbers of elements, one for each participating rank or for each message; 0 if
-/// there are none.
+/// The smallest and the largest of some numbers of elements, one for each participating rank or for each message; both
+/// 0 if there are no numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Extremes {
     pub least: u64,
@@ -42,14 +42,14 @@ pub struct What {
     pub pattern: Option<Pattern>,
     pub participants: Ranks,
     pub root: Option<u32>,
-    /// The size of a collective, in its usual definition: the contribution of each rank to an allgather or gather, the
-    /// result of each rank of a scatter or reduce-scatter, the message of each pair of an alltoall, the whole vector of
-    /// the other collectives. For messages, their lengths.
+    /// The size of a collective, in its usual definition: the contribution of each rank to an allgather or gather, and
+    /// the result of each rank of a scatter or reduce-scatter, without the root's; the message of each pair of an
+    /// alltoall; the whole vector of the other collectives. For messages, their lengths.
     pub part: Extremes,
     /// The elements that each rank contributes, each counted once; for messages, those that each rank sends.
     pub gives: Extremes,
     pub gets: Extremes,
-    /// The number of elements that ranks receive from other ranks.
+    /// The number of elements that all ranks together receive from other ranks ([`Operation::elements`]).
     pub elements: u64,
     /// The messages `(from, to, elements)`, sorted by sender, then receiver. Empty for a collective, except for one
     /// without reduction whose bytes exceed the count of one MPI call ([`crate::MOST_COUNTED`]). A reduction

@@ -1,6 +1,6 @@
 //! Programs as JSON in the format that `unisono discover` reads.
 //!
-//! `{buffers: [{name, shape, host_initialized, element_bytes}], tasks: [{name, range, offset, granularity, split,
+//! `{buffers: [{name, shape, host_initialized, element_bytes}], tasks: [{name, range, offset, granularity, split, op,
 //! operations, on, accesses: [{buffer, mode, mapper: {kind, ...}}]}]}`; a list of one number may be written as a
 //! number.
 
@@ -138,8 +138,7 @@ impl Program {
         })
     }
 
-    /// Declares all buffers, submits all tasks, and computes the exchanges and kernels of those that still wait in the
-    /// look-ahead window ([`Discovery::flush`]).
+    /// Declares all buffers, submits all tasks, and settles the waiting ones ([`Discovery::flush`]).
     pub fn submit(&self, to: &mut Discovery) -> Result<(), DiscoverError> {
         self.list()?.submit(to)
     }
@@ -147,7 +146,8 @@ impl Program {
     /// Returns the buffers and tasks of the program.
     ///
     /// # Errors
-    /// Returns an error if a buffer, a range or a mapper is invalid, or if a buffer is not declared.
+    /// Returns an error if a buffer, a range, a number of operations or a mapper is invalid, two buffers have the same
+    /// name, or a task accesses a buffer that is not declared.
     pub fn list(&self) -> Result<TaskList, DiscoverError> {
         let mut list = TaskList::default();
         for (k, buffer) in self.buffers.iter().enumerate() {

@@ -1,10 +1,9 @@
 //! A value for every point of a buffer, stored as disjoint boxes.
 //!
-//! The structure differs from an R-tree because the maps of real programs have one to a few dozen boxes, which a B-tree
-//! stores in one or two leaves, and because whole boxes are replaced far more often than searched. Boxes are ordered by
-//! their lowest point. Boxes whose lengths along dimension 0 have the same power of two form a level. So a search
-//! starts before its window by less than twice the length of the level's boxes: a query costs O(log n + boxes that
-//! overlap the window's slab), for any mixture of lengths.
+//! B-trees replace an R-tree, because the maps of real programs have one to a few dozen boxes, which are replaced far
+//! more often than searched. Boxes are ordered by their lowest point. Boxes whose lengths along dimension 0 have the
+//! same power of two form a level. So a search starts before its window by less than twice the length of the level's
+//! boxes: a query costs O(log n + boxes that overlap the window's slab), for any mixture of lengths.
 
 use std::collections::BTreeMap;
 
@@ -79,7 +78,6 @@ impl<V: Copy + PartialEq> RegionMap<V> {
         }
     }
 
-    /// Sets one value for all points of `window`.
     pub fn set(&mut self, window: &Box3, value: V) {
         if window.is_empty() {
             return;

@@ -29,11 +29,12 @@ pub struct ForwardReport {
 
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Messages {
-    /// The number of messages, one for each communicating pair of ranks and read, including a halo's.
+    /// The number of messages between pairs of ranks: one for each ordered pair that communicates in a read, also in a
+    /// halo.
     pub p2p: u64,
     pub collective: u64,
     pub p2p_bytes: u64,
-    /// The bytes that collectives bring from other ranks; reductions are counted as in the best algorithm.
+    /// The bytes that all ranks receive from other ranks in collectives; a reduction counts the fewest possible.
     pub collective_bytes: u64,
 }
 

@@ -1,4 +1,4 @@
-//! The role of a task for one buffer: all its reads together, or all its writes.
+//! The role of a task for one buffer: all its reads together, all its writes, or all its reductions.
 //!
 //! A role stores the mappers as written, which the communication-free test compares, and their side under the split,
 //! which decides the exchange. Tasks of equal geometry and mappers share a role.
@@ -78,12 +78,11 @@ pub struct Role {
     pub mappers: Vec<Mapper>,
     /// The region that each mapper touches for the whole range.
     pub images: Vec<Region>,
-    /// The traits of each mapper.
     pub traits: Vec<Traits>,
     pub reduces: bool,
     /// The number of ranks with a chunk.
     pub chunks: u32,
-    /// The union of the images; with a user's function, of the regions of all ranks instead.
+    /// The union of the images; if a mapper has no rules, the union of the regions of all ranks instead.
     pub image: Region,
     pub side: SideId,
 }

@@ -89,7 +89,7 @@ pub struct Shapes {
 pub struct Setting<'a> {
     pub nodes: u32,
     pub rank: Option<u32>,
-    /// True if a range may have fewer dimensions than a buffer. A chunk then covers the remaining dimensions entirely.
+    /// The option [`crate::Options::rows`].
     pub rows: bool,
     /// True if two reads of a buffer by equal mappers count as one. The rules of the paper count both.
     pub merges: bool,
@@ -253,8 +253,8 @@ fn check_geometry(task: &Task<'_>) -> Result<(), DiscoverError> {
     Ok(())
 }
 
-/// Returns whether the chunks of this type of split always touch disjoint boxes. Dimensions with only one granule count
-/// as not divided.
+/// Returns whether the chunks of this type of split touch disjoint boxes for any number of ranks. Dimensions with less
+/// than two whole granules count as not divided.
 fn separates(rules: &[DimRule; 3], geometry: &Geometry) -> bool {
     (0..geometry.dims).all(|dim| {
         let cut = geometry.cuts(dim) && geometry.size[dim] >= 2 * geometry.granularity[dim];
@@ -265,8 +265,9 @@ fn separates(rules: &[DimRule; 3], geometry: &Geometry) -> bool {
     })
 }
 
-/// Refuses tasks in which two ranks write one point. Mappers with rules are checked for any number of ranks, so that a
-/// program does not begin to fail on a larger machine; user functions are checked for `nodes` ranks only.
+/// Refuses tasks in which two ranks write one point. Each mapper with rules is checked for any number of ranks, so that
+/// a program does not begin to fail on a larger machine. Mappers without rules, and mappers against each other, are
+/// checked for `nodes` ranks only.
 fn check_writes(
     role: &Role,
     sides: &Sides,

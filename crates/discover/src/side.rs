@@ -183,7 +183,7 @@ impl Side {
         Self { buffer, form: Form::Affine(Affine { axes, terms: vec![Term { rules }] }) }
     }
 
-    /// Returns a side of listed ranks, in ascending order, without those that touch nothing.
+    /// Returns a side of the ranks in `rows`, which must ascend, without those that touch nothing.
     pub fn table(buffer: Box3, mut rows: Vec<(u32, Region)>) -> Self {
         rows.retain(|(_, region)| !region.is_empty());
         if let [(0, region)] = &rows[..]

@@ -51,7 +51,7 @@ impl Box3 {
         other.is_empty() || (0..3).all(|d| self.min[d] <= other.min[d] && other.max[d] <= self.max[d])
     }
 
-    /// Returns the number of points, which checks of spaces limit to less than 2^63.
+    /// Returns the number of points, which is less than 2^62 for boxes in a buffer ([`crate::Buffer::new`]).
     pub fn volume(&self) -> u64 {
         (0..3).map(|d| (self.max[d] - self.min[d]).cast_unsigned()).product()
     }

@@ -55,8 +55,8 @@ impl Geometry {
         Box3::new(self.offset, max)
     }
 
-    /// Returns whether every dimension of the range has at most one granule. Then the range is a single chunk, on rank
-    /// 0, for any number of ranks.
+    /// Returns whether no dimension of the range is longer than a granule. Then the range is a single chunk, on rank 0,
+    /// for any number of ranks.
     pub fn is_unsplittable(&self) -> bool {
         (0..3).all(|d| self.size[d] <= self.granularity[d])
     }

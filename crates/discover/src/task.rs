@@ -9,7 +9,7 @@ use crate::{error::DiscoverError, mapper::Mapper, space::Box3, split::Geometry};
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
     Read,
-    /// Writes, which discard the old contents.
+    /// The task writes all points that its mapper touches; old contents are discarded.
     Write,
     ReadWrite,
     /// Every chunk contributes a partial result of all points that its mapper touches; old contents are discarded.

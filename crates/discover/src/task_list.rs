@@ -44,8 +44,7 @@ pub enum Submitted {
 }
 
 impl TaskList {
-    /// Declares all buffers, submits all tasks, and computes the exchanges and kernels of those that still wait in the
-    /// look-ahead window ([`Discovery::flush`]).
+    /// Declares all buffers, submits all tasks, and settles the waiting ones ([`Discovery::flush`]).
     ///
     /// # Errors
     /// Returns an error if the discovery refuses a task.

@@ -1,4 +1,4 @@
-//! Dependences of a user's mapper on the chunk, from one call of its function with symbols in place of numbers.
+//! Dependences of a user's mapper on the chunk, from calls of its function with symbols in place of numbers.
 //!
 //! A function that adds, subtracts and scales its arguments returns linear forms, from which the dependence of each
 //! dimension follows without a chunk. A function that compares, divides or indexes by an argument refuses symbols; then
@@ -116,8 +116,7 @@ impl Dependence {
         }
         let upward = (LinearForm::follows(&low.low, &low.high), LinearForm::follows(&high.high, &high.low));
         let downward = (LinearForm::follows(&low.high, &low.low), LinearForm::follows(&high.low, &high.high));
-        // For an interval between the scaled ends of a chunk, consecutive chunks touch only where the interval is not
-        // extended.
+        // Intervals between the scaled ends of consecutive chunks are disjoint unless the intervals are extended.
         let extended = low.shape != high.shape || high.constant > low.constant;
         let moved = low.shape != [0; 3] || (low.constant, high.constant) != (0, 0);
         match (upward, downward) {

@@ -17,7 +17,8 @@ pub enum Abi {
     OpenMpi,
 }
 
-/// The kind of an element, which selects the kernel that combines it.
+/// The kind of an element: with the size of the element, it decides which operators MPI defines and which kernel
+/// applies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Number {
     Signed,
@@ -25,7 +26,7 @@ pub enum Number {
     /// An INTEGER of Fortran, which has no logical operators.
     Integer,
     Float,
-    /// Bits without a value: `MPI_BYTE`.
+    /// Bits that are not a number: `MPI_BYTE`.
     Bits,
     /// A truth value, of C or C++.
     Logical,
@@ -36,7 +37,7 @@ pub enum Number {
     Character,
 }
 
-/// A predefined datatype without gaps.
+/// The kind and the size of an element of a predefined datatype without gaps.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Element {
     pub number: Number,
@@ -58,7 +59,7 @@ impl Number {
         }
     }
 
-    /// Returns whether the bits of a result do not depend on the order of combination.
+    /// Returns whether no operator gives results whose bits depend on the order of combination.
     pub const fn is_exact(self) -> bool {
         !matches!(self, Self::Float | Self::LongDouble | Self::Complex)
     }
@@ -87,11 +88,11 @@ pub struct Constants {
     pub type_null: usize,
     /// `MPI_ERRORS_RETURN`.
     pub errors_return: usize,
-    /// The attribute `MPI_TAG_UB`.
+    /// The key of the attribute `MPI_TAG_UB`.
     pub tag_ub: c_int,
     /// The error class `MPI_ERR_TRUNCATE`.
     pub truncated: c_int,
-    /// The byte at which an `MPI_Status` has its error code.
+    /// The offset of the error code in an `MPI_Status`, in bytes.
     pub status_error: usize,
     pub info_null: usize,
     /// `MPI_COMM_TYPE_SHARED`.
@@ -102,10 +103,10 @@ pub struct Constants {
     pub max: usize,
     pub sum: usize,
     pub combiner_named: c_int,
-    /// Sorted by handle.
+    /// The operators of [`OPS`], sorted by handle.
     ops: Vec<(usize, Op)>,
-    /// Open MPI's handles of the null operator and of predefined operators that no plan serves; other ABIs' handles
-    /// show that they are predefined.
+    /// Open MPI's handles of the null operator and of the predefined operators that [`Op`] lacks. Empty for other ABIs,
+    /// whose handles show by their value that they are predefined.
     other_ops: Vec<usize>,
     types: Vec<(usize, Element)>,
     /// Datatypes whose size only the running library knows: handles and kinds of elements.
@@ -115,7 +116,7 @@ pub struct Constants {
     learned: OnceLock<Vec<(usize, Element)>>,
 }
 
-/// Name of Open MPI's object, operator, handle of MPICH, handle of the standard ABI.
+/// The part of Open MPI's symbol after `ompi_mpi_op_`, operator, handle of MPICH, handle of the standard ABI.
 type OpRow = (&'static str, Op, usize, usize);
 
 const OPS: [OpRow; 10] = [
@@ -169,8 +170,8 @@ pub const TYPES: [TypeRow; 27] = [
 ];
 
 impl Constants {
-    /// Returns the constants of an ABI. Open MPI's handles are addresses of symbols in `scope`; None if a handle with a
-    /// field of its own is missing. Other missing operators and datatypes are left out.
+    /// Returns the constants of an ABI. Open MPI's handles are addresses of symbols in `scope`; returns None if one for
+    /// a field of [`Constants`] is missing. Other missing operators and datatypes are left out.
     pub fn new(abi: Abi, scope: &Scope) -> Option<Self> {
         let object = |name: String| {
             let name = CString::new(name).unwrap_or_default();
@@ -234,14 +235,16 @@ impl Constants {
         if self.abi == Abi::Mpich { word & 0xffff_ffff } else { word }
     }
 
-    /// Returns the operator of a handle, if it is predefined, associative and commutative.
+    /// Returns the operator of a handle; None for operators of the program, and for predefined ones that [`Op`] lacks,
+    /// such as `MPI_MINLOC`.
     #[inline]
     pub fn op(&self, handle: usize) -> Option<Op> {
         self.ops.binary_search_by_key(&handle, |row| row.0).ok().map(|row| self.ops[row].1)
     }
 
     /// Returns whether the program made this operator with `MPI_Op_create`. Predefined operators are numbers below 1024
-    /// in the standard ABI, and have the kind "built in" in their two highest bits in MPICH.
+    /// in the standard ABI, and have the kind "built in" in their two highest bits in MPICH. In Open MPI every handle
+    /// except 0 that is not known as predefined is the program's.
     pub fn is_users(&self, op: usize) -> bool {
         match self.abi {
             Abi::Mpich => !matches!(op >> 30, 0 | 1),
@@ -254,7 +257,8 @@ impl Constants {
         self.ops.iter().find(|row| row.1 == op).map_or(self.sum, |row| row.0)
     }
 
-    /// Returns the element of a datatype, if it is predefined and without gaps.
+    /// Returns the element of a datatype; None if it is neither in `TYPES` nor learned, as derived datatypes and
+    /// `MPI_OFFSET`.
     #[inline]
     pub fn element(&self, handle: usize) -> Option<Element> {
         let find =
@@ -262,12 +266,14 @@ impl Constants {
         find(&self.types).ok().or_else(|| find(self.learned.get()?).ok())
     }
 
-    /// Stores the datatypes that the library has, sorted by handle. Only the first call has an effect.
+    /// Stores the datatypes that passed the library's test. `types` must be sorted by handle. Only the first call has
+    /// an effect.
     pub(crate) fn learn(&self, types: Vec<(usize, Element)>) {
         self.learned.get_or_init(|| types);
     }
 
-    /// Returns the bytes of an INTEGER of Fortran, if the library has it and MPI runs.
+    /// Returns the bytes of an INTEGER of Fortran; None if the library lacks it, or before `Library::learn_types` was
+    /// called.
     pub fn fortran_integer_bytes(&self) -> Option<usize> {
         let (handle, _) = self.candidates.first()?;
         self.element(*handle).map(|element| element.bytes)
@@ -278,7 +284,7 @@ fn type_row(name: &str) -> &'static TypeRow {
     TYPES.iter().find(|row| row.0 == name).unwrap_or(&TYPES[0])
 }
 
-/// Detects the ABI of the library that contains a function, from its file and its symbols.
+/// Detects the ABI of a library from its symbols in `scope` and its path `file`; MPICH if neither shows another ABI.
 pub fn detect(scope: &Scope, file: &str) -> Abi {
     const OPEN_MPI: &CStr = c"ompi_mpi_comm_world";
     if scope.find(OPEN_MPI).is_some() {

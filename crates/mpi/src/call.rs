@@ -11,13 +11,13 @@ use crate::{
 /// The operator and the datatype of a call that reduces.
 #[derive(Clone, Copy, Debug)]
 pub struct Reduction {
-    /// The predefined operator; None for an operator of the program, which only the library can apply.
+    /// The operator; None for operators that [`Op`] lacks, which only the library can apply.
     pub op: Option<Op>,
     /// True if the operands may be swapped.
     pub commutes: bool,
     pub op_handle: OpHandle,
     pub datatype: Datatype,
-    /// The element of the datatype; None if only the library can inspect the datatype.
+    /// The element of the datatype ([`crate::Constants::element`]); if None, only the library combines elements.
     pub element: Option<Element>,
 }
 
@@ -30,13 +30,13 @@ impl Reduction {
 }
 
 /// A call over memory without gaps. `input` and `output` do not overlap, unless the call is in place. A pointer may
-/// dangle if this rank does not have that memory.
+/// dangle if the collective uses no such memory on this rank, as the output of a reduce on ranks other than the root.
 #[derive(Clone, Copy, Debug)]
 pub struct Call {
     pub kind: Kind,
     pub root: u32,
-    /// The number of elements, counted as in the argument `count` of the collective. Without a reduction an element is
-    /// a byte, because ranks may then describe the same bytes with different datatypes.
+    /// The number of elements, counted as in the argument `count` of the collective. In a program's call of MPI without
+    /// a reduction, an element is a byte, because ranks may describe the same bytes with different datatypes.
     pub elements: usize,
     pub element_bytes: usize,
     pub reduction: Option<Reduction>,
@@ -74,7 +74,7 @@ impl Call {
         })
     }
 
-    /// Returns the bytes by which decision tables choose a row; 0 for a barrier.
+    /// Returns the bytes of `elements` elements, by which decision tables choose a row; 0 for a barrier.
     pub fn bytes(&self) -> u64 {
         if self.kind == Kind::Barrier { 0 } else { (self.elements as u64).saturating_mul(self.element_bytes as u64) }
     }

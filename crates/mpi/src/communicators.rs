@@ -7,7 +7,7 @@ use unisono_collective::Kind;
 use crate::library::{Comm, Failed, Library, Outcome, check, int};
 
 impl Library {
-    /// Gathers `N` integers of every rank, in rank order. All ranks of `comm` call this.
+    /// Gathers `N` integers of every rank on all ranks, in rank order. All ranks of `comm` call this.
     pub fn all_numbers<const N: usize>(&self, mine: [c_int; N], comm: Comm, ranks: u32) -> Outcome<Vec<[c_int; N]>> {
         let mut all = vec![[0; N]; ranks as usize];
         let (from, to, bytes) = (mine.as_ptr() as usize, all.as_mut_ptr() as usize, int(size_of::<[c_int; N]>())?);
@@ -104,8 +104,9 @@ impl Library {
         Ok(done)
     }
 
-    /// Returns whether the library refuses a call whose input and output have the same address. MPI permits libraries
-    /// not to check. `vector` selects the `v` function; `alone` is a communicator of this process alone.
+    /// Returns whether the library refuses a call whose input and output have the same address; false for a barrier and
+    /// a broadcast. MPI permits libraries not to check. `vector` selects `MPI_Reduce_scatter` or `MPI_Allgatherv` for
+    /// these two kinds. `alone` is a communicator of this process alone.
     pub fn refuses_alias(&self, kind: Kind, vector: bool, alone: Comm) -> bool {
         let (c, f) = (&self.constants, &self.functions);
         // Libraries may copy short vectors without the check, so the vector is long.

@@ -1,9 +1,9 @@
 //! The conditions under which the ranks of a program wait, on which the fastest algorithm depends.
 //!
-//! A waiting rank either polls all the time, or yields its core after each poll. If each rank has its own core, polling
+//! A waiting rank either polls all the time, or yields its core between polls. If each rank has its own core, polling
 //! takes a microsecond for a short message, and yielding several. If ranks share cores, yielding is faster. A measured
-//! row of a plan states the conditions of its measurement. Under other conditions, the slower of the schedule and the
-//! library may be chosen.
+//! row of a plan states the conditions of its measurement. Under other conditions, the row may choose the slower of its
+//! schedule and the library.
 
 use std::{
     ffi::{CStr, c_char, c_int},
@@ -23,16 +23,18 @@ unsafe extern "C" {
 pub const TUNED: &str = "tuned";
 /// The number of 32-bit words in a mask of 1,024 cores.
 const CORES: usize = 32;
-/// The bytes of the longest description of a library: `MPI_MAX_LIBRARY_VERSION_STRING` of all supported libraries.
+/// The bytes of the longest description of a library: the largest `MPI_MAX_LIBRARY_VERSION_STRING` of the supported
+/// libraries.
 const MOST_BYTES: usize = 8192;
 
-/// The library and how its ranks wait; equal on all ranks. The text form is `openmpi 5.0.11 spin own`.
+/// The library and how its ranks wait; equal on all ranks that have the same library. The text form is `openmpi 5.0.11
+/// spin own`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Conditions {
     /// `openmpi`, `mpich`, or the first word of the library's description.
     pub library: String,
     pub version: String,
-    /// True if ranks yield their core while they wait (`yield`, else `spin`).
+    /// True if any rank yields its core while it waits (`yield`, else `spin`).
     pub yields: bool,
     /// True if some node has more ranks than cores on which they may run (`shared`, else `own`).
     pub shares_cores: bool,
@@ -52,7 +54,7 @@ impl Conditions {
         library.free(node)?;
         let all = masks.iter().fold([0; CORES], |all, mask| std::array::from_fn(|word| all[word] | mask[word]));
         let cores: u32 = all.iter().map(|word: &c_int| word.count_ones()).sum();
-        // A machine with more cores than the mask has bits has enough cores.
+        // If a machine has more cores than the mask has bits, all masks are 0, and the cores are taken to suffice.
         let (_, shares) = library.bounds(u64::from(cores > 0 && here > cores), comm)?;
         let (name, version) = library.name_and_version();
         Ok(Self { library: name, version, yields: yields > 0, shares_cores: shares > 0 })
@@ -95,7 +97,8 @@ impl FromStr for Conditions {
     }
 }
 
-/// Returns the conditions under which a row's choice was measured; None if the plan does not state them.
+/// Returns the conditions under which a row's choice was measured; None if the row does not state them, or leaves its
+/// calls to the library.
 pub(crate) fn stated(choice: &Choice) -> Option<&str> {
     match choice {
         Choice::Algorithm { params, .. } => {
@@ -105,12 +108,11 @@ pub(crate) fn stated(choice: &Choice) -> Option<&str> {
     }
 }
 
-/// Returns whether any row states conditions.
 pub(crate) fn are_stated(table: &DecisionTable) -> bool {
     table.rows().iter().any(|row| stated(&row.choice).is_some())
 }
 
-/// Returns the mask of cores on which this process may run; all zeros if the system does not report it.
+/// Returns the mask of cores on which the calling thread may run; all zeros if the system does not report it.
 fn cores() -> [c_int; CORES] {
     let mut mask = [0; CORES];
     // SAFETY: the system writes at most the size of the mask; 0 stands for this thread.
@@ -118,8 +120,9 @@ fn cores() -> [c_int; CORES] {
     if code == 0 { mask } else { [0; CORES] }
 }
 
-/// Returns the name and the version that a library's description states: `Open MPI v5.0.11, ...` or `MPICH Version:
-/// 5.0.2 ...`.
+/// Returns the name and the version in a description such as `Open MPI v5.0.11, ...` or `MPICH Version: 5.0.2 ...`: the
+/// first word in lower case (`openmpi` for `Open`), and the first word with a digit at its start or after `v`;
+/// `unknown` if there is none.
 pub fn name_and_version(text: &str) -> (String, String) {
     let mut words = text.split(|c: char| c.is_whitespace() || c == ',').filter(|word| !word.is_empty());
     let name = match words.clone().next() {
@@ -133,8 +136,8 @@ pub fn name_and_version(text: &str) -> (String, String) {
 }
 
 impl Library {
-    /// Returns whether a rank of this process yields its core while it waits. Open MPI stores this in a variable; MPICH
-    /// polls a thousand times between two yields, so the result is false for MPICH.
+    /// Returns whether this process yields its core while it waits. Open MPI stores this in a variable; MPICH polls a
+    /// thousand times between two yields, so the result is false for MPICH.
     fn yields(&self) -> bool {
         let found = self.find_function(c"opal_progress_yield_when_idle");
         // SAFETY: a `bool` of Open MPI, which writes it in `MPI_Init` only; this reads its byte.

@@ -3,18 +3,18 @@
 use crate::library::{Comm, Datatype, Library, Outcome, check, int};
 
 impl Library {
-    /// Returns the bytes from one element to the next.
+    /// Returns the bytes from the start of one element to the start of the next one, modulo 2^64.
     pub fn extent(&self, datatype: Datatype) -> Outcome<usize> {
         if let Some(element) = self.constants.element(datatype) {
             return Ok(element.bytes);
         }
         let (_, extent) = self.bounds_of(datatype)?;
-        // A negative extent moves backwards in memory, as wrapping sums of addresses do.
+        // A negative extent wraps around; a wrapping sum with an address then moves backwards in memory.
         Ok(extent.cast_unsigned())
     }
 
-    /// Returns whether the library accepts elements of a datatype. A library may refuse a datatype that was never
-    /// committed.
+    /// Returns whether the library packs 0 elements of a datatype. A library may refuse a datatype that was never
+    /// committed. `private` must be a communicator on which errors are returned.
     pub fn takes_type(&self, datatype: Datatype, private: Comm) -> bool {
         let (mut word, mut at) = (0u64, 0);
         let word = &raw mut word as usize;
@@ -68,8 +68,9 @@ impl Library {
         }
     }
 
-    /// Returns an element's bytes and whether elements are contiguous, for a datatype that all ranks of a call name.
-    /// Unlike [`Library::layout`], this permits derived datatypes.
+    /// Returns the bytes of an element, and whether consecutive elements cover memory without gaps, for a datatype that
+    /// all ranks of a call name. Unlike in [`Library::layout`], derived datatypes may be without gaps; those of 0 bytes
+    /// count as having gaps.
     pub fn layout_of_all(&self, datatype: Datatype) -> Outcome<(usize, bool)> {
         let (size, plain) = self.layout(datatype)?;
         if plain {

@@ -16,7 +16,7 @@ type FromFortran = unsafe extern "C" fn(c_int) -> usize;
 /// The type of `MPI_Request_c2f`.
 type ToFortran = unsafe extern "C" fn(usize) -> c_int;
 
-/// Converts arguments as the bindings of Open MPI do.
+/// The conversions from Fortran to C that Open MPI's bindings make.
 #[derive(Clone, Copy, Debug)]
 pub struct Fortran {
     comm: FromFortran,
@@ -31,8 +31,8 @@ pub struct Fortran {
 }
 
 impl Library {
-    /// Returns the conversions of Open MPI, if its bindings were built with an INTEGER of the size of an `int` and MPI
-    /// runs.
+    /// Returns the conversions of Open MPI, if its bindings were built with an INTEGER of the size of an `int`; None
+    /// before `Library::learn_types` was called.
     pub fn fortran(&self) -> Option<Fortran> {
         if self.constants.abi != Abi::OpenMpi || self.constants.fortran_integer_bytes() != Some(size_of::<c_int>()) {
             return None;
@@ -92,7 +92,8 @@ impl Fortran {
         unsafe { (self.request)(handle) }
     }
 
-    /// Converts the address of a buffer to the address that a C program passes.
+    /// Returns the value that a C program passes for `MPI_IN_PLACE` or `MPI_BOTTOM` if Fortran passed one of them;
+    /// other addresses are returned unchanged.
     #[inline]
     pub fn buffer(&self, address: usize) -> usize {
         self.addresses.iter().find(|(of, _)| *of == address).map_or(address, |(_, c)| *c)

@@ -34,15 +34,16 @@ pub enum Agreement {
     /// No rank has a plan file.
     Unplanned,
     Planned,
-    /// Some ranks have different plans or settings, or no plan.
+    /// Ranks have different plans or settings, or only some ranks have a plan.
     Differs,
 }
 
 /// The result of joining: the plan of a communicator, or the reason why it runs unplanned.
 pub enum Joined {
-    /// The plan has no row for this number of ranks, or the communicator has ranks outside the world.
+    /// The ranks have no common plan, the plan has no row for this number of ranks, or the communicator has ranks
+    /// outside the world.
     Unplanned,
-    /// A program of the plan failed its proof or cannot be decoded, or no tags are left.
+    /// On some rank, a program for this number of ranks failed its proof or cannot be decoded, or no tags are left.
     Refused,
     /// The ranks would choose different rows for one call, because their MPI libraries or their versions of this
     /// library differ.
@@ -50,8 +51,8 @@ pub enum Joined {
     Planned {
         /// Runs blocking calls.
         planned: Box<Planned>,
-        /// Runs nonblocking calls; None if the library cannot advance these, they are switched off, or tags are
-        /// missing.
+        /// Runs nonblocking calls; None if they are switched off or, on some rank, the library cannot advance them or
+        /// no tags are left.
         begun: Option<Box<Planned>>,
     },
 }
@@ -74,7 +75,8 @@ pub struct Home {
     /// The notes by which ranks find calls of unequal length; None if no row depends on lengths, or if the ranks cannot
     /// share memory.
     notes: Option<Arc<Notes>>,
-    /// The conditions under which ranks wait here; None if no row states conditions, or if rows serve under any.
+    /// The conditions under which ranks wait here; None if no row states conditions, or if rows serve under all
+    /// conditions.
     conditions: Option<Conditions>,
     /// True if plans may serve nonblocking calls.
     begins: bool,
@@ -168,7 +170,8 @@ impl Home {
         self.refuses_aliases.get(kind as usize).is_some_and(|refuses| refuses[usize::from(vector)])
     }
 
-    /// Makes a communicator ready for planned calls. All ranks of the communicator call this in the same collective.
+    /// Makes a communicator ready for planned calls. All ranks of the communicator call this in the same collective
+    /// call of the program.
     ///
     /// # Errors
     /// Returns errors of the library.
@@ -194,7 +197,7 @@ impl Home {
         let tag = first(prepared.as_ref().map(|(_, lease, _)| lease));
         let begun = first(prepared.as_ref().and_then(|(_, _, begun)| begun.as_ref()));
         let choices = prepared.as_ref().map_or(0, |(rows, ..)| self.choices(rows));
-        // Numbers repeat after 2^32 communicators.
+        // The number of a communicator repeats after 2^32 calls of `join` and `another`.
         let mine = [tag, begun, self.joined.fetch_add(1, Ordering::Relaxed), choices];
         let all = if ranks > 1 { library.all_numbers(mine, comm, ranks)? } else { vec![mine] };
         let given = |number: usize| all.iter().all(|numbers| numbers[number] != REFUSED);
@@ -257,7 +260,8 @@ impl Home {
         }
     }
 
-    /// Returns the largest number of these ranks on one node; None if no row depends on this number.
+    /// Returns the largest number of these ranks on one node; None if no row depends on it. `ranks` are those of the
+    /// private communicator.
     fn per_node(&self, ranks: &[c_int]) -> Option<u32> {
         let mut counts: BTreeMap<c_int, u32> = BTreeMap::new();
         for &rank in ranks {
@@ -272,7 +276,8 @@ pub fn unless_it_panics<T>(work: impl FnOnce() -> Option<T>) -> Option<T> {
     catch_unwind(AssertUnwindSafe(work)).ok().flatten()
 }
 
-/// Returns whether the choice of a schedule depends on the length of the call, for any collective on 2 to `most` ranks.
+/// Returns whether the choice of a schedule depends on the length of the call, for any collective other than a barrier
+/// on 2 to `most` ranks.
 fn varies(plan: &PlanFile, most: u32) -> bool {
     let rows = plan.table().rows().iter().enumerate();
     let mut rows = rows.filter(|(_, row)| row.kind != Kind::Barrier && row.ranks > 1 && row.ranks <= most);

@@ -1,9 +1,10 @@
 //! Predefined datatypes whose size only the running library knows: those of Fortran, and `MPI_COUNT`.
 //!
 //! The size of an INTEGER or a REAL depends on the compiler options of the library's build, and a library built without
-//! Fortran may refuse them. So each datatype is tested once, when MPI runs: the library reports the size of an element
-//! and combines one element. `MPI_OFFSET` is left to the library: Open MPI 5.0.11 compares its elements as unsigned.
-//! Source of the handles: `mpi.h` of MPICH 5.0.2 and Open MPI 5, `mpi_abi.h` (MPI 5.0, chapter 20).
+//! Fortran may refuse them. So each datatype is tested when MPI runs: the library reports the size of an element and,
+//! unless it is a character, combines one element. `MPI_OFFSET` is left to the library: Open MPI 5.0.11 compares its
+//! elements as unsigned. Source of the handles: `mpi.h` of MPICH 5.0.2 and Open MPI 5, `mpi_abi.h` (MPI 5.0, chapter
+//! 20).
 
 use crate::{
     abi::{Abi, Element, Number, Op},
@@ -55,7 +56,8 @@ pub(crate) fn candidates(abi: Abi, scope: &Scope) -> Vec<(usize, Number)> {
 const MOST_BYTES: usize = 16;
 
 impl Library {
-    /// Tests the datatypes of unknown size once, when MPI runs, and stores those that exist.
+    /// Tests the datatypes of unknown size, and stores those that pass and whose handle is in no other list. MPI must
+    /// run; only the first call stores datatypes.
     ///
     /// # Errors
     /// Returns errors of the library when its error handlers are read or set.
@@ -75,7 +77,7 @@ impl Library {
     }
 
     /// Returns the element of a datatype; None if the library lacks the datatype, an element of this `number` cannot
-    /// have its size, or the library fails to combine one element.
+    /// have its size, the size exceeds [`MOST_BYTES`], or the library fails to combine one element.
     fn tried(&self, handle: usize, number: Number) -> Option<Element> {
         let mut size = 0;
         // SAFETY: one integer is written.

@@ -199,7 +199,7 @@ impl Library {
         Ok(keyval)
     }
 
-    /// Adds an empty attribute to a communicator.
+    /// Sets an attribute of a communicator to a null pointer.
     pub fn set_attribute(&self, comm: Comm, keyval: c_int) -> Outcome {
         // SAFETY: the value is never read.
         check(unsafe { (self.functions.Comm_set_attr)(comm, keyval, std::ptr::null_mut()) })

@@ -22,13 +22,14 @@ impl Begun {
     }
 }
 
-/// The memory of the input or of the result of a collective: an address, and each rank's elements there.
+/// The memory of the input or of the result of a collective: an address, and the counts and offsets of ranks' elements
+/// there.
 #[derive(Clone, Copy, Debug)]
 pub struct Shares<'a> {
     pub address: *mut u8,
     /// The number of elements of each rank, if the function has a count for each rank; else one number.
     pub counts: &'a [c_int],
-    /// The index of each rank's first element, if any.
+    /// The index of each rank's first element in the memory; empty if the function takes no such indices.
     pub places: &'a [c_int],
     /// True if the input is in the result's memory, where `MPI_IN_PLACE` defines it.
     pub in_place: bool,
@@ -43,7 +44,7 @@ impl Shares<'_> {
     }
 }
 
-/// The library's functions for collectives.
+/// The nonblocking functions for collectives that [`Library::begin_collective`] calls.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Function {
     Allgather,

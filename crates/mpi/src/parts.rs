@@ -21,14 +21,15 @@ impl Layout {
     }
 }
 
-/// A two-dimensional grid of equally long runs of contiguous bytes, evenly spaced.
+/// A two-dimensional grid of equally long runs of contiguous bytes, evenly spaced along each dimension.
 #[derive(Clone, Debug)]
 pub struct Runs {
     /// The offset of the first byte in the array.
     array: usize,
     /// The offset of the first byte in packed memory.
     packed: usize,
-    /// Per dimension: the number of runs, and bytes between their starts in the array and in packed memory.
+    /// For each dimension of the grid: the number of runs, and the bytes between their starts in the array and in
+    /// packed memory.
     outer: [(usize, usize, usize); 2],
     /// The bytes of a run.
     run: usize,
@@ -45,7 +46,8 @@ pub struct Parts {
 }
 
 impl Parts {
-    /// Returns the copies of a region, whose boxes are packed one after the other; None if a box is not in the array.
+    /// Returns the copies of a region, whose boxes are packed one after the other; None if a box is not in the array,
+    /// or a size overflows.
     pub fn of_region(layout: &Layout, boxes: impl Iterator<Item = Corners>) -> Option<Self> {
         let (mut parts, mut at) = (Self::default(), 0);
         for part in boxes {
@@ -107,7 +109,8 @@ impl Parts {
         self.array_end
     }
 
-    /// Returns the offset in the array and the number of bytes, if the parts are one run that fills packed memory.
+    /// Returns the offset in the array and the number of bytes, if all parts together are one run that fills packed
+    /// memory.
     pub fn in_place(&self) -> Option<(usize, usize)> {
         match &self.rows[..] {
             [one] if one.run == self.packed_end => Some((one.array, one.run)),

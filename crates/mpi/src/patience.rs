@@ -1,4 +1,4 @@
-//! Reports planned calls that wait for messages longer than a limit, and reports when they continue.
+//! Reports blocking planned calls that wait for messages longer than a limit, and reports when they continue.
 //!
 //! MPI waits without a limit for a rank on a host that is cut off, and for a rank that never makes the call. The report
 //! names the ranks whose messages the call waits for, so that the reports of all ranks show which rank delays the
@@ -73,7 +73,8 @@ impl Patience {
         (self.turns, self.since, self.stage) = (0, None, Stage::Waiting);
     }
 
-    /// Counts a poll that advanced nothing, and reports the wait once if it reaches the limit.
+    /// Counts a poll that advanced nothing, and reports the wait once after it reached the limit. The clock is read
+    /// once in `TURNS` such polls.
     #[inline]
     pub fn idle(&mut self, call: &Call) {
         self.turns = self.turns.wrapping_add(1).max(1);

@@ -16,8 +16,8 @@ use crate::{
     watch::{CallNotes, Watch},
 };
 
-/// The programs of an entry that have run, out of place and in place, by rank of the schedule, which differs from the
-/// communicator's rank if the roots differ.
+/// The executors of an entry's programs that have run, out of place and in place. The key is the rank in the schedule,
+/// which differs from this rank of the communicator if the call and the schedule have different roots.
 type Executors = [BTreeMap<u32, Executor<Request>>; 2];
 
 /// A call under way, with the program that this rank executes.
@@ -26,7 +26,7 @@ struct Running {
     call: Call,
     entry: usize,
     blocks: Blocks,
-    /// The number added to a schedule's rank to get the communicator's rank.
+    /// The number added to a schedule's rank, modulo the number of ranks, to get the communicator's rank.
     shift: u32,
     own: u32,
 }
@@ -52,8 +52,8 @@ pub struct Planned {
 
 impl Planned {
     /// Makes an executor for a plan that all ranks are known to have, on a communicator that nothing else uses
-    /// meanwhile. Returns None if one of the plan's programs cannot be decoded. Rows that were measured under other
-    /// conditions serve only with `anywhere`, which must be equal on all ranks.
+    /// meanwhile. Returns None if on some rank a program of the plan that the rank may run cannot be decoded. Rows that
+    /// were measured under other conditions serve only with `anywhere`, which must be equal on all ranks.
     ///
     /// # Errors
     /// Returns errors of the library.
@@ -69,7 +69,6 @@ impl Planned {
         Ok(rows.filter(|_| least == 1).map(|rows| Self::new(Route::direct(private), rows, rank)))
     }
 
-    /// Makes an executor that runs calls by `rows` and sends messages by `route`.
     pub fn new(route: Route, rows: Rows, rank: u32) -> Self {
         Self::sharing(route, Arc::new(rows), rank)
     }
@@ -104,12 +103,12 @@ impl Planned {
     }
 
     /// Returns the notes of all collective calls on the communicator, planned or not; None if no row depends on the
-    /// length of a call. [`Planned::wait_for`] takes the number of a note.
+    /// length of a call, or the ranks share no memory. [`Planned::wait_for`] takes the number of a note.
     pub fn notes(&self) -> Option<&Arc<CallNotes>> {
         self.watch.as_ref().map(Watch::calls)
     }
 
-    /// Sets the number of the call that runs next.
+    /// Sets the number of the call that runs next ([`CallNotes::note`]).
     #[inline]
     pub fn wait_for(&mut self, number: u64) {
         if let Some(watch) = &mut self.watch {
@@ -126,7 +125,7 @@ impl Planned {
         self.running.is_some()
     }
 
-    /// Returns how often [`Planned::poll`] advanced or completed a call.
+    /// Returns the number of steps by which [`Planned::poll`] advanced calls, plus one for each completed call.
     pub fn moves(&self) -> u64 {
         self.moves
     }
@@ -134,7 +133,7 @@ impl Planned {
     /// Runs a call by the entry that [`Rows::find`] returned.
     ///
     /// # Errors
-    /// Returns errors of the library. A `Planned` runs no call after a failed one.
+    /// Returns errors of the library, and [`Failed::OTHER`] if a call is under way or has failed, or memory is missing.
     ///
     /// # Safety
     /// The call's input and output must have the sizes of its kind and count, and must not overlap unless the call is
@@ -154,10 +153,11 @@ impl Planned {
         Ok(())
     }
 
-    /// Begins a call, which [`Planned::poll`] advances. Only one call may be under way.
+    /// Begins a call, calls [`Planned::poll`] once, and returns whether the call is complete. Only one call may be
+    /// under way.
     ///
     /// # Errors
-    /// Returns errors of the library. A `Planned` runs no call after a failed one.
+    /// Returns errors of the library, and [`Failed::OTHER`] if a call is under way or has failed, or memory is missing.
     ///
     /// # Safety
     /// As for [`Planned::run`], until `poll` has returned true.
@@ -199,7 +199,8 @@ impl Planned {
         Ok(over)
     }
 
-    /// Prepares a call, unless its schedule has nothing to do for it.
+    /// Prepares a call. Returns None if the entry has no schedule for this number of elements, which [`Rows::find`]
+    /// excludes.
     fn begin(&mut self, call: Call, entry: usize) -> Outcome<Option<Running>> {
         if self.running.is_some() {
             return Err(Failed::OTHER);
@@ -215,7 +216,8 @@ impl Planned {
         let facts = rows.plan.facts(schedule);
         let Some(blocks) = Blocks::new(facts, call.elements) else { return Ok(None) };
         let c = facts.collective;
-        // A schedule for one root serves every root: its ranks are counted from another rank.
+        // A schedule for one root serves another root if its ranks are counted from another rank. `Rows::find` excludes
+        // calls whose result depends on the order of ranks.
         let shift = if call.kind.has_root() { turned(call.root, c.root, ranks) } else { 0 };
         let own = turned(self.rank, shift, ranks);
         let executor = self.executors[slot.number][usize::from(call.in_place)].entry(own).or_insert_with(|| {
@@ -256,12 +258,12 @@ impl Drop for Planned {
     }
 }
 
-/// Returns the number of a rank if ranks are counted from `first`. Both are below `ranks`.
+/// Returns `rank - first` modulo `ranks`. Both are below `ranks`.
 fn turned(rank: u32, first: u32, ranks: u32) -> u32 {
     if rank >= first { rank - first } else { ranks - (first - rank) }
 }
 
-/// Makes room for `bytes` bytes.
+/// Lengthens `words` to hold at least `bytes` bytes.
 ///
 /// # Errors
 /// Returns an error if the memory is not available.

@@ -34,13 +34,13 @@ pub struct Port<'a> {
     /// Memory for the result of `MPI_Reduce_local` if the target still holds the left operand.
     pub spare: &'a mut Vec<u128>,
     pub ranks: u32,
-    /// Added to a rank of the schedule to get the rank of the communicator.
+    /// The number added to a rank of the schedule, modulo `ranks`, to get the rank of the communicator.
     pub shift: u32,
-    /// The watch that finds ranks that made this call with another length.
+    /// Finds ranks that made this call with another length; None if the plan's rows depend on no length.
     pub watch: Option<&'a mut Watch>,
     /// Reports a wait longer than the limit.
     pub patience: Option<&'a mut Patience>,
-    /// True if the MPI library's progress function calls this transport, which then must not cause progress itself.
+    /// True if the MPI library's progress function calls this transport, which then must not cause progress in MPICH.
     pub inside: bool,
 }
 
@@ -161,7 +161,7 @@ impl Transport for Port<'_> {
     #[inline]
     fn copy(&mut self, from: Slice, to: Slice) {
         let (source, target) = (self.address(from), self.address(to));
-        // In place most elements are at their destination.
+        // In a call in place, most elements are at their destination.
         if std::ptr::eq(source, target) {
             return;
         }

@@ -5,7 +5,7 @@
 //! own waits. Open MPI calls functions registered with `opal_progress_register` (`opal/runtime/opal_progress.h`), as it
 //! does for its own nonblocking collectives. MPICH calls functions registered with `MPIX_Async_start`, which must not
 //! cause progress, so messages are tested with `MPIX_Request_is_complete`. A library without such a registration makes
-//! all nonblocking calls itself.
+//! all nonblocking calls itself, and so does MPICH with `MPI_THREAD_MULTIPLE`.
 
 use std::{
     ffi::{c_int, c_void},
@@ -93,8 +93,8 @@ extern "C" fn called_by_mpich(_: *mut c_void) -> c_int {
 }
 
 impl Library {
-    /// Returns whether the library can call work whenever it makes progress. Ranks with the same library have the same
-    /// result.
+    /// Returns whether the library can call work whenever it makes progress. Ranks with the same library and thread
+    /// level have the same result.
     pub fn has_progress_hook(&self) -> bool {
         match self.hook {
             Some(Hook::OpenMpi { .. }) => true,
@@ -123,7 +123,7 @@ impl Library {
         }
     }
 
-    /// Returns whether a message may have ended, without making progress.
+    /// Returns whether a message may have ended, without making progress; always true unless the library is MPICH.
     pub(crate) fn may_have_ended(&self, request: usize) -> bool {
         match self.hook {
             // SAFETY: the request belongs to a call that is under way.

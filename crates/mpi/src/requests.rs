@@ -124,7 +124,7 @@ impl Library {
         }
     }
 
-    /// Frees the state of a request that the program has freed.
+    /// Frees the receive's memory of a request that the program has freed.
     pub fn free_again(&self, request: &PersistentRequest) {
         // SAFETY: the program freed its request, so nothing receives into the byte any more.
         drop(unsafe { Box::from_raw(request.byte) });

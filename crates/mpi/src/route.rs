@@ -1,9 +1,9 @@
 //! The ranks and tags of messages between the ranks of a communicator.
 //!
 //! Every process has one private communicator, which carries the planned calls of all the program's communicators. Each
-//! process gives every communicator its own range of tags, and sends the range to the other ranks: a message to rank
-//! `r` carries a tag of the range that `r` chose. So messages of two communicators cannot match, in any order of calls
-//! and threads, and no further communicators are made.
+//! process gives every communicator its own range of tags, and sends the first tag to the other ranks: a message to
+//! rank `r` carries a tag of the range that `r` chose. So messages of two communicators cannot match, in any order of
+//! calls and threads, and no further communicators are made.
 
 use std::{
     ffi::c_int,

@@ -39,7 +39,7 @@ impl Entry {
 /// The reason why no row serves a call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unserved {
-    /// The plan has no row for the collective.
+    /// The plan has no row for the collective on this number of ranks.
     Collective,
     /// No row of the collective covers the bytes.
     Size,
@@ -47,11 +47,12 @@ pub enum Unserved {
     Operator,
     /// The row leaves the call to the library.
     Library,
-    /// A message is longer than an `int` holds.
+    /// The input or the output has more bytes than an `int` holds.
     TooLong,
-    /// The row's schedule serves another root, or would combine in another order of ranks.
+    /// The row's schedule has another root, and would order the ranks' operands or pieces by it. Also the reason for an
+    /// invalid root, and for elements without bytes.
     Root,
-    /// The row's schedule does not divide the elements.
+    /// The row's schedule does not serve this number of elements.
     Count,
     /// The row was measured under other [`Conditions`].
     Elsewhere,
@@ -87,13 +88,13 @@ pub struct Rows {
     elsewhere: Option<String>,
 }
 
-/// The limit of a planned call's bytes, because MPI's counts are `int`.
+/// The largest number of bytes of a planned call's input and of its output, because MPI's counts are `int`.
 const MOST_BYTES: usize = i32::MAX as usize;
 
 impl Rows {
     /// Returns the rows for `ranks` ranks of which the fullest node has `per_node`, with the rows for any number per
-    /// node; None if one of their programs cannot be decoded. If `conditions` are given, rows that were measured under
-    /// others leave their calls to the library.
+    /// node; None if one of their programs that `rank` may run cannot be decoded. If `conditions` are given, rows that
+    /// were measured under other conditions leave their calls to the library.
     pub fn new(
         plan: &Arc<PlanFile>,
         ranks: u32,
@@ -184,7 +185,7 @@ impl Rows {
         let (given, got) = call.sizes(self.ranks)?;
         // Messages and sums count bytes and elements with an `int`.
         let fits = call.element_bytes > 0 && given.max(got) <= MOST_BYTES;
-        // For another root than its own, the schedule would combine in another order of ranks.
+        // For a root other than its own, the schedule would combine the operands in another order of ranks.
         let turned = class == OperatorClass::Ordered && call.kind.has_root() && call.root != facts.collective.root;
         // In a gather or scatter, the ranks' pieces would also be in another order than that of the communicator.
         let has_pieces = matches!(call.kind, Kind::Gather | Kind::Scatter) && call.root != facts.collective.root;

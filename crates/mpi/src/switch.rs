@@ -44,7 +44,8 @@ const MOST_NAMES: usize = 3;
 /// The largest number of characters of an unknown name in the sentence; further characters are cut off.
 const MOST_CHARACTERS: usize = 60;
 
-/// Returns a sentence on the variables of this process that begin with `UNISONO_` and that nothing reads.
+/// Returns a sentence on the variables of this process that begin with `UNISONO_`, in any case and after any
+/// underscores, and that nothing reads.
 ///
 /// Only the first rank of a launcher returns a sentence, and only if [`REPORTED`] does not hold the same sentence.
 pub fn unknown_variables() -> Option<String> {
@@ -71,7 +72,7 @@ pub fn unknown(names: impl Iterator<Item = String>) -> Option<String> {
     (!sentence.is_empty()).then_some(sentence)
 }
 
-/// Returns the edit distance of two names: the least number of letters to insert, remove or replace.
+/// Returns the edit distance of two names: the least number of characters to insert, remove or replace.
 fn distance(a: &str, b: &str) -> usize {
     let mut row: Vec<usize> = (0..=b.chars().count()).collect();
     for (at, from) in a.chars().enumerate() {

@@ -30,7 +30,7 @@ pub const PATIENCE: Duration = Duration::from_millis(250);
 pub const TURNS: u32 = 1024;
 /// The number of notes that a rank keeps. A waiting rank is at most a few calls ahead of the others, so 64 suffice.
 pub const NOTES: usize = 64;
-/// The words of a note: the name of the call, its length, and a checksum of both.
+/// The words of a note: the name of the call, its length and kind ([`noted_length`]), and a checksum of both.
 pub const WORDS: usize = 3;
 
 /// The notes of one rank.
@@ -41,8 +41,8 @@ pub struct Notes {
     /// Notes by rank of the private communicator; None for a rank on another node.
     pub ranks: Vec<Option<&'static Page>>,
     pub own: &'static Page,
-    /// The number of notes written, hence the next index. Concurrent threads may use the same index; both notes are
-    /// then invalid.
+    /// The number of notes written, hence the next index. Concurrent threads may use the same index; at least one of
+    /// their notes is then lost.
     pub next: AtomicUsize,
 }
 
@@ -57,7 +57,8 @@ fn mix(name: u64, word: u64) -> u64 {
     x ^ (x >> 29)
 }
 
-/// Returns the word of a note that states the length in bytes and the kind of a call; equal on all ranks.
+/// Returns the second word of a note: the length of the call in bytes, above 4 bits for its kind. If a program is
+/// correct, the word of one call is equal on all ranks.
 pub fn noted_length(call: &Call) -> u64 {
     length(call.kind, call.bytes())
 }
@@ -116,7 +117,8 @@ impl Notes {
         note[2].store(check(name, size), Ordering::Relaxed);
     }
 
-    /// Returns the length word that a rank noted for a call; None if there is no complete note of the call.
+    /// Returns the length word ([`noted_length`]) that a rank noted for a call; None if there is no complete note of
+    /// the call, or the rank is on another node.
     pub fn noted(&self, rank: usize, Name(name): Name) -> Option<u64> {
         self.ranks.get(rank).copied().flatten()?.iter().find_map(|note| {
             let [found, size, checked] = note.each_ref().map(|word| word.load(Ordering::Relaxed));
@@ -203,8 +205,8 @@ impl Watch {
         self.waiting = Waiting::default();
     }
 
-    /// Returns whether a rank noted the call under way with another length. Each poll of the waiting call calls this;
-    /// the notes are read only once in [`PATIENCE`], else the result is false.
+    /// Returns whether a rank noted the call under way with the same kind and another length. Each poll of the waiting
+    /// call calls this; the notes are read only once in [`PATIENCE`], else the result is false.
     #[inline]
     pub fn finds_unlike(&mut self, call: &Call) -> bool {
         self.waiting.turns += 1;

@@ -9,7 +9,8 @@ use crate::{
     settings::settings,
 };
 
-/// The arguments of a call by their names in MPI; 0 for those that the collective does not have.
+/// The arguments of a call by their names in MPI; 0 for those that the collective does not have. The buffer of a
+/// broadcast is `recv`.
 #[derive(Clone, Copy, Debug)]
 pub struct Arguments {
     pub kind: Kind,
@@ -34,16 +35,16 @@ pub struct Described {
     /// The memory of this rank's input; None if this rank has no input, as `output` is None without an output.
     pub input: Option<Memory>,
     pub output: Option<Memory>,
-    /// True if the program passed `MPI_IN_PLACE`: the input is in the output's memory.
+    /// True if the program passed `MPI_IN_PLACE` for its input, which is then in the output's memory.
     pub in_place: bool,
     /// True if the result is copied to the program's memory after the call.
     pub unpacks: bool,
-    /// True if the program's input and output overlap, which MPI forbids.
+    /// True if the program's input and output overlap, which MPI forbids. May be false if one of them has gaps.
     pub overlaps: bool,
 }
 
-/// A fraction: plans serve unequal lengths if their sum is at least this fraction of the longest length times the
-/// number of ranks.
+/// A fraction: plans serve unequal counts if their sum is at least this fraction of the largest count times the number
+/// of ranks.
 const FULL: (i128, i128) = (8, 9);
 
 impl Arguments {
@@ -65,7 +66,7 @@ impl Arguments {
     }
 
     /// Describes the call. Returns None if a plan serves the call on no rank, or if the call is wrong, which the
-    /// library reports. Datatypes are tested on the private communicator.
+    /// library reports. Datatypes are tested on the communicator `private`, if it is given.
     ///
     /// # Errors
     /// Returns errors of the library.
@@ -105,8 +106,9 @@ impl Arguments {
         }))
     }
 
-    /// Returns the largest count of a rank, and whether all counts are equal. The result is the same on all ranks.
-    /// Returns None if the counts differ by more than [`FULL`] permits.
+    /// Returns the largest count of a rank, and whether all counts are equal; for elements of 0 bytes, the first count
+    /// and true. The result is the same on all ranks. Returns None if the counts differ by more than [`FULL`] permits
+    /// or one is negative, or if the list or the datatype is null.
     fn count_of_all(&self, library: &Library, vector: Vector, ranks: u32) -> Outcome<Option<(i64, bool)>> {
         let datatype = library.constants.handle(self.recv_type);
         if vector.counts.is_null() || datatype == library.constants.type_null {
@@ -207,7 +209,8 @@ impl Arguments {
             Kind::Scatter => !is_root || self.recv != c.in_place,
             _ => true,
         };
-        // A rank with a result must pass its address, and not MPI_IN_PLACE. In a reduce only the root can be in place.
+        // A rank with a result must pass its address, and not MPI_IN_PLACE. In a reduce or gather only the root can be
+        // in place.
         if (has_output && self.recv == c.in_place) || (in_place && !has_output) {
             return Ok(None);
         }
@@ -250,8 +253,8 @@ impl Arguments {
             Kind::Scatter if in_place => return Ok(None),
             _ => {
                 let input = if in_place {
-                    // The input is the whole vector at the result's address; in a gather, this rank's piece of the
-                    // result.
+                    // The input is the whole vector at the result's address; in a gather or allgather, this rank's
+                    // piece of the result.
                     let piece = if matches!(self.kind, Kind::Allgather | Kind::Gather) { me } else { 0 };
                     let count = usize::try_from(self.recv_count).ok().and_then(|count| count.checked_mul(piece));
                     let Some(offset) = count.filter(|_| c.handle(self.recv_type) != c.type_null) else {
@@ -308,8 +311,9 @@ impl Arguments {
         described.overlaps && self.send == self.recv && home.refuses_alias(self.kind, self.vector.is_some())
     }
 
-    /// Returns whether the library refuses the call because of this rank's arguments, without involving other ranks.
-    /// Returns false in doubt, and for correct calls with operators that no plan serves.
+    /// Returns whether no plan serves the call because of this rank's arguments: they are wrong, or name a datatype
+    /// that no plan reduces, such as `MPI_OFFSET`. Returns false in doubt, and for reductions by other operators than
+    /// [`unisono_mpi::Op`].
     pub fn is_wrong(&self, library: &Library, home: &Home, ranks: u32, rank: u32) -> bool {
         let c = &library.constants;
         let reduces = matches!(self.kind, Kind::Allreduce | Kind::Reduce | Kind::ReduceScatter | Kind::Scan);

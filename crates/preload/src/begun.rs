@@ -51,7 +51,8 @@ struct Queue {
 struct UnderWay {
     call: Call,
     entry: usize,
-    /// The program's memory, if the schedule writes the result to a buffer first; with a duplicate of its datatype.
+    /// The program's memory for the result, with a duplicate of its datatype; None if the schedule writes to this
+    /// memory itself.
     unpack: Option<Memory>,
     buffers: Buffers,
     completion: Completion,
@@ -207,7 +208,8 @@ fn serve_on(
     Ok(true)
 }
 
-/// Returns the entry that serves a nonblocking call, if any. The result is the same on all ranks.
+/// Returns the entry that serves a nonblocking call, if any. The result is the same on all ranks if the call is
+/// correct.
 pub fn entry(arguments: &Arguments, home: &Home, begun: &Begun, known: &Known, described: &Described) -> Option<usize> {
     let entry = begun.rows.find(&described.call)?;
     let refused = arguments.is_refused_alias(home, described);
@@ -216,8 +218,8 @@ pub fn entry(arguments: &Arguments, home: &Home, begun: &Begun, known: &Known, d
     (serves && rounds_alike(&begun.rows, &described.call, entry, known)).then_some(entry)
 }
 
-/// Advances all calls as far as possible without waiting, and returns whether calls are left. The library may call this
-/// at any time, also recursively.
+/// Advances all calls as far as possible without waiting, and returns whether calls may be left. The library may call
+/// this at any time, also recursively.
 fn carry_on() -> bool {
     if CALLS.load(Ordering::Relaxed) == 0 {
         return false;

@@ -1,11 +1,12 @@
 //! `UNISONO_CHECK=1`: runs each planned collective and the library's on the same data, and compares the results.
 //!
-//! Bits must agree if data only moves, and for integers, minima, maxima, and bit and logical operators. Sums of `f32`
-//! and `f64` round in the order of their tree: two trees differ by at most 2 P eps sum|x| (Higham, Accuracy and
-//! Stability of Numerical Algorithms, section 4.2: each is within (P - 1) eps sum|x| of the exact sum, to first order);
-//! products likewise by 2 P eps |x|. If the library adds in the order of the plan, the bits of sums must agree too
-//! ([`probe`]). If the schedule is repeatable, all ranks must have the same bits. The program receives the library's
-//! result.
+//! Bits must agree if data only moves, and for integers, truth values and bits; minima and maxima of floats must be
+//! equal numbers, or both NaN. Sums of `f32` and `f64` round in the order of their tree: two trees differ by at most 2
+//! P eps sum|x| (Higham, Accuracy and Stability of Numerical Algorithms, section 4.2: each is within (P - 1) eps sum|x|
+//! of the exact sum, to first order); products likewise by 2 P eps |x|. If the library combines in the order of the
+//! plan, the bits of sums and products must agree too ([`probe`]). Sums and products of `long double` and complex
+//! numbers, and the program's own operators, are not compared. After an allreduce by a repeatable schedule and this
+//! project's kernels, all ranks must have the same bits. The program receives the library's result.
 
 use std::{
     ffi::c_int,
@@ -27,13 +28,13 @@ use crate::{
 
 pub static COMPARED: AtomicU64 = AtomicU64::new(0);
 pub static DIFFERENT: AtomicU64 = AtomicU64::new(0);
-/// The number of differences that are printed; further differences are only counted.
+/// The number of differences that a process prints; further differences are only counted.
 const SHOWN: u64 = 8;
 
 /// Runs the planned call and the library's, compares them, and returns the library's error code.
 ///
 /// # Errors
-/// Returns errors of the library in the planned run.
+/// Returns errors of the library in the planned run or the comparison.
 pub fn both(
     library: &Library,
     home: &Home,
@@ -81,7 +82,7 @@ pub fn both(
             wrong.get_or_insert_with(|| "the library adds in the same order, and has other bits".to_owned());
         }
     }
-    // The library's functions may treat elements of one call differently, by their number and place.
+    // The library may combine elements of one call differently, depending on their number and position.
     let ours = call.reduction.is_some_and(|reduction| reduction.is_ours());
     if call.kind == Kind::Allreduce && ours && served.planned.rows().is_repeatable(call.kind, entry) {
         let (least, most) = library.bounds(hash, comm)?;
@@ -104,7 +105,8 @@ pub fn both(
     Ok(code)
 }
 
-/// Returns for each element of a sum its sum of magnitudes, the scale of rounding errors; empty for other operators.
+/// Returns for each element of this rank's result the sum of the magnitudes of all ranks' operands, the scale of
+/// rounding errors; empty unless the call sums floats.
 fn magnitudes(library: &Library, described: &Described, call: Call, known: &Known, comm: Comm) -> Outcome<Vec<f64>> {
     let Some(Reduction {
         op: Some(Op::Sum), element: Some(Element { number: Number::Float, bytes }), datatype, ..
@@ -159,7 +161,7 @@ pub unsafe fn write_float(at: *mut u8, bytes: usize, value: f64) {
     }
 }
 
-/// Returns whether the bits of a finite sum or product differ.
+/// Returns whether the bits of any sum or product of floats differ that is finite in one of the results.
 fn rounded_otherwise(ours: &[u8], theirs: &[u8], reduction: Option<Reduction>) -> bool {
     let Some((_, _, bytes)) = probe::depends_on_order(reduction) else { return false };
     let finite = |x: &[u8]| match *x {
@@ -169,7 +171,8 @@ fn rounded_otherwise(ours: &[u8], theirs: &[u8], reduction: Option<Reduction>) -
     ours.chunks(bytes).zip(theirs.chunks(bytes)).any(|(a, b)| a != b && (finite(a) || finite(b)))
 }
 
-/// Returns a description of the first difference beyond rounding; `None` also if the rounding is unknown.
+/// Returns a description of the first element that differs by more than rounding; `None` also if the rounding is
+/// unknown.
 fn compare(ours: &[u8], theirs: &[u8], reduction: Option<Reduction>, scale: &[f64], ranks: u32) -> Option<String> {
     // The rounding of the program's own operators is unknown.
     if ours == theirs || reduction.is_some_and(|r| r.op.is_none()) {
@@ -178,7 +181,7 @@ fn compare(ours: &[u8], theirs: &[u8], reduction: Option<Reduction>, scale: &[f6
     let element = reduction.and_then(|r| Some((r.op?, r.element?)));
     let (step, float) = match element {
         Some((op, Element { number: Number::Float, bytes })) => (bytes, Some(op)),
-        // Types that only the library sums also round, without a known bound here.
+        // Sums and products of these types round too, and this check knows no bound.
         Some((Op::Sum | Op::Prod, Element { number: Number::LongDouble | Number::Complex, .. })) => return None,
         Some((_, Element { bytes, .. })) => (bytes, None),
         None => (1, None),

@@ -75,7 +75,8 @@ impl Serving {
         leaves
     }
 
-    /// Locks the executor. Returns None while a call runs, which an operator or a handler of that call then made.
+    /// Locks the executor. Returns None while a call runs: then an operator or an error handler of that call makes the
+    /// present call.
     pub fn lock(&self) -> Option<MutexGuard<'_, Served>> {
         match self.served.try_lock() {
             Ok(served) => Some(served),
@@ -86,18 +87,16 @@ impl Serving {
 }
 
 impl Known {
-    /// The plan for blocking calls, if any.
     #[inline]
     pub fn serving(&self) -> Option<&Serving> {
         self.planned.as_ref()
     }
 
-    /// The plan for nonblocking calls, if any.
     pub fn begun(&self) -> Option<&Arc<Begun>> {
         self.begun.as_ref()
     }
 
-    /// Returns whether a planned call failed before its end.
+    /// Returns whether a blocking planned call failed before its end.
     fn has_failed(&self) -> bool {
         self.planned.as_ref().and_then(Serving::lock).is_some_and(|served| served.planned.is_running())
     }
@@ -130,8 +129,8 @@ fn place_of(comm: Comm) -> usize {
 }
 
 /// Applies `work` to the state of a communicator. A communicator without a state joins first, which waits for its other
-/// ranks. It does not join, and the result is None, if the call is known to be wrong, because the other ranks may not
-/// make the call.
+/// ranks. If the call is known to be wrong, the communicator does not join and the result is None, because the other
+/// ranks may not make the call.
 ///
 /// # Errors
 /// Returns errors of the library.
@@ -152,7 +151,7 @@ pub fn with_known<T>(
     Ok(Some(with(latest, work)))
 }
 
-/// Returns whether this rank's arguments suffice to see that the library refuses a call.
+/// Returns whether this rank's arguments suffice to see that no plan serves a call ([`Arguments::is_wrong`]).
 #[cold]
 fn is_wrong(library: &Library, home: &Home, arguments: &Arguments) -> bool {
     let comm = library.constants.handle(arguments.comm);
@@ -169,7 +168,7 @@ pub fn with_found<T>(comm: Comm, work: impl FnOnce(&Known) -> T) -> Option<T> {
 }
 
 /// Returns whether the library certainly makes a blocking call, and notes the call in this case. Only the thread's
-/// cache is read, without a lock; false if the call must be reported.
+/// cache is read, without a lock; false if the call must be reported or counted.
 #[inline]
 pub fn leaves(library: &Library, arguments: &Arguments) -> bool {
     let comm = library.constants.handle(arguments.comm);
@@ -248,7 +247,7 @@ fn learn(library: &Library, home: Option<&Home>, comm: Comm) -> Outcome<Arc<Know
     Ok(known)
 }
 
-/// Reports once per program why a communicator was refused.
+/// Reports on rank 0 of a communicator, once per process, why its join was refused ([`Joined::Refused`]).
 fn complain(ranks: u32, rank: u32) {
     static SAID: AtomicBool = AtomicBool::new(false);
     let Some(plan) = settings().plan.as_ref().filter(|_| rank == 0) else { return };
@@ -272,7 +271,7 @@ fn complain_of_unlike_choices(ranks: u32, rank: u32) {
     }
 }
 
-/// Reports once per program that rows were measured under other [`Conditions`].
+/// Reports on rank 0 of a communicator, once per process, that rows were measured under other [`Conditions`].
 fn complain_of_conditions(home: Option<&Home>, rows: &Rows, rank: u32) {
     static SAID: AtomicBool = AtomicBool::new(false);
     let Some(stated) = rows.elsewhere().filter(|_| rank == 0) else { return };

@@ -134,8 +134,8 @@ pub extern "C" fn unisono_settle(comm: usize) -> c_int {
     c_int::from(guarded(settle, None) == Some(true))
 }
 
-/// Writes the conditions under which the ranks of `comm` wait, in the text form of a plan, to at most `room` bytes
-/// including a final zero. All ranks of `comm` call this. Returns 1 if the text fits, else 0.
+/// Writes the conditions under which the ranks of `comm` wait, in the text form of [`Conditions`], to at most `room`
+/// bytes including a final zero. All ranks of `comm` call this. Returns 1 if the text fits, else 0.
 #[unsafe(no_mangle)]
 pub extern "C" fn unisono_conditions(comm: usize, text: *mut c_char, room: usize) -> c_int {
     let write = || {
@@ -152,7 +152,8 @@ pub extern "C" fn unisono_conditions(comm: usize, text: *mut c_char, room: usize
     c_int::from(guarded(write, None).is_some())
 }
 
-/// Returns the number of planned calls begun so far, from which a program can see whether its plan has an effect.
+/// Returns the number of planned calls that this process has begun, which shows a program whether its plan has an
+/// effect.
 #[unsafe(no_mangle)]
 pub extern "C" fn unisono_served() -> u64 {
     SERVED.load(Ordering::Relaxed)
@@ -191,7 +192,7 @@ fn take_turn(comm: usize, from_root: bool) -> Outcome {
     Ok(())
 }
 
-/// Calls a function with up to nine arguments `calls` times, or until it fails, and returns its last error code.
+/// Calls a function with up to nine arguments `calls` times, or until a call fails, and returns the last error code.
 /// Programs thus time a collective without the overhead of their language between two calls. If `between` is not 0, the
 /// function at this address is called with `comm` after each call.
 #[unsafe(no_mangle)]

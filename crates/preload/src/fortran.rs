@@ -29,7 +29,8 @@ use crate::{
     vectors::{MPI_Allgatherv, MPI_Reduce_scatter},
 };
 
-/// Returns Open MPI's conversions of arguments; None with other libraries, and before MPI was initialised.
+/// Returns Open MPI's conversions of arguments; None with other libraries, before the ranks compared their plans
+/// ([`unisono_mpi::Library::fortran`]), and with `UNISONO_OFF`.
 #[inline]
 fn conversions() -> Option<&'static Fortran> {
     static FOUND: OnceLock<Fortran> = OnceLock::new();
@@ -60,7 +61,7 @@ fn give(at: usize, number: c_int) {
 }
 
 /// Lists for each function its two names, the bindings' name of the original, the C function, and the conversions of
-/// its arguments: `address` of data, `list` of integers, `number`, `datatype`, `op`, `comm`, `request`.
+/// its arguments: `address` of data, `list` of integers, `number`, `datatype`, `op`, `comm`, `info`, `request`.
 macro_rules! fortran {
     ($($name:ident $inner:ident $pmpi:literal $c:ident ($($a:ident: $how:ident),*);)*) => {$(
         #[unsafe(no_mangle)]
@@ -302,7 +303,7 @@ end! {
     mpi_finalize_f08_ c"pmpi_finalize_f08_" or c"pmpir_finalize_f08_" reports is_mpich();
 }
 
-/// Returns whether the library is MPICH, whose Fortran handles equal its C handles.
+/// Returns whether the library is MPICH, whose Fortran handles equal its C handles; false with `UNISONO_OFF`.
 fn is_mpich() -> bool {
     !settings().off && guarded(|| library().is_some_and(|library| library.constants.abi == Abi::Mpich), false)
 }

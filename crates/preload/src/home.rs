@@ -74,7 +74,8 @@ fn complain(home: &Home, ranks: u32) {
     }
 }
 
-/// Reports that each process of a launch is alone in its `MPI_COMM_WORLD`: the launcher belongs to another MPI.
+/// Reports, on the launcher's first rank, if each process of a launch is alone in its `MPI_COMM_WORLD`, because the
+/// launcher belongs to another MPI.
 pub fn complain_if_alone(library: &Library) {
     let sizes = sizes_by_launchers();
     if let Some(&ranks) = sizes.iter().min().filter(|&&ranks| ranks > 1)

@@ -20,7 +20,7 @@ use crate::{
     settings::{say, settings},
 };
 
-/// Memory of this library for data without gaps, and for copies of inputs that the output overwrites.
+/// Memory of this library for copies of data that have gaps, and of inputs that the output overwrites.
 #[derive(Default)]
 pub struct Buffers {
     pub input: Words,
@@ -223,9 +223,9 @@ fn planned(
     Ok(Some(0))
 }
 
-/// Returns whether an entry may serve a call although results round. An allreduce whose result depends on the order of
-/// combination is served only by schedules that give all ranks the same bits, unless both the plan and the environment
-/// permit others.
+/// Returns whether an entry may serve a call although results round. An allreduce of inexact numbers or by the
+/// program's own operator is served only by schedules that give all ranks the same bits, unless both the plan and the
+/// environment permit other schedules.
 pub fn rounds_alike(rows: &Rows, call: &Call, entry: usize, known: &Known) -> bool {
     static SAID: AtomicBool = AtomicBool::new(false);
     let is_exact = |r: Reduction| r.op.is_some() && r.element.is_some_and(|element| element.number.is_exact());
@@ -246,7 +246,8 @@ pub fn rounds_alike(rows: &Rows, call: &Call, entry: usize, known: &Known) -> bo
     permitted
 }
 
-/// Returns the call with its memory: the program's own if it has no gaps, else buffers of this library. Without an
+/// Returns the call with its memory: the program's own if it has no gaps, else buffers of this library. The input is
+/// also copied to a buffer if it overlaps the output, or is in place and the entry cannot run in place. Without an
 /// `entry`, the output is always a buffer.
 pub fn prepare(
     library: &Library,

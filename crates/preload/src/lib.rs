@@ -8,8 +8,8 @@
 //! Environment: `UNISONO_PLAN=FILE`; `UNISONO_REPORT=FILE|stderr`, reports the calls made; `UNISONO_CHECK=1`, runs both
 //! and compares; `UNISONO_OFF=1`, disables the library; `UNISONO_SAFE_OPS=1`, permits the program's own operators;
 //! `UNISONO_PROGRAM_TIME=FILE`, appends the time of each rank between `MPI_Init` and `MPI_Finalize`;
-//! `UNISONO_PATIENCE=SECONDS`, after which a planned call that waits names the ranks for which it waits. No
-//! panic unwinds into the program: before the first message of a call the library makes the call instead; after it the
+//! `UNISONO_PATIENCE=SECONDS`, after which a blocking planned call names the ranks for which it waits. No panic unwinds
+//! into the program: before the first message of a planned call the MPI library makes the call instead; after it the
 //! program is ended, because the other ranks would wait for ever.
 
 mod arguments;

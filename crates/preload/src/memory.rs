@@ -22,7 +22,6 @@ impl Numbers {
         self.address == 0
     }
 
-    /// Returns the number for `rank`.
     pub fn at(self, rank: usize) -> i64 {
         let bytes = if self.wide { size_of::<i64>() } else { size_of::<i32>() };
         let at = std::ptr::with_exposed_provenance::<u8>(self.address.wrapping_add(rank * bytes));
@@ -47,13 +46,13 @@ pub struct Vector {
 #[derive(Clone, Copy, Debug)]
 pub struct Places {
     pub displs: Numbers,
-    /// The bytes from one element to the next.
+    /// The bytes from the start of one element to the start of the next one.
     pub extent: usize,
 }
 
 impl Places {
     pub fn address(&self, first: usize, rank: usize) -> usize {
-        // A negative number moves backwards, as wrapping sums of addresses do.
+        // A negative index wraps around, so the sum moves backwards.
         first.wrapping_add(self.extent.wrapping_mul(self.displs.at(rank).cast_unsigned() as usize))
     }
 
@@ -128,7 +127,7 @@ impl Memory {
         Self { address: first, plain: false, pieces, ..self }
     }
 
-    /// Returns the same elements in a copy with room for more bytes. The bytes after the elements are unused.
+    /// Returns the same elements as memory whose copy has `bytes` bytes. The bytes after the elements are unused.
     pub fn in_room(self, bytes: usize) -> Self {
         let (place, given) = (Place::Next(0), Some(self.bytes));
         let pieces = Some(Pieces { place, number: 1, plain: self.plain, counts: None, given });
@@ -199,8 +198,8 @@ impl Memory {
         Ok(())
     }
 
-    /// Returns the unused ranges of a copy: offset and length in bytes. A reduction combines these bytes too, so they
-    /// are set to zero, which raises no floating-point exception.
+    /// Returns the unused ranges of a copy if pieces have counts: offset and length in bytes. A reduction combines
+    /// these bytes too, so they are set to zero, which raises no floating-point exception.
     fn room_left(&self, pieces: Pieces) -> impl Iterator<Item = (usize, usize)> {
         let Pieces { number, counts, .. } = pieces;
         let (room, bytes) = (self.count / number.max(1), self.bytes / number.max(1));

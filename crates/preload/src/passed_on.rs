@@ -1,8 +1,8 @@
 //! Collectives that this library counts and lets the MPI library make. A plan may serve the functions in braces, which
 //! other modules export ([`crate::begun`], [`crate::persistent`], [`crate::vectors`]).
 //!
-//! Of the `_c` functions, only those without lists of counts are exported: if a library lacks such a function, the
-//! `int` function can be called instead.
+//! Of the `_c` functions, this module exports only those without lists of counts: if a library lacks such a function,
+//! the `int` function can be called instead.
 
 use std::{
     ffi::c_int,

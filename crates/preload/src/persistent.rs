@@ -59,7 +59,8 @@ pub fn prepare(arguments: Arguments, request: usize, place: Place, original: imp
     shielded(arguments.comm, &pass, |_| begun::answer(serve(&arguments, request), arguments.comm, pass))
 }
 
-/// Prepares a call, or returns false if the library must make the call. The result is the same on all ranks.
+/// Prepares a call, or returns false if the library must make the call. The result is the same on all ranks, unless one
+/// has no tag left for its request.
 fn serve(arguments: &Arguments, request: usize) -> Outcome<bool> {
     let Some(library) = library() else { return Ok(false) };
     let comm = library.constants.handle(arguments.comm);
@@ -93,7 +94,7 @@ fn serve_on(library: &Library, home: &Home, known: &Known, arguments: &Arguments
     Ok(true)
 }
 
-/// Duplicates the datatypes of a call, because the program may free its handles, and returns the duplicates.
+/// Duplicates the datatypes of memory with gaps, because the program may free its handles, and returns the duplicates.
 fn keep(library: &Library, described: &mut Described) -> Outcome<Vec<usize>> {
     let mut kept = Vec::new();
     let mut keep = |memory: &mut Option<Memory>| -> Outcome {

@@ -1,5 +1,5 @@
-//! Tests whether the library adds in the order of the plan, for `UNISONO_CHECK=1` and sums that differ within the
-//! bound.
+//! Tests whether the library combines in the order of the plan, for `UNISONO_CHECK=1` and sums and products that differ
+//! within the bound.
 //!
 //! Sums in the same order have the same bits, so any difference is then a fault. Plan and library run on generated
 //! vectors whose sums depend on the order. If all bits agree on all ranks, the order is assumed to be the same. A
@@ -86,8 +86,8 @@ pub fn wavers(library: &Library, known: &Known, call: &Call, before: &[u8], comm
     Ok(most != 0)
 }
 
-/// Writes random numbers of both signs: over 24 powers of two for sums, and near 1 for products, so that no product
-/// overflows.
+/// Writes random numbers of both signs: with magnitudes over 25 powers of two for sums, and from 0.5 to 1.5 for
+/// products, so that products hardly ever overflow.
 ///
 /// # Safety
 /// There must be room for `count` floats of `bytes` bytes.

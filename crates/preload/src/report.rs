@@ -34,7 +34,6 @@ pub fn count(kind: Kind, bytes: u64, ranks: u32, row: usize, took: Duration) {
     add(kind as usize, bytes, ranks, Ok(row), took);
 }
 
-/// Counts a call that the library made.
 pub fn count_unplanned(kind: Kind, bytes: u64, ranks: u32, why: Reason, took: Duration) {
     add(kind as usize, bytes, ranks, Err(why), took);
 }
@@ -65,10 +64,11 @@ pub fn name_of(row: usize) -> String {
     if name.is_empty() { "unnamed".to_owned() } else { name }
 }
 
-/// The words of a row that ranks send: the key, the calls, and their nanoseconds.
+/// The number of words of a row that ranks send: the key, the calls, and their nanoseconds.
 const ROW: usize = 7;
 
-/// Gathers the counts and writes the report. All ranks of the program take part, with or without a report to write.
+/// Gathers the counts on rank 0, which writes the report. All ranks of the program take part if any rank wants a report
+/// or a check.
 pub fn finish(library: &Library, home: &Home) {
     // The environment may differ between ranks, but all must take part.
     if home.wanted() == 0 {
@@ -127,7 +127,8 @@ fn text(library: &Library, all: &[Vec<u64>], compared: u64, different: u64) -> S
         for row in words[2 + passed..].chunks_exact(ROW) {
             let Some(key) = key(row) else { continue };
             let entry = rows.entry(key).or_default();
-            // Several communicators of the same size may have made calls; the busiest rank represents all.
+            // Several communicators of the same size may have made calls; the largest count and time of any rank
+            // represent all.
             *entry = (entry.0.max(row[5]), entry.1.max(row[6]));
         }
     }

@@ -36,7 +36,7 @@ pub struct Settings {
     pub nonblocking: bool,
     /// True if rows also serve under conditions other than those of their measurement.
     pub anywhere: bool,
-    /// The time after which a waiting planned call reports the ranks for which it waits.
+    /// The time after which a blocking planned call reports the ranks for which it waits.
     pub patience: Duration,
     pub report: Option<Report>,
     pub plan: Option<Arc<PlanFile>>,

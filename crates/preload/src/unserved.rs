@@ -1,8 +1,8 @@
 //! Calls of a communicator that no row of its plan serves, remembered by their arguments.
 //!
 //! A call equal to a remembered one is left to the library without being described again. Only calls with predefined
-//! handles are remembered, because these keep their meaning while the program runs. Whether a row serves a call depends
-//! on its arguments. Addresses matter only if they are null or `MPI_IN_PLACE`.
+//! handles are remembered, because these keep their meaning while the program runs. Of the addresses, only null and
+//! `MPI_IN_PLACE` are compared.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -12,7 +12,7 @@ use crate::arguments::Arguments;
 
 /// The largest number of remembered calls of a communicator.
 const PLACES: usize = 16;
-/// Words that identify a call: root, flags and collective; two counts; three handles.
+/// The number of words that identify a call: root, flags and collective; two counts; three handles.
 const WORDS: usize = 6;
 
 /// The remembered calls of a communicator. MPI permits one thread at a time to call collectives on a communicator. Two

@@ -1,4 +1,5 @@
-//! Prints lines about planned calls that wait longer than `UNISONO_PATIENCE`: for which ranks, and when they continue.
+//! Prints lines about blocking planned calls that wait longer than `UNISONO_PATIENCE`: the ranks for which they wait,
+//! and when they continue.
 
 use std::{
     fmt::Write,
@@ -15,7 +16,7 @@ use crate::settings::{say, settings};
 
 /// The largest number of lines that a process prints.
 const MOST_LINES: u32 = 8;
-/// The largest number of ranks named in a line.
+/// The largest number of senders, and of receivers, that a line names.
 const MOST_RANKS: usize = 8;
 
 /// Returns the time that the environment states. The first rank reports an invalid value.

@@ -14,9 +14,10 @@ use crate::{error::RunError, lock};
 
 /// True once the program is ending; threads must not call MPI then.
 pub static ENDING: AtomicBool = AtomicBool::new(false);
-/// The number of threads in a call of this crate.
+/// The number of permissions ([`Inside`]) in use; a thread may have several.
 pub static INSIDE: AtomicUsize = AtomicUsize::new(0);
-/// The only thread in a call, if MPI permits one thread at a time.
+/// The thread in a call of this crate, if MPI permits one thread at a time; None if there is no call, and at other
+/// thread levels.
 pub static ALONE: Mutex<Option<ThreadId>> = Mutex::new(None);
 
 /// The permission of a thread to call MPI.
@@ -70,7 +71,8 @@ pub fn enter(library: &Library, level: ThreadLevel) -> Result<Inside, RunError> 
     Ok(inside)
 }
 
-/// Blocks this thread for ever: MPI is about to end, and Python cannot resume the thread.
+/// Gives up one permission of this thread and blocks it for ever: MPI is about to end, and Python cannot resume the
+/// thread.
 pub fn park() -> ! {
     INSIDE.fetch_sub(1, Ordering::SeqCst);
     loop {

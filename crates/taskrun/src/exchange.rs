@@ -23,7 +23,8 @@ pub struct Exchange<L: MessageLayer> {
     pub apart: Vec<(Unpacked, Room)>,
     /// Packed copies outside of the array that are being sent.
     pub kept: Vec<Room>,
-    /// The call whose counts the library reads.
+    /// The call whose counts the library reads until the collective is complete; None for messages between pairs of
+    /// ranks.
     pub call: Option<Arc<LibraryCall>>,
     /// A reduction by messages.
     pub sums: Option<Arc<PairSums>>,
@@ -44,7 +45,7 @@ impl<L: MessageLayer> Exchange<L> {
         Self { begun, array, apart, kept, call: None, sums: None, contributions }
     }
 
-    /// Returns whether all messages are complete.
+    /// Returns whether all messages, or the collective, are complete.
     pub fn is_over(&mut self, layer: &L) -> Outcome<bool> {
         are_over(&mut self.begun, layer)
     }
@@ -112,7 +113,6 @@ impl<L: MessageLayer> Departure<L> {
         &mut self.begun
     }
 
-    /// Returns whether the message is complete.
     pub fn is_over(&mut self, layer: &L) -> Outcome<bool> {
         are_over(&mut self.begun, layer)
     }

@@ -37,7 +37,7 @@ pub trait Host {
     /// Returns the errors of the kernel.
     fn execute(&self, command: &Command<Self::Objects>, alone: bool) -> Result<(), Self::Error>;
 
-    /// Prepares for an exchange that will read its array.
+    /// Prepares for a push, an awaited push or a collective, before it reads or writes its array.
     ///
     /// # Errors
     /// Returns the errors of the host.
@@ -103,7 +103,7 @@ pub trait Host {
     /// Returns the errors of the host.
     fn is_over(&self, planned: &mut <Self::Objects as Objects>::Planned) -> Result<bool, Self::Error>;
 
-    /// Finishes a planned collective that is complete.
+    /// Ends a planned collective that is complete, after which its result is in the array.
     ///
     /// # Errors
     /// Returns the errors of the host.
@@ -115,7 +115,7 @@ pub trait Host {
     /// Runs a long computation that uses no object of the host.
     ///
     /// # Errors
-    /// Returns an error if the computation was interrupted.
+    /// Returns an error if the computation was interrupted or failed.
     fn guarded<R: Send>(&self, act: impl FnOnce() -> R + Send) -> Result<R, Self::Error>;
 
     /// Runs a function that uses no object of the host, so that other threads of the host may run meanwhile.

@@ -12,7 +12,7 @@ use unisono_mpi::{Corners, Layout, Outcome, Parts};
 
 use crate::{error::RunError, layer::MessageLayer, lock};
 
-/// The most regions whose byte ranges are cached. A full cache is emptied.
+/// The largest number of entries of each of the two caches of byte ranges. A full cache is emptied.
 const MOST_KEPT: usize = 1 << 16;
 
 /// An array in memory, with all its elements.
@@ -60,7 +60,8 @@ pub type Rows = Arc<[(u32, Arc<Parts>)]>;
 #[derive(Default)]
 struct Inner {
     arrays: Vec<Arc<Array>>,
-    /// The codes of the operators of elements, by array index.
+    /// By array index, an array with the operator's code for each element, for arrays whose tasks have several
+    /// operators.
     codes: FxHashMap<usize, Arc<Array>>,
     /// The byte ranges of regions, by address of the region and array index. The stored region keeps its address in
     /// use.
@@ -104,7 +105,7 @@ impl<L: MessageLayer> Memory<L> {
     }
 
     /// Returns the messages started since the previous call: whether this rank sends it, the other rank, and its bytes.
-    /// The first call returns none and starts recording.
+    /// A message that is sent in pieces counts as one. The first call returns none and starts recording.
     pub fn begun(&self) -> Vec<Logged> {
         lock(&self.inner).log.replace(Vec::new()).unwrap_or_default()
     }
@@ -147,7 +148,8 @@ impl<L: MessageLayer> Memory<L> {
         Ok(rows)
     }
 
-    /// Starts to send memory, in pieces of at most the longest message.
+    /// Starts to send memory, in pieces of at most `largest` bytes, and adds their requests to `begun`. Without bytes
+    /// no message is sent.
     ///
     /// # Safety
     /// The memory must be valid and unchanged until all pieces are sent.
@@ -168,7 +170,7 @@ impl<L: MessageLayer> Memory<L> {
         Ok(())
     }
 
-    /// Starts to receive into memory, in the pieces of [`Self::send`].
+    /// Starts to receive into memory, in the pieces of [`Self::send`], and adds their requests to `begun`.
     ///
     /// # Safety
     /// The memory must be valid, and nothing else may read or write it, until all pieces are received.

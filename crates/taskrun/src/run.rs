@@ -1,9 +1,9 @@
 //! The order in which a rank executes its commands.
 //!
 //! Exchanges start in the order of commands, which is the same on all ranks, and kernels run in this order. An exchange
-//! does not wait for kernels on which it does not depend: it starts as soon as its data is ready, and proceeds while
-//! they run. So commands cannot wait in a cycle: on every rank the first incomplete command is under way or can start,
-//! and the other ranks have started all commands that it needs.
+//! does not wait for kernels on which it does not depend: it starts as soon as its data is ready and the earlier
+//! exchanges have started, and proceeds while kernels run. So commands cannot wait in a cycle: on every rank the first
+//! incomplete command is under way or can start, and the other ranks have started all commands that it needs.
 //!
 //! While a kernel runs, its command is incomplete. Every command that would write data that the kernel touches, or read
 //! data that it writes, waits for the kernel, directly or through other commands (`Waits` of the commands). So all
@@ -30,9 +30,11 @@ use crate::{
     ways::{Route, Way},
 };
 
-/// The number of steps without progress before each further step yields to other threads and ranks of this core.
+/// The number of steps without progress before [`Host::idle`] follows each further step, which yields to other threads
+/// and ranks of this core.
 const SPINS: u32 = 32;
-/// The smallest copy, in bytes, during which other threads of the host may run.
+/// The smallest copy, or array of a collective, in bytes, during whose packing or unpacking other threads of the host
+/// may run.
 const LONG: usize = 1 << 16;
 
 /// The result of one step of a run.
@@ -40,7 +42,7 @@ const LONG: usize = 1 << 16;
 pub enum Step {
     /// An exchange started or ended, or a kernel ran.
     Moved,
-    /// Nothing can be done before a message arrives.
+    /// Nothing can be done before a message or a plan progresses.
     Waits,
     /// Another thread works with the run.
     Busy,
@@ -130,8 +132,8 @@ impl<O: Objects, L: MessageLayer> Run<O, L> {
         Ok(())
     }
 
-    /// Returns whether nothing is under way; false while another thread works with the run. If true, nothing can start
-    /// before the next kernel has ended.
+    /// Returns whether no exchange is under way; false while another thread works with the run. If true after
+    /// [`Self::advance`] returned false, no exchange can start before the next kernel has ended.
     pub fn is_idle(&self) -> bool {
         self.work().is_some_and(|mut work| work.state().is_idle())
     }
@@ -141,8 +143,8 @@ impl<O: Objects, L: MessageLayer> Run<O, L> {
         self.work().map_or(0, |mut work| work.state().others.len())
     }
 
-    /// Finishes completed exchanges, starts those that may start, and returns whether there were any. It never waits. A
-    /// kernel may run meanwhile, in another thread.
+    /// Finishes completed exchanges, starts those that may start, and returns whether there were any; false while
+    /// another thread works with the run. It never waits. A kernel may run meanwhile, in another thread.
     ///
     /// # Errors
     /// Returns the errors of the message layer and of the host.
@@ -329,7 +331,8 @@ fn end<H: Host, L: MessageLayer>(
     Ok(())
 }
 
-/// Returns whether a command whose dependencies are complete may start without waiting.
+/// Returns whether a command whose dependencies are complete may start: no collective runs in its array's memory and,
+/// for a plan of the host, the host can start it without waiting.
 fn can_begin<H: Host, L: MessageLayer>(
     host: &H,
     state: &State<H::Objects, L>,
@@ -342,7 +345,7 @@ fn can_begin<H: Host, L: MessageLayer>(
     }
 }
 
-/// Runs a function, which releases the host's lock if that is `worth` it.
+/// Runs a function, without the host's lock if `worth` is true.
 fn unlocked<H: Host, R: Send>(host: &H, worth: bool, act: impl FnOnce() -> R + Send) -> R {
     if worth { host.unlocked(act) } else { act() }
 }

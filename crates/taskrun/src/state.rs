@@ -60,7 +60,7 @@ pub struct State<O: Objects, L: MessageLayer> {
     pub departures: VecDeque<Departure<L>>,
     /// The distinct collectives, each with its buffer.
     pub operations: Vec<(Arc<Operation>, BufferId)>,
-    /// The route of each distinct collective.
+    /// The route of each distinct collective, in the order of `operations`.
     pub routes: Vec<Route>,
     /// The arrays in whose memory a collective runs, so that no other exchange of them may start.
     pub taken: Vec<usize>,
@@ -105,12 +105,12 @@ impl<O: Objects, L: MessageLayer> State<O, L> {
         self.order.are_done(&command.on, command.until)
     }
 
-    /// Returns whether nothing is under way.
+    /// Returns whether no exchange and no sent copy is under way; a kernel may run.
     pub fn is_idle(&self) -> bool {
         self.under_way.is_empty() && self.departures.is_empty()
     }
 
-    /// Returns the next kernel if its dependencies are complete.
+    /// Removes and returns the next kernel, which then counts as running; `None` if its dependencies are not complete.
     pub fn take_kernel(&mut self) -> Option<Command<O>> {
         let next = self.kernels.front()?;
         if !self.is_ready(next) {
@@ -120,7 +120,8 @@ impl<O: Objects, L: MessageLayer> State<O, L> {
         self.kernels.pop_front()
     }
 
-    /// Returns whether no kernel runs before the exchange is complete, and no other exchange of its array is under way.
+    /// Returns whether no kernel runs, the next kernel waits for this exchange, and no other exchange of its array is
+    /// under way. So no kernel runs before the exchange is complete.
     pub fn is_alone(&self, command: &Command<O>) -> bool {
         let next = self.kernels.front().is_some_and(|kernel| kernel.on.contains(&command.number));
         !self.running && next && self.under_way.iter().all(|other| other.command.array != command.array)

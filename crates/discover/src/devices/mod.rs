@@ -96,7 +96,7 @@ impl Devices {
     /// Processes the next commands of the process.
     ///
     /// # Errors
-    /// Returns an error if two devices would write the same element.
+    /// Returns an error if two devices would write the same element, or a mapper fails.
     pub fn follow(&mut self, engine: &Discovery, commands: &[Command]) -> Result<(), DiscoverError> {
         for about in engine.buffers().skip(self.buffers.len()) {
             let contents = if about.initialized { about.shape.into() } else { Region::empty() };
@@ -252,7 +252,6 @@ fn copies(messages: &[Message]) -> What {
     }
 }
 
-/// Returns the record of a broadcast from the host to all devices.
 fn broadcast(devices: u32, elements: u64) -> What {
     What {
         pattern: Some(Pattern::Broadcast),
@@ -287,7 +286,7 @@ fn reduction(cells: Vec<Cell>) -> What {
     }
 }
 
-/// Returns the number of memories: the host's and one for each device.
+/// Returns the number of memories, with the host's.
 pub(crate) fn memories(devices: u32) -> u32 {
     narrow(u64::from(devices) + 1)
 }

@@ -22,13 +22,13 @@ pub struct DeviceOperation {
     /// `copies`, `broadcast` or `reduce`.
     pub kind: &'static str,
     pub count: u64,
-    /// The bytes copied, counted once for each receiver.
+    /// The bytes that one occurrence copies, counted once for each receiver.
     pub bytes: u64,
     /// The messages, each as `[from, to, bytes]`; memory 0 is the host's. Empty for a broadcast.
     pub messages: Vec<Vec<u64>>,
     /// The number of copies of one occurrence; a broadcast counts as one.
     pub copies: u64,
-    /// The number of copies of one occurrence if each received message is copied separately.
+    /// The number [`DeviceMoved::updates`].
     pub updates: u64,
 }
 
@@ -37,7 +37,8 @@ pub struct DeviceReport {
     pub count: u32,
     pub rank: u32,
     pub operations: Vec<DeviceOperation>,
-    /// The sum over all occurrences of all operations, like `updates`, `broadcasts` and `bytes`.
+    /// The number of copies by all occurrences of all operations. `updates`, `broadcasts` and `bytes` are also sums
+    /// over all occurrences.
     pub copies: u64,
     pub updates: u64,
     pub broadcasts: u64,

@@ -6,8 +6,8 @@
 //! equal reads of a loop share them. [`DirectExchange`] adds the region of the buffer that each message or cell
 //! carries.
 //!
-//! **All ranks or one.** Every rank lists all messages of an exchange with at most [`MOST_MESSAGES`]. In a larger
-//! exchange, each rank lists only the messages that it sends or receives, so both ranks of a message list it.
+//! **All ranks or one.** Every rank lists all messages of an exchange that may have up to [`MOST_MESSAGES`]. In a
+//! larger exchange, each rank lists only the messages that it sends or receives, so both ranks of a message list it.
 //! [`schedule`] explains why a proof of this part is enough.
 
 mod cells;
@@ -28,7 +28,8 @@ use crate::{
     space::Region,
 };
 
-/// The most messages that each rank lists and proves as a whole, which takes a few tenths of a second.
+/// The largest exchange that each rank lists and proves as a whole, which takes a few tenths of a second: the number of
+/// ordered pairs of participants or, for a read without a collective, the estimated number of messages.
 pub const MOST_MESSAGES: u64 = 1 << 16;
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -80,7 +81,7 @@ impl Direct {
         format!("messages-{digest:016x}")
     }
 
-    /// Returns the number of elements that each rank sends to each other rank, ascending.
+    /// Returns one message for each ordered pair of ranks that communicate, ascending.
     pub fn messages(&self) -> Vec<Message> {
         let cells = match self {
             Self::Messages(messages) => return messages.clone(),
@@ -109,7 +110,7 @@ impl Direct {
 #[derive(Clone, PartialEq, Debug)]
 pub struct DirectExchange {
     pub lengths: Direct,
-    /// The region of each message, or of each cell.
+    /// The region of each message or cell, in the order of `lengths`.
     pub regions: Vec<Region>,
     /// True if the messages of all ranks are listed, false if only those of one rank are.
     pub complete: bool,

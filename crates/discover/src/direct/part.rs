@@ -39,7 +39,7 @@ pub struct RankPart {
     pub own: Vec<Box3>,
 }
 
-/// The pieces in a memory: offset, length, and index of the message or cell.
+/// The pieces in a memory: offset and length in elements of the schedule, and index of the message or cell.
 #[derive(Default)]
 struct Layout(Vec<(u32, u32, usize)>);
 

@@ -1,14 +1,16 @@
 //! The schedule of an exchange by messages, its required contents, and its proof.
 //!
-//! A rank sends its messages in ascending order of their receivers, without waiting. The receiver has one lane for each
-//! message, so each is received as soon as it arrives. One lane combines partial results, in the order of ranks. The
-//! input of a rank contains its messages one after the other or, for a reduction, all cells, at the same offsets on
-//! every rank. Its output contains the received data in the same order.
+//! A rank sends its messages in ascending order of their receivers, without waiting. Without a reduction, the receiver
+//! has one lane for each message, so each is received as soon as it arrives. In a reduction, one lane receives and
+//! combines partial results, in the order of ranks. The input of a rank contains its messages one after the other or,
+//! for a reduction, all cells, at the same offsets on every rank. Its output contains the received data in the same
+//! order.
 //!
 //! **Why the proof of one rank's part is enough.** A schedule of the messages that one rank sends and receives has all
 //! instructions of this rank in the schedule of all messages, in the same order, and the other end of each of its
-//! messages. No send waits, and a receive waits only for its own message. So the whole is free of deadlock if each part
-//! is, and an output depends only on messages to its rank, which are all in that rank's part.
+//! messages. No send waits for a message, and a receive waits only for its own message and, in a reduction, earlier
+//! ones. So the whole is free of deadlock if each part is, and an output depends only on messages to its rank, which
+//! are all in that rank's part.
 
 use std::sync::Arc;
 

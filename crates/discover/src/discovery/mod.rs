@@ -159,8 +159,8 @@ impl Discovery {
         self.shapes.get(self.tasks[task.index()].0).dims()
     }
 
-    /// Returns a number that two tasks share exactly if they have the same range, split and accesses. They then access
-    /// the same regions.
+    /// Returns a number that two tasks share if and only if they have the same [`Geometry`] and accesses. They then
+    /// access the same regions.
     pub fn shape_number(&self, task: TaskId) -> u32 {
         self.tasks[task.index()].0
     }
@@ -266,7 +266,7 @@ impl Discovery {
         id
     }
 
-    /// Submits a task in which every rank reads the same box of a buffer.
+    /// Submits a task in which every rank reads the same box of a buffer, and settles all tasks ([`Self::flush`]).
     pub fn fence(&mut self, name: &str, buffer: BufferId, window: Box3) -> Result<TaskId, DiscoverError> {
         let accesses = [Access::new(buffer, Mode::Read, Mapper::Fixed(window))];
         let geometry = Geometry::of(&[i64::from(self.options.nodes)]);
@@ -284,7 +284,8 @@ impl Discovery {
         }
     }
 
-    /// Returns the forwards since the previous call, and removes them.
+    /// Returns and removes the forwards since the previous call; none without
+    /// [`Options::report`](field@Options::report).
     pub fn take_forwards(&mut self) -> Vec<Forward> {
         std::mem::take(&mut self.forwards)
     }

@@ -1,8 +1,9 @@
 //! The exchange before one read. Each distinct exchange is planned once, and the plan is reused.
 //!
-//! A read is decided from the state of each point: its writer's role and the sides with copies. So a forward without
-//! communication hides nothing, and no rank receives an element that it already has. A plan's key identifies writers by
-//! their order and not by their numbers, so the rate of a loop does not depend on the number of ranks.
+//! A read is decided from the state of each point: its writer's role and the sides with copies. So, except by the rules
+//! of the paper, a forward without communication hides nothing, and no rank receives an element that it already has. A
+//! plan's key identifies writers by their order and not by their numbers, so the rate of a loop does not depend on the
+//! number of ranks.
 
 use std::sync::Arc;
 
@@ -36,8 +37,8 @@ pub(super) struct Scratch {
 }
 
 impl Discovery {
-    /// Returns the role of the next task that reads the same contents and needs all of them on all ranks. `None` if the
-    /// current task or one before that task changes the buffer, or if that task's side is that of `read`.
+    /// Returns the role of the next waiting task whose ranks all read the same points of the buffer. `None` if there is
+    /// no such task, the current task or one between the two changes the buffer, or both tasks read with the same side.
     fn later(&self, task: u32, read: &Played) -> Option<RoleId> {
         let mut after = self.buffers[read.buffer.index()].pending.iter().filter(|p| p.task >= task);
         if after.next().is_some_and(|own| own.changes) {
@@ -134,8 +135,8 @@ impl Discovery {
         (self.scratch.producers, self.scratch.promised) = (producers, earlier);
     }
 
-    /// Returns the plan of a read, with the tasks and the groups that its numbers refer to; `None` if there is nothing
-    /// to exchange.
+    /// Returns the plan of a read, with the tasks and the groups that its numbers refer to; `None` if no task has
+    /// written any of the contents.
     fn plan_of(&mut self, read: &Played, later: Option<RoleId>) -> Option<(Arc<ReadPlan>, Vec<u32>, Vec<u32>)> {
         let scratch = &mut self.scratch;
         let held = &self.buffers[read.buffer.index()];

@@ -26,7 +26,7 @@ struct Wanted {
     part: OwnedRegion,
 }
 
-/// A part of a piece, and the group of the operation that delivers it.
+/// A part of a piece, and the group of the operation or halo that delivers it.
 struct Cell {
     producer: usize,
     part: OwnedRegion,
@@ -174,8 +174,8 @@ fn join(listed: &mut Vec<Listing>, new: Listing) {
     }
 }
 
-/// Lists one forward for each producer and group. A cell without an operation is omitted if no rank needs it and either
-/// its producer has an operation or existing copies are the reason.
+/// Lists one forward for each producer and group. A cell without a group is omitted if no rank needs it and either
+/// another cell of its producer has a group or existing copies are the reason.
 fn list(sides: &Sides, reader: SideId, cells: Vec<Cell>, before: usize, decision: &mut Decision) {
     let served: Vec<usize> = cells.iter().filter(|c| c.group.is_some()).map(|c| c.producer).collect();
     for cell in cells {
@@ -195,8 +195,8 @@ fn list(sides: &Sides, reader: SideId, cells: Vec<Cell>, before: usize, decision
     }
 }
 
-/// Returns whether any rank lacks a point of a part. If both sides have one term with the same axes, their rules are
-/// compared instead of the ranks.
+/// Returns whether any rank lacks a point of a part. If both sides have one term with the same axes and no other side
+/// has copies, a comparison of their rules may show that no rank does.
 pub fn someone_needs(sides: &Sides, reader: SideId, part: &OwnedRegion) -> bool {
     if reader == part.owner || part.holders.contains(&reader) {
         return false;
@@ -229,7 +229,7 @@ pub fn someone_needs(sides: &Sides, reader: SideId, part: &OwnedRegion) -> bool 
 /// The number of readers above which only representatives are tested.
 const ASKED: u32 = 32;
 
-/// Returns the readers of a part, or representatives that suffice to compare needs.
+/// Returns the readers of a part, or of many readers the representatives that suffice to compare needs.
 pub fn probes(sides: &Sides, reader: SideId, part: &OwnedRegion) -> Vec<u32> {
     let readers = sides[reader].touching(&part.region);
     if readers.len() > ASKED
@@ -306,8 +306,8 @@ fn gather(sides: &Sides, reader: SideId, root: u32, parts: Vec<OwnedRegion>) -> 
     gathers.then_some(Operation { pattern: Pattern::Gather, reader, parts, participants, root: Some(root) })
 }
 
-/// Returns an operation for several ranks that read the same points; `None` if no rank lacks any, or a single owner has
-/// the data of a single rank that lacks some.
+/// Returns an operation for several ranks that read the same points; `None` if no rank lacks any, or if one rank has
+/// all the data and only one other rank lacks some.
 fn to_all(sides: &Sides, reader: SideId, readers: Ranks, parts: Vec<OwnedRegion>) -> Option<Operation> {
     let from = owners(sides, &parts);
     let participants = from.union(&readers);

@@ -49,7 +49,7 @@ pub fn decide(tables: &mut Tables<'_>, read: &Read, pieces: &mut Vec<Piece>) -> 
         within(pieces, &region, |p| p.producer == producer && p.owner == owner, |piece| piece.forwarded = true);
         decision.listed.push(Listing { producer, region, pattern, group });
     }
-    // Combinations come before forwards, which are issued by producer.
+    // Combinations were listed first; the order of issue is that of producers.
     decision.listed.sort_by_key(|listed| listed.producer);
     renumber(&mut decision);
     decision
@@ -71,8 +71,8 @@ fn renumber(decision: &mut Decision) {
     decision.groups = order.iter().filter_map(|&k| groups[k].take()).collect();
 }
 
-/// Returns the first row of Table 2 that applies, by the numbers of chunks and the static traits of the mappers; `None`
-/// if none applies.
+/// Returns the pattern of the first row of Table 2 that applies, by the numbers of chunks and the static traits of the
+/// mappers; `None` if no row applies.
 fn table_2(from: &Role, to: &Role, region: &Region) -> Option<Pattern> {
     let (many_write, many_read) = (from.chunks > 1, to.chunks > 1);
     let reads: Vec<usize> = (0..to.mappers.len()).filter(|&k| to.images[k].overlaps(region)).collect();
@@ -92,9 +92,9 @@ fn table_2(from: &Role, to: &Role, region: &Region) -> Option<Pattern> {
     }
 }
 
-/// Returns whether row 5 of Table 2 applies: reader and writer have one mapper each that touches exactly the region,
-/// each dimension is constant or split in both, some dimension is split only for the writer and some only for the
-/// reader.
+/// Returns whether row 5 of Table 2 applies: writer and reader each have one mapper that touches the region, and its
+/// image is the region; the reader's is disjoint; both are constant or split in every dimension; some dimension is
+/// split only for the writer, and some only for the reader.
 fn transposes(from: &Role, to: &Role, region: &Region, reads: &[usize]) -> bool {
     let writes: Vec<usize> = (0..from.mappers.len()).filter(|&k| from.images[k].overlaps(region)).collect();
     let (&[w], &[r]) = (&writes[..], reads) else { return false };

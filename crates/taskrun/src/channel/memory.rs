@@ -33,7 +33,8 @@ impl Side {
     }
 }
 
-/// Returns the bytes of the input and the output of a rank; 0 for one that the call does not use on this rank.
+/// Returns the bytes of the input and of the output of a rank. In a broadcast the root has no output and the other
+/// ranks no input; in a reduce only the root has an output. Such memory has 0 bytes.
 ///
 /// # Errors
 /// Returns an error if there are too many elements.
@@ -49,8 +50,8 @@ pub fn sizes(call: &Call, ranks: u32, rank: u32) -> Result<(usize, usize), RunEr
     })
 }
 
-/// Refuses arrays that overlap, and an in-place input that is not at its MPI position in the output array of `room`
-/// bytes.
+/// Refuses arrays that overlap or, with `in_place`, an input that is not at its MPI position in the output array of
+/// `room` bytes.
 pub fn check_places(
     call: &Call,
     rank: u32,

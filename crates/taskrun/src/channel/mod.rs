@@ -40,7 +40,6 @@ use crate::{
     lock,
 };
 
-/// The channels with a call under way.
 static CALLS: CallList<MpiCall> = CallList::new();
 /// The number of polls of a waiting call before each further poll yields to other threads and ranks of this core.
 const SPINS: u32 = 32;
@@ -111,7 +110,7 @@ pub struct CallArguments<'a> {
     pub op: Option<usize>,
 }
 
-/// The row (entry) of a plan file that executes a call, or the reason why the file has none.
+/// The index of the plan's row that executes a call, or the reason why there is none ([`Unserved::name`]).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Found {
     Row(usize),
@@ -124,7 +123,8 @@ pub struct Channel {
     level: ThreadLevel,
     comm: Mutex<Comm>,
     slot: Arc<Slot<MpiCall>>,
-    /// The rows of each plan, for threads that only read; `None` for a plan that does not support this number of ranks.
+    /// The rows of each plan, for threads that only read; `None` for a plan with a program that some rank cannot
+    /// decode.
     rows: Mutex<Vec<Option<Arc<Rows>>>>,
     pub ranks: u32,
     pub rank: u32,
@@ -308,7 +308,7 @@ impl Channel {
     /// afterwards.
     ///
     /// # Errors
-    /// Returns an error if a call is under way, or MPI fails.
+    /// Returns an error if a call is under way, failed or was interrupted, or if MPI fails.
     pub fn close<P: Program>(&self, program: &P) -> Result<(), P::Error> {
         let library = self.library;
         if admission::ENDING.load(Ordering::SeqCst) || !library.is_running() {
@@ -422,8 +422,8 @@ fn carry_on<P: Program>(program: &P) -> Result<(), P::Error> {
     Ok(())
 }
 
-/// Advances every call under way until it is complete, or until no call has progressed for some time. Later calls are
-/// refused. It runs when the program ends, before MPI is finalized.
+/// Advances every call under way until it is complete, or until no call has progressed for the time of
+/// `UNISONO_PATIENCE`. Later calls are refused. It runs when the program ends, before MPI is finalized.
 ///
 /// # Errors
 /// Returns an error if a signal ended the wait.

@@ -29,11 +29,11 @@ pub trait Polled: Send {
     /// Returns the errors of the message layer.
     fn poll(&mut self) -> Outcome<bool>;
 
-    /// Returns the number of polls that advanced a call; 0 if that is not known.
+    /// Returns a number that grows when a poll advances a call; always 0 if progress is not known.
     fn moves(&self) -> u64;
 }
 
-/// A channel in the form that the list of calls under way stores.
+/// The part of a channel that the list of calls under way also owns.
 pub struct Slot<P> {
     /// The state; `None` while a thread works with it.
     state: Mutex<Option<Box<State<P>>>>,
@@ -44,7 +44,7 @@ pub struct Slot<P> {
 pub struct State<P> {
     pub plans: Vec<Option<P>>,
     pub phase: Phase,
-    /// A copy of the input, if the call cannot run in place.
+    /// A copy of an input in place, for calls whose schedule cannot run in place.
     pub copy: Vec<u128>,
     /// The program's arrays, kept alive while the call runs.
     pub held: Vec<Box<dyn Any + Send>>,
@@ -176,7 +176,7 @@ impl<P> CallList<P> {
         drop((listed, held));
     }
 
-    /// Marks a channel's call as abandoned. Other threads then advance the call.
+    /// Marks a channel's call as abandoned, which [`Self::poll_left`] then advances.
     pub fn leave(&self, slot: &Slot<P>) {
         slot.left.store(true, Ordering::SeqCst);
         self.left.store(true, Ordering::SeqCst);
@@ -215,13 +215,14 @@ impl<P: Polled> CallList<P> {
     }
 
     /// Polls every call under way once, with the permission that `enter` returns. Returns the number of calls still
-    /// under way, without failed ones, and the sum of their [`Polled::moves`] plus one for each call that ended.
+    /// under way, without failed ones, and the sum of their [`Polled::moves`] plus one for each call that ended. A call
+    /// that another thread advances counts without its moves.
     pub fn poll_all<I>(&self, enter: impl Fn() -> Option<I>) -> (usize, u64) {
         let all = lock(&self.under_way).clone();
         let (mut under_way, mut moves) = (0, 0u64);
         for slot in &all {
             let Some((_inside, mut work)) = enter().and_then(|inside| Some((inside, slot.work()?))) else {
-                // Another thread is advancing the call.
+                // Another thread is advancing the call, or this one may not call MPI.
                 under_way += 1;
                 continue;
             };

@@ -44,12 +44,11 @@ impl About<'_> {
         self.participants.len() == self.ranks as usize
     }
 
-    /// Returns the number of elements that ranks receive from others.
+    /// Returns the number of elements that all ranks together receive from other ranks.
     pub fn moved(&self) -> usize {
         usize::try_from(self.operation.elements(self.sides)).unwrap_or(usize::MAX)
     }
 
-    /// Returns the bytes of `elements` elements.
     pub fn bytes(&self, elements: usize) -> usize {
         elements.saturating_mul(self.layout.element_bytes)
     }
@@ -85,7 +84,9 @@ impl About<'_> {
         self.bytes(elements) <= self.largest
     }
 
-    /// Returns packed memory of `elements` elements, with the lengths and offsets of ranks' parts in bytes.
+    /// Describes packed memory of `elements` elements, in which `rows` are the parts of the array. MPI gets `counts`
+    /// and `places`, the lengths and offsets of ranks' parts, in elements for a reduction, else in bytes. Never
+    /// `Ok(None)`.
     pub fn packed(
         &self,
         rows: Vec<Part>,
@@ -96,7 +97,8 @@ impl About<'_> {
         Packed::new(&self.layout, rows, self.bytes(elements), counts, places).map(Some)
     }
 
-    /// Returns packed memory of `elements` elements as one part without offsets.
+    /// Describes packed memory of `elements` elements like [`Self::packed`], except that MPI gets one length, that of
+    /// the whole memory in bytes, and no offsets.
     pub fn one(&self, rows: Vec<Part>, elements: usize) -> Result<Option<Packed>, RunError> {
         self.packed(rows, elements, &[self.bytes(elements)], &[])
     }
@@ -108,12 +110,12 @@ impl About<'_> {
     }
 }
 
-/// Returns the number of elements of some boxes.
 pub fn volume(boxes: &[Box3]) -> usize {
     usize::try_from(boxes.iter().map(Box3::volume).sum::<u64>()).unwrap_or(usize::MAX)
 }
 
-/// Returns each box with the offset of its first element in packed memory. The first box has offset `first`.
+/// Returns each box with the offset of its first element in memory in which the boxes are packed one after the other.
+/// The first box has offset `first`, in elements.
 fn starts(boxes: &[Box3], first: usize) -> impl Iterator<Item = (Box3, usize)> {
     boxes.iter().scan(first, |at, part| {
         let start = *at;
@@ -122,12 +124,12 @@ fn starts(boxes: &[Box3], first: usize) -> impl Iterator<Item = (Box3, usize)> {
     })
 }
 
-/// Returns the parts of packed boxes in packed memory from element `first` on.
+/// Returns each box as a [`Part`] that covers it, with the boxes packed one after the other from element `first` on.
 pub fn packed_parts(boxes: &[Box3], first: usize) -> Vec<Part> {
     starts(boxes, first).map(|(part, start)| (part, start, part)).collect()
 }
 
-/// Returns the parts of `wanted` in boxes that are packed from element `first` on.
+/// Returns the intersections of `wanted` and `boxes`, with `boxes` packed one after the other from element `first` on.
 pub fn shared_parts(wanted: &[Box3], boxes: &[Box3], first: usize) -> Vec<Part> {
     let shared = |(part, start): (Box3, usize)| {
         let both = wanted.iter().map(move |other| part.intersect(other)).filter(|both| !both.is_empty());

@@ -14,7 +14,8 @@ use crate::error::RunError;
 
 /// The most ranks for which the elements of every pair of ranks are counted.
 const MOST_RANKS: usize = 512;
-/// The number of zero bytes with which unused packed memory, such as a rank's part for itself, is filled.
+/// The length of a block of zero bytes. Repeated, it fills packed memory before parts are packed, so that unused
+/// memory, such as a rank's part for itself, is zero.
 const ZEROS: usize = 1 << 12;
 
 /// Returns packed memory with a part for each participant, in their order.
@@ -30,7 +31,8 @@ fn side(about: &About<'_>, regions: &[(u32, Region)]) -> Result<Option<Packed>, 
     about.packed(parts, at, &counts, &places)
 }
 
-/// Returns an all-to-all of all ranks, if all pairs have equal parts.
+/// Returns an all-to-all of all ranks, if they are at most [`MOST_RANKS`], all pairs have parts of equal size, and MPI
+/// can count the bytes.
 pub fn world_alltoall(about: &About<'_>) -> Tried {
     let few = about.everyone() && about.participants.len() <= MOST_RANKS;
     let even = if few { about.operation.even(about.sides) } else { None };

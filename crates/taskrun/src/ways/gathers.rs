@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{error::RunError, memory::parts_of};
 
-/// Returns the offset of a region in the array in bytes; `None` if the region is not contiguous.
+/// Returns the offset of a region in the array in bytes; `None` if the region is empty or not contiguous.
 fn interval(about: &About<'_>, region: &Region) -> Result<Option<usize>, RunError> {
     Ok(parts_of(&about.layout, region.boxes())?.in_place().map(|(first, _)| first))
 }
@@ -64,7 +64,7 @@ impl Parts {
         self.starts[self.counts.len()]
     }
 
-    /// Returns the wanted pieces of all parts.
+    /// Returns the wanted elements of all participants' parts, which are packed in the order of participants.
     fn got(&self, about: &About<'_>) -> Vec<Part> {
         let rows = about.participants.iter().zip(&self.regions).zip(&self.starts);
         let of = |((k, region), start): ((&u32, &Region), &usize)| {
@@ -80,7 +80,7 @@ impl Parts {
     }
 }
 
-/// Returns an all-gather of all ranks, if their parts are equal and MPI can count the bytes.
+/// Returns an all-gather of all ranks, if their parts have equal sizes and MPI can count the bytes.
 pub fn world_allgather(about: &About<'_>) -> Tried {
     let parts = Parts::new(about)?;
     let equal = parts.counts.iter().all(|count| *count == parts.counts[0]) && about.operation.root.is_none();

@@ -72,14 +72,15 @@ pub struct Packing {
     pub neutral: Vec<u8>,
     /// True if input and result share memory.
     pub shared: bool,
-    /// The offset of the shared memory in the array in bytes, unless it is outside of the array.
+    /// The offset of the shared memory in the array in bytes; `None` if this memory is outside of the array.
     pub at: Option<usize>,
-    /// The offset of the result in the array, and the ranks' offsets from there, if nothing else accesses the array.
+    /// The offset of the result in the array in bytes, and the offsets of ranks' parts from there, for calls during
+    /// which nothing else accesses the array. Without offsets, equal parts follow each other.
     pub in_place: Option<(usize, Vec<c_int>)>,
 }
 
 impl Packing {
-    /// Packs this rank's input. Memory without parts is filled with neutral elements.
+    /// Packs this rank's input, if it has one. Memory without parts is filled with `neutral`, unless that is empty.
     ///
     /// # Safety
     /// The parts must be of this array's layout. The memory must have the bytes of the input, and nothing else may use
@@ -184,8 +185,8 @@ impl LibraryCall {
         Ok(made)
     }
 
-    /// Compares the memory of input and result with what the message layer will access. `unit` is the number of bytes
-    /// of an element of the call.
+    /// Compares the memory of input and result with the bytes that the message layer will access. `unit` is the number
+    /// of bytes of an element of the call.
     ///
     /// # Errors
     /// Returns an error if input or result is missing or does not fit.

@@ -51,9 +51,10 @@ impl Way {
 #[derive(Clone)]
 pub struct Route {
     pub way: Way,
-    /// The bytes that ranks receive from other ranks.
+    /// The bytes that all ranks together receive from other ranks.
     pub bytes: u64,
-    /// The name of the schedule of messages that is executed, as in predictions.
+    /// The name of the schedule of messages that is executed, as in predictions; `None` for a plan or a call of the
+    /// library, and if each rank lists only its own messages.
     pub schedule: Option<Arc<str>>,
 }
 

@@ -29,7 +29,7 @@ impl<'a> Partial<'a> {
         serves.then_some(Self { boxes, size, mpi })
     }
 
-    /// Returns a call of the library on the packed partial results; `counts` are the sizes of the ranks' parts.
+    /// Returns a call of the library on the packed partial results; `counts` are the sizes of ranks' parts in elements.
     fn call(
         &self,
         about: &About<'_>,
@@ -68,8 +68,8 @@ fn partial<'a>(about: &About<'a>) -> Option<Partial<'a>> {
     Partial::new(about, about.received(root.unwrap_or(about.rank)).boxes().to_vec())
 }
 
-/// Returns a reduction of all ranks' results, to all or to one, if all ranks participate and get the same bits; some
-/// allreduce schedules add in different orders.
+/// Returns a reduction of all ranks' results, to all or to one, if all ranks participate. An allreduce must also be
+/// exact, because some schedules add in a different order for each rank.
 pub fn world_reduction(about: &About<'_>) -> Tried {
     let kind = if about.operation.pattern == Pattern::Allreduce { Kind::Allreduce } else { Kind::Reduce };
     let Some(partial) = partial(about).filter(|found| about.everyone() && (kind == Kind::Reduce || found.mpi.exact))
@@ -82,13 +82,13 @@ pub fn world_reduction(about: &About<'_>) -> Tried {
     Ok(Some(Chosen { world, library }))
 }
 
-/// Returns a reduction of some ranks, or one with the same bits on all ranks, if [`partial`] has results.
+/// Returns the library's reduction among the participants, to all or to one of them, if [`partial`] has results.
 pub fn reduction(about: &About<'_>) -> Tried {
     partial(about).map(|partial| partial.to_all_or_one(about).map(Chosen::from)).transpose()
 }
 
-/// Returns a reduce-scatter by the library, and each receiver's number of elements. With `equal`, all numbers must be
-/// equal, else the result is `None`.
+/// Returns a reduce-scatter by the library, and each receiver's number of elements. `None` as in [`Partial::new`], and
+/// with `equal` also if the numbers differ.
 fn shares(about: &About<'_>, equal: bool) -> Result<Option<(Vec<usize>, LibraryCall)>, RunError> {
     let regions: Vec<Region> = about.participants.iter().map(|&k| about.received(k)).collect();
     let counts: Vec<usize> = regions.iter().map(|region| volume(region.boxes())).collect();

@@ -67,7 +67,8 @@ impl Routes {
         Self { known: FxHashMap::default(), by_messages }
     }
 
-    /// Returns the routes found so far, each as `PATTERN:WAY`, sorted. `world` stands for a plan, if the host has one.
+    /// Returns the routes found so far, each as `PATTERN:WAY`, sorted. `world` stands for a plan of the host, or for
+    /// the library if the host has no plan.
     pub fn names(&self) -> Vec<String> {
         let name = |known: &Known| match &known.otherwise {
             _ if known.world.is_some() => "world",

@@ -102,8 +102,8 @@ impl PairSums {
         room
     }
 
-    /// Sends this rank's partial results, and starts to receive those of other ranks. Returns the sends separately,
-    /// because no later command waits for them.
+    /// Starts to send copies of this rank's partial results, and to receive those of other ranks. Returns the sends
+    /// separately, because no later command waits for them.
     ///
     /// # Errors
     /// Returns the errors of the message layer.

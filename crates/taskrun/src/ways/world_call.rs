@@ -21,7 +21,8 @@ pub struct WorldCall {
 }
 
 impl WorldCall {
-    /// Returns the bytes of this rank's input, which the result replaces if it has no separate memory.
+    /// Returns the bytes of this rank's input, which the result replaces if it has no separate memory; without an
+    /// input, those of the result.
     pub fn bytes(&self) -> usize {
         self.packing.given.as_ref().or(self.packing.got.as_ref()).map_or(0, |side| side.bytes)
     }
