@@ -114,13 +114,15 @@ impl Library {
         if CALLED.swap(true, Ordering::Relaxed) {
             return Ok(());
         }
-        match self.hook {
+        let registered = match self.hook {
             // SAFETY: the function stays valid as long as this library, which is never unloaded.
             Some(Hook::OpenMpi { register }) => check(unsafe { register(called_by_open_mpi) }),
             // SAFETY: as above; the function does not read its state.
             Some(Hook::Mpich { start, .. }) => check(unsafe { start(called_by_mpich, ptr::null_mut(), NO_STREAM) }),
             None => Ok(()),
-        }
+        };
+        // A later call tries again.
+        registered.inspect_err(|_| CALLED.store(false, Ordering::Relaxed))
     }
 
     /// Returns whether a message may have ended, without making progress; always true unless the library is MPICH.
