@@ -103,3 +103,19 @@ def test_nodes_that_are_no_hosts_are_refused(tmp_path: Path) -> None:
             check_network(machine, nodes)
     with pytest.raises(un.InputError, match="is of kind endpoint"):
         check_network(un.machine("archer"), [[0], [1]])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_hierarchical_schedules_know_the_ranks_of_a_host(tmp_path: Path, seed: int) -> None:
+    draw = random.Random(f"levels {seed}")
+    ranks = draw.randint(2, 5)
+    made = with_ranks(network(tmp_path, draw.randint(2, 6)), ranks, 400.0, 100.0)
+    size = 4 << draw.randrange(14)
+    best = un.plan("allreduce", made, bytes=size)
+    own = un.plan("allreduce", made, bytes=size, algorithm="hierarchical")
+    assert best.predicted["seconds"] <= own.predicted["seconds"]
+    stated = un.plan("allreduce", made, bytes=size, algorithm="hierarchical", params={**own.params, "node": str(ranks)})
+    assert stated.predicted["seconds"] == own.predicted["seconds"]
+    # A part with other ranks has no nodes that fill hosts in order.
+    with pytest.raises(un.UnsupportedError, match="give the number of ranks of a node"):
+        un.plan("allreduce", un.machine("torus2d-small", 8), bytes=size, algorithm="hierarchical")
