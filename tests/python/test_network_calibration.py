@@ -7,7 +7,7 @@ import unisono as un
 from unisono import _core
 from unisono.logs.link_calibration import with_share
 from unisono.tuning.calibration import Calibration
-from unisono.tuning.network_calibration import check_network, message_costs
+from unisono.tuning.network_calibration import message_costs
 
 SIZES = (0, 8, 64, 512, 4096, 32768, 262144, 1 << 20, 4 << 20)
 
@@ -96,15 +96,3 @@ def test_a_network_faster_than_its_data_sheet_is_noted() -> None:
     fast = un.machine(base.describe() | {"link_gbps": base.describe()["link_gbps"]})
     (note,) = [note for note in message_costs(base, measured(fast, 0.5)).notes if "rates are too low" in note]
     assert "0.50 of its time by the data sheet" in note
-
-
-def test_ranks_lie_on_accelerators() -> None:
-    network = tree(random.Random(1))
-    check_network(network, 8, 1)
-    for machine, ranks, on_a_node, why in (
-        (un.machine("archer"), 8, 1, "archer is of kind endpoint"),
-        (network, 9, 1, "9 ranks are more than the 8 accelerators"),
-        (network, 8, 2, "2 ranks share a node"),
-    ):
-        with pytest.raises(un.InputError, match=why):
-            check_network(machine, ranks, on_a_node)

@@ -139,13 +139,15 @@ def _write_network(
         if measured is None:
             return None
         scale = time_scale()
-        several = isinstance(measured, Levels)
-        found = (ranks_costs if several else message_costs)(unisono.machine(base), measured, scale)
+        bare = unisono.machine(base)
+        if isinstance(measured, Levels):
+            found, between, what = ranks_costs(bare, measured, scale), measured.measured[-1], "hosts"
+        else:
+            found, between, what = message_costs(bare, measured, scale), measured, "ranks"
         table = found.machine.describe()
-        outermost = measured.measured[-1] if several else measured
         comment = (
-            f"# Costs of messages by `unisono calibrate` on {outermost.ranks} {'hosts' if several else 'ranks'}, "
-            f"{outermost.library}, {outermost.rounds} rounds: measured\n"
+            f"# Costs of messages by `unisono calibrate` on {between.ranks} {what}, {between.library}, "
+            f"{between.rounds} rounds: measured\n"
             "# rates, host_overhead_ns, signal_ns and gamma_ns_per_byte.\n"
         )
         write(output, comment + tomli_w.dumps({**table, "name": name or table["name"]}))

@@ -152,7 +152,8 @@ def plan(
     (request,) = requests
     made, table = request.plan(), None
     report = made.report()
-    rows, tuning, certified = [], None, None
+    rows: list[tuple[Plan, int, int | None]] = []
+    tuning, certified = None, None
     if certificate is not None:
         with working("writing the certificate"):
             text = made.certificate()
@@ -180,8 +181,12 @@ def plan(
         _draw(made, plot)
     shown = rows if served is not None else []
     if as_json:
-        of_files = {"certificate": certified, "tuning": tuning, "table": None if table is None else table.report()}
-        of_files["rows"] = report_rows(shown) or None
+        of_files = {
+            "certificate": certified,
+            "tuning": tuning,
+            "rows": report_rows(shown) or None,
+            "table": None if table is None else table.report(),
+        }
         print_json({**report, **{key: value for key, value in of_files.items() if value is not None}})
         return
     print_report(report, None if show_all else _SHOWN)

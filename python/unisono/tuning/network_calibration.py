@@ -73,14 +73,14 @@ def check_network(machine: Machine, nodes: list[list[int]]) -> None:
         return
     if len(nodes) < 2:
         raise InputError(
-            f"all {most} ranks share one node, and a network is calibrated between nodes: start ranks on two or more, or "
-            "calibrate without --machine"
+            f"all {most} ranks share one node, and a network is calibrated between nodes: start ranks on two or more, "
+            "or calibrate without --machine"
         )
     in_order = [list(range(most * at, most * (at + 1))) for at in range(len(nodes))]
     if sorted(nodes) != in_order:
         raise InputError(
-            f"the nodes have {min(map(len, nodes))} to {most} ranks; a network is calibrated by equally many on each node, "
-            "and ranks that follow each other on one node, as with --map-by slot"
+            f"the nodes have {min(map(len, nodes))} to {most} ranks, the first one {nodes[0]}; a network is calibrated by "
+            "equally many on each node, which follow each other, as with --map-by slot"
         )
 
 
