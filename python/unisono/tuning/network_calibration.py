@@ -79,8 +79,8 @@ def check_network(machine: Machine, nodes: list[list[int]]) -> None:
     in_order = [list(range(most * at, most * (at + 1))) for at in range(len(nodes))]
     if sorted(nodes) != in_order:
         raise InputError(
-            f"the nodes have {min(map(len, nodes))} to {most} ranks, the first one {nodes[0]}; a network is calibrated by "
-            "equally many on each node, which follow each other, as with --map-by slot"
+            f"the nodes have {min(map(len, nodes))} to {most} ranks, the first one {nodes[0]}; a network is calibrated "
+            "by equally many on each node, which follow each other, as with --map-by slot"
         )
 
 
