@@ -16,7 +16,7 @@ pub struct Cable {
     pub mbit: f64,
     /// Latency in microseconds.
     pub latency_us: f64,
-    /// Number of bytes that wait at a port before it drops packets.
+    /// Greatest number of bytes that may wait at a port; a packet that exceeds them is dropped.
     pub buffer: u64,
 }
 

@@ -37,7 +37,8 @@ impl Blocks {
         self.limit.map_or(whole, |limit| whole.min(limit))
     }
 
-    /// Returns the elements of `len` blocks at `place`, as many as the vector's blocks from `align` on have.
+    /// Returns the elements of `len` blocks at `place`. They are as many as blocks `align .. align + len` of the vector
+    /// have, the last of which may be cut off or empty.
     #[inline]
     pub fn slice(&self, place: Place, len: u32, align: u32) -> Slice {
         let count = self.before(align + len) - self.before(align);

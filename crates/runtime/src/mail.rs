@@ -13,7 +13,7 @@ struct Channel<M> {
     received: VecDeque<End<M>>,
 }
 
-/// A message at the time of its delivery: the caller copies it.
+/// A message that the caller must copy from `sent`, memory of rank `from`, to `received`, memory of rank `to`.
 pub struct Delivery<M> {
     pub from: u32,
     pub to: u32,
@@ -65,7 +65,8 @@ impl<M> Mail<M> {
         self.requests[request]
     }
 
-    /// Removes one of the deliverable messages, and ends both of its requests; `None` if there is none.
+    /// Removes the oldest message of a channel and the oldest receive posted there, and ends both requests. `pick`,
+    /// modulo their number, selects one of the channels that have both; returns `None` if there is none.
     pub fn deliver(&mut self, pick: u64) -> Option<Delivery<M>> {
         let is_ready = |channel: &Channel<M>| !channel.sent.is_empty() && !channel.received.is_empty();
         let ready: Vec<_> = self.channels.iter().filter(|row| is_ready(row.1)).map(|row| *row.0).collect();

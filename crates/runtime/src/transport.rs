@@ -32,7 +32,7 @@ pub trait Transport {
     /// Returns the errors of the message layer.
     fn receive(&mut self, peer: u32, tag: u32, into: Slice) -> Result<Self::Request, Self::Error>;
 
-    /// Returns whether a request has ended. The executor does not call this again after it returned true.
+    /// Returns whether a request has ended. The executor does not use a request again after true or an error.
     ///
     /// # Errors
     /// Returns the errors of the message layer.
@@ -44,7 +44,7 @@ pub trait Transport {
     /// Returns the errors of the message layer.
     fn wait(&mut self, request: &mut Self::Request) -> Result<(), Self::Error>;
 
-    /// Waits briefly; called repeatedly by a run that can only wait for messages.
+    /// Waits briefly. [`crate::Executor::run`] calls it repeatedly while no step can run before a message ends.
     ///
     /// # Errors
     /// Returns an error if the messages will never arrive.

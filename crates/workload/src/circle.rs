@@ -1,10 +1,10 @@
 //! A check for programs whose ranks wait for each other in a cycle, such as two ranks that perform the same two
 //! collectives in different orders.
 //!
-//! The check executes the program without times. A node ends as soon as its predecessors have ended: the nodes that it
-//! names and, by the rule of [`Queues`], earlier nodes of its queue. A collective waits for its nodes on all ranks, a
-//! receive for its send. A node that can never end waits for another such node, so following these waits leads to a
-//! cycle.
+//! The check executes the program without times. A node ends as soon as its predecessors have ended or, if their begin
+//! suffices, have begun: the nodes that it names and, by the rule of [`Queues`], earlier nodes of its queue. A
+//! collective waits for its nodes on all ranks, a receive for its send. A node that can never end waits for another
+//! node that can never end, so following these waits leads to a cycle, if all nodes exist.
 
 use std::{collections::VecDeque, fmt::Write, ops::Range};
 
@@ -26,7 +26,7 @@ type Meeting = (bool, u32, u32);
 /// The messages of a pair with one tag: sender, receiver, tag.
 type Channel = (u32, u32, u32);
 
-/// The messages of a channel sent but not received, and the nodes of waiting receives.
+/// The number of messages of a channel that are sent but not received, and the nodes of waiting receives.
 #[derive(Default)]
 struct Queued {
     sent: u32,
@@ -67,7 +67,7 @@ struct Run<'a> {
     orders: Vec<Order>,
     /// For each set of groups or receivers, the classes that take part.
     taking_part: FxHashMap<(bool, u32), Vec<usize>>,
-    /// The nodes that have reached each meeting.
+    /// The nodes that have reached each meeting and wait there for other classes.
     came: FxHashMap<Meeting, Vec<At>>,
     channels: FxHashMap<Channel, Queued>,
     /// The ready nodes, in the order in which they became ready.
@@ -77,8 +77,8 @@ struct Run<'a> {
 }
 
 impl WorkloadGraph {
-    /// Checks that no ranks wait for each other in a cycle. `file_and_node` returns the file and the id that the user
-    /// sees of a rank's node.
+    /// Checks that no ranks wait for each other in a cycle; a program of one class is not checked. Passes if times
+    /// decide whether they do. `file_and_node` returns the file and the id that the user sees of a rank's node.
     ///
     /// # Errors
     /// Returns an error that names ranks of a cycle of waits, the lowest first.
@@ -151,7 +151,8 @@ impl Order {
     }
 }
 
-/// Returns true and the set of groups of a collective, or false and that of receivers of a permutation.
+/// Returns true and the set of groups of a collective, false and the set of tables of receivers of a permutation, or
+/// `None` for other work.
 fn table(work: &Work) -> Option<(bool, u32)> {
     match *work {
         Work::Collective(collected) => Some((true, collected.groups)),
@@ -290,7 +291,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Returns a node that has not ended and for which the given node waits; `None` if there is none, or times decide.
+    /// Returns a node that has not ended and for which the given node waits; `None` if there is none, or if times
+    /// decide which message a receive gets.
     fn next(&mut self, at: At) -> Option<At> {
         let (class, node) = at;
         let graph = self.graph;

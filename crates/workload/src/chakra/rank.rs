@@ -39,16 +39,17 @@ pub const READ: [&str; 13] = [
 ];
 /// The attribute with the ids of nodes that must have begun, separated by spaces. Other readers ignore it.
 pub const BEGUN: &str = "unisono_begun";
-/// The attribute with a time in seconds that is not a whole number of microseconds.
+/// The attribute with the exact time of a compute node in seconds, because the field of the format counts whole
+/// microseconds. Other readers ignore it.
 pub const SECONDS: &str = "unisono_seconds";
 /// The attribute of a reduction in a schedule, for which the machine states a cost.
 pub const REDUCES: &str = "unisono_reduces";
 
-/// The operation of a node on the device. A collective names its process group.
+/// The operation of a node on the device.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Step {
     Compute(Compute),
-    /// `bytes` is the size of the input.
+    /// `bytes` is the size of the input; `group` is the name of the process group, or `None` for all ranks.
     Collective {
         kind: Kind,
         bytes: u64,
@@ -73,7 +74,8 @@ impl Step {
     }
 }
 
-/// A node that takes time: the earlier nodes that must have ended, and those that must have begun.
+/// A node that takes time. `after` are the earlier nodes that must have ended, and `begun` those that must have begun,
+/// as indices among the rank's nodes that take time.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Timed {
     pub id: u64,
@@ -83,7 +85,7 @@ pub struct Timed {
     pub begun: Vec<u32>,
 }
 
-/// The nodes of a rank that take time, and the names of unknown operations.
+/// The nodes of a rank that take time, in execution order, and a name for each node whose operation is unknown.
 pub struct RankTrace {
     pub nodes: Vec<Timed>,
     pub unknown: Vec<String>,
@@ -201,7 +203,7 @@ fn nodes(bytes: &[u8]) -> Result<(Option<u32>, Vec<Node>), String> {
     Ok((head.ranks(), nodes))
 }
 
-/// Returns the name of a node's operation if it is unknown.
+/// Returns the name of a node's operation if the reader does not know it; otherwise `None`.
 fn unknown(node: &Node) -> Result<Option<String>, String> {
     if !(kind::INVALID..=kind::COLLECTIVE).contains(&node.kind) {
         return Ok(Some(format!("node type {}", node.kind)));

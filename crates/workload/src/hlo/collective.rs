@@ -5,7 +5,7 @@
 //! | `channel_id` | `use_global_device_ids` | numbers | who takes part |
 //! |---|---|---|---|
 //! | no | | replicas | the same partition of each replica |
-//! | yes | no | replicas (all-to-all, permute: partitions) | all partitions of each replica (the partitions of one replica) |
+//! | yes | no | replicas (all-to-all, broadcast, permute: partitions) | all partitions of each replica (the partitions of one replica) |
 //! | yes | yes | devices | these devices |
 
 use unisono_base::{excerpt, narrow};
@@ -33,8 +33,8 @@ pub enum Pattern {
     Permute,
 }
 
-/// Returns the pattern of an instruction; for an asynchronous pair, that of its first half, which begins the
-/// communication. A `send` between devices is a permutation; its other end is a `recv` with the same pairs.
+/// Returns the pattern of an instruction, or `None` if it begins no communication; an asynchronous pair begins it in
+/// the first half. A `send` between devices is a permutation; its other end is a `recv` with the same pairs.
 pub fn pattern(i: &Instruction) -> Option<Pattern> {
     if i.half == Half::Rest {
         return None;
@@ -63,7 +63,8 @@ fn pairs_of(i: &Instruction) -> Result<Vec<(u32, u32)>, String> {
 }
 
 impl Devices {
-    /// Returns the devices that the head of a module states, or else those that its groups name.
+    /// Returns the numbers of replicas and partitions that the head of a module states (1 for one that it lacks), or,
+    /// if it states neither, one replica with the partitions that groups and pairs name.
     pub fn of(module: &Module) -> Result<Self, Wrong> {
         let (replicas, partitions) = (module.replicas.unwrap_or(1), module.partitions.unwrap_or(1));
         let stated = module.replicas.is_some() || module.partitions.is_some();
@@ -86,7 +87,7 @@ impl Devices {
         replica * self.partitions + partition
     }
 
-    /// Returns the groups of an instruction as groups of devices.
+    /// Returns the groups of an instruction as groups of devices; without a list, all numbers form one group.
     pub fn groups(self, i: &Instruction) -> Result<Groups, Wrong> {
         let wrong = |message: String| Wrong::line(i.line, message);
         let listed = i.attribute("replica_groups").map_or(Ok(Vec::new()), groups).map_err(wrong)?;
@@ -210,7 +211,8 @@ fn named(module: &Module) -> Result<u32, Wrong> {
     Ok(most + 1)
 }
 
-/// Returns the bytes of a collective among groups of `size` ranks, counted as in MPI, and the bytes of an element.
+/// Returns the bytes of a collective among groups of `size` ranks, counted as in MPI and rounded up, and the bytes of
+/// an element of the first operand.
 pub fn bytes(i: &Instruction, within: &Computation, kind: Kind, size: u32) -> Result<(u64, u32), Wrong> {
     let count = match i.opcode {
         // The other operands are the output, offsets and sizes; a token; or a root that is known only at run time.

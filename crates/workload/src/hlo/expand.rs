@@ -2,7 +2,7 @@
 //!
 //! A value depends on the last compute and the last communication that it needs. These include earlier ones, because
 //! each queue works in program order. A loop with an unknown number of iterations is expanded once. For a conditional,
-//! the branch with the most instructions is chosen.
+//! the first of the branches with the most instructions is chosen; those of called computations do not count.
 
 use std::{collections::BTreeMap, rc::Rc};
 
@@ -21,7 +21,7 @@ use crate::{Collected, Groups, Queues, RankClass, Work, WorkNode, WorkloadGraph,
 
 /// The most nodes.
 const MOST_NODES: usize = 1 << 20;
-/// The most visits of instructions and loop iterations.
+/// The most visits of instructions and iterations of loops, counted together.
 const MOST_VISITS: u64 = 1 << 24;
 /// The most distinct lists of groups or pairs, times the number of devices.
 const MOST_PLACES: u64 = 1 << 25;
@@ -67,7 +67,7 @@ impl Value {
     }
 }
 
-/// The communication of an instruction; `None` if no rank sends to another one.
+/// The communication of an instruction; `None` if it has none, or no rank sends to another one.
 type Read = Option<Work>;
 
 /// The list of a communication: true for groups, false for pairs; and its text.
@@ -93,7 +93,7 @@ pub struct Expansion<'a> {
     /// For each computation, true if its result depends only on its parameters.
     are_pure: Vec<bool>,
     unknown: BTreeMap<String, u64>,
-    /// For each list of pairs, the needs of its last `send`.
+    /// For each list of pairs, the needs of the messages of its last `send`.
     sent: rustc_hash::FxHashMap<&'a str, Needs>,
     /// The pairs of the last `recv` of each channel.
     receives: rustc_hash::FxHashMap<&'a str, &'a str>,
@@ -254,7 +254,7 @@ impl<'a> Expansion<'a> {
 
     fn communicate(&mut self, at: usize, n: usize, needs: Needs) -> Result<Needs, Wrong> {
         let i = &self.module.computations[at].instructions[n];
-        // In groups of one rank there is no communication.
+        // In groups of one rank, and if each device sends only to itself, there is no communication.
         let Some(work) = self.communication[&(at, n)] else { return Ok(needs) };
         if i.opcode == "ragged-all-to-all" {
             self.unknown(i, "ragged-all-to-all of unknown lengths, taken as equal parts of the input")?;

@@ -78,8 +78,8 @@ impl<'a> Instruction<'a> {
         value(inside, key).map(|text| text.trim_matches('"'))
     }
 
-    /// Returns the shape of the result. The first half of a copy states the result first. The first half of any other
-    /// operation states a tuple of its operands, the result, and a context.
+    /// Returns the shape of the result. The first half of a copy states the result first. If the first half of any
+    /// other operation states a tuple, this contains the operands, the result, and a context.
     pub fn shape(&self) -> &Shape {
         match (&self.shape, self.half) {
             (Shape::Tuple(elements), Half::Start) => {

@@ -27,7 +27,7 @@ pub enum Redundancy {
     Repeats(String),
     /// The result equals the operand of the collective with this name.
     Undoes(String),
-    /// The result follows from the operand, because the operand is equal on all ranks of a group.
+    /// The result follows from the operand, because the operand is equal on all ranks of each group.
     Uniform,
 }
 
@@ -48,7 +48,7 @@ impl Equal {
     }
 }
 
-/// A collective's operation and operands, which identify repetitions.
+/// The operation, attributes, operands and groups of a collective; two collectives with equal ones repeat each other.
 #[derive(PartialEq, Eq, Hash)]
 struct Made<'a> {
     opcode: &'a str,
@@ -119,7 +119,8 @@ impl<'a, 'm> Known<'a, 'm> {
         }
     }
 
-    /// Adds the next instruction with its communication, and returns the reason if the communication is redundant.
+    /// Adds the next instruction with its communication, if it has one, and returns the reason why that is redundant;
+    /// `None` if it is not.
     pub fn add(&mut self, work: Option<Work>, among: &Among) -> Option<Redundancy> {
         let n = self.sources.len();
         let i = &self.within.instructions[n];

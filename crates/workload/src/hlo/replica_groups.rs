@@ -47,7 +47,8 @@ fn small(text: &str) -> Option<Vec<u32>> {
     Some(numbers.into_iter().map(narrow).collect())
 }
 
-/// Returns the number of devices of a grid; `None` if it is 0 or too large.
+/// Returns the number of devices of a grid; `None` if it is 0 or more than [`MOST_DEVICES`], or the grid has more than
+/// 64 dimensions.
 fn product(dims: &[u64]) -> Option<u64> {
     let all = dims.iter().try_fold(1_u64, |all, &dim| all.checked_mul(dim))?;
     (all > 0 && all <= MOST_DEVICES && dims.len() <= 64).then_some(all)

@@ -69,7 +69,7 @@ impl Shape {
         }
     }
 
-    /// Returns the bytes of an element, at least 1; for a tuple, of its first array.
+    /// Returns the bytes of an element, rounded up and at least 1; for a tuple, of its first array.
     pub fn element_bytes(&self) -> u32 {
         match self {
             Self::Array { bits, dims } => {
@@ -82,7 +82,7 @@ impl Shape {
 }
 
 /// Returns the bits of an element type: the number in its name, such as 8 in `f8e4m3fn`, but 8 for `pred` and 0 for
-/// `token` and `opaque`. `None` for other names.
+/// `token` and `opaque`. `None` for a name that is not an element type.
 fn bits(name: &str) -> Option<u64> {
     match name {
         "pred" => return Some(8),

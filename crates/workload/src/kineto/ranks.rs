@@ -17,7 +17,7 @@ const MOST_RANKS: u32 = 1 << 22;
 /// The most distinct sets of groups, times the number of ranks.
 const MOST_PLACES: usize = 1 << 24;
 
-/// Returns whether a file, perhaps compressed by gzip, begins with `{`, as Kineto traces do.
+/// Returns whether a file, perhaps compressed by gzip, begins with `{` after blanks, as Kineto traces do.
 pub fn is_it(bytes: &[u8]) -> bool {
     beginning(bytes).trim_ascii_start().starts_with(b"{")
 }
