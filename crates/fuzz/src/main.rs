@@ -22,7 +22,7 @@ use unisono_fuzz::{
     session::{self, Folders},
 };
 
-/// Seconds for which a target runs before the next target.
+/// Most seconds for which a target runs before the next target.
 const TURN: u64 = 120;
 /// Number of inputs that may end a child process before the target's turn ends.
 const MOST_DEATHS: u32 = 8;
@@ -100,7 +100,7 @@ fn death(status: &str, said: &str) -> Fault {
     Fault { kind: kind.to_owned(), message: format!("{status}; {}", last.join(" / ")) }
 }
 
-/// Runs a target for `seconds`; returns whether nothing failed.
+/// Runs a target for `seconds`, or until [`MOST_DEATHS`] child processes have died; returns whether nothing failed.
 fn turn(target: &'static FuzzTarget, seconds: u64, seed: u64) -> Done<bool> {
     let (begin, folders) = (Instant::now(), Folders::new(&folder()));
     let mut sound = true;

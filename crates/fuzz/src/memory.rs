@@ -65,7 +65,8 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Starts counting. The process ends if more than `most` additional bytes are live at once.
+/// Starts counting, and returns the number of live bytes. The process ends if more than `most` additional bytes are
+/// live at once.
 pub fn start(most: usize) -> usize {
     let live = LIVE.load(Relaxed);
     PEAK.store(live, Relaxed);

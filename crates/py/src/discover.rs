@@ -40,7 +40,8 @@ const MOST_REPEATED: usize = 256;
 #[pyclass(module = "unisono")]
 pub struct Discovery {
     engine: Engine,
-    /// True once a call was interrupted, so that the engine has processed only a part of a task.
+    /// True once a call was interrupted, exceeded a limit or panicked, so that the engine has processed only a part of
+    /// a task.
     broken: bool,
     /// Resubmitted tasks that the engine has not processed yet.
     repeated: Vec<TaskId>,
@@ -238,7 +239,8 @@ impl Discovery {
     /// Runs a step of the engine that must not stop half-way.
     ///
     /// # Errors
-    /// Returns an error if this call or an earlier call was interrupted.
+    /// Returns an error if this call or an earlier call was interrupted, exceeded a limit or panicked, or if the engine
+    /// refuses a repeated task.
     fn whole<R: Send>(&mut self, py: Python<'_>, act: impl FnOnce(&mut Engine) -> R + Send) -> PyResult<R> {
         if self.broken {
             return Err(Error::new_err(

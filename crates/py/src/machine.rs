@@ -147,7 +147,8 @@ impl Machine {
         Ok(Self::of_part(description, part))
     }
 
-    /// Returns the same machine with another value of one key of its file.
+    /// Returns the same machine with another value of one key of its file. A machine with places of its own is then
+    /// used as a whole, because accelerators may be numbered differently.
     fn changed(&self, py: Python<'_>, key: &str, value: &str) -> PyResult<Self> {
         let description = detached(py, || self.description.with_value(key, value))?.map_err(input)?;
         Self::checked(description, self.part.without_places())

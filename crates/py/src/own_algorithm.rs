@@ -25,8 +25,8 @@ struct OwnAlgorithm {
     /// The settings of parameters that the planner compares.
     candidates: Vec<Params>,
     function: Py<PyAny>,
-    /// The schedule of the latest case, because a plan builds it for its size, for its time and for the schedule
-    /// itself.
+    /// The schedule of the latest case, or the error, because a plan asks for it several times: for its size, its time
+    /// and the schedule itself.
     last: Mutex<Option<(Key, Result<Placed, AlgorithmError>)>>,
 }
 
@@ -76,7 +76,7 @@ impl Algorithm for OwnAlgorithm {
 }
 
 impl OwnAlgorithm {
-    /// Calls the function and proves the schedule that it returns.
+    /// Calls the function, and proves that the returned schedule performs the collective of the case, without switches.
     fn make(&self, case: &Case, params: &Params) -> Result<Placed, AlgorithmError> {
         let algorithm = self.info.name;
         let c = case.collective;

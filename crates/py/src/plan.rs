@@ -103,9 +103,9 @@ impl Plan {
         Ok(Schedule { file, expected: None })
     }
 
-    /// Returns the class of the expression by which the programs of a `.plan` compute all elements at every length;
-    /// None if they do not serve every length, or use several expressions, or do not use the tree of `contributors`
-    /// logical contributors.
+    /// Returns the digest of the expression by which the programs of a `.plan` compute all elements at every length;
+    /// None if the programs do not serve every length, use several expressions or, with `contributors`, do not use the
+    /// tree of that many logical contributors.
     #[pyo3(signature = (contributors = None))]
     fn size_class(&self, py: Python<'_>, contributors: Option<u32>) -> PyResult<Option<String>> {
         detached(py, || self.plan.size_class(contributors))?.map_err(plan_error)

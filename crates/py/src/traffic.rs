@@ -82,8 +82,8 @@ pub fn traffic_packets(
     simulated(py, network, &interconnect, &graph.map_err(input)?, &options)
 }
 
-/// Returns an error with the size of traffic that exceeds a limit, before its task graph is made, which takes most of
-/// the memory.
+/// Returns an error if the simulation of the traffic would exceed a limit. The check precedes the task graph, which
+/// takes most of the memory.
 fn admit(
     pattern: &str,
     accelerators: u32,

@@ -16,7 +16,8 @@ use crate::{
     plan::Plan,
 };
 
-/// The measurement of a contender at a size: plan (None for the library), time, and rounds won.
+/// The measurement of a contender at a size: plan (None for the library), time, rounds won, and whether the calls ran
+/// as planned, which decides whether the measurement counts.
 #[derive(FromPyObject)]
 pub struct Contender<'py> {
     plan: Option<PyRef<'py, Plan>>,

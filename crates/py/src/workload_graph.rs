@@ -140,7 +140,7 @@ impl WorkloadGraph {
         self.0.classes.iter().map(|class| class.nodes.len()).collect()
     }
 
-    /// True if the time of some compute depends on the rates of the accelerator.
+    /// True if the time of some compute, other than reductions of schedules, depends on the rates of the accelerator.
     #[getter]
     fn counts_operations(&self) -> bool {
         self.0.counts_operations()
@@ -215,8 +215,8 @@ impl WorkloadGraph {
     }
 }
 
-/// Returns the part of a machine on which the ranks run. On a whole network of rows and columns, a workload determines
-/// the accelerator of each rank. The second result is a note about this placement.
+/// Returns the part of a machine on which the ranks run. On a whole network, a workload determines the accelerator of
+/// each rank; boxes are filled in order. The second result is a note about this placement, if there is one.
 fn part_of(machine: &Machine, workload: Option<&Workload>) -> Result<(Part, Option<String>), PlanError> {
     match (machine.part(), workload, machine.description().get::<Network>()) {
         (Part::All, Some(workload), Some(network)) => {

@@ -59,7 +59,7 @@ fn written(stored: Stored) -> Vec<u8> {
     bytes
 }
 
-/// Runs a schedule of a plan if it can be proved.
+/// Runs a schedule of a plan and returns the outputs; `None` if it cannot be proved, or is not run ([`outputs`]).
 pub fn run_file(file: &PlanFile, schedule: usize) -> Option<Vec<Vec<i64>>> {
     file.prove(schedule).ok()?;
     let facts = file.facts(schedule);
@@ -68,7 +68,8 @@ pub fn run_file(file: &PlanFile, schedule: usize) -> Option<Vec<Vec<i64>>> {
     outputs(facts, &programs.expect("the proof decoded them"))
 }
 
-/// Returns the outputs of proved programs, if these are small. No order of messages may stop them or change results.
+/// Returns the outputs of proved programs; `None` for a barrier or more than [`MOST_RUN`] elements. Asserts that four
+/// orders of messages give the same outputs.
 fn outputs(facts: &Facts, programs: &[RankProgram]) -> Option<Vec<Vec<i64>>> {
     let c = facts.collective;
     let sizes = (0..c.ranks)

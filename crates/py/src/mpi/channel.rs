@@ -56,8 +56,8 @@ impl Channel {
         self.0.add(&Calls(py), plan, anywhere).map_err(|Raised(error)| error)
     }
 
-    /// Returns the row of a plan that serves a call, or the reason why no row does. `unit` is the size of an element in
-    /// bytes.
+    /// Returns the index of the row of a plan that serves a call, or the reason why no row does. `unit` is the size of
+    /// an element in bytes.
     #[pyo3(signature = (plan, collective, root, elements, unit, datatype = 0, op = None))]
     #[expect(clippy::too_many_arguments, reason = "what all ranks of a call know")]
     fn find(
@@ -77,7 +77,7 @@ impl Channel {
         })
     }
 
-    /// Begins a call that a row serves ([`Channel::find`]), and returns whether the call is complete. With `wait` it
+    /// Begins a call that a row serves ([`Channel::find`]), and returns whether the call is complete. With `wait`,
     /// first polls until the call is complete. With `in_place` the input is in the output's array.
     #[pyo3(signature = (plan, collective, root, elements, unit, datatype, op, given, got, in_place, wait))]
     #[expect(clippy::too_many_arguments, reason = "a call and its memory")]

@@ -1,9 +1,9 @@
 //! Arithmetic operations and memory traffic of HLO instructions.
 //!
 //! * A dot of R results, each a sum of K products, takes 2 R K operations. So does a convolution, whose K is the number
-//! of weights of one output feature (taps on padding are counted). A ragged dot takes the operations of its rows,
-//! whatever the lengths of its parts are. A library call for a matrix product counts as a dot. Other operations count
-//! none: their time is their traffic.
+//!   of weights of one output feature (taps on padding are counted). A ragged dot takes the operations of its rows,
+//!   whatever the lengths of its parts are. A library call for a matrix product counts as a dot. Other operations
+//!   count none: their time is their traffic.
 //! * An instruction reads its operands and writes its result. A fusion reads and writes only at its border. If it only
 //!   slices an operand, it reads only the slices. An update in place moves the update twice.
 //!
