@@ -16,7 +16,7 @@ pub enum OperatorClass {
     None,
     /// Any associative operator whose operands may be swapped.
     Commutative,
-    /// Any associative operator.
+    /// Any associative operator; as the class of a call's operator, one that does not commute.
     Ordered,
 }
 
@@ -67,7 +67,7 @@ impl fmt::Display for Choice {
 pub struct Row {
     pub kind: Kind,
     pub ranks: u32,
-    /// The number of ranks on the node with the most ranks; `None` matches every placement.
+    /// The number of ranks on the node with the most ranks; `None` serves placements without a row of their own.
     pub per_node: Option<u32>,
     pub class: OperatorClass,
     pub first_bytes: u64,

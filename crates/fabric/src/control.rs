@@ -12,7 +12,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 
 use unisono_fabric::{Network, Topology};
 
-/// Greatest length of a request in bytes.
+/// Greatest length of a request in bytes; a client that sends more is dropped without an answer.
 const LONGEST: usize = 1000;
 
 /// Control socket and its clients.

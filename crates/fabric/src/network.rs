@@ -89,7 +89,7 @@ pub struct Network {
     hosts: usize,
     /// Indices of the ports that leave each node.
     leaving: Vec<Vec<usize>>,
-    /// Port that a packet takes at each node, by destination.
+    /// For each node and destination, the port that a packet takes; `None` if no path is up.
     routes: Vec<Vec<Option<usize>>>,
     /// Time in nanoseconds from which each host may send its next packet.
     free: Vec<i64>,

@@ -25,7 +25,7 @@ extern "C" fn __sanitizer_cov_8bit_counters_init(start: *mut u8, end: *mut u8) {
     }
 }
 
-/// For each edge, the classes of counts that inputs have reached.
+/// For each edge, a bit for each class of counts that inputs have reached.
 #[derive(Default)]
 pub struct Coverage {
     seen: Vec<u8>,

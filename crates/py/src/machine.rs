@@ -126,7 +126,8 @@ impl Machine {
     }
 
     /// Returns a changed machine: resized to `nodes`, without the failed parts, and with `subset` or `shape` as the
-    /// part that is used. `failed` names nodes of the resized machine.
+    /// part that is used. Without either, the present part stays in use; a list of accelerators becomes the whole
+    /// machine if the description changes. `failed` names nodes of the resized machine.
     #[pyo3(signature = (shape = None, nodes = None, subset = None, failed = None))]
     fn asked(
         &self,
@@ -166,7 +167,8 @@ impl Machine {
         Some(if model == Some(DATA_SHEET) { DATA_SHEET } else { network.rates() })
     }
 
-    /// Returns the network with only the rates of the data sheet, without the times to start kernels and signals.
+    /// Returns the network with only the rates of the data sheet, without the times of kernels, signals and thread
+    /// blocks.
     fn data_sheet(&self) -> PyResult<Self> {
         let Some(network) = self.description.get::<Network>() else {
             let (name, kind) = (self.description.name(), self.description.kind());
@@ -181,7 +183,7 @@ impl Machine {
         kind_of(&self.description).simulator.name
     }
 
-    /// The means of communication that the machine offers: `grid`, `messages`, `reducing-switches`.
+    /// The means of communication that the machine offers, of `grid`, `messages`, `links` and `reducing-switches`.
     #[getter]
     fn offers(&self) -> Vec<&'static str> {
         kind_of(&self.description).offers.iter().map(|means| means.name()).collect()
@@ -203,7 +205,8 @@ impl Machine {
         shape.map(|s| Ok(PyTuple::new(py, s.dims())?.into_any())).transpose()
     }
 
-    /// The ranks along each dimension of the part, as plans state them; `None` if the machine has no dimensions.
+    /// The number of ranks along each dimension of the used part, as plans state them; `None` if the machine has no
+    /// shape of its own.
     #[getter]
     fn extents<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let extents = detached(py, || self.part.extents(&self.description))?.map_err(input)?;

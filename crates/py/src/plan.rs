@@ -61,7 +61,7 @@ impl Plan {
         self.plan.problem.collective.rounds()
     }
 
-    /// True if the buffers fit the memory of a PE; None on machines without such a limit.
+    /// True if inputs, outputs and scratch data fit the memory of a PE; None on machines without such a limit.
     #[getter]
     fn fits_sram(&self) -> Option<bool> {
         self.report.fits_sram
@@ -111,20 +111,22 @@ impl Plan {
         detached(py, || self.plan.size_class(contributors))?.map_err(plan_error)
     }
 
-    /// Returns a certificate of the bound `cut` or `flow` as JSON: dual prices of links (of linear programming), which
-    /// together with the machine suffice to check the bound.
+    /// Returns a certificate of the bound `cut` or, for an alltoall, `flow` as JSON: dual prices of links (of linear
+    /// programming), which together with the machine suffice to check the bound.
     fn certificate(&self, py: Python<'_>) -> PyResult<String> {
         let made = detached(py, || BoundCertificate::of(&self.plan.problem))?.map_err(plan_error)?;
         Ok(made.to_json())
     }
 
-    /// Returns the trees of one root if the best candidate is a forest: `{root, depth, chunks, places, links, trees}`.
+    /// Returns the trees of one root, by default the first, as `{root, depth, chunks, places, links, trees}`. Raises an
+    /// error if the best candidate is not a forest.
     #[pyo3(signature = (root = None))]
     fn forest<'py>(&self, py: Python<'py>, root: Option<u32>) -> PyResult<Bound<'py, PyAny>> {
         to_python(py, &detached(py, || self.plan.forest(root))?.map_err(plan_error)?)
     }
 
-    /// Returns the time of forests by depth: `{fluid_seconds, points: [{depth, fluid_seconds, forests}]}`.
+    /// Returns the times of forests from the least depth to that beyond which the time hardly falls: `{fluid_seconds,
+    /// points: [{depth, fluid_seconds, forests}]}`.
     fn front<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         to_python(py, &detached(py, || self.plan.front())?.map_err(plan_error)?)
     }
@@ -196,8 +198,9 @@ pub fn library_choice_of<'py>(
     to_python(py, &found.map_err(plan_error)?)
 }
 
-/// Returns `[{first_bytes, last_bytes, algorithm, protocol}]`: the best of a library's own algorithms for each range of
-/// sizes.
+/// Returns `[{first_bytes, last_bytes, algorithm, protocol}]`: for each range of sizes the library's own algorithm with
+/// the least predicted time. If some algorithms have prices fitted to measurements, only these and the library's own
+/// choice are compared.
 #[pyfunction]
 #[pyo3(signature = (library, collective, machine, dtype = "f32", operator = "sum"))]
 pub fn library_sizes<'py>(

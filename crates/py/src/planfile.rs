@@ -112,7 +112,7 @@ pub fn prove_plan(py: Python<'_>, bytes: &[u8], ranks: Option<u32>) -> PyResult<
 }
 
 /// Proves the programs of all rows of a `.plan` file, and returns the properties of the bits of each collective on each
-/// number of ranks. The property `ranks-count` is checked for `contributors` logical contributors.
+/// number of ranks. The property `ranks-count` is checked for `contributors` logical contributors, if given.
 #[pyfunction]
 #[pyo3(signature = (bytes, contributors = None))]
 pub fn plan_bits<'py>(py: Python<'py>, bytes: &[u8], contributors: Option<u32>) -> PyResult<Bound<'py, PyList>> {

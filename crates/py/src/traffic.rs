@@ -57,7 +57,8 @@ pub fn simulate_network_goal(
 }
 
 /// Simulates traffic among all accelerators packet by packet, on `jobs` threads: `alltoall` with `bytes` for each
-/// ordered pair, or a `permutation` drawn by `seed`, with `messages` messages of `bytes` from each accelerator.
+/// ordered pair, or a `permutation` drawn by `seed`, with `messages` messages of `bytes` from each accelerator (without
+/// effect on `alltoall`).
 #[pyfunction]
 pub fn traffic_packets(
     py: Python<'_>,

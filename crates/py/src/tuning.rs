@@ -57,7 +57,8 @@ pub fn size_class(bytes: u64) -> (u64, u64) {
     (class.first_bytes, class.last_bytes)
 }
 
-/// Returns the plan that the model ranks first for the size class of `bytes`; None if no algorithm serves the class.
+/// Returns the plan that the model ranks first at the middle of the size class of `bytes`; None if no algorithm serves
+/// the class.
 #[pyfunction]
 pub fn plan_size_class(
     py: Python<'_>,
@@ -77,7 +78,8 @@ pub fn plan_size_class(
 }
 
 /// Returns algorithms with settings of their parameters: each algorithm with its best setting by the model, best
-/// algorithm first, then each with its second-best setting, and so on.
+/// algorithm first, then each with its second-best setting, and so on. Each algorithm's own defaults are among them.
+/// `target` is the format of the file that is to state the settings.
 #[pyfunction]
 pub fn settings(
     py: Python<'_>,
@@ -116,8 +118,8 @@ pub fn propose(
     made.map_err(plan_error)
 }
 
-/// Returns, for each element count, the names of the algorithms that are among the best `most` on any of the numbers of
-/// ranks.
+/// Returns, for each element count, the sorted names of the algorithms that the model ranks among the best `most` on
+/// any of the numbers of ranks.
 #[pyfunction]
 pub fn worthwhile(
     py: Python<'_>,
@@ -138,8 +140,9 @@ pub fn chosen(measured: Vec<Vec<Contender<'_>>>, rounds: u32) -> Vec<&'static st
     tuning::chosen(&cells(measured, rounds)).into_iter().map(tuning::Contender::name).collect()
 }
 
-/// Returns the regions of the decision table of one collective, from contenders by number of ranks and element count.
-/// Without `best`, numbers of ranks between the measured numbers use the parameters of measured plans.
+/// Returns the regions of the decision table of one collective for each number of ranks from the smallest to the
+/// largest measured one, from contenders by number of ranks and element count. Without `best`, numbers of ranks between
+/// the measured numbers use the parameters of measured plans.
 #[pyfunction]
 #[expect(clippy::too_many_arguments, reason = "the measurements of a family")]
 pub fn tuned_regions(

@@ -165,7 +165,7 @@ impl<'a> View<'a> {
         self.left.push(format!("{row}{class}, {}: {reason}", row.choice));
     }
 
-    /// Returns whether a row for operators that commute serves some calls of this row too.
+    /// Returns whether a row for operators that commute has a size in common with this row.
     fn is_hidden(&self, row: &Row) -> bool {
         self.table.rows().iter().any(|r| {
             let same = (r.kind, r.ranks, r.per_node) == (row.kind, row.ranks, row.per_node);

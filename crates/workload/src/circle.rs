@@ -33,14 +33,14 @@ struct Queued {
     receives: VecDeque<u32>,
     /// The node of the latest receive.
     last: Option<u32>,
-    /// True if times decide which message a receive gets.
+    /// True if the times of receives decide which message each gets.
     is_open: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     Waits,
-    /// The node waits only for other ranks.
+    /// The node has begun and waits only for other ranks.
     Came,
     Done,
 }

@@ -101,13 +101,14 @@ impl Channel {
         self.0.start(&Calls(py), &arguments, (given, got), in_place, wait).map_err(|Raised(error)| error)
     }
 
-    /// Advances the call under way and returns whether the call is complete. Returns false while another thread
-    /// advances the call.
+    /// Advances the call under way and returns whether the call is complete: true also if there is none, false while
+    /// another thread advances the call.
     fn poll(&self, py: Python<'_>) -> PyResult<bool> {
         self.0.poll(&Calls(py)).map_err(|Raised(error)| error)
     }
 
-    /// Frees the communicator. All ranks call this together, and no call can be made afterwards.
+    /// Frees the communicator, unless MPI has ended. All ranks call this together, with no call under way; no call can
+    /// be made afterwards.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.0.close(&Calls(py)).map_err(|Raised(error)| error)
     }

@@ -42,7 +42,7 @@ pub const BEGUN: &str = "unisono_begun";
 /// The attribute with the exact time of a compute node in seconds, because the field of the format counts whole
 /// microseconds. Other readers ignore it.
 pub const SECONDS: &str = "unisono_seconds";
-/// The attribute of a reduction in a schedule, for which the machine states a cost.
+/// The attribute that marks compute as a reduction of a schedule, for which a machine may state a cost.
 pub const REDUCES: &str = "unisono_reduces";
 
 /// The operation of a node on the device.

@@ -180,7 +180,7 @@ fn known_groups(traces: &[RankTrace], listed: &CommGroups) -> Found<()> {
     Ok(())
 }
 
-/// Checks that the root of each collective is a rank.
+/// Checks that the root of each collective is less than the number of all ranks.
 fn known_roots(traces: &[RankTrace]) -> Found<()> {
     let ranks: u32 = narrow(traces.len());
     for (rank, node) in (0..).zip(traces).flat_map(|(rank, trace)| trace.nodes.iter().map(move |node| (rank, node))) {

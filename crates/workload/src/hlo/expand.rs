@@ -23,7 +23,7 @@ use crate::{Collected, Groups, Queues, RankClass, Work, WorkNode, WorkloadGraph,
 const MOST_NODES: usize = 1 << 20;
 /// The most visits of instructions and iterations of loops, counted together.
 const MOST_VISITS: u64 = 1 << 24;
-/// The most distinct lists of groups or pairs, times the number of devices.
+/// The most distinct texts of lists of groups or pairs, times the number of devices.
 const MOST_PLACES: u64 = 1 << 25;
 /// The deepest nesting of calls, and of tuples.
 const MOST_DEPTH: u32 = 32;
@@ -41,7 +41,7 @@ impl Needs {
     }
 }
 
-/// A value with its needs and, if it is a tuple, its elements.
+/// A value with its needs and, if it is a tuple, its elements and the depth of its nesting.
 #[derive(Clone, Default)]
 struct Value {
     needs: Needs,
@@ -83,7 +83,7 @@ pub struct Expansion<'a> {
     receivers: Distinct<Vec<Vec<u32>>>,
     /// For each text of a list, the index of its set of groups or tables of receivers.
     texts: rustc_hash::FxHashMap<Listed<'a>, u32>,
-    /// The number of devices times the number of distinct lists.
+    /// The number of devices times the number of entries of `texts`.
     places: u64,
     communication: rustc_hash::FxHashMap<(usize, usize), Read>,
     /// The findings, by computation and instruction.

@@ -58,7 +58,7 @@ struct Made<'a> {
     among: (bool, u32),
 }
 
-/// The known properties of a computation's values so far.
+/// The properties of the values of a computation, as far as its instructions were added.
 pub struct Known<'a, 'm> {
     module: &'m Module<'a>,
     at: usize,

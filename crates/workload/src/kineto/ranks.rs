@@ -25,8 +25,9 @@ pub fn is_it(bytes: &[u8]) -> bool {
 /// Reads the traces of all ranks, or of one rank. With `strict`, an unknown collective is an error.
 ///
 /// # Errors
-/// Returns an error for a damaged file, a rank that occurs twice or not at all, ranks that list a group differently, or
-/// groups that do not determine the groups of ranks without a trace.
+/// Returns an error for a damaged file, a rank that occurs twice or not at all, ranks that list a group differently,
+/// messages or collectives that do not match, a message in the only trace, or groups that do not determine the groups
+/// of ranks without a trace.
 pub fn read(files: &[SourceFile], strict: bool) -> Result<WorkloadGraph, ReadError> {
     let mut traces: BTreeMap<u32, (&str, RankTrace)> = BTreeMap::new();
     for (origin, bytes) in files {
