@@ -52,7 +52,7 @@ impl Diagnostics {
         }
     }
 
-    /// Adds a finding of another checker, or counts it if [`Self::KEPT`] findings are kept.
+    /// Adds a finding of another checker.
     pub fn add(&mut self, finding: Diagnostic) {
         if self.kept.len() < Self::KEPT {
             self.kept.push(finding);

@@ -32,7 +32,6 @@ thread_local! {
 /// Runs `work`; meanwhile [`poll`] and [`check`] on this thread call `hook`, at most every 50 ms. An inner watch
 /// replaces the outer one until it ends.
 pub fn watch<R>(hook: Hook, work: impl FnOnce() -> R) -> R {
-    /// Restores the outer watch, also if `work` unwinds.
     struct Restore(Option<(Hook, Instant)>, u32);
     impl Drop for Restore {
         fn drop(&mut self) {

@@ -19,8 +19,7 @@ pub fn read<'de, D: Deserializer<'de>, T: Deserialize<'de>>(source: D) -> Result
     T::deserialize(self::source(source))
 }
 
-/// Returns a deserializer under which each struct, at any depth, is an object, as in [`read`]: for implementations of
-/// `Deserialize` that get a deserializer from serde.
+/// Returns a deserializer that refuses arrays as [`read`] does, for implementations of `Deserialize`.
 pub fn source<'de, D: Deserializer<'de>>(source: D) -> impl Deserializer<'de, Error = D::Error> {
     Keyed(source)
 }
@@ -70,8 +69,8 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
     }
 }
 
-/// A wrapper of a deserializer, visitor, seed or access of serde that wraps all inner ones too, so that each struct
-/// gets [`Fields`].
+/// A wrapper of a deserializer, visitor, seed or access of serde, and of all inner ones, so that structs get
+/// [`Fields`].
 struct Keyed<T>(T);
 
 /// A visitor of a struct that accepts objects only.

@@ -162,7 +162,7 @@ pub fn check(what: &'static str, bytes: u128, steps: u128) -> Result<(), OverLim
 thread_local! {
     /// Steps of the current work; `None` outside [`counted`].
     static SPENT: Cell<Option<u64>> = const { Cell::new(None) };
-    /// The count at the end of the last [`counted`] or [`counted_after`], including the steps at which it began.
+    /// The count at the end of the last [`counted`] or [`counted_after`].
     static LAST: Cell<u64> = const { Cell::new(0) };
     /// The name of the work whose steps were counted last.
     static WHAT: Cell<&'static str> = const { Cell::new("the work") };
@@ -180,7 +180,7 @@ static HELD: AtomicU64 = AtomicU64::new(0);
 pub(crate) struct Crowded;
 
 /// Reserves the bytes of an item beside those of the other items that run, or unwinds with the payload [`Crowded`] if
-/// all together exceed the limit. An item that runs alone does not unwind.
+/// other items run and all exceed the limit.
 fn hold(bytes: u128) {
     let Some(own) = OWN.get() else { return };
     let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
@@ -197,7 +197,6 @@ fn hold(bytes: u128) {
 
 /// Runs an item of [`crate::parallel`] whose memory counts towards the limit together with that of concurrent items.
 pub(crate) fn beside<R>(item: impl FnOnce() -> R) -> R {
-    /// Releases the memory, also when `item` unwinds.
     struct Release(Option<u64>);
     impl Drop for Release {
         fn drop(&mut self) {
@@ -211,7 +210,6 @@ pub(crate) fn beside<R>(item: impl FnOnce() -> R) -> R {
 /// Runs an item and returns its value and steps, which are added to `earlier`, the steps of other items. One note is
 /// sent when the sum, with the caller's steps, reaches [`NOTED_STEPS`].
 pub(crate) fn after_others<R>(earlier: &AtomicU64, item: impl FnOnce() -> (R, u64)) -> (R, u64) {
-    /// Puts the outer value back, also when `item` unwinds.
     struct Restore(bool);
     impl Drop for Restore {
         fn drop(&mut self) {
@@ -259,7 +257,6 @@ pub(crate) fn add(steps: u64) {
 
 /// Runs `work` with a count that begins at `before` steps, or without a count if `before` is `None`.
 pub(crate) fn counted_after<R>(before: Option<u64>, work: impl FnOnce() -> R) -> R {
-    /// Puts the outer count back, also when `work` unwinds.
     struct Restore(Option<u64>);
     impl Drop for Restore {
         fn drop(&mut self) {

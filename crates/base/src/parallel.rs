@@ -41,7 +41,7 @@ pub fn stay_on_one_thread() {
     ALONE.store(true, Relaxed);
 }
 
-/// The numbers of cores that the work of this process may use, and of those without work.
+/// The cores that the work of this process may use.
 struct Cores {
     all: AtomicIsize,
     /// The number of cores without work: at first all except one. It is negative while there are more threads with work
@@ -74,8 +74,8 @@ pub fn set_cores(count: usize) {
     idle().fetch_add(count - before, Relaxed);
 }
 
-/// A call of Unisono on a thread of the user. Each call that another thread makes concurrently reduces the number of
-/// idle cores by one; a call inside a call does not.
+/// A call of Unisono on a thread of the user. Each further concurrent call on another thread reduces the number of idle
+/// cores by one.
 pub struct Caller {
     is_outer: bool,
 }
@@ -151,9 +151,9 @@ impl Drop for End<'_> {
     }
 }
 
-/// Returns the values of `work` for all items, in order. They are computed before this function returns, except for
-/// items whose work unwound or exceeds the limit of steps: the iterator computes these again. This thread computes
-/// items alone for the first 2 ms, because all items together may need no longer.
+/// Returns the values of `work` for all items, in order. The iterator computes only those whose work unwound or exceeds
+/// the limit of steps; the others are computed before. This thread computes items alone for the first 2 ms, which may
+/// suffice for all.
 pub fn map<'a, T: Sync, R: Send + 'a>(
     items: &'a [T],
     work: impl Fn(&T) -> R + Sync + 'a,

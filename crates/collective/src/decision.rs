@@ -16,7 +16,7 @@ pub enum OperatorClass {
     None,
     /// Any associative operator whose operands may be swapped.
     Commutative,
-    /// Any associative operator; as the class of a call's operator, one that does not commute.
+    /// Any associative operator; of a call, one that does not commute.
     Ordered,
 }
 
@@ -76,7 +76,6 @@ pub struct Row {
     pub choice: Choice,
 }
 
-/// The sort key of rows.
 type Key = (&'static str, u32, Option<u32>, OperatorClass, u64);
 
 impl Row {
@@ -106,8 +105,8 @@ impl DecisionTable {
     /// Sorts and checks the rows.
     ///
     /// # Errors
-    /// Returns an error if two rows of one collective, number of ranks, ranks per node and class share a size, or if a
-    /// row serves no call or has a class that does not fit its collective.
+    /// Returns an error if two rows that differ only in sizes and choice share a size, or if a row serves no call or
+    /// has a class that does not fit its collective.
     pub fn new(mut rows: Vec<Row>) -> Result<Self, CollectiveError> {
         rows.sort_by(|a, b| a.key().cmp(&b.key()));
         for row in &rows {

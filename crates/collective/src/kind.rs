@@ -51,7 +51,6 @@ impl Kind {
         }
     }
 
-    /// Returns whether the collective has a root.
     pub fn has_root(self) -> bool {
         matches!(self, Kind::Broadcast | Kind::Gather | Kind::Message | Kind::Reduce | Kind::Scatter)
     }

@@ -106,8 +106,8 @@ impl Collective {
     /// smallest unit of 2, 4, 8, ... with which the count is less than 2^32.
     ///
     /// # Errors
-    /// Returns an error if a buffer has more than [`Self::MAX_PLANNED`] elements, or more than 2^54 divided by the
-    /// ranks, if the elements are not a multiple of that unit, or if [`Self::new`] does.
+    /// Returns an error if a buffer exceeds the limits of [`Self::MAX_PLANNED`], the elements are not a multiple of
+    /// that unit, or [`Self::new`] does.
     pub fn planned(
         kind: Kind,
         ranks: u32,
@@ -163,7 +163,7 @@ impl Collective {
     }
 
     /// Returns the number of elements of a rank's output buffer. The root of a broadcast has an empty output: its input
-    /// is the result. Ranks that get no result have an empty output too.
+    /// is the result.
     pub fn output_len(&self, rank: u32) -> u32 {
         let n = self.elements;
         match self.kind {

@@ -12,10 +12,9 @@ use std::os::unix::net::{UnixListener, UnixStream};
 
 use unisono_fabric::{Network, Topology};
 
-/// Greatest length of a request in bytes; a client that sends more is dropped without an answer.
+/// Greatest length of a request in bytes; a client that sends more is dropped.
 const LONGEST: usize = 1000;
 
-/// Control socket and its clients.
 pub struct Control {
     listener: UnixListener,
     clients: Vec<Client>,
@@ -95,7 +94,7 @@ impl Client {
     }
 
     /// Writes as many bytes of the answer as the socket accepts. Returns whether the client stays connected: its
-    /// request is not complete, or bytes remain to be written and the socket has not failed.
+    /// request is not complete, or bytes remain and the socket has not failed.
     fn write(&mut self) -> bool {
         let Some(answer) = &mut self.answer else { return true };
         match self.stream.write(answer) {

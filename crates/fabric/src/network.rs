@@ -4,8 +4,8 @@
 //! when its head arrives (cut-through). Times are nanoseconds of the caller's clock.
 //!
 //! Routes have the fewest cables that are up; among equal routes the index of the destination chooses. A packet that
-//! its own host sends is dropped only if no route exists. Instead the host must wait until [`Network::free_at`] before
-//! it sends the next packet, as if the queue of its network card were full.
+//! its own host sends is dropped only if no route exists. Instead the host waits until [`Network::free_at`], as if the
+//! queue of its network card were full.
 
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
@@ -49,8 +49,8 @@ impl Port {
     }
 }
 
-/// A packet in transit to `node`, on its path to the host `to`. `when` is the time at which its head arrives at a
-/// switch, or its tail at that host.
+/// A packet in transit to `node`, on its path to the host `to`. Its head arrives at a switch, or its tail at the host,
+/// at `when`.
 struct Arrival {
     when: i64,
     /// Time at which the tail arrives at `node`.
@@ -173,8 +173,8 @@ impl Network {
     pub fn send(&mut self, from: usize, to: usize, data: Vec<u8>, now: i64) {
         let packet = Arrival { when: now, tail: now, order: 0, node: from, to, data };
         if let Some(port) = self.forward(packet, true) {
-            // A host with one cable waits once two packets of [`MTU`] bytes queue; a host with several, which also
-            // forwards packets, once half the port's buffer is filled.
+            // A host with one cable may fill two packets of the queue; one with several, which also forwards packets,
+            // half of it.
             let port = &self.ports[port];
             let held = if self.leaving[from].len() == 1 { 2 * MTU } else { port.buffer as usize / 2 };
             self.free[from] = self.free[from].max(port.next_free - port.wire(held));

@@ -35,8 +35,8 @@ impl Topology {
     /// Reads the text form.
     ///
     /// # Errors
-    /// Returns an error, with the line's number, for the first line that is not a host, switch or cable, or that is a
-    /// host after a switch, or has an unknown node, an invalid number or a rate of 0.
+    /// Returns an error, with the line's number, for the first line that is not a host, switch or cable, or is a host
+    /// after a switch, or has an unknown node, an invalid number or a rate of 0.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut found = Self::default();
         for (at, line) in text.lines().enumerate() {

@@ -37,7 +37,6 @@ impl Coverage {
         REGIONS.lock().is_ok_and(|regions| !regions.is_empty())
     }
 
-    /// Sets all counters to 0.
     pub fn clear() {
         Self::each(|_, counters| counters.fill(0));
     }

@@ -27,8 +27,8 @@ impl<'a> Draws<'a> {
         u32::from_le_bytes([self.byte(), self.byte(), self.byte(), self.byte()])
     }
 
-    /// Draws a number from 0 to `n` - 1, but at most 65535; 0 if `n` is 0. A draw takes one byte of the input if `n` is
-    /// at most 256, otherwise two.
+    /// Draws a number from 0 to `n` - 1, but at most 65535; 0 if `n` is 0. If `n` is at most 256, it takes one byte of
+    /// the input, otherwise two.
     pub fn below(&mut self, n: u32) -> u32 {
         let drawn =
             if n <= 256 { u32::from(self.byte()) } else { u32::from_le_bytes([self.byte(), self.byte(), 0, 0]) };

@@ -52,7 +52,6 @@ fn find(name: &str) -> Done<&'static FuzzTarget> {
     found.ok_or_else(|| format!("'{name}' is not a target; there are {}", names()).into())
 }
 
-/// Runs `work` in a thread with a stack of [`STACK_BYTES`].
 fn in_thread(work: impl FnOnce() -> Done<ExitCode> + Send + 'static) -> Done<ExitCode> {
     let thread = std::thread::Builder::new().stack_size(STACK_BYTES).spawn(work)?;
     thread.join().map_err(|_| "the thread of the inputs panicked")?

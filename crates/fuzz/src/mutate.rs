@@ -241,8 +241,8 @@ pub fn change_bytes(input: &mut Vec<u8>, random: &mut Random) {
     }
 }
 
-/// Overwrites four or eight bytes with a number at the bounds of a type, a number below 16, or the present 4-byte
-/// number plus or minus 1 or 2, plus 2^8, or plus 2^31.
+/// Overwrites four or eight bytes with a number at the bounds of a type, a number below 16, or a number near the
+/// present one.
 pub fn overwrite_number(input: &mut [u8], at: usize, random: &mut Random) {
     let wide = random.chance(25);
     let small = random.below(16) as u64;

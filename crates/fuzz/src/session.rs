@@ -20,7 +20,6 @@ const KEPT_OF_A_KIND: u32 = 3;
 /// Greatest length in bytes of an input that becomes a seed.
 const LONGEST_SEED: usize = 16 << 10;
 
-/// Counts of a session.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Tally {
     pub runs: u64,

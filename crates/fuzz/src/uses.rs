@@ -104,7 +104,6 @@ pub fn file(file: &File) {
     }
 }
 
-/// Simulates a proved schedule on the fabric of its wafer.
 fn on_wafer(proven: &VerifiedFile, wafer: &Wafer) {
     let Some(placement) = proven.file().placement.as_ref().and_then(Placement::grid) else { return };
     let Ok(program) = lower(proven.verified(), placement, wafer) else { return };
@@ -240,8 +239,8 @@ pub fn on_ranks(proven: &Verified, machine: &Endpoint) {
     }
 }
 
-/// Simulates a proved schedule packet by packet if its messages have at most [`MOST_BYTES`] bytes together, and the
-/// network at most 4096 accelerators.
+/// Simulates a proved schedule packet by packet, unless its messages exceed [`MOST_BYTES`] or the network 4096
+/// accelerators.
 pub fn on_network(proven: &Verified, machine: &Network) {
     if let Ok(graph) = from_schedule(proven)
         && is_short(&graph)

@@ -40,8 +40,8 @@ const MOST_REPEATED: usize = 256;
 #[pyclass(module = "unisono")]
 pub struct Discovery {
     engine: Engine,
-    /// True once a call was interrupted, exceeded a limit or panicked, so that the engine has processed only a part of
-    /// a task.
+    /// True once a call was interrupted, which a limit or a panic does too, so that the engine has processed only a
+    /// part of a task.
     broken: bool,
     /// Resubmitted tasks that the engine has not processed yet.
     repeated: Vec<TaskId>,
@@ -107,8 +107,7 @@ impl Discovery {
         Ok(submitted.map_err(refused)?.0)
     }
 
-    /// Submits an earlier task, given by its number, again and returns the new number. The engine processes such tasks
-    /// later, in groups.
+    /// Submits an earlier task, given by its number, again and returns the new number.
     fn again(&mut self, py: Python<'_>, task: u32) -> PyResult<u32> {
         let count = self.engine.task_count() + self.repeated.len();
         if task as usize >= count {
@@ -242,8 +241,7 @@ impl Discovery {
     /// Runs a step of the engine that must not stop half-way.
     ///
     /// # Errors
-    /// Returns an error if this call or an earlier call was interrupted, exceeded a limit or panicked, or if the engine
-    /// refuses a repeated task.
+    /// Returns an error if this or an earlier call was interrupted, or a repeated task is refused.
     fn whole<R: Send>(&mut self, py: Python<'_>, act: impl FnOnce(&mut Engine) -> R + Send) -> PyResult<R> {
         if self.broken {
             return Err(Error::new_err(
@@ -261,12 +259,10 @@ impl Discovery {
         done?.map_err(refused)
     }
 
-    /// Makes the engine process the resubmitted tasks.
     fn take_repeated(&mut self, py: Python<'_>) -> PyResult<()> {
         if self.repeated.is_empty() { Ok(()) } else { self.whole(py, |_| ()) }
     }
 
-    /// Returns the engine, and the proofs of its messages so far.
     pub(crate) fn engine_and_proofs(&mut self) -> (&Engine, &mut Proofs) {
         (&self.engine, &mut self.proved.proofs)
     }

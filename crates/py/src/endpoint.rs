@@ -27,7 +27,7 @@ pub fn task_graph(py: Python<'_>, path: &str, program: Option<&WorkloadGraph>) -
 }
 
 /// Simulates the program of a GOAL file, or `program`, under LogGOPS. `parameters` are L, o and g in ticks, G and O in
-/// ticks per byte, and S in bytes; None means the default of GOAL.
+/// ticks per byte, and S in bytes, or None for the default.
 #[pyfunction]
 #[pyo3(signature = (path, parameters, sane_zero_bytes = false, start_ns = None, noise = None, seed = 0, trace_ranks = None,
                     program = None, ticks_per_ns = 1))]

@@ -71,8 +71,8 @@ pub fn check_registers<'py>(py: Python<'py>, text: &str, origin: &str) -> PyResu
     }
 }
 
-/// A row of a decision table from Python. Without `last_bytes` the row has no upper limit; without `class` a
-/// reduction's row serves operators that commute.
+/// A row of a decision table from Python. Without `last_bytes` the row has no upper limit; without `class`, a
+/// reduction's operators commute.
 #[derive(Deserialize)]
 struct Given {
     collective: String,

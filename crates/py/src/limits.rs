@@ -31,8 +31,8 @@ thread_local! {
     static READ: Cell<Option<(Instant, Option<u64>)>> = const { Cell::new(None) };
 }
 
-/// Sets the limit on memory to 80 % of the free memory, or removes it if that is unknown, unless the user has set a
-/// limit. Free memory is the least of what the machine, the control groups and the address space leave.
+/// Sets the limit on memory to 80 % of the free memory, unless the user has set a limit. The machine, the control
+/// groups and the address space bound the free memory; if none does, there is no limit.
 pub fn refresh() {
     if !FOLLOWS.load(Relaxed) {
         return;

@@ -27,7 +27,6 @@ impl Machine {
         Self::checked(description, shape.map_or(Part::All, Part::Shape))
     }
 
-    /// Makes a machine, after checking that the description has the part.
     fn checked(description: Description, part: Part) -> PyResult<Self> {
         part.check(&description).map_err(input)?;
         Ok(Self::of_part(description, part))
@@ -41,10 +40,6 @@ impl Machine {
         &self.description
     }
 
-    /// Returns the wafer.
-    ///
-    /// # Errors
-    /// Returns an error if the machine is of another kind.
     pub fn wafer(&self) -> PyResult<&Wafer> {
         self.of("a wafer")
     }
@@ -111,7 +106,6 @@ impl Machine {
         Ok((make, (self.description.to_toml(), self.name().to_owned(), sides, nodes)))
     }
 
-    /// Rebuilds the machine from the parts of [`Machine::__reduce__`].
     #[staticmethod]
     fn unpickled(
         py: Python<'_>,
@@ -126,8 +120,7 @@ impl Machine {
     }
 
     /// Returns a changed machine: resized to `nodes`, without the failed parts, and with `subset` or `shape` as the
-    /// part that is used. Without either, the present part stays in use; a list of accelerators becomes the whole
-    /// machine if the description changes. `failed` names nodes of the resized machine.
+    /// part that is used. Without either, the present part stays in use. `failed` names nodes of the resized machine.
     #[pyo3(signature = (shape = None, nodes = None, subset = None, failed = None))]
     fn asked(
         &self,
@@ -148,8 +141,8 @@ impl Machine {
         Ok(Self::of_part(description, part))
     }
 
-    /// Returns the same machine with another value of one key of its file. A machine with places of its own is then
-    /// used as a whole, because accelerators may be numbered differently.
+    /// Returns the same machine with another value of one key of its file. A list of accelerators in use becomes the
+    /// whole machine.
     fn changed(&self, py: Python<'_>, key: &str, value: &str) -> PyResult<Self> {
         let description = detached(py, || self.description.with_value(key, value))?.map_err(input)?;
         Self::checked(description, self.part.without_places())
@@ -241,7 +234,6 @@ impl Machine {
         self.description.to_toml()
     }
 
-    /// Returns the HTML table that notebooks show.
     fn _repr_html_(slf: &Bound<'_, Self>) -> PyResult<String> {
         convert::display(slf.as_any())
     }

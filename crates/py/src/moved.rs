@@ -55,7 +55,7 @@ impl Moved {
     }
 
     /// Returns the messages of the exchange as a schedule among all nodes. In a reduction each partial result goes
-    /// directly to its receiver. Raises an error for a collective that combines nothing.
+    /// directly to its receiver. A collective that combines nothing has none.
     fn schedule(&self, py: Python<'_>) -> PyResult<Schedule> {
         let DirectSchedule { schedule, expected } = detached(py, || self.0.schedule())?.map_err(plan_error)?;
         Ok(Schedule::of_messages(schedule, expected))
@@ -69,7 +69,7 @@ pub struct Pricing(Engine);
 #[pymethods]
 impl Pricing {
     /// Returns the values of `ProgramTime` by key. With `by_messages`, messages between pairs of ranks also carry out
-    /// reductions, as in a program without a search for collectives.
+    /// reductions.
     fn predict<'py>(
         &mut self,
         py: Python<'py>,

@@ -22,7 +22,6 @@ use crate::{
 
 struct OwnAlgorithm {
     info: &'static Info,
-    /// The settings of parameters that the planner compares.
     candidates: Vec<Params>,
     function: Py<PyAny>,
     /// The schedule of the latest case, or the error, because a plan asks for it several times: for its size, its time

@@ -118,15 +118,15 @@ impl Plan {
         Ok(made.to_json())
     }
 
-    /// Returns the trees of one root, by default the first, as `{root, depth, chunks, places, links, trees}`. Raises an
-    /// error if the best candidate is not a forest.
+    /// Returns the trees of one root, by default the first, of the best candidate, which must be a forest: `{root,
+    /// depth, chunks, places, links, trees}`.
     #[pyo3(signature = (root = None))]
     fn forest<'py>(&self, py: Python<'py>, root: Option<u32>) -> PyResult<Bound<'py, PyAny>> {
         to_python(py, &detached(py, || self.plan.forest(root))?.map_err(plan_error)?)
     }
 
-    /// Returns the times of forests from the least depth to that beyond which the time hardly falls: `{fluid_seconds,
-    /// points: [{depth, fluid_seconds, forests}]}`.
+    /// Returns the times of forests by depth, until a greater depth hardly helps: `{fluid_seconds, points: [{depth,
+    /// fluid_seconds, forests}]}`.
     fn front<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         to_python(py, &detached(py, || self.plan.front())?.map_err(plan_error)?)
     }
@@ -135,7 +135,6 @@ impl Plan {
         to_python(py, &self.report)
     }
 
-    /// Returns the HTML table that notebooks show.
     fn _repr_html_(slf: &Bound<'_, Self>) -> PyResult<String> {
         convert::display(slf.as_any())
     }
@@ -199,8 +198,7 @@ pub fn library_choice_of<'py>(
 }
 
 /// Returns `[{first_bytes, last_bytes, algorithm, protocol}]`: for each range of sizes the library's own algorithm with
-/// the least predicted time. If some algorithms have prices fitted to measurements, only these and the library's own
-/// choice are compared.
+/// the least predicted time.
 #[pyfunction]
 #[pyo3(signature = (library, collective, machine, dtype = "f32", operator = "sum"))]
 pub fn library_sizes<'py>(

@@ -125,7 +125,6 @@ impl Proof {
         to_python(py, &self.proof)
     }
 
-    /// Returns the HTML table that notebooks show.
     fn _repr_html_(slf: &Bound<'_, Self>) -> PyResult<String> {
         convert::display(slf.as_any())
     }

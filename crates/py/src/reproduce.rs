@@ -35,8 +35,8 @@ pub fn auto_gen<'py>(
     Ok(dict)
 }
 
-/// Returns by algorithm the cycles of Eq. 1 of the wafer paper, or of the more precise formula of an algorithm that has
-/// one, divided by the paper's 1D bound, for P = 2..=pes_max (rows) and vector lengths in wavelets (columns).
+/// Returns by algorithm the cycles of Eq. 1 of the wafer paper, or of an algorithm's more precise formula, divided by
+/// the paper's 1D bound, for P = 2..=pes_max (rows) and vector lengths in wavelets (columns).
 #[pyfunction]
 pub fn reduce_optimality<'py>(
     py: Python<'py>,

@@ -282,7 +282,6 @@ impl Schedule {
         (self.inner().instr_count() as u64) << 32 | u64::from(self.ranks())
     }
 
-    /// Returns the HTML table that notebooks show.
     fn _repr_html_(slf: &Bound<'_, Self>) -> PyResult<String> {
         convert::display(slf.as_any())
     }

@@ -89,7 +89,6 @@ pub fn measure<'py>(
     to_python(py, &measured.map_err(|e| failed(py, e))?)
 }
 
-/// Returns the exception for a simulation that was refused or failed.
 pub fn failed(py: Python<'_>, error: RunError) -> PyErr {
     if let Some(stuck) = error.stuck() {
         return simulation_error(py, error.to_string(), stuck);

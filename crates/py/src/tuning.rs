@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// The measurement of a contender at a size: plan (None for the library), time, rounds won, and whether the calls ran
-/// as planned, which decides whether the measurement counts.
+/// as planned, so that it counts.
 #[derive(FromPyObject)]
 pub struct Contender<'py> {
     plan: Option<PyRef<'py, Plan>>,
@@ -57,7 +57,7 @@ pub fn size_class(bytes: u64) -> (u64, u64) {
     (class.first_bytes, class.last_bytes)
 }
 
-/// Returns the plan that the model ranks first at the middle of the size class of `bytes`; None if no algorithm serves
+/// Returns the plan that the model ranks first in the middle of the size class of `bytes`; None if no algorithm serves
 /// the class.
 #[pyfunction]
 pub fn plan_size_class(
@@ -78,8 +78,8 @@ pub fn plan_size_class(
 }
 
 /// Returns algorithms with settings of their parameters: each algorithm with its best setting by the model, best
-/// algorithm first, then each with its second-best setting, and so on. Each algorithm's own defaults are among them.
-/// `target` is the format of the file that is to state the settings.
+/// algorithm first, then each with its second-best setting, and so on. `target` is the format of the file that states
+/// them.
 #[pyfunction]
 pub fn settings(
     py: Python<'_>,
@@ -140,9 +140,9 @@ pub fn chosen(measured: Vec<Vec<Contender<'_>>>, rounds: u32) -> Vec<&'static st
     tuning::chosen(&cells(measured, rounds)).into_iter().map(tuning::Contender::name).collect()
 }
 
-/// Returns the regions of the decision table of one collective for each number of ranks from the smallest to the
-/// largest measured one, from contenders by number of ranks and element count. Without `best`, numbers of ranks between
-/// the measured numbers use the parameters of measured plans.
+/// Returns the regions of the decision table of one collective for the numbers of ranks up to the largest measured,
+/// from contenders by number of ranks and element count. Without `best`, numbers of ranks between the measured numbers
+/// use the parameters of measured plans.
 #[pyfunction]
 #[expect(clippy::too_many_arguments, reason = "the measurements of a family")]
 pub fn tuned_regions(

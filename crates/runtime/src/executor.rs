@@ -18,8 +18,7 @@ enum Message<R> {
 pub enum Progress {
     /// An action was executed; others may be possible immediately.
     Moved,
-    /// No step can run before a message ends; from [`Executor::poll`] also: all steps have run, but a send has not
-    /// ended.
+    /// No step can run before a message ends; from [`Executor::poll`] also after all steps, until sends end.
     Blocked,
     Finished,
 }
@@ -96,8 +95,8 @@ impl<R> Executor<R> {
         }
     }
 
-    /// Executes, lane by lane, the actions that are possible without waiting; after `Moved` others may be possible,
-    /// because a lane is not tried again after later lanes. Returns `Finished` only after all messages have ended.
+    /// Executes, lane by lane, the actions that are possible without waiting; after `Moved`, others may be. Returns
+    /// `Finished` only after all messages have ended.
     ///
     /// # Errors
     /// Returns the errors of the transport.

@@ -106,8 +106,8 @@ impl<T: Element> Transport for Port<'_, '_, T> {
     }
 }
 
-/// Runs a stored schedule on `elements` elements of the collective, and returns the outputs in the order of ranks.
-/// `seed` determines the order of execution and delivery.
+/// Runs a stored schedule on `elements` elements of the collective, and returns the outputs by rank. `seed` determines
+/// the order of delivery.
 ///
 /// # Errors
 /// Returns an error if there is a deadlock, a message and its receive differ in length, or the schedule does not
@@ -124,7 +124,7 @@ pub fn run<T: Element>(
 
 /// Runs a stored schedule in which some ranks have their input in their output; their programs are those of
 /// [`unisono_schedule::stored::in_place()`]. If an output is shorter than the input, its memory is the beginning of the
-/// input's. `in_place` has no effect on collectives that cannot be called in place.
+/// input's.
 ///
 /// # Errors
 /// Returns the errors of [`run`].

@@ -1,9 +1,9 @@
 //! Decision tables as files for the user's own communication library (MPI, NCCL or UCC). A target is one file in
 //! `targets/`, registered in [`TUNINGS`]; its head states the grammar and the source. A row without a counterpart among
 //! the target's algorithms and parameters is left to the library's own choice, and the export reports it. Before a file
-//! is written, its names and ranges are checked against those that the target's source lists, for MPICH those of the
-//! user's library, because a library that reads a wrong name falls back without a message. Begin with
-//! [`Tuning::write`], then read `region`, which presents a table to all targets, and one target.
+//! is written, its names and ranges are checked against those of the target's file here, for MPICH of the user's
+//! library, because a library that reads a wrong name falls back without a message. Begin with [`Tuning::write`], then
+//! read `region`, which presents a table to all targets, and one target.
 
 // Numbers too large for their types are refused when they are read; see `unisono_base::narrow`.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_sign_loss))]
@@ -36,12 +36,12 @@ pub struct Export {
     /// The arguments of `mpiexec` or the variables of the environment with which the library loads the file, named
     /// `FILE`.
     pub load: Vec<String>,
-    /// Sentences for the user: behaviour of the library that may surprise, and how the file was checked.
+    /// Surprising behaviour of the library, and how the file was checked.
     pub notes: Vec<String>,
-    /// Rows, or sizes of a row, that name an algorithm, but whose calls the file leaves to the library's own choice,
-    /// each with the reason.
+    /// Rows with an algorithm, or sizes of them, whose calls the file leaves to the library's own choice, each with the
+    /// reason.
     pub left: Vec<String>,
-    /// The number of rows that name an algorithm and that the file expresses for at least some sizes.
+    /// The number of rows with an algorithm that the file expresses at least in part.
     pub rows: usize,
 }
 

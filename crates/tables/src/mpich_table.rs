@@ -85,7 +85,6 @@ impl Tree {
         self.0.iter_mut().find(|(k, _)| k == key).map(|(_, t)| t)
     }
 
-    /// Adds the names of all algorithms in the tree to `to`.
     pub fn names(&self, to: &mut BTreeSet<String>) {
         for (key, tree) in &self.0 {
             to.extend(key.strip_prefix(ALGORITHM).map(str::to_owned));

@@ -194,14 +194,13 @@ pub fn bytes(known: &Known, bytes: u64, ranks: u32) -> u64 {
 /// The options of `mpiexec` with which `coll/tuned` loads a file.
 pub const LOAD: &[&str] = &["--mca coll_tuned_use_dynamic_rules 1", "--mca coll_tuned_dynamic_rules_filename FILE"];
 
-/// Returns a table under the names of `coll/tuned`.
 pub fn view<'a>(target: &'static str, table: &DecisionTable, tells_nodes: TellsNodes) -> View<'a> {
     View::new(target, table, NAMES, false, tells_nodes, None, COLLECTIVES.iter().map(|known| known.kind))
 }
 
 /// Returns `(ranks, regions)` of a collective: the library's own choice for `least` ranks, then the regions of each
 /// larger number of ranks at which the rules change. A communicator uses the rules of the largest listed number up to
-/// its own, so the library's own choice also follows each rank count of the table whose successor is not in the table.
+/// its own, so the library's own choice follows each rank count of the table that has no successor there.
 pub fn by_size(view: &mut View<'_>, known: &Known, least: u32) -> Vec<(u32, Vec<Region>)> {
     let own = || vec![Region { first: 0, last: u64::MAX, algorithm: None }];
     let mut sizes = vec![(least, own())];

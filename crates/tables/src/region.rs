@@ -159,7 +159,6 @@ impl<'a> View<'a> {
         self.table = DecisionTable::new(placed).expect("rows of one placement do not overlap, and no others stay");
     }
 
-    /// Records that a row is left to the library's own choice.
     fn leave(&mut self, row: &Row, reason: &str) {
         let class = if row.class == OperatorClass::Ordered { " (ordered)" } else { "" };
         self.left.push(format!("{row}{class}, {}: {reason}", row.choice));

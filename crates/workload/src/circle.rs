@@ -70,15 +70,14 @@ struct Run<'a> {
     /// The nodes that have reached each meeting and wait there for other classes.
     came: FxHashMap<Meeting, Vec<At>>,
     channels: FxHashMap<Channel, Queued>,
-    /// The ready nodes, in the order in which they became ready.
     ready: VecDeque<At>,
     /// For each class, the predecessors of each node, computed on demand.
     before: FxHashMap<usize, Edges>,
 }
 
 impl WorkloadGraph {
-    /// Checks that no ranks wait for each other in a cycle; a program of one class is not checked. Passes if times
-    /// decide whether they do. `file_and_node` returns the file and the id that the user sees of a rank's node.
+    /// Checks that no ranks of different classes wait for each other in a cycle, unless times decide it.
+    /// `file_and_node` returns the file and the id that the user sees of a rank's node.
     ///
     /// # Errors
     /// Returns an error that names ranks of a cycle of waits, the lowest first.

@@ -40,8 +40,7 @@ pub struct Choice {
     /// The name of the algorithm; `None` for the fastest.
     pub algorithm: Option<String>,
     pub params: BTreeMap<String, String>,
-    /// The numbers of rows and of columns of the grid in which the ranks of a group are arranged, if the program states
-    /// them.
+    /// The numbers of rows and of columns in which the ranks of a group are arranged.
     pub shape: Option<[u32; 2]>,
 }
 

@@ -20,10 +20,10 @@ type Ends = Vec<(u64, usize)>;
 
 impl WorkloadGraph {
     /// Checks that, for each sender, receiver and tag, sends and receives agree in number and, in any order, in
-    /// lengths, and that each message is between two different ranks that are classes of their own.
+    /// lengths. The two ranks must differ and be classes of their own.
     ///
     /// # Errors
-    /// Returns an error that names a message that breaks this rule; of those without another end, the shortest.
+    /// Returns an error that names the shortest message without its other end, or one between wrong ranks.
     pub fn check_messages(&self) -> Result<(), Unmatched> {
         check(self)
     }

@@ -10,7 +10,6 @@ pub type SourceFile = (String, Vec<u8>);
 #[derive(Clone, Copy)]
 pub struct Format {
     pub name: &'static str,
-    /// Returns whether the contents of a file have the format.
     pub is_it: fn(&[u8]) -> bool,
     /// Reads files. With `strict`, an operation of unknown time is an error.
     pub read: fn(&[SourceFile], bool) -> Result<WorkloadGraph, ReadError>,
@@ -31,8 +30,7 @@ pub fn read(files: &[SourceFile], strict: bool) -> Result<WorkloadGraph, ReadErr
     read_also(&[], files, strict)
 }
 
-/// Reads a program in a known format or in one of `others`, which are tried last. One file in a format selects it for
-/// all files.
+/// Reads a program in a known format or in one of `others`, which are tried last.
 ///
 /// # Errors
 /// Returns the errors of [`read`].

@@ -58,7 +58,6 @@ const VALUES: &[&str] = &[
     "no",
 ];
 
-/// All presets, read once.
 fn presets() -> &'static [Machine] {
     static READ: OnceLock<Vec<Machine>> = OnceLock::new();
     READ.get_or_init(|| PRESETS.iter().map(|p| Machine::preset(p.name).expect("a preset reads")).collect())
@@ -157,7 +156,6 @@ fn sized(machine: &Machine, d: &mut Draws<'_>) -> (Machine, Part, u64) {
     (machine.clone(), Part::Shape(shape), most)
 }
 
-/// Asserts that the schedule of a plan can be proved.
 fn holds(schedule: &unisono_schedule::Schedule) {
     let proof = verify(schedule, Method::Auto);
     assert!(proof.holds(), "a planned schedule is not proved: {:?}", proof.diagnostics.first());

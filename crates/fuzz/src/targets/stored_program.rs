@@ -59,7 +59,7 @@ fn written(stored: Stored) -> Vec<u8> {
     bytes
 }
 
-/// Runs a schedule of a plan and returns the outputs; `None` if it cannot be proved, or is not run ([`outputs`]).
+/// Runs a schedule of a plan and returns its [`outputs`]; `None` if it cannot be proved.
 pub fn run_file(file: &PlanFile, schedule: usize) -> Option<Vec<Vec<i64>>> {
     file.prove(schedule).ok()?;
     let facts = file.facts(schedule);
@@ -108,7 +108,6 @@ fn change(facts: &mut Facts, programs: &mut [RankProgram], d: &mut Draws<'_>) {
         0 => old.start = number(d, old.start),
         _ => old.end = number(d, old.end),
     };
-    // Changes a field of an arrival or departure.
     let message = |d: &mut Draws<'_>, field, [peer, tag, len, align]: [&mut u32; 4], at: &mut Place| match field {
         0 => *peer = number(d, *peer),
         1 => *tag = number(d, *tag),

@@ -36,8 +36,8 @@ impl TaskMemory {
         Ok(())
     }
 
-    /// Returns the messages begun since the last call as `(sent, rank, bytes)`: whether this rank sends, and the other
-    /// rank. The first call returns none and starts the recording.
+    /// Returns the messages begun since the last call as `(sent, other rank, bytes)`. The first call returns none and
+    /// starts the recording.
     fn begun(&self) -> Vec<(bool, u32, usize)> {
         self.memory.begun()
     }

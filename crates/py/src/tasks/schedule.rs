@@ -16,7 +16,6 @@ pub struct TaskSchedule {
     memory: Py<TaskMemory>,
     /// The Python object that makes communicators and planned calls.
     pub(super) exchanges: Py<PyAny>,
-    /// The Python objects of the arrays.
     pub(super) local_arrays: Py<PyList>,
     pub(super) trace: Option<Py<PyAny>>,
 }

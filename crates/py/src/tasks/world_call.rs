@@ -72,7 +72,7 @@ impl WorldCall {
         Ok(())
     }
 
-    /// Unpacks the result, from an array of exactly its bytes, to its regions in the array of the call.
+    /// Unpacks the result from an array of bytes to its regions in the array of the call.
     fn unpack(&self, py: Python<'_>, result: &Bound<'_, PyAny>) -> PyResult<()> {
         let buffer = octets(result, self.call.result_bytes().unwrap_or(self.call.bytes()), false)?;
         let address = buffer.buf_ptr().expose_provenance();

@@ -21,7 +21,6 @@ pub struct MpichJson;
 
 const NAME: &str = "mpich-json";
 
-/// The size that a condition of the library compares.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Size {
     /// `avg_msg_size`: bytes of one rank.

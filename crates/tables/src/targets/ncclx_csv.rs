@@ -99,8 +99,8 @@ impl Tuning for NcclxCsv {
             for ranks in view.ranks(kind) {
                 let placements = view.placements(kind, ranks);
                 for &per_node in &placements {
-                    // A rule states nodes and ranks per node, so a row for any placement needs a rule for each divisor
-                    // of the ranks without a row of its own.
+                    // A rule states nodes and ranks per node, so a row for any placement takes a rule for each divisor
+                    // of the ranks that has no row.
                     let others = || divisors(ranks).into_iter().filter(|&n| !placements.contains(&Some(n)));
                     let all: Vec<u32> = per_node.map_or_else(|| others().collect(), |n| vec![n]);
                     for region in view.regions_on(kind, ranks, per_node, any_operator(kind)) {

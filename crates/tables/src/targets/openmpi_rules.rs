@@ -65,7 +65,6 @@ impl Tuning for OpenmpiRules {
     }
 }
 
-/// Returns the rules of a collective for all communicator sizes.
 fn of_collective(known: &Known, sizes: &[(u32, Vec<Region>)]) -> String {
     let mut text = format!("{} # {}\n{} # communicator sizes\n", known.id, known.key, sizes.len());
     for (ranks, regions) in sizes {

@@ -19,8 +19,7 @@ pub fn is_json(file: &SourceFile) -> bool {
 }
 
 /// Reads the file of groups among files that are not traces: a JSON object whose values are all lists of numbers, or
-/// that has a key in `named`, the groups that traces name. Other JSON, such as a system file, and `{}` are ignored;
-/// returns `None` if no file is left.
+/// that has a key in `named`, the groups of the traces. Other JSON, such as a system file, is ignored.
 ///
 /// # Errors
 /// Returns an error for damaged JSON, two files of groups, or a group with a rank that does not exist or occurs twice.

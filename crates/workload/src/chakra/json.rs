@@ -78,8 +78,8 @@ pub fn is_it(begin: &[u8]) -> bool {
 /// Returns the nodes of a trace.
 ///
 /// # Errors
-/// Returns an error for damaged JSON, more than [`MOST_NODES`] nodes, a node without `Id` or `NodeType`, or a list or
-/// an object as an attribute that is read.
+/// Returns an error for damaged JSON, too many nodes, a node without `Id` or `NodeType`, or a read attribute that is a
+/// list or an object.
 pub fn nodes(bytes: &[u8]) -> Result<Vec<Node>, String> {
     let trace: Trace = keyed::json(bytes).map_err(|e| format!("the JSON form of a trace is damaged: {e}"))?;
     Ok(trace.workload_graph)

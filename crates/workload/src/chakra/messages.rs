@@ -23,7 +23,6 @@ impl GlobalMetadata {
         Self { version: "1.0.0".to_owned(), attributes: vec![attribute] }
     }
 
-    /// Returns the number of ranks of the program, if the file states it.
     pub fn ranks(&self) -> Option<u32> {
         let stated = self.attributes.iter().find(|attribute| attribute.name == RANKS)?;
         match stated.value {

@@ -39,8 +39,7 @@ pub const READ: [&str; 13] = [
 ];
 /// The attribute with the ids of nodes that must have begun, separated by spaces. Other readers ignore it.
 pub const BEGUN: &str = "unisono_begun";
-/// The attribute with the exact time of a compute node in seconds, because the field of the format counts whole
-/// microseconds. Other readers ignore it.
+/// The attribute with the exact time of compute in seconds, because the format counts whole microseconds.
 pub const SECONDS: &str = "unisono_seconds";
 /// The attribute that marks compute as a reduction of a schedule, for which a machine may state a cost.
 pub const REDUCES: &str = "unisono_reduces";
@@ -49,7 +48,7 @@ pub const REDUCES: &str = "unisono_reduces";
 #[derive(Clone, PartialEq, Debug)]
 pub enum Step {
     Compute(Compute),
-    /// `bytes` is the size of the input; `group` is the name of the process group, or `None` for all ranks.
+    /// `bytes` is the size of the input; without `group` all ranks take part.
     Collective {
         kind: Kind,
         bytes: u64,
@@ -74,8 +73,8 @@ impl Step {
     }
 }
 
-/// A node that takes time. `after` are the earlier nodes that must have ended, and `begun` those that must have begun,
-/// as indices among the rank's nodes that take time.
+/// A node that takes time. `after` and `begun` are the indices of earlier such nodes of the rank that must have ended
+/// or begun.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Timed {
     pub id: u64,
@@ -89,7 +88,6 @@ pub struct Timed {
 pub struct RankTrace {
     pub nodes: Vec<Timed>,
     pub unknown: Vec<String>,
-    /// The number of ranks of the program, if the file states it.
     pub ranks: Option<u32>,
 }
 

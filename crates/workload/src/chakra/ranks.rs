@@ -1,10 +1,10 @@
 //! Combines the traces of all ranks into one program.
 //!
 //! A process group has the ranks that a file of groups lists, or else the ranks whose traces name it. A collective
-//! without a group is among all ranks. If all ranks execute the same nodes, without messages between pairs, and the
-//! groups that they name at one node do not overlap, all ranks form one class, and these groups communicate
-//! concurrently. Otherwise each rank is a class. Traces with messages between pairs are task graphs, whose nodes begin
-//! in the order in which they become ready. All others work in program order.
+//! without a group is among all ranks. If all ranks execute the same nodes, without messages between pairs, they form
+//! one class if the groups that they name at one node do not overlap, and these groups communicate concurrently.
+//! Otherwise each rank is a class. Traces with messages between pairs are task graphs, whose nodes begin in the order
+//! in which they become ready. All others work in program order.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -198,7 +198,7 @@ struct Program {
     traces: Vec<RankTrace>,
     members: BTreeMap<String, Vec<u32>>,
     groups: Distinct<Groups>,
-    /// For each group, the index of its set of groups, if each rank is a class; the key `None` stands for all ranks.
+    /// For each group, the index of its set of groups, if each rank is a class; `None` is all ranks.
     numbers: BTreeMap<Option<String>, u32>,
     /// The bytes of inputs that the number of ranks of their group does not divide, each with that number.
     rounded: BTreeSet<(u64, u64)>,
@@ -323,9 +323,8 @@ fn is_split(kind: Kind) -> bool {
     matches!(kind, Kind::ReduceScatter | Kind::Alltoall | Kind::Scatter)
 }
 
-/// Makes a collective of a set of groups, given with its index. If each rank gets a part of the input, all groups must
-/// have one size, and parts are rounded up. `input` is the bytes of the input, as a trace counts them; the result
-/// counts bytes as in MPI.
+/// Makes a collective. If each rank gets a part of the input, all groups must have one size, and parts are rounded up.
+/// `input` is the bytes of the input, as a trace counts them; the result counts bytes as in MPI.
 fn collected(kind: Kind, input: u64, root: u32, of: (u32, &Groups), rounded: &mut BTreeSet<(u64, u64)>) -> Work {
     let (groups, list) = of;
     let size = u64::from(list.sizes().last().copied().unwrap_or(1));

@@ -10,8 +10,8 @@ use super::{
 };
 use crate::{Compute, Work, WorkNode, WorkloadGraph};
 
-/// Returns the name and the bytes of each file. Groups are named by indices, `SET-GROUP`; for a rank in no group of a
-/// set, `SET-of-RANK`.
+/// Returns the name and the bytes of each file. Groups are named by indices, `SET-GROUP`, or `SET-of-RANK` for a rank
+/// in none.
 ///
 /// # Errors
 /// Returns an error for a permutation, because traces have only messages between pairs, or a collective or a number

@@ -57,14 +57,13 @@ pub fn sent_pairs<'a>(i: &Instruction<'a>) -> Option<&'a str> {
     i.frontend_attribute("_xla_send_recv_source_target_pairs")
 }
 
-/// Returns the source-target pairs of a permutation.
 fn pairs_of(i: &Instruction) -> Result<Vec<(u32, u32)>, String> {
     i.attribute("source_target_pairs").or_else(|| sent_pairs(i)).map_or(Ok(Vec::new()), pairs)
 }
 
 impl Devices {
-    /// Returns the numbers of replicas and partitions that the head of a module states (1 for one that it lacks), or,
-    /// if it states neither, one replica with the partitions that groups and pairs name.
+    /// Returns the numbers of replicas and partitions that the head of a module states, or, if it states neither, one
+    /// replica with the partitions that groups and pairs name.
     pub fn of(module: &Module) -> Result<Self, Wrong> {
         let (replicas, partitions) = (module.replicas.unwrap_or(1), module.partitions.unwrap_or(1));
         let stated = module.replicas.is_some() || module.partitions.is_some();

@@ -123,7 +123,7 @@ pub fn sliced(fused: &Computation) -> Vec<Option<u64>> {
     read
 }
 
-/// Returns the bytes that a fusion reads and writes together. `operand` returns the bytes of the operand with an index.
+/// Returns the bytes that a fusion reads and writes, together.
 fn border(fused: &Computation, i: &Instruction, operand: &dyn Fn(usize) -> u64) -> f64 {
     let read = sliced(fused);
     let of = |n: usize| {

@@ -2,7 +2,7 @@
 //!
 //! A value depends on the last compute and the last communication that it needs. These include earlier ones, because
 //! each queue works in program order. A loop with an unknown number of iterations is expanded once. For a conditional,
-//! the first of the branches with the most instructions is chosen; those of called computations do not count.
+//! the first branch with the most instructions of its own is chosen.
 
 use std::{collections::BTreeMap, rc::Rc};
 
@@ -19,7 +19,6 @@ use super::{
 };
 use crate::{Collected, Groups, Queues, RankClass, Work, WorkNode, WorkloadGraph, error::Wrong, graph::Distinct};
 
-/// The most nodes.
 const MOST_NODES: usize = 1 << 20;
 /// The most visits of instructions and iterations of loops, counted together.
 const MOST_VISITS: u64 = 1 << 24;
@@ -90,7 +89,6 @@ pub struct Expansion<'a> {
     findings: BTreeMap<(usize, usize), Finding>,
     /// The computations whose collectives were checked.
     judged: rustc_hash::FxHashSet<usize>,
-    /// For each computation, true if its result depends only on its parameters.
     are_pure: Vec<bool>,
     unknown: BTreeMap<String, u64>,
     /// For each list of pairs, the needs of the messages of its last `send`.
@@ -150,7 +148,6 @@ impl<'a> Expansion<'a> {
         })
     }
 
-    /// Executes a computation and returns its root's value.
     fn computation(&mut self, at: usize, arguments: &[Value], depth: u32) -> Result<Value, Wrong> {
         let computation = &self.module.computations[at];
         if depth > MOST_DEPTH {

@@ -26,9 +26,7 @@ const MOST_INSTRUCTIONS: usize = 1 << 22;
 
 pub struct Module<'a> {
     pub name: &'a str,
-    /// The number of partitions, if the head states it.
     pub partitions: Option<u32>,
-    /// The number of replicas, if the head states it.
     pub replicas: Option<u32>,
     /// The computations, in the order of the text.
     pub computations: Vec<Computation<'a>>,

@@ -48,7 +48,7 @@ impl Equal {
     }
 }
 
-/// The operation, attributes, operands and groups of a collective; two collectives with equal ones repeat each other.
+/// The facts of a collective that are equal in a repetition.
 #[derive(PartialEq, Eq, Hash)]
 struct Made<'a> {
     opcode: &'a str,
@@ -63,7 +63,6 @@ pub struct Known<'a, 'm> {
     module: &'m Module<'a>,
     at: usize,
     within: &'m Computation<'a>,
-    /// For each computation, true if its result depends only on its parameters.
     are_pure: &'m [bool],
     equal: Vec<Option<Equal>>,
     /// For each value, the value that it renames, or itself.

@@ -2,7 +2,6 @@
 
 use super::text::{bracketed, parts};
 
-/// The deepest nesting of tuples.
 const MOST_DEPTH: usize = 16;
 /// The most bits of a plausible array.
 const MOST_BITS: u64 = 1 << 56;

@@ -172,7 +172,6 @@ impl Event<'_> {
 }
 
 impl Arguments {
-    /// Returns the numbers of input and of output elements.
     pub fn elements(&self) -> Result<(Option<u64>, Option<u64>), String> {
         Ok((count("In msg nelems", &self.input)?, count("Out msg nelems", &self.output)?))
     }

@@ -134,8 +134,8 @@ fn met_name<'a>(event: &'a Event) -> Option<(&'a str, &'a Arguments)> {
     Some((arguments.collective.as_deref()?, arguments))
 }
 
-/// Returns the collective whose name, of letters in any case, begins with that of a kind, such as `allreduce`,
-/// `_allgather_base` or `reduce_scatter_tensor_coalesced`.
+/// Returns the collective whose name begins with that of a kind, such as `allreduce`, `_allgather_base` or
+/// `reduce_scatter_tensor_coalesced`.
 fn kind(name: &str) -> Option<Kind> {
     let letters: String = name.chars().filter(char::is_ascii_alphabetic).collect::<String>().to_ascii_lowercase();
     let kinds = [

@@ -26,8 +26,7 @@ pub fn is_it(bytes: &[u8]) -> bool {
 ///
 /// # Errors
 /// Returns an error for a damaged file, a rank that occurs twice or not at all, ranks that list a group differently,
-/// messages or collectives that do not match, a message in the only trace, or groups that do not determine the groups
-/// of ranks without a trace.
+/// messages or collectives that do not match, or groups that do not determine the groups of ranks without a trace.
 pub fn read(files: &[SourceFile], strict: bool) -> Result<WorkloadGraph, ReadError> {
     let mut traces: BTreeMap<u32, (&str, RankTrace)> = BTreeMap::new();
     for (origin, bytes) in files {
