@@ -35,8 +35,7 @@ pub fn rounded(value: f64) -> u64 {
 }
 
 /// Returns the value rounded up to a whole number, so that no rounded time is shorter than the exact one. A value that
-/// exceeds a whole number by at most the fraction 4 * `f64::EPSILON`, as by the rounding errors of its computation,
-/// gives that number.
+/// exceeds a whole number by at most the fraction 4 * `f64::EPSILON`, a rounding error, gives that number.
 #[inline]
 pub fn rounded_up(value: f64) -> u64 {
     rounded((value * (1.0 - 4.0 * f64::EPSILON)).ceil())

@@ -223,7 +223,7 @@ pub fn both<A: Send, B: Send>(a: impl Fn() -> A + Sync, b: impl Fn() -> B + Sync
     (a, b)
 }
 
-/// A guard of a running thread, which gives the core back and wakes the caller when the thread ends.
+/// A guard of a running thread, which frees the core and wakes the caller at the end.
 struct Running<'a> {
     _core: Core,
     running: &'a AtomicUsize,

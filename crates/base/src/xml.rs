@@ -1,5 +1,5 @@
 //! Reads the subset of XML that schedules of MSCCL and topologies of NCCL use: elements with attributes, comments and
-//! declarations (`<?...?>`), but no text. Entities stay as written.
+//! declarations (`<?...?>`), but no text. Entities are not resolved.
 
 use crate::narrow;
 

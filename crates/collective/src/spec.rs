@@ -134,8 +134,8 @@ impl Collective {
         self.dtype.bytes() * u64::from(self.unit)
     }
 
-    /// Returns the most elements for which a schedule of this collective and number of ranks can be built: its largest
-    /// buffer must have fewer than 2^32 elements.
+    /// Returns the most elements for which a schedule can be built on these ranks: its largest buffer must have fewer
+    /// than 2^32.
     pub fn most_elements(&self) -> u64 {
         narrow(u128::from(u32::MAX) / buffer(self.kind, self.ranks, 1))
     }

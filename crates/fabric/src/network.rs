@@ -30,8 +30,7 @@ pub struct Port {
     pub bytes: u64,
     /// Number of transferred packets.
     pub packets: u64,
-    /// Number of packets dropped because the buffer was full; at the first port of a node, also of packets that the
-    /// node dropped because no path was up.
+    /// Number of packets dropped because the buffer was full; at the first port of a node, also because no path was up.
     pub drops: u64,
     /// Greatest number of bytes, with framing, that a packet found waiting or being sent; dropped packets do not count.
     pub peak: u64,

@@ -35,7 +35,7 @@ impl<'a> Draws<'a> {
         if n == 0 { 0 } else { drawn % n }
     }
 
-    /// Returns true in about one of `n` draws, and never at the end of the input, which is not read then.
+    /// Returns true in about one of `n` draws, and never at the end of the input.
     pub fn once_in(&mut self, n: u32) -> bool {
         !self.is_empty() && self.below(n) == n - 1
     }

@@ -99,7 +99,7 @@ fn death(status: &str, said: &str) -> Fault {
     Fault { kind: kind.to_owned(), message: format!("{status}; {}", last.join(" / ")) }
 }
 
-/// Runs a target for `seconds`, or until [`MOST_DEATHS`] child processes have died; returns whether nothing failed.
+/// Runs a target for `seconds`, or until [`MOST_DEATHS`] children have died; returns whether nothing failed.
 fn turn(target: &'static FuzzTarget, seconds: u64, seed: u64) -> Done<bool> {
     let (begin, folders) = (Instant::now(), Folders::new(&folder()));
     let mut sound = true;

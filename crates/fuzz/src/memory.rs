@@ -65,8 +65,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Starts counting, and returns the number of live bytes. The process ends if more than `most` additional bytes are
-/// live at once.
+/// Starts counting; returns the live bytes. The process ends if more than `most` additional bytes are live at once.
 pub fn start(most: usize) -> usize {
     let live = LIVE.load(Relaxed);
     PEAK.store(live, Relaxed);

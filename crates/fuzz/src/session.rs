@@ -72,7 +72,7 @@ impl Folders {
     }
 }
 
-/// Runs a target until `time` has passed, or `most_runs` inputs have run: first the seeds, then changed ones.
+/// Runs a target until `time` has passed, or `most_runs` inputs, seeds first, have run.
 ///
 /// # Errors
 /// Returns the errors of the file system.

@@ -241,7 +241,7 @@ pub fn allocate<'py>(
     )
 }
 
-/// Returns the grid of boards of a network, of which no part is selected.
+/// Returns the grid of boards of a whole network.
 fn boards(machine: &Machine) -> PyResult<Boards> {
     let none = || input(MachineError::NoBoards { machine: machine.description().name().to_owned() });
     let network = machine.description().get::<Network>().ok_or_else(none)?;

@@ -188,7 +188,7 @@ impl Discovery {
         PyTuple::new(py, parts.iter().map(of_part).collect::<PyResult<Vec<_>>>()?)
     }
 
-    /// Returns the report of the tasks so far: the forwards since the last report, and the messages of all ranks.
+    /// Returns the forwards since the last report, and the messages of all ranks so far.
     fn report<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.take_repeated(py)?;
         to_python(py, &report_of(&mut self.engine))

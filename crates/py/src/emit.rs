@@ -14,8 +14,8 @@ use crate::{
     schedule::Schedule,
 };
 
-/// Proves a schedule and returns its files in a format, by relative path. Raises `VerifyError` if the proof fails, and
-/// `NotExpressibleError` if the format cannot express the schedule.
+/// Proves a schedule and returns its files in a format, by relative path. Raises `VerifyError` or, if the format cannot
+/// express the schedule, `NotExpressibleError`.
 #[pyfunction]
 #[pyo3(signature = (schedule, target, in_place = None, gpus_per_box = None, thread_blocks = None))]
 pub fn emit<'py>(

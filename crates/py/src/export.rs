@@ -105,9 +105,9 @@ impl Given {
 }
 
 /// Writes a decision table as the file of another library. Returns `{text, load, notes, left, rows}`: the file, the
-/// arguments or variables that load it, notes, sentences on rows left to the library, and the number of rows that the
-/// file expresses at least in part. `library` has the bytes of an MPI library, or of its table of algorithms, for
-/// targets that need the table.
+/// arguments or variables that load it, notes, sentences on rows left to the library, and the number of rows expressed
+/// at least in part. `library` has the bytes of an MPI library, or of its table of algorithms, for targets that need
+/// the table.
 #[pyfunction]
 #[pyo3(signature = (rows, target, library = None))]
 pub fn export_table<'py>(

@@ -139,8 +139,8 @@ pub fn warn_in_python() {
     });
 }
 
-/// Registers `note`, which receives a sentence about each large computation that is admitted, and the sentences that
-/// otherwise become warnings; None removes the receiver.
+/// Registers `note`, which receives a sentence about each large computation that is admitted, and all warnings; None
+/// removes the receiver.
 #[pyfunction]
 #[pyo3(signature = (note))]
 pub fn note_large_work(note: Option<Py<PyAny>>) {

@@ -75,7 +75,7 @@ impl Algorithm for OwnAlgorithm {
 }
 
 impl OwnAlgorithm {
-    /// Calls the function, and proves that the returned schedule performs the collective of the case, without switches.
+    /// Calls the function, and proves that the returned schedule performs the case, without switches.
     fn make(&self, case: &Case, params: &Params) -> Result<Placed, AlgorithmError> {
         let algorithm = self.info.name;
         let c = case.collective;

@@ -53,7 +53,7 @@ pub fn simulate(
     done.map(Simulation).map_err(|e| failed(py, e))
 }
 
-/// Proves schedules of one machine and runs them together, each on its placement, all starting at the same time.
+/// Proves schedules of one machine and runs them together from the same time on.
 #[pyfunction]
 pub fn simulate_beside(py: Python<'_>, schedules: Vec<PyRef<'_, Schedule>>) -> PyResult<Vec<Simulation>> {
     let proven = schedules.iter().map(|schedule| ready(py, schedule)).collect::<PyResult<Vec<_>>>()?;

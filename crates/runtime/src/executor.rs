@@ -55,7 +55,7 @@ impl<R> Executor<R> {
         &self.program
     }
 
-    /// Resets the state before a call that [`Self::poll`] executes; [`Self::run`] does so itself.
+    /// Resets the state before the polls of a call; [`Self::run`] does so itself.
     pub fn start(&mut self) {
         self.lanes.clear();
         let first = self.program.lanes.iter().map(|l| LaneState { step: l.steps.start, arrival: l.arrivals.start });

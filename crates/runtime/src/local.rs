@@ -54,7 +54,7 @@ impl<T: Element> World<'_, T> {
         memory[slice.start..slice.start + slice.len].copy_from_slice(values);
     }
 
-    /// Copies one message for which a receive is posted, chosen by `pick`; returns false if there is none.
+    /// Copies a message whose receive is posted, chosen by `pick`; false if there is none.
     fn deliver(&mut self, pick: u64) -> Result<bool, LocalError> {
         let Some(Delivery { from, to, sent, received }) = self.mail.deliver(pick) else { return Ok(false) };
         if sent.len != received.len {

@@ -13,7 +13,7 @@ struct Channel<M> {
     received: VecDeque<End<M>>,
 }
 
-/// A message that the caller must copy from `sent`, memory of rank `from`, to `received`, memory of rank `to`.
+/// A message that the caller copies from `sent`, of rank `from`, to `received`, of rank `to`.
 pub struct Delivery<M> {
     pub from: u32,
     pub to: u32,

@@ -33,7 +33,7 @@ impl LibraryTable {
     /// Reads the table in a library (`libmpi.so.12`) or in a JSON file.
     ///
     /// # Errors
-    /// Returns an error if the bytes contain no table, or one that lacks a collective which MPICH needs.
+    /// Returns an error if the bytes contain no table, or the table lacks collectives.
     pub fn read(bytes: &[u8]) -> Result<Self, String> {
         if !bytes.starts_with(b"\x7fELF") {
             let text = std::str::from_utf8(bytes).map_err(|e| format!("it is neither a library nor a text: {e}"))?;
@@ -44,8 +44,8 @@ impl LibraryTable {
             String::from_utf8(name.copied().collect()).ok()
         });
         let names: BTreeSet<String> = names.filter(|n| n.starts_with("MPIR_")).collect();
-        // Tables of MPICH's device layer begin with the same bytes, but contain compositions of algorithms. Of the
-        // other tables, the longest is complete.
+        // Tables of MPICH's device layer begin with the same bytes, but contain compositions of algorithms. The longest
+        // other table is complete.
         let tables = find(bytes, START).filter_map(|at| {
             let text = bytes[at..].iter().take(LONGEST).take_while(|b| **b != 0).copied().collect();
             String::from_utf8(text).ok().filter(|t| !t.contains("composition="))

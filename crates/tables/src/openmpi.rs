@@ -120,8 +120,7 @@ fn even(params: &[(String, String)], ranks: u32) -> Result<Settings, String> {
     plain(params, ranks)
 }
 
-/// Returns the setting of a segment's bytes that `segment=` states; without parameters no settings, so that Open MPI
-/// does not divide the vector.
+/// Returns the setting of a segment's bytes that `segment=` states; without parameters none, so the vector stays whole.
 fn plain_or_segment(params: &[(String, String)], ranks: u32) -> Result<Settings, String> {
     if params.is_empty() { plain(params, ranks) } else { segment(params, ranks) }
 }

@@ -23,7 +23,7 @@ pub struct Counterpart {
     pub settings: Translate,
 }
 
-/// Returns the counterpart of an algorithm all of whose parameters have the values of [`DEFAULTS`].
+/// Returns the counterpart of an algorithm without parameters other than [`DEFAULTS`].
 pub const fn same(kind: Kind, ours: &'static str, theirs: &'static str) -> Counterpart {
     with(kind, ours, theirs, plain)
 }
@@ -258,8 +258,7 @@ impl<'a> View<'a> {
     /// Returns the export without its text, which the target adds.
     ///
     /// # Errors
-    /// Returns an error if no row that names an algorithm was expressed, with the reason for the first of them, or if
-    /// there is no such row.
+    /// Returns an error if no row with an algorithm was expressed, with the reason for the first, or if there is none.
     pub fn export(self, load: &[&str], mut notes: Vec<String>) -> Result<Export, Unsaid> {
         if self.served.is_empty() {
             let reason = self.left.first().map_or_else(

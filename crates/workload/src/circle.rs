@@ -4,7 +4,7 @@
 //! The check executes the program without times. A node ends as soon as its predecessors have ended or, if their begin
 //! suffices, have begun: the nodes that it names and, by the rule of [`Queues`], earlier nodes of its queue. A
 //! collective waits for its nodes on all ranks, a receive for its send. A node that can never end waits for another
-//! node that can never end, so following these waits leads to a cycle, if all nodes exist.
+//! that can never end, so following these waits leads to a cycle, if all nodes exist.
 
 use std::{collections::VecDeque, fmt::Write, ops::Range};
 
@@ -150,8 +150,7 @@ impl Order {
     }
 }
 
-/// Returns true and the set of groups of a collective, false and the set of tables of receivers of a permutation, or
-/// `None` for other work.
+/// Returns true and the groups of a collective, or false and the receivers of a permutation, as indices of their sets.
 fn table(work: &Work) -> Option<(bool, u32)> {
     match *work {
         Work::Collective(collected) => Some((true, collected.groups)),

@@ -159,7 +159,7 @@ impl WorkloadGraph {
     }
 }
 
-/// A table of distinct rows, numbered from 0 in the order of their first addition.
+/// A table of distinct rows, numbered from 0 in order of addition.
 #[derive(Debug)]
 pub(crate) struct Distinct<T> {
     rows: Vec<T>,

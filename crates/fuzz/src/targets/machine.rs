@@ -54,7 +54,7 @@ fn run(input: &[u8]) -> bool {
     true
 }
 
-/// Returns whether the whole machine has a shape of at most twice [`MOST_ACCELERATORS`] ranks.
+/// Returns whether the machine's shape has at most twice [`MOST_ACCELERATORS`] ranks.
 fn is_small(machine: &Machine) -> bool {
     let few = |shape: Shape| shape.grid.count() <= u64::from(2 * MOST_ACCELERATORS);
     machine.shape(None).is_ok_and(|shape| shape.is_some_and(few))

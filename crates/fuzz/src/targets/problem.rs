@@ -134,8 +134,7 @@ impl Drawn {
     }
 }
 
-/// Draws the part of the machine for a problem. Returns the machine, perhaps resized, the part, and the greatest number
-/// of elements worth planning there.
+/// Draws the machine's size or part for a problem, and returns the greatest number of elements worth planning there.
 fn sized(machine: &Machine, d: &mut Draws<'_>) -> (Machine, Part, u64) {
     let grid = |d: &mut Draws<'_>, most: u32| Shape::rect(1 + d.below(most), 1 + d.below(most));
     let ranks = |d: &mut Draws<'_>, most: u32| Part::Shape(Shape::line(1 + d.below(most)));

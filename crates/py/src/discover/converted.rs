@@ -61,7 +61,7 @@ fn dims(engine: &Engine, buffer: BufferId) -> usize {
     engine.buffers().nth(buffer.index()).map_or(3, |b| b.dims)
 }
 
-/// Returns the bounding box of a region, and the boxes that the region consists of, in the dimensions of the buffer.
+/// Returns the bounding box and the boxes of a region, in the dimensions of the buffer.
 pub fn view<'py>(
     py: Python<'py>,
     engine: &Engine,

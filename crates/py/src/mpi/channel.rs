@@ -107,8 +107,8 @@ impl Channel {
         self.0.poll(&Calls(py)).map_err(|Raised(error)| error)
     }
 
-    /// Frees the communicator, unless MPI has ended. All ranks call this together, with no call under way; no call can
-    /// be made afterwards.
+    /// Frees the communicator, unless MPI has ended. All ranks call this together, with no call under way, and no call
+    /// can follow.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.0.close(&Calls(py)).map_err(|Raised(error)| error)
     }

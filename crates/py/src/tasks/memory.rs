@@ -47,7 +47,7 @@ impl TaskMemory {
         lock(&self.routes).names()
     }
 
-    /// Sets the codes, one byte each, that state the operator of each element of the array with index `number`.
+    /// Sets the codes, one byte each, of the operators of the elements of array `number`.
     fn hold_codes(&self, number: usize, codes: &Bound<'_, PyAny>, shape: Vec<usize>) -> PyResult<()> {
         self.memory.hold_codes(number, array(codes, &shape, 1)?);
         Ok(())

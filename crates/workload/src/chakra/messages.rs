@@ -123,8 +123,7 @@ impl Node {
     }
 
     /// Returns the number of an attribute, rounded to a whole one, from any of the numeric fields or from a text,
-    /// because writers use different fields; `None` if the node lacks the attribute. A negative number and other values
-    /// are errors.
+    /// because writers use different fields; `None` if the node lacks it. Other values, also negative ones, are errors.
     pub fn number(&self, name: &str) -> Result<Option<u64>, String> {
         let Some(value) = self.value(name) else { return Ok(None) };
         let number = match *value {

@@ -12,8 +12,7 @@ pub struct NoOrder {
     pub reason: String,
 }
 
-/// Returns the indices of nodes in execution order, and for each node, in the order of the file, the indices of its
-/// dependencies.
+/// Returns the indices of nodes in execution order, and the indices of the dependencies of each node of the file.
 pub fn order(nodes: &[Node]) -> Result<(Vec<usize>, Vec<Vec<usize>>), NoOrder> {
     let mut numbers = FxHashMap::default();
     for (number, node) in nodes.iter().enumerate() {

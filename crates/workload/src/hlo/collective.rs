@@ -86,7 +86,7 @@ impl Devices {
         replica * self.partitions + partition
     }
 
-    /// Returns the groups of an instruction as groups of devices; without a list, all numbers form one group.
+    /// Returns the groups of an instruction as groups of devices; without a list, one of all.
     pub fn groups(self, i: &Instruction) -> Result<Groups, Wrong> {
         let wrong = |message: String| Wrong::line(i.line, message);
         let listed = i.attribute("replica_groups").map_or(Ok(Vec::new()), groups).map_err(wrong)?;
@@ -210,8 +210,8 @@ fn named(module: &Module) -> Result<u32, Wrong> {
     Ok(most + 1)
 }
 
-/// Returns the bytes of a collective among groups of `size` ranks, counted as in MPI and rounded up, and the bytes of
-/// an element of the first operand.
+/// Returns the bytes of a collective among groups of `size` ranks, counted as in MPI and rounded up, and those of an
+/// element.
 pub fn bytes(i: &Instruction, within: &Computation, kind: Kind, size: u32) -> Result<(u64, u32), Wrong> {
     let count = match i.opcode {
         // The other operands are the output, offsets and sizes; a token; or a root that is known only at run time.

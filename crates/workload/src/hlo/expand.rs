@@ -40,7 +40,7 @@ impl Needs {
     }
 }
 
-/// A value with its needs and, if it is a tuple, its elements and the depth of its nesting.
+/// A value with its needs and, if it is a tuple, its elements and depth.
 #[derive(Clone, Default)]
 struct Value {
     needs: Needs,
@@ -251,7 +251,7 @@ impl<'a> Expansion<'a> {
 
     fn communicate(&mut self, at: usize, n: usize, needs: Needs) -> Result<Needs, Wrong> {
         let i = &self.module.computations[at].instructions[n];
-        // In groups of one rank, and if each device sends only to itself, there is no communication.
+        // Groups of one rank and messages to oneself are no communication.
         let Some(work) = self.communication[&(at, n)] else { return Ok(needs) };
         if i.opcode == "ragged-all-to-all" {
             self.unknown(i, "ragged-all-to-all of unknown lengths, taken as equal parts of the input")?;

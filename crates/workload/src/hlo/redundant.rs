@@ -118,8 +118,7 @@ impl<'a, 'm> Known<'a, 'm> {
         }
     }
 
-    /// Adds the next instruction with its communication, if it has one, and returns the reason why that is redundant;
-    /// `None` if it is not.
+    /// Adds the next instruction with its communication, if any, and returns why that is redundant, if it is.
     pub fn add(&mut self, work: Option<Work>, among: &Among) -> Option<Redundancy> {
         let n = self.sources.len();
         let i = &self.within.instructions[n];

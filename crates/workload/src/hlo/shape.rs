@@ -81,7 +81,7 @@ impl Shape {
 }
 
 /// Returns the bits of an element type: the number in its name, such as 8 in `f8e4m3fn`, but 8 for `pred` and 0 for
-/// `token` and `opaque`. `None` for a name that is not an element type.
+/// `token` and `opaque`. `None` for other names.
 fn bits(name: &str) -> Option<u64> {
     match name {
         "pred" => return Some(8),

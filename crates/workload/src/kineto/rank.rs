@@ -15,8 +15,7 @@ pub struct Met {
     pub kind: Kind,
     /// The number of bytes, counted as in MPI.
     pub bytes: u64,
-    /// The bytes of the input and the number of ranks, if that does not divide the number of elements of the input of
-    /// an all-to-all.
+    /// The bytes of the input and the number of ranks, if that does not divide the elements of an all-to-all.
     pub rounded: Option<(u64, u64)>,
     pub element_bytes: u32,
     pub group: String,
