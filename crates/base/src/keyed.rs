@@ -19,7 +19,7 @@ pub fn read<'de, D: Deserializer<'de>, T: Deserialize<'de>>(source: D) -> Result
     T::deserialize(self::source(source))
 }
 
-/// Returns a deserializer that refuses arrays as [`read`] does, for implementations of `Deserialize`.
+/// Returns a deserializer that refuses arrays in place of structs, for implementations of `Deserialize`.
 pub fn source<'de, D: Deserializer<'de>>(source: D) -> impl Deserializer<'de, Error = D::Error> {
     Keyed(source)
 }

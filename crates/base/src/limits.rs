@@ -180,7 +180,7 @@ static HELD: AtomicU64 = AtomicU64::new(0);
 pub(crate) struct Crowded;
 
 /// Reserves the bytes of an item beside those of the other items that run, or unwinds with the payload [`Crowded`] if
-/// other items run and all exceed the limit.
+/// other items run and all together exceed the limit.
 fn hold(bytes: u128) {
     let Some(own) = OWN.get() else { return };
     let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);

@@ -151,9 +151,9 @@ impl Drop for End<'_> {
     }
 }
 
-/// Returns the values of `work` for all items, in order. The iterator computes only those whose work unwound or exceeds
-/// the limit of steps; the others are computed before. This thread computes items alone for the first 2 ms, which may
-/// suffice for all.
+/// Returns the values of `work` for all items, in order. The iterator computes only values whose work unwound or
+/// exceeded the limit of steps, this function the others. This thread computes items alone for the first 2 ms, which
+/// may suffice for all.
 pub fn map<'a, T: Sync, R: Send + 'a>(
     items: &'a [T],
     work: impl Fn(&T) -> R + Sync + 'a,

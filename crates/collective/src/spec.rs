@@ -45,8 +45,8 @@ pub enum Source {
 impl Collective {
     /// The most ranks of a collective. The limit keeps a damaged file from causing tables of billions of rows.
     pub const MAX_RANKS: u32 = 1 << 22;
-    /// The most elements of a buffer in a plan. Besides, the largest buffer times the number of ranks is at most 2^54
-    /// elements, so that sums over ranks and links fit 64 bits.
+    /// The most elements of a buffer in a plan. The largest buffer times the ranks also has at most 2^54, so that sums
+    /// over ranks and links fit 64 bits.
     pub const MAX_PLANNED: u64 = 1 << 40;
 
     /// Returns whether no data has to travel.

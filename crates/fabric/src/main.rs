@@ -119,8 +119,8 @@ fn carry(topology: &Topology, devices: &[File], mut control: Control) -> Result<
     }
 }
 
-/// Sends up to [`PACKETS_A_TURN`] packets of a host, as long as [`Network::free_at`] permits. Drops packets that no
-/// other host gets; returns an error if the host's namespace has ended.
+/// Sends up to [`PACKETS_A_TURN`] packets of a host, as long as [`Network::free_at`] permits. Drops packets that are
+/// not for another host; returns an error if the host's namespace has ended.
 fn read_host(network: &mut Network, host: usize, mut device: &File, clock: &impl Fn() -> i64) -> std::io::Result<()> {
     for _ in 0..PACKETS_A_TURN {
         let now = clock();

@@ -172,8 +172,8 @@ impl Network {
     pub fn send(&mut self, from: usize, to: usize, data: Vec<u8>, now: i64) {
         let packet = Arrival { when: now, tail: now, order: 0, node: from, to, data };
         if let Some(port) = self.forward(packet, true) {
-            // A host with one cable may fill two packets of the queue; one with several, which also forwards packets,
-            // half of it.
+            // A host with one cable may queue two packets; one with several, which also forwards packets, half the
+            // buffer.
             let port = &self.ports[port];
             let held = if self.leaving[from].len() == 1 { 2 * MTU } else { port.buffer as usize / 2 };
             self.free[from] = self.free[from].max(port.next_free - port.wire(held));

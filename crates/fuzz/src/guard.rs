@@ -109,7 +109,7 @@ pub fn start(bounds: &Bounds) {
     });
 }
 
-/// Runs one input, and returns whether the target accepted it.
+/// Runs one input; returns true if it is accepted.
 ///
 /// # Errors
 /// Returns an error if the input panicked, or exceeded its limit of CPU time or memory.

@@ -241,8 +241,8 @@ pub fn change_bytes(input: &mut Vec<u8>, random: &mut Random) {
     }
 }
 
-/// Overwrites four or eight bytes with a number at the bounds of a type, a number below 16, or a number near the
-/// present one.
+/// Overwrites four or eight bytes with a number at the bounds of a type, a number below 16, or one near the present
+/// number.
 pub fn overwrite_number(input: &mut [u8], at: usize, random: &mut Random) {
     let wide = random.chance(25);
     let small = random.below(16) as u64;

@@ -81,7 +81,7 @@ impl Parts {
     }
 }
 
-/// Returns a changed file. One in eight, and each that cannot be split, keeps its old checksums.
+/// Returns a changed file. One in eight, or one that cannot be split, keeps its checksums.
 pub fn change(file: &[u8], random: &mut Random) -> Vec<u8> {
     let parts = if random.chance(12) { None } else { Parts::of(file) };
     let Some(mut parts) = parts else {

@@ -49,8 +49,8 @@ impl Folders {
         self.root.join("grown").join(target.name)
     }
 
-    /// Keeps an input that failed, with its reason as text, unless [`KEPT_OF_A_KIND`] inputs with this kind of fault
-    /// are kept; returns whether the input was kept.
+    /// Keeps an input that failed, with its reason as text, unless three inputs with this kind of fault are kept;
+    /// returns true if it keeps the input.
     ///
     /// # Errors
     /// Returns the errors of the file system.

@@ -215,7 +215,7 @@ impl ScheduleBuilder {
         Ok(Stream { builder: self.token, id: stream.0 })
     }
 
-    /// Adds combine(sources) -> sinks to a lane of `node` and returns its number, for `after=`.
+    /// Adds combine(sources) -> sinks to a lane of `node` and returns the instruction's number, for `after=`.
     ///
     /// The number of elements is that of the slices. If all operands are streams, `length` must be given. An
     /// instruction with 0 elements is not added: the call then returns `None`, which `after=` accepts.

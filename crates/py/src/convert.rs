@@ -64,8 +64,8 @@ pub fn params(given: Option<&Bound<'_, PyDict>>) -> PyResult<Params> {
 }
 
 /// Converts the arguments of a Python call to a request that uses the machine's own model. `root` is a rank or `(row,
-/// column)` of a grid, by default rank 0. `places` lists the accelerators of ranks on a network; without it the
-/// machine's part is used.
+/// column)` of a grid, by default rank 0. `places` lists the accelerators of ranks on a network, by default the
+/// machine's part.
 pub fn request<'a>(
     collective: &str,
     machine: &'a Machine,

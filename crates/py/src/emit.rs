@@ -45,7 +45,7 @@ pub fn emit<'py>(
 }
 
 /// Returns sentences on what the files of a target omit or add for the collective of a schedule. With `texts`, leaves
-/// out sentences of the format that do not apply to these written files.
+/// out sentences that do not apply to these written files.
 #[pyfunction]
 #[pyo3(signature = (schedule, target, texts = None))]
 pub fn emission_notes(schedule: &Schedule, target: &str, texts: Option<Vec<String>>) -> Vec<String> {

@@ -55,7 +55,7 @@ impl Moved {
     }
 
     /// Returns the messages of the exchange as a schedule among all nodes. In a reduction each partial result goes
-    /// directly to its receiver. A collective that combines nothing has none.
+    /// directly to its receiver. A collective that combines nothing has no schedule.
     fn schedule(&self, py: Python<'_>) -> PyResult<Schedule> {
         let DirectSchedule { schedule, expected } = detached(py, || self.0.schedule())?.map_err(plan_error)?;
         Ok(Schedule::of_messages(schedule, expected))

@@ -18,7 +18,7 @@ enum Message<R> {
 pub enum Progress {
     /// An action was executed; others may be possible immediately.
     Moved,
-    /// No step can run before a message ends; from [`Executor::poll`] also after all steps, until sends end.
+    /// No step can run before a message ends; from [`Executor::poll`] also: all steps ran, but a send has not ended.
     Blocked,
     Finished,
 }
@@ -95,8 +95,8 @@ impl<R> Executor<R> {
         }
     }
 
-    /// Executes, lane by lane, the actions that are possible without waiting; after `Moved`, others may be. Returns
-    /// `Finished` only after all messages have ended.
+    /// Executes, lane by lane, the actions that are possible without waiting; after `Moved`, more may be possible.
+    /// Returns `Finished` only after all messages have ended.
     ///
     /// # Errors
     /// Returns the errors of the transport.

@@ -1,9 +1,9 @@
 //! Decision tables as files for the user's own communication library (MPI, NCCL or UCC). A target is one file in
 //! `targets/`, registered in [`TUNINGS`]; its head states the grammar and the source. A row without a counterpart among
 //! the target's algorithms and parameters is left to the library's own choice, and the export reports it. Before a file
-//! is written, its names and ranges are checked against those of the target's file here, for MPICH of the user's
-//! library, because a library that reads a wrong name falls back without a message. Begin with [`Tuning::write`], then
-//! read `region`, which presents a table to all targets, and one target.
+//! is written, its names and ranges are checked against those in the target's source, for MPICH in the user's library,
+//! because a library that reads a wrong name falls back without a message. Begin with [`Tuning::write`], then read
+//! `region`, which presents a table to all targets, and one target.
 
 // Numbers too large for their types are refused when they are read; see `unisono_base::narrow`.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_sign_loss))]

@@ -86,7 +86,7 @@ impl Devices {
         replica * self.partitions + partition
     }
 
-    /// Returns the groups of an instruction as groups of devices; without a list, one of all.
+    /// Returns the groups of an instruction as groups of devices; without a list, one group of all.
     pub fn groups(self, i: &Instruction) -> Result<Groups, Wrong> {
         let wrong = |message: String| Wrong::line(i.line, message);
         let listed = i.attribute("replica_groups").map_or(Ok(Vec::new()), groups).map_err(wrong)?;

@@ -20,7 +20,7 @@ use super::{
 use crate::{Collected, Groups, Queues, RankClass, Work, WorkNode, WorkloadGraph, error::Wrong, graph::Distinct};
 
 const MOST_NODES: usize = 1 << 20;
-/// The most visits of instructions and iterations of loops, counted together.
+/// The most visits of instructions and iterations of loops together.
 const MOST_VISITS: u64 = 1 << 24;
 /// The most distinct texts of lists of groups or pairs, times the number of devices.
 const MOST_PLACES: u64 = 1 << 25;
