@@ -61,7 +61,6 @@ fn idle() -> &'static AtomicIsize {
     &of_process().idle
 }
 
-/// Returns the number of cores that work may use.
 pub fn cores() -> usize {
     narrow(of_process().all.load(Relaxed))
 }

@@ -180,7 +180,6 @@ impl Network {
         }
     }
 
-    /// Returns the number of hosts.
     #[must_use]
     pub fn hosts(&self) -> usize {
         self.hosts

@@ -180,13 +180,14 @@ impl ScheduleBuilder {
         Ok(self.get()?.switch().0)
     }
 
-    /// Starts a phase with this name. Models apply phase by phase.
+    /// Assigns later instructions to the phase of this name. Models apply phase by phase.
     fn phase(&mut self, name: &str) -> PyResult<()> {
         self.get()?.phase(name);
         Ok(())
     }
 
-    /// Adds a stream from `source` to one or more nodes. At most `capacity` elements wait for a sink (None: no limit).
+    /// Adds a stream from `source` to one or more nodes. At most `capacity` elements wait at each sink (None: no
+    /// limit).
     #[pyo3(signature = (source, sinks, capacity = None))]
     fn stream(
         &mut self,

@@ -158,10 +158,10 @@ fn place_of(py: Python<'_>, error: &PyErr) -> String {
     })
 }
 
-/// Adds an algorithm to the registry: `function(case, params)` returns a schedule. `case` has `collective`, `ranks`,
-/// `elements`, `root`, `dtype`, `op` and `shape`. `params` maps names to descriptions of the accepted values.
-/// `candidates` lists the settings that the planner compares. `wafer` and `messages` select the machines on which the
-/// algorithm runs.
+/// Adds an algorithm to the registry, or replaces the added one of this name: `function(case, params)` returns a
+/// schedule. `case` has `collective`, `ranks`, `elements`, `root`, `dtype`, `op` and `shape`. `params` maps names to
+/// descriptions of the accepted values. `candidates` lists the settings that the planner compares. `wafer` and
+/// `messages` select the machines on which the algorithm runs.
 #[pyfunction]
 #[expect(clippy::too_many_arguments, reason = "the parts of an entry of the registry")]
 #[expect(clippy::needless_pass_by_value, reason = "what the Python function is given")]

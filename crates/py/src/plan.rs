@@ -178,7 +178,7 @@ pub fn plan(
     made.map_err(plan_error)
 }
 
-/// Returns the algorithm that a communication library would choose for one collective, without a plan.
+/// Returns the algorithm that a communication library would choose for a collective.
 #[pyfunction]
 #[pyo3(signature = (library, collective, machine, elements, dtype = "f32", operator = "sum", places = None))]
 #[expect(clippy::too_many_arguments, reason = "keywords of Python")]

@@ -103,7 +103,7 @@ fn store_error(error: PlanError) -> PyErr {
     }
 }
 
-/// Proves the programs of a `.plan` file: of all rows, or of the rows for one number of ranks.
+/// Proves the programs of a `.plan` file: of all rows, or of those for `ranks` ranks.
 #[pyfunction]
 #[pyo3(signature = (bytes, ranks = None))]
 pub fn prove_plan(py: Python<'_>, bytes: &[u8], ranks: Option<u32>) -> PyResult<()> {

@@ -21,7 +21,7 @@ use crate::{
     workload_graph::WorkloadGraph,
 };
 
-/// Returns the injection rate of one accelerator, the sum of all planes, in bytes per second.
+/// Returns the largest injection rate of an accelerator, the sum of all planes, in bytes per second.
 #[pyfunction]
 pub fn injection(machine: &Machine) -> PyResult<f64> {
     let network = network_of(machine)?;
