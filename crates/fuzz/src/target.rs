@@ -7,7 +7,7 @@ pub enum Form {
     Text,
     /// Bytes, from which the target draws its decisions.
     Draws,
-    /// Bytes of a `.plan` file, whose checksums are updated after each change.
+    /// Bytes of a `.plan` file, whose checksums are updated after most changes.
     Plan,
 }
 

@@ -77,7 +77,7 @@ pub fn file(file: &File) {
             assert!(!refused.reason.contains("please report it"), "{}: {}", refused.target, refused.reason);
         }
     }
-    // Each rank is in its own box; plans use one buffer, or two.
+    // Each rank is in its own box; plans use one buffer if `in_place`, otherwise two.
     for in_place in [true, false] {
         let choices = Choices {
             in_place: Some(in_place),

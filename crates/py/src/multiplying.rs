@@ -82,7 +82,7 @@ pub fn multiplying_schedules(py: Python<'_>, ranks: &Bound<'_, PyAny>) -> PyResu
     })?
 }
 
-/// Returns the best number of messages that a stage sends at once, as a fraction. `ratio` is alpha_p, the delay of a
+/// Returns the best number of messages that a stage sends at once, not rounded. `ratio` is alpha_p, the delay of a
 /// message, divided by alpha_r, for which a message holds its sender.
 #[pyfunction]
 pub fn multiplying_fan_out(ratio: f64) -> PyResult<f64> {

@@ -96,7 +96,7 @@ impl<R> Executor<R> {
     }
 
     /// Executes, lane by lane, the actions that are possible without waiting; after `Moved`, more may be possible.
-    /// Returns `Finished` only after all messages have ended.
+    /// Returns `Finished` after all messages have ended.
     ///
     /// # Errors
     /// Returns the errors of the transport.

@@ -18,8 +18,8 @@ pub struct Slice {
 
 /// Messages and memory of one rank.
 ///
-/// Messages of one sender, receiver and tag arrive in the order sent. A slice that is sent or received is not accessed
-/// until its request has ended. The executor uses only the buffers of a [`crate::Blocks`].
+/// Messages of one sender, receiver and tag arrive in the order sent. Until its request has ended, a sent slice is not
+/// written, and a received one not accessed. The executor uses only the buffers of a [`crate::Blocks`].
 pub trait Transport {
     type Request;
     type Error;
