@@ -52,7 +52,7 @@ impl Diagnostics {
         }
     }
 
-    /// Adds a finding that another checker has made.
+    /// Adds a finding of another checker.
     pub fn add(&mut self, finding: Diagnostic) {
         if self.kept.len() < Self::KEPT {
             self.kept.push(finding);
@@ -74,7 +74,7 @@ impl Diagnostics {
         self.kept.iter().any(|d| d.code == code)
     }
 
-    /// Returns the findings; if some were dropped, the last entry states their number.
+    /// Returns the findings; if some were dropped, a further entry with the code `more` states their number.
     pub fn into_vec(mut self) -> Vec<Diagnostic> {
         if self.left_out > 0 {
             self.kept.push(Diagnostic {

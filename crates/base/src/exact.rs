@@ -13,7 +13,7 @@ pub fn array<'de, D: Deserializer<'de>, T: Deserialize<'de>, const N: usize>(sou
     values.try_into().map_err(|_| D::Error::custom(format_args!("found {found} values; accepted are {N}")))
 }
 
-/// Reads an array of exactly N values for an optional key.
+/// Reads an array of exactly N values for an optional key. Its field also states `default`.
 ///
 /// # Errors
 /// Returns the errors of [`array`].

@@ -3,8 +3,8 @@
 /// The most characters of a text that a message shows.
 const MOST: usize = 40;
 
-/// Returns the first 40 characters of a text for a message, with escapes for characters that control a terminal, and
-/// `…` if characters follow.
+/// Returns the first 40 characters of a text for a message, with escapes for control characters, line separators and
+/// invisible characters, and `…` if characters follow.
 ///
 /// So a message stays one readable line for any file, and shows little of a file's contents.
 pub fn excerpt(text: &str) -> String {

@@ -32,7 +32,6 @@ thread_local! {
 /// Runs `work`; meanwhile [`poll`] and [`check`] on this thread call `hook`, at most every 50 ms. An inner watch
 /// replaces the outer one until it ends.
 pub fn watch<R>(hook: Hook, work: impl FnOnce() -> R) -> R {
-    /// Restores the outer watch, also if `work` unwinds.
     struct Restore(Option<(Hook, Instant)>, u32);
     impl Drop for Restore {
         fn drop(&mut self) {
@@ -44,8 +43,8 @@ pub fn watch<R>(hook: Hook, work: impl FnOnce() -> R) -> R {
     work()
 }
 
-/// Unwinds with [`Interrupted`] if the hook of this thread's watch reports a stop. Most calls do not ask the hook and
-/// cost a few instructions.
+/// Unwinds with [`Interrupted`] if the hook of this thread's watch reports a stop. Reads the clock in one of 64 calls;
+/// the other calls cost a few instructions.
 #[inline]
 pub fn poll() {
     let left = LEFT.get();
@@ -56,7 +55,8 @@ pub fn poll() {
     }
 }
 
-/// Polls as [`poll`] does, but reads the clock in each call, for loops in which an iteration takes microseconds.
+/// Polls as [`poll`] does, but reads the clock in each call, for loops in which an iteration takes a microsecond or
+/// more.
 pub fn check() {
     look();
 }

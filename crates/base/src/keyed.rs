@@ -14,12 +14,12 @@ use serde::{
 /// Serde reads enums with `untagged` or `tag` from a copy of the input, so fields of such a type state [`object`] or
 /// [`optional`] in `deserialize_with`.
 ///
-/// Returns the errors of the source, and an error for an array in place of a struct.
+/// Returns the errors of the source, and an error for an array in place of a struct or of the fields of a variant.
 pub fn read<'de, D: Deserializer<'de>, T: Deserialize<'de>>(source: D) -> Result<T, D::Error> {
     T::deserialize(self::source(source))
 }
 
-/// Returns a deserializer under the rule of [`read`], for readers that are themselves part of another reader.
+/// Returns a deserializer that refuses arrays in place of structs, for implementations of `Deserialize`.
 pub fn source<'de, D: Deserializer<'de>>(source: D) -> impl Deserializer<'de, Error = D::Error> {
     Keyed(source)
 }
@@ -69,7 +69,8 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
     }
 }
 
-/// A wrapper of a deserializer, visitor or seed of serde that applies the rule of [`read`] to all inner values.
+/// A wrapper of a deserializer, visitor, seed or access of serde, and of all inner ones, so that structs get
+/// [`Fields`].
 struct Keyed<T>(T);
 
 /// A visitor of a struct that accepts objects only.

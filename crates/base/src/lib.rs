@@ -1,4 +1,4 @@
-//! Types that all other crates use: dense ids, units, element spans, diagnostics.
+//! Types and functions that other crates use: ids, units, spans, diagnostics, limits, threads, and readers of files.
 
 mod diagnostic;
 pub mod exact;

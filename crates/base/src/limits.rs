@@ -59,13 +59,13 @@ pub const DEFAULT_STEPS: u64 = 1 << 36;
 const NOTED_BYTES: u128 = 1_000_000_000;
 const NOTED_STEPS: u128 = 1 << 34;
 
-/// A receiver of sentences about large work that is admitted.
+/// A receiver of the sentences of [`remark`] and [`warn`], and of notes about large work that is admitted.
 pub type Note = Box<dyn Fn(String) + Send + Sync>;
 
 static NOTE: RwLock<Option<Note>> = RwLock::new(None);
 
-/// Sets the receiver of sentences about admitted work that takes a gigabyte or a quarter of [`DEFAULT_STEPS`]; None
-/// removes it.
+/// Sets the receiver of the sentences of [`remark`] and [`warn`], and of notes about admitted work that takes at least
+/// a gigabyte or a quarter of [`DEFAULT_STEPS`]; `None` removes it.
 pub fn set_note(note: Option<Note>) {
     *NOTE.write().unwrap_or_else(std::sync::PoisonError::into_inner) = note;
 }
@@ -143,7 +143,7 @@ pub fn admit(what: &'static str, bytes: u128, steps: u128) -> Result<(), OverLim
     Ok(())
 }
 
-/// Compares an estimate with the limits as [`admit`] does, without counting its steps and without a note.
+/// Compares an estimate with the limits as [`admit`] does, but counts no steps, reserves no memory and sends no note.
 ///
 /// # Errors
 /// Returns an error if the estimate exceeds a limit.
@@ -162,24 +162,25 @@ pub fn check(what: &'static str, bytes: u128, steps: u128) -> Result<(), OverLim
 thread_local! {
     /// Steps of the current work; `None` outside [`counted`].
     static SPENT: Cell<Option<u64>> = const { Cell::new(None) };
-    /// Steps of the last [`counted`] work that ended.
+    /// The count at the end of the last [`counted`] or [`counted_after`].
     static LAST: Cell<u64> = const { Cell::new(0) };
     /// The name of the work whose steps were counted last.
     static WHAT: Cell<&'static str> = const { Cell::new("the work") };
-    /// True if a note about the steps of the current work was sent.
+    /// True in an item of [`crate::parallel`] if earlier steps already caused a note.
     static NOTED: Cell<bool> = const { Cell::new(false) };
-    /// The bytes of memory admitted for the current item of [`crate::parallel`]; `None` if no other item can run
-    /// concurrently.
+    /// The largest memory admitted at once for the current item of [`crate::parallel`], in bytes; `None` if no other
+    /// item can run concurrently.
     static OWN: Cell<Option<u64>> = const { Cell::new(None) };
 }
 
-/// The bytes of memory admitted for all items that run concurrently.
+/// The sum of [`OWN`], in bytes, of all items that run concurrently.
 static HELD: AtomicU64 = AtomicU64::new(0);
 
-/// The payload with which an item unwinds whose memory does not fit beside others.
+/// The payload with which an item unwinds if its memory does not fit beside that of the other items.
 pub(crate) struct Crowded;
 
-/// Admits the bytes of an item beside those of the other items that run, or unwinds with the payload [`Crowded`].
+/// Reserves the bytes of an item beside those of the other items that run, or unwinds with the payload [`Crowded`] if
+/// other items run and all together exceed the limit.
 fn hold(bytes: u128) {
     let Some(own) = OWN.get() else { return };
     let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
@@ -196,7 +197,6 @@ fn hold(bytes: u128) {
 
 /// Runs an item of [`crate::parallel`] whose memory counts towards the limit together with that of concurrent items.
 pub(crate) fn beside<R>(item: impl FnOnce() -> R) -> R {
-    /// Releases the memory, also when `item` unwinds.
     struct Release(Option<u64>);
     impl Drop for Release {
         fn drop(&mut self) {
@@ -208,9 +208,8 @@ pub(crate) fn beside<R>(item: impl FnOnce() -> R) -> R {
 }
 
 /// Runs an item and returns its value and steps, which are added to `earlier`, the steps of other items. One note is
-/// sent if the sum becomes large.
+/// sent when the sum, with the caller's steps, reaches [`NOTED_STEPS`].
 pub(crate) fn after_others<R>(earlier: &AtomicU64, item: impl FnOnce() -> (R, u64)) -> (R, u64) {
-    /// Puts the outer value back, also when `item` unwinds.
     struct Restore(bool);
     impl Drop for Restore {
         fn drop(&mut self) {
@@ -251,14 +250,13 @@ pub(crate) fn has_left(steps: u64) -> bool {
     check("", 0, steps.into()).is_ok()
 }
 
-/// Adds steps to this thread's count that a separate count, of an item of [`crate::parallel`], has admitted before.
+/// Adds the steps of an item of [`crate::parallel`], which were compared with the limit before, to this thread's count.
 pub(crate) fn add(steps: u64) {
     SPENT.set(SPENT.get().map(|spent| spent.saturating_add(steps)));
 }
 
 /// Runs `work` with a count that begins at `before` steps, or without a count if `before` is `None`.
 pub(crate) fn counted_after<R>(before: Option<u64>, work: impl FnOnce() -> R) -> R {
-    /// Puts the outer count back, also when `work` unwinds.
     struct Restore(Option<u64>);
     impl Drop for Restore {
         fn drop(&mut self) {

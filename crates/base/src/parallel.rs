@@ -41,7 +41,7 @@ pub fn stay_on_one_thread() {
     ALONE.store(true, Relaxed);
 }
 
-/// The numbers of cores of this process.
+/// The cores that the work of this process may use.
 struct Cores {
     all: AtomicIsize,
     /// The number of cores without work: at first all except one. It is negative while there are more threads with work
@@ -61,12 +61,11 @@ fn idle() -> &'static AtomicIsize {
     &of_process().idle
 }
 
-/// Returns the number of cores that work may use.
 pub fn cores() -> usize {
     narrow(of_process().all.load(Relaxed))
 }
 
-/// Sets the number of cores that further work may use, at least one. The default is the number of cores on which the
+/// Sets the number of cores that further work may use; 0 counts as 1. The default is the number of cores on which the
 /// operating system lets this process run.
 pub fn set_cores(count: usize) {
     let count = narrow(count.max(1));
@@ -74,7 +73,8 @@ pub fn set_cores(count: usize) {
     idle().fetch_add(count - before, Relaxed);
 }
 
-/// A call of Unisono on a thread of the user. Each further concurrent call reduces the number of idle cores by one.
+/// A call of Unisono on a thread of the user. Each further concurrent call on another thread reduces the number of idle
+/// cores by one.
 pub struct Caller {
     is_outer: bool,
 }
@@ -150,8 +150,9 @@ impl Drop for End<'_> {
     }
 }
 
-/// Returns the values of `work` for all items, in order; most values are computed before this function returns. This
-/// thread computes items alone for the first 2 ms, because all together may need no longer.
+/// Returns the values of `work` for all items, in order. The iterator computes only values whose work unwound or
+/// exceeded the limit of steps, this function the others. This thread computes items alone for the first 2 ms, which
+/// may suffice for all.
 pub fn map<'a, T: Sync, R: Send + 'a>(
     items: &'a [T],
     work: impl Fn(&T) -> R + Sync + 'a,
@@ -221,7 +222,7 @@ pub fn both<A: Send, B: Send>(a: impl Fn() -> A + Sync, b: impl Fn() -> B + Sync
     (a, b)
 }
 
-/// A guard of a running thread, which wakes the caller at the end.
+/// A guard of a running thread, which frees the core and wakes the caller at the end.
 struct Running<'a> {
     _core: Core,
     running: &'a AtomicUsize,
@@ -236,7 +237,7 @@ impl Drop for Running<'_> {
 }
 
 /// Computes items on this thread and others, and adds their steps to `spent`. An item has `None` if its work unwound,
-/// or did not begin because all steps together reach the limit.
+/// or did not begin because all steps together exceed the limit.
 fn at_once<T: Sync, R: Send>(
     items: &[T],
     work: &(impl Fn(&T) -> R + Sync),

@@ -38,7 +38,7 @@ impl fmt::Display for Bytes {
     }
 }
 
-/// 32-bit packets of a wafer's network.
+/// A number of 32-bit packets of a wafer's network.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize)]
 pub struct Wavelets(pub u64);
 

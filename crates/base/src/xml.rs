@@ -1,5 +1,5 @@
-//! Reads the subset of XML that schedules of MSCCL and topologies of NCCL use: elements with attributes, and comments,
-//! but no text.
+//! Reads the subset of XML that schedules of MSCCL and topologies of NCCL use: elements with attributes, comments and
+//! declarations (`<?...?>`), but no text. Entities are not resolved.
 
 use crate::narrow;
 
@@ -16,7 +16,7 @@ impl XmlError {
     }
 }
 
-/// An element with its attributes in order, and the line it starts on.
+/// An element with its attributes in order, and the line of its `<`, from 1.
 #[derive(Debug)]
 pub struct Element {
     pub name: String,
@@ -25,7 +25,7 @@ pub struct Element {
     pub children: Vec<Element>,
 }
 
-/// The most nested elements that are accepted; no file of the two formats has as many.
+/// The most elements that may be open at once; no file of the two formats has as many.
 const DEEPEST: usize = 16;
 
 /// Reads a text and returns its root element. `root_name` is the name that an error about a missing root shows.
@@ -177,7 +177,8 @@ impl Element {
         self.attributes.iter().find(|(k, _)| k == key).map(|(_, v)| v.as_str())
     }
 
-    /// Returns an attribute's whole number in `from ..= to`, or `None` if the attribute is missing or blank.
+    /// Returns an attribute's whole number in `from ..= to`; `None` if the attribute is missing or contains only
+    /// blanks.
     ///
     /// # Errors
     /// Returns an error if the value is not a number, or is outside the range.

@@ -1,22 +1,22 @@
 //! Decision tables: the algorithm that serves a collective, by ranks, ranks per node, class of operators, and bytes.
 //!
 //! Ranks per node are those of the node with the most ranks of the communicator: 96 ranks on 2 nodes differ from 96
-//! ranks on 96 nodes. A row without ranks per node serves calls for which no row states theirs. Bytes count as in MPI:
-//! the whole vector of a broadcast, reduce, allreduce or scan; otherwise the block that one rank contributes, receives
-//! or sends to each other rank. A barrier has 0 bytes.
+//! ranks on 96 nodes. A row without ranks per node serves the calls that no row with their ranks per node serves. Bytes
+//! count as in MPI: the whole vector of a broadcast, reduce, allreduce, scan or message; otherwise the block that one
+//! rank contributes, receives or sends to each other rank. A barrier has 0 bytes.
 
 use std::fmt;
 
 use crate::{CollectiveError, Kind};
 
-/// The property that a schedule requires of the operator of a call.
+/// The property that a schedule requires of the operator of a call, or that a call's operator has.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum OperatorClass {
-    /// The collective moves data and has no operator.
+    /// The collective has no operator: it only moves data, or is a barrier.
     None,
     /// Any associative operator whose operands may be swapped.
     Commutative,
-    /// Any associative operator.
+    /// Any associative operator; of a call, one that does not commute.
     Ordered,
 }
 
@@ -67,7 +67,7 @@ impl fmt::Display for Choice {
 pub struct Row {
     pub kind: Kind,
     pub ranks: u32,
-    /// The number of ranks on the node with the most ranks; `None` matches every placement.
+    /// The number of ranks on the node with the most ranks; `None` serves placements without a row of their own.
     pub per_node: Option<u32>,
     pub class: OperatorClass,
     pub first_bytes: u64,
@@ -76,7 +76,6 @@ pub struct Row {
     pub choice: Choice,
 }
 
-/// The sort key of rows.
 type Key = (&'static str, u32, Option<u32>, OperatorClass, u64);
 
 impl Row {
@@ -95,7 +94,8 @@ impl fmt::Display for Row {
     }
 }
 
-/// Rows in ascending order, no two of which serve the same call. Calls without a row go to the MPI library.
+/// Rows in ascending order. Rows of one collective, number of ranks, ranks per node and class have no size in common.
+/// Calls without a row go to the MPI library.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct DecisionTable {
     rows: Vec<Row>,
@@ -105,8 +105,8 @@ impl DecisionTable {
     /// Sorts and checks the rows.
     ///
     /// # Errors
-    /// Returns an error if two rows serve the same call, or if a row serves no call or has a class that does not fit
-    /// its collective.
+    /// Returns an error if two rows that differ only in sizes and choice share a size, or if a row serves no call or
+    /// has a class that does not fit its collective.
     pub fn new(mut rows: Vec<Row>) -> Result<Self, CollectiveError> {
         rows.sort_by(|a, b| a.key().cmp(&b.key()));
         for row in &rows {
@@ -130,8 +130,8 @@ impl DecisionTable {
     }
 
     /// Returns the index of the row that serves a call, `None` if no row does. A row for the call's ranks per node
-    /// precedes a row without ranks per node; a row of class [`OperatorClass::Ordered`] also serves operators that
-    /// commute, after a row of their own class.
+    /// precedes a row without ranks per node; among rows with the same ranks per node, one of class
+    /// [`OperatorClass::Ordered`] also serves operators that commute, if none of their own class does.
     pub fn find(
         &self,
         kind: Kind,

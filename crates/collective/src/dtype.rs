@@ -30,7 +30,7 @@ impl Dtype {
         }
     }
 
-    /// Returns the bytes of one element.
+    /// Returns the size of one element in bytes.
     pub fn bytes(self) -> u64 {
         match self {
             Dtype::F16 | Dtype::Bf16 | Dtype::I16 => 2,

@@ -51,19 +51,18 @@ impl Kind {
         }
     }
 
-    /// Returns whether the collective has a root.
     pub fn has_root(self) -> bool {
         matches!(self, Kind::Broadcast | Kind::Gather | Kind::Message | Kind::Reduce | Kind::Scatter)
     }
 
-    /// Returns whether elements of different ranks are combined; those of a barrier carry no data.
+    /// Returns whether elements of different ranks are combined; true for a barrier too, whose elements carry no data.
     pub fn reduces(self) -> bool {
         matches!(self, Kind::Allreduce | Kind::Barrier | Kind::Reduce | Kind::ReduceScatter | Kind::Scan)
     }
 
     /// Returns the algorithm bandwidth and the bus bandwidth, in GB/s, of a collective of `bytes` bytes that takes
-    /// `seconds` seconds. Bytes count as in MPI. Returns `None` for a barrier and a scan, which nccl-tests do not have,
-    /// and if `seconds` is 0.
+    /// `seconds` seconds. `bytes` counts as in decision tables ([`crate::DecisionTable`]). Returns `None` for a barrier
+    /// and a scan, which nccl-tests do not have, and if `seconds` is 0.
     ///
     /// Source: nccl-tests, doc/PERFORMANCE.md and the function `GetBw` of each test. The size in nccl-tests is that of
     /// the larger buffer: if a collective has a block for each rank, the size is that of all blocks.

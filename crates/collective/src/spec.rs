@@ -45,8 +45,8 @@ pub enum Source {
 impl Collective {
     /// The most ranks of a collective. The limit keeps a damaged file from causing tables of billions of rows.
     pub const MAX_RANKS: u32 = 1 << 22;
-    /// The most elements of a buffer in a plan. The buffers of all ranks together have at most 2^54 elements, so that
-    /// sums over ranks and links fit 64 bits.
+    /// The most elements of a buffer in a plan. The largest buffer times the ranks also has at most 2^54, so that sums
+    /// over ranks and links fit 64 bits.
     pub const MAX_PLANNED: u64 = 1 << 40;
 
     /// Returns whether no data has to travel.
@@ -63,8 +63,8 @@ impl Collective {
     /// Describes a collective whose buffers have fewer than 2^32 elements each.
     ///
     /// # Errors
-    /// Returns an error if there are no ranks or too many, the root is not a rank, the operator has no meaning for the
-    /// datatype, or a buffer has 2^32 elements or more.
+    /// Returns an error if there are no ranks or too many, the root is not a rank (also if the collective has none), a
+    /// reduction's operator is not defined for the datatype, or a buffer has 2^32 elements or more.
     pub fn new(
         kind: Kind,
         ranks: u32,
@@ -106,7 +106,8 @@ impl Collective {
     /// smallest unit of 2, 4, 8, ... with which the count is less than 2^32.
     ///
     /// # Errors
-    /// Returns an error if [`Self::new`] does, or if the elements are not a multiple of that unit.
+    /// Returns an error if a buffer exceeds the limits of [`Self::MAX_PLANNED`], the elements are not a multiple of
+    /// that unit, or [`Self::new`] does.
     pub fn planned(
         kind: Kind,
         ranks: u32,
@@ -133,8 +134,8 @@ impl Collective {
         self.dtype.bytes() * u64::from(self.unit)
     }
 
-    /// Returns the most elements for which a schedule can be built: its largest buffer must have fewer than 2^32
-    /// elements.
+    /// Returns the most elements for which a schedule can be built on these ranks: its largest buffer must have fewer
+    /// than 2^32.
     pub fn most_elements(&self) -> u64 {
         narrow(u128::from(u32::MAX) / buffer(self.kind, self.ranks, 1))
     }

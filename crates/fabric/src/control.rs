@@ -12,10 +12,9 @@ use std::os::unix::net::{UnixListener, UnixStream};
 
 use unisono_fabric::{Network, Topology};
 
-/// Greatest length of a request in bytes.
+/// Greatest length of a request in bytes; a client that sends more is dropped.
 const LONGEST: usize = 1000;
 
-/// Control socket and its clients.
 pub struct Control {
     listener: UnixListener,
     clients: Vec<Client>,
@@ -46,7 +45,7 @@ impl Control {
         [self.listener.as_raw_fd()].into_iter().chain(clients)
     }
 
-    /// Returns whether a client has not read its whole answer yet.
+    /// Returns whether a part of an answer is still to be written to a client.
     pub fn is_busy(&self) -> bool {
         self.clients.iter().any(|client| client.answer.is_some())
     }
@@ -94,8 +93,8 @@ impl Client {
         }
     }
 
-    /// Writes as many bytes of the answer as the socket accepts. Returns whether the client stays: its request is not
-    /// complete, or bytes remain to be written.
+    /// Writes as many bytes of the answer as the socket accepts. Returns whether the client stays connected: its
+    /// request is not complete, or bytes remain and the socket has not failed.
     fn write(&mut self) -> bool {
         let Some(answer) = &mut self.answer else { return true };
         match self.stream.write(answer) {

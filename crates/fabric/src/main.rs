@@ -21,11 +21,11 @@ use control::Control;
 use unisono_fabric::network::MTU;
 use unisono_fabric::{Network, Topology};
 
-/// Number of packets read from one host before other hosts are read.
+/// Most packets read from one host before other hosts are read.
 const PACKETS_A_TURN: usize = 16;
-/// Longest wait in nanoseconds.
+/// Longest wait for packets and requests, in nanoseconds.
 const LONGEST_WAIT: i64 = 1_000_000_000;
-/// Nanoseconds until more of an answer is written to a client that does not read it.
+/// Nanoseconds between two attempts to write more of an answer to a client that reads slowly.
 const WAIT_FOR_CLIENT: i64 = 1_000_000;
 
 fn main() -> ExitCode {
@@ -119,8 +119,8 @@ fn carry(topology: &Topology, devices: &[File], mut control: Control) -> Result<
     }
 }
 
-/// Sends up to [`PACKETS_A_TURN`] packets of a host, as long as its cable has room; returns an error if the host's
-/// namespace has ended.
+/// Sends up to [`PACKETS_A_TURN`] packets of a host, as long as [`Network::free_at`] permits. Drops packets that are
+/// not for another host; returns an error if the host's namespace has ended.
 fn read_host(network: &mut Network, host: usize, mut device: &File, clock: &impl Fn() -> i64) -> std::io::Result<()> {
     for _ in 0..PACKETS_A_TURN {
         let now = clock();

@@ -3,9 +3,9 @@
 //! Each direction of a cable is an output port with a rate, a latency and a drop-tail buffer. Switches forward a packet
 //! when its head arrives (cut-through). Times are nanoseconds of the caller's clock.
 //!
-//! Routes have the fewest cables that are up; among equal routes the index of the destination chooses. A host drops
-//! packets of its own only if no route exists: [`Network::free_at`] returns when it may send again, as the queue of a
-//! network card does.
+//! Routes have the fewest cables that are up; among equal routes the index of the destination chooses. A packet that
+//! its own host sends is dropped only if no route exists. Instead the host waits until [`Network::free_at`], as if the
+//! queue of its network card were full.
 
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
@@ -30,9 +30,9 @@ pub struct Port {
     pub bytes: u64,
     /// Number of transferred packets.
     pub packets: u64,
-    /// Number of packets dropped because the buffer was full; at the first port of a node, also those without a path.
+    /// Number of packets dropped because the buffer was full; at the first port of a node, also because no path was up.
     pub drops: u64,
-    /// Greatest number of bytes, with framing, that a packet found waiting for the port.
+    /// Greatest number of bytes, with framing, that a packet found waiting or being sent; dropped packets do not count.
     pub peak: u64,
     /// Nanoseconds during which the port sent.
     pub busy: i64,
@@ -48,10 +48,11 @@ impl Port {
     }
 }
 
-/// A packet in transit to a node: its head arrives before its tail.
+/// A packet in transit to `node`, on its path to the host `to`. Its head arrives at a switch, or its tail at the host,
+/// at `when`.
 struct Arrival {
     when: i64,
-    /// Time at which the tail arrives; a host receives a packet at this time.
+    /// Time at which the tail arrives at `node`.
     tail: i64,
     order: u64,
     node: usize,
@@ -87,9 +88,9 @@ pub struct Network {
     hosts: usize,
     /// Indices of the ports that leave each node.
     leaving: Vec<Vec<usize>>,
-    /// Port that a packet takes at each node, by destination.
+    /// For each node and destination, the port that a packet takes; `None` if no path is up.
     routes: Vec<Vec<Option<usize>>>,
-    /// Time from which each host may send again.
+    /// Time in nanoseconds from which each host may send its next packet.
     free: Vec<i64>,
     under_way: BinaryHeap<Arrival>,
     order: u64,
@@ -135,7 +136,8 @@ impl Network {
         network
     }
 
-    /// Takes a cable down or up in both directions, and finds new routes; returns false if no cable joins the nodes.
+    /// Takes all cables between two nodes down or up, in both directions, and finds new routes; returns false if no
+    /// cable joins the nodes.
     pub fn set_up(&mut self, a: usize, b: usize, up: bool) -> bool {
         let joins = |port: &&mut Port| [port.from, port.to] == [a, b] || [port.from, port.to] == [b, a];
         let found = self.ports.iter_mut().filter(joins).map(|port| port.up = up).count() > 0;
@@ -166,18 +168,18 @@ impl Network {
         self.spare.push(data);
     }
 
-    /// Sends a packet from one host to another.
+    /// Sends an IP packet from one host to another at the time `now`.
     pub fn send(&mut self, from: usize, to: usize, data: Vec<u8>, now: i64) {
         let packet = Arrival { when: now, tail: now, order: 0, node: from, to, data };
         if let Some(port) = self.forward(packet, true) {
-            // A host with one cable delays its own packets; at a host with several, they queue among forwarded packets.
+            // A host with one cable may queue two packets; one with several, which also forwards packets, half the
+            // buffer.
             let port = &self.ports[port];
             let held = if self.leaving[from].len() == 1 { 2 * MTU } else { port.buffer as usize / 2 };
             self.free[from] = self.free[from].max(port.next_free - port.wire(held));
         }
     }
 
-    /// Returns the number of hosts.
     #[must_use]
     pub fn hosts(&self) -> usize {
         self.hosts
@@ -189,7 +191,7 @@ impl Network {
         self.free[host]
     }
 
-    /// Returns the time of the next arrival.
+    /// Returns the time of the next arrival; `None` if no packet is in transit.
     #[must_use]
     pub fn next(&self) -> Option<i64> {
         self.under_way.peek().map(|arrival| arrival.when)

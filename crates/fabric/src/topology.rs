@@ -16,7 +16,7 @@ pub struct Cable {
     pub mbit: f64,
     /// Latency in microseconds.
     pub latency_us: f64,
-    /// Number of bytes that wait at a port before it drops packets.
+    /// Greatest number of bytes that may wait at a port; a packet that exceeds them is dropped.
     pub buffer: u64,
 }
 
@@ -35,8 +35,8 @@ impl Topology {
     /// Reads the text form.
     ///
     /// # Errors
-    /// Returns an error, with the line's number, for the first line that is not a host, switch or cable, or that has an
-    /// unknown node or an invalid number.
+    /// Returns an error, with the line's number, for the first line that is not a host, switch or cable, or is a host
+    /// after a switch, or has an unknown node, an invalid number or a rate of 0.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut found = Self::default();
         for (at, line) in text.lines().enumerate() {

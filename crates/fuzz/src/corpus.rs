@@ -33,7 +33,7 @@ pub fn inputs(target: &FuzzTarget) -> Vec<(PathBuf, Vec<u8>)> {
 }
 
 /// Returns the seeds of a session: the corpus, short files of the repository, and inputs in `grown`, which an earlier
-/// session found.
+/// session found; or one empty input.
 pub fn seeds(target: &FuzzTarget, grown: Option<&Path>) -> Vec<Vec<u8>> {
     let mut seeds: Vec<Vec<u8>> = inputs(target).into_iter().map(|(_, input)| input).collect();
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

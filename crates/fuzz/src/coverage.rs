@@ -25,7 +25,7 @@ extern "C" fn __sanitizer_cov_8bit_counters_init(start: *mut u8, end: *mut u8) {
     }
 }
 
-/// For each edge, the classes of counts that inputs have reached.
+/// For each edge, a bit for each class of counts that inputs have reached.
 #[derive(Default)]
 pub struct Coverage {
     seen: Vec<u8>,
@@ -37,7 +37,6 @@ impl Coverage {
         REGIONS.lock().is_ok_and(|regions| !regions.is_empty())
     }
 
-    /// Sets all counters to 0.
     pub fn clear() {
         Self::each(|_, counters| counters.fill(0));
     }

@@ -27,14 +27,15 @@ impl<'a> Draws<'a> {
         u32::from_le_bytes([self.byte(), self.byte(), self.byte(), self.byte()])
     }
 
-    /// Draws a number from 0 to `n` - 1; 0 if `n` is 0. Small ranges take one byte of the input, others two.
+    /// Draws a number from 0 to `n` - 1, but at most 65535; 0 if `n` is 0. If `n` is at most 256, it takes one byte of
+    /// the input, otherwise two.
     pub fn below(&mut self, n: u32) -> u32 {
         let drawn =
             if n <= 256 { u32::from(self.byte()) } else { u32::from_le_bytes([self.byte(), self.byte(), 0, 0]) };
         if n == 0 { 0 } else { drawn % n }
     }
 
-    /// Returns true in one of `n` draws, and never at the end of the input.
+    /// Returns true in about one of `n` draws, and never at the end of the input.
     pub fn once_in(&mut self, n: u32) -> bool {
         !self.is_empty() && self.below(n) == n - 1
     }

@@ -1,8 +1,8 @@
 //! Runs an input under limits of CPU time and memory.
 //!
 //! A watchdog thread reads the CPU time of the process. If an input exceeds its limit, the watchdog interrupts it
-//! ([`unisono_base::interrupt`]). If the input does not stop within the same time again, the watchdog ends the process,
-//! which `unisono-fuzz` counts as a hang.
+//! ([`unisono_base::interrupt`]). If the input does not stop within the same time again and one second more, the
+//! watchdog ends the process, which `unisono-fuzz` counts as a hang.
 
 use std::{
     cell::RefCell,
@@ -23,7 +23,7 @@ use crate::{FuzzTarget, memory};
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
     pub cpu_seconds: u64,
-    /// Bytes that any input may use; `factor` is the number of additional bytes for each byte of the input.
+    /// Bytes that any input may use, and additional bytes (`factor`) for each byte of the input.
     pub base_bytes: usize,
     pub factor: usize,
 }
@@ -51,7 +51,7 @@ pub struct Fault {
 pub const HANG: &str = "fuzz: the input does not stop";
 
 thread_local! {
-    /// Source location and message of the last panic of this thread.
+    /// Source location and message of the last panic of this thread while an input ran.
     static PANIC: RefCell<Option<(String, String)>> = const { RefCell::new(None) };
 }
 /// Number of begins and ends of inputs, so it is odd while an input runs.
@@ -90,8 +90,8 @@ fn watch() {
     }
 }
 
-/// Starts the watchdog, and stores panics for [`run`] instead of printing them. The library's limits are set by the
-/// bounds, because admitted work must stay within them.
+/// Starts the watchdog, and stores panics for [`run`] instead of printing them. Sets the library's limits to half of
+/// `base_bytes` and to 2^30 steps, because admitted work must stay within the bounds.
 pub fn start(bounds: &Bounds) {
     BOUND_TICKS.store(bounds.cpu_seconds * TICKS_A_SECOND, Relaxed);
     limits::set(bounds.base_bytes as u64 / 2, 1 << 30);
@@ -109,7 +109,7 @@ pub fn start(bounds: &Bounds) {
     });
 }
 
-/// Runs one input.
+/// Runs one input; returns true if it is accepted.
 ///
 /// # Errors
 /// Returns an error if the input panicked, or exceeded its limit of CPU time or memory.
@@ -146,7 +146,7 @@ fn plain(text: &str) -> String {
     let word: String = text.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
     word.trim_start_matches("crates-").to_owned()
 }
-/// Returns the message of a panic, if it is text.
+/// Returns the message of a panic, or a substitute if it is not text.
 fn text_of(payload: &dyn std::any::Any) -> String {
     let text = payload.downcast_ref::<&str>().copied().or_else(|| payload.downcast_ref::<String>().map(String::as_str));
     text.unwrap_or("a payload without text").to_owned()

@@ -22,7 +22,7 @@ use unisono_fuzz::{
     session::{self, Folders},
 };
 
-/// Seconds for which a target runs before the next target.
+/// Most seconds for which a target runs before the next target.
 const TURN: u64 = 120;
 /// Number of inputs that may end a child process before the target's turn ends.
 const MOST_DEATHS: u32 = 8;
@@ -52,7 +52,6 @@ fn find(name: &str) -> Done<&'static FuzzTarget> {
     found.ok_or_else(|| format!("'{name}' is not a target; there are {}", names()).into())
 }
 
-/// Runs `work` in a thread with a stack of [`STACK_BYTES`].
 fn in_thread(work: impl FnOnce() -> Done<ExitCode> + Send + 'static) -> Done<ExitCode> {
     let thread = std::thread::Builder::new().stack_size(STACK_BYTES).spawn(work)?;
     thread.join().map_err(|_| "the thread of the inputs panicked")?
@@ -100,7 +99,7 @@ fn death(status: &str, said: &str) -> Fault {
     Fault { kind: kind.to_owned(), message: format!("{status}; {}", last.join(" / ")) }
 }
 
-/// Runs a target for `seconds`; returns whether nothing failed.
+/// Runs a target for `seconds`, or until [`MOST_DEATHS`] children have died; returns whether nothing failed.
 fn turn(target: &'static FuzzTarget, seconds: u64, seed: u64) -> Done<bool> {
     let (begin, folders) = (Instant::now(), Folders::new(&folder()));
     let mut sound = true;

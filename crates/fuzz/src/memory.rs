@@ -65,7 +65,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Starts counting. The process ends if more than `most` additional bytes are live at once.
+/// Starts counting; returns the live bytes. The process ends if more than `most` additional bytes are live at once.
 pub fn start(most: usize) -> usize {
     let live = LIVE.load(Relaxed);
     PEAK.store(live, Relaxed);

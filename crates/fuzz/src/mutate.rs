@@ -99,7 +99,7 @@ impl Pool {
         self.seeds.push(seed);
     }
 
-    /// Returns a changed seed. One in ten combines the beginning of a seed with the end of another.
+    /// Returns a changed seed. One in ten, except for plans, combines the beginning of a seed with the end of another.
     pub fn next(&self, form: Form, random: &mut Random) -> Vec<u8> {
         // The seeds added last reach the newest code.
         let recent = self.seeds.len().saturating_sub(16);
@@ -204,7 +204,7 @@ impl Pool {
     }
 }
 
-/// Splits a text into numbers, words, runs of blanks, and single bytes.
+/// Splits a text into numbers (with points), words, runs of blanks, and single other bytes.
 pub fn tokens(text: &[u8]) -> Vec<&[u8]> {
     let class = |b: u8| match b {
         b'0'..=b'9' | b'.' => 1,
@@ -215,7 +215,7 @@ pub fn tokens(text: &[u8]) -> Vec<&[u8]> {
     text.chunk_by(|&a, &b| class(a) == class(b) && class(a) != 0).collect()
 }
 
-/// Changes a few bytes, individually or as numbers of one, four or eight bytes.
+/// Makes one change at a random position: inserts, removes, copies or overwrites a few bytes, or inverts a bit.
 pub fn change_bytes(input: &mut Vec<u8>, random: &mut Random) {
     let at = random.below(input.len() + 1);
     match random.below(8) {
@@ -241,7 +241,8 @@ pub fn change_bytes(input: &mut Vec<u8>, random: &mut Random) {
     }
 }
 
-/// Writes a number at the bounds of a type, or the present number plus or minus 1, over four or eight bytes.
+/// Overwrites four or eight bytes with a number at the bounds of a type, a number below 16, or one near the present
+/// number.
 pub fn overwrite_number(input: &mut [u8], at: usize, random: &mut Random) {
     let wide = random.chance(25);
     let small = random.below(16) as u64;

@@ -41,7 +41,7 @@ pub struct Parts {
 }
 
 impl Parts {
-    /// Splits a file that has a complete preamble.
+    /// Splits a file; `None` if the preamble or the header is cut off.
     pub fn of(file: &[u8]) -> Option<Self> {
         let len = usize::try_from(number(file, 16)).ok()?;
         let end = PREAMBLE.checked_add(len).filter(|&end| end <= file.len())?;
@@ -81,7 +81,7 @@ impl Parts {
     }
 }
 
-/// Returns a changed file. One in eight keeps its old checksums.
+/// Returns a changed file. One in eight, or one that cannot be split, keeps its checksums.
 pub fn change(file: &[u8], random: &mut Random) -> Vec<u8> {
     let parts = if random.chance(12) { None } else { Parts::of(file) };
     let Some(mut parts) = parts else {

@@ -15,12 +15,11 @@ use crate::{
     mutate::Pool,
 };
 
-/// Number of inputs kept for each kind of fault.
+/// Most inputs kept for each kind of fault.
 const KEPT_OF_A_KIND: u32 = 3;
-/// Greatest length of an input that becomes a seed.
+/// Greatest length in bytes of an input that becomes a seed.
 const LONGEST_SEED: usize = 16 << 10;
 
-/// Counts of a session.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Tally {
     pub runs: u64,
@@ -50,7 +49,8 @@ impl Folders {
         self.root.join("grown").join(target.name)
     }
 
-    /// Keeps an input that failed, with its reason as text, unless enough inputs with this kind of fault are kept.
+    /// Keeps an input that failed, with its reason as text, unless three inputs with this kind of fault are kept;
+    /// returns true if it keeps the input.
     ///
     /// # Errors
     /// Returns the errors of the file system.
@@ -72,7 +72,7 @@ impl Folders {
     }
 }
 
-/// Runs a target until `time` has passed, or `most_runs` inputs have run.
+/// Runs a target until `time` has passed, or `most_runs` inputs, seeds first, have run.
 ///
 /// # Errors
 /// Returns the errors of the file system.

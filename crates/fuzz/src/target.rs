@@ -7,7 +7,7 @@ pub enum Form {
     Text,
     /// Bytes, from which the target draws its decisions.
     Draws,
-    /// Bytes of a `.plan` file, whose checksums are updated after each change.
+    /// Bytes of a `.plan` file, whose checksums are updated after most changes.
     Plan,
 }
 
@@ -19,7 +19,7 @@ pub struct FuzzTarget {
     pub form: Form,
     /// Folders of the repository with additional seeds, each with the suffix of their file names.
     pub seeds: &'static [(&'static str, &'static str)],
-    /// Number of changed inputs in a long run of the tests. A usual run takes a fifth of them.
+    /// Number of changed inputs in a long run of the tests. A usual run takes a tenth of them.
     pub quick_runs: u32,
     /// Runs one input; returns whether the input was accepted. Panics if a property is violated.
     pub run: fn(&[u8]) -> bool,

@@ -19,7 +19,8 @@ use unisono_schedule::{
 };
 use unisono_sim::{collective_engine, endpoint, fabric, network};
 
-/// Larger schedules are only proved, because smaller ones show the same faults sooner.
+/// Files with larger schedules are only checked, printed and read back, because smaller ones show the same faults
+/// sooner.
 const MOST_NODES: usize = 2_000;
 const MOST_INSTRUCTIONS: usize = 5_000;
 const MOST_ELEMENTS: u64 = 2_000;
@@ -51,7 +52,7 @@ fn is_small(s: &Schedule) -> bool {
     s.node_count() <= MOST_NODES && s.instr_count() <= MOST_INSTRUCTIONS && memory <= MOST_ELEMENTS
 }
 
-/// Proves, prints, reads back, stores, emits, lowers and simulates a file.
+/// Prints and reads back a file; if it is small, proves, stores, emits, lowers and simulates it too.
 pub fn file(file: &File) {
     let s = &file.schedule;
     let found = file.check();
@@ -76,7 +77,7 @@ pub fn file(file: &File) {
             assert!(!refused.reason.contains("please report it"), "{}: {}", refused.target, refused.reason);
         }
     }
-    // Each rank is in its own box; plans use one buffer, or two.
+    // Each rank is in its own box; plans use one buffer if `in_place`, otherwise two.
     for in_place in [true, false] {
         let choices = Choices {
             in_place: Some(in_place),
@@ -103,7 +104,6 @@ pub fn file(file: &File) {
     }
 }
 
-/// Simulates a proved schedule on the fabric of its wafer.
 fn on_wafer(proven: &VerifiedFile, wafer: &Wafer) {
     let Some(placement) = proven.file().placement.as_ref().and_then(Placement::grid) else { return };
     let Ok(program) = lower(proven.verified(), placement, wafer) else { return };
@@ -169,7 +169,7 @@ fn inputs(c: &Collective, of: impl Fn(u32) -> usize) -> Vec<Vec<i64>> {
     (0..c.ranks).map(|rank| (0..of(rank)).map(|k| value(rank, k)).collect()).collect()
 }
 
-/// Asserts that a proved schedule ends in every order, with the same results.
+/// Asserts that a proved schedule ends in four orders, with the same results.
 fn interpreted(s: &Schedule) {
     let c = s.collective();
     if c.kind == Kind::Barrier || !buffers_fit(c, 1) {
@@ -192,7 +192,8 @@ fn buffers_fit(c: &Collective, factor: u64) -> bool {
     all.saturating_mul(factor) <= MOST_RUN
 }
 
-/// Asserts that a stored schedule gives the interpreter's numbers in any order of messages and for several counts.
+/// Asserts that a stored schedule gives the interpreter's numbers for several counts, each with an order of messages
+/// drawn from the count.
 fn stored_is_interpreted(proven: &Verified, stored: &Stored) {
     let c = *proven.schedule().collective();
     if c.kind == Kind::Barrier || !buffers_fit(&c, 2) {
@@ -238,7 +239,8 @@ pub fn on_ranks(proven: &Verified, machine: &Endpoint) {
     }
 }
 
-/// Simulates a proved schedule packet by packet if its messages are short.
+/// Simulates a proved schedule packet by packet, unless its messages exceed [`MOST_BYTES`] or the network 4096
+/// accelerators.
 pub fn on_network(proven: &Verified, machine: &Network) {
     if let Ok(graph) = from_schedule(proven)
         && is_short(&graph)

@@ -241,7 +241,7 @@ pub fn allocate<'py>(
     )
 }
 
-/// Returns the grid of boards of a machine.
+/// Returns the grid of boards of a whole network.
 fn boards(machine: &Machine) -> PyResult<Boards> {
     let none = || input(MachineError::NoBoards { machine: machine.description().name().to_owned() });
     let network = machine.description().get::<Network>().ok_or_else(none)?;
@@ -250,8 +250,8 @@ fn boards(machine: &Machine) -> PyResult<Boards> {
     topology.boards().ok_or_else(none)
 }
 
-/// Returns the accelerators of the boards at some rows and columns, in the order of ranks, and the extents of their
-/// grid.
+/// Returns the accelerators of the boards at some rows and columns, in the order of ranks, and the extents of the grid
+/// that these accelerators form.
 #[pyfunction]
 pub fn submesh(machine: &Machine, rows: Vec<u32>, columns: Vec<u32>) -> PyResult<(Vec<u32>, [u32; 2])> {
     let boards = boards(machine)?;

@@ -157,17 +157,17 @@ impl ScheduleBuilder {
         Ok(Self { token: Token::next(), builder: Some(builder) })
     }
 
-    /// The read-only input of a rank.
+    /// Returns the read-only input of a rank; empty for a switch.
     fn input(&mut self, node: &Bound<'_, PyAny>) -> PyResult<Buffer> {
         self.buffer(node, Memory::In)
     }
 
-    /// The output of a rank.
+    /// Returns the output of a rank; empty for a switch.
     fn output(&mut self, node: &Bound<'_, PyAny>) -> PyResult<Buffer> {
         self.buffer(node, Memory::Out)
     }
 
-    /// New scratch memory of a node.
+    /// Adds scratch memory to a node and returns it.
     fn scratch(&mut self, node: &Bound<'_, PyAny>, elements: &Bound<'_, PyAny>) -> PyResult<Buffer> {
         let node = self.node(node)?;
         let len = convert::index("elements", elements)?;
@@ -180,13 +180,14 @@ impl ScheduleBuilder {
         Ok(self.get()?.switch().0)
     }
 
-    /// Starts a phase with this name. Models apply phase by phase.
+    /// Assigns later instructions to the phase of this name. Models apply phase by phase.
     fn phase(&mut self, name: &str) -> PyResult<()> {
         self.get()?.phase(name);
         Ok(())
     }
 
-    /// Adds a stream from `source` to one or more nodes. At most `capacity` elements wait for a sink (None: no limit).
+    /// Adds a stream from `source` to one or more nodes. At most `capacity` elements wait at each sink (None: no
+    /// limit).
     #[pyo3(signature = (source, sinks, capacity = None))]
     fn stream(
         &mut self,
@@ -215,7 +216,7 @@ impl ScheduleBuilder {
         Ok(Stream { builder: self.token, id: stream.0 })
     }
 
-    /// Adds combine(sources) -> sinks to a lane of `node` and returns the instruction for `after=`.
+    /// Adds combine(sources) -> sinks to a lane of `node` and returns the instruction's number, for `after=`.
     ///
     /// The number of elements is that of the slices. If all operands are streams, `length` must be given. An
     /// instruction with 0 elements is not added: the call then returns `None`, which `after=` accepts.

@@ -11,7 +11,8 @@ use unisono_plan::{Part, Request, Root};
 
 use crate::{errors::input, machine::Machine};
 
-/// Converts a whole number. A truth value is refused, although a number in Python. `what` is the argument's name.
+/// Converts a whole number. A truth value is refused, although Python treats it as a number. `what` is the argument's
+/// name.
 pub fn whole(what: &str, value: &Bound<'_, PyAny>) -> PyResult<i128> {
     let number = if value.is_instance_of::<PyBool>() { None } else { value.extract::<i128>().ok() };
     number.ok_or_else(|| input(format!("{what} is {value}; accepted is a whole number")))
@@ -63,7 +64,8 @@ pub fn params(given: Option<&Bound<'_, PyDict>>) -> PyResult<Params> {
 }
 
 /// Converts the arguments of a Python call to a request that uses the machine's own model. `root` is a rank or `(row,
-/// column)` of a grid, by default rank 0. `places` lists the accelerators of ranks on a network.
+/// column)` of a grid, by default rank 0. `places` lists the accelerators of ranks on a network, by default the
+/// machine's part.
 pub fn request<'a>(
     collective: &str,
     machine: &'a Machine,

@@ -40,7 +40,8 @@ const MOST_REPEATED: usize = 256;
 #[pyclass(module = "unisono")]
 pub struct Discovery {
     engine: Engine,
-    /// True once a call was interrupted, so that the engine has processed only a part of a task.
+    /// True once a call was interrupted, which a limit or a panic does too, so that the engine has processed only a
+    /// part of a task.
     broken: bool,
     /// Resubmitted tasks that the engine has not processed yet.
     repeated: Vec<TaskId>,
@@ -134,7 +135,8 @@ impl Discovery {
         Ok(submitted.map_err(refused)?.0)
     }
 
-    /// Issues the commands that wait for later tasks. All ranks call this at the same point of the program.
+    /// Issues the commands of all tasks that wait in the look-ahead window. All ranks call this after the same
+    /// submissions.
     fn flush(&mut self, py: Python<'_>) -> PyResult<()> {
         self.whole(py, Engine::flush)
     }
@@ -151,7 +153,8 @@ impl Discovery {
     /// Regions are tuples of boxes `(min, max)`. A loop returns the same tuple object in each iteration.
     ///
     /// With `prove`, the messages of each read are proved first, and `push` and `await` follow the proved schedule. The
-    /// name of the schedule is None if it has only this rank's messages. Without `prove` all names are None.
+    /// name of the schedule is None if only one rank's messages are listed, or the discovery has no rank. Without
+    /// `prove` all names are None.
     #[pyo3(signature = (prove=false))]
     fn commands<'py>(&mut self, py: Python<'py>, prove: bool) -> PyResult<Bound<'py, PyList>> {
         let list = PyList::empty(py);
@@ -162,7 +165,7 @@ impl Discovery {
     }
 
     /// Returns, for each access of a task, the elements that this rank's part of the range touches: their bounding box
-    /// `(min, max)`, and the boxes that they form.
+    /// `(min, max)`, and the boxes that they form; empty if this rank has no part.
     fn views<'py>(&mut self, py: Python<'py>, task: u32) -> PyResult<Bound<'py, PyTuple>> {
         self.take_repeated(py)?;
         let task = TaskId(task);
@@ -173,7 +176,7 @@ impl Discovery {
     }
 
     /// Divides this rank's part of a task's range into at most `devices` parts, and returns the result of `views` for
-    /// each.
+    /// each; no part if this rank has none.
     fn device_views<'py>(&mut self, py: Python<'py>, task: u32, devices: u32) -> PyResult<Bound<'py, PyTuple>> {
         self.take_repeated(py)?;
         if self.engine.find_task(TaskId(task)).is_none() {
@@ -185,14 +188,14 @@ impl Discovery {
         PyTuple::new(py, parts.iter().map(of_part).collect::<PyResult<Vec<_>>>()?)
     }
 
-    /// Returns the forwards since the last call, and the messages of all ranks so far.
+    /// Returns the forwards since the last report, and the messages of all ranks so far.
     fn report<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.take_repeated(py)?;
         to_python(py, &report_of(&mut self.engine))
     }
 
-    /// Returns the data moved so far, each distinct operation once. `reduced` maps each buffer whose reductions only
-    /// messages carry out to the bytes that messages add to each element.
+    /// Returns the data moved so far, each distinct operation once; none for a discovery without `report`. `reduced`
+    /// maps each buffer whose reductions only messages carry out to the bytes that messages add to each element.
     #[pyo3(signature = (reduced=None))]
     fn moved(&mut self, py: Python<'_>, reduced: Option<HashMap<u32, u64>>) -> PyResult<Vec<Moved>> {
         self.take_repeated(py)?;
@@ -238,7 +241,7 @@ impl Discovery {
     /// Runs a step of the engine that must not stop half-way.
     ///
     /// # Errors
-    /// Returns an error if this call or an earlier call was interrupted.
+    /// Returns an error if this or an earlier call was interrupted, or a repeated task is refused.
     fn whole<R: Send>(&mut self, py: Python<'_>, act: impl FnOnce(&mut Engine) -> R + Send) -> PyResult<R> {
         if self.broken {
             return Err(Error::new_err(
@@ -256,12 +259,10 @@ impl Discovery {
         done?.map_err(refused)
     }
 
-    /// Makes the engine process the resubmitted tasks.
     fn take_repeated(&mut self, py: Python<'_>) -> PyResult<()> {
         if self.repeated.is_empty() { Ok(()) } else { self.whole(py, |_| ()) }
     }
 
-    /// Returns the engine, and the proofs of its messages so far.
     pub(crate) fn engine_and_proofs(&mut self) -> (&Engine, &mut Proofs) {
         (&self.engine, &mut self.proved.proofs)
     }

@@ -14,8 +14,8 @@ use crate::{
     schedule::Schedule,
 };
 
-/// Proves a schedule and returns its files in a format, by relative path. Raises `NotExpressibleError` if the format
-/// cannot express the schedule.
+/// Proves a schedule and returns its files in a format, by relative path. Raises `VerifyError` or, if the format cannot
+/// express the schedule, `NotExpressibleError`.
 #[pyfunction]
 #[pyo3(signature = (schedule, target, in_place = None, gpus_per_box = None, thread_blocks = None))]
 pub fn emit<'py>(
@@ -44,8 +44,8 @@ pub fn emit<'py>(
     Ok(dict)
 }
 
-/// Returns sentences on what the files of a target omit or add for the collective of a schedule. With `texts`, only
-/// sentences that apply to these written files.
+/// Returns sentences on what the files of a target omit or add for the collective of a schedule. With `texts`, leaves
+/// out sentences that do not apply to these written files.
 #[pyfunction]
 #[pyo3(signature = (schedule, target, texts = None))]
 pub fn emission_notes(schedule: &Schedule, target: &str, texts: Option<Vec<String>>) -> Vec<String> {

@@ -26,8 +26,8 @@ pub fn task_graph(py: Python<'_>, path: &str, program: Option<&WorkloadGraph>) -
     detached(py, || unisono_formats::goal::read(BufReader::with_capacity(1 << 16, file), path))?.map_err(input)
 }
 
-/// Simulates the program of a GOAL file, or `program`, under LogGOPS. `parameters` are L, o, g, G and O in ticks, and S
-/// in bytes.
+/// Simulates the program of a GOAL file, or `program`, under LogGOPS. `parameters` are L, o and g in ticks, G and O in
+/// ticks per byte, and S in bytes, or None for the default.
 #[pyfunction]
 #[pyo3(signature = (path, parameters, sane_zero_bytes = false, start_ns = None, noise = None, seed = 0, trace_ranks = None,
                     program = None, ticks_per_ns = 1))]
@@ -62,7 +62,7 @@ pub fn simulate_goal(
     simulated(py, &graph, &prices, &options, f64::from(ticks_per_ns))
 }
 
-/// Converts the kind of noise and its two parameters, in nanoseconds.
+/// Converts the kind of noise and its two parameters, in nanoseconds; only `normal` uses the second.
 pub fn noise_of(noise: Option<(String, f64, f64)>) -> PyResult<Option<Noise>> {
     let Some((kind, a, b)) = noise else { return Ok(None) };
     match kind.as_str() {

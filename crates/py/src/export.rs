@@ -71,7 +71,8 @@ pub fn check_registers<'py>(py: Python<'py>, text: &str, origin: &str) -> PyResu
     }
 }
 
-/// A row of a decision table from Python. Without `last_bytes` the row has no upper limit.
+/// A row of a decision table from Python. Without `last_bytes` the row has no upper limit; without `class`, a
+/// reduction's operators commute.
 #[derive(Deserialize)]
 struct Given {
     collective: String,
@@ -104,8 +105,9 @@ impl Given {
 }
 
 /// Writes a decision table as the file of another library. Returns `{text, load, notes, left, rows}`: the file, the
-/// arguments or variables that load it, notes, sentences on rows left to the library, and the number of rows written.
-/// `library` has the bytes of an MPI library, or of its table of algorithms, for targets that need the table.
+/// arguments or variables that load it, notes, sentences on rows left to the library, and the number of rows expressed
+/// at least in part. `library` has the bytes of an MPI library, or of its table of algorithms, for targets that need
+/// the table.
 #[pyfunction]
 #[pyo3(signature = (rows, target, library = None))]
 pub fn export_table<'py>(

@@ -28,7 +28,8 @@ pub fn dtypes(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     Ok(dict)
 }
 
-/// Returns `{algbw, busbw}` in GB/s by the definitions of nccl-tests; None for collectives that nccl-tests lacks.
+/// Returns `{algbw, busbw}` in GB/s by the definitions of nccl-tests; the values are None for collectives that
+/// nccl-tests lacks, and if `seconds` is 0.
 #[pyfunction]
 #[pyo3(signature = (collective, ranks, bytes, seconds))]
 pub fn bandwidths<'py>(

@@ -1,6 +1,7 @@
 //! The extension module `unisono._core`: converts between Python and the crates, without logic of its own.
 //!
-//! The interpreter lock is released while planning, proving and interpreting. A panic becomes `unisono.Error`.
+//! The interpreter lock is released while planning, proving and interpreting. A panic in this work becomes
+//! `unisono.Error`.
 
 // Conversions refuse a number that does not fit; see `unisono_base::narrow`.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_sign_loss))]

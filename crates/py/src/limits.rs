@@ -31,7 +31,8 @@ thread_local! {
     static READ: Cell<Option<(Instant, Option<u64>)>> = const { Cell::new(None) };
 }
 
-/// Sets the limit on memory to 80 % of the free memory, unless the user has set a limit.
+/// Sets the limit on memory to 80 % of the free memory, unless the user has set a limit. The machine, the control
+/// groups and the address space bound the free memory; if none does, there is no limit.
 pub fn refresh() {
     if !FOLLOWS.load(Relaxed) {
         return;
@@ -66,7 +67,7 @@ fn available() -> Option<u64> {
 }
 
 /// Returns the bytes that the process's control groups (version 2, and the memory controller of version 1) still allow;
-/// `None` without a limit.
+/// the least of all groups. `None` without a limit.
 fn unclaimed_by_groups() -> Option<u64> {
     let listed = read_to_string("/proc/self/cgroup").unwrap_or_default();
     let of = |prefix: &str| listed.lines().find_map(|line| line.split_once(prefix)).map_or("/", |(_, path)| path);
@@ -92,7 +93,7 @@ fn unclaimed_by_groups() -> Option<u64> {
     second.chain(first).min()
 }
 
-/// Returns the bytes that the limit on its address space leaves to the process; None without a limit.
+/// Returns the bytes that the limit on the process's address space leaves; None without a limit.
 ///
 /// Every call of the library needs the limit, so it is not read from a file of `/proc`, which takes 10 µs.
 fn address_space() -> Option<u64> {
@@ -138,8 +139,8 @@ pub fn warn_in_python() {
     });
 }
 
-/// Registers `note`, which receives a sentence about each large computation that is admitted; None removes the
-/// receiver.
+/// Registers `note`, which receives a sentence about each large computation that is admitted, and all warnings; None
+/// removes the receiver.
 #[pyfunction]
 #[pyo3(signature = (note))]
 pub fn note_large_work(note: Option<Py<PyAny>>) {

@@ -27,7 +27,6 @@ impl Machine {
         Self::checked(description, shape.map_or(Part::All, Part::Shape))
     }
 
-    /// Makes a machine, after checking that the description has the part.
     fn checked(description: Description, part: Part) -> PyResult<Self> {
         part.check(&description).map_err(input)?;
         Ok(Self::of_part(description, part))
@@ -41,10 +40,6 @@ impl Machine {
         &self.description
     }
 
-    /// Returns the wafer.
-    ///
-    /// # Errors
-    /// Returns an error if the machine is of another kind.
     pub fn wafer(&self) -> PyResult<&Wafer> {
         self.of("a wafer")
     }
@@ -111,7 +106,6 @@ impl Machine {
         Ok((make, (self.description.to_toml(), self.name().to_owned(), sides, nodes)))
     }
 
-    /// Rebuilds the machine from the parts of [`Machine::__reduce__`].
     #[staticmethod]
     fn unpickled(
         py: Python<'_>,
@@ -126,7 +120,7 @@ impl Machine {
     }
 
     /// Returns a changed machine: resized to `nodes`, without the failed parts, and with `subset` or `shape` as the
-    /// part that is used. `failed` names nodes of the resized machine.
+    /// part that is used. Without either, the present part stays in use. `failed` names nodes of the resized machine.
     #[pyo3(signature = (shape = None, nodes = None, subset = None, failed = None))]
     fn asked(
         &self,
@@ -147,7 +141,8 @@ impl Machine {
         Ok(Self::of_part(description, part))
     }
 
-    /// Returns the same machine with another value of one key of its file.
+    /// Returns the same machine with another value of one key of its file. A list of accelerators in use becomes the
+    /// whole machine.
     fn changed(&self, py: Python<'_>, key: &str, value: &str) -> PyResult<Self> {
         let description = detached(py, || self.description.with_value(key, value))?.map_err(input)?;
         Self::checked(description, self.part.without_places())
@@ -165,7 +160,8 @@ impl Machine {
         Some(if model == Some(DATA_SHEET) { DATA_SHEET } else { network.rates() })
     }
 
-    /// Returns the network with only the rates of the data sheet, without the times to start kernels and signals.
+    /// Returns the network with only the rates of the data sheet, without the times of kernels, signals and thread
+    /// blocks.
     fn data_sheet(&self) -> PyResult<Self> {
         let Some(network) = self.description.get::<Network>() else {
             let (name, kind) = (self.description.name(), self.description.kind());
@@ -180,7 +176,7 @@ impl Machine {
         kind_of(&self.description).simulator.name
     }
 
-    /// The means of communication that the machine offers: `grid`, `messages`, `reducing-switches`.
+    /// The means of communication that the machine offers, of `grid`, `messages`, `links` and `reducing-switches`.
     #[getter]
     fn offers(&self) -> Vec<&'static str> {
         kind_of(&self.description).offers.iter().map(|means| means.name()).collect()
@@ -202,7 +198,8 @@ impl Machine {
         shape.map(|s| Ok(PyTuple::new(py, s.dims())?.into_any())).transpose()
     }
 
-    /// The ranks along each dimension of the part, as plans state them; `None` if the machine has no dimensions.
+    /// The number of ranks along each dimension of the used part, as plans state them; `None` if the machine has no
+    /// shape of its own.
     #[getter]
     fn extents<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let extents = detached(py, || self.part.extents(&self.description))?.map_err(input)?;
@@ -237,7 +234,6 @@ impl Machine {
         self.description.to_toml()
     }
 
-    /// Returns the HTML table that notebooks show.
     fn _repr_html_(slf: &Bound<'_, Self>) -> PyResult<String> {
         convert::display(slf.as_any())
     }

@@ -14,8 +14,8 @@ use unisono_discover::{Box3, Mapper as Description, UserMapper};
 
 use crate::{convert::index, discover::point, errors::input, symbol::trace};
 
-/// A range mapper: maps a chunk to the part of a buffer that it touches. Mappers with equal parameters are equal; a
-/// mapper made from a function equals only itself.
+/// A range mapper: maps a chunk of a task's range to the part of a buffer that the chunk touches. Mappers with equal
+/// parameters are equal; a mapper made from a function equals only itself.
 #[pyclass(frozen, eq, hash, module = "unisono", from_py_object)]
 #[derive(Clone, PartialEq, Hash)]
 pub struct Mapper(pub(crate) Description);

@@ -36,8 +36,8 @@ impl Moved {
         self.0.moved.count
     }
 
-    /// Returns `(from, to, elements)` of each message; empty for a collective, except for one without reduction whose
-    /// bytes exceed the count of one MPI call.
+    /// Returns `(from, to, elements)` of each message; empty for a reduction and for a collective, except for a
+    /// collective without reduction whose bytes exceed the count of one MPI call.
     fn message_list(&self) -> Vec<(u32, u32, u64)> {
         self.0.moved.what.messages.clone()
     }
@@ -55,7 +55,7 @@ impl Moved {
     }
 
     /// Returns the messages of the exchange as a schedule among all nodes. In a reduction each partial result goes
-    /// directly to its receiver.
+    /// directly to its receiver. A collective that combines nothing has no schedule.
     fn schedule(&self, py: Python<'_>) -> PyResult<Schedule> {
         let DirectSchedule { schedule, expected } = detached(py, || self.0.schedule())?.map_err(plan_error)?;
         Ok(Schedule::of_messages(schedule, expected))

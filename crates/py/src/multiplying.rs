@@ -56,7 +56,7 @@ pub fn multiplying_cost(schedule: &str, ranks: &Bound<'_, PyAny>, prices: (f64, 
     Ok(self::prices(prices)?.total_ns(&stages))
 }
 
-/// Returns the number of schedules of each kind for a number of ranks.
+/// Returns the number of schedules of each kind, at most 2^64 - 1.
 #[pyfunction]
 pub fn multiplying_count<'py>(py: Python<'py>, ranks: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
     let ranks = self::ranks(ranks)?;
@@ -68,7 +68,7 @@ pub fn multiplying_count<'py>(py: Python<'py>, ranks: &Bound<'py, PyAny>) -> PyR
     Ok(dict)
 }
 
-/// Returns all schedules for a number of ranks: factored, then split, then merge.
+/// Returns all schedules, if at most [`MOST_LISTED`]: factored, then split, then merge.
 #[pyfunction]
 pub fn multiplying_schedules(py: Python<'_>, ranks: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
     let ranks = self::ranks(ranks)?;
@@ -82,8 +82,8 @@ pub fn multiplying_schedules(py: Python<'_>, ranks: &Bound<'_, PyAny>) -> PyResu
     })?
 }
 
-/// Returns the best number of messages that a stage sends at once. `ratio` is alpha_p, by which a message arrives
-/// later, divided by alpha_r, for which a message holds its sender.
+/// Returns the best number of messages that a stage sends at once, not rounded. `ratio` is alpha_p, the delay of a
+/// message, divided by alpha_r, for which a message holds its sender.
 #[pyfunction]
 pub fn multiplying_fan_out(ratio: f64) -> PyResult<f64> {
     let best = multiplying::best_fan_out(ratio);

@@ -15,10 +15,6 @@ use crate::{
     machine::Machine,
 };
 
-/// Returns a machine's network.
-///
-/// # Errors
-/// Returns an error if the machine is of another kind.
 pub fn network(machine: &Machine) -> PyResult<&Network> {
     machine.of("a network")
 }

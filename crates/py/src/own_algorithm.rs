@@ -22,11 +22,10 @@ use crate::{
 
 struct OwnAlgorithm {
     info: &'static Info,
-    /// The settings of parameters that the planner compares.
     candidates: Vec<Params>,
     function: Py<PyAny>,
-    /// The schedule of the latest case, because a plan builds it for its size, for its time and for the schedule
-    /// itself.
+    /// The schedule of the latest case, or the error, because a plan asks for it several times: for its size, its time
+    /// and the schedule itself.
     last: Mutex<Option<(Key, Result<Placed, AlgorithmError>)>>,
 }
 
@@ -76,7 +75,7 @@ impl Algorithm for OwnAlgorithm {
 }
 
 impl OwnAlgorithm {
-    /// Calls the function and proves the schedule that it returns.
+    /// Calls the function, and proves that the returned schedule performs the case, without switches.
     fn make(&self, case: &Case, params: &Params) -> Result<Placed, AlgorithmError> {
         let algorithm = self.info.name;
         let c = case.collective;
@@ -159,10 +158,10 @@ fn place_of(py: Python<'_>, error: &PyErr) -> String {
     })
 }
 
-/// Adds an algorithm to the registry: `function(case, params)` returns a schedule. `case` has `collective`, `ranks`,
-/// `elements`, `root`, `dtype`, `op` and `shape`. `params` maps names to descriptions of the accepted values.
-/// `candidates` lists the settings that the planner compares. `wafer` and `messages` select the machines on which the
-/// algorithm runs.
+/// Adds an algorithm to the registry, or replaces the added one of this name: `function(case, params)` returns a
+/// schedule. `case` has `collective`, `ranks`, `elements`, `root`, `dtype`, `op` and `shape`. `params` maps names to
+/// descriptions of the accepted values. `candidates` lists the settings that the planner compares. `wafer` and
+/// `messages` select the machines on which the algorithm runs.
 #[pyfunction]
 #[expect(clippy::too_many_arguments, reason = "the parts of an entry of the registry")]
 #[expect(clippy::needless_pass_by_value, reason = "what the Python function is given")]

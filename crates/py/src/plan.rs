@@ -61,7 +61,7 @@ impl Plan {
         self.plan.problem.collective.rounds()
     }
 
-    /// True if the buffers fit the memory of a PE; None on machines without such a limit.
+    /// True if inputs, outputs and scratch data fit the memory of a PE; None on machines without such a limit.
     #[getter]
     fn fits_sram(&self) -> Option<bool> {
         self.report.fits_sram
@@ -103,28 +103,30 @@ impl Plan {
         Ok(Schedule { file, expected: None })
     }
 
-    /// Returns the class of the expression by which the programs of a `.plan` compute all elements at every length;
-    /// None if they do not serve every length, or use several expressions, or do not use the tree of `contributors`
-    /// logical contributors.
+    /// Returns the digest of the expression by which the programs of a `.plan` compute all elements at every length;
+    /// None if the programs do not serve every length, use several expressions or, with `contributors`, do not use the
+    /// tree of that many logical contributors.
     #[pyo3(signature = (contributors = None))]
     fn size_class(&self, py: Python<'_>, contributors: Option<u32>) -> PyResult<Option<String>> {
         detached(py, || self.plan.size_class(contributors))?.map_err(plan_error)
     }
 
-    /// Returns a certificate of the bound `cut` or `flow` as JSON: dual prices of links (of linear programming), which
-    /// together with the machine suffice to check the bound.
+    /// Returns a certificate of the bound `cut` or, for an alltoall, `flow` as JSON: dual prices of links (of linear
+    /// programming), which together with the machine suffice to check the bound.
     fn certificate(&self, py: Python<'_>) -> PyResult<String> {
         let made = detached(py, || BoundCertificate::of(&self.plan.problem))?.map_err(plan_error)?;
         Ok(made.to_json())
     }
 
-    /// Returns the trees of one root if the best candidate is a forest: `{root, depth, chunks, places, links, trees}`.
+    /// Returns the trees of one root, by default the first, of the best candidate, which must be a forest: `{root,
+    /// depth, chunks, places, links, trees}`.
     #[pyo3(signature = (root = None))]
     fn forest<'py>(&self, py: Python<'py>, root: Option<u32>) -> PyResult<Bound<'py, PyAny>> {
         to_python(py, &detached(py, || self.plan.forest(root))?.map_err(plan_error)?)
     }
 
-    /// Returns the time of forests by depth: `{fluid_seconds, points: [{depth, fluid_seconds, forests}]}`.
+    /// Returns the times of forests by depth, until a greater depth hardly helps: `{fluid_seconds, points: [{depth,
+    /// fluid_seconds, forests}]}`.
     fn front<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         to_python(py, &detached(py, || self.plan.front())?.map_err(plan_error)?)
     }
@@ -133,7 +135,6 @@ impl Plan {
         to_python(py, &self.report)
     }
 
-    /// Returns the HTML table that notebooks show.
     fn _repr_html_(slf: &Bound<'_, Self>) -> PyResult<String> {
         convert::display(slf.as_any())
     }
@@ -177,7 +178,7 @@ pub fn plan(
     made.map_err(plan_error)
 }
 
-/// Returns the algorithm that a communication library would choose for one collective, without a plan.
+/// Returns the algorithm that a communication library would choose for a collective.
 #[pyfunction]
 #[pyo3(signature = (library, collective, machine, elements, dtype = "f32", operator = "sum", places = None))]
 #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
@@ -196,8 +197,8 @@ pub fn library_choice_of<'py>(
     to_python(py, &found.map_err(plan_error)?)
 }
 
-/// Returns `[{first_bytes, last_bytes, algorithm, protocol}]`: the best of a library's own algorithms for each range of
-/// sizes.
+/// Returns `[{first_bytes, last_bytes, algorithm, protocol}]`: for each range of sizes the library's own algorithm with
+/// the least predicted time.
 #[pyfunction]
 #[pyo3(signature = (library, collective, machine, dtype = "f32", operator = "sum"))]
 pub fn library_sizes<'py>(

@@ -103,7 +103,7 @@ fn store_error(error: PlanError) -> PyErr {
     }
 }
 
-/// Proves the programs of a `.plan` file: of all rows, or of the rows for one number of ranks.
+/// Proves the programs of a `.plan` file: of all rows, or of those for `ranks` ranks.
 #[pyfunction]
 #[pyo3(signature = (bytes, ranks = None))]
 pub fn prove_plan(py: Python<'_>, bytes: &[u8], ranks: Option<u32>) -> PyResult<()> {
@@ -112,7 +112,7 @@ pub fn prove_plan(py: Python<'_>, bytes: &[u8], ranks: Option<u32>) -> PyResult<
 }
 
 /// Proves the programs of all rows of a `.plan` file, and returns the properties of the bits of each collective on each
-/// number of ranks. The property `ranks-count` is checked for `contributors` logical contributors.
+/// number of ranks. The property `ranks-count` is checked for `contributors` logical contributors, if given.
 #[pyfunction]
 #[pyo3(signature = (bytes, contributors = None))]
 pub fn plan_bits<'py>(py: Python<'py>, bytes: &[u8], contributors: Option<u32>) -> PyResult<Bound<'py, PyList>> {

@@ -23,7 +23,7 @@ impl Schedule {
         proven.map_err(|proof| verify_error(py, &proof.diagnostics))
     }
 
-    /// Proves the schedule with a random seed, and adds the findings about its placement.
+    /// Returns a proof with a random seed, which holds only if there are no findings about the placement either.
     pub fn prove(&self, method: Method) -> verify::Proof {
         self.prove_seeded(method, Seed::random())
     }
@@ -125,7 +125,6 @@ impl Proof {
         to_python(py, &self.proof)
     }
 
-    /// Returns the HTML table that notebooks show.
     fn _repr_html_(slf: &Bound<'_, Self>) -> PyResult<String> {
         convert::display(slf.as_any())
     }

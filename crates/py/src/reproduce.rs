@@ -13,7 +13,8 @@ use crate::{
 /// The cycles of one step of the depth on the machine of the wafer paper, whose ramp latency T_R is 2.
 const DEPTH_CYCLES: f64 = 5.0;
 
-/// Returns the best tree to reduce a vector on a line of PEs: `{depth, contention, energy, cycles}`.
+/// Returns the best tree to reduce a vector on a line of PEs: `{depth, contention, energy, cycles}`; zeros if there is
+/// none.
 #[pyfunction]
 pub fn auto_gen<'py>(
     py: Python<'py>,
@@ -34,8 +35,8 @@ pub fn auto_gen<'py>(
     Ok(dict)
 }
 
-/// Returns by algorithm the cycles of Eq. 1 of the wafer paper divided by the paper's 1D bound, for P = 2..=pes_max
-/// (rows) and vector lengths in wavelets (columns).
+/// Returns by algorithm the cycles of Eq. 1 of the wafer paper, or of an algorithm's more precise formula, divided by
+/// the paper's 1D bound, for P = 2..=pes_max (rows) and vector lengths in wavelets (columns).
 #[pyfunction]
 pub fn reduce_optimality<'py>(
     py: Python<'py>,

@@ -229,7 +229,7 @@ impl Schedule {
     }
 
     /// Returns `{source, target, elements}`: arrays of the PEs and element counts of directed links between
-    /// neighbouring PEs that carry data; None if not on a wafer.
+    /// neighbouring PEs that carry data; None if the schedule is not placed on a grid.
     fn link_loads<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
         let grid = self.file.placement.as_ref().and_then(Placement::grid);
         let Some(placed) = grid.map(|placement| OnGrid { schedule: self.inner(), placement }) else {
@@ -282,7 +282,6 @@ impl Schedule {
         (self.inner().instr_count() as u64) << 32 | u64::from(self.ranks())
     }
 
-    /// Returns the HTML table that notebooks show.
     fn _repr_html_(slf: &Bound<'_, Self>) -> PyResult<String> {
         convert::display(slf.as_any())
     }

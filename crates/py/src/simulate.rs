@@ -17,8 +17,8 @@ use crate::{
     simulation::Simulation,
 };
 
-/// Returns `{name: (summary, takes_model, records)}` of all simulators; `records`, the subject of traces, is nothing,
-/// pes or ranks.
+/// Returns `{name: (summary, takes_model, records)}` of all simulators; `records` is what traces record: `nothing`,
+/// `pes` or `ranks`.
 #[pyfunction]
 pub fn simulators() -> BTreeMap<&'static str, (&'static str, bool, &'static str)> {
     TARGETS.iter().map(|kind| kind.simulator).map(|s| (s.name, (s.summary, s.takes_model, s.records.name()))).collect()
@@ -53,7 +53,7 @@ pub fn simulate(
     done.map(Simulation).map_err(|e| failed(py, e))
 }
 
-/// Proves schedules and runs them on their machine, all starting at the same time.
+/// Proves schedules of one machine and runs them together from the same time on.
 #[pyfunction]
 pub fn simulate_beside(py: Python<'_>, schedules: Vec<PyRef<'_, Schedule>>) -> PyResult<Vec<Simulation>> {
     let proven = schedules.iter().map(|schedule| ready(py, schedule)).collect::<PyResult<Vec<_>>>()?;
@@ -89,7 +89,6 @@ pub fn measure<'py>(
     to_python(py, &measured.map_err(|e| failed(py, e))?)
 }
 
-/// Returns the exception for a simulation that was refused or failed.
 pub fn failed(py: Python<'_>, error: RunError) -> PyErr {
     if let Some(stuck) = error.stuck() {
         return simulation_error(py, error.to_string(), stuck);

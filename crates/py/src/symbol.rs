@@ -8,8 +8,8 @@ use pyo3::{
 };
 use unisono_discover::{LinearForm, SymbolicBox, Traced};
 
-/// A linear form in a chunk's corners and a buffer's shape. Symbols can be added, subtracted and multiplied by an
-/// integer; every other operation, also a comparison, raises `TypeError`.
+/// A linear form in a chunk's corners and a buffer's shape. Symbols and integers can be added and subtracted, and
+/// symbols can be negated and multiplied by an integer; every other operation, also a comparison, raises `TypeError`.
 #[pyclass(frozen, module = "unisono", skip_from_py_object)]
 struct Symbol(LinearForm);
 
@@ -82,7 +82,7 @@ impl Symbol {
 }
 
 /// Traces a mapper's function: calls it with symbols for each number of dimensions. If the function raises an
-/// exception, nothing is known; exceptions that end the program are raised again.
+/// exception, nothing is known for these numbers of dimensions; exceptions that end the program are raised again.
 pub(crate) fn trace(py: Python<'_>, function: &Py<PyAny>) -> PyResult<Traced> {
     Traced::of(|low, high, shape| {
         let point = |forms: &[LinearForm]| PyTuple::new(py, forms.iter().map(|form| Symbol(*form)));

@@ -21,7 +21,7 @@ use crate::{
     workload_graph::WorkloadGraph,
 };
 
-/// Returns the injection rate of one accelerator, the sum of all planes, in bytes per second.
+/// Returns the largest injection rate of an accelerator, the sum of all planes, in bytes per second.
 #[pyfunction]
 pub fn injection(machine: &Machine) -> PyResult<f64> {
     let network = network_of(machine)?;
@@ -57,7 +57,8 @@ pub fn simulate_network_goal(
 }
 
 /// Simulates traffic among all accelerators packet by packet, on `jobs` threads: `alltoall` with `bytes` for each
-/// ordered pair, or a `permutation` drawn by `seed`, with `messages` messages of `bytes` from each accelerator.
+/// ordered pair, or a `permutation` drawn by `seed`, with `messages` messages of `bytes` from each accelerator (without
+/// effect on `alltoall`).
 #[pyfunction]
 pub fn traffic_packets(
     py: Python<'_>,
@@ -82,8 +83,8 @@ pub fn traffic_packets(
     simulated(py, network, &interconnect, &graph.map_err(input)?, &options)
 }
 
-/// Returns an error with the size of traffic that exceeds a limit, before its task graph is made, which takes most of
-/// the memory.
+/// Returns an error if the simulation of the traffic would exceed a limit. The check precedes the task graph, which
+/// takes most of the memory.
 fn admit(
     pattern: &str,
     accelerators: u32,

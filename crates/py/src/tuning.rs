@@ -16,7 +16,8 @@ use crate::{
     plan::Plan,
 };
 
-/// The measurement of a contender at a size: plan (None for the library), time, and rounds won.
+/// The measurement of a contender at a size: plan (None for the library), time, rounds won, and whether the calls ran
+/// as planned, so that it counts.
 #[derive(FromPyObject)]
 pub struct Contender<'py> {
     plan: Option<PyRef<'py, Plan>>,
@@ -56,7 +57,8 @@ pub fn size_class(bytes: u64) -> (u64, u64) {
     (class.first_bytes, class.last_bytes)
 }
 
-/// Returns the plan that the model ranks first for the size class of `bytes`; None if no algorithm serves the class.
+/// Returns the plan that the model ranks first in the middle of the size class of `bytes`; None if no algorithm serves
+/// the class.
 #[pyfunction]
 pub fn plan_size_class(
     py: Python<'_>,
@@ -76,7 +78,8 @@ pub fn plan_size_class(
 }
 
 /// Returns algorithms with settings of their parameters: each algorithm with its best setting by the model, best
-/// algorithm first, then each with its second-best setting, and so on.
+/// algorithm first, then each with its second-best setting, and so on. `target` is the format of the file that states
+/// them.
 #[pyfunction]
 pub fn settings(
     py: Python<'_>,
@@ -115,8 +118,8 @@ pub fn propose(
     made.map_err(plan_error)
 }
 
-/// Returns, for each element count, the names of the algorithms that are among the best `most` on any of the numbers of
-/// ranks.
+/// Returns, for each element count, the sorted names of the algorithms that the model ranks among the best `most` on
+/// any of the numbers of ranks.
 #[pyfunction]
 pub fn worthwhile(
     py: Python<'_>,
@@ -137,8 +140,9 @@ pub fn chosen(measured: Vec<Vec<Contender<'_>>>, rounds: u32) -> Vec<&'static st
     tuning::chosen(&cells(measured, rounds)).into_iter().map(tuning::Contender::name).collect()
 }
 
-/// Returns the regions of the decision table of one collective, from contenders by number of ranks and element count.
-/// Without `best`, numbers of ranks between the measured numbers use the parameters of measured plans.
+/// Returns the regions of the decision table of one collective for the numbers of ranks up to the largest measured,
+/// from contenders by number of ranks and element count. Without `best`, numbers of ranks between the measured numbers
+/// use the parameters of measured plans.
 #[pyfunction]
 #[expect(clippy::too_many_arguments, reason = "the measurements of a family")]
 pub fn tuned_regions(

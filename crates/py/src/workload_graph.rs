@@ -28,7 +28,7 @@ use crate::{
     simulate::failed,
 };
 
-/// A machine, its accelerator's operations and bytes of memory per second, and the algorithm of each collective.
+/// A machine, its accelerator's operations and bytes of memory per second, and the algorithms by kind of collective.
 type Case = (Py<Machine>, Option<(f64, f64)>, Option<BTreeMap<String, String>>);
 /// A [`Case`] after its kinds of collectives were checked.
 type Named = (Py<Machine>, Option<(f64, f64)>, BTreeMap<&'static str, String>);
@@ -94,7 +94,7 @@ impl WorkloadGraph {
         Ok(Self(filled.program(), Some(filled)))
     }
 
-    /// The number of copies of the model, if the workload has a dimension of copies.
+    /// The number of copies of the model; None without a data-parallel dimension.
     #[getter]
     fn copies(&self) -> Option<u32> {
         self.1.as_ref().and_then(Workload::copies)
@@ -140,7 +140,7 @@ impl WorkloadGraph {
         self.0.classes.iter().map(|class| class.nodes.len()).collect()
     }
 
-    /// True if the time of some compute depends on the rates of the accelerator.
+    /// True if the time of some compute, other than reductions of schedules, depends on the rates of the accelerator.
     #[getter]
     fn counts_operations(&self) -> bool {
         self.0.counts_operations()
@@ -199,7 +199,7 @@ impl WorkloadGraph {
                 report.notes.extend(note);
                 Ok(report)
             };
-            // Each case has its own limit of steps.
+            // Each case has its own count of steps, compared with the limit.
             parallel::map_long(&cases, |case| counted(|| step(case))).collect()
         })?;
         let reported = |timed: Result<GraphReport, RunError>| {
@@ -215,8 +215,8 @@ impl WorkloadGraph {
     }
 }
 
-/// Returns the part of a machine on which the ranks run. On a whole network of rows and columns, a workload determines
-/// the accelerator of each rank. The second result is a note about this placement.
+/// Returns the part of a machine on which the ranks run. On a whole network, a workload determines the accelerator of
+/// each rank; boxes are filled in order. The second result is a note about this placement, if there is one.
 fn part_of(machine: &Machine, workload: Option<&Workload>) -> Result<(Part, Option<String>), PlanError> {
     match (machine.part(), workload, machine.description().get::<Network>()) {
         (Part::All, Some(workload), Some(network)) => {

@@ -37,7 +37,7 @@ impl Blocks {
         self.limit.map_or(whole, |limit| whole.min(limit))
     }
 
-    /// Returns the elements of `len` blocks at `place`, as many as the vector's blocks from `align` on have.
+    /// Returns as many elements at `place` as blocks `align .. align + len` of the vector have.
     #[inline]
     pub fn slice(&self, place: Place, len: u32, align: u32) -> Slice {
         let count = self.before(align + len) - self.before(align);

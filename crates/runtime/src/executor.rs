@@ -1,7 +1,7 @@
 //! The execution of a program: lanes of steps, which advance as their messages arrive.
 //!
 //! Receives are posted as soon as their destination is free, in the order of their lane. A lane that waits for a
-//! message does not block other lanes; a rank with only one lane waits inside the transport.
+//! message does not block other lanes; in [`Executor::run`], a rank with only one lane waits inside the transport.
 
 use unisono_schedule::stored::{RankProgram, Wait};
 
@@ -18,7 +18,7 @@ enum Message<R> {
 pub enum Progress {
     /// An action was executed; others may be possible immediately.
     Moved,
-    /// No step can run before a message arrives.
+    /// No step can run before a message ends; from [`Executor::poll`] also: all steps ran, but a send has not ended.
     Blocked,
     Finished,
 }
@@ -55,7 +55,7 @@ impl<R> Executor<R> {
         &self.program
     }
 
-    /// Resets the state before a call.
+    /// Resets the state before the polls of a call; [`Self::run`] does so itself.
     pub fn start(&mut self) {
         self.lanes.clear();
         let first = self.program.lanes.iter().map(|l| LaneState { step: l.steps.start, arrival: l.arrivals.start });
@@ -95,7 +95,8 @@ impl<R> Executor<R> {
         }
     }
 
-    /// Executes all actions that are possible without waiting. Returns `Finished` only after all messages have ended.
+    /// Executes, lane by lane, the actions that are possible without waiting; after `Moved`, more may be possible.
+    /// Returns `Finished` after all messages have ended.
     ///
     /// # Errors
     /// Returns the errors of the transport.

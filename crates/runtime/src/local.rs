@@ -1,6 +1,6 @@
 //! A transport for tests, with all ranks in one thread. A message is delivered at a moment drawn from a seed, directly
 //! from the sender's memory to the receiver's, and never before its receive is posted. So memory that is overwritten or
-//! received into too early causes a wrong result, and a cycle of waits causes [`LocalError::Stuck`].
+//! received into too early causes a wrong result for some seeds, and a cycle of waits causes [`LocalError::Stuck`].
 
 use unisono_collective::Operator;
 use unisono_schedule::{
@@ -54,7 +54,7 @@ impl<T: Element> World<'_, T> {
         memory[slice.start..slice.start + slice.len].copy_from_slice(values);
     }
 
-    /// Delivers a message that can be delivered, if there is one.
+    /// Copies a message whose receive is posted, chosen by `pick`; false if there is none.
     fn deliver(&mut self, pick: u64) -> Result<bool, LocalError> {
         let Some(Delivery { from, to, sent, received }) = self.mail.deliver(pick) else { return Ok(false) };
         if sent.len != received.len {
@@ -106,7 +106,8 @@ impl<T: Element> Transport for Port<'_, '_, T> {
     }
 }
 
-/// Runs a stored schedule on `elements` elements of the collective, and returns each rank's output.
+/// Runs a stored schedule on `elements` elements of the collective, and returns the outputs by rank. `seed` determines
+/// the order of delivery.
 ///
 /// # Errors
 /// Returns an error if there is a deadlock, a message and its receive differ in length, or the schedule does not
@@ -122,7 +123,8 @@ pub fn run<T: Element>(
 }
 
 /// Runs a stored schedule in which some ranks have their input in their output; their programs are those of
-/// [`unisono_schedule::stored::in_place()`]. If an output is shorter than the input, it is the beginning of the input.
+/// [`unisono_schedule::stored::in_place()`]. If an output is shorter than the input, its memory is the beginning of the
+/// input's.
 ///
 /// # Errors
 /// Returns the errors of [`run`].

@@ -13,7 +13,7 @@ struct Channel<M> {
     received: VecDeque<End<M>>,
 }
 
-/// A message at the time of its delivery: the caller copies it.
+/// A message that the caller copies from `sent`, of rank `from`, to `received`, of rank `to`.
 pub struct Delivery<M> {
     pub from: u32,
     pub to: u32,
@@ -45,7 +45,6 @@ impl<M> Mail<M> {
         self.channels.entry(key).or_insert_with(|| Channel { sent: VecDeque::new(), received: VecDeque::new() })
     }
 
-    /// Sends a message, and returns the request.
     pub fn send(&mut self, from: u32, to: u32, tag: u32, memory: M) -> usize {
         let end = self.end(memory);
         let request = end.request;
@@ -53,7 +52,6 @@ impl<M> Mail<M> {
         request
     }
 
-    /// Posts a receive, and returns the request.
     pub fn receive(&mut self, from: u32, to: u32, tag: u32, memory: M) -> usize {
         let end = self.end(memory);
         let request = end.request;
@@ -65,7 +63,8 @@ impl<M> Mail<M> {
         self.requests[request]
     }
 
-    /// Removes one of the deliverable messages, and ends both of its requests; `None` if there is none.
+    /// Removes the oldest message of a channel and the oldest receive posted there, and ends both requests. `pick`
+    /// selects a channel that has both; `None` if there is none.
     pub fn deliver(&mut self, pick: u64) -> Option<Delivery<M>> {
         let is_ready = |channel: &Channel<M>| !channel.sent.is_empty() && !channel.received.is_empty();
         let ready: Vec<_> = self.channels.iter().filter(|row| is_ready(row.1)).map(|row| *row.0).collect();

@@ -18,8 +18,8 @@ pub struct Slice {
 
 /// Messages and memory of one rank.
 ///
-/// Messages of one sender, receiver and tag arrive in the order sent. A slice that is sent or received is not accessed
-/// until its request has ended. The executor uses only the buffers of a [`crate::Blocks`].
+/// Messages of one sender, receiver and tag arrive in the order sent. Until its request has ended, a sent slice is not
+/// written, and a received one not accessed. The executor uses only the buffers of a [`crate::Blocks`].
 pub trait Transport {
     type Request;
     type Error;
@@ -32,7 +32,7 @@ pub trait Transport {
     /// Returns the errors of the message layer.
     fn receive(&mut self, peer: u32, tag: u32, into: Slice) -> Result<Self::Request, Self::Error>;
 
-    /// Returns whether a request has ended. The executor does not call this again after it returned true.
+    /// Returns whether a request has ended. The executor does not use a request again after true or an error.
     ///
     /// # Errors
     /// Returns the errors of the message layer.
@@ -44,7 +44,7 @@ pub trait Transport {
     /// Returns the errors of the message layer.
     fn wait(&mut self, request: &mut Self::Request) -> Result<(), Self::Error>;
 
-    /// Waits briefly; called repeatedly by a run that can only wait for messages.
+    /// Waits briefly. [`crate::Executor::run`] calls it repeatedly while no step can run before a message ends.
     ///
     /// # Errors
     /// Returns an error if the messages will never arrive.

@@ -1,9 +1,9 @@
 //! Decision tables as files for the user's own communication library (MPI, NCCL or UCC). A target is one file in
 //! `targets/`, registered in [`TUNINGS`]; its head states the grammar and the source. A row without a counterpart among
-//! the target's algorithms and parameters is left to the library's own choice, and the export reports it. Names and
-//! ranges are checked against those of the library before they are written, because a library that reads a wrong name
-//! falls back without a message. Begin with [`Tuning::write`], then read `region`, which presents a table to all
-//! targets, and one target.
+//! the target's algorithms and parameters is left to the library's own choice, and the export reports it. Before a file
+//! is written, its names and ranges are checked against those in the target's source, for MPICH in the user's library,
+//! because a library that reads a wrong name falls back without a message. Begin with [`Tuning::write`], then read
+//! `region`, which presents a table to all targets, and one target.
 
 // Numbers too large for their types are refused when they are read; see `unisono_base::narrow`.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_sign_loss))]
@@ -21,7 +21,7 @@ use unisono_collective::{DecisionTable, Kind};
 pub use mpich_table::LibraryTable;
 pub use targets::TUNINGS;
 
-/// An error: a target can express no row of a table, for the stated reason.
+/// An error: a target cannot write a file for a table, for the stated reason.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{target} cannot express this table: {reason}")]
 pub struct Unsaid {
@@ -33,13 +33,15 @@ pub struct Unsaid {
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Export {
     pub text: String,
-    /// The arguments of `mpiexec` or the variables of the environment with which the library loads the file.
+    /// The arguments of `mpiexec` or the variables of the environment with which the library loads the file, named
+    /// `FILE`.
     pub load: Vec<String>,
-    /// Behaviour of the library that surprises its users.
+    /// Surprising behaviour of the library, and how the file was checked.
     pub notes: Vec<String>,
-    /// Rows whose calls the file leaves to the library's own choice, each with the reason.
+    /// Rows with an algorithm, or sizes of them, whose calls the file leaves to the library's own choice, each with the
+    /// reason.
     pub left: Vec<String>,
-    /// The number of rows that the file expresses.
+    /// The number of rows with an algorithm that the file expresses at least in part.
     pub rows: usize,
 }
 
@@ -65,7 +67,8 @@ pub trait Tuning: Sync {
     fn summary(&self) -> &'static str;
     /// Returns the source of the names and the grammar.
     fn reference(&self) -> &'static str;
-    /// Returns the values that parameters of algorithms have in the library, if the user gives no others.
+    /// Returns `(name, value)` of the parameters whose values in the library differ from the defaults of Unisono's
+    /// algorithms.
     fn params(&self) -> &'static [(&'static str, &'static str)] {
         &[]
     }

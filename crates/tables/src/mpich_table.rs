@@ -22,7 +22,7 @@ pub struct LibraryTable {
     pub algorithms: BTreeSet<String>,
 }
 
-/// The most levels of nested nodes that are accepted.
+/// The greatest accepted depth of a node; the root has depth 0.
 const DEEPEST: u32 = 64;
 /// The most bytes of a table that are read from a library.
 const LONGEST: usize = 1 << 20;
@@ -33,7 +33,7 @@ impl LibraryTable {
     /// Reads the table in a library (`libmpi.so.12`) or in a JSON file.
     ///
     /// # Errors
-    /// Returns an error if the bytes contain no complete table.
+    /// Returns an error if the bytes contain no table, or the table lacks collectives.
     pub fn read(bytes: &[u8]) -> Result<Self, String> {
         if !bytes.starts_with(b"\x7fELF") {
             let text = std::str::from_utf8(bytes).map_err(|e| format!("it is neither a library nor a text: {e}"))?;
@@ -44,7 +44,8 @@ impl LibraryTable {
             String::from_utf8(name.copied().collect()).ok()
         });
         let names: BTreeSet<String> = names.filter(|n| n.starts_with("MPIR_")).collect();
-        // Tables of MPICH's device layer begin with the same bytes, but contain compositions of algorithms.
+        // Tables of MPICH's device layer begin with the same bytes, but contain compositions of algorithms. The longest
+        // other table is complete.
         let tables = find(bytes, START).filter_map(|at| {
             let text = bytes[at..].iter().take(LONGEST).take_while(|b| **b != 0).copied().collect();
             String::from_utf8(text).ok().filter(|t| !t.contains("composition="))
@@ -84,7 +85,6 @@ impl Tree {
         self.0.iter_mut().find(|(k, _)| k == key).map(|(_, t)| t)
     }
 
-    /// Adds the names of all algorithms in the tree to `to`.
     pub fn names(&self, to: &mut BTreeSet<String>) {
         for (key, tree) in &self.0 {
             to.extend(key.strip_prefix(ALGORITHM).map(str::to_owned));

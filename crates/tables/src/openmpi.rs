@@ -28,8 +28,8 @@ pub struct Known {
     pub size: Size,
 }
 
-/// The collectives for which Open MPI has rules, sorted by id. A reduce-scatter here has equal blocks, so it is MPI's
-/// `reduce_scatter_block`.
+/// The collectives for which rules are written, sorted by Open MPI's ids. A reduce-scatter here has equal blocks, so it
+/// is MPI's `reduce_scatter_block`.
 pub const COLLECTIVES: &[Known] = &[
     Known { kind: Kind::Allgather, id: 0, key: "allgather", size: Size::OfAll },
     Known { kind: Kind::Allreduce, id: 2, key: "allreduce", size: Size::OfOne },
@@ -103,9 +103,9 @@ pub const NAMES: &[Counterpart] = &[
     same(Kind::ReduceScatter, "recursive-halving", "recursive_halving"),
 ];
 
-/// Algorithms, by Open MPI's names and with the words of a note, that change the order of operands, although a rules
-/// file forces them on operators that do not commute too. In runs of 5.0.11, results were wrong under these algorithms,
-/// and right under all others of [`NAMES`].
+/// Algorithms, by Open MPI's names and with the words for [`notes`], that change the order of operands, although a
+/// rules file forces them on operators that do not commute too. In runs of 5.0.11, results were wrong under these
+/// algorithms, and right under all others of [`NAMES`].
 const REORDERING: &[(Kind, &str, &str)] = &[
     (Kind::Allreduce, "ring", "MPI_Allreduce under ring"),
     (Kind::Reduce, "binary", "MPI_Reduce under binary"),
@@ -120,7 +120,7 @@ fn even(params: &[(String, String)], ranks: u32) -> Result<Settings, String> {
     plain(params, ranks)
 }
 
-/// Returns the length of a segment, or no settings without a parameter, which leaves the vector whole.
+/// Returns the setting of a segment's bytes that `segment=` states; without parameters none, so the vector stays whole.
 fn plain_or_segment(params: &[(String, String)], ranks: u32) -> Result<Settings, String> {
     if params.is_empty() { plain(params, ranks) } else { segment(params, ranks) }
 }
@@ -139,7 +139,8 @@ fn knomial(params: &[(String, String)], ranks: u32) -> Result<Settings, String> 
 /// Parameters of the library's algorithms that differ from the defaults of Unisono's algorithms, as `(name, value)`.
 pub const PARAMS: &[(&str, &str)] = &[("order", "levels")];
 
-/// Accepts a binary tree in the order of the library, perhaps with segments.
+/// Accepts a binary tree with `order=levels`, as in the library, and returns the setting of a segment's bytes, by
+/// default [`DEFAULT_SEGMENT`].
 fn by_levels(params: &[(String, String)], ranks: u32) -> Result<Settings, String> {
     let (order, others) = apart("order", params);
     match order.as_deref() {
@@ -157,7 +158,7 @@ fn flat(params: &[(String, String)], ranks: u32) -> Result<Settings, String> {
     plain(&others, ranks)
 }
 
-/// Returns the value of a parameter, and the other parameters.
+/// Returns the value of the parameter `name`, if it is stated, and the other parameters.
 fn apart(name: &str, params: &[(String, String)]) -> (Option<String>, Vec<(String, String)>) {
     let (own, others): (Vec<_>, Vec<_>) = params.iter().cloned().partition(|param| param.0 == name);
     (own.into_iter().next().map(|param| param.1), others)
@@ -183,7 +184,8 @@ pub fn id(kind: Kind, name: &str) -> Option<u32> {
     IDS.iter().find(|(k, n, _)| *k == kind && *n == name).map(|(_, _, id)| *id)
 }
 
-/// Returns the bytes that Open MPI compares for a call of `bytes` bytes as decision tables count them.
+/// Returns the bytes that Open MPI compares for a call of `bytes` bytes as decision tables count them; `bytes` if it
+/// compares none.
 pub fn bytes(known: &Known, bytes: u64, ranks: u32) -> u64 {
     if known.size == Size::OfAll { of_all(bytes, ranks) } else { bytes }
 }
@@ -191,14 +193,13 @@ pub fn bytes(known: &Known, bytes: u64, ranks: u32) -> u64 {
 /// The options of `mpiexec` with which `coll/tuned` loads a file.
 pub const LOAD: &[&str] = &["--mca coll_tuned_use_dynamic_rules 1", "--mca coll_tuned_dynamic_rules_filename FILE"];
 
-/// Returns a table under the names of `coll/tuned`.
 pub fn view<'a>(target: &'static str, table: &DecisionTable, tells_nodes: TellsNodes) -> View<'a> {
     View::new(target, table, NAMES, false, tells_nodes, None, COLLECTIVES.iter().map(|known| known.kind))
 }
 
-/// Returns `(ranks, regions)` of a collective for each number of ranks from `least` on at which the rules change. A
-/// communicator uses the rules of the largest listed number up to its own, so a region without an algorithm, the
-/// library's own choice, precedes and follows every rank count of the table.
+/// Returns `(ranks, regions)` of a collective: the library's own choice for `least` ranks, then the regions of each
+/// larger number of ranks at which the rules change. A communicator uses the rules of the largest listed number up to
+/// its own, so the library's own choice follows each rank count of the table that has no successor there.
 pub fn by_size(view: &mut View<'_>, known: &Known, least: u32) -> Vec<(u32, Vec<Region>)> {
     let own = || vec![Region { first: 0, last: u64::MAX, algorithm: None }];
     let mut sizes = vec![(least, own())];
@@ -220,7 +221,7 @@ pub fn head(title: &str, export: &Export) -> String {
     format!("# {title}. Load them with\n#   mpiexec {} ...\n{}", export.load.join(" "), export.comments())
 }
 
-/// Returns notes for users of the rules file or the JSON file.
+/// Returns notes for users of a rules file or a JSON file that contains the algorithms `used`.
 pub fn notes(used: &[(Kind, &'static str)]) -> Vec<String> {
     let mut notes = vec![
         "on several nodes coll/han comes before coll/tuned and takes no notice of this file: add \

@@ -10,7 +10,8 @@ use crate::{Export, Unsaid};
 /// The settings of an algorithm, as `(key, value)` with the target's keys.
 pub type Settings = Vec<(&'static str, String)>;
 
-/// A function from our parameters and a number of ranks to the target's settings, or the reason why there are none.
+/// A function from the parameters of Unisono's algorithm and a number of ranks to the target's settings, or to the
+/// reason why the target cannot express them.
 pub type Translate = fn(&[(String, String)], u32) -> Result<Settings, String>;
 
 /// The target's own algorithm (`theirs`) for an algorithm of Unisono (`ours`), which may have several counterparts.
@@ -22,7 +23,7 @@ pub struct Counterpart {
     pub settings: Translate,
 }
 
-/// Returns the counterpart of an algorithm without parameters.
+/// Returns the counterpart of an algorithm without parameters other than [`DEFAULTS`].
 pub const fn same(kind: Kind, ours: &'static str, theirs: &'static str) -> Counterpart {
     with(kind, ours, theirs, plain)
 }
@@ -55,7 +56,7 @@ pub fn with_doubling(params: &[(String, String)], ranks: u32) -> Result<Settings
     }
 }
 
-/// Accepts an algorithm without parameters, and returns no settings.
+/// Accepts an algorithm without parameters, other than those of [`DEFAULTS`], and returns no settings.
 pub fn plain(params: &[(String, String)], _: u32) -> Result<Settings, String> {
     match params.first() {
         None => Ok(Settings::new()),
@@ -126,8 +127,9 @@ impl<'a> View<'a> {
         view
     }
 
-    /// Drops rows for ranks per node that the target cannot express. Of those for a collective and a number of ranks,
-    /// the rows with the most ranks per node become rows for any placement instead, unless the table has such rows.
+    /// Drops rows for ranks per node that the target cannot express. Of the dropped rows for a collective and a number
+    /// of ranks, those with the most ranks per node become rows without ranks per node, unless the table has rows
+    /// without them.
     fn place(&mut self, tells_nodes: TellsNodes) {
         let rows = self.table.rows().to_vec();
         let said = |row: &Row| row.per_node.is_none_or(|n| tells_nodes(row.ranks, n));
@@ -157,13 +159,12 @@ impl<'a> View<'a> {
         self.table = DecisionTable::new(placed).expect("rows of one placement do not overlap, and no others stay");
     }
 
-    /// Records that a row is left to the library's own choice.
     fn leave(&mut self, row: &Row, reason: &str) {
         let class = if row.class == OperatorClass::Ordered { " (ordered)" } else { "" };
         self.left.push(format!("{row}{class}, {}: {reason}", row.choice));
     }
 
-    /// Returns whether a row for operators that commute serves some calls of this row too.
+    /// Returns whether a row for operators that commute has a size in common with this row.
     fn is_hidden(&self, row: &Row) -> bool {
         self.table.rows().iter().any(|r| {
             let same = (r.kind, r.ranks, r.per_node) == (row.kind, row.ranks, row.per_node);
@@ -216,7 +217,8 @@ impl<'a> View<'a> {
         self.ranks(kind).into_iter().flat_map(of).collect()
     }
 
-    /// Returns the numbers of ranks per node for which a collective on `ranks` ranks has rows; `None` (any) is last.
+    /// Returns the numbers of ranks per node for which a collective on `ranks` ranks has rows, largest first; `None`
+    /// (any) is last.
     pub fn placements(&self, kind: Kind, ranks: u32) -> Vec<Option<u32>> {
         let rows = self.table.rows().iter().filter(|r| r.kind == kind && r.ranks == ranks);
         let all: BTreeSet<Option<u32>> = rows.map(|r| r.per_node).collect();
@@ -228,8 +230,8 @@ impl<'a> View<'a> {
         self.regions_on(kind, ranks, None, class)
     }
 
-    /// Returns the regions as [`Self::regions`] does, by the rows for `per_node` ranks per node where there are any,
-    /// otherwise by the rows without.
+    /// Returns regions as [`Self::regions`] does, at each size by a row for `per_node` ranks per node if there is one,
+    /// otherwise by a row without ranks per node.
     pub fn regions_on(&mut self, kind: Kind, ranks: u32, per_node: Option<u32>, class: OperatorClass) -> Vec<Region> {
         let of = |r: &&Row| r.kind == kind && r.ranks == ranks;
         let mut starts: BTreeSet<u64> = [0].into();
@@ -256,7 +258,7 @@ impl<'a> View<'a> {
     /// Returns the export without its text, which the target adds.
     ///
     /// # Errors
-    /// Returns an error if no row of the table can be expressed, with the reason for the first row.
+    /// Returns an error if no row with an algorithm was expressed, with the reason for the first, or if there is none.
     pub fn export(self, load: &[&str], mut notes: Vec<String>) -> Result<Export, Unsaid> {
         if self.served.is_empty() {
             let reason = self.left.first().map_or_else(
@@ -271,7 +273,7 @@ impl<'a> View<'a> {
     }
 }
 
-/// Returns the class of operators that a target without such a distinction looks up.
+/// Returns the class of operators by which a target finds rows if its rules do not distinguish operators.
 pub fn any_operator(kind: Kind) -> OperatorClass {
     if kind.reduces() && kind != Kind::Barrier { OperatorClass::Commutative } else { OperatorClass::None }
 }

@@ -1,10 +1,10 @@
 //! A check for programs whose ranks wait for each other in a cycle, such as two ranks that perform the same two
 //! collectives in different orders.
 //!
-//! The check executes the program without times. A node ends as soon as its predecessors have ended: the nodes that it
-//! names and, by the rule of [`Queues`], earlier nodes of its queue. A collective waits for its nodes on all ranks, a
-//! receive for its send. A node that can never end waits for another such node, so following these waits leads to a
-//! cycle.
+//! The check executes the program without times. A node ends as soon as its predecessors have ended or, if their begin
+//! suffices, have begun: the nodes that it names and, by the rule of [`Queues`], earlier nodes of its queue. A
+//! collective waits for its nodes on all ranks, a receive for its send. A node that can never end waits for another
+//! that can never end, so following these waits leads to a cycle, if all nodes exist.
 
 use std::{collections::VecDeque, fmt::Write, ops::Range};
 
@@ -26,21 +26,21 @@ type Meeting = (bool, u32, u32);
 /// The messages of a pair with one tag: sender, receiver, tag.
 type Channel = (u32, u32, u32);
 
-/// The messages of a channel sent but not received, and the nodes of waiting receives.
+/// The number of messages of a channel that are sent but not received, and the nodes of waiting receives.
 #[derive(Default)]
 struct Queued {
     sent: u32,
     receives: VecDeque<u32>,
     /// The node of the latest receive.
     last: Option<u32>,
-    /// True if times decide which message a receive gets.
+    /// True if the times of receives decide which message each gets.
     is_open: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     Waits,
-    /// The node waits only for other ranks.
+    /// The node has begun and waits only for other ranks.
     Came,
     Done,
 }
@@ -67,18 +67,17 @@ struct Run<'a> {
     orders: Vec<Order>,
     /// For each set of groups or receivers, the classes that take part.
     taking_part: FxHashMap<(bool, u32), Vec<usize>>,
-    /// The nodes that have reached each meeting.
+    /// The nodes that have reached each meeting and wait there for other classes.
     came: FxHashMap<Meeting, Vec<At>>,
     channels: FxHashMap<Channel, Queued>,
-    /// The ready nodes, in the order in which they became ready.
     ready: VecDeque<At>,
     /// For each class, the predecessors of each node, computed on demand.
     before: FxHashMap<usize, Edges>,
 }
 
 impl WorkloadGraph {
-    /// Checks that no ranks wait for each other in a cycle. `file_and_node` returns the file and the id that the user
-    /// sees of a rank's node.
+    /// Checks that no ranks of different classes wait for each other in a cycle, unless times decide it.
+    /// `file_and_node` returns the file and the id that the user sees of a rank's node.
     ///
     /// # Errors
     /// Returns an error that names ranks of a cycle of waits, the lowest first.
@@ -151,7 +150,7 @@ impl Order {
     }
 }
 
-/// Returns true and the set of groups of a collective, or false and that of receivers of a permutation.
+/// Returns true and the groups of a collective, or false and the receivers of a permutation, as indices of their sets.
 fn table(work: &Work) -> Option<(bool, u32)> {
     match *work {
         Work::Collective(collected) => Some((true, collected.groups)),
@@ -290,7 +289,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Returns a node that has not ended and for which the given node waits; `None` if there is none, or times decide.
+    /// Returns a node that has not ended and for which the given node waits; `None` if there is none, or if times
+    /// decide which message a receive gets.
     fn next(&mut self, at: At) -> Option<At> {
         let (class, node) = at;
         let graph = self.graph;

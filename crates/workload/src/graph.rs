@@ -1,8 +1,8 @@
 //! A program: classes of equal ranks, each with its nodes in program order.
 //!
 //! A node computes, takes part in a collective, or exchanges messages. It begins when the nodes that it names have
-//! ended. In addition, a rank has a queue for compute and a queue for communication, which work in the order of
-//! [`Queues`].
+//! ended or, for those in `begun`, have begun. In addition, a rank has a queue for compute and a queue for
+//! communication, which work in the order of [`Queues`].
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,7 +26,7 @@ pub struct WorkloadGraph {
     pub receivers: Vec<Vec<Vec<u32>>>,
     pub classes: Vec<RankClass>,
     pub queues: Queues,
-    /// Communications that are superfluous or that a cheaper one could replace.
+    /// Communications that are not needed or that a cheaper one could replace.
     pub findings: Vec<Finding>,
     /// Operations whose time the reader does not know, with their counts.
     pub unknown: BTreeMap<String, u64>,
@@ -40,7 +40,7 @@ pub struct Choice {
     /// The name of the algorithm; `None` for the fastest.
     pub algorithm: Option<String>,
     pub params: BTreeMap<String, String>,
-    /// The rows and columns in which the ranks of a group are arranged.
+    /// The numbers of rows and of columns in which the ranks of a group are arranged.
     pub shape: Option<[u32; 2]>,
 }
 
@@ -51,8 +51,8 @@ pub enum Queues {
     /// nodes of its queue.
     #[default]
     InOrder,
-    /// The order in which nodes become ready, as in task graphs. A receive occupies no queue. The collectives of a rank
-    /// begin in program order.
+    /// The order in which nodes become ready, as in task graphs. A receive occupies no queue. The collectives and
+    /// permutations of a rank begin in program order.
     AsReady,
 }
 
@@ -90,7 +90,7 @@ pub enum Compute {
         operations: f64,
         bytes: f64,
     },
-    /// A reduction in a schedule: the bytes of its operands, and its operations. The machine states a cost for it.
+    /// A reduction in a schedule: the bytes of its operands, and its operations. The machine may state a cost for it.
     Reduced {
         bytes: u64,
         operations: u64,
@@ -114,8 +114,8 @@ pub struct Collected {
 pub enum Work {
     Compute(Compute),
     Collective(Collected),
-    /// Each rank sends to its receivers, and waits for the messages sent to it. `receivers` is an index of
-    /// [`WorkloadGraph::receivers`].
+    /// Each rank sends `bytes` bytes to each of its receivers, and waits for the messages sent to it. `receivers` is an
+    /// index of [`WorkloadGraph::receivers`].
     Permute {
         bytes: u64,
         receivers: u32,
@@ -152,14 +152,14 @@ impl WorkloadGraph {
         tables.flat_map(|table| (0..).zip(table.iter().copied())).filter(|(from, to)| from != to)
     }
 
-    /// Returns whether the time of some compute depends on the accelerator's rates.
+    /// Returns whether the time of some compute other than [`Compute::Reduced`] depends on the accelerator's rates.
     pub fn counts_operations(&self) -> bool {
         let counted = |node: &WorkNode| matches!(node.work, Work::Compute(Compute::Counted { .. }));
         self.classes.iter().any(|class| class.nodes.iter().any(counted))
     }
 }
 
-/// A table of distinct rows, numbered from 0.
+/// A table of distinct rows, numbered from 0 in order of addition.
 #[derive(Debug)]
 pub(crate) struct Distinct<T> {
     rows: Vec<T>,

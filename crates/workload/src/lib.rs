@@ -1,7 +1,7 @@
 //! Programs that compute and communicate, as a graph, and the readers of other tools' files.
 //!
-//! All readers build a [`WorkloadGraph`]: [`hlo`] from compiled XLA programs, [`chakra`] and [`kineto`] from traces of
-//! runs.
+//! All readers of this crate build a [`WorkloadGraph`]: [`hlo`] from compiled XLA programs, [`chakra`] and [`kineto`]
+//! from traces of runs.
 
 // A number that does not fit is refused when it is read; see `unisono_base::narrow`.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_sign_loss))]

@@ -13,9 +13,9 @@ type Made = FxHashMap<u32, Vec<(Collected, usize)>>;
 
 impl WorkloadGraph {
     /// Checks that the ranks of every group perform equally many collectives, of the same kinds and with the same
-    /// roots, and that reductions have equal lengths; other collectives may differ in length. `process_group` returns
-    /// the file's name for the group of a rank's node. Groups with different names may have the same ranks; matching
-    /// collectives have the same name.
+    /// roots, and that allreduces and reduces have equal lengths; other collectives may differ in length. A program of
+    /// one class is not checked. `process_group` returns the file's name for the group of a rank's node. Groups with
+    /// different names may have the same ranks; matching collectives have the same name, if both ranks use both names.
     ///
     /// # Errors
     /// Returns an error that names the first collective of a rank that another rank of its group does not perform.

@@ -15,14 +15,15 @@ pub struct Unmatched {
     pub message: String,
 }
 
-/// The ends of messages in program order, each with its bytes and its node.
+/// The sends or the receives of one sender, receiver and tag, each with its bytes and its node.
 type Ends = Vec<(u64, usize)>;
 
 impl WorkloadGraph {
-    /// Checks that, for each sender, receiver and tag, sends and receives match in number and length.
+    /// Checks that, for each sender, receiver and tag, sends and receives agree in number and, in any order, in
+    /// lengths. The two ranks must differ and be classes of their own.
     ///
     /// # Errors
-    /// Returns an error that names the first message without its other end.
+    /// Returns an error that names the shortest message without its other end, or one between wrong ranks.
     pub fn check_messages(&self) -> Result<(), Unmatched> {
         check(self)
     }
@@ -61,7 +62,7 @@ fn alike(from: u32, to: u32, tag: u32, ends: [Ends; 2]) -> Result<(), Unmatched>
         ends
     });
     let at = sent.iter().zip(&received).position(|(a, b)| a.0 != b.0).unwrap_or(sent.len().min(received.len()));
-    // If one list is longer, its last message has no end in the other list.
+    // `at` is the place of the first message, by length, that has no equal in the other list.
     let end = |ends: &Ends| ends.get(at).copied();
     match (end(&sent), end(&received)) {
         (Some((bytes, node)), other) if other.is_none() || sent.len() >= received.len() => {

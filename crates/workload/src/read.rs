@@ -10,13 +10,12 @@ pub type SourceFile = (String, Vec<u8>);
 #[derive(Clone, Copy)]
 pub struct Format {
     pub name: &'static str,
-    /// Returns whether the contents of a file have the format.
     pub is_it: fn(&[u8]) -> bool,
     /// Reads files. With `strict`, an operation of unknown time is an error.
     pub read: fn(&[SourceFile], bool) -> Result<WorkloadGraph, ReadError>,
 }
 
-/// The formats in the order of detection: last Kineto, because any JSON may be a Kineto trace, even a file of groups.
+/// The formats in the order of detection: Kineto last, because any JSON may be a Kineto trace, even a file of groups.
 const FORMATS: &[Format] = &[
     Format { name: "Chakra execution traces", is_it: chakra::is_it, read: chakra::read },
     Format { name: "HLO text", is_it: hlo::is_it, read: one_hlo },
@@ -31,7 +30,7 @@ pub fn read(files: &[SourceFile], strict: bool) -> Result<WorkloadGraph, ReadErr
     read_also(&[], files, strict)
 }
 
-/// Reads a program in a known format or in one of `others`.
+/// Reads a program in a known format or in one of `others`, which are tried last.
 ///
 /// # Errors
 /// Returns the errors of [`read`].

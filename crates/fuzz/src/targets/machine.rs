@@ -54,13 +54,13 @@ fn run(input: &[u8]) -> bool {
     true
 }
 
-/// Returns whether the whole machine has few ranks.
+/// Returns whether the machine's shape has at most twice [`MOST_ACCELERATORS`] ranks.
 fn is_small(machine: &Machine) -> bool {
     let few = |shape: Shape| shape.grid.count() <= u64::from(2 * MOST_ACCELERATORS);
     machine.shape(None).is_ok_and(|shape| shape.is_some_and(few))
 }
 
-/// Plans a collective of 100 elements, and makes its report.
+/// Plans a collective of 100 elements, and makes its report; `None` if the planner refuses it.
 fn planned(machine: &Machine, part: Part, kind: Kind) -> Option<Plan> {
     let problem = Problem::new(&Request::new(kind, machine, part, 100)).ok()?;
     drop(bounds(&problem));

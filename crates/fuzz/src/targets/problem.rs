@@ -58,7 +58,6 @@ const VALUES: &[&str] = &[
     "no",
 ];
 
-/// All presets, read once.
 fn presets() -> &'static [Machine] {
     static READ: OnceLock<Vec<Machine>> = OnceLock::new();
     READ.get_or_init(|| PRESETS.iter().map(|p| Machine::preset(p.name).expect("a preset reads")).collect())
@@ -81,7 +80,7 @@ fn lists(algorithm: &Info, machine: &Machine) -> bool {
 fn run(input: &[u8]) -> bool {
     let mut d = Draws::new(input);
     let named = (!d.once_in(4)).then(|| d.pick(ALGORITHMS));
-    // A machine whose plans list the algorithm, or any machine in one of eight draws.
+    // A machine whose plans list the algorithm, or any machine if none is named and in one of eight draws.
     let any = named.is_none() || d.once_in(8);
     let fits = |machine: &Machine| any || named.is_some_and(|a| lists(a.info(), machine));
     let machines: Vec<&Machine> = presets().iter().filter(|machine| fits(machine)).collect();
@@ -135,7 +134,7 @@ impl Drawn {
     }
 }
 
-/// Draws the part of the machine for a problem, and returns the greatest number of elements worth planning there.
+/// Draws the machine's size or part for a problem, and returns the greatest number of elements worth planning there.
 fn sized(machine: &Machine, d: &mut Draws<'_>) -> (Machine, Part, u64) {
     let grid = |d: &mut Draws<'_>, most: u32| Shape::rect(1 + d.below(most), 1 + d.below(most));
     let ranks = |d: &mut Draws<'_>, most: u32| Part::Shape(Shape::line(1 + d.below(most)));
@@ -156,7 +155,6 @@ fn sized(machine: &Machine, d: &mut Draws<'_>) -> (Machine, Part, u64) {
     (machine.clone(), Part::Shape(shape), most)
 }
 
-/// Asserts that the schedule of a plan can be proved.
 fn holds(schedule: &unisono_schedule::Schedule) {
     let proof = verify(schedule, Method::Auto);
     assert!(proof.holds(), "a planned schedule is not proved: {:?}", proof.diagnostics.first());

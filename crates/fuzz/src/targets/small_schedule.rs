@@ -93,7 +93,7 @@ impl Made<'_, '_> {
         chunks
     }
 
-    /// Sends each piece up a tree and, if all ranks need the sum, down a tree.
+    /// Sends each piece up a random tree and, except in a reduce, the sum down the same tree.
     fn trees(&mut self, c: &Collective) {
         for (start, len) in self.chunks(c.elements) {
             let mut order: Vec<u32> = (0..c.ranks).collect();

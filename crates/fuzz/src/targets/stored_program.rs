@@ -59,7 +59,7 @@ fn written(stored: Stored) -> Vec<u8> {
     bytes
 }
 
-/// Runs a schedule of a plan if it can be proved.
+/// Runs a schedule of a plan and returns its [`outputs`]; `None` if it cannot be proved.
 pub fn run_file(file: &PlanFile, schedule: usize) -> Option<Vec<Vec<i64>>> {
     file.prove(schedule).ok()?;
     let facts = file.facts(schedule);
@@ -68,7 +68,8 @@ pub fn run_file(file: &PlanFile, schedule: usize) -> Option<Vec<Vec<i64>>> {
     outputs(facts, &programs.expect("the proof decoded them"))
 }
 
-/// Returns the outputs of proved programs, if these are small. No order of messages may stop them or change results.
+/// Returns the outputs of proved programs; `None` for a barrier or more than [`MOST_RUN`] elements. Asserts that four
+/// orders of messages give the same outputs.
 fn outputs(facts: &Facts, programs: &[RankProgram]) -> Option<Vec<Vec<i64>>> {
     let c = facts.collective;
     let sizes = (0..c.ranks)
@@ -107,7 +108,6 @@ fn change(facts: &mut Facts, programs: &mut [RankProgram], d: &mut Draws<'_>) {
         0 => old.start = number(d, old.start),
         _ => old.end = number(d, old.end),
     };
-    // Changes a field of an arrival or departure.
     let message = |d: &mut Draws<'_>, field, [peer, tag, len, align]: [&mut u32; 4], at: &mut Place| match field {
         0 => *peer = number(d, *peer),
         1 => *tag = number(d, *tag),

@@ -18,7 +18,6 @@ pub(crate) fn refused(error: DiscoverError) -> PyErr {
     }
 }
 
-/// Converts the number of ranks that share the work.
 pub(crate) fn nodes_of(value: &Bound<'_, PyAny>) -> PyResult<u32> {
     let number = whole("the number of nodes", value)?;
     let accepted = u32::try_from(number).ok().filter(|n| (1..=Options::MOST_NODES).contains(n));

@@ -11,8 +11,8 @@ use unisono_discover::{Box3, Discovery as Engine, Operation as Found, Region};
 /// The largest number of cached objects of each kind. A full cache is emptied.
 const MOST_KEPT: usize = 1 << 16;
 
-/// The cached objects, by the address of the Rust value. The value is kept alive, so that no other value gets its
-/// address.
+/// The cached objects. Regions and operations are found by the address of the Rust value, which is kept alive, so that
+/// no other value gets its address.
 #[derive(Default)]
 pub struct Converted {
     regions: FxHashMap<(usize, usize), (Arc<Region>, Py<PyTuple>)>,
@@ -61,7 +61,7 @@ fn dims(engine: &Engine, buffer: BufferId) -> usize {
     engine.buffers().nth(buffer.index()).map_or(3, |b| b.dims)
 }
 
-/// Returns the bounding box of a region, and the boxes of the region.
+/// Returns the bounding box and the boxes of a region, in the dimensions of the buffer.
 pub fn view<'py>(
     py: Python<'py>,
     engine: &Engine,

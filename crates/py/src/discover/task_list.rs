@@ -48,8 +48,8 @@ impl TaskList {
         Ok(self.0.buffers.len() - 1)
     }
 
-    /// Adds a task and returns its number, like `Discovery.task`. `operations` is the number of operations for one
-    /// point of the range. With `on_host` the kernel runs on the host even if processes have devices.
+    /// Adds a task and returns its number, like `Discovery.task`. `operations` is the number of arithmetic operations
+    /// for one point of the range, if known. With `on_host` the kernel runs on the host even if processes have devices.
     #[pyo3(signature = (
         name, sizes, accesses, offset=None, granularity=None, split="1d", operations=None, on_host=false
     ))]

@@ -56,8 +56,8 @@ impl Channel {
         self.0.add(&Calls(py), plan, anywhere).map_err(|Raised(error)| error)
     }
 
-    /// Returns the row of a plan that serves a call, or the reason why no row does. `unit` is the size of an element in
-    /// bytes.
+    /// Returns the index of the row of a plan that serves a call, or the reason why no row does. `unit` is the size of
+    /// an element in bytes.
     #[pyo3(signature = (plan, collective, root, elements, unit, datatype = 0, op = None))]
     #[expect(clippy::too_many_arguments, reason = "what all ranks of a call know")]
     fn find(
@@ -77,7 +77,7 @@ impl Channel {
         })
     }
 
-    /// Begins a call that a row serves ([`Channel::find`]), and returns whether the call is complete. With `wait` it
+    /// Begins a call that a row serves ([`Channel::find`]), and returns whether the call is complete. With `wait`,
     /// first polls until the call is complete. With `in_place` the input is in the output's array.
     #[pyo3(signature = (plan, collective, root, elements, unit, datatype, op, given, got, in_place, wait))]
     #[expect(clippy::too_many_arguments, reason = "a call and its memory")]
@@ -101,13 +101,14 @@ impl Channel {
         self.0.start(&Calls(py), &arguments, (given, got), in_place, wait).map_err(|Raised(error)| error)
     }
 
-    /// Advances the call under way and returns whether the call is complete. Returns false while another thread
-    /// advances the call.
+    /// Advances the call under way and returns whether the call is complete: true also if there is none, false while
+    /// another thread advances the call.
     fn poll(&self, py: Python<'_>) -> PyResult<bool> {
         self.0.poll(&Calls(py)).map_err(|Raised(error)| error)
     }
 
-    /// Frees the communicator. All ranks call this together, and no call can be made afterwards.
+    /// Frees the communicator, unless MPI has ended. All ranks call this together, with no call under way, and no call
+    /// can follow.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.0.close(&Calls(py)).map_err(|Raised(error)| error)
     }

@@ -36,17 +36,18 @@ impl TaskMemory {
         Ok(())
     }
 
-    /// Returns the messages begun since the last call as `(sent, rank, bytes)`; recording starts with the first call.
+    /// Returns the messages begun since the last call as `(sent, other rank, bytes)`. The first call returns none and
+    /// starts the recording.
     fn begun(&self) -> Vec<(bool, u32, usize)> {
         self.memory.begun()
     }
 
-    /// Returns the routes of the collectives so far, each as `PATTERN:WAY`.
+    /// Returns the distinct routes of the collectives so far, sorted, each as `PATTERN:WAY`.
     fn routes(&self) -> Vec<String> {
         lock(&self.routes).names()
     }
 
-    /// Sets the codes that state the operator of each element of array `number`.
+    /// Sets the codes, one byte each, of the operators of the elements of array `number`.
     fn hold_codes(&self, number: usize, codes: &Bound<'_, PyAny>, shape: Vec<usize>) -> PyResult<()> {
         self.memory.hold_codes(number, array(codes, &shape, 1)?);
         Ok(())

@@ -16,15 +16,14 @@ pub struct TaskSchedule {
     memory: Py<TaskMemory>,
     /// The Python object that makes communicators and planned calls.
     pub(super) exchanges: Py<PyAny>,
-    /// The Python objects of the arrays.
     pub(super) local_arrays: Py<PyList>,
     pub(super) trace: Option<Py<PyAny>>,
 }
 
 #[pymethods]
 impl TaskSchedule {
-    /// Takes from `discovery` this rank's commands since the last call, with proved messages. `detailed` adds the
-    /// Python tuples that devices and traces need.
+    /// Takes from `discovery` this rank's commands since the last call, with proved messages. `detailed`, or a `trace`,
+    /// adds the Python tuples that devices and traces need.
     #[new]
     fn new(
         py: Python<'_>,
@@ -45,7 +44,7 @@ impl TaskSchedule {
         Ok(Self { run, memory, exchanges, local_arrays, trace })
     }
 
-    /// Finds a route for each collective. All ranks call this together.
+    /// Finds a route for each distinct collective. All ranks call this together, before the first `advance`.
     fn prepare(&self, py: Python<'_>, discovery: &Bound<'_, Discovery>) -> PyResult<()> {
         let (host, mut discovery) = (self.host(py), discovery.borrow_mut());
         let memory = self.memory.get();
@@ -56,13 +55,14 @@ impl TaskSchedule {
         self.run.prepare(find).map_err(|Raised(error)| error)
     }
 
-    /// True if no exchange is under way. In this case no exchange can begin before the next kernel has ended.
+    /// True if no exchange is under way; no exchange can then begin before the next kernel has ended. False while
+    /// another thread works with the schedule.
     #[getter]
     fn idle(&self) -> bool {
         self.run.is_idle()
     }
 
-    /// The number of exchanges that have not begun.
+    /// The number of exchanges that have not begun; 0 while another thread works with the schedule.
     #[getter]
     fn waiting(&self) -> usize {
         self.run.waiting()
@@ -74,9 +74,9 @@ impl TaskSchedule {
         self.run.advance(&self.host(py)).map_err(|Raised(error)| error)
     }
 
-    /// Carries out all commands, after [`Self::prepare`] found routes, and returns when all data was sent. `execute`
-    /// receives the number of a task, and its command if `detailed`, and runs the kernel, within the context manager
-    /// `attendant` while exchanges are under way.
+    /// Carries out all commands, after [`Self::prepare`] found routes, and returns when all data was sent, or if
+    /// another thread works with the schedule. `execute` receives the number of a task, and its command if `detailed`,
+    /// and runs the kernel, within the context manager `attendant` while exchanges are under way.
     fn carry_out(&self, py: Python<'_>, execute: &Bound<'_, PyAny>, attendant: &Bound<'_, PyAny>) -> PyResult<()> {
         let host = PythonHost { kernels: Some((execute, attendant)), ..self.host(py) };
         self.run.carry_out(&host).map_err(|Raised(error)| error)

@@ -21,7 +21,7 @@ impl WorldCall {
         self.call.kind.name()
     }
 
-    /// The elements (bytes unless the call combines) of one rank's part, or of the vector.
+    /// The number of elements of one rank's part or of the vector; of bytes unless the call combines.
     #[getter]
     fn count(&self) -> usize {
         self.call.count
@@ -63,7 +63,7 @@ impl WorldCall {
         self.call.in_place()
     }
 
-    /// Packs this rank's input into an array of bytes.
+    /// Packs this rank's input into an array of `bytes` bytes.
     fn pack(&self, py: Python<'_>, into: &Bound<'_, PyAny>) -> PyResult<()> {
         let buffer = octets(into, self.call.bytes(), true)?;
         let address = buffer.buf_ptr().expose_provenance();
@@ -72,7 +72,7 @@ impl WorldCall {
         Ok(())
     }
 
-    /// Unpacks the result from an array of bytes.
+    /// Unpacks the result from an array of bytes to its regions in the array of the call.
     fn unpack(&self, py: Python<'_>, result: &Bound<'_, PyAny>) -> PyResult<()> {
         let buffer = octets(result, self.call.result_bytes().unwrap_or(self.call.bytes()), false)?;
         let address = buffer.buf_ptr().expose_provenance();

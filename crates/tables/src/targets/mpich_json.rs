@@ -2,8 +2,9 @@
 //!
 //! Each row becomes conditions before the library's own choice for the collective on an intracommunicator:
 //! `comm_size<=P-1`, `comm_size<=P`, sizes, and operators that commute, if the library distinguishes them. If an
-//! algorithm of the library has a condition of its own (a built-in operator, a count of at least P), the row repeats
-//! it, so that no choice falls back without a message. `comm_size<N` is avoided, because some releases read it as `<=`.
+//! algorithm of the library has a condition of its own (a built-in operator, a count of at least the largest power of
+//! two up to P), the row repeats it, so that no choice falls back without a message. `comm_size<N` is avoided, because
+//! some releases read it as `<=`.
 //!
 //! Source: MPICH, `src/mpi/coll/src/csel.c`, `src/mpi/coll/coll_algorithms.txt`, `coll_csel.h` for the meaning of
 //! sizes; the names were compared with those inside libmpi.so of MPICH 5.0.2.
@@ -20,7 +21,6 @@ pub struct MpichJson;
 
 const NAME: &str = "mpich-json";
 
-/// The size that a condition of the library compares.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Size {
     /// `avg_msg_size`: bytes of one rank.
@@ -98,7 +98,8 @@ fn halving(params: &[(String, String)], _: u32) -> Result<Settings, String> {
     radix(params, "halving")
 }
 
-/// Translates `radix=K` to the library's `k=K`, if `order=` names the library's algorithm for `order`.
+/// Translates `radix=K` (by default 2) to the library's `k=K`, if the parameter `order=` (by default `doubling`) equals
+/// `order`.
 fn radix(params: &[(String, String)], order: &str) -> Result<Settings, String> {
     let mut k = Some(2);
     let mut given = "doubling";
@@ -115,7 +116,7 @@ fn radix(params: &[(String, String)], order: &str) -> Result<Settings, String> {
     }
 }
 
-/// Returns both settings of a recursive exchange, because a table must state them.
+/// Returns the two settings of a recursive exchange, because a table must state both.
 fn exchange(k: u32) -> Settings {
     vec![("k", k.to_string()), ("single_phase_recv", "0".to_owned())]
 }
@@ -137,7 +138,7 @@ fn factor(params: &[(String, String)], ranks: u32) -> Result<Settings, String> {
     }
 }
 
-/// Translates `ways`, the messages of a rank in one round, to the library's `k = ways + 1`.
+/// Translates `ways`, the messages of a rank in one round (1 to 1023, by default 1), to the library's `k = ways + 1`.
 fn ways(params: &[(String, String)], _: u32) -> Result<Settings, String> {
     let ways = match params {
         [] => Some(1),
@@ -275,7 +276,8 @@ fn by_size(regions: &[Region], size: Size, ranks: u32, own: &Tree) -> Option<Tre
         let last = if size == Size::OfAll { of_all(region.last, ranks) } else { region.last };
         let is_last = n + 1 == regions.len();
         let condition = if is_last { format!("{key}=any") } else { format!("{key}<={}", last.min(MOST)) };
-        // Of the regions that begin above the largest size that the library reads, the first is written.
+        // Of the regions that end at or above the largest size that the library reads, the first and the last are
+        // written.
         if conditions.last().is_some_and(|(k, _)| *k == condition) {
             continue;
         }

@@ -83,7 +83,7 @@ const NAMED: [(Kind, &str, &str, bool); 21] = [
 
 const NAMES: &[Counterpart] = &names(settings, in_switches);
 
-/// Returns the note about rows without `protocol=`; `None` if every row states a protocol.
+/// Returns the note about rows without `protocol=`; `None` if every row with an algorithm states a protocol.
 pub(super) fn without_protocol(table: &DecisionTable) -> Option<String> {
     let is_silent = |row: &Row| match &row.choice {
         Choice::Algorithm { params, .. } => params.iter().all(|(name, _)| name != "protocol"),
@@ -129,8 +129,8 @@ pub(super) fn by_switches(
     }
 }
 
-/// Returns the reason why NCCL skips its algorithm, if it does. NCCL disables NVLS on more than one node without
-/// CollNet, which sums in the network (`ncclTopoTuneModel` in `src/graph/tuning.cc`).
+/// Returns the reason why NCCL skips its counterpart of an algorithm; `None` if NCCL runs it. NCCL disables NVLS on
+/// more than one node without CollNet, which sums in the network (`ncclTopoTuneModel` in `src/graph/tuning.cc`).
 pub(super) fn skipped(kind: Kind, algorithm: &str, spread: Spread) -> Option<String> {
     let is_nvls = NAMES.iter().any(|n| (n.kind, n.ours, n.theirs) == (kind, algorithm, "nvls"));
     (is_nvls && spread.boxes > 1 && !spread.network_reduces).then(|| {

@@ -6,7 +6,7 @@
 //!
 //! `bytesPerRank`, `nNodes` and `nLocalRanks` are a number, an interval such as `[0,4)` or `[8,)`, or `*`. NCCLX
 //! compares the bytes of a call divided by its ranks, rounded down. For an allgather and a reduce-scatter this is the
-//! size of a row; for other collectives a rule begins and ends at multiples of the number of ranks.
+//! size of a row; for other collectives a rule begins at a multiple of the number of ranks, and ends before one.
 //!
 //! The first release had ten fields, with `numPipeOps` and `regBuff` before `chunkSize`; since July 2026 there are
 //! eight. Both releases read seven fields alike, so the eighth is written for rows with `chunk-size=` only. A file with
@@ -63,8 +63,8 @@ fn divisors(ranks: u32) -> Vec<u32> {
     all
 }
 
-/// Returns the interval of bytes per rank for the sizes `first ..= last` divided by `divisor`; `None` if it has no
-/// whole number up to [`LARGEST`].
+/// Returns the field of the interval of whole numbers whose products with `divisor` are in `first ..= last`; `None` if
+/// no such number is at most [`LARGEST`].
 fn interval(first: u64, last: u64, divisor: u64) -> Option<String> {
     let (from, to) = (first.div_ceil(divisor), if last == u64::MAX { u64::MAX } else { last / divisor });
     match (from, to) {
@@ -99,8 +99,8 @@ impl Tuning for NcclxCsv {
             for ranks in view.ranks(kind) {
                 let placements = view.placements(kind, ranks);
                 for &per_node in &placements {
-                    // A rule states nodes and ranks per node, so any placement takes a rule for each divisor of the
-                    // ranks.
+                    // A rule states nodes and ranks per node, so a row for any placement takes a rule for each divisor
+                    // of the ranks that has no row.
                     let others = || divisors(ranks).into_iter().filter(|&n| !placements.contains(&Some(n)));
                     let all: Vec<u32> = per_node.map_or_else(|| others().collect(), |n| vec![n]);
                     for region in view.regions_on(kind, ranks, per_node, any_operator(kind)) {

@@ -27,9 +27,8 @@ use crate::{
 pub struct OpenmpiHan;
 
 const NAME: &str = "openmpi-han";
-/// The collectives that `coll/han` implements.
+/// The collectives of [`COLLECTIVES`] that `coll/han` implements.
 const TAKEN: &[Kind] = &[Kind::Allgather, Kind::Allreduce, Kind::Barrier, Kind::Broadcast, Kind::Gather, Kind::Reduce];
-/// The value of LEVEL for the program's communicator.
 const LEVEL: u32 = 2;
 
 impl Tuning for OpenmpiHan {

@@ -18,7 +18,8 @@ pub struct OpenmpiJson;
 
 const NAME: &str = "openmpi-json";
 
-/// Returns whether `comm_rank_distribution` can express the placement: one rank per node, or one node.
+/// Returns whether `comm_rank_distribution` can express the placement of two or more ranks: one rank per node, or one
+/// node.
 fn can_say(ranks: u32, per_node: u32) -> bool {
     ranks > 1 && (per_node == 1 || per_node == ranks)
 }

@@ -6,9 +6,9 @@
 //! ```
 //!
 //! A communicator uses the rules of the largest COMM_SIZE up to its own; if all are larger, the first (seen with
-//! 5.0.11). So rules with the library's own choice (ALG 0) stand at 0 and after every rank count of the table. A
-//! version line would only allow a maximum of requests, which no algorithm here sets, and releases before 5.0.7 do not
-//! accept the line.
+//! 5.0.11). So rules with the library's own choice (ALG 0) stand at 0 and after every rank count of the table whose
+//! successor is not in the table. A version line would only allow a maximum of requests, which no algorithm here sets,
+//! and releases before 5.0.7 do not accept the line.
 //! Source: `ompi/mca/coll/tuned/coll_tuned_dynamic_file.c`; names and sizes in `openmpi`.
 
 use std::fmt::Write;
@@ -65,7 +65,6 @@ impl Tuning for OpenmpiRules {
     }
 }
 
-/// Returns the rules of a collective for all communicator sizes.
 fn of_collective(known: &Known, sizes: &[(u32, Vec<Region>)]) -> String {
     let mut text = format!("{} # {}\n{} # communicator sizes\n", known.id, known.key, sizes.len());
     for (ranks, regions) in sizes {
@@ -81,7 +80,8 @@ fn of_collective(known: &Known, sizes: &[(u32, Vec<Region>)]) -> String {
     text
 }
 
-/// Reads the text as the library does, and checks that counts are right, sizes ascend from 0, and ids exist.
+/// Reads the text as the library does, and checks that counts are right, communicator sizes ascend, message sizes
+/// ascend from 0, and ids exist.
 fn check(text: &str) -> Result<(), String> {
     let plain = text.lines().map(|l| l.split('#').next().unwrap_or_default());
     let mut numbers = plain.flat_map(str::split_whitespace).map(str::parse::<u64>);

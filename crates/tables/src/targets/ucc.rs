@@ -50,7 +50,7 @@ const NAMES: &[Counterpart] = &[
     same(Kind::ReduceScatter, "ring", "ring"),
 ];
 
-/// The environment variable that sets the radix of each algorithm.
+/// `(kind, UCC's name, the environment variable that sets the radix)` of the algorithms with a radix.
 const RADIX: &[(Kind, &str, &str)] = &[
     (Kind::Allreduce, "knomial", "UCC_TL_UCP_ALLREDUCE_KN_RADIX"),
     (Kind::Allreduce, "sra_knomial", "UCC_TL_UCP_ALLREDUCE_SRA_KN_RADIX"),

@@ -13,16 +13,16 @@ pub struct CommGroups<'a> {
     pub ranks: BTreeMap<String, Vec<u32>>,
 }
 
-/// Returns whether a file has a name of JSON, but does not begin like a trace.
+/// Returns whether a file's name ends in `.json`, but its text does not begin like a trace.
 pub fn is_json(file: &SourceFile) -> bool {
     file.0.ends_with(".json") && !super::json::is_it(&file.1)
 }
 
-/// Reads the file of groups among files that are not traces: a JSON object that has only lists of numbers, or a key
-/// that traces name. Other JSON, such as a system file, is ignored.
+/// Reads the file of groups among files that are not traces: a JSON object whose values are all lists of numbers, or
+/// that has a key in `named`, the groups of the traces. Other JSON, such as a system file, is ignored.
 ///
 /// # Errors
-/// Returns an error for damaged JSON, two files of groups, or ranks that do not exist or occur twice.
+/// Returns an error for damaged JSON, two files of groups, or a group with a rank that does not exist or occurs twice.
 pub fn read<'a>(
     files: impl Iterator<Item = &'a SourceFile>,
     ranks: u32,

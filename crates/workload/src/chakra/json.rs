@@ -1,7 +1,7 @@
 //! The JSON form of a trace: `{"workload_graph": [node, ...]}`, as the feeder of Chakra reads it.
 //!
-//! A node has `Id`, `Name`, `NodeType`, `data_deps` and `runtime` in microseconds; its other keys are the attributes of
-//! the Protobuf form. Source: `src/feeder/json_node.cpp` (github.com/mlcommons/chakra).
+//! A node has `Id`, `Name`, `NodeType`, `ctrl_deps`, `data_deps` and `runtime` in microseconds; its other keys are the
+//! attributes of the Protobuf form. Source: `src/feeder/json_node.cpp` (github.com/mlcommons/chakra).
 
 use std::fmt;
 
@@ -78,7 +78,8 @@ pub fn is_it(begin: &[u8]) -> bool {
 /// Returns the nodes of a trace.
 ///
 /// # Errors
-/// Returns an error for damaged JSON, or a node without a required key.
+/// Returns an error for damaged JSON, too many nodes, a node without `Id` or `NodeType`, or a read attribute that is a
+/// list or an object.
 pub fn nodes(bytes: &[u8]) -> Result<Vec<Node>, String> {
     let trace: Trace = keyed::json(bytes).map_err(|e| format!("the JSON form of a trace is damaged: {e}"))?;
     Ok(trace.workload_graph)

@@ -23,7 +23,6 @@ impl GlobalMetadata {
         Self { version: "1.0.0".to_owned(), attributes: vec![attribute] }
     }
 
-    /// Returns the number of ranks of the program, if the file states it.
     pub fn ranks(&self) -> Option<u32> {
         let stated = self.attributes.iter().find(|attribute| attribute.name == RANKS)?;
         match stated.value {
@@ -123,8 +122,8 @@ impl Node {
         self.attributes.iter().find(|attribute| attribute.name == name)?.value.as_ref()
     }
 
-    /// Returns the number of an attribute, from any of the numeric fields or from a text, because writers use different
-    /// fields; `None` if the node lacks it. A negative number is an error.
+    /// Returns the number of an attribute, rounded to a whole one, from any of the numeric fields or from a text,
+    /// because writers use different fields; `None` if the node lacks it. Other values, also negative ones, are errors.
     pub fn number(&self, name: &str) -> Result<Option<u64>, String> {
         let Some(value) = self.value(name) else { return Ok(None) };
         let number = match *value {
@@ -140,7 +139,8 @@ impl Node {
         number.map(Some).ok_or_else(|| format!("{name} is not a number of at least 0"))
     }
 
-    /// Returns an attribute as a time in seconds, which must be finite and not negative; `None` if the node lacks it.
+    /// Returns an attribute as a time in seconds, which must be a `double`, finite and not negative; `None` if the node
+    /// lacks the attribute.
     pub fn seconds(&self, name: &str) -> Result<Option<f64>, String> {
         match self.value(name) {
             None => Ok(None),

@@ -6,13 +6,13 @@ use rustc_hash::FxHashMap;
 
 use super::{messages::Node, rank::BEGUN};
 
-/// The reason why nodes have no order, and the id of a node that shows it.
+/// The reason why nodes have no order, and the id of a node to which it applies.
 pub struct NoOrder {
     pub node: u64,
     pub reason: String,
 }
 
-/// Returns the indices of nodes in execution order, and for each node the indices of its dependencies.
+/// Returns the indices of nodes in execution order, and the indices of the dependencies of each node of the file.
 pub fn order(nodes: &[Node]) -> Result<(Vec<usize>, Vec<Vec<usize>>), NoOrder> {
     let mut numbers = FxHashMap::default();
     for (number, node) in nodes.iter().enumerate() {

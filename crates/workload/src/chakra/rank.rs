@@ -39,16 +39,16 @@ pub const READ: [&str; 13] = [
 ];
 /// The attribute with the ids of nodes that must have begun, separated by spaces. Other readers ignore it.
 pub const BEGUN: &str = "unisono_begun";
-/// The attribute with a time in seconds that is not a whole number of microseconds.
+/// The attribute with the exact time of compute in seconds, because the format counts whole microseconds.
 pub const SECONDS: &str = "unisono_seconds";
-/// The attribute of a reduction in a schedule, for which the machine states a cost.
+/// The attribute that marks compute as a reduction of a schedule, for which a machine may state a cost.
 pub const REDUCES: &str = "unisono_reduces";
 
-/// The operation of a node on the device. A collective names its process group.
+/// The operation of a node on the device.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Step {
     Compute(Compute),
-    /// `bytes` is the size of the input.
+    /// `bytes` is the size of the input; without `group` all ranks take part.
     Collective {
         kind: Kind,
         bytes: u64,
@@ -73,7 +73,8 @@ impl Step {
     }
 }
 
-/// A node that takes time: the earlier nodes that must have ended, and those that must have begun.
+/// A node that takes time. `after` and `begun` are the indices of earlier such nodes of the rank that must have ended
+/// or begun.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Timed {
     pub id: u64,
@@ -83,11 +84,10 @@ pub struct Timed {
     pub begun: Vec<u32>,
 }
 
-/// The nodes of a rank that take time, and the names of unknown operations.
+/// The nodes of a rank that take time, in execution order, and a name for each node whose operation is unknown.
 pub struct RankTrace {
     pub nodes: Vec<Timed>,
     pub unknown: Vec<String>,
-    /// The number of ranks of the program, if the file states it.
     pub ranks: Option<u32>,
 }
 
@@ -201,7 +201,7 @@ fn nodes(bytes: &[u8]) -> Result<(Option<u32>, Vec<Node>), String> {
     Ok((head.ranks(), nodes))
 }
 
-/// Returns the name of a node's operation if it is unknown.
+/// Returns the name of a node's operation if the reader does not know it.
 fn unknown(node: &Node) -> Result<Option<String>, String> {
     if !(kind::INVALID..=kind::COLLECTIVE).contains(&node.kind) {
         return Ok(Some(format!("node type {}", node.kind)));

@@ -1,9 +1,10 @@
 //! Combines the traces of all ranks into one program.
 //!
 //! A process group has the ranks that a file of groups lists, or else the ranks whose traces name it. A collective
-//! without a group is among all ranks. If all ranks execute the same nodes, they form one class, and the groups that
-//! they name at one node communicate concurrently. Otherwise each rank is a class. Traces with messages between pairs
-//! are task graphs, whose nodes begin in the order in which they become ready. All others work in program order.
+//! without a group is among all ranks. If all ranks execute the same nodes, without messages between pairs, they form
+//! one class if the groups that they name at one node do not overlap, and these groups communicate concurrently.
+//! Otherwise each rank is a class. Traces with messages between pairs are task graphs, whose nodes begin in the order
+//! in which they become ready. All others work in program order.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -47,7 +48,8 @@ pub fn is_it(bytes: &[u8]) -> bool {
 ///
 /// # Errors
 /// Returns an error for a name without a rank, a rank that occurs twice or not at all, a damaged file, dependencies
-/// without an order, messages that are sent but not received, or groups that do not fit together.
+/// without an order, messages that are sent but not received or the converse, ranks that wait for each other in a
+/// cycle, or groups that do not fit together.
 pub fn read(files: &[SourceFile], strict: bool) -> Result<WorkloadGraph, ReadError> {
     let mut by_rank: BTreeMap<u32, &SourceFile> = BTreeMap::new();
     for file in files.iter().filter(|file| !comm_groups::is_json(file)) {
@@ -178,7 +180,7 @@ fn known_groups(traces: &[RankTrace], listed: &CommGroups) -> Found<()> {
     Ok(())
 }
 
-/// Checks that the root of each collective is a rank.
+/// Checks that the root of each collective is less than the number of all ranks.
 fn known_roots(traces: &[RankTrace]) -> Found<()> {
     let ranks: u32 = narrow(traces.len());
     for (rank, node) in (0..).zip(traces).flat_map(|(rank, trace)| trace.nodes.iter().map(move |node| (rank, node))) {
@@ -196,9 +198,9 @@ struct Program {
     traces: Vec<RankTrace>,
     members: BTreeMap<String, Vec<u32>>,
     groups: Distinct<Groups>,
-    /// For each named group, the index of its set of groups, if ranks differ.
+    /// For each group, the index of its set of groups, if each rank is a class; `None` is all ranks.
     numbers: BTreeMap<Option<String>, u32>,
-    /// The bytes of inputs, each with the number of ranks that does not divide them.
+    /// The bytes of inputs that the number of ranks of their group does not divide, each with that number.
     rounded: BTreeSet<(u64, u64)>,
 }
 
@@ -218,8 +220,8 @@ impl Program {
         }
     }
 
-    /// Returns the nodes of all ranks as one class; `None` if the groups of a node overlap, or divide an input into
-    /// parts of different numbers.
+    /// Returns the nodes of all ranks as one class; `None` if the groups of a node overlap or divide an input into
+    /// different numbers of parts, or a node is a message.
     fn one_class(&mut self, ranks: u32) -> Option<Vec<WorkNode>> {
         let mut nodes = Vec::with_capacity(self.traces[0].nodes.len());
         let mut known: BTreeMap<Vec<Option<&str>>, u32> = BTreeMap::new();
@@ -321,8 +323,8 @@ fn is_split(kind: Kind) -> bool {
     matches!(kind, Kind::ReduceScatter | Kind::Alltoall | Kind::Scatter)
 }
 
-/// Makes a collective. If each rank gets a part of the input, all groups must have one size. `input` is the bytes of
-/// the input, as a trace counts them; the result counts bytes as in MPI.
+/// Makes a collective. If each rank gets a part of the input, all groups must have one size, and parts are rounded up.
+/// `input` is the bytes of the input, as a trace counts them; the result counts bytes as in MPI.
 fn collected(kind: Kind, input: u64, root: u32, of: (u32, &Groups), rounded: &mut BTreeSet<(u64, u64)>) -> Work {
     let (groups, list) = of;
     let size = u64::from(list.sizes().last().copied().unwrap_or(1));

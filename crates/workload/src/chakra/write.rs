@@ -10,10 +10,12 @@ use super::{
 };
 use crate::{Compute, Work, WorkNode, WorkloadGraph};
 
-/// Returns the name and the bytes of each file. Groups are named by indices, `SET-GROUP`.
+/// Returns the name and the bytes of each file. Groups are named by indices, `SET-GROUP`, or `SET-of-RANK` for a rank
+/// in none.
 ///
 /// # Errors
-/// Returns an error for a permutation, because traces have only messages between pairs, or an unknown collective.
+/// Returns an error for a permutation, because traces have only messages between pairs, or a collective or a number
+/// that traces cannot state.
 pub fn write(graph: &WorkloadGraph) -> Result<Vec<(String, Vec<u8>)>, String> {
     let mut files = Vec::with_capacity(graph.ranks as usize);
     for class in &graph.classes {
@@ -34,7 +36,8 @@ pub fn write(graph: &WorkloadGraph) -> Result<Vec<(String, Vec<u8>)>, String> {
     Ok(files)
 }
 
-/// Adds the nodes that must have begun, for which the format has no field. For other readers, adds their dependencies.
+/// Adds the nodes that must have begun, for which the format has no field. For other readers, adds the dependencies of
+/// those nodes as control dependencies.
 fn with_begun(node: Node, begun: &[u32], before: &[BTreeSet<u32>]) -> Node {
     if begun.is_empty() {
         return node;

@@ -5,7 +5,7 @@
 //! | `channel_id` | `use_global_device_ids` | numbers | who takes part |
 //! |---|---|---|---|
 //! | no | | replicas | the same partition of each replica |
-//! | yes | no | replicas (all-to-all, permute: partitions) | all partitions of each replica (the partitions of one replica) |
+//! | yes | no | replicas (all-to-all, broadcast, permute: partitions) | all partitions of each replica (the partitions of one replica) |
 //! | yes | yes | devices | these devices |
 
 use unisono_base::{excerpt, narrow};
@@ -33,8 +33,8 @@ pub enum Pattern {
     Permute,
 }
 
-/// Returns the pattern of an instruction; for an asynchronous pair, that of its first half, which begins the
-/// communication. A `send` between devices is a permutation; its other end is a `recv` with the same pairs.
+/// Returns the pattern of an instruction, or `None` if it begins no communication; an asynchronous pair begins it in
+/// the first half. A `send` between devices is a permutation; its other end is a `recv` with the same pairs.
 pub fn pattern(i: &Instruction) -> Option<Pattern> {
     if i.half == Half::Rest {
         return None;
@@ -57,13 +57,13 @@ pub fn sent_pairs<'a>(i: &Instruction<'a>) -> Option<&'a str> {
     i.frontend_attribute("_xla_send_recv_source_target_pairs")
 }
 
-/// Returns the source-target pairs of a permutation.
 fn pairs_of(i: &Instruction) -> Result<Vec<(u32, u32)>, String> {
     i.attribute("source_target_pairs").or_else(|| sent_pairs(i)).map_or(Ok(Vec::new()), pairs)
 }
 
 impl Devices {
-    /// Returns the devices that the head of a module states, or else those that its groups name.
+    /// Returns the numbers of replicas and partitions that the head of a module states, or, if it states neither, one
+    /// replica with the partitions that groups and pairs name.
     pub fn of(module: &Module) -> Result<Self, Wrong> {
         let (replicas, partitions) = (module.replicas.unwrap_or(1), module.partitions.unwrap_or(1));
         let stated = module.replicas.is_some() || module.partitions.is_some();
@@ -86,7 +86,7 @@ impl Devices {
         replica * self.partitions + partition
     }
 
-    /// Returns the groups of an instruction as groups of devices.
+    /// Returns the groups of an instruction as groups of devices; without a list, one group of all.
     pub fn groups(self, i: &Instruction) -> Result<Groups, Wrong> {
         let wrong = |message: String| Wrong::line(i.line, message);
         let listed = i.attribute("replica_groups").map_or(Ok(Vec::new()), groups).map_err(wrong)?;
@@ -210,7 +210,8 @@ fn named(module: &Module) -> Result<u32, Wrong> {
     Ok(most + 1)
 }
 
-/// Returns the bytes of a collective among groups of `size` ranks, counted as in MPI, and the bytes of an element.
+/// Returns the bytes of a collective among groups of `size` ranks, counted as in MPI and rounded up, and those of an
+/// element.
 pub fn bytes(i: &Instruction, within: &Computation, kind: Kind, size: u32) -> Result<(u64, u32), Wrong> {
     let count = match i.opcode {
         // The other operands are the output, offsets and sizes; a token; or a root that is known only at run time.

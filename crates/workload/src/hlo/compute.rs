@@ -2,7 +2,8 @@
 //!
 //! * A dot of R results, each a sum of K products, takes 2 R K operations. So does a convolution, whose K is the number
 //!   of weights of one output feature (taps on padding are counted). A ragged dot takes the operations of its rows,
-//!   whatever the lengths of its parts are. Other operations count none: their time is their traffic.
+//!   whatever the lengths of its parts are. A library call for a matrix product counts as a dot. Other operations
+//!   count none: their time is their traffic.
 //! * An instruction reads its operands and writes its result. A fusion reads and writes only at its border. If it only
 //!   slices an operand, it reads only the slices. An update in place moves the update twice.
 //!
@@ -92,7 +93,7 @@ fn ragged_parts(i: &Instruction, contracted: &[u64]) -> f64 {
     float(parts.unwrap_or(1).max(1))
 }
 
-/// Returns whether a custom call is a matrix product of a known library.
+/// Returns whether the target of a custom call names a matrix product: it contains `gemm`, `matmul` or `$dot`.
 pub fn is_product(i: &Instruction) -> bool {
     let target = i.attribute("custom_call_target").unwrap_or_default();
     ["gemm", "matmul", "$dot"].iter().any(|part| target.contains(part))
@@ -105,8 +106,8 @@ fn first_of_tuple(i: &Instruction) -> f64 {
     }
 }
 
-/// Returns, for each instruction of a fusion, the bytes of its result that slices and updates read; `None` if another
-/// operation reads the result.
+/// Returns, for each instruction of a fusion, the bytes of its result that slices read, where updates in place read
+/// none; `None` if another operation reads the result.
 pub fn sliced(fused: &Computation) -> Vec<Option<u64>> {
     let mut read: Vec<Option<u64>> = vec![Some(0); fused.instructions.len()];
     for user in &fused.instructions {
@@ -122,7 +123,7 @@ pub fn sliced(fused: &Computation) -> Vec<Option<u64>> {
     read
 }
 
-/// Returns the bytes that a fusion reads and writes.
+/// Returns the bytes that a fusion reads and writes, together.
 fn border(fused: &Computation, i: &Instruction, operand: &dyn Fn(usize) -> u64) -> f64 {
     let read = sliced(fused);
     let of = |n: usize| {

@@ -2,7 +2,7 @@
 //!
 //! A value depends on the last compute and the last communication that it needs. These include earlier ones, because
 //! each queue works in program order. A loop with an unknown number of iterations is expanded once. For a conditional,
-//! the branch with the most instructions is chosen.
+//! the first branch with the most instructions of its own is chosen.
 
 use std::{collections::BTreeMap, rc::Rc};
 
@@ -19,11 +19,10 @@ use super::{
 };
 use crate::{Collected, Groups, Queues, RankClass, Work, WorkNode, WorkloadGraph, error::Wrong, graph::Distinct};
 
-/// The most nodes.
 const MOST_NODES: usize = 1 << 20;
-/// The most visits of instructions and loop iterations.
+/// The most visits of instructions and iterations of loops together.
 const MOST_VISITS: u64 = 1 << 24;
-/// The most distinct lists of groups or pairs, times the number of devices.
+/// The most distinct texts of lists of groups or pairs, times the number of devices.
 const MOST_PLACES: u64 = 1 << 25;
 /// The deepest nesting of calls, and of tuples.
 const MOST_DEPTH: u32 = 32;
@@ -41,7 +40,7 @@ impl Needs {
     }
 }
 
-/// A value with its needs and, if it is a tuple, its elements.
+/// A value with its needs and, if it is a tuple, its elements and depth.
 #[derive(Clone, Default)]
 struct Value {
     needs: Needs,
@@ -67,7 +66,7 @@ impl Value {
     }
 }
 
-/// The communication of an instruction; `None` if no rank sends to another one.
+/// The communication of an instruction; `None` if it has none, or no rank sends to another one.
 type Read = Option<Work>;
 
 /// The list of a communication: true for groups, false for pairs; and its text.
@@ -83,17 +82,16 @@ pub struct Expansion<'a> {
     receivers: Distinct<Vec<Vec<u32>>>,
     /// For each text of a list, the index of its set of groups or tables of receivers.
     texts: rustc_hash::FxHashMap<Listed<'a>, u32>,
-    /// The number of devices times the number of distinct lists.
+    /// The number of devices times the number of entries of `texts`.
     places: u64,
     communication: rustc_hash::FxHashMap<(usize, usize), Read>,
     /// The findings, by computation and instruction.
     findings: BTreeMap<(usize, usize), Finding>,
     /// The computations whose collectives were checked.
     judged: rustc_hash::FxHashSet<usize>,
-    /// For each computation, true if its result depends only on its parameters.
     are_pure: Vec<bool>,
     unknown: BTreeMap<String, u64>,
-    /// For each list of pairs, the needs of its last `send`.
+    /// For each list of pairs, the needs of the messages of its last `send`.
     sent: rustc_hash::FxHashMap<&'a str, Needs>,
     /// The pairs of the last `recv` of each channel.
     receives: rustc_hash::FxHashMap<&'a str, &'a str>,
@@ -150,7 +148,6 @@ impl<'a> Expansion<'a> {
         })
     }
 
-    /// Executes a computation and returns its root's value.
     fn computation(&mut self, at: usize, arguments: &[Value], depth: u32) -> Result<Value, Wrong> {
         let computation = &self.module.computations[at];
         if depth > MOST_DEPTH {
@@ -254,7 +251,7 @@ impl<'a> Expansion<'a> {
 
     fn communicate(&mut self, at: usize, n: usize, needs: Needs) -> Result<Needs, Wrong> {
         let i = &self.module.computations[at].instructions[n];
-        // In groups of one rank there is no communication.
+        // Groups of one rank and messages to oneself are no communication.
         let Some(work) = self.communication[&(at, n)] else { return Ok(needs) };
         if i.opcode == "ragged-all-to-all" {
             self.unknown(i, "ragged-all-to-all of unknown lengths, taken as equal parts of the input")?;

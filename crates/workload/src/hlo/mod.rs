@@ -31,8 +31,8 @@ pub fn is_it(bytes: &[u8]) -> bool {
 /// Reads a module. `origin` is the name of the file in errors. With `strict`, an operation of unknown time is an error.
 ///
 /// # Errors
-/// Returns an error if the text is not an HLO module or is cut off, has invalid groups or, with `strict`, an unknown
-/// operation.
+/// Returns an error if the text is not an HLO module or is cut off, has invalid groups, expands to too many nodes or,
+/// with `strict`, has an unknown operation.
 pub fn read(text: &str, origin: &str, strict: bool) -> Result<WorkloadGraph, ReadError> {
     let graph = || -> Result<WorkloadGraph, Wrong> {
         let module = Module::read(text)?;

@@ -26,9 +26,7 @@ const MOST_INSTRUCTIONS: usize = 1 << 22;
 
 pub struct Module<'a> {
     pub name: &'a str,
-    /// The number of partitions, if the head states it.
     pub partitions: Option<u32>,
-    /// The number of replicas, if the head states it.
     pub replicas: Option<u32>,
     /// The computations, in the order of the text.
     pub computations: Vec<Computation<'a>>,
@@ -78,8 +76,8 @@ impl<'a> Instruction<'a> {
         value(inside, key).map(|text| text.trim_matches('"'))
     }
 
-    /// Returns the shape of the result. The first half of a copy states the result first. The first half of any other
-    /// operation states a tuple of its operands, the result, and a context.
+    /// Returns the shape of the result. The first half of a copy states the result first. If the first half of any
+    /// other operation states a tuple, this contains the operands, the result, and a context.
     pub fn shape(&self) -> &Shape {
         match (&self.shape, self.half) {
             (Shape::Tuple(elements), Half::Start) => {

@@ -22,7 +22,7 @@ const MOST_DEPTH: usize = 64;
 /// The most instructions that are examined for one collective; a collective with more uses has no finding.
 const MOST_STEPS: usize = 1 << 16;
 
-/// A communication that a cheaper one could replace, with the number of its executions.
+/// A communication that a cheaper one could replace or that is not needed, with the number of its executions.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Finding {
     pub name: String,
@@ -31,7 +31,7 @@ pub struct Finding {
     pub suffices: Sufficient,
 }
 
-/// The cheaper replacement of a communication.
+/// The cheaper replacement of a communication, or the reason why none is needed.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Sufficient {
     /// A collective that moves only the part of the result that each rank uses.
@@ -40,7 +40,7 @@ pub enum Sufficient {
     Nothing(Redundancy),
 }
 
-/// Returns the users of each instruction of a computation.
+/// Returns, for each instruction of a computation, the instructions that have it as an operand, ascending.
 pub fn users(computation: &Computation) -> Vec<Vec<usize>> {
     let mut users = vec![Vec::new(); computation.instructions.len()];
     for (user, i) in computation.instructions.iter().enumerate() {
@@ -85,7 +85,8 @@ struct Uses<'a> {
 }
 
 impl Uses<'_> {
-    /// Returns the bytes of a value that slices read; `None` if another operation reads the value, or none does.
+    /// Returns the bytes of a value that slices read; `None` if another operation reads the value, none does, or it is
+    /// the computation's result.
     fn read(&mut self, n: usize, depth: usize) -> Option<u64> {
         if n == self.within.root || depth > MOST_DEPTH {
             return None;
@@ -117,7 +118,8 @@ impl Uses<'_> {
         if has_number { parameters.map(read).sum() } else { None }
     }
 
-    /// Returns whether an operand depends on the device's number.
+    /// Returns whether an operand depends on the device's number, by way of scalars and of at most [`MOST_DEPTH`]
+    /// instructions.
     fn follows_device(&self, i: &Instruction) -> bool {
         let (mut open, mut steps) = (i.operands.clone(), 0);
         while let Some(n) = open.pop() {

@@ -27,7 +27,7 @@ pub enum Redundancy {
     Repeats(String),
     /// The result equals the operand of the collective with this name.
     Undoes(String),
-    /// The result follows from the operand, because the operand is equal on all ranks of a group.
+    /// The result follows from the operand, because the operand is equal on all ranks of each group.
     Uniform,
 }
 
@@ -48,7 +48,7 @@ impl Equal {
     }
 }
 
-/// A collective's operation and operands, which identify repetitions.
+/// The facts of a collective that are equal in a repetition.
 #[derive(PartialEq, Eq, Hash)]
 struct Made<'a> {
     opcode: &'a str,
@@ -58,12 +58,11 @@ struct Made<'a> {
     among: (bool, u32),
 }
 
-/// The known properties of a computation's values so far.
+/// The properties of the values of a computation, as far as its instructions were added.
 pub struct Known<'a, 'm> {
     module: &'m Module<'a>,
     at: usize,
     within: &'m Computation<'a>,
-    /// For each computation, true if its result depends only on its parameters.
     are_pure: &'m [bool],
     equal: Vec<Option<Equal>>,
     /// For each value, the value that it renames, or itself.
@@ -119,7 +118,7 @@ impl<'a, 'm> Known<'a, 'm> {
         }
     }
 
-    /// Adds the next instruction with its communication, and returns the reason if the communication is redundant.
+    /// Adds the next instruction with its communication, if any, and returns why that is redundant, if it is.
     pub fn add(&mut self, work: Option<Work>, among: &Among) -> Option<Redundancy> {
         let n = self.sources.len();
         let i = &self.within.instructions[n];

@@ -25,7 +25,6 @@ pub fn groups(text: &str) -> Result<Vec<Vec<u32>>, String> {
     parts(inside).into_iter().map(|part| list(part).ok_or_else(wrong)).collect()
 }
 
-/// Reads source-target pairs.
 pub fn pairs(text: &str) -> Result<Vec<(u32, u32)>, String> {
     let wrong = || format!("'{}' is not a list of pairs", excerpt(text));
     let (inside, _) = bracketed(text).ok_or_else(wrong)?;
@@ -47,7 +46,7 @@ fn small(text: &str) -> Option<Vec<u32>> {
     Some(numbers.into_iter().map(narrow).collect())
 }
 
-/// Returns the number of devices of a grid; `None` if it is 0 or too large.
+/// Returns the number of devices of a grid; `None` if it is 0, or it or the number of dimensions is too large.
 fn product(dims: &[u64]) -> Option<u64> {
     let all = dims.iter().try_fold(1_u64, |all, &dim| all.checked_mul(dim))?;
     (all > 0 && all <= MOST_DEVICES && dims.len() <= 64).then_some(all)

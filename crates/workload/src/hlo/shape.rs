@@ -2,7 +2,6 @@
 
 use super::text::{bracketed, parts};
 
-/// The deepest nesting of tuples.
 const MOST_DEPTH: usize = 16;
 /// The most bits of a plausible array.
 const MOST_BITS: u64 = 1 << 56;
@@ -69,7 +68,7 @@ impl Shape {
         }
     }
 
-    /// Returns the bytes of an element, at least 1; for a tuple, of its first array.
+    /// Returns the bytes of an element, rounded up and at least 1; for a tuple, of its first array.
     pub fn element_bytes(&self) -> u32 {
         match self {
             Self::Array { bits, dims } => {

@@ -23,7 +23,7 @@ fn outside(text: &str, mut at: impl FnMut(usize, u8) -> bool) -> Option<usize> {
     None
 }
 
-/// Splits at commas. Removes blanks around the parts, and comments before them. An empty text has no parts.
+/// Splits at commas. Removes blanks around the parts, and comments before them. Leaves out blank parts.
 pub fn parts(text: &str) -> Vec<&str> {
     let (mut parts, mut begin) = (Vec::new(), 0);
     outside(text, |n, byte| {

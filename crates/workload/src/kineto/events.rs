@@ -59,7 +59,7 @@ pub struct Distributed {
 }
 
 impl Distributed {
-    /// Returns the ranks of a process group; `None` if the trace does not list them.
+    /// Returns the ranks of a process group; `None` if the trace does not list them, or lists none.
     ///
     /// # Errors
     /// Returns an error if the list of groups, or of the ranks of this group, is invalid.
@@ -165,14 +165,13 @@ impl Event<'_> {
         Ok((begin, begin + taken))
     }
 
-    /// Returns whether the event takes time on a device.
+    /// Returns whether the event takes time on a device: a kernel, a copy or a fill.
     pub fn is_on_device(&self) -> bool {
         matches!(&*self.cat.to_ascii_lowercase(), "kernel" | "gpu_memcpy" | "gpu_memset")
     }
 }
 
 impl Arguments {
-    /// Returns the numbers of input and of output elements.
     pub fn elements(&self) -> Result<(Option<u64>, Option<u64>), String> {
         Ok((count("In msg nelems", &self.input)?, count("Out msg nelems", &self.output)?))
     }
@@ -286,7 +285,7 @@ fn continued(text: &str, size: u64) -> Option<Vec<u32>> {
     (begins && ends).then_some(all)
 }
 
-/// Returns the bytes of an element from PyTorch's name of its type.
+/// Returns the bytes of an element from PyTorch's name of its type; `None` if the name is unknown.
 pub fn element_bytes(dtype: &str) -> Option<u32> {
     Some(match dtype.to_ascii_lowercase().as_str() {
         "byte" | "char" | "bool" | "uint8" | "int8" => 1,

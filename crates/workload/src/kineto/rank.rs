@@ -15,7 +15,7 @@ pub struct Met {
     pub kind: Kind,
     /// The number of bytes, counted as in MPI.
     pub bytes: u64,
-    /// The bytes of the input and the number of ranks, if that does not divide the bytes.
+    /// The bytes of the input and the number of ranks, if that does not divide the elements of an all-to-all.
     pub rounded: Option<(u64, u64)>,
     pub element_bytes: u32,
     pub group: String,
@@ -133,7 +133,8 @@ fn met_name<'a>(event: &'a Event) -> Option<(&'a str, &'a Arguments)> {
     Some((arguments.collective.as_deref()?, arguments))
 }
 
-/// Returns the collective with a name such as `allreduce`, `_allgather_base` or `reduce_scatter_tensor_coalesced`.
+/// Returns the collective whose name begins with that of a kind, such as `allreduce`, `_allgather_base` or
+/// `reduce_scatter_tensor_coalesced`.
 fn kind(name: &str) -> Option<Kind> {
     let letters: String = name.chars().filter(char::is_ascii_alphabetic).collect::<String>().to_ascii_lowercase();
     let kinds = [

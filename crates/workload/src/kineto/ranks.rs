@@ -17,7 +17,7 @@ const MOST_RANKS: u32 = 1 << 22;
 /// The most distinct sets of groups, times the number of ranks.
 const MOST_PLACES: usize = 1 << 24;
 
-/// Returns whether a file, perhaps compressed by gzip, begins with `{`, as Kineto traces do.
+/// Returns whether a file, perhaps compressed by gzip, begins with `{` after blanks, as Kineto traces do.
 pub fn is_it(bytes: &[u8]) -> bool {
     beginning(bytes).trim_ascii_start().starts_with(b"{")
 }
@@ -25,8 +25,8 @@ pub fn is_it(bytes: &[u8]) -> bool {
 /// Reads the traces of all ranks, or of one rank. With `strict`, an unknown collective is an error.
 ///
 /// # Errors
-/// Returns an error for a damaged file, a rank that occurs twice or not at all, ranks that list a group differently, or
-/// groups that do not determine the groups of ranks without a trace.
+/// Returns an error for a damaged file, a rank that occurs twice or not at all, ranks that list a group differently,
+/// messages or collectives that do not match, or groups that do not determine the groups of ranks without a trace.
 pub fn read(files: &[SourceFile], strict: bool) -> Result<WorkloadGraph, ReadError> {
     let mut traces: BTreeMap<u32, (&str, RankTrace)> = BTreeMap::new();
     for (origin, bytes) in files {
