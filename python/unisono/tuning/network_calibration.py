@@ -12,7 +12,7 @@ from unisono import _core
 from unisono._core import InputError, Machine
 from unisono.logs.link_calibration import with_share
 from unisono.machines.descriptions import machine as described
-from unisono.tuning.calibration import Calibration
+from unisono.tuning.calibration import Calibration, by_minima
 
 __all__ = ["MessageCosts", "check_network", "message_costs"]
 
@@ -64,14 +64,17 @@ def check_network(machine: Machine, ranks: int, most_on_a_node: int) -> None:
 
 
 def message_costs(machine: Machine, measured: Calibration, scale: float = 1.0) -> MessageCosts:
-    """Returns the machine with the message costs of a calibration, whose times are ``scale`` times the machine's."""
+    """Returns the machine with the message costs of a calibration, whose times are ``scale`` times the machine's.
+
+    Raises:
+        InputError: the calibration gives no machine; see :meth:`Calibration.machine`.
+
+    """
     bare = _with_hosts(with_share(machine, None), 0.0, 0.0, 0.0)
     short, long = (_message_ns(bare, size) for size in (_SHORT, _LONG))
     made = measured.machine(machine.name)
     byte_ns = made["beta_ns_per_byte"] / scale
-    notes = []
-    if not byte_ns > 0:
-        raise InputError("long messages took no longer than short ones; measure on a quiet machine, with more rounds")
+    notes = by_minima(made)
     share = (long - short) / (_LONG - _SHORT) / byte_ns
     if share > _EXACT:
         notes.append(
