@@ -145,7 +145,7 @@ def _print(expected: Expectation, machine: Machine) -> None:
     last, busbw = expected["rows"][-1], has_busbw(expected["collective"])
     print_lines(subject({**expected, **last}, "grid" in machine.offers) + without(machine))
     name = f"as {expected['library']}" if expected["library"] else ""
-    choice, plan = _choice(last), _plan(last)
+    choice, plan = _choice(last), f"{last['algorithm']} {params_text(last['params'])}".rstrip()
     parts = (("ceiling", "ceiling", f"bound {last['bound']}"), ("library", name, choice), ("plan", "plan", plan))
     print_fields([(label, _value(last, part, why)) for part, label, why in parts])
     print_lines("")
@@ -163,7 +163,7 @@ def _print(expected: Expectation, machine: Machine) -> None:
             *(_gbps(row["busbw"][kind]) for kind in kinds if busbw),  # type: ignore[literal-required]
             *(source for _ in by),
             *(_choice(row) for _ in chooses),
-            _plan(row),
+            row["algorithm"],
         ]
         for row, source in zip(expected["rows"], sources, strict=True)
     ]
@@ -181,10 +181,6 @@ def _value(row: ExpectationRow, part: str, why: str) -> str:
         return ""
     rate = "" if busbw is None else f"{_gbps(busbw)} GB/s, "
     return f"{rate}{microseconds(seconds)} µs ({why})"
-
-
-def _plan(row: ExpectationRow) -> str:
-    return f"{row['algorithm']} {params_text(row['params'])}".rstrip()
 
 
 def _choice(row: ExpectationRow) -> str:

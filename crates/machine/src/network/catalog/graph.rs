@@ -397,8 +397,8 @@ impl Topology for Graph {
         self.boxes.map(|of| JobSpace::of_blocks(self.accelerators(), vec![of.accelerators], of.accelerators))
     }
 
-    /// Returns the stated name, if there are names. In a box, nodes with a cable to a shared switch are named rails, all
-    /// other nodes switches.
+    /// Returns the stated name, if there are names. In a box, nodes with a cable to a shared switch are named rails,
+    /// and all other nodes switches.
     fn node_name(&self, node: u32) -> NodeName {
         let role = if node < self.accelerators() { "accelerator" } else { "switch" };
         if let Some(names) = &self.names {
