@@ -186,23 +186,23 @@ if world.rank == 0:
 
 
 def test_algorithms_of_mpich_are_forced_call_by_call() -> None:
-    rows = [("recursive-doubling", {}), ("ring", {}), ("recursive-multiplying", {"schedule": "a4"})]
     library = MPICH / "lib" / "libmpi.so.12"
+    rows = [("recursive-multiplying", {"schedule": "a3"}), ("ring", {})]
     forced = [
-        variables_of(row("allreduce", 4, 4 * ELEMENTS, name, **params), "mpich-json", library) for name, params in rows
+        variables_of(row("allreduce", 3, 4 * ELEMENTS, name, **params), "mpich-json", library) for name, params in rows
     ]
-    done = launch(MPICH, 4, "-c", FORCED_BY_CALL, json.dumps([{}, *forced]))
+    done = launch(MPICH, 3, "-c", FORCED_BY_CALL, json.dumps([{}, *forced]))
     assert done.returncode == 0, done.stderr
     bits = json.loads(done.stdout)
     for at, variables in enumerate(forced, start=1):
         named = {name: str(value) for name, value in variables.items()}
-        alone = launch(MPICH, 4, "-c", FORCED_BY_CALL, "[{}]", **named)
+        alone = launch(MPICH, 3, "-c", FORCED_BY_CALL, "[{}]", **named)
         assert alone.returncode == 0, alone.stderr
         assert [of[at] for of in bits] == [of[0] for of in json.loads(alone.stdout)], variables
-    assert len({bits[0][at] for at in range(1, 4)}) > 1
-    # The library makes its own choice after algorithms were forced.
-    own = json.loads(launch(MPICH, 4, "-c", FORCED_BY_CALL, "[{}]").stdout)
-    assert [of[-1] for of in bits] == [of[-1] for of in own]
+    # The library makes its own choice again after the last contestant, whose order of additions differs.
+    before, other, ring, after = bits[0]
+    assert before == after != ring
+    assert ring != other
 
 
 def test_an_algorithm_that_the_library_lacks_is_refused_by_name() -> None:

@@ -336,14 +336,18 @@ def offers(
 
 
 def _stated(collective: str, machine: Machine, ranks: int, count: int, most: int, file: FileFor) -> list[Plan]:
-    """Returns the model's first ``most`` plans that the file states by different texts."""
+    """Returns the model's first ``most`` plans that the file states by different texts, or that differ in variables."""
 
     def found() -> Iterator[Plan]:
-        known: set[str | None] = {None}
+        known: set[object] = {None}
         row = {"collective": collective, "ranks": ranks, "per_node": None, "class": None}
         row |= {"first_bytes": 4 * count, "last_bytes": 4 * count}
         for algorithm, params in _core.settings(collective, machine, ranks, count, file.format):
-            text = file.says({**row, "algorithm": algorithm, "params": params})
+            asked = {**row, "algorithm": algorithm, "params": params}
+            text: object = file.says(asked)
+            if text is not None and file.variables is not None:
+                # Parameters that state defaults force the same algorithm as none.
+                text = tuple(sorted(file.variables(asked).items()))
             if text in known:
                 continue
             plan = _core.propose(collective, machine, ranks, count, algorithm, params)
