@@ -69,7 +69,7 @@ def choose(folder: Path, ranks: int, given: argparse.Namespace) -> tuple[Path, P
     return own, plan
 
 
-def ruled(own: str, collective: str, ranks: int, size: int) -> dict[str, int]:
+def ruled(own: str, collective: str, ranks: int, size: int) -> dict[str, int | str]:
     """Returns the variables that have the effect of the rules for calls of a size."""
     for row in read_table(own):
         last = size if row["last_bytes"] is None else row["last_bytes"]

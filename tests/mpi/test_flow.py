@@ -442,7 +442,7 @@ def test_a_tune_whose_rank_is_killed_measures_only_the_rest_when_it_is_repeated(
     program, plan = tmp_path / "killed.py", tmp_path / "t.plan"
     program.write_text(KILLED)
     few = ["tune", "broadcast", "--machine", "paper-sim", "--sizes", "4KiB,64KiB", "--rounds", "2", "--candidates", "1"]
-    words = [program, *few, *options, "-o", plan, "--json"]
+    words: Words = [program, *few, *options, "-o", plan, "--json"]
     killed = launch(OPEN_MPI, 2, *words, "2")
     assert killed.returncode != 0
     assert not plan.exists()

@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 import unisono as un
@@ -74,15 +75,18 @@ CALLS = {
 
 def plan_file(path: Path) -> None:
     """Writes a plan in which each collective lacks something for the calls of :data:`CALLS`."""
-    four = {"machine": "archer", "shape": 4, "elements": 4}
-    rows = [
-        (un.plan("allreduce", **four, algorithm="recursive-doubling"), 0, 63),
+
+    def four(collective: str, algorithm: str | None = None) -> un.Plan:
+        return un.plan(collective, "archer", shape=4, elements=4, algorithm=algorithm)
+
+    rows: list[Any] = [
+        (four("allreduce", "recursive-doubling"), 0, 63),
         (un.plan("alltoall", "archer", shape=3, elements=4), 0, None),
-        (un.plan("allgather", **four), 0, None, 2),
-        (un.plan("gather", **four), 0, None),
+        (four("allgather"), 0, None, 2),
+        (four("gather"), 0, None),
         (("barrier", 4), 0, None),
         (("scan", 4), 0, None),
-        (un.plan("reduce", **four), 0, None, None, "mpich 1.0 yield shared"),
+        (four("reduce"), 0, None, None, "mpich 1.0 yield shared"),
         # Only the groups of two ranks have this row.
         (un.plan("allgather", "archer", shape=2, elements=4), 0, None),
     ]

@@ -106,11 +106,11 @@ def test_a_send_costs_at_least_the_time_in_which_it_begins() -> None:
 
 
 _times = st.floats(1.0, 1e8)
-_rows = {"min_size": 4, "max_size": 4}
+_rows = st.lists(_times, min_size=4, max_size=4)
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(_times, **_rows), st.lists(_times, **_rows), st.lists(_times, **_rows), st.lists(_times, **_rows))
+@given(_rows, _rows, _rows, _rows)
 def test_a_file_has_only_values_within_the_limits(
     long: list[float], peers: list[float], sums: list[float], floors: list[float]
 ) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import unisono as un
 from unisono.base.studies import KeptPoints
-from unisono.tuning import kept
+from unisono.tuning import kept, measuring
 from unisono.tuning.kept import Asked, Contests
 from unisono.tuning.measuring import Contest, Timing
 from unisono.tuning.tables import FileFor, described
@@ -35,7 +35,7 @@ class Run:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, stop: int | None = None, served: int = 3) -> None:
         self.made: list[tuple[str, int]] = []
         self.stop, self.served = stop, served
-        contest = kept.contest
+        contest = measuring.contest
 
         def timed(_: Any, __: Any, contestants: Any, collective: str, elements: int, ___: int) -> Contest:
             if len(self.made) == self.stop:

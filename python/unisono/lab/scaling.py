@@ -75,7 +75,7 @@ class Network:
         nodes = [*self.hosts, *self.switches]
         # Where a stated name is the number name of another node, the stated name counts.
         of_nodes = [list(map(str, range(len(nodes)))), [_name(at, len(self.hosts)) for at in range(len(nodes))], nodes]
-        known = {}
+        known: dict[str, Cable] = {}
         for names in of_nodes:
             called = dict(zip(nodes, names, strict=True))
             for cable in self.cables:

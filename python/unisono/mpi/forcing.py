@@ -85,7 +85,8 @@ def _of_tuned(row: dict[str, Any]) -> dict[str, int | str]:
     numbers = [line.partition("#")[0].split() for line in lines]
     _, algorithm, _, segment = next(map(int, rule) for rule in numbers if len(rule) == 4 and rule[1] != "0")
     stem = f"coll_tuned_{_NAMES.get(key, key)}_algorithm"
-    return {stem: algorithm} | ({f"{stem}_segmentsize": segment} if segment else {})
+    found: dict[str, int | str] = {stem: algorithm}
+    return found | ({f"{stem}_segmentsize": segment} if segment else {})
 
 
 def _of_mpich(row: dict[str, Any], library: str | os.PathLike[str] | None) -> dict[str, int | str]:

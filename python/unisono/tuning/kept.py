@@ -64,7 +64,8 @@ class Contests:
             OSError: the file cannot be written.
 
         """
-        kept, key, known, planned = self._kept, "", None, ()
+        kept, key, known = self._kept, "", None
+        planned: tuple[int, ...] = ()
         if kept is not None and asked is not None:
             key = key_of(contest, (*self._context, *asked, collective, comm.size, elements, rounds))
             known = kept.value(key, list[KeptTiming]) if key in kept else None
