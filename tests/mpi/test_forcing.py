@@ -164,6 +164,8 @@ def test_algorithms_are_the_words_before_sentences() -> None:
         "Variable to select - among others - an algorithm\nauto - Internal (with X - Y)\nring   - Force ring\n"
     )
     assert algorithms_in(description) == ["auto", "ring"]
+    # MPICH 4.0.2 has no ends of lines there.
+    assert algorithms_in(description.replace("\n", "")) == []
 
 
 #: A program that forces algorithms of MPICH's allreduce in one process, and prints checksums on all ranks.
