@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from unisono import InputError
 from unisono.mpi import groups
-from unisono.tuning.calibration import LIMITS, Calibration, by_minima, calibrate, line, outliers
+from unisono.tuning.calibration import LIMITS, Calibration, calibrate, disturbances, line, outliers
 from unisono.tuning.network_calibration import message_costs
 
 #: The tag of a peer's message that it is ready for a multicast.
@@ -63,10 +63,15 @@ def test_a_fit_of_disturbed_rounds_takes_the_fastest_rounds_and_states_it() -> N
     assert (found["alpha_ns"], found["alpha_r_ns"]) == pytest.approx((285, 50))
     assert found["fit"]["values"] == "minima"
     assert found["fit"]["poor"] == ["beta"]
-    (note,) = by_minima(found)
+    (note,) = disturbances(found)
     assert "by medians beta_ns_per_byte is -" in note
+    waiting = measured(floors, floors)
+    waiting.ping_pong[:2] = [(size, 4e6, 280.0) for size in (0, 8)]
+    waiting.multicast["non-blocking"] = [(k, 4e6 + 7000 * k, 380.0 + 50 * k) for k in range(1, 5)]
+    (note,) = disturbances(waiting.machine("m"))
+    assert note.startswith("a message took 4e+06 ns by the median and 280 ns in the fastest rounds")
     usual = measured(floors, floors).machine("m")
-    assert (usual["fit"]["values"], usual["fit"]["refused"], by_minima(usual)) == ("medians", {}, [])
+    assert (usual["fit"]["values"], usual["fit"]["refused"], disturbances(usual)) == ("medians", {}, [])
 
 
 @pytest.mark.parametrize("wrong", LIMITS)

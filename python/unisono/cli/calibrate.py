@@ -26,7 +26,7 @@ from unisono.cli._types import MACHINE
 from unisono.lab.session import time_scale
 from unisono.mpi.groups import nodes
 from unisono.mpi.library import check_several, together
-from unisono.tuning.calibration import POOR, Calibration, Levels, by_minima, calibrate_levels
+from unisono.tuning.calibration import POOR, Calibration, Levels, calibrate_levels, disturbances
 from unisono.tuning.calibration import calibrate as measure
 from unisono.tuning.network_calibration import MessageCosts, check_network, message_costs
 
@@ -189,7 +189,7 @@ def _print_levels(measured: Levels, machine: dict[str, Any]) -> None:
     if len(rows) == 1:
         print_lines("all ranks share one level, whose prices are those of the machine; the file has no [[levels]]")
     machines = [(level.name, of.machine("")) for level, of in zip(measured.found, measured.measured, strict=True)]
-    print_lines(*(f"{level}: {note}" for level, of in machines for note in by_minima(of)))
+    print_lines(*(f"{level}: {note}" for level, of in machines for note in disturbances(of)))
     poor = [level for level, of in machines if of["fit"]["poor"]]
     if poor:
         print_lines(f"poor fit: {', '.join(poor)}; measure on a quiet machine, or with more rounds")
@@ -199,7 +199,7 @@ def _print(measured: Calibration, machine: dict[str, object]) -> None:
     print_lines(f"{measured.ranks} ranks, {measured.library}, {measured.rounds} rounds")
     keys = ("alpha_p_ns", "alpha_r_ns", "beta_ns_per_byte", "gamma_ns_per_byte", "alpha_ns")
     print_fields([(key, f"{machine[key]:g}") for key in keys])
-    print_lines("", *by_minima(machine))
+    print_lines("", *disturbances(machine))
     fits = measured.fits()
     rows = [[name, number(fit.base), f"{fit.slope:.4g}", f"{fit.residual:.1%}"] for name, fit in fits.items()]
     print_table(

@@ -23,9 +23,9 @@ __all__ = [
     "Calibration",
     "Fit",
     "Levels",
-    "by_minima",
     "calibrate",
     "calibrate_levels",
+    "disturbances",
     "line",
     "outliers",
 ]
@@ -78,6 +78,8 @@ class Fit:
 
 #: The multiple of the minimum above which a median shows that other work took the core in many rounds.
 _DISTURBED = 2.0
+#: The multiple of the least latency above which a latency is the time that ranks wait for cores.
+_WAITING = 10.0
 #: The relative distance from the line of the other times that makes a disturbed time an outlier.
 _FAR = 0.5
 
@@ -200,6 +202,7 @@ class Calibration:
             "library": self.library,
             "ranks": self.ranks,
             "rounds": self.rounds,
+            "alpha_min_ns": _round(latency(self.ping_pong)[1]),
             "alpha_p_min_ns": _round(minima["multicast-non-blocking"].base),
             "alpha_r_min_ns": _round(minima["multicast-non-blocking"].slope),
             "alpha_r_blocking_ns": _round(medians["multicast-blocking"].slope),
@@ -227,11 +230,17 @@ class Calibration:
         }
 
 
-def by_minima(machine: Mapping[str, Any]) -> list[str]:
-    """Returns a sentence if a machine has the values of the fastest rounds, else nothing."""
+def disturbances(machine: Mapping[str, Any]) -> list[str]:
+    """Returns a sentence if other work decided the medians or kept them out of a machine, else nothing."""
     fit = machine["fit"]
     if fit["values"] == _OF_ROUNDS[1]:
-        return []
+        alpha, least = machine["alpha_ns"], fit["alpha_min_ns"]
+        if alpha <= _WAITING * least:
+            return []
+        return [
+            f"a message took {alpha:.4g} ns by the median and {least:.4g} ns in the fastest rounds: ranks waited for "
+            "cores, and predictions hold only while they do; measure with a core for each rank"
+        ]
     return [
         f"the values are those of the fastest rounds, because by medians {_said(fit['refused'])}: other work took the "
         "cores; measure again on a quiet machine, with a core for each rank"

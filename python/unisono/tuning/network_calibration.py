@@ -12,7 +12,7 @@ from unisono import _core
 from unisono._core import InputError, Machine
 from unisono.logs.link_calibration import with_share
 from unisono.machines.descriptions import machine as described
-from unisono.tuning.calibration import Calibration, by_minima
+from unisono.tuning.calibration import Calibration, disturbances
 
 __all__ = ["MessageCosts", "check_network", "message_costs"]
 
@@ -74,7 +74,7 @@ def message_costs(machine: Machine, measured: Calibration, scale: float = 1.0) -
     short, long = (_message_ns(bare, size) for size in (_SHORT, _LONG))
     made = measured.machine(machine.name)
     byte_ns = made["beta_ns_per_byte"] / scale
-    notes = by_minima(made)
+    notes = disturbances(made)
     share = (long - short) / (_LONG - _SHORT) / byte_ns
     if share > _EXACT:
         notes.append(
