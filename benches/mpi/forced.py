@@ -69,7 +69,7 @@ def choose(folder: Path, ranks: int, given: argparse.Namespace) -> tuple[Path, P
     return own, plan
 
 
-def ruled(own: str, collective: str, ranks: int, size: int) -> dict[str, int]:
+def ruled(own: str, collective: str, ranks: int, size: int) -> dict[str, int | str]:
     """Returns the variables that have the effect of the rules for calls of a size."""
     for row in read_table(own):
         last = size if row["last_bytes"] is None else row["last_bytes"]
@@ -83,6 +83,7 @@ def ratios(mpi: Any, own: str, plan: str, collective: str, sizes: list[int]) -> 
     """Yields by size and forced algorithm, or _ITSELF, the kind of choice and its time divided by that algorithm's."""
     world = mpi.COMM_WORLD
     variable, names = f"coll_tuned_{FORCED[collective][0]}_algorithm", FORCED[collective][1].split(",")
+    lanes: list[dict[int, dict[str, int | str]]]
     lanes = [{size // 4: {variable: number} for size in sizes} for number in range(1, len(names) + 1)]
     lanes += 2 * [{size // 4: ruled(own, collective, world.size, size) for size in sizes}]
     planned, again = Collectives(mpi, world, plan), Collectives(mpi, world, plan)

@@ -13,11 +13,13 @@ import pytest
 from ..python.conftest import ROOT, Ran, Shared
 from ..python.test_mpi import OPEN_MPI, PATIENCE, YIELD
 
-__all__ = ["Case", "Started", "launch", "started_once", "together"]
+__all__ = ["REFUSED_FIT", "Case", "Started", "launch", "started_once", "together"]
 
 #: A function from a number of ranks to the runs of each case, in rank order.
 Started = Callable[[int], dict[str, list[Ran]]]
 
+#: The beginning of the error of a calibration whose times other work disturbed, so that no machine fits them.
+REFUSED_FIT = "error: no file is written, because by medians"
 _RUNNER = ROOT / "tests" / "mpi" / "together.py"
 _COUNT = count()
 

@@ -336,7 +336,7 @@ def test_requests_without_a_lab_are_refused(folder: Path, monkeypatch: pytest.Mo
     assert err.endswith("and this one answers: unshare: unshare failed: Operation not permitted\n")
     own.unlink()
     monkeypatch.setenv("PATH", "/nowhere")
-    assert "a lab needs unshare, nsenter, setpriv, ip, tc, which" in call("lab", "up", "dgx-h100").err
+    assert "a lab needs unshare, nsenter, setpriv, flock, ip, tc, which" in call("lab", "up", "dgx-h100").err
     assert not list(folder.iterdir())
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import unisono as un
+from unisono.lab import ranks
 from unisono.lab.session import Lab
 
 from ..python.conftest import PROGRAM, call
@@ -142,6 +143,60 @@ def test_a_job_across_a_cut_cable_ends_when_it_is_killed(lab: Lab, folder: Path)
     while left := of_jobs():
         assert time.monotonic() < end, left
         time.sleep(0.02)
+
+
+def test_a_job_starts_only_while_its_command_runs(lab: Lab, folder: Path) -> None:
+    """The chain of commands ends without the program if the process that began it has ended."""
+    made = folder / "made"
+    starter = ranks.launcher(lab, 1, "touch")
+
+    def run(begun: Path) -> None:
+        command = ranks.command(lab, starter, 1, ["touch", str(made)], None, None, begun)
+        subprocess.run(command, env=ranks.variables(lab, starter), timeout=PATIENCE, check=False)
+
+    with ranks.beginning(lab) as begun:
+        pass
+    run(begun)
+    assert not made.exists()
+    with ranks.beginning(lab) as begun:
+        run(begun)
+    assert made.exists()
+
+
+@pytest.mark.parametrize("lab", ["root", "user"], indirect=True)
+def test_a_command_that_is_killed_in_its_first_moments_leaves_no_job(lab: Lab, folder: Path) -> None:
+    """The command is killed when the chain of processes that it starts has each length."""
+    first = lab._first_process()
+    space = spaces(first, "pid")
+    of_lab = {pid for pid in processes() if spaces(pid, "pid") & space}
+    hosts = {found for pid in of_lab for found in spaces(pid, "net")}
+
+    def children(pid: int) -> list[int]:
+        try:
+            return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+        except OSError:
+            return []
+
+    for length in range(1, 4):
+        process = subprocess.Popen([str(PROGRAM), "lab", "run", "-n", "2", "--", "sleep", "1000"])
+        end = time.monotonic() + PATIENCE
+        chain = [process.pid]
+        while len(chain) <= length:
+            assert process.poll() is None
+            assert time.monotonic() < end
+            chain = [process.pid]
+            while below := children(chain[-1]):
+                chain.append(below[0])
+        process.kill()
+        process.wait()
+
+        def left(begun: frozenset[int] = frozenset(chain)) -> set[int]:
+            inside = hosts | space
+            return {pid for pid in processes() if pid in begun or spaces(pid, "net", "pid") & inside} - of_lab
+
+        while found := left():
+            assert time.monotonic() < end, found
+            time.sleep(0.01)
 
 
 @pytest.mark.parametrize("environment", [OPEN_MPI, MPICH], ids=["openmpi", "mpich"])

@@ -9,7 +9,7 @@ import unisono as un
 
 from ..python.conftest import json_of
 from ..python.test_mpi import MPICH, Compile, compiled, report, run
-from .launching import launch
+from .launching import REFUSED_FIT, launch
 
 __all__ = ["compiled"]
 
@@ -21,6 +21,9 @@ def test_levels_are_measured_apart(tmp_path: Path) -> None:
     machine = tmp_path / "m.toml"
     words = ("calibrate", "--levels", "--rounds", "10", "-o", machine, "--json")
     done = launch(MPICH, 4, "-m", "unisono", *words, MPIR_CVAR_NUM_CLIQUES="2")
+    if REFUSED_FIT.removeprefix("error: ") in done.stderr:
+        assert (done.returncode, machine.exists()) == (2, False)
+        return
     assert done.returncode == 0, done.stdout + done.stderr
     written = tomllib.loads(machine.read_text())
     assert json.loads(done.stdout)["levels"] == written["levels"]
@@ -28,8 +31,8 @@ def test_levels_are_measured_apart(tmp_path: Path) -> None:
     assert written["placement"] == "cyclic"
     assert [(level["name"], level["size"]) for level in written["levels"]] == [("node", 2)]
     for key in ("alpha_ns", "alpha_p_ns", "alpha_r_ns", "beta_ns_per_byte"):
-        assert written[key] >= 0
-        assert written["levels"][0][key] >= 0
+        assert written[key] > 0
+        assert written["levels"][0][key] > 0
     assert written["fit"]["levels"]["node"]["members"] == [0, 2]
     assert (
         json_of("plan", "allreduce", "--machine", str(machine), "--ranks", "4", "--bytes", "4KiB")["predicted"][

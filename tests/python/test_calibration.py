@@ -7,8 +7,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import unisono as un
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from unisono import InputError
 from unisono.mpi import groups
-from unisono.tuning.calibration import Calibration, calibrate, line, outliers
+from unisono.tuning.calibration import LIMITS, Calibration, calibrate, disturbances, line, outliers
+from unisono.tuning.network_calibration import message_costs
 
 #: The tag of a peer's message that it is ready for a multicast.
 READY = 3
@@ -47,6 +52,90 @@ def test_a_line_that_does_not_fit_is_no_outlier() -> None:
     two = [1000 + 0.03 * size for size in SIZES[:2]] + [9e6, 13e6]
     assert outliers(SIZES, two, [1000 + 0.03 * size for size in SIZES]) == []
     assert outliers([1], [1.0], [1.0]) == outliers([], [], []) == []
+
+
+def test_a_fit_of_disturbed_rounds_takes_the_fastest_rounds_and_states_it() -> None:
+    """Medians fall with the bytes, as on four ranks on two busy cores; the fastest rounds are sane."""
+    floors = [7000 + 0.035 * size for size in SIZES]
+    found = measured([8e6, 8e6, 7.9e6, 7.5e6], floors).machine("m")
+    assert found["beta_ns_per_byte"] == pytest.approx(0.035)
+    # All values are of the same rounds.
+    assert (found["alpha_ns"], found["alpha_r_ns"]) == pytest.approx((285, 50))
+    assert found["fit"]["values"] == "minima"
+    assert found["fit"]["poor"] == ["beta"]
+    (note,) = disturbances(found)
+    assert "by medians beta_ns_per_byte is -" in note
+    waiting = measured(floors, floors)
+    waiting.ping_pong[:2] = [(size, 4e6, 280.0) for size in (0, 8)]
+    waiting.multicast["non-blocking"] = [(k, 4e6 + 7000 * k, 380.0 + 50 * k) for k in range(1, 5)]
+    (note,) = disturbances(waiting.machine("m"))
+    assert note.startswith("a message took 4e+06 ns by the median and 280 ns in the fastest rounds")
+    usual = measured(floors, floors).machine("m")
+    assert (usual["fit"]["values"], usual["fit"]["refused"], disturbances(usual)) == ("medians", {}, [])
+
+
+@pytest.mark.parametrize("wrong", LIMITS)
+@pytest.mark.parametrize("far", [False, True])
+def test_a_fit_outside_of_the_limits_is_refused_by_name(wrong: str, far: bool) -> None:
+    """One parameter is below its limit, or above, in all rounds."""
+    found = measured([1000 + 0.03 * size for size in SIZES], [900 + 0.03 * size for size in SIZES])
+    value = LIMITS[wrong][far] * (2 if far else 0.5)
+    match wrong:
+        case "alpha_ns":
+            found.ping_pong[:2] = [(size, value, value) for size in (0, 8)]
+        case "alpha_p_ns" | "alpha_r_ns":
+            # The latency is long enough for the time of a send, or as short as it.
+            base, slope = (value, LIMITS[wrong][1]) if wrong == "alpha_p_ns" else (1.0, value)
+            found.ping_pong[:2] = [(size, max(slope, 1.0), max(slope, 1.0)) for size in (0, 8)]
+            found.multicast["non-blocking"] = [(k, base + slope * k, base + slope * k) for k in range(1, 5)]
+        case "beta_ns_per_byte":
+            found.ping_pong[3:] = [(size, 1000 + value * size, 1000 + value * size) for size in SIZES]
+        case _:
+            found.reductions = [(size, 100 + value * size, 100 + value * size) for size in SIZES]
+    with pytest.raises(InputError, match=f"by medians .*{wrong} is .* by the fastest rounds .*{wrong} is") as refused:
+        found.machine("m")
+    assert "no file is written" in str(refused.value)
+
+
+def test_a_send_costs_at_least_the_time_in_which_it_begins() -> None:
+    """On a slow network one more peer changes the time less than other messages do, and may seem to shorten it."""
+    found = measured([1000 + 0.03 * size for size in SIZES], [900 + 0.03 * size for size in SIZES])
+    found.multicast["non-blocking"] = [(k, 400.0 - 3 * k, 380.0 - 3 * k) for k in range(1, 5)]
+    with pytest.raises(InputError, match="alpha_r_ns is 0 "):
+        found.machine("m")
+    found.issue = (12.0, 10.0)
+    machine = found.machine("m")
+    assert (machine["alpha_r_ns"], machine["fit"]["values"]) == (12.0, "medians")
+    found.multicast["non-blocking"] = [(k, 400.0 + 50 * k, 380.0 + 50 * k) for k in range(1, 5)]
+    assert found.machine("m")["alpha_r_ns"] == pytest.approx(50)
+
+
+_times = st.floats(1.0, 1e8)
+_rows = st.lists(_times, min_size=4, max_size=4)
+
+
+@settings(max_examples=60, deadline=None)
+@given(_rows, _rows, _rows, _rows)
+def test_a_file_has_only_values_within_the_limits(
+    long: list[float], peers: list[float], sums: list[float], floors: list[float]
+) -> None:
+    """Random times give a machine whose parameters are all within the limits, or an error that names a parameter."""
+    found = measured(long, [min(pair) for pair in zip(long, floors, strict=True)])
+    found.multicast["non-blocking"] = [(k, time, time) for k, time in enumerate(peers, 1)]
+    found.reductions = [(size, time, time) for size, time in zip(SIZES, sums, strict=True)]
+    by_rounds = [found.parameters(1), found.parameters(2)]
+    outside = [{key for key in LIMITS if not LIMITS[key][0] <= of[key] <= LIMITS[key][1]} for of in by_rounds]
+    if all(outside):
+        for make in (found.machine, lambda _: message_costs(un.machine("torus2d-small"), found)):
+            with pytest.raises(InputError, match=rf"by medians .*{min(outside[0])} is .*{min(outside[1])} is"):
+                make("m")
+        return
+    machine = found.machine("m")
+    for key, (least, most) in LIMITS.items():
+        assert least <= machine[key] <= most, key
+    of_medians = not outside[0]
+    assert machine["fit"]["values"] == ("medians" if of_medians else "minima")
+    assert {key: machine[key] for key in LIMITS} == pytest.approx(by_rounds[0 if of_medians else 1], rel=1e-5)
 
 
 def test_cores_are_those_on_which_ranks_may_run(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,6 +206,7 @@ def test_known_prices_are_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     }
     assert {key: machine[key] for key in expected} == pytest.approx(expected, rel=1e-4)
     assert machine["fit"]["alpha_r_blocking_ns"] == pytest.approx(blocking, rel=1e-4)
+    assert machine["fit"]["issue_ns"] == pytest.approx([issue, issue], rel=1e-6)
     assert (machine["fit"]["ranks"], machine["fit"]["library"], machine["fit"]["poor"]) == (9, "MPI 1", [])
 
 

@@ -345,7 +345,15 @@ def test_rows_state_the_source_of_their_times(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(un, "expect", lambda *_, **__: mixed)
     printed = call("expect", *options).out
     assert "plan by" in printed
-    assert [line.split()[-1] for line in printed.splitlines() if re.match(r" *(64|4096) ", line)] == [
-        "simulation",
-        "model",
-    ]
+    lines = [line for line in printed.splitlines() if re.match(r" *(64|4096) ", line)]
+    assert [re.findall(r" (simulation|model) ", line) for line in lines] == [["simulation"], ["model"]]
+
+
+def test_each_row_prints_the_algorithm_of_the_plan_of_its_size() -> None:
+    sizes = ("64", "64KiB", "64MiB")
+    printed = call("expect", "allreduce", "--machine", "dgx-a100", "--sizes", ",".join(sizes)).out.splitlines()
+    (head,) = (line for line in printed if "plan chooses" in line)
+    at = head.index("plan chooses")
+    chosen = [un.plan("allreduce", "dgx-a100", bytes=size).algorithm for size in sizes]
+    assert [line[at:].rstrip() for line in printed if re.match(r" *(64|65536|67108864) ", line)] == chosen
+    assert len(set(chosen)) > 1

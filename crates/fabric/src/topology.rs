@@ -7,6 +7,9 @@
 //! cable c0 s1 MBIT LATENCY_US BUFFER_BYTES
 //! ```
 
+/// The most hosts: host i has the address 10.77.0.(i + 1), and .255 addresses all hosts.
+pub const MOST_HOSTS: usize = 254;
+
 /// A cable between two nodes, equal in both directions.
 #[derive(Clone, Debug)]
 pub struct Cable {
@@ -27,7 +30,7 @@ pub struct Topology {
     pub names: Vec<String>,
     /// Number of hosts.
     pub hosts: usize,
-    /// Cables. Requests name a cable by its two nodes, so several cables between two nodes are taken down together.
+    /// Cables, at most one between two nodes, because requests name a cable by its two nodes.
     pub cables: Vec<Cable>,
 }
 
@@ -35,8 +38,9 @@ impl Topology {
     /// Reads the text form.
     ///
     /// # Errors
-    /// Returns an error, with the line's number, for the first line that is not a host, switch or cable, or is a host
-    /// after a switch, or has an unknown node, an invalid number or a rate of 0.
+    /// Returns an error, with the line's number, for the first line that is not a host, switch or cable, is a host after
+    /// a switch or beyond [`MOST_HOSTS`], has an unknown node, an invalid number or a rate of 0, or repeats a name or a
+    /// cable.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut found = Self::default();
         for (at, line) in text.lines().enumerate() {
@@ -52,14 +56,27 @@ impl Topology {
         self.names.iter().position(|known| known == name)
     }
 
+    /// Adds a node.
+    fn name(&mut self, name: &str) -> Result<(), String> {
+        if self.node(name).is_some() {
+            return Err(format!("a second node has the name '{name}'"));
+        }
+        self.names.push(name.to_owned());
+        Ok(())
+    }
+
     fn add(&mut self, words: &[&str]) -> Result<(), String> {
         match *words {
             [] => {}
             ["host", name] if self.hosts == self.names.len() => {
-                self.names.push(name.to_owned());
+                if self.hosts == MOST_HOSTS {
+                    return Err(format!("host {name} is one more than the {MOST_HOSTS} that have an address"));
+                }
+                self.name(name)?;
                 self.hosts += 1;
             }
-            ["switch", name] => self.names.push(name.to_owned()),
+            ["host", name] => return Err(format!("host {name} follows a switch; hosts come first")),
+            ["switch", name] => self.name(name)?,
             ["cable", a, b, mbit, latency, buffer] => {
                 let end = |name: &str| self.node(name).ok_or_else(|| format!("there is no node '{name}'"));
                 let cable = Cable {
@@ -70,6 +87,13 @@ impl Topology {
                 };
                 if cable.mbit == 0.0 {
                     return Err(format!("the cable {a}-{b} has no rate"));
+                }
+                if a == b {
+                    return Err(format!("the cable {a}-{b} has both ends at one node"));
+                }
+                let joins = |known: &Cable| cable.ends == known.ends || cable.ends == [known.ends[1], known.ends[0]];
+                if self.cables.iter().any(joins) {
+                    return Err(format!("a second cable joins {a} and {b}; state one with the rate of both"));
                 }
                 self.cables.push(cable);
             }

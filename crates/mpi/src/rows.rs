@@ -43,7 +43,7 @@ pub enum Unserved {
     Collective,
     /// No row of the collective covers the bytes.
     Size,
-    /// Rows cover the bytes, but only for other operators.
+    /// Rows cover the bytes, but none of them both these bytes and this operator.
     Operator,
     /// The row leaves the call to the library.
     Library,
@@ -191,6 +191,18 @@ impl Rows {
         let has_pieces = matches!(call.kind, Kind::Gather | Kind::Scatter) && call.root != facts.collective.root;
         let known = !call.kind.has_root() || call.root < self.ranks;
         (fits && known && !turned && !has_pieces && facts.serves(call.elements as u64)).then_some(found)
+    }
+
+    /// Returns the reason why no schedule serves any call of a kind; None if one serves some calls.
+    #[cold]
+    pub fn unserved_kind(&self, kind: Kind) -> Option<Unserved> {
+        let entries = &self.entries[kind as usize];
+        match entries.first() {
+            _ if self.has(kind) => None,
+            None => Some(Unserved::Collective),
+            Some(_) if entries.iter().any(|entry| entry.is_elsewhere) => Some(Unserved::Elsewhere),
+            Some(_) => Some(Unserved::Library),
+        }
     }
 
     /// Returns the reason why [`Rows::find`] finds no entry for a call; None if it finds one.

@@ -2,7 +2,7 @@
 //!
 //! Only a report needs a reason, so [`of`] repeats the checks of [`crate::intercept`] in their order after the call.
 
-use unisono_collective::Kind;
+use unisono_collective::{Kind, Row};
 use unisono_mpi::{Agreement, Library, Unserved};
 
 use crate::{
@@ -26,22 +26,26 @@ macro_rules! reasons {
 
 reasons! {
     NoPlan "",
+    NotCompared "the ranks never compared their plans: no MPI_COMM_WORLD, or a call of another thread came first",
     Unreadable "the plan cannot be read",
     Differs "the ranks have unlike plans or switches",
     NoRanks "no row for this number of ranks",
+    Inter "a communicator between two groups",
     NotReady "the plan cannot serve this communicator",
     Operator "an operator that no schedule regroups; --safe-ops permits the program's own",
     Described "its arguments or its datatype",
-    NoCollective "no row for this collective with this number of ranks a node",
+    NoCollective "no row for this collective",
+    NoRanksOfIt "no row for this collective on this number of ranks",
+    NoPerNode "no row for this collective with this number of ranks a node",
     NoSize "no row for this size",
-    NoOperator "no row for this operator",
+    NoOperator "no row for this operator at this size",
     Library "the plan's row leaves them to the library",
     TooLong "more bytes than a message has",
-    Root "no row for this root",
+    Root "its row's schedule has another root",
     Count "its row's schedule does not divide this count",
     Bits "ranks would get unlike bits; plan with --unlike-bits and set UNISONO_UNLIKE_BITS=1 to permit it",
     Elsewhere "its row was measured where ranks wait in another way; --anywhere permits it",
-    Otherwise "made inside another call, or one buffer twice",
+    Otherwise "made inside another call, one buffer twice, or a datatype that the library refuses",
 }
 
 /// Returns the text of the reason with this number; empty if there is no such reason.
@@ -56,33 +60,58 @@ pub fn of(library: &Library, arguments: &Arguments, known: &Known, described: Op
         Some(Agreement::Differs) => return Reason::Differs,
         Some(Agreement::Planned) => {}
         _ if settings.complaint.is_some() => return Reason::Unreadable,
+        None if settings.plan.is_some() => return Reason::NotCompared,
         _ => return Reason::NoPlan,
     }
+    let rows = settings.plan.as_ref().map_or(&[][..], |plan| plan.table().rows());
     let Some(serving) = known.serving() else {
-        let rows = settings.plan.as_ref().map_or(&[][..], |plan| plan.table().rows());
         let has_ranks = rows.iter().any(|row| row.ranks == known.ranks);
-        return if has_ranks { Reason::NotReady } else { Reason::NoRanks };
+        return match library.is_inter(library.constants.handle(arguments.comm)) {
+            Ok(true) => Reason::Inter,
+            _ if has_ranks => Reason::NotReady,
+            _ => Reason::NoRanks,
+        };
     };
     let Some(described) = described else {
-        let reduces = matches!(arguments.kind, Kind::Allreduce | Kind::Reduce | Kind::ReduceScatter | Kind::Scan);
-        let constants = &library.constants;
-        let is_unknown = reduces && constants.op(constants.handle(arguments.op)).is_none();
-        return if is_unknown { Reason::Operator } else { Reason::Described };
+        // A plan without rows for the collective would not serve a call with other arguments either.
+        return serving.rows.unserved_kind(arguments.kind).map_or_else(
+            || if is_unknown_operator(library, arguments) { Reason::Operator } else { Reason::Described },
+            |why| of_row(why, arguments.kind, known.ranks, rows),
+        );
     };
     match serving.rows.unserved(&described.call) {
-        Some(Unserved::Collective) => Reason::NoCollective,
-        Some(Unserved::Size) => Reason::NoSize,
-        Some(Unserved::Operator) => Reason::NoOperator,
-        Some(Unserved::Library) => Reason::Library,
-        Some(Unserved::TooLong) => Reason::TooLong,
-        Some(Unserved::Root) => Reason::Root,
-        Some(Unserved::Count) => Reason::Count,
-        Some(Unserved::Elsewhere) => Reason::Elsewhere,
+        Some(why) => of_row(why, arguments.kind, known.ranks, rows),
         None if !described.fits(known.ranks) => Reason::Described,
         None => match serving.rows.find(&described.call) {
             Some(entry) if !rounds_alike(&serving.rows, &described.call, entry, known) => Reason::Bits,
             _ => Reason::Otherwise,
         },
+    }
+}
+
+/// Returns whether the operator of a call is neither known nor an operator of the program that plans may serve.
+fn is_unknown_operator(library: &Library, arguments: &Arguments) -> bool {
+    let reduces = matches!(arguments.kind, Kind::Allreduce | Kind::Reduce | Kind::ReduceScatter | Kind::Scan);
+    let constants = &library.constants;
+    let handle = constants.handle(arguments.op);
+    let is_permitted = settings().safe_ops && constants.is_users(handle);
+    reduces && constants.op(handle).is_none() && !is_permitted
+}
+
+/// Returns the reason for a call of a collective on `ranks` ranks, none of whose rows in the table `rows` serve it.
+fn of_row(why: Unserved, kind: Kind, ranks: u32, rows: &[Row]) -> Reason {
+    let mut of_kind = rows.iter().filter(|row| row.kind == kind).peekable();
+    match why {
+        Unserved::Collective if of_kind.peek().is_none() => Reason::NoCollective,
+        Unserved::Collective if of_kind.all(|row| row.ranks != ranks) => Reason::NoRanksOfIt,
+        Unserved::Collective => Reason::NoPerNode,
+        Unserved::Size => Reason::NoSize,
+        Unserved::Operator => Reason::NoOperator,
+        Unserved::Library => Reason::Library,
+        Unserved::TooLong => Reason::TooLong,
+        Unserved::Root => Reason::Root,
+        Unserved::Count => Reason::Count,
+        Unserved::Elsewhere => Reason::Elsewhere,
     }
 }
 

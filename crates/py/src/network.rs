@@ -80,8 +80,11 @@ pub fn network_formats(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     to_python(py, FORMATS)
 }
 
-/// Reads a network from the text of another program's file, as a machine of the given name.
+/// Reads a network from the text of another program's file, as a machine of the given name. `names` are those of the
+/// nodes of a list of cables, if it has names.
 #[pyfunction]
+#[pyo3(signature = (text, origin, source, name, boxes, accelerators, names = None))]
+#[expect(clippy::too_many_arguments, reason = "arguments of a function for Python")]
 pub fn import_network(
     py: Python<'_>,
     text: &str,
@@ -90,12 +93,13 @@ pub fn import_network(
     name: &str,
     boxes: u32,
     accelerators: Option<u32>,
+    names: Option<Vec<String>>,
 ) -> PyResult<Machine> {
     let Some(found) = FORMATS.iter().find(|f| f.name == source) else {
         let names: Vec<&str> = FORMATS.iter().map(|f| f.name).collect();
         return Err(input(format!("'{source}' is no format of topologies; accepted are {}", names.join(", "))));
     };
-    let options = ImportOptions { name, boxes, accelerators };
+    let options = ImportOptions { name, boxes, accelerators, names: names.as_deref() };
     let network = detached(py, || found.read(text, origin, &options))?.map_err(input)?;
     Machine::new(network.into(), None)
 }

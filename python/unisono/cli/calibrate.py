@@ -26,7 +26,7 @@ from unisono.cli._types import MACHINE
 from unisono.lab.session import time_scale
 from unisono.mpi.groups import nodes
 from unisono.mpi.library import check_several, together
-from unisono.tuning.calibration import POOR, Calibration, Levels, calibrate_levels
+from unisono.tuning.calibration import POOR, Calibration, Levels, calibrate_levels, disturbances
 from unisono.tuning.calibration import calibrate as measure
 from unisono.tuning.network_calibration import MessageCosts, check_network, message_costs, ranks_costs
 
@@ -109,14 +109,21 @@ def calibrate(
     if machine is not None:
         _write_network(mpi, measured, machine, name, output, as_json)
         return 0
-    made = {} if measured is None else measured.machine(name or "calibrated")
     comment = (
-        "# Measured by `unisono calibrate`; times are medians over rounds, nanoseconds. [fit] holds what they rest\n"
-        "# on: minima, the largest relative distance of a measurement from its line, and the measurements\n"
+        "# Measured by `unisono calibrate`; nanoseconds, the [fit].values of the times of all rounds. [fit] has their\n"
+        "# sources: minima, the largest relative distance of a measurement from its line, and the measurements\n"
         "# themselves as [bytes or peers, median, minimum].\n"
     )
-    # All ranks end with the same error if the file cannot be written.
-    together(mpi.COMM_WORLD, lambda: None if measured is None else write(output, comment + tomli_w.dumps(made)))
+
+    def written() -> dict[str, Any]:
+        if measured is None:
+            return {}
+        found = measured.machine(name or "calibrated")
+        write(output, comment + tomli_w.dumps(found))
+        return found
+
+    # All ranks end with the same error if there is no machine or the file cannot be written.
+    made = together(mpi.COMM_WORLD, written)
     if measured is None:
         return 0
     if as_json:
@@ -188,9 +195,9 @@ def _print_levels(measured: Levels, machine: dict[str, Any]) -> None:
     print_table(columns, rows, right=columns[1:])
     if len(rows) == 1:
         print_lines("all ranks share one level, whose prices are those of the machine; the file has no [[levels]]")
-    poor = [
-        level.name for level, of in zip(measured.found, measured.measured, strict=True) if of.machine("")["fit"]["poor"]
-    ]
+    machines = [(level.name, of.machine("")) for level, of in zip(measured.found, measured.measured, strict=True)]
+    print_lines(*(f"{level}: {note}" for level, of in machines for note in disturbances(of)))
+    poor = [level for level, of in machines if of["fit"]["poor"]]
     if poor:
         print_lines(f"poor fit: {', '.join(poor)}; measure on a quiet machine, or with more rounds")
 
@@ -199,7 +206,7 @@ def _print(measured: Calibration, machine: dict[str, object]) -> None:
     print_lines(f"{measured.ranks} ranks, {measured.library}, {measured.rounds} rounds")
     keys = ("alpha_p_ns", "alpha_r_ns", "beta_ns_per_byte", "gamma_ns_per_byte", "alpha_ns")
     print_fields([(key, f"{machine[key]:g}") for key in keys])
-    print_lines("")
+    print_lines("", *disturbances(machine))
     fits = measured.fits()
     rows = [[name, number(fit.base), f"{fit.slope:.4g}", f"{fit.residual:.1%}"] for name, fit in fits.items()]
     print_table(

@@ -163,10 +163,11 @@ def _print(expected: Expectation, machine: Machine) -> None:
             *(_gbps(row["busbw"][kind]) for kind in kinds if busbw),  # type: ignore[literal-required]
             *(source for _ in by),
             *(_choice(row) for _ in chooses),
+            row["algorithm"],
         ]
         for row, source in zip(expected["rows"], sources, strict=True)
     ]
-    print_table([*columns, *by, *chooses], rows, right=columns)
+    print_table([*columns, *by, *chooses, "plan chooses"], rows, right=columns)
     if by:
         print_lines("", "times by the model and by simulation are not one curve: the rows differ in 'plan by'")
     if busbw:

@@ -133,10 +133,11 @@ def _run(program: tuple[str, ...], ranks: int | None, plan: str | None, report: 
     for used in [None, plan] if both else [plan]:
         own = found.folder / f"seconds-{os.getpid()}" if both else None
         used_report = report if used is not None else None
-        command = ranks_of_lab.command(found, starter, ranks, program, used, used_report, own)
         sys.stdout.flush()
-        begin = time.monotonic()
-        code = passing_signals(command, variables, ranks_of_lab.launcher_process)
+        with ranks_of_lab.beginning(found) as begun:
+            command = ranks_of_lab.command(found, starter, ranks, program, used, used_report, begun, own)
+            begin = time.monotonic()
+            code = passing_signals(command, variables, ranks_of_lab.launcher_process)
         times.append((time.monotonic() - begin, _slowest(own)))
         if code:
             # For a process ended by a signal, shells report 128 plus the signal's number.

@@ -1,5 +1,6 @@
 """`unisono machines`: lists presets, prints or writes one, or imports a machine from another program's file."""
 
+import re
 from typing import Any
 
 import click
@@ -41,7 +42,10 @@ _HOW = "to import a machine, run 'unisono machines import FILE -o MACHINE.toml'"
     "--boxes", type=int, metavar="N", help="Of an import: boxes of which a topology of NCCL describes one [1]."
 )
 @click.option(
-    "--accelerators", type=int, metavar="N", help="Of a list of cables: nodes below N are accelerators [all nodes]."
+    "--accelerators",
+    metavar="N|NAMES",
+    help="Of a list of cables: nodes below N are accelerators [all nodes]; if nodes have names, those of NAMES, as in "
+    "'host*,gpu*'.",
 )
 @json_option
 def machines(
@@ -110,6 +114,11 @@ def _write_preset(name: str | None, output: str, shape: str | None, as_json: boo
     print_lines(f"wrote {output}: the file of preset {name}, with the sources of its numbers")
 
 
+def _accelerators(text: str | None) -> int | str | None:
+    """Returns the number that a text states, or else the text, which has patterns of names."""
+    return int(text) if text is not None and re.fullmatch("-?[0-9]{1,12}", text) else text
+
+
 def _import(file: str | None, output: str | None, shape: str | None, options: dict[str, Any], as_json: bool) -> None:
     if file is None or output is None:
         raise click.UsageError(_HOW)
@@ -119,7 +128,7 @@ def _import(file: str | None, output: str | None, shape: str | None, options: di
         raise InputError(f"'{output}' is no machine file; accepted are names that end in .toml")
     check_writable(output, file)
     source, boxes = options["source"], 1 if options["boxes"] is None else options["boxes"]
-    machine = unisono.import_machine(file, source, boxes=boxes, accelerators=options["accelerators"])
+    machine = unisono.import_machine(file, source, boxes=boxes, accelerators=_accelerators(options["accelerators"]))
     write(output, machine.to_toml())
     if as_json:
         print_json({**machine.describe(), "file": output, "format": source})

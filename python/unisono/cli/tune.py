@@ -1,6 +1,10 @@
 """`unisono tune`: measures candidates under mpiexec and writes a plan file."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
 from typing import Any, NoReturn
 
 import click
@@ -8,8 +12,9 @@ import click
 import unisono
 from unisono import InputError
 from unisono.base import names
-from unisono.base.files import check_writable
+from unisono.base.files import check_files, file_name
 from unisono.base.messages import shown
+from unisono.base.studies import KeptPoints
 from unisono.cli._bits import SAME_BITS, check_contributors, contributors_option
 from unisono.cli._completion import of_names
 from unisono.cli._measurements import ALIKE, fingerprint, import_alike, judge, note_shared_cores
@@ -19,7 +24,7 @@ from unisono.cli._sources import JUDGED, refuse_unused
 from unisono.cli._types import FORMAT, MACHINE
 from unisono.cli.bench import sizes_of
 from unisono.machines.descriptions import of_ranks
-from unisono.mpi.collectives import MEASURED, Collectives
+from unisono.mpi.collectives import MEASURED, Collectives, loaded_library
 from unisono.mpi.exports import FORMATS, other_library, says
 from unisono.mpi.forcing import can_force, variables_of
 from unisono.mpi.groups import counts as whole_numbers
@@ -27,6 +32,7 @@ from unisono.mpi.library import check_alike, check_several, together
 from unisono.planning.bits import BITS, save_table
 from unisono.tuning.bits import BitsChoice, tune_bits
 from unisono.tuning.confirming import Trial, confirm
+from unisono.tuning.kept import Contests
 from unisono.tuning.sampled import tune_share
 from unisono.tuning.tables import LIBRARY, MOSTLY, SHORT, Cell, FileFor, groups, rows_of
 from unisono.tuning.tables import tune as measure
@@ -68,9 +74,9 @@ _SIZES = "8,64,512,4KiB,32KiB,256KiB,1MiB,4MiB"
     metavar="FORMAT",
     default=PRELOAD,
     show_default=True,
-    help="Measure only what a file of this format can state, for 'unisono export': openmpi-rules (openmpi) and "
-    "openmpi-json, by the library's own algorithms; openmpi-han, mpich-json (mpich) or ucc, by our schedules; preload: "
-    "everything.",
+    help="Measure only what a file of this format can state, for 'unisono export': openmpi-rules (openmpi), "
+    "openmpi-json and mpich-json (mpich), by the own algorithms of the library that runs; openmpi-han or ucc, by our "
+    "schedules; preload: everything.",
 )
 @click.option(
     "--bits",
@@ -81,6 +87,12 @@ _SIZES = "8,64,512,4KiB,32KiB,256KiB,1MiB,4MiB"
 @contributors_option
 @click.option("--library", metavar="FILE", help="With --for mpich-json: the libmpi.so.12 that is to read the file.")
 @click.option("-o", "--output", metavar="T.plan", help="The plan file to write.")
+@click.option(
+    "--resume",
+    metavar="FILE",
+    help="Keep measurements in FILE as they end, and begin with those that are there [T.plan.points, which is removed "
+    "when T.plan is written].",
+)
 @click.option(
     "--from",
     "results",
@@ -107,6 +119,7 @@ def tune(
     contributors: int | None,
     library: str | None,
     output: str | None,
+    resume: str | None,
     results: str | None,
     share: float | None,
     as_json: bool,
@@ -118,8 +131,10 @@ def tune(
     if share is not None and not 0 < share <= 1:
         raise InputError(f"--share is {share:g}; accepted are numbers above 0, at most 1")
     if results is not None:
-        if collectives or machine or output:
-            raise InputError("--from judges all collectives of the measurements, without COLLECTIVE, --machine and -o")
+        if collectives or machine or output or resume:
+            raise InputError(
+                "--from judges all collectives of the measurements, without COLLECTIVE, --machine, -o and --resume"
+            )
         return judge(results, 0.25 if share is None else share, as_json)
     mpi = import_alike()
     world = mpi.COMM_WORLD
@@ -141,7 +156,7 @@ def tune(
             raise InputError(f"'{file}' does not end in .plan, and a plan file does")
         # Only rank 0 checks, because the nodes of other ranks need not have the folder.
         if world.rank == 0:
-            check_writable(file)
+            check_files({"-o": file, "--resume": resume}, machine)
         check_several(world, "tuning", "tune allreduce --machine M.toml -o T.plan")
         wanted = whole_numbers(ranks, "--ranks", world.size) if ranks else [world.size]
         if wanted[0] < 2:
@@ -150,7 +165,11 @@ def tune(
         where = of_ranks(model, world.size, "tuning is for")
         of_file = None
         if target != PRELOAD:
-            of_file = FileFor(target, says(target, library), variables_of if can_force(mpi, target) else None)
+            is_forced = can_force(mpi, target)
+            # The variables name the algorithms of the library that runs here.
+            image = loaded_library() if is_forced and target == "mpich-json" and library is None else library
+            variables = partial(variables_of, target=target, library=image) if is_forced else None
+            of_file = FileFor(target, says(target, image), variables)
         return asked, where, sorted({size // 4 for size in sizes_of(sizes)}), wanted, limits, of_file
 
     kinds, where, counts, wanted, limits, of_file = together(world, checked)
@@ -173,27 +192,32 @@ def tune(
     placed, limits, missing = groups(mpi, world, wanted, limits)
     if not placed:
         together(world, lambda: _refuse(missing))
-    if bits is not None:
+    key = (mpi.Get_library_version(), here, target, where)
+    with _contests(world, file, resume, key) as contests:
+        if bits is not None:
+            with progress("tuning") as on_cell:
+                sized = [count for count in counts if count > 0]
+                asked_bits = bits, contributors
+                of_bits = (mpi, world, kinds, where, sized, placed, asked_bits, candidates, rounds)
+                choices = tune_bits(*of_bits, on_cell, contests)
+            return _write_bits(world, choices, asked_bits, (file, contests.found), missing, as_json)
+        asked = (mpi, world, kinds, where, counts, (placed, limits), candidates, rounds)
+        spent = None
         with progress("tuning") as on_cell:
-            sized = [count for count in counts if count > 0]
-            asked_bits = bits, contributors
-            choices = tune_bits(mpi, world, kinds, where, sized, placed, asked_bits, candidates, rounds, on_cell)
-        return _write_bits(world, choices, asked_bits, file, missing, as_json)
-    asked = (mpi, world, kinds, where, counts, (placed, limits), candidates, rounds)
-    spent = None
-    with progress("tuning") as on_cell:
-        if share is None:
-            families = measure(*asked, on_cell, of_file)
-        else:
-            families, spent = tune_share(*asked, share, on_cell, of_file)
-    measured = [family for family in families if family.cells]
-    found = {
-        (row.collective, row.ranks, row.per_node, row.first_bytes): row for f in measured for row in rows_of(f, where)
-    }
-    with progress("confirming") as on_trial:
-        rows, trials = confirm(mpi, world, list(found.values()), counts, rounds, on_trial, of_file)
-    table = [(row.serves, row.first_bytes, row.last_bytes, row.per_node, row.tuned) for row in rows]
-    together(world, lambda: unisono.save_plans(table, file) if world.rank == 0 else None)
+            if share is None:
+                families = measure(*asked, on_cell, of_file, contests)
+            else:
+                families, spent = tune_share(*asked, share, on_cell, of_file, contests)
+        measured = [family for family in families if family.cells]
+        found = {
+            (row.collective, row.ranks, row.per_node, row.first_bytes): row
+            for f in measured
+            for row in rows_of(f, where)
+        }
+        with progress("confirming") as on_trial:
+            rows, trials = confirm(mpi, world, list(found.values()), counts, rounds, on_trial, of_file, contests)
+        table = [(row.serves, row.first_bytes, row.last_bytes, row.per_node, row.tuned) for row in rows]
+        together(world, lambda: unisono.save_plans(table, file) if world.rank == 0 else None)
     if world.rank != 0:
         return 0
     cells = list({id(cell): cell for family in measured for of in family.cells.values() for cell in of}.values())
@@ -212,7 +236,7 @@ def tune(
                 "file": file,
             }
             | amounts
-            | {"confirmed": [trial.report() for trial in trials]}
+            | {"confirmed": [trial.report() for trial in trials], "resumed": contests.found}
         )
         return 0
     _print(cells)
@@ -226,15 +250,45 @@ def tune(
     return 0
 
 
+@contextmanager
+def _contests(world: Any, file: str, resume: str | None, key: tuple[object, ...]) -> Iterator[Contests]:
+    """Yields an object that keeps measurements in a file on rank 0; a file of its own is removed after success."""
+    path = resume or f"{file}.points"
+
+    def opened() -> KeptPoints | None:
+        return KeptPoints(path) if world.rank == 0 else None
+
+    kept, ended = together(world, opened), False
+    try:
+        if kept is not None and len(kept):
+            click.echo(
+                f"note: '{path}' has {counted(len(kept), 'measurement')} of a run that ended early or had --resume; "
+                "those of this command are not repeated, and without the file all are",
+                err=True,
+            )
+        yield Contests(kept, key)
+        ended = True
+    finally:
+        if kept is not None:
+            kept.__exit__()
+            if resume is None and (ended or not len(kept)):
+                with suppress(OSError):
+                    Path(file_name(path)).unlink()
+
+
 def _write_bits(
     world: Any,
     choices: list[BitsChoice],
     asked: tuple[str, int | None],
-    file: str,
+    written: tuple[str, int],
     missing: list[str],
     as_json: bool,
 ) -> int:
-    """Writes the chosen tables to one file, and prints their rows and the cost of the property of the bits."""
+    """Writes the chosen tables to one file, and prints their rows and the cost of the property of the bits.
+
+    ``written`` has the file's name and the number of measurements of an earlier run.
+    """
+    file, resumed = written
     rows = [
         (plan, first, last, choice.per_node)
         for choice in choices
@@ -245,7 +299,8 @@ def _write_bits(
     if world.rank != 0:
         return 0
     if as_json:
-        print_json({"bits": bits, "choices": [choice.report() for choice in choices], "missing": missing, "file": file})
+        found = {"bits": bits, "choices": [choice.report() for choice in choices], "missing": missing, "file": file}
+        print_json(found | {"resumed": resumed})
         return 0
     for choice in choices:
         of = f"{choice.collective} on {counted(choice.ranks, 'rank')}, {choice.per_node} a node"

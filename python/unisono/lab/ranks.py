@@ -1,7 +1,10 @@
 """MPI programs on the hosts of a lab, started by the real launcher of Open MPI or MPICH."""
 
+import fcntl
+import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from unisono._core import InputError
@@ -9,7 +12,7 @@ from unisono.lab.session import Lab
 from unisono.mpi import installations, launchers
 from unisono.mpi.launchers import Launcher, check_program, environment, find_launcher, is_launcher, linked_library
 
-__all__ = ["FAMILIES", "command", "launcher", "launcher_process", "variables"]
+__all__ = ["FAMILIES", "beginning", "command", "launcher", "launcher_process", "variables"]
 
 #: The MPI libraries that a lab can run, and their names for users.
 FAMILIES = {"openmpi": "Open MPI", "mpich": "MPICH"}
@@ -18,6 +21,10 @@ _DEVICE = "eth0"
 #: The beginning of a command in a process namespace of its own. The kernel ends all its processes when the first one,
 #: the launcher, is killed; a launcher that waits for an unreachable host would ignore SIGTERM.
 _JOB = ("setpriv", "--pdeathsig", "KILL", "unshare", "--pid", "--fork", "--kill-child")
+#: The beginning of a command that starts only while another process holds the lock of a file. A process that requests a
+#: signal at its parent's end gets none if the parent ended before. So the launcher, which starts after all such
+#: requests of its parents, starts only if the process that began the chain still runs.
+_WHILE_LOCKED = ("sh", "-c", 'flock -n -E 75 "$0" true; [ $? = 75 ] && exec "$@"')
 
 
 def launcher(lab: Lab, ranks: int, program: str) -> Launcher:
@@ -57,9 +64,10 @@ def command(
     program: Sequence[str],
     plan: str | None,
     report: str | None,
+    begun: Path,
     times: Path | None = None,
 ) -> list[str]:
-    """Returns the command that starts a program's ranks from the first host.
+    """Returns the command that starts a program's ranks from the first host, while :func:`beginning` has ``begun``.
 
     The paths ``plan`` and ``report`` are those of ``unisono run``. Each rank appends its seconds between ``MPI_Init``
     and ``MPI_Finalize`` to the file ``times``, if given.
@@ -69,7 +77,21 @@ def command(
         # Without a plan, the preload library is switched off and only writes times.
         of_ranks = of_ranks or launchers.variables(None, None, ("UNISONO_OFF",))
         of_ranks["UNISONO_PROGRAM_TIME"] = str(times)
-    return [*lab.enter(lab.network.hosts[0]), *_JOB, *starter.command(ranks, True, of_ranks, list(program))]
+    started = starter.command(ranks, True, of_ranks, list(program))
+    return [*lab.enter(lab.network.hosts[0]), *_JOB, *_WHILE_LOCKED, str(begun), *started]
+
+
+@contextmanager
+def beginning(lab: Lab) -> Iterator[Path]:
+    """Yields a file in the lab's folder whose lock this process holds, for :func:`command`."""
+    path = lab.folder / f"run-{os.getpid()}"
+    # Commands do not inherit the descriptor, so the lock ends with this process.
+    with path.open("wb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        try:
+            yield path
+        finally:
+            path.unlink(missing_ok=True)
 
 
 def launcher_process(command: int) -> int:

@@ -5,10 +5,11 @@ stay the same, and costs keep their ratios; only computation between messages is
 """
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
-from unisono._core import InputError, Machine, plane
+from unisono._core import InputError, Machine, part_names, plane
 from unisono.base.names import did_you_mean
 from unisono.machines.hosts import without_ranks
 
@@ -21,6 +22,8 @@ MOST_HOSTS = 64
 _MBIT_OF_ALL, _MBIT_OF_ONE = 800.0, 100.0
 #: The limit of a requested factor, as a multiple of the least factor: slower cables delay headers of TCP too long.
 MOST_FACTOR = 1000
+#: The form of names of hosts, in which cables and scripts name them.
+_HOST_NAME = re.compile("[A-Za-z][A-Za-z0-9-]{0,62}")
 #: Bytes that a port holds before it drops packets.
 _BUFFER = 2_000_000
 
@@ -64,11 +67,21 @@ class Network:
     def cable(self, name: str) -> Cable:
         """Returns the cable with a name, ``c0-s8``, or with numbers of nodes, ``0-8``; in either direction.
 
+        The nodes of a machine that states names have these names, and also ``c0`` or ``s8`` here.
+
         Raises:
             InputError: there is no such cable; the message has the nearest name, or the first.
 
         """
-        known = {alias: cable for cable in self.cables for alias in _aliases(cable)}
+        nodes = [*self.hosts, *self.switches]
+        # Where a stated name is the number name of another node, the stated name counts.
+        of_nodes = [list(map(str, range(len(nodes)))), [_name(at, len(self.hosts)) for at in range(len(nodes))], nodes]
+        known: dict[str, Cable] = {}
+        for names in of_nodes:
+            called = dict(zip(nodes, names, strict=True))
+            for cable in self.cables:
+                a, b = called[cable.a], called[cable.b]
+                known |= {f"{a}-{b}": cable, f"{b}-{a}": cable}
         if name not in known:
             names = [cable.name for cable in self.cables]
             near = did_you_mean(name, names) or f"; the first is {names[0]}"
@@ -104,14 +117,24 @@ class Network:
         return cls(cables=tuple(Cable(**cable) for cable in listed), **values)  # type: ignore[arg-type]
 
 
-def _aliases(cable: Cable) -> list[str]:
-    numbers = cable.a[1:], cable.b[1:]
-    return [f"{a}-{b}" for a, b in ((cable.a, cable.b), (cable.b, cable.a), numbers, numbers[::-1])]
+def _name(node: int, hosts: int) -> str:
+    return f"{'c' if node < hosts else 's'}{node}"
+
+
+def _names(machine: Machine, nodes: int, hosts: int) -> list[str]:
+    """Returns the names that the machine states, if they can be names of hosts, else those by numbers."""
+    if "names" in machine.describe().get("topology", {}):
+        stated = part_names(machine)
+        is_distinct = len({"localhost", *map(str.lower, stated)}) == len(stated) + 1
+        if is_distinct and all(map(_HOST_NAME.fullmatch, stated)):
+            return stated
+    return [_name(node, hosts) for node in range(nodes)]
 
 
 def scaled(machine: Machine, asked: float | None = None) -> Network:
     """Returns the slowed network: accelerator i is host ``ci``, and the switch with node number j is ``sj``.
 
+    If the machine states names of nodes, and all can be names of hosts, its nodes have these names.
     All planes are merged into one with the sum of their rates, and so are parallel cables, with their least latency.
     The factor is ``asked``, or else the least one, rounded up to two digits; 1 if this computer carries the machine's
     own rates.
@@ -134,7 +157,7 @@ def scaled(machine: Machine, asked: float | None = None) -> Network:
             f"{machine.name} has {hosts} accelerators, and a lab has 2 to {MOST_HOSTS} hosts; name a smaller machine"
         )
     found = plane(machine)
-    names = [f"c{node}" if node < hosts else f"s{node}" for node in range(found["nodes"])]
+    names = _names(machine, found["nodes"], hosts)
     rates: dict[tuple[int, int], float] = {}
     latencies: dict[tuple[int, int], float] = {}
     for a, b, gbps, ns in zip(*(found[key].tolist() for key in ("a", "b", "gbps", "latency_ns")), strict=True):

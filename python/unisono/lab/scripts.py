@@ -14,7 +14,7 @@ from unisono.lab.scaling import Network
 __all__ = ["NEEDED", "write"]
 
 #: The programs that a lab needs, and the Debian packages that contain them.
-NEEDED = {"unshare": "util-linux", "nsenter": "util-linux", "setpriv": "util-linux", "ip": "iproute2", "tc": "iproute2"}
+NEEDED = dict.fromkeys(("unshare", "nsenter", "setpriv", "flock"), "util-linux") | {"ip": "iproute2", "tc": "iproute2"}
 
 #: The script of `setup`. A TUN device drops packets that its reader does not take immediately, so each host limits its
 #: own rate (tbf) to one percent below that of its cables. Each host has its own shared memory, temporary files and host

@@ -10,6 +10,7 @@ from unisono.base.files import MOST_DESCRIPTION_BYTES, file_name, read_text, tit
 from unisono.base.inputs import whole
 from unisono.base.names import named
 from unisono.machines.graphs import of_graph
+from unisono.machines.named_cables import named_nodes
 
 __all__ = ["IMPORTED_NETWORKS", "import_machine"]
 
@@ -28,7 +29,7 @@ def import_machine(
     *,
     name: str | None = None,
     boxes: SupportsIndex = 1,
-    accelerators: SupportsIndex | None = None,
+    accelerators: SupportsIndex | str | None = None,
 ) -> Machine:
     """Imports the network in another program's file.
 
@@ -36,8 +37,8 @@ def import_machine(
     ``"edges"``, a line ``A B`` for each cable, or ``"graphml"``, in which nodes with ``switch`` true are switches and
     edges may have ``gbps``, ``ns`` and ``count``; by default it follows from the end of the file's name. The machine is
     called ``name``, by default like the file. A topology of NCCL describes one of ``boxes`` boxes, which are joined by
-    their network interfaces. In a list of cables the nodes with numbers below
-    ``accelerators`` are accelerators, all by default.
+    their network interfaces. In a list of cables the nodes with numbers below ``accelerators`` are accelerators, all by
+    default; if its nodes have names, ``accelerators`` has patterns of those of accelerators: ``"host*,gpu[0-9]"``.
 
     Raises:
         InputError: the file has another format, or does not describe a network.
@@ -46,7 +47,8 @@ def import_machine(
     path = file_name(file)
     found = named("the format", source) if source is not None else _ENDS.get(Path(path).suffix, "edges")
     counts = {"boxes": whole("boxes", boxes)}
-    if accelerators is not None:
+    patterns = accelerators if isinstance(accelerators, str) else None
+    if accelerators is not None and not isinstance(accelerators, str):
         counts["accelerators"] = whole("accelerators", accelerators)
     for key, count in counts.items():
         if not 1 <= count < _MOST:
@@ -57,7 +59,7 @@ def import_machine(
         # Imported late, because the XML parser takes longer to import than the rest of this package.
         from unisono.machines import graphml
 
-        if len(counts) > 1 or counts["boxes"] != 1:
+        if accelerators is not None or counts["boxes"] != 1:
             raise InputError("a graph names all nodes and states which are switches; drop boxes and accelerators")
         try:
             return of_graph(graphml.parse(text, called))
@@ -65,4 +67,14 @@ def import_machine(
             raise InputError(f"{title(path)}: {error}") from None
     if found not in IMPORTED_NETWORKS:
         raise InputError(f"'{found}' is no format of topologies; accepted are {', '.join(IMPORTED_NETWORKS)}")
-    return _core.import_network(text, title(path), found, called, counts["boxes"], counts.get("accelerators"))
+    number, names = counts.get("accelerators"), None
+    if found == "edges":
+        try:
+            named_by = named_nodes(text, patterns)
+        except InputError as error:
+            raise InputError(f"{title(path)}: {error}") from None
+        if named_by is not None:
+            names, number = named_by
+    elif patterns is not None:
+        raise InputError("patterns of accelerators are for a list of cables whose nodes have names; drop them")
+    return _core.import_network(text, title(path), found, called, counts["boxes"], number, names)

@@ -17,7 +17,7 @@ from unisono.mpi.groups import wait_for
 from unisono.mpi.library import together
 from unisono.planning.bits import PlanTable, plan_tables
 from unisono.planning.plan_files import encoded_plans
-from unisono.tuning.measuring import contest
+from unisono.tuning.kept import Asked, Contests
 from unisono.tuning.tables import LIBRARY, unserved
 
 __all__ = ["BitsChoice", "tune_bits"]
@@ -80,6 +80,7 @@ def tune_bits(
     most: int,
     rounds: int,
     progress: Callable[[int, int], None],
+    contests: Contests | None = None,
 ) -> list[BitsChoice]:
     """Measures at most ``most`` tables of each collective and group of ranks. All ranks of MPI's world call this.
 
@@ -92,6 +93,7 @@ def tune_bits(
 
     """
     found: list[BitsChoice] = []
+    contests = contests or Contests()
     done, total = 0, len(collectives) * len(placed) * len(counts)
     for name in collectives:
         for (ranks, per_node), chosen in placed.items():
@@ -108,8 +110,10 @@ def tune_bits(
             if group is not None:
                 files = group.bcast([encoded_plans(table.rows) for table in tables])
                 contestants = [*(Collectives(mpi, group, raw) for raw in files), Collectives(mpi, group)]
+                of_rows = [[(plan.algorithm, plan.params, *sizes) for plan, *sizes in table.rows] for table in tables]
+                key = Asked("bits", per_node, [*of_rows, None])
                 for count in counts:
-                    timings = contest(mpi, group, contestants, name, count, rounds).timings
+                    timings = contests.time(mpi, group, contestants, name, count, rounds, key).timings
                     seconds.append([timing.seconds for timing in timings])
                     if any(timing.served != timing.calls for timing in timings[:-1]):
                         failed = 4 * count

@@ -6,21 +6,51 @@ multiplying", section 5.1; and local reductions by size. The machine's parameter
 those of minima, and residuals.
 """
 
-import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from statistics import median
 from typing import Any
 
 import numpy as np
 
+from unisono._core import InputError
 from unisono.tuning.levels import Level, levels, places, ranks_in_order
 
-__all__ = ["POOR", "Calibration", "Fit", "Levels", "calibrate", "calibrate_levels", "line", "outliers"]
+__all__ = [
+    "LIMITS",
+    "POOR",
+    "Calibration",
+    "Fit",
+    "Levels",
+    "calibrate",
+    "calibrate_levels",
+    "disturbances",
+    "line",
+    "outliers",
+]
 
 #: The largest residual of a regression that describes the machine.
 POOR = 0.15
+#: The least and the greatest value of each parameter that a fit may have: a message takes from 0.1 ns to 10 s, and a
+#: byte from that of 100 TB/s to that of 1 kB/s. A value outside, such as 0, is an error of the measurement, after which
+#: plans would count on messages or bytes without cost.
+LIMITS = {
+    "alpha_ns": (0.1, 1e10),
+    "alpha_p_ns": (0.1, 1e10),
+    "alpha_r_ns": (0.1, 1e10),
+    "beta_ns_per_byte": (1e-5, 1e6),
+    "gamma_ns_per_byte": (1e-5, 1e6),
+}
+#: The lines of the parameters that a line gives.
+_LINES = {
+    "alpha_p_ns": "multicast-non-blocking",
+    "alpha_r_ns": "multicast-non-blocking",
+    "beta_ns_per_byte": "beta",
+    "gamma_ns_per_byte": "gamma",
+}
+#: The names of the values that a machine has: by the median and by the fastest of the rounds.
+_OF_ROUNDS = {1: "medians", 2: "minima"}
 #: The largest number of peers of the multicast, as in the paper.
 MOST_PEERS = 8
 _SMALL = 8
@@ -48,6 +78,8 @@ class Fit:
 
 #: The multiple of the minimum above which a median shows that other work took the core in many rounds.
 _DISTURBED = 2.0
+#: The multiple of the least latency above which a latency is the time that ranks wait for cores.
+_WAITING = 10.0
 #: The relative distance from the line of the other times that makes a disturbed time an outlier.
 _FAR = 0.5
 
@@ -103,7 +135,8 @@ class Calibration:
     reductions: list[tuple[int, float, float]]
     #: True if all peers of the multicast are the same rank, because there are only two.
     one_peer: bool
-    notes: list[str] = field(default_factory=list)
+    #: The median and minimum of the nanoseconds in which a rank begins a non-blocking send; 0 if not measured.
+    issue: tuple[float, float] = (0.0, 0.0)
 
     def fits(self, of: int = 1) -> dict[str, Fit]:
         """Returns the lines fitted to medians (``of=1``) or to minima (``of=2``)."""
@@ -128,24 +161,60 @@ class Calibration:
         }
         return {name: sizes for name, sizes in found.items() if sizes}
 
-    def machine(self, name: str) -> dict[str, Any]:
-        """Returns the description of the machine for a machine file, with its ``fit``."""
-        medians, minima = self.fits(1), self.fits(2)
-        multicast, (alpha, _) = medians["multicast-non-blocking"], latency(self.ping_pong)
+    def parameters(self, of: int = 1) -> dict[str, float]:
+        """Returns the parameters of the machine by medians (``of=1``) or by minima (``of=2``), as fitted."""
+        fits, alpha = self.fits(of), latency(self.ping_pong)[of - 1]
+        multicast = fits["multicast-non-blocking"]
+        # On a network the cost of one more peer may be less than the noise of latencies; it is at least the time in
+        # which the rank begins a send.
+        issue = min(max(multicast.slope, self.issue[of - 1]), alpha)
         # One peer is fitted by its own time: the intercept of a noisy line may be negative, a latency is not.
-        issue = min(max(multicast.slope, 0.0), alpha)
+        return {
+            "alpha_ns": alpha,
+            "alpha_p_ns": max(multicast.base, alpha - issue),
+            "alpha_r_ns": issue,
+            "beta_ns_per_byte": fits["beta"].slope,
+            "gamma_ns_per_byte": fits["gamma"].slope,
+        }
+
+    def machine(self, name: str) -> dict[str, Any]:
+        """Returns the description of the machine for a machine file, with its ``fit``.
+
+        If a parameter by medians is outside of :data:`LIMITS`, all parameters are those by minima, which other work on
+        the cores disturbs less; ``fit`` states this as ``values``, and the wrong parameters as ``refused``.
+
+        Raises:
+            InputError: a parameter is outside of its limits by medians and by minima.
+
+        """
+        medians, minima = self.fits(1), self.fits(2)
+        refused = _outside(self.parameters(1))
+        of = 2 if refused else 1
+        values = self.parameters(of)
+        if refused and (also := _outside(values)):
+            raise InputError(
+                f"no file is written, because by medians {_said(refused)}, and by the fastest rounds {_said(also)}; "
+                "other work took the cores: start no more ranks than cores, stop other programs, or give more --rounds"
+            )
         fit = {
+            "values": _OF_ROUNDS[of],
+            "refused": {key: _round(value) for key, value in refused.items()},
             "library": self.library,
             "ranks": self.ranks,
             "rounds": self.rounds,
-            "alpha_p_min_ns": _round(max(minima["multicast-non-blocking"].base, 0.0)),
-            "alpha_r_min_ns": _round(max(minima["multicast-non-blocking"].slope, 0.0)),
-            "alpha_r_blocking_ns": _round(max(medians["multicast-blocking"].slope, 0.0)),
-            "beta_min_ns_per_byte": _round(max(minima["beta"].slope, 0.0)),
+            "alpha_min_ns": _round(latency(self.ping_pong)[1]),
+            "alpha_p_min_ns": _round(minima["multicast-non-blocking"].base),
+            "alpha_r_min_ns": _round(minima["multicast-non-blocking"].slope),
+            "alpha_r_blocking_ns": _round(medians["multicast-blocking"].slope),
+            "beta_min_ns_per_byte": _round(minima["beta"].slope),
+            "issue_ns": [_round(time) for time in self.issue],
             "multicast_peers": "one rank, several times" if self.one_peer else "different ranks",
             "residuals": {key: _round(found.residual) for key, found in medians.items()},
             "set_aside": self.set_aside(),
-            "poor": sorted(key for key, found in medians.items() if found.poor),
+            "poor": sorted(
+                {key for key, found in medians.items() if found.poor}
+                | {_LINES[key] for key in refused if key in _LINES}
+            ),
             "ping_pong_ns": [[size, _round(mid), _round(low)] for size, mid, low in self.ping_pong],
             "multicast_ns": [[k, _round(mid), _round(low)] for k, mid, low in self.multicast["non-blocking"]],
             "multicast_blocking_ns": [[k, _round(mid), _round(low)] for k, mid, low in self.multicast["blocking"]],
@@ -156,13 +225,39 @@ class Calibration:
             "kind": "endpoint",
             "summary": f"calibrated on {self.ranks} ranks, {self.library}",
             "model": "pipelining-postal",
-            "alpha_ns": _round(alpha),
-            "alpha_p_ns": _round(max(multicast.base, alpha - issue, 0.0)),
-            "alpha_r_ns": _round(issue),
-            "beta_ns_per_byte": _round(max(medians["beta"].slope, 0.0)),
-            "gamma_ns_per_byte": _round(max(medians["gamma"].slope, 0.0)),
+            **{key: _round(value) for key, value in values.items()},
             "fit": fit,
         }
+
+
+def disturbances(machine: Mapping[str, Any]) -> list[str]:
+    """Returns a sentence if other work decided the medians or kept them out of a machine, else nothing."""
+    fit = machine["fit"]
+    if fit["values"] == _OF_ROUNDS[1]:
+        alpha, least = machine["alpha_ns"], fit["alpha_min_ns"]
+        if alpha <= _WAITING * least:
+            return []
+        return [
+            f"a message took {alpha:.4g} ns by the median and {least:.4g} ns in the fastest rounds: ranks waited for "
+            "cores, and predictions hold only while they do; measure with a core for each rank"
+        ]
+    return [
+        f"the values are those of the fastest rounds, because by medians {_said(fit['refused'])}: other work took the "
+        "cores; measure again on a quiet machine, with a core for each rank"
+    ]
+
+
+def _outside(parameters: Mapping[str, float]) -> dict[str, float]:
+    """Returns the parameters that are outside of their limits."""
+    return {key: value for key, value in parameters.items() if not LIMITS[key][0] <= value <= LIMITS[key][1]}
+
+
+def _said(parameters: Mapping[str, float]) -> str:
+    said = (
+        f"{key} is {value:.4g} (accepted: {LIMITS[key][0]:g} to {LIMITS[key][1]:g})"
+        for key, value in parameters.items()
+    )
+    return ", ".join(said)
 
 
 def _kept(rows: list[tuple[int, float, float]]) -> list[tuple[int, float, float]]:
@@ -229,7 +324,7 @@ def _share(progress: Callable[[int, int], None], at: int, of: int, done: int, to
 
 def _round(value: float) -> float:
     """Rounds to six significant digits, the precision of measured times."""
-    return float(f"{value:.6g}") if math.isfinite(value) else 0.0
+    return float(f"{value:.6g}")
 
 
 def calibrate(
@@ -241,14 +336,14 @@ def calibrate(
         InputError: there are fewer than two ranks, or mpi4py is missing.
 
     """
-    from unisono._core import InputError
     from unisono.mpi.library import import_mpi
 
     mpi = import_mpi()
     world = mpi.COMM_WORLD if comm is None else comm
     if world.size < 2:
         raise InputError("a calibration needs at least two ranks: mpiexec -n 4 unisono calibrate -o machine.toml")
-    steps = _steps(mpi, world, rounds)
+    issues: list[float] = []
+    steps = _steps(mpi, world, rounds, issues)
     rows: dict[str, list[tuple[int, float, float]]] = {}
     for at, (name, x, measure) in enumerate(steps):
         times = measure()
@@ -258,27 +353,39 @@ def calibrate(
                 progress(at + 1, len(steps))
     if world.rank != 0:
         return None
-    # The answer of the last peer is not part of the multicast.
-    back, least = latency(rows["ping-pong"])
     multicast = {
-        name: [(k, max(mid - back, 1.0), max(low - least, 1.0)) for k, mid, low in rows[name]]
-        for name in ("non-blocking", "blocking")
+        name: _without_answers(rows[name], latency(rows["ping-pong"])) for name in ("non-blocking", "blocking")
     }
     library = mpi.Get_library_version().splitlines()[0].split(",")[0].strip("\0 ")
-    return Calibration(library, world.size, rounds, rows["ping-pong"], multicast, rows["reduction"], world.size == 2)
+    issue, one_peer = (median(issues), min(issues)), world.size == 2
+    return Calibration(library, world.size, rounds, rows["ping-pong"], multicast, rows["reduction"], one_peer, issue)
+
+
+def _without_answers(
+    rows: Sequence[tuple[int, float, float]], answer: tuple[float, float]
+) -> list[tuple[int, float, float]]:
+    """Returns times of multicasts without that of the last peer's answer, whose median and minimum are ``answer``.
+
+    The answer takes at most half of a multicast's time, because a message of the multicast took as long before it.
+    """
+    mid, low = (min(answer[of], min(row[1 + of] for row in rows) / 2) for of in (0, 1))
+    return [(peers, time - mid, least - low) for peers, time, least in rows]
 
 
 _Step = tuple[str, int, Callable[[], list[float]]]
 
 
-def _steps(mpi: Any, world: Any, rounds: int) -> list[_Step]:
-    """Returns measurements: a name, a size or a number of peers, and a function that all ranks call."""
+def _steps(mpi: Any, world: Any, rounds: int, issues: list[float]) -> list[_Step]:
+    """Returns measurements: a name, a size or a number of peers, and a function that all ranks call.
+
+    On rank 0, multicasts append the times of non-blocking sends to ``issues``.
+    """
     # Long messages are sent in fewer rounds, so that their total number of bytes is limited.
     share = {size: max(10, min(rounds, (64 << 20) // max(size, 1))) for size in _SIZES}
     peers = range(1, MOST_PEERS + 1) if world.size == 2 else range(1, min(MOST_PEERS, world.size - 1) + 1)
     steps: list[_Step] = [("ping-pong", n, partial(_ping_pong, mpi, world, n, share[n])) for n in _SIZES]
-    steps += [("non-blocking", k, partial(_multicast, mpi, world, k, rounds, True)) for k in peers]
-    steps += [("blocking", k, partial(_multicast, mpi, world, k, rounds, False)) for k in peers]
+    steps += [("non-blocking", k, partial(_multicast, mpi, world, k, rounds, issues)) for k in peers]
+    steps += [("blocking", k, partial(_multicast, mpi, world, k, rounds, None)) for k in peers]
     steps += [("reduction", n, partial(_reduction, mpi, n, share[n])) for n in _SIZES if n >= _SMALL]
     return steps
 
@@ -300,8 +407,11 @@ def _ping_pong(mpi: Any, world: Any, size: int, rounds: int) -> list[float]:
     return times[rounds // 10 + 1 :]
 
 
-def _multicast(mpi: Any, world: Any, peers: int, rounds: int, non_blocking: bool) -> list[float]:
-    """Returns the times on rank 0 from its first send to the last peer's answer, in nanoseconds."""
+def _multicast(mpi: Any, world: Any, peers: int, rounds: int, issues: list[float] | None) -> list[float]:
+    """Returns the times on rank 0 from its first send to the last peer's answer, in nanoseconds.
+
+    With ``issues`` the sends are non-blocking, and the time in which one begins is appended for each round.
+    """
     buffer, answer = np.zeros(_SMALL, dtype=np.uint8), np.zeros(_SMALL, dtype=np.uint8)
     ready = np.zeros(0, dtype=np.uint8)
     # The last message and the answer use the same path as the ping-pong, because other paths may take longer or
@@ -316,8 +426,9 @@ def _multicast(mpi: Any, world: Any, peers: int, rounds: int, non_blocking: bool
             for target in sorted(set(targets)):
                 world.Recv(ready, target, tag=3)
             start = mpi.Wtime()
-            if non_blocking:
+            if issues is not None:
                 requests = [world.Isend(buffer, target, tag=1) for target in targets]
+                issues.append((mpi.Wtime() - start) * 1e9 / peers)
                 world.Recv(answer, targets[-1], tag=2)
                 mpi.Request.Waitall(requests)
             else:

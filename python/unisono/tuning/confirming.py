@@ -19,8 +19,9 @@ from unisono.mpi.collectives import Collectives
 from unisono.mpi.groups import members, nodes, wait_for
 from unisono.mpi.library import together
 from unisono.planning.plan_files import encoded_plans
-from unisono.tuning.measuring import Contest, contest, is_idle
-from unisono.tuning.tables import MOSTLY, SHORT, FileFor, Row, contestants, unserved
+from unisono.tuning.kept import Asked, Contests
+from unisono.tuning.measuring import Contest, is_idle
+from unisono.tuning.tables import MOSTLY, SHORT, FileFor, Row, contestants, described, unserved
 
 __all__ = ["LEAST_FACTOR", "Trial", "confirm", "joined", "kept", "refusal", "trial_counts"]
 
@@ -128,10 +129,12 @@ def confirm(
     rounds: int,
     progress: Callable[[int, int], None],
     file: FileFor | None = None,
+    contests: Contests | None = None,
 ) -> tuple[list[Row], list[Trial]]:
     """Times every schedule of a table together with the library. All ranks of MPI's world call this.
 
-    With ``file``, the library's own algorithms are timed if :class:`FileFor` names variables for them.
+    With ``file``, the library's own algorithms are timed if :class:`FileFor` names variables for them. ``contests``
+    keeps measurements.
 
     Only rank 0 has ``rows``; it returns the rows to write, with the conditions of their measurement.
     """
@@ -154,7 +157,9 @@ def confirm(
             group = world.Create_group(world.group.Incl(chosen))
             sizes = [count for of in at for count in of]
             plans = [[row.plan] for row, of in zip(own, at, strict=True) for _ in of] if world.rank == 0 else None
-            tuned, results = _measured(mpi, group, collective, sizes, plans, rounds, file)
+            tuned, results = _measured(
+                mpi, group, collective, per_node, sizes, plans, rounds, file, contests or Contests()
+            )
             group.Free()
             ran = {count: result.timings[1] for count, result in results.items()}
             lost = [4 * count for count, timing in ran.items() if timing.served != timing.calls]
@@ -185,18 +190,26 @@ def _measured(
     mpi: Any,
     group: Any,
     collective: str,
+    per_node: int,
     counts: Sequence[int],
     plans: list[list[Plan | None]] | None,
     rounds: int,
     file: FileFor | None,
+    contests: Contests,
 ) -> tuple[str, dict[int, Contest]]:
     """Returns the conditions of a group of ranks, and by elements the contest of the library and the plan."""
     given = None if plans is None else [[plan for plan in here if plan is not None] for here in plans]
     tuned = Collectives(mpi, group).conditions()
     if not counts:
         return tuned, {}
+    found = {}
     with contestants(mpi, group, counts, given, file) as pair:
-        return tuned, {count: contest(mpi, group, pair, collective, count, rounds) for count in counts}
+        for at, count in enumerate(counts):
+            asked = None
+            if given is not None:
+                asked = Asked("confirm", per_node, [None, *(described(plan, count, file) for plan in given[at])])
+            found[count] = contests.time(mpi, group, pair, collective, count, rounds, asked)
+    return tuned, found
 
 
 def _trial(row: Row, count: int, result: Contest, rounds: int, idle: bool) -> Trial:

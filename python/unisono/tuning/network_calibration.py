@@ -17,7 +17,7 @@ from unisono._core import InputError, Machine
 from unisono.logs.link_calibration import with_latency, with_share
 from unisono.machines.descriptions import machine as described
 from unisono.machines.hosts import with_ranks, without_ranks
-from unisono.tuning.calibration import Calibration, Levels
+from unisono.tuning.calibration import Calibration, Levels, disturbances
 
 __all__ = ["MessageCosts", "check_network", "message_costs", "ranks_costs"]
 
@@ -85,14 +85,17 @@ def check_network(machine: Machine, nodes: list[list[int]]) -> None:
 
 
 def message_costs(machine: Machine, measured: Calibration, scale: float = 1.0) -> MessageCosts:
-    """Returns the machine with the message costs of a calibration, whose times are ``scale`` times the machine's."""
+    """Returns the machine with the message costs of a calibration, whose times are ``scale`` times the machine's.
+
+    Raises:
+        InputError: the calibration gives no machine; see :meth:`Calibration.machine`.
+
+    """
     bare = _with_hosts(with_share(machine, None), 0.0, 0.0, 0.0)
     short, long = (_message_ns(bare, size) for size in (_SHORT, _LONG))
     made = measured.machine(machine.name)
     byte_ns = made["beta_ns_per_byte"] / scale
-    notes = []
-    if not byte_ns > 0:
-        raise InputError("long messages took no longer than short ones; measure on a quiet machine, with more rounds")
+    notes = disturbances(made)
     share = (long - short) / (_LONG - _SHORT) / byte_ns
     if share > _EXACT:
         notes.append(

@@ -17,8 +17,9 @@ from unisono._core import InputError, Machine, Plan
 from unisono.mpi.groups import wait_for
 from unisono.mpi.library import together
 from unisono.tuning.choosing import START, Posterior, explore
+from unisono.tuning.kept import Asked, Contests
 from unisono.tuning.measurements import Point
-from unisono.tuning.measuring import Contest, Contestant, Timing, contest, is_idle
+from unisono.tuning.measuring import Contest, Contestant, Timing, is_idle
 from unisono.tuning.tables import (
     LIBRARY,
     MOSTLY,
@@ -29,6 +30,7 @@ from unisono.tuning.tables import (
     FileFor,
     check_served,
     contestants,
+    described,
     families_of,
     offers,
 )
@@ -63,8 +65,9 @@ class TuningPoint(NamedTuple):
 class _Teams:
     """The groups of ranks of one collective with their contestants, which rank 0 of MPI's world times."""
 
-    def __init__(self, mpi: Any, world: Any, collective: str, rounds: int) -> None:
+    def __init__(self, mpi: Any, world: Any, collective: str, rounds: int, contests: Contests) -> None:
         self._mpi, self._world, self._collective, self._rounds = mpi, world, collective, rounds
+        self._contests = contests
         self._open = ExitStack()
         self._teams: dict[_Group, tuple[Any, list[Contestant]]] = {}
 
@@ -83,10 +86,11 @@ class _Teams:
             self._teams[group] = comm, self._open.enter_context(contestants(self._mpi, comm, counts, plans, file))
         wait_for(self._world)
 
-    def time(self, point: TuningPoint) -> Timing:
+    def time(self, point: TuningPoint, file: FileFor | None) -> Timing:
         """Times one point; rank 0 calls this, while all other ranks call :meth:`serve`."""
         self._world.bcast((point.group, point.elements, point.lane))
-        found = self._timed(point.group, point.elements, point.lane)
+        of = None if point.plan is None else described(point.plan, point.elements, file)
+        found = self._timed(point.group, point.elements, point.lane, Asked("sample", point.group[1], [of]))
         assert found is not None, "rank 0 is in every group"
         return found
 
@@ -95,11 +99,12 @@ class _Teams:
         while (wanted := self._world.bcast(None)) is not None:
             self._timed(*wanted)
 
-    def _timed(self, group: _Group, elements: int, lane: int) -> Timing | None:
+    def _timed(self, group: _Group, elements: int, lane: int, asked: Asked | None = None) -> Timing | None:
         found = None
         if group in self._teams:
             comm, own = self._teams[group]
-            (found,) = contest(self._mpi, comm, [own[lane]], self._collective, elements, self._rounds).timings
+            rounds, one = self._rounds, [own[lane]]
+            (found,) = self._contests.time(self._mpi, comm, one, self._collective, elements, rounds, asked).timings
         wait_for(self._world)
         return found
 
@@ -124,6 +129,7 @@ def tune_share(
     share: float,
     progress: Callable[[int, int], None],
     file: FileFor | None = None,
+    contests: Contests | None = None,
 ) -> tuple[list[Family], PointCounts]:
     """Measures at most a fraction of the points of each collective. All ranks of MPI's world call this.
 
@@ -145,7 +151,7 @@ def tune_share(
         ]
         wanted = int(share * len(tries))
         together(world, partial(_check_count, share, wanted, len(tries) if world.rank == 0 else None, name))
-        with _Teams(mpi, world, name, rounds) as teams:
+        with _Teams(mpi, world, name, rounds, contests or Contests()) as teams:
             for group, chosen in placed.items():
                 teams.add(group, chosen, counts, plans[group], file)
             if world.rank != 0:
@@ -154,7 +160,7 @@ def tune_share(
             timings: dict[int, Timing] = {}
             belief = Posterior(points_of(name, tries), expected_of(tries))
             for at in explore(belief, wanted):
-                timings[at] = teams.time(tries[at])
+                timings[at] = teams.time(tries[at], file)
                 belief.observe(at, log(timings[at].seconds))
                 progress(done * wanted + len(timings), len(collectives) * wanted)
         for cell in cells_of(name, tries, belief, timings, rounds, idle):

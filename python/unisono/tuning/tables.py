@@ -11,11 +11,12 @@ from unisono import _core
 from unisono._core import Error, Machine, Plan
 from unisono.mpi.collectives import Collectives
 from unisono.mpi.exports import row_of
-from unisono.mpi.forcing import forced
+from unisono.mpi.forcing import Variables, forced
 from unisono.mpi.groups import members, nodes, wait_for
 from unisono.mpi.library import together
 from unisono.planning.plan_files import encoded_plans
-from unisono.tuning.measuring import Contestant, contest, is_idle
+from unisono.tuning.kept import Asked, Contests
+from unisono.tuning.measuring import Contestant, is_idle
 from unisono.tuning.pieces import in_other_pieces
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "Row",
     "check_served",
     "contestants",
+    "described",
     "families_of",
     "groups",
     "offers",
@@ -56,7 +58,7 @@ class FileFor(NamedTuple):
     says: Callable[[dict[str, Any]], str | None]
     #: A function from a row to variables of the library with the same effect as the file, so that the library's own
     #: algorithm is timed; None to time Unisono's schedule of that name.
-    variables: Callable[[dict[str, Any]], dict[str, int]] | None
+    variables: Callable[[dict[str, Any]], Variables] | None
 
 
 @dataclass
@@ -238,14 +240,16 @@ def tune(
     rounds: int,
     progress: Callable[[int, int], None],
     file: FileFor | None = None,
+    contests: Contests | None = None,
 ) -> list[Family]:
     """Measures collectives at every count on every group of ranks. All ranks of MPI's world call this.
 
-    With ``file``, candidates are only plans that the file can state.
+    With ``file``, candidates are only plans that the file can state. ``contests`` keeps measurements.
 
     Only on rank 0 the families have cells.
     """
     placed, limits = where
+    contests = contests or Contests()
     idle = is_idle(mpi, world)
     measured: dict[tuple[str, int, int], list[Cell]] = {}
     done, total = 0, len(collectives) * len(placed) * len(counts)
@@ -258,7 +262,7 @@ def tune(
             if plans is not None and file is None:
                 for of, count in zip(plans, counts, strict=True):
                     of += in_other_pieces(of, machine, ranks, count)
-            for cell in _measure(mpi, group, name, per_node, counts, plans, rounds, idle, file):
+            for cell in _measure(mpi, group, name, per_node, counts, plans, rounds, idle, file, contests):
                 cells.append(cell)
                 done += 1
                 progress(done, total)
@@ -332,14 +336,18 @@ def offers(
 
 
 def _stated(collective: str, machine: Machine, ranks: int, count: int, most: int, file: FileFor) -> list[Plan]:
-    """Returns the model's first ``most`` plans that the file states by different texts."""
+    """Returns the model's first ``most`` plans that the file states by different texts, or that differ in variables."""
 
     def found() -> Iterator[Plan]:
-        known: set[str | None] = {None}
+        known: set[object] = {None}
         row = {"collective": collective, "ranks": ranks, "per_node": None, "class": None}
         row |= {"first_bytes": 4 * count, "last_bytes": 4 * count}
         for algorithm, params in _core.settings(collective, machine, ranks, count, file.format):
-            text = file.says({**row, "algorithm": algorithm, "params": params})
+            asked = {**row, "algorithm": algorithm, "params": params}
+            text: object = file.says(asked)
+            if text is not None and file.variables is not None:
+                # Parameters that state defaults force the same algorithm as none.
+                text = tuple(sorted(file.variables(asked).items()))
             if text in known:
                 continue
             plan = _core.propose(collective, machine, ranks, count, algorithm, params)
@@ -360,6 +368,7 @@ def _measure(
     rounds: int,
     idle: bool,
     file: FileFor | None,
+    contests: Contests,
 ) -> Iterator[Cell]:
     """Times all contenders on a group, at all counts; yields nothing on ranks outside the group.
 
@@ -370,7 +379,10 @@ def _measure(
     with contestants(mpi, group, counts, plans, file) as (library, *served):
         for at, count in enumerate(counts):
             number = group.bcast(None if plans is None else len(plans[at]))
-            result = contest(mpi, group, [library, *served[:number]], collective, count, rounds)
+            asked = None
+            if plans is not None:
+                asked = Asked("choose", per_node, [None, *(described(plan, count, file) for plan in plans[at])])
+            result = contests.time(mpi, group, [library, *served[:number]], collective, count, rounds, asked)
             contenders = [Contender(None, result.timings[0].seconds, 0)]
             for lane, timing in enumerate(result.timings[1:], start=1):
                 plan = None if plans is None else plans[at][lane - 1]
@@ -382,6 +394,13 @@ def _measure(
             yield Cell(collective, group.size, per_node, count, rounds, contenders)
 
 
+def described(plan: Plan, elements: int, file: FileFor | None) -> tuple[object, ...]:
+    """Returns the properties that decide what the contestant of a plan runs at a size."""
+    if file is not None and file.variables is not None:
+        return "forced", *sorted(file.variables(row_of(plan, 4 * elements, 4 * elements)).items())
+    return plan.algorithm, *sorted(plan.params.items())
+
+
 @contextmanager
 def contestants(
     mpi: Any, group: Any, counts: Sequence[int], plans: list[list[Plan]] | None, file: FileFor | None
@@ -391,16 +410,16 @@ def contestants(
         [(here[lane], count) for count, here in zip(counts, plans or (), strict=True) if lane < len(here)]
         for lane in range(0 if plans is None else max(map(len, plans)))
     ]
-    library = Collectives(mpi, group)
     if file is not None and (variables := file.variables) is not None:
         sizes = [{count: variables(row_of(plan, 4 * count, 4 * count)) for plan, count in lane} for lane in lanes]
-        with forced(mpi, group, group.bcast(sizes)) as own:
-            yield [library, *own]
+        # The library's own choice needs no variables.
+        with forced(mpi, group, [{count: {} for count in counts}, *group.bcast(sizes)]) as all_of_them:
+            yield [*all_of_them]
             group.Barrier()
         return
     # The plans are broadcast, because ranks on other nodes may share no folder with rank 0.
     tables = group.bcast([encoded_plans([(plan, 4 * count, 4 * count) for plan, count in lane]) for lane in lanes])
-    yield [library, *(Collectives(mpi, group, table) for table in tables)]
+    yield [Collectives(mpi, group), *(Collectives(mpi, group, table) for table in tables)]
     group.Barrier()
 
 

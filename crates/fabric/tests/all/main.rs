@@ -119,11 +119,30 @@ fn a_full_buffer_drops_and_a_host_waits() {
 #[test]
 fn a_wrong_line_is_named() {
     for (text, said) in [
-        ("host a\nswitch s\nhost b\n", "line 3: 'host b' is no host, switch or cable"),
+        ("host a\nswitch s\nhost b\n", "line 3: host b follows a switch; hosts come first"),
+        ("host a\nhost a\n", "line 2: a second node has the name 'a'"),
+        ("host a\nswitch a\n", "line 2: a second node has the name 'a'"),
+        ("host a\nswitch s\nswitch s\n", "line 3: a second node has the name 's'"),
+        ("host a\ncable a a 1 1 1\n", "line 2: the cable a-a has both ends at one node"),
+        ("router a\n", "line 1: 'router a' is no host, switch or cable"),
         ("host a\ncable a b 1 1 1\n", "line 2: there is no node 'b'"),
         ("host a\nhost b\ncable a b nan 1 1\n", "line 3: 'nan' is no number from 0 on"),
         ("host a\nhost b\ncable a b 0 1 1\n", "line 3: the cable a-b has no rate"),
     ] {
         assert_eq!(Topology::parse(text).unwrap_err(), said);
     }
+    for second in ["a b", "b a"] {
+        let text = format!("host a\nhost b\ncable a b 1 1 1\ncable {second} 2 2 2\n");
+        let ends = second.replace(' ', " and ");
+        let said = format!("line 4: a second cable joins {ends}; state one with the rate of both");
+        assert_eq!(Topology::parse(&text).unwrap_err(), said);
+    }
+}
+
+#[test]
+fn hosts_end_where_addresses_end() {
+    let hosts = |count: usize| (0..count).map(|at| format!("host h{at}\n")).collect::<String>();
+    assert_eq!(Topology::parse(&hosts(254)).unwrap().hosts, 254);
+    let said = "line 255: host h254 is one more than the 254 that have an address";
+    assert_eq!(Topology::parse(&hosts(255)).unwrap_err(), said);
 }

@@ -15,7 +15,7 @@ fn run(input: &[u8]) -> bool {
     let mut any = false;
     for format in FORMATS {
         for boxes in [1, 3] {
-            let options = ImportOptions { name: "imported", boxes, accelerators: None };
+            let options = ImportOptions { name: "imported", boxes, accelerators: None, names: None };
             let Some(network) = uses::read(format.read(&text, "fuzz", &options)) else { continue };
             any = true;
             drop(network.facts());

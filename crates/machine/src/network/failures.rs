@@ -69,7 +69,7 @@ const MOST_LISTED: usize = 16;
 /// Returns a sentence if a link or a node does not exist, or if accelerators are cut off.
 pub fn degraded(whole: &dyn Topology, failures: &[Failure], own: Speed) -> Result<Graph, String> {
     let plane = whole.plane().map_err(|e| e.to_string())?;
-    let left = Left::new(&plane, failures)?;
+    let left = Left::new(&plane, failures, whole.stated_names())?;
     let reached = left.connected(failures)?;
     let (plane, new) = left.plane(&reached, own)?;
     let way = match whole.tree_root() {
@@ -88,18 +88,20 @@ pub fn degraded(whole: &dyn Topology, failures: &[Failure], own: Speed) -> Resul
 /// Returns whether all remaining accelerators of a plane stay connected; also false if a failure names a node or cable
 /// that does not exist.
 pub(super) fn leaves_all(plane: &Plane, failures: &[Failure]) -> bool {
-    Left::new(plane, failures).and_then(|left| left.connected(failures)).is_ok()
+    Left::new(plane, failures, None).and_then(|left| left.connected(failures)).is_ok()
 }
 
 /// A plane and its failed nodes and links.
 struct Left<'a> {
     plane: &'a Plane,
+    /// The names of nodes in messages, if the machine states them.
+    names: Option<&'a [String]>,
     failed: Vec<bool>,
     gone: Vec<bool>,
 }
 
 impl<'a> Left<'a> {
-    fn new(plane: &'a Plane, failures: &[Failure]) -> Result<Self, String> {
+    fn new(plane: &'a Plane, failures: &[Failure], names: Option<&'a [String]>) -> Result<Self, String> {
         let last = plane.nodes() - 1;
         let check = |failure: &Failure, node: u32| {
             if node > last {
@@ -107,8 +109,8 @@ impl<'a> Left<'a> {
             }
             Ok(())
         };
-        let mut left =
-            Self { plane, failed: vec![false; plane.nodes() as usize], gone: vec![false; plane.links().len()] };
+        let (failed, gone) = (vec![false; plane.nodes() as usize], vec![false; plane.links().len()]);
+        let mut left = Self { plane, names, failed, gone };
         // The counts of cables that several failures name are added; a failure of all cables of a pair includes them.
         let mut cables: BTreeMap<[u32; 2], Option<u64>> = BTreeMap::new();
         for failure in failures {
@@ -128,8 +130,10 @@ impl<'a> Left<'a> {
             let between = plane.leaving(a).filter(|&id| plane.link(id).to == b);
             let found = between.clone().count() as u64;
             if found == 0 || count.is_some_and(|count| count > found) {
-                let name = |node: u32| {
-                    if node < plane.accelerators() { format!("accelerator {node}") } else { format!("switch {node}") }
+                let name = |node: u32| match names {
+                    Some(names) => names[node as usize].clone(),
+                    None if node < plane.accelerators() => format!("accelerator {node}"),
+                    None => format!("switch {node}"),
                 };
                 let between = format!("{} and {}", name(a), name(b));
                 return Err(match (found, count) {
@@ -192,9 +196,20 @@ impl<'a> Left<'a> {
         let (is, them) = if cut.len() == 1 { (" is", "it") } else { ("s are", "them") };
         Err(format!(
             "without what failed ({}) the accelerator{is} cut off: {}; fail {them} too to plan for the others",
-            listed(failures),
-            listed(&cut)
+            listed(failures.iter().map(|failure| self.named(failure))),
+            listed(cut.iter().map(|&node| self.named(&Failure::Node(node))))
         ))
+    }
+
+    /// Returns a failure as text, with the names of nodes if there are any.
+    fn named(&self, failure: &Failure) -> String {
+        let Some(names) = self.names else { return failure.to_string() };
+        let name = |node: u32| &names[node as usize];
+        match *failure {
+            Failure::Node(node) => name(node).clone(),
+            Failure::Cables([a, b], None) => format!("{} to {}", name(a), name(b)),
+            Failure::Cables([a, b], Some(count)) => format!("{} to {}:{count}", name(a), name(b)),
+        }
     }
 
     /// Returns the remaining plane, and for each node its new number, or `None` if it is omitted.

@@ -1,7 +1,7 @@
 //! Names of the parts of a plane, for the statement of failures.
 //!
 //! A node has a name of its own, such as `leaf 3`, and may lie within a larger part, such as `board 2,1`. A name stands
-//! for all nodes that have it. `NAME to NAME` stands for all cables between the nodes of two names.
+//! for all nodes that have it. `NAME to NAME` and `NAME-NAME` stand for all cables between the nodes of two names.
 //!
 //! Cables whose ends have the same roles, the same medium and the same speed form a class. `one-link` stands for one
 //! cable of every class, so that networks of different families lose comparable cables. In most families, a symmetry
@@ -97,7 +97,10 @@ impl Parts {
             Some((ends, Ok(count))) if count > 0 => (ends, Some(count)),
             _ => (text, None),
         };
-        let pair = ends.split_once(" to ").and_then(|(a, b)| Some((self.nodes(a)?, self.nodes(b)?)));
+        let pair_of = |(a, b): (&str, &str)| Some((self.nodes(a)?, self.nodes(b)?));
+        // A name may have dashes, so each of them may be the one between two names.
+        let mut at_dashes = ends.match_indices('-').map(|(at, _)| (&ends[..at], &ends[at + 1..]));
+        let pair = ends.split_once(" to ").and_then(pair_of).or_else(|| at_dashes.find_map(pair_of));
         let Some((from, to)) = pair else {
             let switch = self.names.last().map(|name| name.own.as_str()).unwrap_or_default();
             return Err(format!(

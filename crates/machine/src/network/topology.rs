@@ -80,6 +80,11 @@ pub trait Topology: Send + Sync + fmt::Debug {
         NodeName::new(if node < self.accelerators() { "accelerator" } else { "switch" }, &[node])
     }
 
+    /// Returns the names of all nodes, if the machine file states them.
+    fn stated_names(&self) -> Option<&[String]> {
+        None
+    }
+
     /// Returns the root of the tree on which a graph is routed up and down, if that is its rule.
     fn tree_root(&self) -> Option<u32> {
         None

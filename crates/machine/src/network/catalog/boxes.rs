@@ -82,7 +82,8 @@ fn read(table: &toml::Table, origin: &str, own: Speed) -> Result<Box<dyn Topolog
         edges.extend(uplinks.iter().map(|edge| Edge { a: place(of, edge.a), b: shared(edge.b), ..*edge }));
     }
     edges.extend(outside.iter().map(|edge| Edge { a: shared(edge.a), b: shared(edge.b), ..*edge }));
-    let graph = Graph::wired(&Wiring { accelerators: all, edges: &edges, own, rule: routing, root }, origin)?;
+    let graph =
+        Graph::wired(&Wiring { accelerators: all, edges: &edges, names: None, own, rule: routing, root }, origin)?;
     // The number of boxes, then of accelerators in a box.
     let extents = if boxes > 1 { vec![boxes, accelerators] } else { vec![accelerators] };
     Ok(Box::new(graph.of_family(FAMILY.name, extents).of_boxes(numbers)))

@@ -4,7 +4,8 @@
 //! that programs reached `measured=NUMBER`, its latency `ns=NUMBER`, and the number of equal cables `count=NUMBER`; `#`
 //! begins a comment. Nodes below `accelerators` are accelerators, all others switches. A cable without a kind is copper
 //! at an accelerator and optical between switches. A cable without a rate or a latency has the machine's `link_gbps`
-//! (or `measured_gbps`) or `link_latency_ns`. Accelerators forward packets.
+//! (or `measured_gbps`) or `link_latency_ns`. Accelerators forward packets. `names` has a name for each node, by which
+//! messages and failures name it.
 //!
 //! Routing: `fastest`, the default, prefers fast cables ([`lengths`]); `shortest` uses all paths with the fewest
 //! cables, whatever their speeds. In both, the virtual channel is the number of remaining cables, so it falls with
@@ -18,22 +19,24 @@ mod edges;
 mod lengths;
 mod routing;
 
+use std::collections::BTreeSet;
+
 use serde::Deserialize;
-use unisono_base::narrow;
+use unisono_base::{excerpt, narrow};
 
 use super::super::{
     Bill, BoxNumbers, Cable, Family, GridBefore, MOST_SIMULATED_CHANNELS, NodeName, Plane, PlaneBuilder, Routing,
     Speed, Topology, allocate::JobSpace, cut::Cut, topology,
 };
 use crate::MachineError;
-pub use edges::{Edge, nodes_of, parse, text_of_edges};
+pub use edges::{Edge, nodes_of, parse, parse_named, text_of_edges};
 use lengths::{distances, lengths};
 
 pub const FAMILY: Family = Family {
     name: "graph",
     summary: "any cables, from a list or a file",
     reference: "Günther, 1981; Schroeder et al., Autonet, 1991",
-    keys: &["accelerators", "edges", "file", "routing", "root", "per_host", "host"],
+    keys: &["accelerators", "edges", "file", "names", "routing", "root", "per_host", "host"],
     jobs: None,
     read,
 };
@@ -46,6 +49,8 @@ struct Keys {
     edges: Option<Listed>,
     /// The name of a file with the lines. A caller that may open files replaces this key by the lines.
     file: Option<String>,
+    /// The names of all nodes, in the order of their numbers.
+    names: Option<Vec<String>>,
     #[serde(default)]
     routing: Rule,
     root: Option<u32>,
@@ -104,13 +109,15 @@ pub struct Graph {
     renumbered: Option<Vec<Option<u32>>>,
     /// The numbering of nodes, if the graph was made from boxes.
     boxes: Option<BoxNumbers>,
+    /// The names of all nodes, if the machine states them.
+    names: Option<Vec<String>>,
 }
 
 /// The most entries of a routing table, which has one for each node and destination.
 const MOST_ENTRIES: u64 = 1 << 26;
 
 fn read(table: &toml::Table, origin: &str, own: Speed) -> Result<Box<dyn Topology>, MachineError> {
-    let Keys { accelerators, edges, file, routing, root, per_host, host } = topology::parse(table, origin)?;
+    let Keys { accelerators, edges, file, names, routing, root, per_host, host } = topology::parse(table, origin)?;
     let refused = |message: String| topology::refused(origin, message);
     let all = topology::accelerators(&[accelerators, per_host.unwrap_or(1)], origin)?;
     let edges = match (edges, file) {
@@ -119,6 +126,9 @@ fn read(table: &toml::Table, origin: &str, own: Speed) -> Result<Box<dyn Topolog
         (None, Some(file)) => return Err(refused(format!("the file '{file}' was not read; list its lines as edges"))),
         _ => return Err(refused("a graph has either edges or a file".to_owned())),
     };
+    if let Some(names) = &names {
+        check_names(names, nodes_of(&edges, accelerators)).map_err(refused)?;
+    }
     let (Some(per_host), Some(host)) = (per_host, &host) else {
         if per_host.is_some() || host.is_some() {
             return Err(refused(
@@ -127,8 +137,8 @@ fn read(table: &toml::Table, origin: &str, own: Speed) -> Result<Box<dyn Topolog
                     .to_owned(),
             ));
         }
-        let wiring = Wiring { accelerators, edges: &edges, own, rule: routing, root };
-        return Ok(Box::new(Graph::wired(&wiring, origin)?));
+        let wiring = Wiring { accelerators, edges: &edges, names: names.as_deref(), own, rule: routing, root };
+        return Ok(Box::new(Graph { names: names.clone(), ..Graph::wired(&wiring, origin)? }));
     };
     let inside = parse(&format!("0 1 {host}")).map_err(|message| topology::refused(&format!("{origin}, host"), message))?;
     let &[inside] = inside.as_slice() else {
@@ -137,8 +147,17 @@ fn read(table: &toml::Table, origin: &str, own: Speed) -> Result<Box<dyn Topolog
     let numbers = BoxNumbers { boxes: accelerators, accelerators: per_host, nodes: per_host + 1 };
     let edges = on_hosts(&edges, inside, numbers);
     let root = root.map(|root| host_or_switch(root, numbers));
-    let graph = Graph::wired(&Wiring { accelerators: all, edges: &edges, own, rule: routing, root }, origin)?;
+    let names = names.map(|names| names_on_hosts(&names, numbers));
+    let wiring = Wiring { accelerators: all, edges: &edges, names: names.as_deref(), own, rule: routing, root };
+    let graph = Graph { names: names.clone(), ..Graph::wired(&wiring, origin)? };
     Ok(Box::new(graph.of_family(FAMILY.name, vec![accelerators, per_host]).of_boxes(numbers)))
+}
+
+/// Returns the names of all nodes: rank k of host `a` is `a.k`.
+fn names_on_hosts(names: &[String], numbers: BoxNumbers) -> Vec<String> {
+    let hosts = &names[..numbers.boxes as usize];
+    let ranks = hosts.iter().flat_map(|host| (0..numbers.accelerators).map(move |rank| format!("{host}.{rank}")));
+    ranks.chain(names.iter().cloned()).collect()
 }
 
 /// Returns the cables of hosts, and before them those of the accelerators to their hosts, which are like `inside`.
@@ -168,10 +187,34 @@ fn host_or_switch(node: u32, numbers: BoxNumbers) -> u32 {
     }
 }
 
+/// # Errors
+/// Returns a sentence if not every node has a name of its own that begins with a letter.
+fn check_names(names: &[String], nodes: u32) -> Result<(), String> {
+    if names.len() as u64 != u64::from(nodes) {
+        return Err(format!("there are {} names for {nodes} nodes; accepted is one for each node", names.len()));
+    }
+    let mut known = BTreeSet::new();
+    for name in names {
+        let is_word = name.starts_with(char::is_alphabetic) && !name.contains(|c: char| c.is_whitespace() || c == '#');
+        if !is_word {
+            let name = excerpt(name);
+            return Err(format!(
+                "'{name}' is not a node's name; accepted are words that begin with a letter, without '#'"
+            ));
+        }
+        if !known.insert(name) {
+            return Err(format!("two nodes have the name '{}'", excerpt(name)));
+        }
+    }
+    Ok(())
+}
+
 /// The cables between numbered nodes. The first nodes are accelerators.
 pub struct Wiring<'a> {
     pub accelerators: u32,
     pub edges: &'a [Edge],
+    /// The names of nodes in messages; their numbers without names.
+    pub names: Option<&'a [String]>,
     /// The speed of cables that state no speed of their own.
     pub own: Speed,
     pub rule: Rule,
@@ -195,8 +238,13 @@ impl Graph {
     /// # Errors
     /// Returns an error if the routing table would be too large, or a node cannot be reached.
     pub fn new(plane: Plane, own: Speed, way: Way) -> Result<Self, String> {
+        Self::reaching(plane, own, way, &|node| node.to_string())
+    }
+
+    /// As [`Graph::new`]; an error names nodes by `name`.
+    fn reaching(plane: Plane, own: Speed, way: Way, name: &dyn Fn(u32) -> String) -> Result<Self, String> {
         check_size(u64::from(plane.nodes()), plane.accelerators())?;
-        let diameter = measure(&plane)?;
+        let diameter = measure(&plane, name)?;
         let (bill, extents) = (bill(&plane), vec![plane.accelerators()]);
         Ok(Self {
             plane,
@@ -210,6 +258,7 @@ impl Graph {
             before: None,
             renumbered: None,
             boxes: None,
+            names: None,
         })
     }
 
@@ -240,7 +289,8 @@ impl Graph {
     /// # Errors
     /// Returns an error if the cables do not form a graph that can be routed.
     pub fn wired(wiring: &Wiring, origin: &str) -> Result<Self, MachineError> {
-        let &Wiring { accelerators, edges, own, rule, root } = wiring;
+        let &Wiring { accelerators, edges, names, own, rule, root } = wiring;
+        let name = |node: u32| names.map_or_else(|| node.to_string(), |names| names[node as usize].clone());
         let refused = |message: String| topology::refused(origin, message);
         let highest = edges.iter().map(|e| e.a.max(e.b)).max().unwrap_or(0);
         let nodes = u64::from(highest.max(accelerators - 1)) + 1;
@@ -252,7 +302,8 @@ impl Graph {
         let mut plane = PlaneBuilder::new(accelerators, narrow::<u32>(nodes) - accelerators, cables)?;
         for edge in edges {
             if edge.a == edge.b {
-                return Err(refused(format!("the cable {} {} has both ends at one node", edge.a, edge.b)));
+                let [a, b] = [edge.a, edge.b].map(name);
+                return Err(refused(format!("the cable {a} {b} has both ends at one node")));
             }
             let usual = if edge.a.min(edge.b) < accelerators { Cable::Dac } else { Cable::Aoc };
             let stated = edge.speed(own);
@@ -269,7 +320,7 @@ impl Graph {
             Rule::Shortest => Way::Shortest,
             Rule::UpDown => Way::UpDown(root),
         };
-        let graph = Graph::new(plane.finish()?, own, way).map_err(refused)?;
+        let graph = Graph::reaching(plane.finish()?, own, way, &name).map_err(refused)?;
         let longest = graph.longest();
         if longest > u32::from(u8::MAX) {
             return Err(refused(format!(
@@ -320,11 +371,12 @@ impl Graph {
 ///
 /// # Errors
 /// Returns an error if a node cannot be reached.
-fn measure(plane: &Plane) -> Result<u32, String> {
+fn measure(plane: &Plane, name: &dyn Fn(u32) -> String) -> Result<u32, String> {
     let mut most = 0;
     for to in 0..plane.accelerators() {
         let distances: Vec<u32> = distances(plane, None, to).into_iter().map(|(_, links)| links).collect();
         if let Some(node) = distances.iter().position(|&d| d == u32::MAX) {
+            let (node, to) = (name(narrow(node)), name(to));
             return Err(format!("node {node} is not connected with node {to}; every node needs a way to every other"));
         }
         most = distances[..plane.accelerators() as usize].iter().copied().fold(most, u32::max);
@@ -405,9 +457,13 @@ impl Topology for Graph {
         self.boxes.map(|of| JobSpace::of_blocks(self.accelerators(), vec![of.accelerators], of.accelerators))
     }
 
-    /// In a box, nodes with a cable to a shared switch are named rails, all other nodes switches.
+    /// Returns the stated name, if there are names. In a box, nodes with a cable to a shared switch are named rails,
+    /// and all other nodes switches.
     fn node_name(&self, node: u32) -> NodeName {
         let role = if node < self.accelerators() { "accelerator" } else { "switch" };
+        if let Some(names) = &self.names {
+            return NodeName { own: names[node as usize].clone(), ..NodeName::new(role, &[node]) };
+        }
         let Some(boxes) = self.boxes else { return NodeName::new(role, &[node]) };
         let (Some(of), at) = boxes.place_of(node) else {
             return NodeName::new("shared switch", &[boxes.place_of(node).1]);
@@ -419,6 +475,10 @@ impl Topology for Graph {
         let leads_out = |node: u32| self.plane.leaving(node).any(|id| self.plane.link(id).to >= boxes.shared(0));
         let before = (node - at..node).filter(|&other| leads_out(other)).count();
         if leads_out(node) { name("rail", narrow(before)) } else { name("switch", at - narrow::<u32>(before)) }
+    }
+
+    fn stated_names(&self) -> Option<&[String]> {
+        self.names.as_deref()
     }
 
     fn tree_root(&self) -> Option<u32> {

@@ -10,7 +10,7 @@ mod hyperx;
 mod mesh;
 mod torus;
 
-pub(super) use graph::{Edge, Graph, Way, nodes_of, parse, text_of_edges};
+pub(super) use graph::{Edge, Graph, Way, nodes_of, parse, parse_named, text_of_edges};
 
 use super::Family;
 

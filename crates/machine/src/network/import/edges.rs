@@ -1,7 +1,8 @@
-//! A list of cables in the syntax of a `graph`. All nodes are accelerators unless the options state their number.
+//! A list of cables in the syntax of a `graph`. All nodes are accelerators unless the options state their number. Nodes
+//! may have names instead of numbers, which the options list in the order of their numbers.
 
 use super::{Format, ImportOptions, Network, Refusal, network};
-use crate::network::catalog::parse;
+use crate::network::catalog::{parse, parse_named};
 
 pub const FORMAT: Format = Format {
     name: "edges",
@@ -22,7 +23,10 @@ fn read(text: &str, options: &ImportOptions) -> Result<Network, Refusal> {
                        rates; run a program of NCCL on all GPUs with NCCL_TOPO_DUMP_FILE=topo.xml, and import topo.xml";
         return Err(message.to_owned().into());
     }
-    let edges = parse(text)?;
+    let edges = match options.names {
+        Some(names) => parse_named(text, names)?,
+        None => parse(text)?,
+    };
     let Some(last) = edges.iter().map(|edge| edge.a.max(edge.b)).max() else {
         return Err("the file has no cables; a cable is a line 'A B'".to_owned().into());
     };
@@ -30,7 +34,16 @@ fn read(text: &str, options: &ImportOptions) -> Result<Network, Refusal> {
     let mut topology = toml::Table::new();
     topology.insert("name".to_owned(), "graph".into());
     topology.insert("accelerators".to_owned(), i64::from(accelerators).into());
-    topology.insert("edges".to_owned(), text.into());
+    match options.names {
+        Some(names) => {
+            let numbered: String = edges.iter().map(|edge| format!("{edge}\n")).collect();
+            topology.insert("edges".to_owned(), numbered.into());
+            topology.insert("names".to_owned(), names.to_vec().into());
+        }
+        None => {
+            topology.insert("edges".to_owned(), text.into());
+        }
+    }
     let summary = format!("{accelerators} accelerators, from a list of cables; what no line states is assumed");
     let mut made = network(options, summary, ASSUMED_GBPS, topology);
     if options.accelerators.is_none() {

@@ -20,6 +20,8 @@ pub struct ImportOptions<'a> {
     pub boxes: u32,
     /// The number of accelerators, which are the first nodes, if the file does not state it.
     pub accelerators: Option<u32>,
+    /// The names of all nodes of a list of cables, in the order of their numbers, if it has names.
+    pub names: Option<&'a [String]>,
 }
 
 /// A file format.

@@ -69,26 +69,39 @@ fn cables_without_a_kind_are_copper_at_accelerators() {
 
 #[test]
 fn lists_that_do_not_close_are_refused() {
-    let line = |found| {
+    let line = |found: &str, reason: &str| {
         format!(
-            "line 1 of the cables is '{found}'; accepted is 'A B', two nodes from 0 to 67108863, and then dac, aoc or board, \
-             gbps=NUMBER and measured=NUMBER (from 1e-9 to 1e15), ns=NUMBER (at least 0) and count=NUMBER (at least 1)"
+            "line 1 of the cables is '{found}': {reason}; accepted is 'A B', two nodes from 0 to 67108863, and then dac, aoc \
+             or board, gbps=NUMBER and measured=NUMBER (from 1e-9 to 1e15), ns=NUMBER (at least 0) and count=NUMBER \
+             (at least 1)"
         )
     };
+    let word = |found: &str| line(found, &format!("'{}' is not accepted", found.rsplit(' ').next().unwrap()));
     for (lines, said) in [
         ("edges = [[0, 2]]", "node 1 is not connected with node 0; every node needs a way to every other".to_owned()),
         ("edges = [[0, 0], [0, 1]]", "the cable 0 0 has both ends at one node".to_owned()),
-        ("edges = '0 1 tin'", line("0 1 tin")),
-        ("edges = '0 -1'", line("0 -1")),
-        ("edges = '0 1 dac aoc'", line("0 1 dac aoc")),
-        ("edges = '0 1 gbps=0'", line("0 1 gbps=0")),
-        ("edges = '0 1 gbps=1e16'", line("0 1 gbps=1e16")),
-        ("edges = '0 1 gbps=nan'", line("0 1 gbps=nan")),
-        ("edges = '0 1 gbps=5 gbps=5'", line("0 1 gbps=5 gbps=5")),
-        ("edges = '0 1 ns=-1'", line("0 1 ns=-1")),
-        ("edges = '0 1 ns=inf'", line("0 1 ns=inf")),
-        ("edges = '0 1 count=0'", line("0 1 count=0")),
-        ("edges = '0 1 GBPS=5'", line("0 1 GBPS=5")),
+        ("edges = '7'", line("7", "it has one node")),
+        ("edges = '0 1 gbps=25Gb/s us=1'", line("0 1 gbps=25Gb/s us=1", "'gbps=25Gb/s' is not accepted")),
+        ("edges = '0 1 us=1'", word("0 1 us=1")),
+        ("edges = '0 1 25'", word("0 1 25")),
+        (
+            "edges = '0 leafA'",
+            line(
+                "0 leafA",
+                "'leafA' is not the number of a node ('unisono machines import' numbers nodes that have names)",
+            ),
+        ),
+        ("edges = '0 1 tin'", word("0 1 tin")),
+        ("edges = '0 -1'", line("0 -1", "'-1' is not the number of a node")),
+        ("edges = '0 1 dac aoc'", line("0 1 dac aoc", "'aoc' states its kind again")),
+        ("edges = '0 1 gbps=0'", word("0 1 gbps=0")),
+        ("edges = '0 1 gbps=1e16'", word("0 1 gbps=1e16")),
+        ("edges = '0 1 gbps=nan'", word("0 1 gbps=nan")),
+        ("edges = '0 1 gbps=5 gbps=5'", line("0 1 gbps=5 gbps=5", "'gbps=5' states gbps again")),
+        ("edges = '0 1 ns=-1'", word("0 1 ns=-1")),
+        ("edges = '0 1 ns=inf'", word("0 1 ns=inf")),
+        ("edges = '0 1 count=0'", word("0 1 count=0")),
+        ("edges = '0 1 GBPS=5'", word("0 1 GBPS=5")),
         ("edges = '0 1'\nroot = 2", "root is 2; accepted are the nodes 0 to 1".to_owned()),
         ("file = 'a.graph'", "the file 'a.graph' was not read; list its lines as edges".to_owned()),
         ("", "a graph has either edges or a file".to_owned()),

@@ -19,7 +19,7 @@ const RING: &str = include_str!("../../../../fuzz/corpus/machine-import/ring.edg
 
 fn read_as(format: &str, text: &str, boxes: u32, accelerators: Option<u32>) -> Result<Network, String> {
     let format = FORMATS.iter().find(|f| f.name == format).unwrap();
-    let read = format.read(text, "file", &ImportOptions { name: "mine", boxes, accelerators });
+    let read = format.read(text, "file", &ImportOptions { name: "mine", boxes, accelerators, names: None });
     let network = read.map_err(|e| e.to_string())?;
     let machine = Machine::from(network.clone());
     assert_eq!(Machine::from_toml(&machine.to_toml(), "printed").unwrap(), machine);
@@ -233,7 +233,9 @@ fn what_is_no_topology_is_refused_in_one_sentence() {
         "file: the file has no cables; a cable is a line 'A B'"
     );
     assert!(
-        read_as("edges", "<system/>", 1, None).unwrap_err().starts_with("file: line 1 of the cables is '<system/>'")
+        read_as("edges", "<system/>", 1, None)
+            .unwrap_err()
+            .starts_with("file: line 1 of the cables is '<system/>': it has")
     );
     assert!(read_as("edges", RING, 2, None).unwrap_err().contains("boxes repeat a topology of NCCL"));
 }

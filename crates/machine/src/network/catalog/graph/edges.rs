@@ -1,6 +1,6 @@
 //! The lines that describe a graph's cables.
 
-use std::fmt;
+use std::{collections::BTreeMap, fmt};
 
 use unisono_base::excerpt;
 
@@ -70,47 +70,84 @@ pub fn text_of_edges(table: &toml::Table) -> Option<String> {
 }
 
 /// # Errors
-/// Returns an error if a line is not a cable; the message names the line.
+/// Returns an error if a line is not a cable; the message names the line and its first wrong word.
 pub fn parse(text: &str) -> Result<Vec<Edge>, String> {
+    let nodes = format!("two nodes from 0 to {}", MOST_NODES - 1);
+    lines(text, &nodes, &numbered)
+}
+
+/// Reads cables between nodes with these names; the number of a node is the index of its name.
+///
+/// # Errors
+/// As [`parse`].
+pub fn parse_named(text: &str, names: &[String]) -> Result<Vec<Edge>, String> {
+    let numbers: BTreeMap<&str, u32> = names.iter().map(String::as_str).zip(0..).collect();
+    let find =
+        |word: &str| numbers.get(word).copied().ok_or_else(|| format!("'{}' is not the name of a node", excerpt(word)));
+    lines(text, "the names of two nodes", &find)
+}
+
+/// Returns the number of a node from its word, or a reason why the word is not a node.
+type Find<'a> = &'a dyn Fn(&str) -> Result<u32, String>;
+
+fn lines(text: &str, nodes: &str, find: Find) -> Result<Vec<Edge>, String> {
     let mut edges = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {
         let said = line.split('#').next().unwrap_or("").split_whitespace().collect::<Vec<_>>();
         if !said.is_empty() {
-            let wrong = || {
+            let wrong = |reason: String| {
                 format!(
-                    "line {number} of the cables is '{}'; accepted is 'A B', two nodes from 0 to {}, and then dac, aoc or board, \
-                     gbps=NUMBER and measured=NUMBER (from {:e} to {:e}), ns=NUMBER (at least 0) and count=NUMBER (at least 1)",
+                    "line {number} of the cables is '{}': {reason}; accepted is 'A B', {nodes}, and then dac, aoc or board, \
+                      gbps=NUMBER and measured=NUMBER (from {:e} to {:e}), ns=NUMBER (at least 0) and count=NUMBER \
+                     (at least 1)",
                     excerpt(line.trim()),
-                    MOST_NODES - 1,
                     RATES_GBPS.start(),
                     RATES_GBPS.end(),
                 )
             };
-            edges.push(edge(&said).ok_or_else(wrong)?);
+            edges.push(edge(&said, find).map_err(wrong)?);
         }
     }
     Ok(edges)
 }
 
-fn edge(said: &[&str]) -> Option<Edge> {
-    let node = |text: &str| text.parse().ok().filter(|&n: &u32| n < MOST_NODES);
-    let (ends, words) = said.split_at_checked(2)?;
-    let mut edge = Edge::of([node(ends[0])?, node(ends[1])?]);
+/// # Errors
+/// Returns the reason why the words are not a cable; it names the first wrong word.
+fn edge(said: &[&str], find: Find) -> Result<Edge, String> {
+    let Some((ends, words)) = said.split_at_checked(2) else {
+        return Err("it has one node".to_owned());
+    };
+    let mut edge = Edge::of([find(ends[0])?, find(ends[1])?]);
     let mut count = None;
-    for word in words {
-        match word.split_once('=') {
-            None => put(&mut edge.cable, cable(word)?)?,
-            Some(("gbps", rate)) => put(&mut edge.gbps, number(rate).filter(|rate| RATES_GBPS.contains(rate))?)?,
-            Some(("measured", rate)) => {
-                put(&mut edge.measured, number(rate).filter(|rate| RATES_GBPS.contains(rate))?)?
-            }
-            Some(("ns", latency)) => put(&mut edge.latency_ns, number(latency).filter(|&latency| latency >= 0.0)?)?,
-            Some(("count", cables)) => put(&mut count, cables.parse().ok().filter(|&cables: &u32| cables > 0)?)?,
-            Some(_) => return None,
+    for &word in words {
+        let key = word.split_once('=').map_or("its kind", |(key, _)| key);
+        let is_first = match word.split_once('=') {
+            None => put(&mut edge.cable, cable(word)),
+            Some(("gbps", rate)) => put(&mut edge.gbps, number(rate).filter(|rate| RATES_GBPS.contains(rate))),
+            Some(("measured", rate)) => put(&mut edge.measured, number(rate).filter(|rate| RATES_GBPS.contains(rate))),
+            Some(("ns", latency)) => put(&mut edge.latency_ns, number(latency).filter(|&latency| latency >= 0.0)),
+            Some(("count", cables)) => put(&mut count, cables.parse().ok().filter(|&cables: &u32| cables > 0)),
+            Some(_) => None,
+        };
+        match is_first {
+            None => return Err(format!("'{}' is not accepted", excerpt(word))),
+            Some(false) => return Err(format!("'{}' states {key} again", excerpt(word))),
+            Some(true) => {}
         }
     }
     edge.count = count.unwrap_or(1);
-    Some(edge)
+    Ok(edge)
+}
+
+/// # Errors
+/// Returns a reason if the word is not the number of a node.
+fn numbered(word: &str) -> Result<u32, String> {
+    let found = word.parse().ok().filter(|&n: &u32| n < MOST_NODES);
+    found.ok_or_else(|| {
+        let is_name = word.starts_with(|first: char| first.is_alphabetic());
+        let cure = if is_name { " ('unisono machines import' numbers nodes that have names)" } else { "" };
+        format!("'{}' is not the number of a node{cure}", excerpt(word))
+    })
 }
 
 const KINDS: [(&str, Cable); 3] = [("dac", Cable::Dac), ("aoc", Cable::Aoc), ("board", Cable::Board)];
@@ -123,7 +160,7 @@ fn number(text: &str) -> Option<f64> {
     text.parse().ok().filter(|number: &f64| number.is_finite())
 }
 
-/// Stores a value. Returns `None` if `place` already had a value.
-fn put<T>(place: &mut Option<T>, value: T) -> Option<()> {
-    place.replace(value).is_none().then_some(())
+/// Stores a value. Returns whether `place` had none before; `None` without a value.
+fn put<T>(place: &mut Option<T>, value: Option<T>) -> Option<bool> {
+    Some(place.replace(value?).is_none())
 }

@@ -1,0 +1,137 @@
+"""Lists of cables whose nodes have names: they are the networks of the same lists with numbers."""
+
+import random
+from pathlib import Path
+
+import pytest
+import unisono as un
+from unisono import InputError, _core
+from unisono.lab.scaling import scaled
+from unisono.machines.named_cables import named_nodes
+
+from .conftest import call
+
+#: Two leaves with two hosts each; names have dashes and numbers of several digits.
+NAMED = """
+host2 leaf-a gbps=10 ns=500   # rack 1
+host10 leaf-b gbps=10
+host1 leaf-b gbps=10
+host9 leaf-a
+leaf-a leaf-b gbps=5 count=2
+"""
+NAMES = ["host1", "host2", "host9", "host10", "leaf-a", "leaf-b"]
+
+
+def machine(folder: Path, text: str = NAMED, accelerators: str = "host*") -> un.Machine:
+    file = folder / "cables.txt"
+    file.write_text(text)
+    return un.import_machine(file, accelerators=accelerators)
+
+
+def test_a_list_with_names_is_the_network_of_its_numbers(tmp_path: Path) -> None:
+    """Random networks have the same cables with names as with numbers, and the machine file keeps the names."""
+    draw = random.Random(7)
+    for _ in range(30):
+        hosts, switches = draw.randint(2, 12), draw.randint(1, 4)
+        cables = [(node, draw.randrange(hosts, hosts + switches)) for node in range(hosts)]
+        cables += [(node, node + 1) for node in range(hosts, hosts + switches - 1)]
+        cables += [(draw.randrange(hosts), draw.randrange(hosts, hosts + switches)) for _ in range(3)]
+        draw.shuffle(cables)
+        rates = [draw.choice(["", " gbps=25", " ns=700 gbps=50", " aoc count=2"]) for _ in cables]
+        names = [f"n{node}x" for node in range(hosts)] + [f"sw{node}" for node in range(switches)]
+        numbered = "".join(f"{a} {b}{rate}\n" for (a, b), rate in zip(cables, rates, strict=True))
+        named = "".join(f"{names[a]} {names[b]}{rate}\n" for (a, b), rate in zip(cables, rates, strict=True))
+        found = machine(tmp_path, named, "n*x,none")
+        other = _core.import_network(numbered, "cables", "edges", "cables", 1, hosts)
+        first, second = _core.plane(found), _core.plane(other)
+        for key in ("a", "b", "kind", "gbps", "latency_ns"):
+            assert first[key].tolist() == second[key].tolist(), key
+        assert _core.part_names(found) == names
+        again = un.Machine.from_toml(found.to_toml(), "again")
+        assert _core.part_names(again) == names
+        assert again.to_toml() == found.to_toml()
+
+
+def test_accelerators_come_first_in_the_order_of_their_numbers(tmp_path: Path) -> None:
+    assert _core.part_names(machine(tmp_path)) == NAMES
+    every = named_nodes(NAMED, "*")
+    assert every is not None
+    assert (every.names, every.accelerators) == (NAMES, 6)
+    assert named_nodes("0 1\n1 2 gbps=5\n", None) is None
+
+
+def test_failures_and_messages_name_nodes(tmp_path: Path) -> None:
+    file = tmp_path / "m.toml"
+    file.write_text(machine(tmp_path).to_toml())
+    plan = ("plan", "allreduce", "--machine", str(file), "--bytes", "64KiB", "--fail")
+    assert call(*plan, "leaf-a-leaf-b:1").code == call(*plan, "leaf-b to leaf-a:1").code == 0
+    assert call(*plan, "host9").out == call(*plan, "2").out
+    for failed, said in [
+        ("host9-leaf-a", "without what failed (host9 to leaf-a) the accelerator is cut off: host9; fail it too"),
+        ("leaf-a", "without what failed (leaf-a) the accelerators are cut off: host2, host9; fail them too"),
+        ("host9-leaf-b", "no cable joins host9-leaf-b"),
+        ("2-5", "no cable joins host9 and leaf-b"),
+    ]:
+        ran = call(*plan, failed)
+        assert (ran.code, said in ran.err) == (2, True), ran.err
+
+
+@pytest.mark.parametrize(
+    ("text", "accelerators", "said"),
+    [
+        (NAMED, None, "have names, such as 'host2'; state which are accelerators by patterns"),
+        (NAMED, 4, "have names, such as 'host2'; state which are accelerators by patterns"),
+        (NAMED, "node*", "no node has a name as 'node*'; the list has 'host2', 'leaf-a', 'host10', 'leaf-b', ..."),
+        (
+            NAMED + "7 leaf-a\n",
+            "host*",
+            "line 7 of the cables has node '7', and other lines have names such as 'host2'",
+        ),
+        ("0 1\n", "host*", "the nodes of the list have numbers; accepted is a number"),
+        (NAMED + "host3 leaf-a us=1\n", "host*", "is 'host3 leaf-a us=1': 'us=1' is not accepted"),
+        (NAMED + "host3 leaf-a gbps=25Gb/s\n", "host*", "'gbps=25Gb/s' is not accepted"),
+        (NAMED + "host3\n", "host*", "is 'host3': it has one node"),
+        (NAMED + "host3 host3\n", "host*", "the cable host3 host3 has both ends at one node"),
+        (NAMED + "host3 leaf-c\n", "host*", "node host3 is not connected with node host1"),
+    ],
+)
+def test_wrong_lists_name_what_is_wrong(tmp_path: Path, text: str, accelerators: str | int | None, said: str) -> None:
+    file = tmp_path / "cables.txt"
+    file.write_text(text)
+    with pytest.raises(InputError) as refused:
+        un.import_machine(file, accelerators=accelerators)
+    assert said in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        (["a", "b"], "there are 2 names for 3 nodes; accepted is one for each node"),
+        (["a", "b", "a"], "two nodes have the name 'a'"),
+        (["a", "b", "3"], "'3' is not a node's name; accepted are words that begin with a letter, without '#'"),
+        (["a", "b", "c d"], "'c d' is not a node's name"),
+        (["a", "b", "c#"], "'c#' is not a node's name"),
+    ],
+)
+def test_names_in_a_machine_file_are_one_word_for_each_node(names: list[str], said: str) -> None:
+    table = _core.import_network("0 2\n1 2\n", "cables", "edges", "cables", 1, 2).describe()
+    table["topology"]["names"] = names
+    with pytest.raises(InputError) as refused:
+        un.machine(table)
+    assert said in str(refused.value)
+
+
+def test_a_lab_has_the_names_of_its_machine(tmp_path: Path) -> None:
+    network = scaled(machine(tmp_path))
+    assert (network.hosts, network.switches) == (tuple(NAMES[:4]), tuple(NAMES[4:]))
+    for name in ("host9-leaf-a", "leaf-a-host9", "c2-s4", "s4-c2", "2-4", "4-2"):
+        assert network.cable(name).name == "host9-leaf-a"
+    with pytest.raises(InputError, match="'host9-leaf-b' is no cable of cables"):
+        network.cable("host9-leaf-b")
+    # A name that no host can have, and a name of another node's number.
+    for wrong in ("host_9", "localhost", "HOST1"):
+        other = scaled(machine(tmp_path, NAMED.replace("host9", wrong), "host*,HOST*,localhost"))
+        assert other.hosts == ("c0", "c1", "c2", "c3")
+    swapped = scaled(machine(tmp_path, "c1 s2\nc0x s2\n", "c*"))
+    assert swapped.hosts == ("c0x", "c1")
+    assert swapped.cable("c1-s2").a == "c1"
