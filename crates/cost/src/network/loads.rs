@@ -39,8 +39,8 @@ pub struct Loads<'a> {
     bytes: Vec<f64>,
     /// The load of the busiest link.
     most: f64,
-    /// For the first link of each run of hops, the place of the search in the run. A tuple of zeros costs no time until it
-    /// is used.
+    /// For the first link of each run of hops, the place of the search in the run: `level`, `next`, and the number of
+    /// links. Tuples of zeros cost no time before their use.
     cursors: Vec<(f64, u32, u32)>,
     /// The first links of the runs whose cursors have moved.
     moved: Vec<u32>,

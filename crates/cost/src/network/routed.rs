@@ -1,9 +1,10 @@
 //! Exchanges routed over a network, each distinct pattern of senders and receivers once.
 //!
 //! Loads are proportional to the bytes of messages, so a pattern of messages with the same shares of bytes is routed
-//! once for all sizes. A pattern is identified by 128 bits that are mixed from its receivers. Where alike blocks of
-//! destinations are interchangeable ([`unisono_machine::network::Routing::blocks`]), their numbers in the order of first
-//! use take the place of receivers: of 128 shifts among the 16,384 accelerators of a fat tree, about 24 are routed.
+//! once for all sizes. A pattern is identified by 128 bits that are mixed from its receivers. If destinations in alike
+//! blocks are interchangeable ([`unisono_machine::network::Routing::blocks`]), the numbers of blocks in the order of
+//! first use take the place of receivers, and patterns that an exchange of destinations maps to each other share one
+//! routing.
 
 use std::sync::{Mutex, PoisonError};
 

@@ -49,8 +49,8 @@ pub trait Routing: Send + Sync {
     }
 
     /// Returns the first of the hops that [`Routing::hops`] appends, and their number, if they are consecutive links of
-    /// one virtual channel; `None` if they are not, or if the routing has no rule for it. Loads of links read runs, because a
-    /// list of hops takes longer to write than to read.
+    /// one virtual channel; `None` if they are not, or if the routing has no rule for it. A list of hops takes longer
+    /// to write than to read, so the loads of links are computed from runs.
     fn run(&self, _at: u32, _header: Header) -> Option<(Hop, u32)> {
         None
     }
