@@ -6,3 +6,6 @@ pub mod ahead {
 pub mod fan_out {
     pub use crate::endpoint::bounds::fan_out::broadcast_ticks;
 }
+pub mod loads {
+    pub use crate::network::loads::{Loads, Sent};
+}

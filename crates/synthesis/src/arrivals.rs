@@ -212,7 +212,7 @@ impl<'a> Grower<'a> {
         let found = (1..n).all(|_| {
             if depth[last] < self.depth {
                 for to in (0..n).filter(|&to| depth[to] == u32::MAX) {
-                    self.offer(&mut best[to], last, to, there[last], &mut reserved);
+                    self.offer(&mut best[to], last, to, there[last]);
                 }
             }
             // Messages of this tree only raise the costs of other messages, so the cheapest message is recomputed until
@@ -225,12 +225,12 @@ impl<'a> Grower<'a> {
                     return false;
                 }
                 best[to] = (f64::INFINITY, NONE);
-                self.offer(&mut best[to], from, to, there[from], &mut reserved);
+                self.offer(&mut best[to], from, to, there[from]);
                 if best[to].0 <= known * (1.0 + CLOSE) {
                     break (from, to);
                 }
                 for from in (0..n).filter(|&from| depth[from] < self.depth) {
-                    self.offer(&mut best[to], from, to, there[from], &mut reserved);
+                    self.offer(&mut best[to], from, to, there[from]);
                 }
             };
             let way = self.way(from, to);
@@ -247,12 +247,13 @@ impl<'a> Grower<'a> {
     }
 
     /// Stores `from` as the parent of rank `to` in `best` if it is cheaper than the stored parent.
-    fn offer(&self, best: &mut (f64, usize), from: usize, to: usize, ready: f64, reserved: &mut Reservation) {
+    fn offer(&self, best: &mut (f64, usize), from: usize, to: usize, ready: f64) {
         let way = self.way(from, to);
         if self.ways[way].links.is_empty() || self.costs[way] >= best.0 {
             return;
         }
-        let cost = self.cost(way, self.there(way, ready, reserved));
+        let Between { links, latency, .. } = &self.ways[way];
+        let cost = self.cost(way, self.slots.end(links, ready) + latency);
         if cost < best.0 {
             *best = (cost, from);
         }

@@ -1,5 +1,7 @@
 //! The messages of a forest or of an all-to-all, with the links and hosts that each message uses.
 
+use std::ops::Range;
+
 use unisono_base::narrow;
 
 use crate::Runs;
@@ -53,6 +55,31 @@ pub enum Work {
     Message([u32; 2]),
     /// The job is a sum, computed by a host.
     Sum { host: u32, at_root: bool },
+}
+
+/// For each message, the messages that wait for it.
+pub(crate) struct Behind {
+    /// The index in `list` of the first message behind each message, and of the end of the list.
+    first: Vec<u32>,
+    list: Vec<u32>,
+}
+
+impl Behind {
+    #[inline]
+    pub(crate) fn of(&self, job: u32) -> &[u32] {
+        &self.list[self.range(job)]
+    }
+
+    /// Returns the indices of the messages behind a message, for [`Self::at`].
+    #[inline]
+    pub(crate) fn range(&self, job: u32) -> Range<usize> {
+        self.first[job as usize] as usize..self.first[job as usize + 1] as usize
+    }
+
+    #[inline]
+    pub(crate) fn at(&self, index: usize) -> u32 {
+        self.list[index]
+    }
 }
 
 impl Jobs {
@@ -118,14 +145,24 @@ impl Jobs {
     }
 
     /// Returns, for messages that run as `runs`, how many messages each waits for, and the messages that wait for each.
-    pub(crate) fn waits(&self, runs: Runs) -> (Vec<u32>, Vec<Vec<u32>>) {
-        let (mut missing, mut behind) = (vec![0; self.list.len()], vec![Vec::new(); self.list.len()]);
-        for (job, before) in (0..).zip(&self.list).filter_map(|(at, job)| Some((at, job.after?))) {
-            let (first, then) = if runs == Runs::Up { (job, before) } else { (before, job) };
+    pub(crate) fn waits(&self, runs: Runs) -> (Vec<u32>, Behind) {
+        let pairs = (0..).zip(&self.list).filter_map(|(at, job)| Some((job.after?, at)));
+        let pairs = pairs.map(|(before, job)| if runs == Runs::Up { (job, before) } else { (before, job) });
+        let (mut missing, mut first) = (vec![0; self.list.len()], vec![0; self.list.len() + 1]);
+        for (before, then) in pairs.clone() {
             missing[then as usize] += 1;
-            behind[first as usize].push(then);
+            first[before as usize + 1] += 1;
         }
-        (missing, behind)
+        for at in 1..first.len() {
+            first[at] += first[at - 1];
+        }
+        let (mut next, mut list) = (first.clone(), vec![0; first[self.list.len()] as usize]);
+        for (before, then) in pairs {
+            let at = &mut next[before as usize];
+            list[*at as usize] = then;
+            *at += 1;
+        }
+        (missing, Behind { first, list })
     }
 
     pub(crate) fn class_at(&self, job: u32) -> usize {

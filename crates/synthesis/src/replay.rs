@@ -18,7 +18,7 @@ use unisono_base::{interrupt::poll, narrow};
 
 use crate::{
     Runs,
-    jobs::{Jobs, Work},
+    jobs::{Behind, Jobs, Work},
     timetable::Ordered,
 };
 
@@ -54,7 +54,7 @@ struct Replay<'a> {
     /// For each message, the number of messages that it waits for.
     missing: Vec<u32>,
     /// The messages that wait for each message.
-    behind: Vec<Vec<u32>>,
+    behind: Behind,
     /// The time at which the data of each message is ready.
     ready: Vec<f64>,
     /// The time from which each link is free.
@@ -93,9 +93,9 @@ impl<'a> Replay<'a> {
             poll();
             let end = self.send(job, self.ready[job as usize]);
             self.last = self.last.max(end);
-            for at in 0..self.behind[job as usize].len() {
-                let next = self.behind[job as usize][at] as usize;
-                self.ready[next] = self.ready[next].max(end);
+            for &next in self.behind.of(job) {
+                let ready = &mut self.ready[next as usize];
+                *ready = ready.max(end);
             }
         }
         self.last
@@ -205,7 +205,7 @@ impl<'a> Replay<'a> {
                     }
                     (Work::Sum { .. }, _) => {
                         let takes = self.takes[self.jobs.class_at(job)];
-                        self.behind[job as usize].iter().for_each(|&next| sums[next as usize] += takes);
+                        self.behind.of(job).iter().for_each(|&next| sums[next as usize] += takes);
                         (job, now)
                     }
                     (_, ends) => {
@@ -221,8 +221,8 @@ impl<'a> Replay<'a> {
                 },
             };
             self.last = self.last.max(end);
-            for next in std::mem::take(&mut self.behind[job as usize]) {
-                self.needs_less(next, end, &mut events);
+            for at in self.behind.range(job) {
+                self.needs_less(self.behind.at(at), end, &mut events);
             }
         }
         self.last

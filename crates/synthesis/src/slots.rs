@@ -34,12 +34,27 @@ impl Slots {
     }
 
     /// Returns the end of a message of one unit that uses all time from `ready` on in which all `links` are free.
-    /// Stores its slots in `reserved`.
+    pub fn end(&self, links: &[u32], ready: f64) -> f64 {
+        self.fill(links, ready, |_, _| ())
+    }
+
+    /// Returns the end as [`Slots::end`] does, and stores the slots of the message in `reserved`.
     pub fn fit(&self, links: &[u32], ready: f64, reserved: &mut Reservation) -> f64 {
+        reserved.shares.clear();
+        self.fill(links, ready, |at, share| {
+            if reserved.shares.is_empty() {
+                reserved.first = at;
+            }
+            reserved.shares.resize(at - reserved.first, 0.0);
+            reserved.shares.push(share);
+        })
+    }
+
+    /// Calls `reserve` with each slot that the message uses, in order, and its share of the message.
+    #[inline]
+    fn fill(&self, links: &[u32], ready: f64, mut reserve: impl FnMut(usize, f64)) -> f64 {
         let mut at = narrow::<usize>(rounded((ready / self.slot).floor())).min(SLOTS - 1);
         at = self.next(links, at);
-        reserved.first = at;
-        reserved.shares.clear();
         let mut left = 1.0_f64;
         loop {
             let start = at as f64 * self.slot;
@@ -53,7 +68,7 @@ impl Slots {
                 }
             }
             let share = if share < NOTHING { 0.0 } else { share };
-            reserved.shares.push(share);
+            reserve(at, share);
             left -= share;
             if left < NOTHING {
                 let end = |&link: &u32| {
@@ -62,9 +77,7 @@ impl Slots {
                 };
                 return links.iter().map(end).fold(0.0, f64::max);
             }
-            let next = self.next(links, at + 1);
-            (at + 1..next).for_each(|_| reserved.shares.push(0.0));
-            at = next;
+            at = self.next(links, at + 1);
         }
     }
 

@@ -19,7 +19,7 @@ use unisono_base::{interrupt::poll, narrow};
 
 use crate::{
     Runs,
-    jobs::{Class, Jobs},
+    jobs::{Behind, Class, Jobs},
 };
 
 impl Jobs {
@@ -76,7 +76,7 @@ impl Jobs {
                     Event::Sent(sender) => queues.sent(sender),
                 }
             }
-            for job in queues.begin() {
+            for job in queues.begin(now) {
                 begins[job as usize] = now;
                 let free = |link| Reverse((Ordered(now + self.units(job) / rates[link]), Event::Free(narrow(link))));
                 events.extend(self.links_of(job).map(free));
@@ -86,7 +86,7 @@ impl Jobs {
                     events.push(Reverse((Ordered(sent), Event::Sent(sender))));
                 }
                 let end = now + waits[self.class_at(job)];
-                for &next in &order.behind[job as usize] {
+                for &next in order.behind.of(job) {
                     let at = next as usize;
                     ready[at] = ready[at].max(end);
                     missing[at] -= 1;
@@ -105,7 +105,7 @@ struct Order {
     /// For each message, the number of messages that it waits for.
     missing: Vec<u32>,
     /// The messages that wait for each message.
-    behind: Vec<Vec<u32>>,
+    behind: Behind,
     /// A lower bound of the time from each message's begin to the end, or the priority if `is_fixed`.
     chain: Vec<f64>,
     /// True if `chain` alone is the priority.
@@ -132,13 +132,17 @@ struct Queues<'a> {
     turns: f64,
     /// The classes of which a message may now be able to begin.
     changed: Vec<u32>,
-    is_changed: Vec<bool>,
+    /// For each class, whether it is in `changed`, or in the list `blocked` of a link or a sender.
+    is_listed: Vec<bool>,
 }
 
 #[derive(Clone, Default)]
 struct Link {
-    classes: Vec<u32>,
+    /// Classes with waiting messages that need the link while it is busy. Each class is in one list only.
+    blocked: Vec<u32>,
     is_busy: bool,
+    /// The time at which the link becomes free, while it is busy.
+    until: f64,
     /// The units that the link has still to carry.
     left: f64,
     /// The waiting messages that need the link.
@@ -147,29 +151,22 @@ struct Link {
 
 #[derive(Clone, Default)]
 struct Sender {
-    classes: Vec<u32>,
+    /// Classes with waiting messages whose links were free when the sender had no free send machine.
+    blocked: Vec<u32>,
     free: u32,
 }
 
 impl<'a> Queues<'a> {
     fn new(jobs: &'a Jobs, rates: &'a [f64], order: &'a Order) -> Self {
         let mut links = vec![Link::default(); rates.len()];
-        let classes = narrow::<u32>(jobs.classes.len());
-        for class in 0..classes {
-            jobs.links(class).for_each(|link| links[link].classes.push(class));
-        }
         for job in &jobs.list {
             let units = jobs.classes[job.class as usize].units;
             jobs.links(job.class).for_each(|link| links[link].left += units);
         }
-        let sender = |&machines: &u32| Sender { classes: Vec::new(), free: machines };
-        let mut senders: Vec<Sender> = jobs.senders.iter().map(sender).collect();
-        for class in 0..classes {
-            if let Some((sender, _)) = jobs.classes[class as usize].sender {
-                senders[sender as usize].classes.push(class);
-            }
-        }
-        let waiting = vec![BinaryHeap::new(); classes as usize];
+        let sender = |&machines: &u32| Sender { blocked: Vec::new(), free: machines };
+        let senders: Vec<Sender> = jobs.senders.iter().map(sender).collect();
+        let classes = jobs.classes.len();
+        let waiting = vec![BinaryHeap::new(); classes];
         let busiest = links.iter().zip(rates).map(|(link, rate)| link.left / rate).fold(0.0, f64::max);
         Self {
             jobs,
@@ -180,7 +177,7 @@ impl<'a> Queues<'a> {
             waiting,
             turns: TURNS * busiest,
             changed: Vec::new(),
-            is_changed: vec![false; classes as usize],
+            is_listed: vec![false; classes],
         }
     }
 
@@ -192,22 +189,33 @@ impl<'a> Queues<'a> {
     }
 
     fn free(&mut self, link: u32) {
-        let classes = std::mem::take(&mut self.links[link as usize].classes);
-        classes.iter().for_each(|&class| self.change(class));
-        self.links[link as usize] = Link { classes, is_busy: false, ..self.links[link as usize] };
+        self.links[link as usize].is_busy = false;
+        self.changed.append(&mut self.links[link as usize].blocked);
     }
 
     fn sent(&mut self, sender: u32) {
         self.senders[sender as usize].free += 1;
-        let classes = std::mem::take(&mut self.senders[sender as usize].classes);
-        classes.iter().for_each(|&class| self.change(class));
-        self.senders[sender as usize].classes = classes;
+        self.changed.append(&mut self.senders[sender as usize].blocked);
     }
 
+    /// Lists a class whose messages may be able to begin, unless it is blocked.
     fn change(&mut self, class: u32) {
-        if !std::mem::replace(&mut self.is_changed[class as usize], true) {
+        if !std::mem::replace(&mut self.is_listed[class as usize], true) {
             self.changed.push(class);
         }
+    }
+
+    /// Lists a class with waiting messages at the busy link that is free last, or else at its sender.
+    fn block(&mut self, class: u32) {
+        let busy = self.jobs.links(class).filter(|&link| self.links[link].is_busy);
+        let last = busy.max_by(|&a, &b| self.links[a].until.total_cmp(&self.links[b].until));
+        let list = match (last, self.jobs.classes[class as usize].sender) {
+            (Some(link), _) => &mut self.links[link].blocked,
+            (None, Some((sender, _))) => &mut self.senders[sender as usize].blocked,
+            (None, None) => return,
+        };
+        list.push(class);
+        self.is_listed[class as usize] = true;
     }
 
     fn can_begin(&self, class: u32) -> bool {
@@ -227,15 +235,15 @@ impl<'a> Queues<'a> {
         }
         let time = |link: usize| self.links[link].left / self.rates[link];
         let own: f64 = self.jobs.links(class).map(time).sum();
-        let fed = self.order.behind[job as usize].iter().flat_map(|&next| self.jobs.links_of(next));
+        let fed = self.order.behind.of(job).iter().flat_map(|&next| self.jobs.links_of(next));
         let starving = fed.filter(|&link| self.links[link].waiting <= 1).map(time).fold(0.0, f64::max);
         own + starving + chain - self.turns * self.jobs.list[job as usize].turn
     }
 
-    fn begin(&mut self) -> Vec<u32> {
+    /// Begins messages at the time `now`, and returns them.
+    fn begin(&mut self, now: f64) -> Vec<u32> {
         let changed = std::mem::take(&mut self.changed);
-        changed.iter().for_each(|&class| self.is_changed[class as usize] = false);
-        let able = changed.into_iter().filter(|&class| self.can_begin(class));
+        let able = changed.iter().copied().filter(|&class| self.can_begin(class));
         let mut able: Vec<(Ordered, Reverse<u32>)> =
             able.map(|class| (Ordered(self.weight(class)), Reverse(class))).collect();
         able.sort_unstable_by(|a, b| b.cmp(a));
@@ -250,10 +258,17 @@ impl<'a> Queues<'a> {
                 self.senders[sender as usize].free -= 1;
             }
             for link in self.jobs.links(class) {
+                let until = now + units / self.rates[link];
                 let link = &mut self.links[link];
-                link.is_busy = true;
+                (link.is_busy, link.until) = (true, until);
                 link.left -= units;
                 link.waiting -= 1;
+            }
+        }
+        for class in changed {
+            self.is_listed[class as usize] = false;
+            if !self.waiting[class as usize].is_empty() {
+                self.block(class);
             }
         }
         begun

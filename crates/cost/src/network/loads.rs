@@ -39,6 +39,13 @@ pub struct Loads<'a> {
     speeds: &'a Speeds,
     /// The load of each link in bytes, times the weight of its rate.
     bytes: Vec<f64>,
+    /// The load of the busiest link.
+    most: f64,
+    /// For the first link of each run of hops, the place of the search in the run: `level`, `next`, and the number of
+    /// links. Tuples of zeros cost no time before their use.
+    cursors: Vec<(f64, u32, u32)>,
+    /// The first links of the runs whose cursors have moved.
+    moved: Vec<u32>,
     touched: Vec<u32>,
     hops: Vec<Hop>,
     way: Vec<u32>,
@@ -49,7 +56,9 @@ pub struct Loads<'a> {
 impl<'a> Loads<'a> {
     pub fn new(plane: &'a Plane, routing: &'a dyn Routing, speeds: &'a Speeds) -> Self {
         let bytes = vec![0.0; plane.links().len()];
-        Self { plane, routing, speeds, bytes, touched: Vec::new(), hops: Vec::new(), way: Vec::new(), parts: PARTS }
+        let cursors = vec![(0.0, 0, 0); bytes.len()];
+        let (moved, touched, hops, way) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Self { plane, routing, speeds, bytes, most: 0.0, cursors, moved, touched, hops, way, parts: PARTS }
     }
 
     /// Returns the load of the busiest link during these messages, in bytes as the head of the file counts them.
@@ -67,6 +76,10 @@ impl<'a> Loads<'a> {
         }
         for m in messages {
             self.add(m, longest);
+            // Loads only grow, so the first routing has the smaller largest load.
+            if self.most >= even {
+                break;
+            }
         }
         even.min(self.take())
     }
@@ -86,7 +99,7 @@ impl<'a> Loads<'a> {
     pub fn latency_ns(&mut self, from: u32, to: u32) -> f64 {
         let choices = if from == to { Vec::new() } else { self.routing.choices(from, to) };
         let of = |way| {
-            self.walk(from, to, way, 0.0, 0.0);
+            self.first_way(from, to, way);
             self.speeds.way_ns(self.way.iter().map(|&link| self.plane.link(link).speed))
         };
         choices.into_iter().map(of).fold(0.0, f64::max)
@@ -98,7 +111,8 @@ impl<'a> Loads<'a> {
     }
 
     /// Adds the load of a message, calls `on` with each link and its added load, and returns whether the message could
-    /// take several paths. `room` is the load up to which the first hop is taken; 0: always the least loaded.
+    /// take several paths. `room` is the load up to which the first hop is taken; 0: always the least loaded. Until
+    /// [`Loads::take`], all messages have rooms of 0, or none has.
     pub fn route(&mut self, message: &Sent, room: f64, mut on: impl FnMut(u32, f64)) -> bool {
         let &Sent { from, to, bytes } = message;
         if from == to {
@@ -120,6 +134,7 @@ impl<'a> Loads<'a> {
                 }
                 let bytes = share * self.weight(link);
                 self.bytes[link as usize] += bytes;
+                self.most = self.most.max(self.bytes[link as usize]);
                 on(link, bytes);
             }
             if !any {
@@ -137,53 +152,138 @@ impl<'a> Loads<'a> {
     /// Stores the links of a path for a part of a message in `self.way`, and returns whether some node had several
     /// hops. `way` is the choice of the source, and `share` are the bytes of the part.
     fn walk(&mut self, from: u32, to: u32, way: u32, share: f64, room: f64) -> bool {
+        let mut chose = false;
+        self.follow(from, to, way, |loads, hops| {
+            chose |= hops.len() > 1;
+            loads.best(hops, share, room)
+        });
+        chose
+    }
+
+    /// Stores the links of the path that takes the first hop at each node in `self.way`.
+    fn first_way(&mut self, from: u32, to: u32, way: u32) {
+        self.follow(from, to, way, |_, hops| hops.hop(0));
+    }
+
+    /// Stores the links of a path in `self.way`; `choose` returns one of the hops at a node.
+    #[inline]
+    fn follow(&mut self, from: u32, to: u32, way: u32, mut choose: impl FnMut(&mut Self, Hops) -> Hop) {
+        poll();
         self.way.clear();
-        let (mut at, mut header, mut chose) = (from, Header { to, vc: 0, way }, false);
+        let (mut at, mut header) = (from, Header { to, vc: 0, way });
+        let mut listed = std::mem::take(&mut self.hops);
         while at != to {
-            poll();
-            self.hops.clear();
-            self.routing.hops(at, header, &mut self.hops);
-            chose |= self.hops.len() > 1;
-            let hop = *self.best(share, room).expect("a routing leads to every accelerator");
+            let hop = if let Some((first, count)) = self.routing.run(at, header) {
+                choose(self, Hops::Run(first, count))
+            } else {
+                listed.clear();
+                self.routing.hops(at, header, &mut listed);
+                choose(self, Hops::List(&listed))
+            };
             self.way.push(hop.link);
             assert!(narrow::<u32>(self.way.len()) < LONGEST, "a way from {from} to {to} does not end");
             (at, header.vc) = (self.plane.link(hop.link).to, hop.vc);
         }
-        chose
+        self.hops = listed;
     }
 
-    /// Returns the first listed hop whose link has room for a part of a message, or else the hop with the least loaded
-    /// link.
+    /// Returns the first hop whose link has room for a part of a message, or else the hop with the least loaded link.
     #[inline]
-    fn best(&self, share: f64, room: f64) -> Option<&Hop> {
-        // If links have different rates, the load includes the part.
+    fn best(&mut self, hops: Hops, share: f64, room: f64) -> Hop {
+        if hops.len() == 1 {
+            return hops.hop(0);
+        }
         let is_even = self.speeds.is_even();
-        let on = |hop: &Hop| {
-            let more = if is_even { 0.0 } else { share * self.weight(hop.link) };
-            self.bytes[hop.link as usize] + more
+        let part = if is_even { share } else { 0.0 };
+        let most = (room > 0.0).then_some(room * (1.0 + 1e-9) - part);
+        if is_even && let Hops::Run(first, count) = hops {
+            return hops.hop(self.best_of_run(first.link, count, most));
+        }
+        // If links have different rates, the load includes the part.
+        let on = |index: usize| {
+            let link = hops.hop(index).link;
+            let more = if is_even { 0.0 } else { share * self.weight(link) };
+            self.bytes[link as usize] + more
         };
-        if room > 0.0 {
-            let part = if is_even { share } else { 0.0 };
-            let most = room * (1.0 + 1e-9) - part;
-            if let Some(roomy) = self.hops.iter().find(|hop| on(hop) <= most) {
-                return Some(roomy);
-            }
+        if let Some(roomy) = most.and_then(|most| (0..hops.len()).find(|&index| on(index) <= most)) {
+            return hops.hop(roomy);
         }
-        let (first, others) = self.hops.split_first()?;
-        let mut best = (first, on(first));
-        for hop in others {
-            let load = on(hop);
+        let mut best = (0, on(0));
+        for index in 1..hops.len() {
+            let load = on(index);
             if load < best.1 {
-                best = (hop, load);
+                best = (index, load);
             }
         }
-        Some(best.0)
+        hops.hop(best.0)
+    }
+
+    /// Returns the index of the first link of a run with a load of at most `most`, or else of the first of the least
+    /// loaded links. Loads only grow until they are cleared, so a search continues where the last one ended: all links
+    /// before `next` have loads above `level`. Without `most`, no link of the run has a load below `level`.
+    #[inline]
+    fn best_of_run(&mut self, first: u32, count: u32, most: Option<f64>) -> usize {
+        let loads = &self.bytes[first as usize..][..count as usize];
+        let (level, next, known) = &mut self.cursors[first as usize];
+        if *known == 0 {
+            self.moved.push(first);
+        }
+        if *known != count || most.is_some_and(|most| most != *level) {
+            (*level, *next, *known) = (most.unwrap_or(0.0), 0, count);
+        }
+        let from = *next as usize;
+        if let Some(more) = loads[from..].iter().position(|load| load <= level) {
+            *next = narrow(from + more);
+            return from + more;
+        }
+        let (index, least) = first_of_least(loads);
+        (*level, *next) = if most.is_none() { (least, narrow(index)) } else { (*level, count) };
+        index
     }
 
     /// Returns the load of the busiest link in weighted bytes, and clears all loads.
     pub fn take(&mut self) -> f64 {
-        let busiest = self.touched.iter().map(|&l| self.bytes[l as usize]).fold(0.0, f64::max);
         self.touched.drain(..).for_each(|l| self.bytes[l as usize] = 0.0);
-        busiest
+        self.moved.drain(..).for_each(|l| self.cursors[l as usize] = (0.0, 0, 0));
+        std::mem::take(&mut self.most)
     }
+}
+
+/// The hops of a node, of which a part of a message takes one.
+#[derive(Clone, Copy)]
+enum Hops<'a> {
+    List(&'a [Hop]),
+    /// The first of consecutive links of one virtual channel, and their number.
+    Run(Hop, u32),
+}
+
+impl Hops<'_> {
+    #[inline]
+    fn len(self) -> usize {
+        match self {
+            Self::List(hops) => hops.len(),
+            Self::Run(_, count) => count as usize,
+        }
+    }
+
+    /// # Panics
+    /// Panics if a list is empty: a routing leads to every accelerator.
+    #[inline]
+    fn hop(self, index: usize) -> Hop {
+        match self {
+            Self::List(hops) => hops[index],
+            Self::Run(first, _) => Hop { link: first.link + narrow::<u32>(index), ..first },
+        }
+    }
+}
+
+/// Returns the index of the first of the least loads, and that load.
+fn first_of_least(loads: &[f64]) -> (usize, f64) {
+    let mut best = (0, loads[0]);
+    for (index, &load) in loads.iter().enumerate().skip(1) {
+        if load < best.1 {
+            best = (index, load);
+        }
+    }
+    best
 }

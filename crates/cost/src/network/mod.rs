@@ -4,7 +4,7 @@
 pub mod bounds;
 mod gpu_boxes;
 mod group_loads;
-mod loads;
+pub(crate) mod loads;
 mod model;
 pub mod nccl;
 pub mod rccl;

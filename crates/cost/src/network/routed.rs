@@ -1,7 +1,10 @@
 //! Exchanges routed over a network, each distinct pattern of senders and receivers once.
 //!
 //! Loads are proportional to the bytes of messages, so a pattern of messages with the same shares of bytes is routed
-//! once for all sizes. A pattern is identified by 128 bits that are mixed from its receivers.
+//! once for all sizes. A pattern is identified by 128 bits that are mixed from its receivers. If destinations in alike
+//! blocks are interchangeable ([`unisono_machine::network::Routing::blocks`]), the numbers of blocks in the order of
+//! first use take the place of receivers, and patterns that an exchange of destinations maps to each other share one
+//! routing.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -39,6 +42,40 @@ impl Key {
     }
 }
 
+/// Numbers of blocks of destinations by first use.
+struct Renumbered {
+    /// The sizes of blocks, largest first.
+    sizes: Vec<u32>,
+    /// For each size, the number of each block; 0 before its first use.
+    numbers: Vec<Vec<u32>>,
+    used: Vec<u32>,
+}
+
+impl Renumbered {
+    /// Returns `None` if destinations are not interchangeable.
+    fn new(model: &NetworkModel) -> Option<Self> {
+        let sizes = model.routing().blocks();
+        if sizes.is_empty() || !model.plane().is_uniform() {
+            return None;
+        }
+        let all = model.plane().accelerators();
+        let numbers = sizes.iter().map(|size| vec![0; all.div_ceil(*size) as usize]).collect();
+        Some(Self { used: vec![0; sizes.len()], sizes, numbers })
+    }
+
+    /// Mixes the numbers of the blocks of a destination into a key, each with whether the source is in the same block.
+    fn mix(&mut self, from: u32, to: u32, key: &mut Key) {
+        for ((size, numbers), used) in self.sizes.iter().zip(&mut self.numbers).zip(&mut self.used) {
+            let number = &mut numbers[(to / size) as usize];
+            if *number == 0 {
+                *used += 1;
+                *number = *used;
+            }
+            key.add(u64::from(*number) << 1 | u64::from(from / size == to / size));
+        }
+    }
+}
+
 impl NetworkModel {
     /// Returns the ns for which an exchange occupies its busiest link, or its hosts if that is longer, and the latency
     /// in ns of each routed flow. Every `every`-th flow is routed.
@@ -49,17 +86,27 @@ impl NetworkModel {
         let (mut messages, mut latency, mut pattern) = (Vec::new(), Vec::new(), Key([1, 2]));
         // Made on demand, because most patterns are in the cache, and the loads of all links take memory.
         let mut loads = None;
+        let mut blocks = Renumbered::new(self);
         for flow in flows() {
             let share = if longest > 0.0 { bytes(flow) / longest } else { 0.0 };
             let mut of_flow = Key([3, flow.repeat.into()]);
+            // A chain of several messages depends on which receivers are the next senders.
+            let mut own = if flow.repeat == 1 { Renumbered::new(self) } else { None };
             let first = messages.len();
             for rank in 0..self.ranks() {
                 let to = flow.to(rank);
-                of_flow.add(to.into());
+                if own.is_none() {
+                    of_flow.add(to.into());
+                }
                 let [from, to] = [rank, to].map(|rank| self.places()[rank as usize]);
                 messages.push(Sent { from, to, bytes: share });
+                own.iter_mut().for_each(|own| own.mix(from, to, &mut of_flow));
+                blocks.iter_mut().for_each(|blocks| blocks.mix(from, to, &mut pattern));
             }
-            of_flow.0.into_iter().chain([share.to_bits()]).for_each(|number| pattern.add(number));
+            if blocks.is_none() {
+                of_flow.0.into_iter().for_each(|number| pattern.add(number));
+            }
+            pattern.add(share.to_bits());
             latency.push(known(&self.patterns.chains_ns, of_flow.0, || {
                 let loads = loads.get_or_insert_with(|| self.loads());
                 let ways: Vec<f64> = messages[first..].iter().map(|m| loads.latency_ns(m.from, m.to)).collect();

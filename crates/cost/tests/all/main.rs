@@ -11,7 +11,9 @@ mod in_network {
 }
 mod network {
     mod ahead;
+    mod loads;
     mod nccl;
     mod rccl;
+    mod routed;
     mod samples;
 }

@@ -49,6 +49,22 @@ pub trait Routing: Send + Sync {
         1
     }
 
+    /// Returns the first of the hops that [`Routing::hops`] appends, and their number, if they are consecutive links of
+    /// one virtual channel; `None` if they are not, or if the routing has no rule for it. A list of hops takes longer
+    /// to write than to read, so the loads of links are computed from runs.
+    fn run(&self, _at: u32, _header: Header) -> Option<(Hop, u32)> {
+        None
+    }
+
+    /// Returns the sizes of nested blocks of accelerators with consecutive numbers, largest first, ending with 1, if
+    /// destinations in alike blocks are interchangeable; empty if they are not. Let a permutation of accelerators map
+    /// each block to a block, and let the smallest block with both ends of each message keep its size while the
+    /// destinations are permuted. Then the permutation also maps the possible links of each message, in their order.
+    /// This holds while all links have the same rate.
+    fn blocks(&self) -> Vec<u32> {
+        Vec::new()
+    }
+
     /// Appends the hops that a packet at `at` may take, each the next step of a path to its destination; `at` is not
     /// `header.to`. The simulator chooses the hop whose link has the fewest waiting packets, and the first of equal
     /// hops.

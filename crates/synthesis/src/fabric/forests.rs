@@ -104,13 +104,16 @@ impl Fabric {
         let of_grown = |grown| listed(Shared::clone(self.symmetry(roots)), self.representatives(roots), grown);
         if let Some(class) = class {
             // Short blocks: the forest that ends first of those grown with and without latencies.
-            let late = of_grown(self.grown(roots, depth, chunks, &self.late(roots, class)?)?);
-            let other = self.make(roots, depth, chunks, None)?;
-            let end = |forest: &Forest| self.times_of(forest, (1 << class) / u64::from(chunks), true, Runs::Down).end;
-            let mut best = if end(&late) < end(&other) { late } else { other };
+            let ended = |forest: Forest| {
+                let end = self.times_of(&forest, (1 << class) / u64::from(chunks), true, Runs::Down).end;
+                (forest, end)
+            };
+            let late = ended(of_grown(self.grown(roots, depth, chunks, &self.late(roots, class)?)?));
+            let other = ended(self.make(roots, depth, chunks, None)?);
+            let (mut best, end) = if late.1 < other.1 { late } else { other };
             if roots == Roots::All {
-                let timed = self.timed(depth, chunks, class, (&best, end(&best)))?;
-                best = timed.filter(|timed| end(timed) < end(&best)).unwrap_or(best);
+                let timed = self.timed(depth, chunks, class, (&best, end))?.map(ended);
+                best = timed.filter(|timed| timed.1 < end).map_or(best, |timed| timed.0);
             }
             return Ok(best);
         }

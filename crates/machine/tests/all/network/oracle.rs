@@ -3,7 +3,7 @@
 use std::collections::{HashSet, VecDeque};
 
 use unisono_machine::network::{
-    Cable, FAMILIES, Header, Plane, Routing, Speed, Topology,
+    Cable, FAMILIES, Header, Hop, Plane, Routing, Speed, Topology,
     cut::{self, Cut},
     deadlock,
 };
@@ -96,6 +96,10 @@ pub fn is_minimal(plane: &Plane, routing: &dyn Routing, lengths: Option<&[u64]>)
             }
             hops.clear();
             routing.hops(at, Header { to, vc, way }, &mut hops);
+            if let Some((first, count)) = routing.run(at, Header { to, vc, way }) {
+                let run: Vec<Hop> = (first.link..first.link + count).map(|link| Hop { link, ..first }).collect();
+                assert_eq!(run, hops, "the run from {at} to {to}");
+            }
             for hop in &hops {
                 let next = plane.link(hop.link).to;
                 let by = distance[next as usize] + lengths[hop.link as usize];

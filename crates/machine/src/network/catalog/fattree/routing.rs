@@ -1,6 +1,8 @@
 //! Routes packets up, then down. A full pod reaches every top switch. The last pod may reach only some of them, so
 //! packets to the last pod go up only through those.
 
+use std::ops::Range;
+
 use super::{Climb, FatTree};
 use crate::network::{Header, Hop, Plane, Routing, Topology};
 
@@ -60,43 +62,67 @@ impl UpDown {
         pod == self.last.pod && self.last.tops < self.tree.top.targets
     }
 
-    fn up_from_leaf(&self, leaf: u32, to_leaf: u32, mut push: impl FnMut(u32)) {
-        let (pod, end) = (leaf / self.tree.pod_leaves, to_leaf / self.tree.pod_leaves);
-        if pod == end || !self.is_narrow(end) {
-            return (0..self.tree.up).for_each(push);
+    /// Returns the ports of a node, of consecutive numbers, by which packets to an accelerator may leave it, before the
+    /// routing `destination` chooses one; `None` if only some of them lead to a narrow pod.
+    fn ports(&self, at: u32, to: u32) -> Option<Range<u32>> {
+        let [leaves, middles, tops] = self.levels;
+        let to_leaf = to / self.tree.down;
+        let end = to_leaf / self.tree.pod_leaves;
+        if at < leaves {
+            return Some(0..1);
         }
-        let spread = self.tree.pod(pod);
-        for i in 0..self.tree.up {
-            let middle = pod * self.pod_middles + spread.end(leaf % self.tree.pod_leaves, i).0;
-            if self.last.meets[middle as usize] {
-                push(i);
+        if at < middles {
+            let leaf = at - leaves;
+            if leaf == to_leaf {
+                let port = self.tree.up + to % self.tree.down;
+                return Some(port..port + 1);
             }
+            let is_near = leaf / self.tree.pod_leaves == end;
+            return (is_near || !self.is_narrow(end)).then_some(0..self.tree.up);
+        }
+        if at < tops {
+            let middle = at - middles;
+            let pod = middle / self.pod_middles;
+            if pod == end {
+                let leaf = to_leaf % self.tree.pod_leaves;
+                let down = self.tree.pod(pod).towards(middle % self.pod_middles, leaf..leaf + 1);
+                let up = self.tree.middle_up();
+                return Some(up + down.start..up + down.end);
+            }
+            return (!self.is_narrow(end)).then_some(0..self.tree.top.each);
+        }
+        let first = end * self.pod_middles;
+        let last = first + self.tree.pod(end).targets;
+        Some(self.tree.top.towards(at - tops, first..last))
+    }
+
+    /// Calls `push` with the ports of a leaf or a middle switch that lead to the last pod, which is narrow.
+    fn narrow_ports(&self, at: u32, mut push: impl FnMut(u32)) {
+        let [leaves, middles, _] = self.levels;
+        if at < middles {
+            let leaf = at - leaves;
+            let pod = leaf / self.tree.pod_leaves;
+            let spread = self.tree.pod(pod);
+            for i in 0..self.tree.up {
+                let middle = pod * self.pod_middles + spread.end(leaf % self.tree.pod_leaves, i).0;
+                if self.last.meets[middle as usize] {
+                    push(i);
+                }
+            }
+        } else {
+            let spread = self.tree.top;
+            (0..spread.each).filter(|&i| self.last.has(spread.end(at - middles, i).0, spread.targets)).for_each(push);
         }
     }
 
-    /// If the routing is `destination`, keeps only one of the hops from index `before` on: the one at `destination`
-    /// modulo their number.
-    fn settle(&self, hops: &mut Vec<Hop>, before: usize, destination: u32) {
-        if self.tree.climb == Climb::Destination {
-            let chosen = hops[before + destination as usize % (hops.len() - before)];
-            hops.truncate(before);
-            hops.push(chosen);
+    /// Returns the number modulo which the routing `destination` chooses one of the ports of a node: an accelerator on
+    /// leaves, a leaf on middle switches; `None` if a packet may take all ports.
+    fn settled(&self, at: u32, to: u32) -> Option<u32> {
+        let [leaves, middles, tops] = self.levels;
+        if self.tree.climb != Climb::Destination || at < leaves || at >= tops {
+            return None;
         }
-    }
-
-    fn at_middle(&self, middle: u32, to_leaf: u32, mut push: impl FnMut(u32)) {
-        let (pod, end) = (middle / self.pod_middles, to_leaf / self.tree.pod_leaves);
-        if pod == end {
-            let leaf = to_leaf % self.tree.pod_leaves;
-            let down = self.tree.pod(pod).towards(middle % self.pod_middles, leaf..leaf + 1);
-            return down.for_each(|port| push(self.tree.middle_up() + port));
-        }
-        let spread = self.tree.top;
-        for i in 0..spread.each {
-            if !self.is_narrow(end) || self.last.has(spread.end(middle, i).0, spread.targets) {
-                push(i);
-            }
-        }
+        Some(if at < middles { to } else { to / self.tree.down })
     }
 }
 
@@ -112,28 +138,38 @@ impl Routing for UpDown {
         1
     }
 
+    /// Pods are alike if each has the same cables to the top switches, and leaves of a pod if each has the same number
+    /// of cables to every switch above. Ways up depend only on the smallest block that contains both ends.
+    fn blocks(&self) -> Vec<u32> {
+        let FatTree { pod_leaves, leaves, down, up, climb, top, .. } = self.tree;
+        let is_whole = leaves.is_multiple_of(pod_leaves) && up.is_multiple_of(self.pod_middles.max(1));
+        let tops = top.targets.max(1);
+        if climb == Climb::Destination || !is_whole || !(self.pod_middles * top.each).is_multiple_of(tops) {
+            return Vec::new();
+        }
+        vec![pod_leaves * down, down, 1]
+    }
+
+    fn run(&self, at: u32, header: Header) -> Option<(Hop, u32)> {
+        let Range { start, end } = self.ports(at, header.to)?;
+        let (port, count) = match self.settled(at, header.to) {
+            Some(number) => (start + number % (end - start), 1),
+            None => (start, end - start),
+        };
+        Some((Hop { link: self.plane.port(at, port), vc: 0 }, count))
+    }
+
     fn hops(&self, at: u32, header: Header, hops: &mut Vec<Hop>) {
-        let [leaves, middles, tops] = self.levels;
-        let (to_leaf, before) = (header.to / self.tree.down, hops.len());
-        let mut push = |port: u32| hops.push(Hop { link: self.plane.port(at, port), vc: 0 });
-        if at < leaves {
-            push(0);
-        } else if at < middles {
-            let leaf = at - leaves;
-            if leaf == to_leaf {
-                push(self.tree.up + header.to % self.tree.down);
-            } else {
-                self.up_from_leaf(leaf, to_leaf, push);
-                self.settle(hops, before, header.to);
-            }
-        } else if at < tops {
-            self.at_middle(at - middles, to_leaf, push);
-            self.settle(hops, before, to_leaf);
-        } else {
-            let pod = to_leaf / self.tree.pod_leaves;
-            let first = pod * self.pod_middles;
-            let last = first + self.tree.pod(pod).targets;
-            self.tree.top.towards(at - tops, first..last).for_each(push);
+        if let Some((first, count)) = self.run(at, header) {
+            hops.extend((first.link..first.link + count).map(|link| Hop { link, ..first }));
+            return;
+        }
+        let before = hops.len();
+        self.narrow_ports(at, |port| hops.push(Hop { link: self.plane.port(at, port), vc: 0 }));
+        if let Some(number) = self.settled(at, header.to) {
+            let chosen = hops[before + number as usize % (hops.len() - before)];
+            hops.truncate(before);
+            hops.push(chosen);
         }
     }
 }

@@ -11,7 +11,7 @@
 use unisono_base::narrow;
 
 use super::{DOWN, Dimension, HxMesh, PORTS};
-use crate::network::{Header, Hop, Plane, Routing, Topology};
+use crate::network::{Header, Hop, Plane, Routing, Topology, wiring::Wiring};
 
 /// A coordinate of an accelerator: the board, and the offset on the board.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -36,6 +36,9 @@ enum Part {
 pub struct MinimalAdaptive {
     plane: Plane,
     dims: [Dimension; 2],
+    /// The trees of the lines of each dimension, and the boards of a leaf.
+    trees: [Wiring; 2],
+    boards_a_leaf: [u32; 2],
     spots: Vec<[Spot; 2]>,
     switches: Vec<Switch>,
 }
@@ -74,7 +77,8 @@ impl MinimalAdaptive {
             }
         }
         let plane = mesh.plane().expect("a plane that was built before");
-        Self { plane, dims: mesh.dims, spots, switches }
+        let (trees, boards_a_leaf) = (mesh.dims.map(Dimension::tree), mesh.dims.map(Dimension::boards_a_leaf));
+        Self { plane, dims: mesh.dims, trees, boards_a_leaf, spots, switches }
     }
 
     /// Returns the directions of the shortest paths. To another board, they lead to the nearer edge, or to both edges;
@@ -116,27 +120,22 @@ impl MinimalAdaptive {
         }
     }
 
-    fn hops_at_switch(&self, at: u32, header: Header, hops: &mut Vec<Hop>) {
+    /// Returns the first hop at a switch, and the number of hops, which have consecutive links.
+    fn run_at_switch(&self, at: u32, header: Header) -> (Hop, u32) {
         let Switch { dim, part } = self.switches[(at - self.plane.accelerators()) as usize];
-        let (d, to) = (self.dims[usize::from(dim)], self.spots[header.to as usize][usize::from(dim)]);
-        let mut push = |port: u32| hops.push(Hop { link: self.plane.port(at, port), vc: header.vc });
-        let leaf = u32::from(to.board) / d.boards_a_leaf();
-        match part {
-            Part::Leaf { index, down } if u32::from(index) != leaf => {
-                (u32::from(down)..u32::from(down) + d.up).for_each(push);
-            }
+        let dim = usize::from(dim);
+        let (d, to) = (self.dims[dim], self.spots[header.to as usize][dim]);
+        let leaf = u32::from(to.board) / self.boards_a_leaf[dim];
+        let ports = match part {
+            Part::Leaf { index, down } if u32::from(index) != leaf => u32::from(down)..u32::from(down) + d.up,
             Part::Leaf { .. } => {
-                let edge = 2 * (u32::from(to.board) - leaf * d.boards_a_leaf());
+                let edge = 2 * (u32::from(to.board) - leaf * self.boards_a_leaf[dim]);
                 let (before, after) = (u32::from(to.offset), d.board - 1 - u32::from(to.offset));
-                if before <= after {
-                    push(edge);
-                }
-                if after <= before {
-                    push(edge + 1);
-                }
+                edge + u32::from(before > after)..edge + 1 + u32::from(after <= before)
             }
-            Part::Above { index } => d.tree().towards(u32::from(index), leaf..leaf + 1).for_each(push),
-        }
+            Part::Above { index } => self.trees[dim].towards(u32::from(index), leaf..leaf + 1),
+        };
+        (Hop { link: self.plane.port(at, ports.start), vc: header.vc }, ports.end - ports.start)
     }
 }
 
@@ -149,11 +148,16 @@ impl Routing for MinimalAdaptive {
         3
     }
 
+    fn run(&self, at: u32, header: Header) -> Option<(Hop, u32)> {
+        (at >= self.plane.accelerators()).then(|| self.run_at_switch(at, header))
+    }
+
     fn hops(&self, at: u32, header: Header, hops: &mut Vec<Hop>) {
         if at < self.plane.accelerators() {
             self.hops_at_accelerator(at, header, hops);
         } else {
-            self.hops_at_switch(at, header, hops);
+            let (first, count) = self.run_at_switch(at, header);
+            hops.extend((first.link..first.link + count).map(|link| Hop { link, ..first }));
         }
     }
 }
