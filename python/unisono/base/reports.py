@@ -237,8 +237,8 @@ class BitsTableReport(TypedDict):
     """A table of plans with a property of the bits: ``PlanTable.report()``."""
 
     bits: str
-    #: The largest value, and in ``mean_cost`` the geometric mean, of the table's time divided by the time of the
-    #: fastest plan.
+    #: The largest value, and in ``mean_cost`` the geometric mean, over the sizes of ``prices``, of the table's time
+    #: divided by the time of the fastest plan.
     cost: float
     mean_cost: float
     #: The number of distinct expressions from which a table could be made.

@@ -54,7 +54,7 @@ _SLOW_GPU = (
 _SLOW_MPI = "its algorithm or its links are slower than the machine allows: 'unisono tune' measures other algorithms"
 _FAST = "the log is of another machine, or of other ranks: name the machine that was measured"
 
-#: If all sizes are slower by this factor, the logs are likely of another machine.
+#: If half of the sizes that are too slow exceed the expected time by this factor, the log is likely of another machine.
 _OTHER = 20
 #: The largest number of hosts and logs that a sentence names.
 _HOSTS = 4
@@ -87,7 +87,8 @@ class _Miss:
 
 @dataclass(frozen=True)
 class Finding:
-    """An anomaly of one collective in one log, at one or several sizes; times are those of the worst size."""
+    """An anomaly of one collective in one log (a guideline: maybe in all), at some sizes; times are of the worst
+    size."""
 
     kind: str
     collective: str
@@ -103,7 +104,7 @@ class Finding:
     ceiling: float | None
     words: str
     advice: str
-    #: The sum, over all sizes, of the fraction of the measured time that is lost.
+    #: The sum, over the times that the finding is about, of the fraction of each that is lost.
     lost: float
 
     @property
@@ -156,7 +157,10 @@ def _is_longer(measured: float, expected: float, tolerance: float) -> bool:
 
 
 def _finding(kind: str, case: _Case, log: str, misses: Sequence[_Miss], words: str, advice: str) -> list[Finding]:
-    """Returns one finding for all misses, or none without misses; ``words`` is formatted with the worst miss."""
+    """Returns one finding for all misses, or none without misses.
+
+    ``words`` is formatted with the miss of the largest ratio, which gives the times of the finding.
+    """
     if not misses:
         return []
     worst, sizes = max(misses, key=lambda miss: miss.ratio), sorted({miss.bytes for miss in misses})
@@ -190,7 +194,7 @@ def _finding(kind: str, case: _Case, log: str, misses: Sequence[_Miss], words: s
 
 
 def _of_processes(log: Log) -> list[Finding]:
-    """Finds tests of processes that were not connected."""
+    """Finds tests of processes that were not connected, or of one rank."""
     apart = any(remark.is_apart for remark in log.remarks)
     alone = [point for point in log.points if apart or point.ranks == 1]
     if not alone:
@@ -230,7 +234,7 @@ def _jumps(curve: Curve, sizes: Sequence[int], tolerance: float) -> list[_Miss]:
 
 
 def _dips(curve: Curve, sizes: Sequence[int], tolerance: float) -> list[_Miss]:
-    """Returns the sizes that take longer than a larger size, beyond the tolerance."""
+    """Returns the sizes that take longer than a larger size, beyond a tolerance of at least `_SHORT_TOLERANCE`."""
     misses, least = [], None
     for size in reversed(sizes):
         if least is not None and curve[size] > curve[least] * (1 + max(tolerance, _SHORT_TOLERANCE)):
@@ -241,7 +245,7 @@ def _dips(curve: Curve, sizes: Sequence[int], tolerance: float) -> list[_Miss]:
 
 
 def _repeats(log: Log, tolerance: float) -> list[Finding]:
-    """Finds sizes that one log has several times with different times."""
+    """Finds sizes whose times in one log differ beyond the tolerance, which is at least `_SHORT_TOLERANCE`."""
     times: dict[_Case, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     for point in log.points:
         times[point.collective, point.ranks, point.nodes][point.bytes].append(point.seconds)
@@ -274,7 +278,7 @@ def _guidelines(logs: Sequence[Log], tolerance: float) -> list[Finding]:
 
 
 def _spreads(logs: Sequence[Log], tolerance: float) -> list[Finding]:
-    """Finds logs whose times are longer than the lower quartile of the times of all logs."""
+    """Finds logs with times that are longer, beyond the tolerance, than the lower quartile of all logs at that size."""
     cells: dict[tuple[_Case, int], dict[str, float]] = defaultdict(dict)
     for log in logs:
         for case, curve in _curves(log.points).items():
@@ -333,7 +337,8 @@ def _against_machine(log: Log, expected: Mapping[Key, Expected], tolerance: floa
 def _choices(expected: Expected, remarks: Sequence[Remark]) -> tuple[Choice | None, Choice | None, str]:
     """Returns the library's choice under its settings, the best choice, and the setting for the best choice.
 
-    Without fitted times the best choice is the library's own choice, because the library minimizes its own estimates.
+    Both choices are None if the log's settings permit none. Without fitted times the best choice is the library's own
+    choice, because the library minimizes its own estimates.
     """
     if expected.advice:
         return expected.choices[0], expected.choices[-1], expected.advice
@@ -361,7 +366,10 @@ def _choices(expected: Expected, remarks: Sequence[Remark]) -> tuple[Choice | No
 
 
 def _rates(collective: str, ranks: int, miss: _Miss) -> str:
-    """Formats the measured and the expected bus bandwidth of a long vector in brackets; empty for a short vector."""
+    """Formats the measured and the expected bus bandwidth in brackets.
+
+    The text is empty for less than 1 MiB, and for a collective without bus bandwidth.
+    """
     rates = _core.bandwidths(collective, ranks, 1, 1.0)
     if not rates["busbw"] or not rates["algbw"] or miss.bytes < 1 << 20:
         return ""
@@ -371,7 +379,10 @@ def _rates(collective: str, ranks: int, miss: _Miss) -> str:
 
 
 def _only_in(logs: Sequence[Log], slow: Set[str], case: _Case) -> str:
-    """Names the hosts that occur only in slow logs of a case, the most frequent first."""
+    """Names at most `_HOSTS` hosts that occur only in slow logs of a case, the most frequent first.
+
+    The text is empty if no other log of the case names hosts.
+    """
     with_case = [log for log in logs if case in _curves(log.points)]
     quick = {host for log in with_case if log.label not in slow for host in log.hosts}
     count = Counter(host for log in with_case if log.label in slow for host in log.hosts - quick)

@@ -80,7 +80,7 @@ class _Cable:
 
 
 class _Network:
-    """The cables of a machine, and the groups of cables of each GPU and network interface."""
+    """The cables of a machine: those within a box (``within``), and those of each network interface (``doors``)."""
 
     def __init__(self, machine: Machine) -> None:
         self.table = machine.describe()
@@ -118,7 +118,10 @@ class _Network:
         )
 
     def way(self, pair: tuple[int, int]) -> list[list[_Cable]]:
-        """Returns the path between two GPUs as one or two steps, each a list of parallel lines of cables."""
+        """Returns the path between two GPUs as one or two steps, each a list of parallel lines of cables.
+
+        Without a direct cable, the path crosses the switch with the highest rate; it is empty if none joins the GPUs.
+        """
         between: dict[tuple[int, int], list[_Cable]] = {}
         for cable in self.within:
             between.setdefault((min(cable.ends), max(cable.ends)), []).append(cable)
@@ -340,7 +343,7 @@ def _fit_interfaces(network: _Network, interfaces: Sequence[Interface], notes: l
 
 
 def _middle(rates: Iterable[float]) -> float:
-    """Returns the median of rates, without rates far below the largest."""
+    """Returns the median of rates, without rates below the largest by more than the fraction `_ALIKE`."""
     rates = list(rates)
     return statistics.median(rate for rate in rates if rate >= (1 - _ALIKE) * max(rates))
 

@@ -17,7 +17,8 @@ __all__ = ["Forced", "can_force", "forced", "variables_of"]
 
 #: The variable without which ``coll/tuned`` reads no other one.
 _ALWAYS = {"coll_tuned_use_dynamic_rules": 1}
-#: On several nodes ``coll/han`` comes before ``coll/tuned``; releases before 4.1 have no ``coll/han``.
+#: The variable that is set to 0 because on several nodes ``coll/han`` comes before ``coll/tuned``. Releases before 4.1
+#: lack it.
 _HAN = "coll_han_priority"
 #: The formats of tuning files whose rows name algorithms of ``coll/tuned``.
 _FORMATS = ("openmpi-rules", "openmpi-json")

@@ -37,7 +37,7 @@ class Fit:
 
     base: float
     slope: float
-    #: The largest relative distance of a measured time from the line.
+    #: The largest relative distance of a measured time from the line; 0 if the line fits at most two times.
     residual: float
 
     @property
@@ -53,11 +53,11 @@ _FAR = 0.5
 
 
 def outliers(xs: Sequence[float], times: Sequence[float], floors: Sequence[float]) -> list[int]:
-    """Returns the indices of disturbed times far from the line of the other times: at most a quarter of all.
+    """Returns the indices of disturbed times far from the line of most times: at most a quarter of all.
 
     The line is that with the smallest sum of relative distances, which few outliers do not move; it runs through two of
-    the times. ``floors`` are the minima of the times. If the line does not describe undisturbed times either, all times
-    are kept, and the residual is large.
+    the times. ``floors`` are the minima of the times. If more than a quarter of the times are disturbed and far from
+    the line, none is returned, and the residual is large.
     """
     x, t = np.asarray(xs, dtype=float), np.asarray(times, dtype=float)
     pairs = [(i, j) for i in range(len(x)) for j in range(i) if x[i] != x[j]]
@@ -97,7 +97,8 @@ class Calibration:
     rounds: int
     #: Rows (bytes, median, minimum) of one-way times in nanoseconds.
     ping_pong: list[tuple[int, float, float]]
-    #: Rows (number of peers, median, minimum) of times in nanoseconds, for non-blocking and for blocking sends.
+    #: Rows (number of peers, median, minimum) of times in nanoseconds, without the latency of the last peer's answer,
+    #: for non-blocking and for blocking sends.
     multicast: dict[str, list[tuple[int, float, float]]]
     #: Rows (bytes, median, minimum) of the times of local reductions in nanoseconds.
     reductions: list[tuple[int, float, float]]

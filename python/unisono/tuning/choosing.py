@@ -68,7 +68,7 @@ class Posterior:
         self.seen[at] = True
 
     def choices(self) -> list[int]:
-        """Returns the point with the lowest expected time in each cell."""
+        """Returns the point with the lowest expected logarithm of its time in each cell."""
         return [int(cell[np.argmin(self.mean[cell])]) for cell in self.cells]
 
     def faster(self, at: int, other: int) -> float:
@@ -77,7 +77,7 @@ class Posterior:
         return float(_cumulative((self.mean[other] - self.mean[at]) / np.sqrt(max(own, 1e-12))))
 
     def best_next(self) -> int:
-        """Returns the unmeasured point to measure next."""
+        """Returns the unmeasured point with the greatest expected improvement over the choice of its cell."""
         chosen = self.choices()
         rival = np.empty(len(self.mean), int)
         for cell, best in zip(self.cells, chosen, strict=True):

@@ -42,7 +42,7 @@ LIBRARY = "library"
 #: The size in bytes below which a call takes about a microsecond, partly for its interception. Below it a schedule must
 #: be faster than the library's fastest round, in most rounds and on an idle machine.
 SHORT = 2048
-#: The fraction of rounds that a schedule must win.
+#: The least fraction of rounds that a schedule must win.
 MOSTLY = 5 / 6
 
 
