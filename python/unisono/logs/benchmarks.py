@@ -74,8 +74,9 @@ def read_benchmarks(paths: Iterable[str | Path], ranks: int | None = None) -> li
 
 
 def read_logs(paths: Iterable[str | Path], ranks: int | None = None, nodes: int | None = None) -> list[Log]:
-    """Reads several files; ``ranks`` applies to files that do not state their ranks. ``nodes`` applies to the same
-    files, and to all output of ReproMPI.
+    """Reads several files; ``ranks`` and ``nodes`` apply to files that do not state their ranks.
+
+    ``nodes`` also applies to output of ReproMPI that states its ranks.
 
     Raises:
         InputError: a file has none of the formats, is a ``.plan``, is cut, or does not state its ranks while ``ranks``

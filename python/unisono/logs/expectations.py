@@ -96,8 +96,9 @@ def expected_times(
     library: str | None,
     on_time: Callable[[int, int], None] | None = None,
 ) -> tuple[dict[Key, Expected], list[str]]:
-    """Returns the expected times of all points that the machine can represent, and sentences about other points. Points
-    of one rank are left out silently. ``on_time`` gets the numbers of times done and of all times.
+    """Returns the expected times of all points that the machine can represent, and sentences about other points.
+
+    Points of one rank are left out silently. ``on_time`` is called with the number of times done and of all times.
 
     Raises:
         InputError: the logs name GPUs of another architecture, or the machine can represent none of the points.

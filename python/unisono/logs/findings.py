@@ -87,8 +87,10 @@ class _Miss:
 
 @dataclass(frozen=True)
 class Finding:
-    """An anomaly of one collective in one log (a guideline: maybe in all), at some sizes; times are of the worst
-    size."""
+    """An anomaly of one collective in one log, or of a guideline in all logs, at one or several sizes.
+
+    ``bytes`` and the times are those of the size with the largest ``ratio``; ``words`` is a sentence about it.
+    """
 
     kind: str
     collective: str

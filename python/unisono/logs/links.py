@@ -3,11 +3,11 @@
 The contents decide the format:
 
 - linux-rdma/perftest (``ib_write_bw``, ``ib_read_bw``, ``ib_send_bw`` and their ``_lat``): the average bandwidth of the
-longest message (half of it if bidirectional), or the least one-way time of the shortest message; -
-``p2pBandwidthLatencyTest`` of NVIDIA/cuda-samples: the rates of one direction with P2P enabled; - NVIDIA/nvbandwidth:
-the rates of one direction from GPU to GPU, by copy engines (CE) or by kernels (SM); - a profile of microsoft/taccl in
-JSON: alpha in µs, and beta in µs for the size that the name ends with; - a table in CSV with the columns ``src``,
-``dst``, ``gb_per_second`` and optionally ``by`` (``copy`` or ``kernel``).
+  longest message (half of it if bidirectional), or the least one-way time of the shortest message;
+- ``p2pBandwidthLatencyTest`` of NVIDIA/cuda-samples: the rates of one direction with P2P enabled;
+- NVIDIA/nvbandwidth: the rates of one direction from GPU to GPU, by copy engines (CE) or by kernels (SM);
+- a profile of microsoft/taccl in JSON: alpha in µs, and beta in µs for the size that the name ends with;
+- a table in CSV with the columns ``src``, ``dst``, ``gb_per_second`` and optionally ``by`` (``copy`` or ``kernel``).
 """
 
 import json

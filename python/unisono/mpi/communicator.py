@@ -122,7 +122,7 @@ class World:
         return self._made("allreduce", x, op=op)
 
     def reduce(self, x: Array, op: Any = "sum", root: int = 0) -> Array:
-        """Replaces the root's ``x`` by the sum of all ranks' arrays; on other ranks ``x`` is unchanged."""
+        """Replaces the root's ``x`` by the reduction of all ranks' arrays by ``op``; others' ``x`` is unchanged."""
         return self._made("reduce", x, op=op, root=root)
 
     def bcast(self, x: Array, root: int = 0) -> Array:

@@ -17,7 +17,7 @@ from unisono.simulation.traces import TIMELINES, TRACES, Traced, checked_pes, op
 
 __all__ = ["SAMPLED", "Metric", "Run", "check_outputs"]
 
-#: The default number of PEs or ranks in a trace.
+#: The largest number of PEs or ranks in a trace by default.
 SAMPLED = 256
 
 

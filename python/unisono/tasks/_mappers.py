@@ -31,7 +31,7 @@ halo = neighborhood
 
 
 def transposed(*order: int) -> Mapper:
-    """Returns a mapper from dimension ``order[i]`` of the range to i of the array; reversed by default."""
+    """Returns a mapper from dimension ``order[i]`` of the range to dimension i of the array; (1, 0) by default."""
     return Mapper("transposed", perm=order or (1, 0))
 
 

@@ -59,8 +59,9 @@ def places(mpi: Any, world: Any) -> list[Place]:
 
 
 def levels(found: Sequence[Place]) -> list[Level]:
-    """Returns the levels with at least two members, innermost first. Sockets are a level only if all nodes have the
-    same number of them, above one, with equally many ranks each.
+    """Returns the levels with at least two members, innermost first.
+
+    Sockets are a level only if all nodes have the same number of them, above one, with equally many ranks each.
 
     Raises:
         InputError: nodes have different numbers of ranks.
