@@ -424,7 +424,7 @@ def check_folder(path: str | bytes | os.PathLike[str]) -> None:
 
 
 def write_folder(path: str | bytes | os.PathLike[str], files: Mapping[str, str | bytes]) -> list[str]:
-    """Writes files, given by relative path, into a folder, which is created if missing; returns their names.
+    """Writes files, given by relative path, into a folder, which is created if missing; returns these paths.
 
     Raises:
         InputError: the path cannot be a folder.

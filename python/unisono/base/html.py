@@ -45,7 +45,7 @@ class TableOfRows(list[_Row]):
         self._heads, self._cells = heads, cells
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Returns the parts from which pickle makes the table; ``cells`` must be a function of a module."""
+        """Returns the class and the arguments for pickle; ``cells`` must be a function of a module, not a lambda."""
         return type(self), (list(self), self._heads, self._cells)
 
     def _repr_html_(self) -> str:

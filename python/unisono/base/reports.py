@@ -214,7 +214,10 @@ class BitsPrice(TypedDict):
 
 
 class BitsTableRow(TypedDict):
-    """The range of sizes in bytes that one plan of a table serves."""
+    """The range of sizes in bytes that one plan of a table serves.
+
+    ``predicted_seconds`` is the time at the size for which the plan was made, the largest planned size in the range.
+    """
 
     first_bytes: int
     last_bytes: int | None

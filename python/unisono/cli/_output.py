@@ -183,7 +183,7 @@ def microseconds(seconds: float) -> str:
 def duration(seconds: float) -> str:
     """Formats a time in the largest unit that is at most as long, as ``12.345 µs``.
 
-    Times from 10^6 s on, and below 1 ps, have four digits in seconds.
+    Times from 10^6 s on, and below 1 ps, are in seconds with at most four digits.
     """
     for unit, name in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"), (1e-12, "ps")):
         if seconds >= unit:

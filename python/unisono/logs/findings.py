@@ -25,10 +25,11 @@ __all__ = ["KINDS", "TOLERANCE", "Finding", "findings", "sentences", "size_text"
 KINDS = ("not-connected", "faster-than-possible", "below-expectation", "algorithm", "cliff", "guideline", "spread")
 #: The relative difference up to which two times count as equal.
 TOLERANCE = 0.1
-#: The seconds below which times vary more, and the tolerance there.
+#: The measured time in seconds below which times vary more, and the least tolerance of such times.
 _SHORT_SECONDS, _SHORT_TOLERANCE = 200e-6, 0.25
 _CEILING_ROUNDED = 0.02
-#: The factor above which a jump cannot be explained by another algorithm or protocol.
+#: The ratio of times per byte above which the advice on a jump between nodes is about the network: another algorithm or
+#: protocol cannot explain it.
 _FALL = 3
 _UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 
@@ -383,7 +384,7 @@ def _rates(collective: str, ranks: int, miss: _Miss) -> str:
 def _only_in(logs: Sequence[Log], slow: Set[str], case: _Case) -> str:
     """Names at most `_HOSTS` hosts that occur only in slow logs of a case, the most frequent first.
 
-    The text is empty if no other log of the case names hosts.
+    The text is empty without such hosts, or if no other log of the case names hosts.
     """
     with_case = [log for log in logs if case in _curves(log.points)]
     quick = {host for log in with_case if log.label not in slow for host in log.hosts}

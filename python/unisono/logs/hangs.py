@@ -44,7 +44,7 @@ class Call:
 
     @property
     def compared(self) -> tuple[tuple[str, str], ...]:
-        """Returns the part of the call that must be equal on all ranks."""
+        """Returns the operations, with sizes where all ranks pass equal ones; ranks must agree on these."""
         return tuple((name, "" if _UNEVEN.match(name) else sizes) for name, sizes in self.operations)
 
 

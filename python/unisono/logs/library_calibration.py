@@ -90,7 +90,7 @@ class Residual:
 
 @dataclass(frozen=True)
 class Group:
-    """The prices of an algorithm with a protocol, and the number of points that they were fitted to."""
+    """The prices of an algorithm with a protocol, in one box or across boxes (``key``), fitted to ``points`` points."""
 
     key: _Key
     prices: dict[str, float]

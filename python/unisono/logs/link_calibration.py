@@ -26,7 +26,7 @@ __all__ = ["Compared", "with_links", "with_share"]
 
 #: The relative deviation from the rates of equal links above which a rate belongs to another kind of link.
 _ALIKE = 0.25
-#: The relative deviation at which a fraction counts as equal to the median.
+#: The relative deviation from the median up to which a fraction is replaced by the median.
 _SAME = 0.03
 #: Rates that exceed the data sheet by at most this fraction, a rounding error of logs, count as equal to it.
 _ROUNDED = 0.005
@@ -51,7 +51,11 @@ class Compared:
 
 @dataclass(eq=False)
 class _Cable:
-    """A line of the machine file: equal cables between two nodes; ``share`` is the measured / the data sheet's rate."""
+    """A line of the machine file: equal cables between two nodes.
+
+    ``sheet`` is the data sheet's rate of one cable in Gb/s; ``share`` is the measured rate divided by it, None if not
+    measured.
+    """
 
     key: str
     ends: tuple[int, int]
@@ -245,7 +249,10 @@ def _fit_pairs(network: _Network, pairs: Sequence[Pair], notes: list[str]) -> li
 def _fit_kind(
     network: _Network, rates: Sequence[tuple[Pair, list[list[_Cable]]]], by_kernels: bool, notes: list[str]
 ) -> dict[int, float]:
-    """Sets the rates that kernels or copy engines reached; returns the fractions of all cables that they crossed."""
+    """Sets the rates that kernels or copy engines reached; returns the fractions of all cables that they crossed.
+
+    A rate of copies replaces neither a rate of kernels nor a lower measured rate.
+    """
     slowest: dict[int, dict[frozenset[int], float]] = {}
     for pair, way in rates:
         for step in way:

@@ -103,7 +103,7 @@ def _image(target: str, library: str | os.PathLike[str] | None) -> bytes | None:
 
 
 def says(target: str, library: str | os.PathLike[str] | None = None) -> Callable[[dict[str, Any]], str | None]:
-    """Returns a function from a row of a decision table to the algorithm and parameters by which a file states it.
+    """Returns a function from a row of a decision table to the algorithm with parameters that states it in a file.
 
     The function returns None if such a file cannot state the row. ``library`` is as for :func:`export_table`.
 

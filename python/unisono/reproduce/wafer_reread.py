@@ -148,9 +148,10 @@ def _ring_over_chain(listed: Listed) -> Finding:
 
 
 def _compared_with_allreduce(listed: Listed) -> Finding:
-    """Counts cells of Fig. 8, by Eq. 1, where Reduce and AllReduce have the same best pattern.
+    """Counts cells of Fig. 8, by Eq. 1, that have a property.
 
-    With ``counted`` = ``faster``, the cells where a pattern of the AllReduce beats the ring.
+    With ``counted`` = ``same``, Reduce's best pattern is the best of the AllReduce's patterns too, apart from the ring;
+    with ``faster``, one of the AllReduce's patterns beats the ring.
     """
     patterns, lengths = ["star", "tree", "two-phase", "chain"], [2**k for k in range(16)]
     same = faster = 0

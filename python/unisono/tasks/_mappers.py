@@ -17,7 +17,7 @@ def fixed(offset: int | Sequence[int], extent: int | Sequence[int]) -> Mapper:
 
 
 def slice_(dim: int) -> Mapper:
-    """Returns a mapper to the part, with the whole extent of dimension ``dim``."""
+    """Returns a mapper to the indices of the part of the range, with the whole extent of dimension ``dim``."""
     return Mapper("slice", dim=dim)
 
 
@@ -46,7 +46,7 @@ def row_chunk(index: int) -> Mapper:
 
 
 def shift(*offset: int) -> Mapper:
-    """Returns a mapper to the same indices, moved by ``offset``."""
+    """Returns a mapper to the indices of the part of the range, moved by ``offset``."""
     return Mapper("shift", offset=offset)
 
 

@@ -27,7 +27,7 @@ _SMALL = 8
 _SIZES = (0, 8, 64, 512, 4096, 32768, 262144, 1 << 20, 4 << 20)
 #: The sizes whose bytes cost next to nothing beside the latency of a message.
 _LEAST = (0, 8, 64)
-#: The size in bytes from which a message's time depends only on its bytes.
+#: The size in bytes from which times enter the lines of beta and gamma, because the cost of bytes dominates them.
 _LONG = 32768
 
 

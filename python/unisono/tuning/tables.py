@@ -145,7 +145,7 @@ class Cell:
 
 @dataclass
 class Row:
-    """A region of the table."""
+    """A row of the table: a range of sizes in bytes of one collective on one number of ranks."""
 
     collective: str
     ranks: int
