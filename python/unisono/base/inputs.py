@@ -202,7 +202,7 @@ def whole(what: str, value: object) -> int:
     if not is_whole(value):
         raise InputError(f"{what} is {shown(value)}, and must be a whole number")
     number = operator.index(value)
-    # A message could not contain the number, since Python writes at most 4300 digits.
+    # Python writes at most 4300 digits, so a message could not contain every larger number.
     if abs(number) >= 2**127:
         raise InputError(f"{what} is {shown(number)}, and a whole number with that many digits is not accepted")
     return number

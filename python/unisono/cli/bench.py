@@ -101,7 +101,7 @@ def bench(collective: str, plan_file: str, vs: str, sizes: str, rounds: int, as_
 
 
 def _notes(table: list[PlanRow], here: str, plan_file: str) -> list[str]:
-    """Returns a sentence if rows were tuned under other conditions, so that a program leaves their calls to MPI."""
+    """Returns a sentence for each other condition under which rows were tuned: programs leave their calls to MPI."""
 
     def judged(conditions: str) -> list[str]:
         # Another version of the library counts as the same conditions.

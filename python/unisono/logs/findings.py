@@ -33,7 +33,7 @@ _CEILING_ROUNDED = 0.02
 _FALL = 3
 _UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 
-#: The remedies of findings on a library of GPUs and on MPI.
+#: The advice of findings, for libraries of GPUs and for MPI.
 _CLIFF_GPU = "NCCL_ALGO and NCCL_PROTO can force what smaller sizes use; or cut the call into calls of that size"
 _CLIFF_MPI = "'unisono tune' measures other algorithms there; or cut the call into calls of that size"
 _CLIFF_NETWORK = (

@@ -24,7 +24,7 @@ class SlowCable:
     cables: list[str]
     #: The rate in Gb/s with which the first cable makes simulated messages as slow as measured ones.
     rate: float
-    #: The rate in Gb/s of such a cable if it is not slow.
+    #: The rate in Gb/s of the first cable if it is not slow: the machine's rate divided by ``Probe.factor``.
     expected: float
     #: The probability, from 0 to 1, that the first cable of the list is the slow one.
     confidence: float

@@ -210,7 +210,7 @@ def _repeatable(listed: Listed) -> Finding:
 
 
 def _latency_spread(listed: Listed) -> Finding:
-    """Divides the largest latency by the smallest, among node counts with equally many dimensions."""
+    """Divides one element's largest latency by its smallest, among node counts with equally many dimensions."""
     found = [[run(nodes, 1).metrics["latency"].value for nodes in same] for same in listed["nodes"]]
     remark = "; ".join(" ".join(f"{latency:.0f}" for latency in same) for same in found)
     return Finding(listed["reported"], [max(same) / min(same) for same in found], remark=f"Latencies: {remark} ns.")

@@ -307,7 +307,7 @@ def _latencies(nodes: int) -> Callable[[int, int], float]:
 
 
 def _together(listed: Listed) -> Finding:
-    """Divides the time of simultaneous allreduces by the sum of their times alone."""
+    """Divides the time until the last of simultaneous allreduces ends by the sum of their times alone."""
     ours: list[float] = []
     in_turns: list[float] = []
     for elements in listed["elements"]:

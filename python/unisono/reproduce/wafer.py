@@ -71,7 +71,7 @@ def optimality() -> dict[str, npt.NDArray[np.float64]]:
 
 @once
 def winners(shape: tuple[int, ...]) -> list[SweepPoint]:
-    """Returns the times of the fixed algorithms of an AllReduce on a shape, at every length."""
+    """Returns a point for each length, with the cycles by Eq. 1 of the fixed algorithms of an AllReduce on a shape."""
     algorithms = FIXED_1D if len(shape) == 1 else FIXED_2D
     # The paper computes Figs. 8 and 10 by Eq. 1.
     return sweep(

@@ -114,7 +114,10 @@ def _terms_needed(listed: Listed) -> Finding:
 
 
 def _other_ramps(listed: Listed) -> Finding:
-    """Computes the snake's mean error of Eq. 1 for other ramp latencies; the remark has the machine's."""
+    """Computes the mean relative error of Eq. 1 for the snake with other ramp latencies, in cycles.
+
+    The remark has the error with the machine's own ramp latency.
+    """
     means = {}
     for ramp in (_RAMP, *listed["ramps"]):
         errors = []

@@ -22,7 +22,7 @@ def slice_(dim: int) -> Mapper:
 
 
 def neighborhood(*widths: int) -> Mapper:
-    """Returns a mapper to the part, extended on both sides of each dimension by its width."""
+    """Returns a mapper to the indices of the part of the range, extended by width i on both sides of dimension i."""
     return Mapper("neighborhood", halo=widths)
 
 

@@ -133,7 +133,8 @@ class Calibration:
         """Returns the description of the machine for a machine file, with its ``fit``."""
         medians, minima = self.fits(1), self.fits(2)
         multicast, (alpha, _) = medians["multicast-non-blocking"], latency(self.ping_pong)
-        # One peer is fitted by its own time: the intercept of a noisy line may be negative, a latency is not.
+        # A message to one peer costs at least its measured latency, although the intercept of a noisy line may be
+        # negative.
         issue = min(max(multicast.slope, 0.0), alpha)
         fit = {
             "library": self.library,
@@ -182,7 +183,7 @@ class Levels:
 
     found: list[Level]
     measured: list[Calibration]
-    #: ``block`` or ``cyclic``.
+    #: The order of ranks on nodes: ``block`` or ``cyclic``.
     placement: str
 
     def machine(self, name: str) -> dict[str, Any]:
@@ -229,7 +230,7 @@ def _share(progress: Callable[[int, int], None], at: int, of: int, done: int, to
 
 
 def _round(value: float) -> float:
-    """Rounds to six significant digits, the precision of measured times."""
+    """Rounds to six significant digits, the precision of measured times; infinity and NaN become 0."""
     return float(f"{value:.6g}") if math.isfinite(value) else 0.0
 
 

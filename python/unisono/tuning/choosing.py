@@ -43,7 +43,7 @@ class Posterior:
     """The expected logarithms of the times of all points, and their covariances."""
 
     def __init__(self, points: Sequence[Point], expected: Sequence[float] | None = None) -> None:
-        """Expects times of :data:`START`, or of ``expected`` seconds for each point, before all measurements."""
+        """Expects, before all measurements, ``expected`` seconds for each point; by default exp(:data:`START`)."""
         by_sizes = _distances(np.log([p.bytes for p in points]))
         by_ranks = _distances(np.log([p.ranks for p in points])) / _RANKS
         test, algorithm = _same([p.test for p in points]), _same([p.algorithm for p in points])

@@ -163,7 +163,7 @@ def _turned(count: int, turn: int) -> list[int]:
 
 
 def is_idle(mpi: Any, world: Any) -> bool:
-    """Returns whether each rank has a core and no node has a load above `_BUSY`. All ranks of MPI's world call this."""
+    """Returns whether each rank has a core, and no node a load above `_BUSY` a core; collective on MPI's world."""
     cores = os.cpu_count() or 1
     here = next(ranks for ranks in nodes(mpi, world) if world.rank in ranks)
     own = len(here) <= cores and _load() <= _BUSY * cores
