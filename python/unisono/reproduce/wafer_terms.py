@@ -114,7 +114,7 @@ def _terms_needed(listed: Listed) -> Finding:
 
 
 def _other_ramps(listed: Listed) -> Finding:
-    """Computes the mean relative error of Eq. 1 for the snake with other ramp latencies, in cycles.
+    """Computes the mean relative error of Eq. 1 for the snake, for each of some other ramp latencies.
 
     The remark has the error with the machine's own ramp latency.
     """
@@ -156,7 +156,7 @@ def _group_order(listed: Listed) -> Finding:
 
 
 def _two_phase(sizes: Sequence[int], length: int) -> Schedule:
-    """Returns chains in groups of these sizes along a row from the root, and a chain of their first PEs."""
+    """Returns a Reduce by chains in groups of these sizes along a row from the root, and a chain of their first PEs."""
     pes = sum(sizes)
     first = [0, *accumulate(sizes)][:-1]
     made = ScheduleBuilder(pes, length, "reduce", root=0)

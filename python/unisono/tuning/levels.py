@@ -61,7 +61,8 @@ def places(mpi: Any, world: Any) -> list[Place]:
 def levels(found: Sequence[Place]) -> list[Level]:
     """Returns the levels with at least two members, innermost first.
 
-    Sockets are a level only if all nodes have the same number of them, above one, with equally many ranks each.
+    Sockets are a level only if each rank's socket is known, and all nodes have the same number of sockets, above one,
+    with equally many ranks each.
 
     Raises:
         InputError: nodes have different numbers of ranks.
