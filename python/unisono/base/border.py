@@ -1,8 +1,8 @@
 """Errors of calls to the extension module: arguments of a wrong type, or out of range, raise ``InputError``.
 
 The extension module calls :func:`install` while it is imported. Its conversions of arguments raise ``TypeError``,
-``OverflowError`` or ``UnicodeEncodeError`` without the value; these errors are replaced here. A call with a wrong
-keyword or a wrong number of arguments raises ``TypeError``, as everywhere in Python.
+``OverflowError`` or ``UnicodeEncodeError`` without the value; if they name the argument, these errors are replaced
+here. A call with a wrong keyword or a wrong number of arguments raises ``TypeError``, as everywhere in Python.
 """
 
 import functools
@@ -25,7 +25,7 @@ _WORDS = {"str": "text", "dict": "a dictionary", "Sequence": "a list", "bytes": 
 
 
 def install(module: ModuleType) -> None:
-    """Wraps the functions of the extension module and the methods of its public classes in a check."""
+    """Wraps the functions of the extension module and the methods of the classes ``_CLASSES`` in a check."""
     check = functools.partial(_checked, module.InputError)
     for name, member in list(vars(module).items()):
         if isinstance(member, BuiltinFunctionType):

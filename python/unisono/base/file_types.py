@@ -30,7 +30,10 @@ HEAD = 4096
 
 
 def form_of(path: str | os.PathLike[str]) -> str | None:
-    """Returns the form of a file, recognised by its name and its first bytes; None if no form matches."""
+    """Returns the form of a file, recognised by its name and contents; None if no form matches.
+
+    A plan for GPUs is recognised by its whole text, any other form by at most :data:`HEAD` bytes.
+    """
     name = file_name(path)
     head = b"" if Path(name).is_dir() else _beginning(name)
     return next((form for form, recognises in FORMS if recognises(name, head)), None)
@@ -38,9 +41,10 @@ def form_of(path: str | os.PathLike[str]) -> str | None:
 
 @contextmanager
 def reading(path: str | bytes | os.PathLike[str], what: str, wanted: tuple[str, ...], source: str) -> Iterator[None]:
-    """Replaces an error of a reader by one that names the file's form, if that is known and not in ``wanted``.
+    """Replaces an ``InputError`` of a reader by one that names the file's form, if this is known and not wanted.
 
-    ``source`` is the rest of a sentence about the commands that write a ``what``.
+    ``wanted`` are the forms that the reader accepts. The error is kept for these, and for programs. ``source`` is the
+    rest of a sentence about the commands that write a ``what``.
 
     Raises:
         InputError: the file has another form, or is damaged.
@@ -60,7 +64,7 @@ def reading(path: str | bytes | os.PathLike[str], what: str, wanted: tuple[str, 
 
 
 def is_gpu_plan(path: str | os.PathLike[str]) -> bool:
-    """Returns whether a file is an execution plan of MSCCL++, rather than a schedule."""
+    """Returns whether a file whose name ends in ``.json`` is an execution plan of MSCCL++; False for other names."""
     name = file_name(path)
     return name.endswith(".json") and Path(name).is_file() and _core.is_gpu_plan(read_text(path))
 
@@ -71,7 +75,8 @@ def _beginning(name: str) -> bytes:
         return file.read(HEAD)
 
 
-#: Patterns of a rule for NCCL, for NCCLX (sizes as an interval) and for UCC, in text without comments.
+#: The beginning of a rule for NCCL and NCCLX up to the sizes, which are two numbers for NCCL; and for each format of
+#: rules, the pattern of a file's beginning in text without comments.
 _OF_NCCL = r"(allgather|allreduce|broadcast|reduce|reducescatter) *, *{} *, *\w+ *, *(ll|ll128|simple|\*) *,"
 _RULES = (
     ("openmpi-json", r'\s*{(?s:.*)"rule_file_version"'),
@@ -130,7 +135,7 @@ def _ends(*endings: str) -> Callable[[str, bytes], bool]:
 
 
 def _holds(*keys: str) -> Callable[[str, bytes], bool]:
-    """Returns a function that tests whether a file is JSON and its beginning has all these keys."""
+    """Returns a function that tests whether a file begins with ``{`` and has all these keys, in quotes, in its head."""
     return lambda _, head: head.lstrip()[:1] == b"{" and all(f'"{key}"'.encode() in head for key in keys)
 
 

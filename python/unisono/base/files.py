@@ -1,4 +1,4 @@
-"""Reads and writes the files that a user names. A written file appears complete under its name, or not at all.
+"""Reads and writes the files that a user names. A written regular file appears complete under its name, or not at all.
 
 Only regular files are read: a device or a pipe may never end. An error has the name of the file as the user gave it.
 """
@@ -106,7 +106,10 @@ def read_bytes(path: str | bytes | os.PathLike[str], most: int = MOST_BYTES, kin
 
 
 def _up_to(file: BinaryIO, most: int) -> bytes:
-    """Returns the first bytes of a file, read in pieces: one read of ``most`` bytes would allocate them all."""
+    """Returns the first ``most`` bytes of a file, or all if it has fewer.
+
+    The file is read in pieces, because one read of ``most`` bytes would allocate them all.
+    """
     pieces: list[bytes] = []
     while most > 0 and (piece := file.read(min(most, 1 << 24))):
         pieces.append(piece)
@@ -117,12 +120,13 @@ def _up_to(file: BinaryIO, most: int) -> bytes:
 def read_text(
     path: str | bytes | os.PathLike[str], most: int = MOST_BYTES, kind: str = "", *, as_stored: bool = False
 ) -> str:
-    """Reads the text of a file, with line ends as in Python unless ``as_stored``.
+    """Reads the text of a file. Unless ``as_stored``, all line ends become line feeds.
 
     ``kind`` names the accepted files in the error for a missing one.
 
     Raises:
-        InputError: the file is not a regular file, is too long, or is not UTF-8.
+        InputError: the file is not a regular file, is longer than ``most`` bytes, is not UTF-8, or is a plan for MPI
+            programs.
         OSError: the file cannot be read.
 
     """
@@ -143,7 +147,8 @@ def read_json(path: str | bytes | os.PathLike[str], most: int = MOST_DESCRIPTION
     """Reads a file of JSON. ``kind`` names the accepted files in the error for a missing one.
 
     Raises:
-        InputError: the text is not JSON, or nests too deeply; the message names the line.
+        InputError: the text is not JSON (the message names the line), nests too deeply, or cannot be read as in
+            :func:`read_text`.
         OSError: the file cannot be read.
 
     """
@@ -180,7 +185,7 @@ def check_regular(path: str | bytes | os.PathLike[str]) -> os.stat_result:
 
     Raises:
         InputError: the file is not a regular file (a device may never end).
-        OSError: the file does not exist.
+        OSError: the file does not exist, or its status cannot be read.
 
     """
     with _named(path):
@@ -208,8 +213,8 @@ def check_writable(path: str | bytes | os.PathLike[str], reads: str | os.PathLik
     """Raises an error early if :func:`write` would fail, or would replace the file ``reads``.
 
     Raises:
-        InputError: the folder of the file does not exist or cannot be written to, or the path is a folder, a file that
-            must not be written, or the file ``reads``.
+        InputError: the folder of the file does not exist or cannot be written to, or the path is a folder, a read-only
+            file, a pipe, a socket, a disk, or the file ``reads``.
 
     """
     name = title(path)
@@ -251,13 +256,13 @@ def check_files(outputs: Mapping[str, str | None], *reads: str | None) -> None:
 
 
 def write(path: str | bytes | os.PathLike[str], data: str | bytes) -> None:
-    """Writes a whole file: first under another name in its folder, then renamed.
+    """Writes a whole file: first under another name in its folder, then renamed; a device or descriptor directly.
 
-    A replaced file's owner and permissions are kept, and a link keeps its target.
+    A replaced file's owner and permissions are kept. If the path is a link, its target is replaced.
 
     Raises:
         InputError: the path cannot be a file, or its owner cannot be kept.
-        OSError: the file cannot be written; the previous file is unchanged.
+        OSError: the file cannot be written; a previous regular file is unchanged.
 
     """
     check_writable(path)
@@ -405,7 +410,7 @@ def save(schedule: Schedule, path: str | bytes | os.PathLike[str]) -> None:
 
 
 def check_folder(path: str | bytes | os.PathLike[str]) -> None:
-    """Raises an error early if :func:`write_folder` would fail.
+    """Raises an error early if :func:`write_folder` could not create the folder of that path.
 
     Raises:
         InputError: the path is a file, or its parent does not exist.
@@ -419,7 +424,7 @@ def check_folder(path: str | bytes | os.PathLike[str]) -> None:
 
 
 def write_folder(path: str | bytes | os.PathLike[str], files: Mapping[str, str | bytes]) -> list[str]:
-    """Writes files, given by relative path, into a folder, which is created if missing; returns their names.
+    """Writes files, given by relative path, into a folder, which is created if missing; returns these paths.
 
     Raises:
         InputError: the path cannot be a folder.

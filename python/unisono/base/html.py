@@ -25,7 +25,10 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
 
 
 def time_text(seconds: float) -> str:
-    """Formats a time with four digits, in the largest unit in which the number is at least 1: ``784.5 ns``."""
+    """Formats a time with at most four digits, with a unit: ``784.5 ns``.
+
+    The unit is the largest in which the number is at least 1, or nanoseconds if there is none.
+    """
     units = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
     unit, name = next((unit for unit in units if seconds >= unit[0]), units[-1])
     value = seconds / unit
@@ -42,7 +45,7 @@ class TableOfRows(list[_Row]):
         self._heads, self._cells = heads, cells
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Returns the parts from which pickle makes the table; ``cells`` must be a function of a module."""
+        """Returns the class and the arguments for pickle; ``cells`` must be a function of a module, not a lambda."""
         return type(self), (list(self), self._heads, self._cells)
 
     def _repr_html_(self) -> str:

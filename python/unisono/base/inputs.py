@@ -51,7 +51,7 @@ class GraphLike(Protocol):
 #: A machine: a ``Machine``, the name of a preset, the path of a file, the keys of such a file, or a graph.
 MachineLike = Machine | str | os.PathLike[str] | Mapping[str, Any] | GraphLike
 
-#: The bytes of each unit, by its name in lower case. A single letter is a power of two, as in the tables of OSU and
+#: The bytes of each unit, by its name in lower case. K, M, G and T alone are powers of two, as in the tables of OSU and
 #: NCCL.
 _UNITS = {
     "": 1, "b": 1,
@@ -71,7 +71,8 @@ def parse_bytes(text: str) -> int:
     """Returns the bytes of a size such as ``4096``, ``64KiB``, ``64K`` (the same) or ``1.5MB``.
 
     Raises:
-        InputError: the text is not a size, is negative, names an unknown unit, or is not a whole number of bytes.
+        InputError: the text is not a size, is negative, names an unknown unit, is not a whole number of bytes, or has
+            more than 19 digits before or after the point.
 
     """
     match = _SIZE.fullmatch(text)
@@ -192,7 +193,7 @@ def is_whole(value: object) -> TypeGuard[SupportsIndex]:
 
 
 def whole(what: str, value: object) -> int:
-    """Returns the value as an integer of Python.
+    """Returns the value as an integer of Python, whose absolute value is below 2^127.
 
     Raises:
         InputError: the value is not a whole number.
@@ -201,17 +202,17 @@ def whole(what: str, value: object) -> int:
     if not is_whole(value):
         raise InputError(f"{what} is {shown(value)}, and must be a whole number")
     number = operator.index(value)
-    # A message could not contain the number, since Python writes at most 4300 digits.
+    # Python writes at most 4300 digits, so a message could not contain every larger number.
     if abs(number) >= 2**127:
         raise InputError(f"{what} is {shown(number)}, and a whole number with that many digits is not accepted")
     return number
 
 
 def finite(what: str, value: object) -> float:
-    """Returns the value as a floating-point number of Python.
+    """Returns the value as a floating-point number of Python; infinity and NaN are accepted.
 
     Raises:
-        InputError: the value is not a single number.
+        InputError: the value is not a single number, or is text or a bool.
 
     """
     try:
@@ -223,10 +224,10 @@ def finite(what: str, value: object) -> float:
 
 
 def items(values: object, message: str) -> list[Any]:
-    """Returns the items of a sequence. Text is not accepted, although Python iterates over its letters.
+    """Returns the items of an iterable. Text and bytes are not accepted, although Python iterates over them.
 
     Raises:
-        InputError: the value is not a sequence; the error has this message.
+        InputError: the value is text, bytes or not iterable; the error has the text ``message``.
 
     """
     if isinstance(values, str | bytes | bytearray) or not isinstance(values, Iterable):

@@ -12,7 +12,7 @@ from unisono.base.files import check_regular, file_name, title
 
 __all__ = ["members"]
 
-#: The number of characters of one read, and the largest number of characters of a value.
+#: The least number of characters of one read, and the number that the text of an incomplete value may not exceed.
 _PIECE, _MOST = 1 << 20, 1 << 26
 _BLANK = re.compile(r"[ \t\n\r]*")
 
@@ -24,7 +24,7 @@ def members(path: str | os.PathLike[str], long: str) -> Iterator[tuple[str, Any]
     several times.
 
     Raises:
-        InputError: the file is not JSON, is not an object, or has a value of more than 64 MiB.
+        InputError: the file is not JSON, is not an object, or has a value of more than 2^26 characters.
         OSError: the file cannot be read.
 
     """

@@ -5,7 +5,7 @@ import reprlib
 
 __all__ = ["MOST_MESSAGE", "counted", "cut", "printable", "sentence", "shown"]
 
-#: The largest number of characters of a value, of a word of a message, and of a whole message.
+#: The numbers of characters above which a value, a word of a message, and a whole message are shortened.
 MOST_VALUE, MOST_WORD, MOST_MESSAGE = 100, 200, 1500
 
 #: Control characters, direction marks, line separators, and surrogates.
@@ -48,7 +48,7 @@ def _escaped(match: re.Match[str]) -> str:
 
 
 def cut(text: str, most: int) -> str:
-    """Returns the text; the middle of one longer than ``most`` characters is replaced by its length."""
+    """Returns the text; if it has more than ``most`` characters, a note of their number replaces its middle."""
     if len(text) <= most:
         return text
     head, tail = most * 2 // 3, most // 6

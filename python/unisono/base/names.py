@@ -47,7 +47,8 @@ _LIBRARIES = {
 }
 #: The longest name that is compared with accepted names, in characters; longer text is slow.
 _LONGEST = 64
-#: The least similarity of a proposed name, by difflib from 0 to 1; ``rign`` and ``ring`` have 0.75.
+#: The least similarity, by difflib from 0 to 1, of a proposed name that does not begin with the text; ``rign`` and
+#: ``ring`` have 0.75.
 _ALIKE = 0.7
 
 
@@ -113,7 +114,10 @@ def preset(name: str) -> str | None:
 
 
 def did_you_mean(found: str, accepted: Iterable[str]) -> str:
-    """Returns `` (did you mean ring?)`` if one of the accepted names is similar, else nothing."""
+    """Returns `` (did you mean ring?)`` if an accepted name is similar to ``found`` or begins with it, else empty text.
+
+    The text is empty too if ``found`` has fewer than 2 or more than 64 characters.
+    """
     if not 2 <= len(found) <= _LONGEST:
         return ""
     # Imported late, because only misspelt names need it.

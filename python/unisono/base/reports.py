@@ -214,7 +214,10 @@ class BitsPrice(TypedDict):
 
 
 class BitsTableRow(TypedDict):
-    """The range of sizes in bytes that one plan of a table serves."""
+    """The range of sizes in bytes that one plan of a table serves.
+
+    ``predicted_seconds`` is the time at the size for which the plan was made, the largest planned size in the range.
+    """
 
     first_bytes: int
     last_bytes: int | None
@@ -237,8 +240,8 @@ class BitsTableReport(TypedDict):
     """A table of plans with a property of the bits: ``PlanTable.report()``."""
 
     bits: str
-    #: The largest value, and in ``mean_cost`` the geometric mean, of the table's time divided by the time of the
-    #: fastest plan.
+    #: The largest value, and in ``mean_cost`` the geometric mean, over the sizes of ``prices``, of the table's time
+    #: divided by the time of the fastest plan.
     cost: float
     mean_cost: float
     #: The number of distinct expressions from which a table could be made.

@@ -59,8 +59,8 @@ def results(
     in other processes have the limits of this process, and one core each.
 
     Raises:
-        InputError: the user's own algorithms would be missing in other processes, or confused with others of the same
-            name.
+        InputError: the user's program added algorithms, and ``kept`` or an executor of other processes is given: the
+            algorithms would be missing there, or confused with others of the same name.
         ShardEnded: ``kept`` has a shard, and its points were computed.
 
     """
@@ -132,7 +132,7 @@ def _begin(
 
 @cache
 def _type_of_results(function: Callable[..., Any]) -> Any:
-    """Returns the type of the results of a function."""
+    """Returns the annotated type of a function's result; Any without annotation."""
     return get_type_hints(function).get("return", Any)
 
 
@@ -182,8 +182,8 @@ class KeptPoints(AbstractContextManager["KeptPoints"]):
     """A file of points, one a line of JSON, each written when the point ends.
 
     An incomplete last line, which a killed process may leave, is dropped. One study at a time uses the file. With
-    ``shard=(i, n)`` a study computes only every nth of its points, from the ith on. With ``read`` the file is not
-    changed.
+    ``shard=(i, n)`` a study computes only every nth of its points, from the ith on, counted from 1. With ``read`` the
+    file is not changed.
 
     Raises:
         InputError: the file is not a file of points, is damaged, or is in use by another study.

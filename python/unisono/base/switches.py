@@ -15,7 +15,7 @@ _looked = False
 def report_unknown(*, of_program: bool = True) -> None:
     """Prints, once a process, a line that names unknown environment variables ``UNISONO_...``.
 
-    If the preload library is loaded into a program (``of_program``), it prints the same line itself.
+    With ``of_program``, nothing is printed if the preload library is loaded, because it prints the same line itself.
     """
     global _looked
     if _looked or (of_program and "libunisono_preload" in os.environ.get("LD_PRELOAD", "")):

@@ -25,9 +25,10 @@ def sweep_text(points: Sequence[Mapping[str, Any]], name: str) -> str:
 
 
 def sweep_latex(points: Sequence[Mapping[str, Any]]) -> str:
-    """Returns a table for a document, with one row for each point of a sweep: the best algorithm and its speed-up.
+    """Returns a table with one row for each point of a sweep: the best algorithm, its time and its speed-up.
 
-    Times are cycles on a wafer, microseconds elsewhere.
+    Times are in cycles if any point has cycles, else in µs. The speed-up is the baseline's time divided by the best
+    algorithm's; empty without a baseline.
     """
     in_cycles = any(point["cycles"] is not None for point in points)
     rows = (
@@ -59,7 +60,7 @@ def latex_text(head: Sequence[str], rows: Iterable[Sequence[str]], columns: str)
 def sweep_csv(points: Sequence[Mapping[str, Any]]) -> str:
     """Returns one row for each point of a sweep, with a column of times for every algorithm that ran at any point.
 
-    Times are cycles on a wafer, seconds elsewhere.
+    Times are in seconds; if any point has cycles, the best algorithm has cycles too, and all other times are in cycles.
     """
     unit = "cycles" if any(point["cycles"] is not None for point in points) else "seconds"
     algorithms = sorted({name for point in points for name in point[f"{unit}_by_algorithm"]})

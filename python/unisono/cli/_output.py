@@ -113,7 +113,7 @@ def value_text(value: object) -> str:
 def print_table(
     columns: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[str] = (), whole: Sequence[str] = ()
 ) -> None:
-    """Prints a table; columns in ``right`` are aligned to the right, and columns in ``whole`` are never broken."""
+    """Prints a table; cells of columns in ``right``, which are aligned to the right, and ``whole`` are not broken."""
     with interrupts.importing():
         import shutil
 
@@ -160,7 +160,7 @@ def _rank() -> str | None:
 
 
 def number(value: float | None, digits: int = 2) -> str:
-    """Formats a number with at most ``digits`` decimals, without trailing zeros."""
+    """Formats a number with at most ``digits`` decimals, without trailing zeros; ``-`` for None, infinity and NaN."""
     if value is None or not math.isfinite(value):
         return "-"
     text = f"{value:.{digits}f}"
@@ -181,7 +181,10 @@ def microseconds(seconds: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Formats a time in the largest unit below it, as ``12.345 µs``; extreme times with an exponent."""
+    """Formats a time in the largest unit that is at most as long, as ``12.345 µs``.
+
+    Times from 10^6 s on, and below 1 ps, are in seconds with at most four digits.
+    """
     for unit, name in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"), (1e-12, "ps")):
         if seconds >= unit:
             return f"{seconds / unit:.3f} {name}" if seconds < 1e6 else f"{seconds:.4g} s"
@@ -284,7 +287,10 @@ def bandwidths_text(report: Mapping[str, Any]) -> str:
 
 @contextmanager
 def progress(what: str) -> Iterator[Callable[[int, int], None]]:
-    """Shows the numbers of finished and of all steps on standard error: a bar on a terminal, lines of rank 0 in MPI."""
+    """Shows the numbers of finished and of all steps on standard error.
+
+    It is a bar on a terminal, lines of rank 0 under MPI, and nothing elsewhere.
+    """
     if _among_ranks():
         yield _lines_of(what) if _rank() == "0" else lambda *_: None
         return

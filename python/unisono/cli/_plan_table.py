@@ -105,7 +105,8 @@ def stored_rows(request: Request, served: _Served | None, made: Plan | None, *, 
 def _with_equal_bits(made: Plan, request: Request, notes: list[str]) -> Plan:
     """Returns the best plan that gives all ranks the same bits, which MPI programs expect of an allreduce.
 
-    If there is none, the result is ``made``. Adds a note unless ``made`` is such a plan.
+    The result is ``made`` for other collectives, if there is no such plan, or if the user names the algorithm. Adds a
+    note if ``made`` is not such a plan of an allreduce.
     """
     report = made.report()
     if report["collective"] != "allreduce" or not made.rounds or made.schedule.verify().repeatable:

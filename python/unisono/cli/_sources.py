@@ -271,7 +271,7 @@ def refuse_unused(*sources: tuple[UnusedOptions, ...]) -> None:
 
 
 def note_unused(collective: str) -> None:
-    """Prints a note for each given option without effect on this collective, once a command.
+    """Prints, once a command, a note for each option without effect on this collective whose value is not the default.
 
     These options are not refused, because scripts pass the same options for all collectives.
     """

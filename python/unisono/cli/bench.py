@@ -101,7 +101,7 @@ def bench(collective: str, plan_file: str, vs: str, sizes: str, rounds: int, as_
 
 
 def _notes(table: list[PlanRow], here: str, plan_file: str) -> list[str]:
-    """Returns a sentence if rows were tuned under other conditions, so that a program leaves their calls to MPI."""
+    """Returns a sentence for each other condition under which rows were tuned: programs leave their calls to MPI."""
 
     def judged(conditions: str) -> list[str]:
         # Another version of the library counts as the same conditions.
@@ -151,8 +151,9 @@ def _ran(
 def _bits(collective: str, row: PlanRow, ranks: int, count: int) -> str | None:
     """Returns the bits of rank 0's result by the row's schedule, run by the interpreter.
 
-    Returns None if the collective adds nothing, the schedule is a user's own, or its blocks do not divide the count,
-    because a schedule of the same algorithm may then divide the vector differently.
+    Returns None if the collective adds nothing, the vector exceeds `_MOST_ELEMENTS`, the plan cannot be made again, or
+    the blocks of the row do not divide the count, because a schedule of the same algorithm may then divide the vector
+    differently.
     """
     if not reduces(collective) or row["blocks"] is None or count % row["blocks"] or count > _MOST_ELEMENTS:
         return None

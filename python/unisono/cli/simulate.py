@@ -308,7 +308,10 @@ def _listed(metric: Metric) -> MetricReport:
 
 
 def _metric_text(name: str, metric: Metric) -> str:
-    """Formats the value of a metric, with its unit unless the name ends with the unit."""
+    """Formats the value of a metric, with its unit unless the name ends with the unit.
+
+    An array of more than `_SHOWN` values is formatted as its least and its largest value.
+    """
     value = metric.value
     unit = "" if name.endswith(metric.unit) else f" {metric.unit}"
     if isinstance(value, np.ndarray):

@@ -157,7 +157,10 @@ def total_lines(predicted: Prediction, alone: Prediction) -> list[str]:
 
 
 def _moved(row: PricedOperation) -> list[int]:
-    """Returns the least and the greatest bytes that one rank sends, or receives if the greatest is larger."""
+    """Returns the least and the greatest number of bytes that a rank sends.
+
+    If the greatest number of bytes that a rank receives is larger, the two numbers are those of bytes received.
+    """
     return row["gives"] if max(row["gives"]) >= max(row["gets"]) else row["gets"]
 
 

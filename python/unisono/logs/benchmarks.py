@@ -49,7 +49,7 @@ _NAMES = {
     "reducescatter": "reduce-scatter",
     "scatter": "scatter",
 }
-#: The collectives whose stated size is that of one block.
+#: The collectives for which OSU's benchmarks, IMB-MPI1 and ReproMPI state the size of one block.
 _BLOCKS = frozenset(("allgather", "alltoall", "gather", "scatter"))
 
 
@@ -76,9 +76,11 @@ def read_benchmarks(paths: Iterable[str | Path], ranks: int | None = None) -> li
 def read_logs(paths: Iterable[str | Path], ranks: int | None = None, nodes: int | None = None) -> list[Log]:
     """Reads several files; ``ranks`` and ``nodes`` apply to files that do not state their ranks.
 
+    ``nodes`` also applies to output of ReproMPI that states its ranks.
+
     Raises:
-        InputError: a file has none of the formats, is cut, or does not state its ranks, and ``ranks`` is None; or
-            ``ranks`` is given and all files state their own.
+        InputError: a file has none of the formats, is a ``.plan``, is cut, or does not state its ranks while ``ranks``
+            is None; or ``ranks`` is given and all files state their own.
 
     """
     given = StatedRanks(ranks, nodes)
@@ -173,7 +175,10 @@ def _imb(text: str, origin: str) -> list[Measured]:
 
 
 def _repro(text: str, origin: str, given: StatedRanks) -> list[Measured]:
-    """Returns the median times of the output of ReproMPI (results_output.c of hunsa/reprompi, 2e73f3d6)."""
+    """Returns the times in output of ReproMPI (results_output.c of hunsa/reprompi, 2e73f3d6).
+
+    Several times of a collective of one size give their median. Reduce-scatters are left out.
+    """
     facts = dict(_REPRO_FACT.findall(text))
     if "nprocs" in facts:
         ranks, nodes = count(facts["nprocs"], "nprocs", origin), given.nodes or 1
@@ -211,8 +216,8 @@ def _repro(text: str, origin: str, given: StatedRanks) -> list[Measured]:
 def _inspected(text: str, origin: str) -> list[Measured]:
     """Returns the median times in the output of NCCL's or RCCL's inspector, which has a line for each call of a rank.
 
-    Sizes are those of the larger buffer: the stated size, or its product with the number of ranks, whichever agrees
-    with the stated bandwidth.
+    Sizes are those of the larger buffer: the stated size, or its product with the number of ranks, whichever is nearer
+    to the stated bandwidth times the time.
     """
     times: dict[tuple[str, int, int, int], list[float]] = defaultdict(list)
     for place, line in enumerate(text.splitlines(), 1):

@@ -50,10 +50,11 @@ _OTHERS = frozenset(("alltoallv", "allgatherv", "hypercube", "reducescatterv", "
 _RANK = re.compile(r"#?\s+Rank\s+(\d+)\s.*?\bon\s+(\S+)\s+device\b.*?\]\s*(.*?)\s*$")
 _LAUNCH = re.compile(r"\bnThread\s+\d+\s+nGpus\s+(\d{1,4})\b")
 _TEST = re.compile(r"\b((?:all_|reduce_|send)?[a-z]+)_perf\b")
-#: The datatypes and operators of nccl-tests that the model of NCCL distinguishes.
+#: The datatypes and operators of nccl-tests that the model of NCCL distinguishes; rows with others are read as f16 and
+#: sum.
 _TYPES = {"half": "f16", "bfloat16": "bf16", "float": "f32", "double": "f64", "int32": "i32", "int64": "i64"}
 _OPERATORS = frozenset(("sum", "prod", "max", "min"))
-#: The relative rounding error of times with three digits.
+#: The relative tolerance of stated bandwidths, because times have three digits.
 _ROUNDED = 0.01
 
 
@@ -220,7 +221,7 @@ def _tests(lines: list[str], origin: str, given: StatedRanks | None, left_out: L
 
 
 def _placed(hosts: dict[int, str], rates: list[str], given: StatedRanks | None, where: str) -> tuple[int, int]:
-    """Returns the numbers of ranks and nodes of a test, from the hosts of its ranks."""
+    """Returns the numbers of ranks and nodes of a test: from the lines about its ranks, or as the user states them."""
     ranks = max(hosts, default=-1) + 1
     if hosts and len(hosts) == ranks:
         return ranks, len(set(hosts.values()))
@@ -237,7 +238,10 @@ def _placed(hosts: dict[int, str], rates: list[str], given: StatedRanks | None, 
 
 
 def _points(run: _Run, origin: str) -> list[Measured]:
-    """Returns the times of one test, after checking that the stated bandwidths fit its collective."""
+    """Returns the times of one test, after checking that the bandwidths of each row fit its collective.
+
+    Rows of size 0 are left out.
+    """
     ranks, found = run.ranks, []
     guesses = [_guessed(words, at_time, ranks) for _, words, at_time in run.rows]
     guess = next((kind for kind in reversed(guesses) if kind), "")
@@ -285,7 +289,10 @@ def _check_bandwidths(name: str, ranks: int, size: int, time: float, stated: lis
 
 
 def _guessed(words: list[str], at_time: int, ranks: int) -> str:
-    """Returns the collective of a row, inferred from its operator and busbw / algbw; empty if none fits."""
+    """Returns the collective of a row, inferred from its operator and busbw / algbw; empty if none fits.
+
+    On one rank, which has no such ratio, it is an allreduce if the row has a sum, else an allgather.
+    """
     if ranks == 1:
         return "allreduce" if "sum" in words[:at_time] else "allgather"
     values = [number(word) for word in words[at_time + 1 : at_time + 3]]

@@ -53,15 +53,17 @@ class Expected:
     """The expected time of one collective."""
 
     seconds: float
-    #: The lower bound on the time by the data sheet, in seconds; None if the machine has no part like that of the log.
+    #: The lower bound on the time by the data sheet, in seconds; None if the machine has no part like that of the log,
+    #: no bound for the collective, or the blocks are shorter than an element.
     ceiling: float | None
     #: The normal relative error of the prediction.
     error: float
-    #: The choices that the library enables, its own first; empty for a plan.
+    #: The library's choice, and after it, the other choices that a library of GPUs enables, or the best choice that
+    #: rules can make Open MPI take; empty if a plan predicts the time.
     choices: tuple[Choice, ...] = ()
     #: True if the machine was fitted to logs, so that the times of choices are comparable.
     is_fitted: bool = False
-    #: The setting that makes an MPI library take the last choice; empty for NCCL.
+    #: A sentence on the rules that make Open MPI take the last choice; empty for other libraries.
     advice: str = ""
 
 
@@ -96,8 +98,10 @@ def expected_times(
 ) -> tuple[dict[Key, Expected], list[str]]:
     """Returns the expected times of all points that the machine can represent, and sentences about other points.
 
+    Points of one rank are left out silently. ``on_time`` is called with the number of times done and of all times.
+
     Raises:
-        InputError: the logs name another machine, or the machine can represent none of the points.
+        InputError: the logs name GPUs of another architecture, or the machine can represent none of the points.
 
     """
     wanted = {key_of(point): point for point in points if point.ranks > 1}

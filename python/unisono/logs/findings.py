@@ -25,14 +25,15 @@ __all__ = ["KINDS", "TOLERANCE", "Finding", "findings", "sentences", "size_text"
 KINDS = ("not-connected", "faster-than-possible", "below-expectation", "algorithm", "cliff", "guideline", "spread")
 #: The relative difference up to which two times count as equal.
 TOLERANCE = 0.1
-#: The seconds below which times vary more, and the tolerance there.
+#: The measured time in seconds below which times vary more, and the least tolerance of such times.
 _SHORT_SECONDS, _SHORT_TOLERANCE = 200e-6, 0.25
 _CEILING_ROUNDED = 0.02
-#: The factor above which a jump cannot be explained by another algorithm or protocol.
+#: The ratio of times per byte above which the advice on a jump between nodes is about the network: another algorithm or
+#: protocol cannot explain it.
 _FALL = 3
 _UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 
-#: The remedies of findings on a library of GPUs and on MPI.
+#: The advice of findings, for libraries of GPUs and for MPI.
 _CLIFF_GPU = "NCCL_ALGO and NCCL_PROTO can force what smaller sizes use; or cut the call into calls of that size"
 _CLIFF_MPI = "'unisono tune' measures other algorithms there; or cut the call into calls of that size"
 _CLIFF_NETWORK = (
@@ -54,7 +55,7 @@ _SLOW_GPU = (
 _SLOW_MPI = "its algorithm or its links are slower than the machine allows: 'unisono tune' measures other algorithms"
 _FAST = "the log is of another machine, or of other ranks: name the machine that was measured"
 
-#: If all sizes are slower by this factor, the logs are likely of another machine.
+#: If half of the sizes that are too slow exceed the expected time by this factor, the log is likely of another machine.
 _OTHER = 20
 #: The largest number of hosts and logs that a sentence names.
 _HOSTS = 4
@@ -87,7 +88,10 @@ class _Miss:
 
 @dataclass(frozen=True)
 class Finding:
-    """An anomaly of one collective in one log, at one or several sizes; times are those of the worst size."""
+    """An anomaly of one collective in one log, or of a guideline in all logs, at one or several sizes.
+
+    ``bytes`` and the times are those of the size with the largest ``ratio``; ``words`` is a sentence about it.
+    """
 
     kind: str
     collective: str
@@ -103,7 +107,7 @@ class Finding:
     ceiling: float | None
     words: str
     advice: str
-    #: The sum, over all sizes, of the fraction of the measured time that is lost.
+    #: The sum, over the times that the finding is about, of the fraction of each that is lost.
     lost: float
 
     @property
@@ -156,7 +160,10 @@ def _is_longer(measured: float, expected: float, tolerance: float) -> bool:
 
 
 def _finding(kind: str, case: _Case, log: str, misses: Sequence[_Miss], words: str, advice: str) -> list[Finding]:
-    """Returns one finding for all misses, or none without misses; ``words`` is formatted with the worst miss."""
+    """Returns one finding for all misses, or none without misses.
+
+    ``words`` is formatted with the miss of the largest ratio, which gives the times of the finding.
+    """
     if not misses:
         return []
     worst, sizes = max(misses, key=lambda miss: miss.ratio), sorted({miss.bytes for miss in misses})
@@ -190,7 +197,7 @@ def _finding(kind: str, case: _Case, log: str, misses: Sequence[_Miss], words: s
 
 
 def _of_processes(log: Log) -> list[Finding]:
-    """Finds tests of processes that were not connected."""
+    """Finds tests of processes that were not connected, or of one rank."""
     apart = any(remark.is_apart for remark in log.remarks)
     alone = [point for point in log.points if apart or point.ranks == 1]
     if not alone:
@@ -230,7 +237,7 @@ def _jumps(curve: Curve, sizes: Sequence[int], tolerance: float) -> list[_Miss]:
 
 
 def _dips(curve: Curve, sizes: Sequence[int], tolerance: float) -> list[_Miss]:
-    """Returns the sizes that take longer than a larger size, beyond the tolerance."""
+    """Returns the sizes that take longer than a larger size, beyond a tolerance of at least `_SHORT_TOLERANCE`."""
     misses, least = [], None
     for size in reversed(sizes):
         if least is not None and curve[size] > curve[least] * (1 + max(tolerance, _SHORT_TOLERANCE)):
@@ -241,7 +248,7 @@ def _dips(curve: Curve, sizes: Sequence[int], tolerance: float) -> list[_Miss]:
 
 
 def _repeats(log: Log, tolerance: float) -> list[Finding]:
-    """Finds sizes that one log has several times with different times."""
+    """Finds sizes whose times in one log differ beyond the tolerance, which is at least `_SHORT_TOLERANCE`."""
     times: dict[_Case, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     for point in log.points:
         times[point.collective, point.ranks, point.nodes][point.bytes].append(point.seconds)
@@ -274,7 +281,7 @@ def _guidelines(logs: Sequence[Log], tolerance: float) -> list[Finding]:
 
 
 def _spreads(logs: Sequence[Log], tolerance: float) -> list[Finding]:
-    """Finds logs whose times are longer than the lower quartile of the times of all logs."""
+    """Finds logs with times that are longer, beyond the tolerance, than the lower quartile of all logs at that size."""
     cells: dict[tuple[_Case, int], dict[str, float]] = defaultdict(dict)
     for log in logs:
         for case, curve in _curves(log.points).items():
@@ -333,7 +340,8 @@ def _against_machine(log: Log, expected: Mapping[Key, Expected], tolerance: floa
 def _choices(expected: Expected, remarks: Sequence[Remark]) -> tuple[Choice | None, Choice | None, str]:
     """Returns the library's choice under its settings, the best choice, and the setting for the best choice.
 
-    Without fitted times the best choice is the library's own choice, because the library minimizes its own estimates.
+    Both choices are None if the log's settings permit none. Without fitted times the best choice is the library's own
+    choice, because the library minimizes its own estimates.
     """
     if expected.advice:
         return expected.choices[0], expected.choices[-1], expected.advice
@@ -361,7 +369,10 @@ def _choices(expected: Expected, remarks: Sequence[Remark]) -> tuple[Choice | No
 
 
 def _rates(collective: str, ranks: int, miss: _Miss) -> str:
-    """Formats the measured and the expected bus bandwidth of a long vector in brackets; empty for a short vector."""
+    """Formats the measured and the expected bus bandwidth in brackets.
+
+    The text is empty for less than 1 MiB, and for a collective without bus bandwidth.
+    """
     rates = _core.bandwidths(collective, ranks, 1, 1.0)
     if not rates["busbw"] or not rates["algbw"] or miss.bytes < 1 << 20:
         return ""
@@ -371,7 +382,10 @@ def _rates(collective: str, ranks: int, miss: _Miss) -> str:
 
 
 def _only_in(logs: Sequence[Log], slow: Set[str], case: _Case) -> str:
-    """Names the hosts that occur only in slow logs of a case, the most frequent first."""
+    """Names at most `_HOSTS` hosts that occur only in slow logs of a case, the most frequent first.
+
+    The text is empty without such hosts, or if no other log of the case names hosts.
+    """
     with_case = [log for log in logs if case in _curves(log.points)]
     quick = {host for log in with_case if log.label not in slow for host in log.hosts}
     count = Counter(host for log in with_case if log.label in slow for host in log.hosts - quick)

@@ -44,7 +44,7 @@ class Call:
 
     @property
     def compared(self) -> tuple[tuple[str, str], ...]:
-        """Returns the part of the call that must be equal on all ranks."""
+        """Returns the operations, with sizes where all ranks pass equal ones; ranks must agree on these."""
         return tuple((name, "" if _UNEVEN.match(name) else sizes) for name, sizes in self.operations)
 
 
@@ -86,7 +86,8 @@ class Hang:
     kind: str
     group: str
     call: int
-    #: The ranks in the call; ``waits_for`` are the ranks that they wait for.
+    #: The ranks that wait in the call, or all ranks that made it if their calls differ. ``waits_for`` are the ranks
+    #: that they wait for; empty if unknown.
     ranks: tuple[int, ...]
     waits_for: tuple[int, ...]
     words: str
@@ -95,12 +96,12 @@ class Hang:
 
 
 def is_dump(data: bytes) -> bool:
-    """Returns whether a file is a pickle, or JSON of a flight recorder."""
+    """Returns whether a file begins like a pickle, or is JSON of a flight recorder."""
     return data[:1] == b"\x80" or (data.lstrip()[:1] == b"{" and b'"pg_config"' in data)
 
 
 def read_dump(data: bytes, label: str) -> Dump:
-    """Returns the calls of a dump; the rank is the number at the end of the file's name.
+    """Returns the calls of a dump; the rank is the number at the end of its name ``label``, before an extension.
 
     Raises:
         InputError: the dump is damaged or has another format, or its name has no rank.
@@ -200,7 +201,7 @@ def _text(value: Any) -> str:
 
 
 def hangs(dumps: Sequence[Dump]) -> list[Hang]:
-    """Returns the calls that cannot complete: cycles of waiting ranks first, then one call of each group.
+    """Returns the calls that cannot complete: a cycle of waiting ranks, a call of each group, and messages.
 
     Raises:
         InputError: two dumps are of the same rank.
@@ -217,7 +218,7 @@ def hangs(dumps: Sequence[Dump]) -> list[Hang]:
 
 
 def _of_messages(dump: Dump, by_rank: dict[int, Dump]) -> Iterator[Hang]:
-    """Yields the messages of a rank whose peer has no matching operation."""
+    """Yields the messages of a rank that are not completed and whose peer has no matching operation."""
     for (kind, peer), message in dump.messages.items():
         other = "recv" if kind == "send" else "send"
         if peer not in by_rank or (other, dump.rank) not in by_rank[peer].messages:
@@ -269,7 +270,7 @@ def _of_group(group: str, by_rank: dict[int, Dump]) -> Hang | None:
 
 
 def _differing(calls: dict[int, Call]) -> str:
-    """Formats the different calls of ranks, the most frequent first."""
+    """Formats at most four different calls with their ranks, the most frequent first."""
     alike: dict[tuple[tuple[str, str], ...], list[int]] = {}
     for rank in sorted(calls):
         alike.setdefault(calls[rank].compared, []).append(rank)
@@ -300,7 +301,7 @@ def _reason(group: str, rank: int, by_rank: dict[int, Dump]) -> str:
 
 
 def _circles(found: Sequence[Hang]) -> list[Hang]:
-    """Returns a cycle of ranks that wait for each other in calls of several groups; empty without a cycle."""
+    """Returns, as one hang, a cycle of ranks that wait for each other in calls that a rank has not made; or nothing."""
     waits: dict[int, dict[int, Hang]] = {}
     waiting = {rank for hang in found if hang.kind == "missing" for rank in hang.ranks}
     for hang in found:
@@ -342,7 +343,7 @@ def _circle(edges: Mapping[int, Sequence[int]]) -> list[int]:
 
 
 def ranks_text(ranks: Sequence[int]) -> str:
-    """Formats ranks in ascending order, with ranges."""
+    """Formats ranks in ascending order, as at most 8 ranges."""
     parts: list[list[int]] = []
     for rank in sorted(ranks):
         if parts and rank == parts[-1][-1] + 1:

@@ -42,7 +42,8 @@ _PRIOR = 0.03
 #: which few disturbed points do not bend.
 _TOLERATED = 0.02
 _ROUNDS = 20
-#: A call counts as disturbed if it takes this factor longer than a call of more bytes by the same algorithm.
+#: A call counts as disturbed if its time is more than this factor times that of a call of more bytes by the same
+#: algorithm.
 _DISTURBED = 1.15
 #: The least scale of each price, for its distance from NCCL's own price; in the units of :data:`_KEYS`.
 _LEAST = (1.0, 0.1, 0.1, 1e-3, 1e-3)
@@ -89,7 +90,7 @@ class Residual:
 
 @dataclass(frozen=True)
 class Group:
-    """The prices of an algorithm with a protocol, and the number of points that they were fitted to."""
+    """The prices of an algorithm with a protocol, in one box or across boxes (``key``), fitted to ``points`` points."""
 
     key: _Key
     prices: dict[str, float]
@@ -112,10 +113,10 @@ class Group:
 
 
 def preset_of(points: Sequence[Measured]) -> str:
-    """Returns the preset of the machine whose GPUs the logs name.
+    """Returns the preset with the GPUs that the logs name, and as many in a box as a node of the logs has at most.
 
     Raises:
-        InputError: no preset has the GPUs of the logs.
+        InputError: no preset has these GPUs, or the logs name several.
 
     """
     gpus = {point.gpu for point in points}
@@ -226,7 +227,7 @@ def check_gpus(machine: Machine, names: Iterable[str]) -> None:
 
 
 def launch_notes(points: Iterable[Measured]) -> list[str]:
-    """Returns a sentence about logs in which one thread starts the kernels of several GPUs."""
+    """Returns a sentence if in any log one thread starts the kernels of several GPUs, else an empty list."""
     most = max((point.launched for point in points), default=1)
     if most == 1:
         return []
@@ -279,7 +280,7 @@ def _groups(machine: Machine, points: Iterable[Measured]) -> list[Group]:
         rows.setdefault(key, []).append((features, point.seconds * 1e6, prices))
     groups = []
     for key, of in sorted(rows.items()):
-        # NCCL's prices are those of the longest call, which shows the price of a byte best.
+        # NCCL's own prices are taken from the call with the longest time, which shows the price of a byte best.
         own = max(of, key=lambda row: row[1])[2]
         prior = [own["start_us"], own["hop_us"], own["network_hop_us"], own["ns_per_byte"], own["ns_per_byte"]]
         prices = _fit(np.array([row[0] for row in of]), np.array([row[1] for row in of]), np.array(prior))

@@ -26,7 +26,7 @@ __all__ = ["Compared", "with_links", "with_share"]
 
 #: The relative deviation from the rates of equal links above which a rate belongs to another kind of link.
 _ALIKE = 0.25
-#: The relative deviation at which a fraction counts as equal to the median.
+#: The relative deviation from the median up to which a fraction is replaced by the median.
 _SAME = 0.03
 #: Rates that exceed the data sheet by at most this fraction, a rounding error of logs, count as equal to it.
 _ROUNDED = 0.005
@@ -51,7 +51,11 @@ class Compared:
 
 @dataclass(eq=False)
 class _Cable:
-    """A line of the machine file: equal cables between two nodes; ``share`` is the measured / the data sheet's rate."""
+    """A line of the machine file: equal cables between two nodes.
+
+    ``sheet`` is the data sheet's rate of one cable in Gb/s; ``share`` is the measured rate divided by it, None if not
+    measured.
+    """
 
     key: str
     ends: tuple[int, int]
@@ -80,7 +84,7 @@ class _Cable:
 
 
 class _Network:
-    """The cables of a machine, and the groups of cables of each GPU and network interface."""
+    """The cables of a machine: those within a box (``within``), and those of each network interface (``doors``)."""
 
     def __init__(self, machine: Machine) -> None:
         self.table = machine.describe()
@@ -118,7 +122,10 @@ class _Network:
         )
 
     def way(self, pair: tuple[int, int]) -> list[list[_Cable]]:
-        """Returns the path between two GPUs as one or two steps, each a list of parallel lines of cables."""
+        """Returns the path between two GPUs as one or two steps, each a list of parallel lines of cables.
+
+        Without a direct cable, the path crosses the switch with the highest rate; it is empty if none joins the GPUs.
+        """
         between: dict[tuple[int, int], list[_Cable]] = {}
         for cable in self.within:
             between.setdefault((min(cable.ends), max(cable.ends)), []).append(cable)
@@ -242,7 +249,10 @@ def _fit_pairs(network: _Network, pairs: Sequence[Pair], notes: list[str]) -> li
 def _fit_kind(
     network: _Network, rates: Sequence[tuple[Pair, list[list[_Cable]]]], by_kernels: bool, notes: list[str]
 ) -> dict[int, float]:
-    """Sets the rates that kernels or copy engines reached; returns the fractions of all cables that they crossed."""
+    """Sets the rates that kernels or copy engines reached; returns the fractions of all cables that they crossed.
+
+    A rate of copies replaces neither a rate of kernels nor a lower measured rate.
+    """
     slowest: dict[int, dict[frozenset[int], float]] = {}
     for pair, way in rates:
         for step in way:
@@ -340,7 +350,7 @@ def _fit_interfaces(network: _Network, interfaces: Sequence[Interface], notes: l
 
 
 def _middle(rates: Iterable[float]) -> float:
-    """Returns the median of rates, without rates far below the largest."""
+    """Returns the median of rates, without rates below the largest by more than the fraction `_ALIKE`."""
     rates = list(rates)
     return statistics.median(rate for rate in rates if rate >= (1 - _ALIKE) * max(rates))
 

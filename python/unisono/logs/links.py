@@ -3,7 +3,7 @@
 The contents decide the format:
 
 - linux-rdma/perftest (``ib_write_bw``, ``ib_read_bw``, ``ib_send_bw`` and their ``_lat``): the average bandwidth of the
-  longest message, or the least time of the shortest message;
+  longest message (half of it if bidirectional), or the least one-way time of the shortest message;
 - ``p2pBandwidthLatencyTest`` of NVIDIA/cuda-samples: the rates of one direction with P2P enabled;
 - NVIDIA/nvbandwidth: the rates of one direction from GPU to GPU, by copy engines (CE) or by kernels (SM);
 - a profile of microsoft/taccl in JSON: alpha in µs, and beta in µs for the size that the name ends with;
@@ -38,7 +38,7 @@ _COLLECTIVES = re.compile(r"^#\s+size\s+count\s+type\s", re.MULTILINE)
 _PROFILE_SIZE = re.compile(r"(\d{1,6})\s*(K|M)i?B$")
 #: The Gb/s of one unit of perftest, whose MB/sec are 2^20 bytes (`format_factor` of its perftest_parameters.c).
 _GBPS = {"MB": 8 * 1.048576e-3, "MiB": 8 * 1.048576e-3, "Gb": 1.0}
-#: The largest message in bytes that shows the latency, and the least that shows the rate.
+#: The length in bytes of the shortest message that shows the rate, and of the longest that shows the latency.
 _LONG, _SHORT = 32 << 10, 256
 _MOST_GPUS = 1 << 10
 _RATES = ("gb_per_second", "gbytes_per_s")
@@ -66,7 +66,11 @@ class Interface:
 
 @dataclass(frozen=True)
 class Profile:
-    """The links in a profile of TACCL: the bytes of a message, its transfer times by link and the latency, in µs."""
+    """The links in a profile of TACCL; times are in µs, before a factor by which profiles may be scaled.
+
+    ``betas`` are the transfer times of ``size`` bytes on the kinds of links inside a box, the least first, ``alpha`` is
+    their latency, and ``remote`` are beta and alpha between boxes.
+    """
 
     size: int
     betas: tuple[float, ...]

@@ -1,7 +1,7 @@
-"""Reads pickles that hold plain data: numbers, texts, lists, tuples and dictionaries.
+"""Reads pickles that hold plain data: None, bools, numbers, texts, bytes, lists, tuples and dictionaries.
 
-This module interprets the operations itself, so that no class is looked up, no function is called, and no more memory
-is allocated than the file has bytes. Type tags of TorchScript (``torch.jit._pickle``) are dropped.
+This module interprets the operations itself, so that no class is looked up, no function is called, and the memory is at
+most a constant multiple of the file's size. Type tags of TorchScript (``torch.jit._pickle``) are dropped.
 """
 
 import pickletools

@@ -46,7 +46,7 @@ _Key = TypeVar("_Key", int, str)
 
 @dataclass
 class _Ranks:
-    """A group of `count` ranks in the same state; `listed` has their numbers if they are few."""
+    """A group of `count` ranks in the same state; `listed` has the numbers that the report lists."""
 
     count: int
     listed: list[int] = field(default_factory=list)
@@ -63,7 +63,7 @@ class Communicator:
 
     name: str
     size: int
-    #: The ranks by the number of operations that they have launched, by kind of operation ("collective" for all).
+    #: For each kind of operation ("collective" for all), the ranks by the number of operations that they have launched.
     launched: dict[str, dict[int, _Ranks]] = field(default_factory=dict)
     states: dict[str, _Ranks] = field(default_factory=dict)
     errors: dict[str, _Ranks] = field(default_factory=dict)
@@ -196,9 +196,9 @@ class _Section:
 
 
 def ras_hangs(reports: Sequence[Report]) -> tuple[list[Hang], list[str]]:
-    """Returns the communicators of the last report whose ranks differ, and notes.
+    """Returns the hangs and errors of communicators in the last report, and notes.
 
-    A comparison with earlier reports shows which ranks still advance.
+    A communicator whose slowest ranks have launched fewer operations in an earlier report advances: it gets a note.
     """
     last, earlier = reports[-1], reports[:-1]
     found, notes = [], []

@@ -31,7 +31,8 @@ def _setting(name: str, value: str) -> str:
     return rf"\b{name}(?:=| set by environment to )['\"]?({value})"
 
 
-#: The pattern of a line, a pattern that excuses it, words and advice; ``{}`` is the first group.
+#: The pattern of a line, a pattern that anywhere in the log excuses it, words and advice; ``{}`` is the first group
+#: that matched.
 _LINES: tuple[tuple[str, str, str, str], ...] = (
     (
         r"Using network (Socket)\b|\[send\] via NET/(Socket)",

@@ -150,7 +150,7 @@ def _described(keys: Mapping[str, Any]) -> Machine:
 
 
 def _named_files(description: str, folder: Path) -> dict[str, str]:
-    """Returns the text of the file that lists the cables of a graph, if a description names one in its folder.
+    """Returns, by its name, the text of the file with the cables of a graph; empty if the description names none.
 
     Raises:
         InputError: the named file is in another folder, or does not exist.

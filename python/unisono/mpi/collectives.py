@@ -95,7 +95,7 @@ class Collectives:
 
     @property
     def served(self) -> int:
-        """Returns the number of calls that the plan has served."""
+        """Returns the number of calls that the plan has served; 0 without a plan."""
         return int(self._library.unisono_served()) if self._prefix == "MPI" else 0
 
     def conditions(self) -> str:
@@ -179,7 +179,10 @@ def _memory(name: str, contents: bytes) -> int:
 
 
 def buffers(collective: str, elements: int, ranks: int, rank: int) -> tuple[Array, Array]:
-    """Returns input and output of a rank, ``elements`` as MPI counts; sums of the input depend on the order."""
+    """Returns zeroed output and random input of a rank for ``elements`` as MPI counts them: ``(input, output)``.
+
+    Sums of the inputs depend on the order of additions.
+    """
     own = np.random.default_rng([rank, elements])
     sent = elements * ranks if collective in ("reduce-scatter", "alltoall") else elements
     received = elements * ranks if collective in ("allgather", "alltoall") else elements
@@ -187,14 +190,14 @@ def buffers(collective: str, elements: int, ranks: int, rank: int) -> tuple[Arra
 
 
 def elements_of(collective: str, send: Array, recv: Array, ranks: int) -> int:
-    """Returns the ``elements`` of :func:`buffers`."""
+    """Returns the number of elements, as MPI counts them, for which :func:`buffers` made these arrays."""
     if collective == "alltoall":
         return send.size // ranks
     return recv.size if collective == "reduce-scatter" else send.size
 
 
 def _address(library: ctypes.CDLL, name: str) -> int:
-    """Returns the address of a function of a library; 0 if there is no such function."""
+    """Returns the address of a function that a library has."""
     return ctypes.cast(library[name], ctypes.c_void_p).value or 0
 
 

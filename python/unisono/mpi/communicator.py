@@ -118,15 +118,15 @@ class World:
         self._chosen.clear()
 
     def allreduce(self, x: Array, op: Any = "sum") -> Array:
-        """Replaces every rank's ``x`` by the sum of the arrays of all ranks, element by element."""
+        """Replaces every rank's ``x`` by the element-wise reduction of all ranks' arrays by ``op``, and returns it."""
         return self._made("allreduce", x, op=op)
 
     def reduce(self, x: Array, op: Any = "sum", root: int = 0) -> Array:
-        """Replaces the root's ``x`` by the sum of all ranks' arrays; on other ranks ``x`` is unchanged."""
+        """Replaces the root's ``x`` by the reduction of all ranks' arrays by ``op``; others' ``x`` is unchanged."""
         return self._made("reduce", x, op=op, root=root)
 
     def bcast(self, x: Array, root: int = 0) -> Array:
-        """Replaces every rank's ``x`` by the root's."""
+        """Replaces every rank's ``x`` by the root's, and returns it."""
         return self._made("broadcast", x, root=root)
 
     def allgather(self, x: Array, out: Array | None = None) -> Array:
@@ -134,7 +134,7 @@ class World:
         return self._made("allgather", x, out=out)
 
     def reduce_scatter(self, x: Array, op: Any = "sum", out: Array | None = None) -> Array:
-        """Returns on rank ``k`` the sum of all ranks' ``x[k]``; ``x`` has one item a rank."""
+        """Returns on rank ``k`` the reduction of all ranks' ``x[k]`` by ``op``; ``x`` has one item a rank."""
         return self._made("reduce-scatter", x, op=op, out=out)
 
     def alltoall(self, x: Array, out: Array | None = None) -> Array:
@@ -181,7 +181,7 @@ class World:
         return before is None or before.test()
 
     def close(self) -> None:
-        """Ends all calls and frees the world's communicators; all ranks call this together."""
+        """Waits for the end of all calls, and frees the world's communicators; all ranks call this together."""
         for operation in self._pending:
             if operation is not None:
                 operation.wait()
@@ -217,7 +217,10 @@ class World:
         return operation
 
     def _choice(self, call: Call) -> tuple[int | None, CallFacts]:
-        """Returns the source's choice for a call, cached by the arguments that are equal on all ranks."""
+        """Returns the source's choice for a call, cached by the arguments that are equal on all ranks.
+
+        Choices for operators of the program are not cached, because their handles may be reused.
+        """
         if not call.predefined:
             return self._source.choose(call)
         key = (call.collective, call.elements, call.unit, call.root, call.datatype, call.op)

@@ -20,7 +20,11 @@ _PHASE = re.compile(r"^(\s*i\d+) p\d+", re.MULTILINE)
 
 
 def other_names(row: Mapping[str, Any]) -> list[str]:
-    """Returns the algorithms that, at default parameters, make a table row's schedules at both ends of its sizes."""
+    """Returns the algorithms that, at default parameters, make the schedules of a table row.
+
+    The schedules are compared at the least and the greatest size of the row, both cut to `_MOST_BYTES`. The list is
+    empty for rows of the library and of more than :data:`MOST_RANKS` ranks.
+    """
     if row["algorithm"] == "library" or row["ranks"] > MOST_RANKS:
         return []
     width = 4 * row["ranks"]

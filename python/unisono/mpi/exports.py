@@ -34,8 +34,8 @@ def export_table(
 ) -> dict[str, Any]:
     """Returns a decision table as the file of a library: ``{text, load, notes, left, rows, written}``.
 
-    A row whose algorithm the library lacks is written with an algorithm that makes the same schedule, and a note.
-    ``written`` lists the indices of the table's rows that the file has.
+    A row whose algorithm the library lacks is written with an algorithm that makes the same schedule, if there is one,
+    and a note. ``written`` lists the indices of the table's rows that the file has.
 
     ``library`` is the ``libmpi.so`` of the MPICH that is to read the file, or its table in JSON; without it an
     installed MPICH is searched.
@@ -103,7 +103,7 @@ def _image(target: str, library: str | os.PathLike[str] | None) -> bytes | None:
 
 
 def says(target: str, library: str | os.PathLike[str] | None = None) -> Callable[[dict[str, Any]], str | None]:
-    """Returns a function from a row of a decision table to the algorithm and parameters by which a file states it.
+    """Returns a function from a row of a decision table to the algorithm with parameters that states it in a file.
 
     The function returns None if such a file cannot state the row. ``library`` is as for :func:`export_table`.
 
@@ -150,7 +150,7 @@ def _algorithm(row: dict[str, Any]) -> str:
 
 
 def loading(load: list[str], file: str | os.PathLike[str]) -> list[str]:
-    """Returns the words of ``load``, arguments or variables, with FILE at the end of a word replaced by ``file``."""
+    """Returns the words of ``load``, in which FILE at the end, after ``=`` or a blank, is replaced by ``file``."""
     return [word.removesuffix("FILE") + os.fspath(file) if word.endswith(("=FILE", " FILE")) else word for word in load]
 
 
@@ -208,7 +208,10 @@ def _compared(collective: str, before: str, after: str) -> str:
 
 
 def _calls(rows: list[dict[str, Any]]) -> dict[int, list[tuple[str, int]]]:
-    """Returns, by each number of ranks that can be run, a call with a size of up to 16 MiB inside each row."""
+    """Returns, by each number of ranks that can be run, a call inside each row that has a schedule.
+
+    Rows without a size of 4 bytes to 16 MiB, of all blocks together, are left out; a barrier has size 0.
+    """
     calls: dict[int, list[tuple[str, int]]] = {}
     for row in rows:
         collective, ranks = row["collective"], row["ranks"]

@@ -25,7 +25,8 @@ __all__ = ["Forced", "Variables", "algorithms_in", "can_force", "forced", "varia
 Variables = Mapping[str, int | str]
 #: The variable without which ``coll/tuned`` reads no other one.
 _ALWAYS = {"coll_tuned_use_dynamic_rules": 1}
-#: On several nodes ``coll/han`` comes before ``coll/tuned``; releases before 4.1 have no ``coll/han``.
+#: The variable that is set to 0 because on several nodes ``coll/han`` comes before ``coll/tuned``. Releases before 4.1
+#: lack it.
 _HAN = "coll_han_priority"
 #: The formats of tuning files whose rows name algorithms of ``coll/tuned``, and of MPICH.
 _OF_TUNED, _OF_MPICH = ("openmpi-rules", "openmpi-json"), "mpich-json"

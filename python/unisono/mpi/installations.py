@@ -43,7 +43,7 @@ class Library:
         library: arguments of its launcher for Open MPI, variables for MPICH.
 
         Raises:
-            RuntimeError: the run failed; the message is its last line.
+            RuntimeError: the run failed or took 120 seconds; the message is its last line, or states the limit.
 
         """
         environment = {k: v for k, v in os.environ.items() if not k.startswith(("OMPI_", "PMI", "MPIR_CVAR_"))}
@@ -95,7 +95,10 @@ def find(name: str) -> Library | None:
 
 
 def mpich_image() -> Path | None:
-    """Returns the file of an installed MPICH library, which contains its selection table; None without MPICH."""
+    """Returns the file of an installed MPICH library, which contains its selection table.
+
+    The result is None without MPICH, or if its ``lib`` has no ``libmpi.so.12``.
+    """
     library = find("MPICH")
     if library is None:
         return None

@@ -74,7 +74,7 @@ class Launcher:
 
 
 def find_launcher(program: str, asked: str | None = None, present: bool = True) -> Launcher:
-    """Returns the launcher for a program: ``asked``, or that of the program's MPI library, else the nearest.
+    """Returns the launcher for a program: ``asked``, or one of the program's MPI library, else the first one found.
 
     ``asked`` is a command line: a program that starts ranks, and options for it; without ``present`` it need not be on
     this machine. A program that is linked to an MPI library gets a launcher of that library's family: the one whose

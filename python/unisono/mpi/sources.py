@@ -25,7 +25,7 @@ BOTH = "a world goes by a machine or by a plan, and both were given; leave one o
 
 @dataclass
 class Call:
-    """A call of a collective with this rank's memory; all other fields are equal on all ranks."""
+    """A call of a collective; fields are equal on all ranks, except this rank's ``given``, ``got`` and ``in_place``."""
 
     collective: str
     #: The number of elements as MPI counts them; ``unit`` is the bytes of an element, 1 if data only moves.
@@ -64,7 +64,8 @@ class CallFacts:
     algorithm: str
     why: str
     params: dict[str, str] = field(default_factory=dict)
-    #: The time that the machine's model predicts, if the model made the choice.
+    #: The time in seconds that the machine's model predicts at the middle of the call's size class, if the model made
+    #: the choice.
     predicted_seconds: float | None = None
 
     @property

@@ -100,7 +100,7 @@ def save_table(rows: Iterable[Row], bits: str, path: str | os.PathLike[str], con
 
 
 def ratio(price: BitsPrice) -> float:
-    """Returns the time with the property divided by the time without it."""
+    """Returns the time with the property divided by the time without it; 1 if the time without it is 0."""
     return price["seconds"] / price["fastest_seconds"] if price["fastest_seconds"] > 0 else 1.0
 
 
@@ -121,8 +121,8 @@ def plan_table(
     """Plans a ``.plan`` for all sizes of a range whose results have the same bits.
 
     With ``bits="size"`` each element of each result has the same expression at all sizes and places. Candidates of all
-    sizes are grouped by their expression, and the table is the fastest group by the mean over the sizes. With
-    ``"place"`` the expression may change from row to row, and with ``"ranks"`` from element to element.
+    sizes are grouped by their expression, and the table is the group with the least ``mean_cost``. With ``"place"`` the
+    expression may change from row to row, and with ``"ranks"`` from element to element.
 
     With ``"ranks-count"`` the expression is the tree of a number of logical ``contributors``, a multiple of the ranks.
     Each rank holds equally many contributors, in order, and adds them with :func:`add_contributors` before the call.
@@ -156,7 +156,7 @@ def plan_tables(
     root: Root = 0,
     model: str | None = None,
 ) -> list[PlanTable]:
-    """Returns at most ``most`` tables with different expressions, the table with the least cost first.
+    """Returns at most ``most`` tables with different expressions, the table with the least ``mean_cost`` first.
 
     ``asked`` is a property of the bits, and the number of logical contributors of ``ranks-count``. The tables are
     planned at the numbers of ``elements``, by default those of :func:`planned_sizes`.
@@ -199,7 +199,8 @@ class _Search:
         best = [planned(count) for count in counts]
         self._bytes = [plan.report()["bytes"] for plan in best]
         self._fastest = [plan.predicted["seconds"] for plan in best]
-        #: The candidates at each size and their times, best first.
+        #: At each size, the candidates that can be expressed and take at most `_SLOWEST` times as long as the fastest
+        #: plan, with their times in seconds.
         self._timed: list[dict[_Key, float]] = []
         for plan, fastest in zip(best, self._fastest, strict=True):
             usable = (one for one in plan.candidates if one["expressible"] and one["seconds"] <= _SLOWEST * fastest)
@@ -215,7 +216,10 @@ class _Search:
         return self._plans[at, key]
 
     def _class(self, at: int, key: _Key) -> str | None:
-        """Returns the class of a candidate's programs at a size: empty if any will do, None if they cannot serve."""
+        """Returns the class of the expression of a candidate's programs at a size; None if they lack the property.
+
+        The class is empty if the property permits different expressions.
+        """
         if (at, key) not in self._exact:
             self._exact[at, key] = self._found(at, key)
         return self._exact[at, key]
@@ -236,7 +240,7 @@ class _Search:
         return "" if row["repeatable"] and row["any_count"] else None
 
     def _groups(self) -> list[list[_Key]]:
-        """Returns the fastest candidate at each size, for each class that all sizes have, the cheapest class first."""
+        """Returns the fastest candidate at each size, for each class that all sizes have, the least mean cost first."""
         found: list[dict[str, _Key]] = []
         for at, timed in enumerate(self._timed):
             found.append({})
@@ -274,7 +278,7 @@ class _Search:
         return tables
 
     def _rows(self, keys: Sequence[_Key], served: tuple[int, int | None]) -> list[tuple[Plan, int, int | None]]:
-        """Returns rows, where sizes with equal candidates share one.
+        """Returns rows, where adjacent sizes with equal candidates share one.
 
         Programs have a fixed number of blocks, but segments a length in bytes, so a candidate with segments gets a row
         for each size.

@@ -88,7 +88,10 @@ def compare(
 
 
 def _mark_best(rows: list[ComparisonRow], *, fill: bool) -> None:
-    """Marks the machines with the least time, and with the least time x price, if several can run the workload."""
+    """Marks the machines with the least time, and with the least time x price of the accelerators in use.
+
+    Equal values are all marked. No machine is marked if only one has a value.
+    """
     for name, of in (("seconds", _seconds_of), ("time_x_used_cost", product_of)):
         values = [of(row, fill=fill) for row in rows]
         known = [value for value in values if value is not None]
@@ -112,7 +115,7 @@ def _cells(row: ComparisonRow) -> tuple[object, ...]:
 
 
 def _opened(workload: object) -> str | WorkloadGraph:
-    """Returns a preset workload's name, or the program given or read.
+    """Returns the name of a preset or of the TOML file of a workload, or the program given or read.
 
     Raises:
         InputError: ``workload`` is neither.
@@ -133,7 +136,7 @@ def _opened(workload: object) -> str | WorkloadGraph:
 
 
 def _path(given: str | os.PathLike[str] | WorkloadGraph, opened: str | WorkloadGraph) -> str | Path:
-    """Returns the name of a workload, or the path of the file of a program.
+    """Returns the name of a preset workload, or the path of the file of a workload or program.
 
     Raises:
         InputError: the program is in memory and has no file.

@@ -163,7 +163,7 @@ def import_schedule(
     op: str | None = None,
     root: int | None = None,
 ) -> Schedule:
-    """Imports the schedule in another tool's file (``"msccl-xml"``); ``schedule.verify()`` then proves it.
+    """Imports the schedule in another tool's file (as ``"msccl-xml"``); ``schedule.verify()`` then proves it.
 
     Values that are not given are those of the file; if the file lacks them, one element a chunk, ``f32``, ``sum`` and
     root 0.

@@ -43,8 +43,8 @@ def save_plans(rows: Iterable[Row], path: str | os.PathLike[str], *, unlike_bits
     """Writes a table of schedules for MPI programs.
 
     Sizes count as in MPI: the whole vector of a broadcast, reduce or allreduce, one rank's piece of the others. Each
-    schedule is proved and stored in blocks, so that it serves every count in its range. The MPI library carries out
-    calls without a row.
+    schedule is proved and stored in blocks. It serves every count in its range if its row has ``any_count``, else those
+    that its number of blocks divides. The MPI library carries out all other calls.
 
     Some schedules leave different bits of a rounded allreduce on different ranks. They serve only allreduces of
     integers, unless ``unlike_bits`` is true here and ``UNISONO_UNLIKE_BITS=1`` is in the environment of the program.

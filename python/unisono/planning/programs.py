@@ -28,8 +28,8 @@ __all__ = ["path_of", "price", "read_workload", "step", "takes_rates"]
 #: The endings of files with a schedule.
 _SCHEDULES = (".sched", ".xml")
 
-#: Keys that set accelerator rates; ``_OF_CABLES`` begins keys for cables with their own rate. Other changes are keys of
-#: a machine file.
+#: Keys that set accelerator rates; ``_OF_CABLES`` begins keys for cables with their own rate. Other keys of changes are
+#: ``machine``, ``fail``, collectives, and keys of a machine file.
 _RATES = ("tflops", "memory_gb_per_second")
 _OF_CABLES = "gbps."
 #: The formats of programs that may state numbers of operations instead of times.

@@ -10,7 +10,11 @@ _STEP, _MOST_PLANNED = 4, 512 * 1024 * 1024
 
 
 def planned_sizes(first: int, last: int | None, element_bytes: int) -> list[int]:
-    """Returns the numbers of elements at which a range of bytes is planned: its ends, and powers of four between."""
+    """Returns the numbers of elements at which a range of bytes is planned, ascending.
+
+    They are those of the ends of the range (at least one element; `_MOST_PLANNED` bytes if ``last`` is None), and
+    between the ends the powers of four.
+    """
     low = max(first, element_bytes)
     high = max(low, _MOST_PLANNED if last is None else last)
     sizes, size = {low, high}, element_bytes

@@ -94,7 +94,10 @@ class Reduction:
 
 
 def reduction(machine: Machine, algorithm: str) -> Reduction:
-    """Returns the time of an Allreduce by ``algorithm`` on all cores of the machine, as a function of its elements."""
+    """Returns the line through the predicted times of Allreduces of 1 and of 2^20 elements (f32) by ``algorithm``.
+
+    All cores of the machine take part.
+    """
     few, many = 1, 1 << 20
     times = [_core.plan("allreduce", machine, n, "f32", "sum", 0, algorithm).predicted["seconds"] for n in (few, many)]
     beta = (times[1] - times[0]) / (many - few)

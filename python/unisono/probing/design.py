@@ -19,8 +19,8 @@ __all__ = ["classes", "design"]
 FULL = 0.75
 #: The number of sets in which every link should be fully loaded.
 _TIMES = 3
-#: The search stops after `_IDLE` successive sets that neither load nor distinguish more links, and after `_MOST` sets
-#: in all.
+#: A search, first among messages of a single route and then among those over links that they leave, stops after `_IDLE`
+#: successive sets that neither load nor distinguish more links, and after `_MOST` sets.
 _IDLE, _MOST = 2, 24
 
 

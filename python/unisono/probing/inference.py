@@ -20,7 +20,8 @@ from unisono.probing.networks import Floats, Ints, Routes
 
 __all__ = ["Evidence", "Suspect", "accuse"]
 
-#: The smallest and the largest limit from which a message is slow, as multiples of its expected time.
+#: The smallest and the largest limit above which a message is slow, as multiples of its expected time times the usual
+#: quotient.
 _LEAST_CUT, _HIGHEST_CUT = 1.25, 2.5
 #: Standard deviations above the usual quotient from which messages are slow.
 _DEVIATIONS = 6.0

@@ -73,7 +73,7 @@ class MpiMeasurer:
         self._mpi = mpi
 
     def measure(self, sets: Sequence[Pairs], bytes: int, rounds: int) -> list[Floats]:
-        """Returns the seconds from a common start to the end of each receive."""
+        """Returns the seconds from the barrier before a set to the end of each receive, by the receiver's clock."""
         self._mpi.COMM_WORLD.bcast((list(sets), bytes, rounds))
         return _timed(self._mpi, sets, bytes, rounds)
 

@@ -85,7 +85,7 @@ class Links:
 
     @cached_property
     def suggested_bytes(self) -> int:
-        """Returns a size of messages that take time by rates more than by latencies: a power of two, 2^18 to 2^24."""
+        """Returns the bytes of a message whose time depends mostly on rates: a power of two, 2^18 to 2^24."""
         facts = self.machine.topology or {}
         own = self.machine.describe()
         hop_ns = float(self._latency_ns.max()) + float(own.get("input_latency_ns", 0) + own.get("output_latency_ns", 0))
@@ -137,7 +137,7 @@ class Routes:
 
     @cached_property
     def rate(self) -> Floats:
-        """Returns the rate in Gb/s that each message reaches alone, limited by its slowest link."""
+        """Returns the rate in Gb/s, in one plane, that each message reaches alone, limited by its slowest link."""
         return np.minimum.reduceat(self.links.gbps[self.link] / self.share, self.at[:-1])
 
     @cached_property
@@ -162,7 +162,7 @@ class Routes:
         return Routes(self.links, [self.pairs[k] for k in messages], self.link[entries], self.share[entries], at)
 
 
-#: The smallest number of packets of a message in one plane.
+#: The smallest number of packets in one plane of a message of the suggested size, unless this size would exceed 2^24.
 _PACKETS = 32
 #: Up to this number of ranks, messages between all pairs are candidates.
 _ALL_PAIRS = 64

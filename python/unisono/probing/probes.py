@@ -22,9 +22,9 @@ class SlowCable:
 
     #: The names of the cables, in the form that `--fail` takes.
     cables: list[str]
-    #: The measured rate in Gb/s.
+    #: The rate in Gb/s with which the first cable makes simulated messages as slow as measured ones.
     rate: float
-    #: The rate in Gb/s of such a cable if it is not slow.
+    #: The rate in Gb/s of the first cable if it is not slow: the machine's rate divided by ``Probe.factor``.
     expected: float
     #: The probability, from 0 to 1, that the first cable of the list is the slow one.
     confidence: float
@@ -91,7 +91,7 @@ class MessageSets:
         """Designs the sets, or takes the sets in ``pairs``; ``bytes`` is the size of a message.
 
         Raises:
-            InputError: the machine is not a network, or there are too many or too few ranks.
+            InputError: the machine is not a network, there are too many or too few ranks, or ``bytes`` is out of range.
 
         """
         self.links = Links(machine)
@@ -174,7 +174,8 @@ _OTHER_SCALE = 3.0
 def _share(sets: MessageSets, evidence: Evidence, suspect: Suspect) -> float:
     """Returns the fraction of its rate at which a suspect's first cable makes messages as slow as measured.
 
-    Bisection on the logarithm of the fraction; the packet simulator computes the times for each fraction.
+    Only the first set with slow messages of the suspect counts. Bisection on the logarithm of the fraction; the packet
+    simulator computes the times for each fraction.
     """
     at, slow = next(iter(suspect.slow.items()))
     pairs, expected = evidence.sets[at].pairs, evidence.expected[at][slow]

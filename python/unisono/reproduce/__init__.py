@@ -219,6 +219,6 @@ def _plain(value: Any) -> Any:
 
 
 def draw_paper(paper: str, folder: Path, *, full: bool = False) -> list[str]:
-    """Draws the figures of a paper into a folder, and returns the names of the files."""
+    """Draws the figures of a paper into a folder, and returns the paths of the files."""
     files: list[str] = import_module(f"unisono.reproduce.{paper}").draw(folder, full)
     return files

@@ -21,7 +21,8 @@ __all__ = ["EXAMPLES", "NODES", "check", "draw", "loop", "n_body"]
 Listed = Mapping[str, Any]
 #: The numbers of nodes on which programs are checked.
 NODES = (2, 3, 4, 7, 8, 64)
-#: Elements of a dimension of buffers: none of 64 parts is empty, and 3 or 7 parts are uneven.
+#: The number of elements in a dimension of buffers: 64 nodes get parts that are not empty, and 3 or 7 nodes uneven
+#: parts.
 SIDE = 128
 EXAMPLES = ("all-gather", "gather-scatter", "gather-bcast", "all-to-all", "stencil")
 _PAPER = "Automatic Discovery of Collective Communication Patterns, 2024"

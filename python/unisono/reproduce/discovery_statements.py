@@ -55,7 +55,7 @@ def _near_equal(listed: Listed) -> Finding:
 
 
 def _order(listed: Listed, build: Build) -> Finding:
-    """Counts for each program the distinct orders in which its ranks issue collectives."""
+    """Computes the largest number of distinct orders in which a program's ranks issue collectives, on 3 and 8 nodes."""
 
     def issued(example: str, nodes: int, rank: int) -> tuple[Any, ...]:
         commands = _settled(lambda discovery: build(discovery, example, 3, _SIDE), nodes, rank).commands()
@@ -120,7 +120,7 @@ def _writers(listed: Listed) -> Finding:
 
 
 def _copies(listed: Listed, build: Build) -> Finding:
-    """Counts the copies among a node's memories in a step, by two loops, because the first step has no copies."""
+    """Counts copies, or broadcasts, among a node's memories in a round: a loop of four rounds minus one of three."""
 
     def sums(example: str, nodes: int, rounds: int) -> int:
         tasks = TaskList()

@@ -63,7 +63,7 @@ def _upper_lines(listed: Listed) -> Finding:
 
 
 def _ordered(listed: Listed) -> Finding:
-    """Computes the largest loss of utilization from one heuristic to the next, in percent."""
+    """Computes the largest loss of mean utilization from one heuristic to the next, in percentage points."""
     found = [
         allocate(listed["machine"], heuristic=heuristic, samples=listed["samples"])["utilization_mean"]
         for heuristic in listed["heuristics"]

@@ -199,7 +199,10 @@ def _cost_rank(listed: Listed) -> Finding:
 
 
 def _bandwidth_cost(listed: Listed) -> Finding:
-    """Divides the cost per bandwidth of the nonblocking tree by that of each other network."""
+    """Divides the cost per bandwidth of the nonblocking tree by that of each other network.
+
+    With ``largest``, only the largest quotient is returned.
+    """
     shares: dict[str, Callable[[str], float]] = {
         "flows": lambda on: traffic("alltoall", on, bytes=listed["bytes"], level="flow").share_of_injection,
         "bounds": lambda on: _limit(on, listed["bytes"])[1],

@@ -131,7 +131,7 @@ def _times(listed: Listed) -> Finding:
 
 
 def _savings(listed: Listed) -> Finding:
-    """Computes for each workload the least saving relative to some clusters."""
+    """Computes for each workload the least saving relative to some clusters; with ``least``, the least of all."""
     found, shown = [], []
     for name in listed["workloads"]:
         over = {cluster: _saving(name, listed["mesh"], cluster, listed["level"]) for cluster in listed["over"]}

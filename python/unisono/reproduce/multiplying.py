@@ -35,7 +35,10 @@ def check(listed: Listed) -> Finding:
 
 
 def draw(folder: Path, _full: bool = False) -> list[str]:
-    """Draws Figs. 3, 4 and 12 as PNG and CSV, and Figs. 18 to 23 as PNG; makes the folder if needed."""
+    """Draws Figs. 3, 4 and 12 as PNG and CSV, and Figs. 18 to 23 as PNG; makes the folder if needed.
+
+    The programs of Figs. 17 and 23 are written as GOAL.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     fan_outs = [(ratio, eq_5_printed(ratio), fan_out(ratio)) for ratio in RATIOS]
     times = {n: [(b, eq_4(b, n, FIG_4_ALPHA_P, FIG_4_ALPHA_R)) for b in FIG_4_FAN_OUTS] for n in FIG_4_RANKS}
@@ -54,7 +57,7 @@ def eq_2(ranks: float) -> float:
 
 
 def eq_4(b: float, ranks: float, alpha_p: float, alpha_r: float) -> float:
-    """Returns the time of recursive multiplying if each process sends b messages in a stage."""
+    """Returns the time of recursive multiplying, in the alphas' unit, if each process sends b messages in a stage."""
     return (alpha_p + b * alpha_r) * math.log(ranks) / math.log(b + 1)
 
 
@@ -185,7 +188,11 @@ def _elimination_rounds(listed: Listed) -> Finding:
 
 
 def _elimination_excess(listed: Listed) -> Finding:
-    """Counts N with more than ceil(log2 N) rounds: overlapping, better protocol, and the worse with a round more."""
+    """Counts the N up to ``largest`` whose elimination needs many rounds.
+
+    More than ceil(log2 N) rounds by the overlapping protocol; the same by the better protocol; more than ceil(log2 N) +
+    1 by the worse protocol.
+    """
     excess = []
     for ranks in range(2, listed["largest"] + 1):
         found = [runs.rounds(ranks, "elimination", {"protocol": name}) for name in ("overlapping", "non-overlapping")]

@@ -178,7 +178,10 @@ def _hockney(listed: Listed) -> Finding:
 
 
 def _falls(listed: Listed) -> Finding:
-    """Divides Allreduce's share, or an image's time, by that of the next smaller minibatch: the largest, by ``way``."""
+    """Computes, for each way, the largest quotient of a value and that at the next smaller minibatch.
+
+    The value is Allreduce's share, or the time of an image.
+    """
     ours = []
     for way in ("host", "in-network"):
         found = [(b, train(listed["machine"], b, way, overlap=False)) for b in listed["minibatches"]]
@@ -188,7 +191,7 @@ def _falls(listed: Listed) -> Finding:
 
 
 def _digests(listed: Listed) -> Finding:
-    """Counts distinct results, bit by bit, of one embedding on several machines, and with those of two embeddings."""
+    """Counts distinct results, bit by bit: of one embedding on several machines, and of these and two embeddings."""
     found = set()
     plans = [
         un.plan("allreduce", machine(4), elements=64, algorithm="in-network", params={"embeddings": count})
@@ -207,7 +210,7 @@ def _repeatable(listed: Listed) -> Finding:
 
 
 def _latency_spread(listed: Listed) -> Finding:
-    """Divides the largest latency by the smallest, among node counts with equally many dimensions."""
+    """Divides one element's largest latency by its smallest, among node counts with equally many dimensions."""
     found = [[run(nodes, 1).metrics["latency"].value for nodes in same] for same in listed["nodes"]]
     remark = "; ".join(" ".join(f"{latency:.0f}" for latency in same) for same in found)
     return Finding(listed["reported"], [max(same) / min(same) for same in found], remark=f"Latencies: {remark} ns.")

@@ -31,7 +31,7 @@ __all__ = ["FIXED_1D", "FIXED_2D", "check", "draw", "figure_8", "figure_10", "op
 MACHINE = "wse2"
 #: B = 1, 2, 4, ..., 32768 wavelets: the lengths of every figure.
 LENGTHS = [2**k for k in range(16)]
-#: More lengths of short vectors, for which the worst ratios occur.
+#: The lengths of every figure and all from 1 to 32, because the worst ratios occur for short vectors.
 DENSE_LENGTHS = sorted({*range(1, 33), *LENGTHS})
 PES_MAX = 512
 #: The fixed algorithms of Fig. 8 and of Fig. 10.
@@ -71,7 +71,7 @@ def optimality() -> dict[str, npt.NDArray[np.float64]]:
 
 @once
 def winners(shape: tuple[int, ...]) -> list[SweepPoint]:
-    """Returns the times of the fixed algorithms of an AllReduce on a shape, at every length."""
+    """Returns a point for each length, with the cycles by Eq. 1 of the fixed algorithms of an AllReduce on a shape."""
     algorithms = FIXED_1D if len(shape) == 1 else FIXED_2D
     # The paper computes Figs. 8 and 10 by Eq. 1.
     return sweep(

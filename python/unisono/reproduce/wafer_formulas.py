@@ -95,7 +95,7 @@ def broadcast_2d(rows: int, columns: int, length: int) -> float:
 def lower_bound_1d(pes: int, length: int) -> float:
     """Returns the least of B E*(P, 1, D) / (P-1) + P - 1 + 5 D for all D (section 5.6, E* by Lemma 5.5).
 
-    E*(1, 1, D) = 0, and E*(P, 1, 0) is infinite for P > 1.
+    E*(1, 1, D) = 0, and E*(P, 1, 0) is infinite for P > 1. The result is infinite for P = 1.
     """
     energy = [math.inf] * (pes + 1)
     energy[1] = 0.0

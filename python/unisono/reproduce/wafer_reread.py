@@ -148,7 +148,11 @@ def _ring_over_chain(listed: Listed) -> Finding:
 
 
 def _compared_with_allreduce(listed: Listed) -> Finding:
-    """Counts cells of Fig. 8 where Reduce and AllReduce have one best pattern, or one beats the ring, by Eq. 1."""
+    """Counts cells of Fig. 8, by Eq. 1, that have a property.
+
+    With ``counted`` = ``same``, Reduce's best pattern is the best of the AllReduce's patterns too, apart from the ring;
+    with ``faster``, one of the AllReduce's patterns beats the ring.
+    """
     patterns, lengths = ["star", "tree", "two-phase", "chain"], [2**k for k in range(16)]
     same = faster = 0
     for pes in listed["pes"]:

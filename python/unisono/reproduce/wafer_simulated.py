@@ -126,7 +126,10 @@ def figure_13(full: bool) -> dict[str, list[Point]]:
 
 
 def worst_difference(collective: str, algorithm: str, expected: Callable[[int, int], float]) -> tuple[float, int, int]:
-    """Returns the largest difference from a closed form for P = 4, ..., 512 and B = 1, ..., 4096, with P and B."""
+    """Returns the largest absolute difference from a closed form, in cycles, with its P and B.
+
+    The points are P = 4, 8, ..., 512 and B = 1, 2, ..., 4096.
+    """
     return max(
         (abs(_cycles(point(collective, (pes,), length, algorithm)) - expected(pes, length)), pes, length)
         for pes in PES
@@ -135,7 +138,7 @@ def worst_difference(collective: str, algorithm: str, expected: Callable[[int, i
 
 
 def errors(panel: str) -> dict[str, list[float]]:
-    """Returns by algorithm the errors of Eq. 1 at a panel's points, as fractions of the simulated cycles."""
+    """Returns by algorithm the absolute errors of Eq. 1 at a panel's points, as fractions of the simulated cycles."""
     points = {"11b": lambda: figure_11()["b reduce"], "12b": lambda: figure_12()["b reduce"]}[panel]()
     found: dict[str, list[float]] = {}
     for at in points:
@@ -145,7 +148,10 @@ def errors(panel: str) -> dict[str, list[float]]:
 
 
 def mispredictions() -> list[tuple[int, int, str, str]]:
-    """Returns pairs of patterns of Fig. 11b that Eq. 1 orders wrongly: lost cycles, B, chosen and better pattern."""
+    """Returns pairs of patterns of Fig. 11b that Eq. 1 orders wrongly, the most lost cycles first.
+
+    A pair has the lost cycles, B, the chosen and the better pattern.
+    """
     lost = []
     for length in LENGTHS:
         points = [point("reduce", ROW, length, name) for name in REDUCES_1D]

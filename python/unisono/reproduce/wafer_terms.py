@@ -114,7 +114,10 @@ def _terms_needed(listed: Listed) -> Finding:
 
 
 def _other_ramps(listed: Listed) -> Finding:
-    """Computes the snake's mean error of Eq. 1 for other ramp latencies; the remark has the machine's."""
+    """Computes the mean relative error of Eq. 1 for the snake, for each of some other ramp latencies.
+
+    The remark has the error with the machine's own ramp latency.
+    """
     means = {}
     for ramp in (_RAMP, *listed["ramps"]):
         errors = []
@@ -153,7 +156,7 @@ def _group_order(listed: Listed) -> Finding:
 
 
 def _two_phase(sizes: Sequence[int], length: int) -> Schedule:
-    """Returns chains in groups of these sizes along a row from the root, and a chain of their first PEs."""
+    """Returns a Reduce by chains in groups of these sizes along a row from the root, and a chain of their first PEs."""
     pes = sum(sizes)
     first = [0, *accumulate(sizes)][:-1]
     made = ScheduleBuilder(pes, length, "reduce", root=0)

@@ -17,7 +17,7 @@ from unisono.simulation.traces import TIMELINES, TRACES, Traced, checked_pes, op
 
 __all__ = ["SAMPLED", "Metric", "Run", "check_outputs"]
 
-#: The default number of PEs or ranks in a trace.
+#: The largest number of PEs or ranks in a trace by default.
 SAMPLED = 256
 
 
@@ -175,7 +175,7 @@ class Run:
 def check_outputs(
     simulator: str, *, trace: str | os.PathLike[str] | None = None, timeline: str | os.PathLike[str] | None = None
 ) -> None:
-    """Raises the errors that :meth:`Run.trace` or :meth:`Run.timeline` would raise later.
+    """Raises the errors about paths and simulators that :meth:`Run.trace` or :meth:`Run.timeline` would raise later.
 
     Raises:
         InputError: the path cannot be a file, or has the wrong suffix.

@@ -21,8 +21,8 @@ from unisono.tasks._submitted import Task
 if TYPE_CHECKING:
     from unisono.tasks._program import Program
 
-#: The permitted difference of the results of kernels, and of reductions, as a multiple of the machine epsilon times the
-#: largest absolute value.
+#: The permitted difference of floating-point results of kernels, and of sums and products by reductions, as a multiple
+#: of the machine epsilon times the largest finite absolute value.
 _ROUNDED, _SUMMED = 1e4, 1e8
 
 

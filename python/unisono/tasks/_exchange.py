@@ -42,7 +42,7 @@ class Exchanges:
             self.memory.hold_codes(number, local.codes.reshape(-1), local.codes.shape)
 
     def reducing(self, local: LocalArray) -> Reducing:
-        """Returns the operator that combines an array's partial results."""
+        """Returns the operator that combines an array's partial results; with operator codes, the elements name it."""
         if local.codes is not None:
             return Reducing(None)
         operator, dtype, mpi = local.operator or "sum", local.data.dtype, self._transport.mpi

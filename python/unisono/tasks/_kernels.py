@@ -105,7 +105,7 @@ def call_on_devices(
 
 
 def _number(parts: Sequence[Part], operator: str) -> None:
-    """Stores the operator of reductions in arrays with several operators."""
+    """Stores the operator's code for each element that the task reduces, in arrays with operator codes."""
     for part in parts:
         if part.mode == "reduce" and part.local.codes is not None:
             for piece in part.region:

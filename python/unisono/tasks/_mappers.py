@@ -17,12 +17,12 @@ def fixed(offset: int | Sequence[int], extent: int | Sequence[int]) -> Mapper:
 
 
 def slice_(dim: int) -> Mapper:
-    """Returns a mapper to the part, with the whole extent of dimension ``dim``."""
+    """Returns a mapper to the indices of the part of the range, with the whole extent of dimension ``dim``."""
     return Mapper("slice", dim=dim)
 
 
 def neighborhood(*widths: int) -> Mapper:
-    """Returns a mapper to the part, extended on both sides of each dimension by its width."""
+    """Returns a mapper to the indices of the part of the range, extended by width i on both sides of dimension i."""
     return Mapper("neighborhood", halo=widths)
 
 
@@ -31,7 +31,7 @@ halo = neighborhood
 
 
 def transposed(*order: int) -> Mapper:
-    """Returns a mapper from dimension ``order[i]`` of the range to i of the array; reversed by default."""
+    """Returns a mapper from dimension ``order[i]`` of the range to dimension i of the array; (1, 0) by default."""
     return Mapper("transposed", perm=order or (1, 0))
 
 
@@ -46,7 +46,7 @@ def row_chunk(index: int) -> Mapper:
 
 
 def shift(*offset: int) -> Mapper:
-    """Returns a mapper to the same indices, moved by ``offset``."""
+    """Returns a mapper to the indices of the part of the range, moved by ``offset``."""
     return Mapper("shift", offset=offset)
 
 

@@ -38,7 +38,8 @@ from unisono.tasks._workload import listed, workload
 #: With the value 1, messages between pairs replace all collectives.
 _SWITCH = "UNISONO_POINT_TO_POINT"
 _numbers = itertools.count()
-#: Kernels of these types are equal if they have the same code; other callables are compared by their address.
+#: Kernels of these types are compared as such: functions by identity, methods by function and object. Other callables,
+#: which may have no hash, are compared by their address.
 _FUNCTIONS = (FunctionType, MethodType)
 #: The largest number of distinct tasks that a program caches.
 _KEPT = 1024
@@ -356,7 +357,7 @@ class Program:
         does nothing.
 
         Raises:
-            InputError: the results of a task depend on the number of ranks beyond rounding, or its kernel fails.
+            InputError: the results of a task depend on the number of ranks beyond rounding.
             UnsupportedError: kernels run on devices, or the program runs on several ranks.
 
         """

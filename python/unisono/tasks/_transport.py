@@ -34,7 +34,10 @@ def launched() -> bool:
 
 
 def transport(machine: Any, plan: Any) -> "Transport | None":
-    """Returns the transport for this machine or plan; None without a launcher. All ranks call this together."""
+    """Returns the transport for this machine or plan; None without a launcher, or with one rank.
+
+    All ranks call this together.
+    """
     if not launched():
         # A machine or plan that would be refused on several ranks is refused here too.
         check(machine, plan)

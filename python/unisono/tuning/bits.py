@@ -42,7 +42,7 @@ class BitsChoice:
 
     @property
     def prices(self) -> list[BitsPrice]:
-        """Returns, at each size, the measured times of the chosen table and of the fastest contestant."""
+        """Returns, at each size, the measured time of the chosen table and the least of all tables and the library."""
         own, fastest = self.seconds[self.chosen], map(min, zip(*self.seconds, strict=True))
         return [
             {"bytes": size, "seconds": mine, "fastest_seconds": least}
@@ -51,7 +51,10 @@ class BitsChoice:
 
     @property
     def cost(self) -> float:
-        """Returns the geometric mean, over the sizes, of the chosen table's time divided by the fastest time."""
+        """Returns the geometric mean of the chosen table's time divided by the least time, over the sizes.
+
+        The least time at a size is that of all tables and the library.
+        """
         return exp(sum(log(p["seconds"] / p["fastest_seconds"]) for p in self.prices) / len(self.sizes))
 
     def report(self) -> dict[str, Any]:

@@ -57,7 +57,7 @@ _SMALL = 8
 _SIZES = (0, 8, 64, 512, 4096, 32768, 262144, 1 << 20, 4 << 20)
 #: The sizes whose bytes cost next to nothing beside the latency of a message.
 _LEAST = (0, 8, 64)
-#: The size in bytes from which a message's time depends only on its bytes.
+#: The size in bytes from which times enter the lines of beta and gamma, because the cost of bytes dominates them.
 _LONG = 32768
 
 
@@ -67,7 +67,7 @@ class Fit:
 
     base: float
     slope: float
-    #: The largest relative distance of a measured time from the line.
+    #: The largest relative distance of a measured time from the line; 0 if the line fits at most two times.
     residual: float
 
     @property
@@ -85,11 +85,11 @@ _FAR = 0.5
 
 
 def outliers(xs: Sequence[float], times: Sequence[float], floors: Sequence[float]) -> list[int]:
-    """Returns the indices of disturbed times far from the line of the other times: at most a quarter of all.
+    """Returns the indices of disturbed times far from the line of most times: at most a quarter of all.
 
     The line is that with the smallest sum of relative distances, which few outliers do not move; it runs through two of
-    the times. ``floors`` are the minima of the times. If the line does not describe undisturbed times either, all times
-    are kept, and the residual is large.
+    the times. ``floors`` are the minima of the times. If more than a quarter of the times are disturbed and far from
+    the line, none is returned, and the residual is large.
     """
     x, t = np.asarray(xs, dtype=float), np.asarray(times, dtype=float)
     pairs = [(i, j) for i in range(len(x)) for j in range(i) if x[i] != x[j]]
@@ -129,7 +129,8 @@ class Calibration:
     rounds: int
     #: Rows (bytes, median, minimum) of one-way times in nanoseconds.
     ping_pong: list[tuple[int, float, float]]
-    #: Rows (number of peers, median, minimum) of times in nanoseconds, for non-blocking and for blocking sends.
+    #: Rows (number of peers, median, minimum) of times in nanoseconds, without the latency of the last peer's answer,
+    #: for non-blocking and for blocking sends.
     multicast: dict[str, list[tuple[int, float, float]]]
     #: Rows (bytes, median, minimum) of the times of local reductions in nanoseconds.
     reductions: list[tuple[int, float, float]]
@@ -168,7 +169,7 @@ class Calibration:
         # On a network the cost of one more peer may be less than the noise of latencies; it is at least the time in
         # which the rank begins a send.
         issue = min(max(multicast.slope, self.issue[of - 1]), alpha)
-        # One peer is fitted by its own time: the intercept of a noisy line may be negative, a latency is not.
+        # A message to one peer costs at least its measured latency, although the intercept of a noisy line may be less.
         return {
             "alpha_ns": alpha,
             "alpha_p_ns": max(multicast.base, alpha - issue),
@@ -276,7 +277,7 @@ class Levels:
 
     found: list[Level]
     measured: list[Calibration]
-    #: ``block`` or ``cyclic``.
+    #: The order of ranks on nodes: ``block`` or ``cyclic``.
     placement: str
 
     def machine(self, name: str) -> dict[str, Any]:

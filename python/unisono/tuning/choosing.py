@@ -43,7 +43,7 @@ class Posterior:
     """The expected logarithms of the times of all points, and their covariances."""
 
     def __init__(self, points: Sequence[Point], expected: Sequence[float] | None = None) -> None:
-        """Expects times of :data:`START`, or of ``expected`` seconds for each point, before all measurements."""
+        """Expects, before all measurements, ``expected`` seconds for each point; by default exp(:data:`START`)."""
         by_sizes = _distances(np.log([p.bytes for p in points]))
         by_ranks = _distances(np.log([p.ranks for p in points])) / _RANKS
         test, algorithm = _same([p.test for p in points]), _same([p.algorithm for p in points])
@@ -68,7 +68,7 @@ class Posterior:
         self.seen[at] = True
 
     def choices(self) -> list[int]:
-        """Returns the point with the lowest expected time in each cell."""
+        """Returns the point with the lowest expected logarithm of its time in each cell."""
         return [int(cell[np.argmin(self.mean[cell])]) for cell in self.cells]
 
     def faster(self, at: int, other: int) -> float:
@@ -77,7 +77,7 @@ class Posterior:
         return float(_cumulative((self.mean[other] - self.mean[at]) / np.sqrt(max(own, 1e-12))))
 
     def best_next(self) -> int:
-        """Returns the unmeasured point to measure next."""
+        """Returns the unmeasured point with the greatest expected improvement over the choice of its cell."""
         chosen = self.choices()
         rival = np.empty(len(self.mean), int)
         for cell, best in zip(self.cells, chosen, strict=True):

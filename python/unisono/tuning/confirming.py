@@ -71,7 +71,7 @@ def trial_counts(row: Row, counts: Sequence[int], unit: int = 1) -> list[int]:
 
 
 def _unit(plan: Plan | None) -> int:
-    """Returns the divisor of the element counts that a schedule serves."""
+    """Returns the number of which the element counts that a stored schedule serves are multiples; 1 without a plan."""
     if plan is None:
         return 1
     (stored,) = _core.decode_plan(encoded_plans([(plan, 0, None)]))

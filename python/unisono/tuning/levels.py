@@ -61,6 +61,9 @@ def places(mpi: Any, world: Any) -> list[Place]:
 def levels(found: Sequence[Place]) -> list[Level]:
     """Returns the levels with at least two members, innermost first.
 
+    Sockets are a level only if each rank's socket is known, and all nodes have the same number of sockets, above one,
+    with equally many ranks each.
+
     Raises:
         InputError: nodes have different numbers of ranks.
 

@@ -18,11 +18,12 @@ __all__ = ["Contest", "Contestant", "Timing", "alone", "checksum", "contest", "i
 #: The intended duration of a burst of calls in seconds, and the largest number of its calls.
 _BURST = 2e-4
 _MOST_CALLS = 200
-#: The largest number of a contestant's calls before its rounds; only two if the second takes long.
+#: The largest number of a contestant's calls before its rounds; they end early after a call, except the first, of
+#: `_LONG_CALL`.
 _FIRST_CALLS = 4
 #: The seconds from which a call is made only once a round, because other work disturbs it little.
 _LONG_CALL = 0.1
-#: The largest load per core of a machine that counts as idle except for this program.
+#: The largest load average per core of a machine that counts as idle except for this program.
 _BUSY = 1.25
 #: The least fraction of the time of a call with its empty message that counts as the time of the call.
 _LEAST_SHARE = 0.1
@@ -162,7 +163,7 @@ def _turned(count: int, turn: int) -> list[int]:
 
 
 def is_idle(mpi: Any, world: Any) -> bool:
-    """Returns whether each rank has a core and nodes have little other load. All ranks of MPI's world call this."""
+    """Returns whether each rank has a core, and no node a load above `_BUSY` a core; collective on MPI's world."""
     cores = os.cpu_count() or 1
     here = next(ranks for ranks in nodes(mpi, world) if world.rank in ranks)
     own = len(here) <= cores and _load() <= _BUSY * cores

@@ -197,7 +197,7 @@ def expected_of(tries: Sequence[TuningPoint]) -> list[float]:
     """Returns, for each point, the seconds that the machine's model predicts for the best schedule of the point's cell.
 
     So before measurements times grow with the bytes as in the model, and all contenders of a cell have the same
-    expected time.
+    expected time; it is that of :data:`~unisono.tuning.choosing.START` if the cell has no prediction.
     """
     best: dict[tuple[_Group, int], float] = {}
     for t in tries:

@@ -44,7 +44,7 @@ LIBRARY = "library"
 #: The size in bytes below which a call takes about a microsecond, partly for its interception. Below it a schedule must
 #: be faster than the library's fastest round, in most rounds and on an idle machine.
 SHORT = 2048
-#: The fraction of rounds that a schedule must win.
+#: The least fraction of rounds that a schedule must win.
 MOSTLY = 5 / 6
 
 
@@ -147,7 +147,7 @@ class Cell:
 
 @dataclass
 class Row:
-    """A region of the table."""
+    """A row of the table: a range of sizes in bytes of one collective on one number of ranks."""
 
     collective: str
     ranks: int

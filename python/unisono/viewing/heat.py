@@ -27,7 +27,7 @@ Numbers = npt.NDArray[Any]
 def panels(schedule: Schedule) -> tuple[list[Panel], Run | None]:
     """Returns the panels, and the run or None.
 
-    There are no panels without a machine that has links, for too many nodes, or on a network without a run.
+    There are no panels without a wafer or a network, for too many nodes, or on a network without a run.
 
     Raises:
         SimulationError: the schedule got stuck on its machine.

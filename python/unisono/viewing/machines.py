@@ -134,7 +134,7 @@ def probed(plain: dict[str, Any], machine: Machine, report: Mapping[str, Any]) -
 
 
 def cables(report: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the table of cables by state (slow ones first), then by the rising fraction of the rate reached."""
+    """Returns the table of at most `_MOST_ROWS` cables: by state, slow ones first, then by rising ``share``."""
     states = _states(report)
     words = {"slow": "slow", "doubted": "it or another one is slow", "fast": "in time", "untested": "not tested"}
     confidence = {of["link"]: of["confidence"] for of in report["links"]}

@@ -11,7 +11,10 @@ Document = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Transfer:
-    """The elements of a stream that an instruction sends to a node."""
+    """The elements of a stream that an instruction sends to a node.
+
+    For a message of a simulated run among ranks, ``instruction`` is -1, and ``elements`` is the number of its bytes.
+    """
 
     instruction: int
     source: int

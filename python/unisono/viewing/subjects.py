@@ -236,7 +236,10 @@ def _table(found: Contents, title: str = "Contents") -> dict[str, Any]:
 
 
 def _flat(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns facts of one line each: names of nested tables are joined; long texts and long lists are omitted."""
+    """Returns facts of one line each; the name of a nested table is put before the names in it.
+
+    Texts with line breaks, lists of more than 8 items, and lists with nested lists or tables are omitted.
+    """
     flat: dict[str, Any] = {}
     for name, value in facts.items():
         if isinstance(value, Mapping):

@@ -70,7 +70,7 @@ def _first_tasks(graph: CommandGraph, tasks: int) -> int:
 
 
 def _rows(graph: CommandGraph) -> dict[Place, int]:
-    """Returns each command's row: the first free row below its predecessors; one row per collective."""
+    """Returns each command's row: the first free one below its predecessors, for a collective in all lanes between."""
     levels, before, operations = graph.levels(), graph.before(), graph.operations()
     rows: dict[Place, int] = {}
     free = dict.fromkeys(graph.ranks, 0)

@@ -460,7 +460,7 @@ def _shifted(line: Sequence[Point], by: float) -> list[Point]:
 
 
 def _clipped(line: Sequence[Point], at_begin: float, at_end: float) -> tuple[Point, Point]:
-    """Returns a line's ends, shortened by the given lengths at both ends."""
+    """Returns a line's ends, shortened by the given lengths, each at most 0.4 times the line's length."""
     begin, end = line[0], line[-1]
     length = hypot(end[0] - begin[0], end[1] - begin[1])
     first, last = min(at_begin, 0.4 * length), min(at_end, 0.4 * length)

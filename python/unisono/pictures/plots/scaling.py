@@ -13,7 +13,10 @@ _FOUND, _ALONE, _COMPUTE = "#3b6fb6", "#d1495b", "0.6"
 
 
 def draw(rows: Sequence[Mapping[str, Any]], title: str) -> bytes:
-    """Draws efficiency and communication time as PNG, with collectives and by messages alone."""
+    """Draws efficiency and the times of computation and communication as PNG.
+
+    Efficiency and communication are drawn with collectives, and by messages alone.
+    """
     figure = Figure(figsize=(9.5, 4), layout="constrained")
     left, right = figure.subplots(1, 2)
     nodes = [row["nodes"] for row in rows]
