@@ -114,13 +114,17 @@ impl Library {
         if CALLED.swap(true, Ordering::Relaxed) {
             return Ok(());
         }
-        match self.hook {
+        let registered = match self.hook {
             // SAFETY: the function stays valid as long as this library, which is never unloaded.
             Some(Hook::OpenMpi { register }) => check(unsafe { register(called_by_open_mpi) }),
             // SAFETY: as above; the function does not read its state.
             Some(Hook::Mpich { start, .. }) => check(unsafe { start(called_by_mpich, ptr::null_mut(), NO_STREAM) }),
             None => Ok(()),
+        };
+        if registered.is_err() {
+            CALLED.store(false, Ordering::Relaxed);
         }
+        registered
     }
 
     /// Returns whether a message may have ended, without making progress.

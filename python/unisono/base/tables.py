@@ -5,7 +5,7 @@ import io
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-__all__ = ["csv_text", "latex_text", "sweep_csv", "sweep_latex", "sweep_text"]
+__all__ = ["SWEEP_FILES", "csv_text", "latex_text", "source_word", "sweep_csv", "sweep_latex", "sweep_text"]
 
 #: The characters with a meaning in LaTeX, and the commands that print them.
 _LATEX = {
@@ -19,6 +19,17 @@ _LATEX = {
 }
 
 
+#: The forms of sweeps by the endings of their files.
+SWEEP_FILES = {".csv": "CSV", ".tex": "LaTeX"}
+#: The words for sources of times that are not models.
+_SOURCES = {"simulated": "simulated", "estimated": "estimate"}
+
+
+def source_word(source: str, model: str = "model") -> str:
+    """Returns ``simulated``, ``estimate`` or ``model`` for the source of a time in a report."""
+    return _SOURCES.get(source, model)
+
+
 def sweep_text(points: Sequence[Mapping[str, Any]], name: str) -> str:
     """Returns the points of a sweep in the format of the file ``name``: LaTeX if the name ends in .tex, else CSV."""
     return sweep_latex(points) if name.lower().endswith(".tex") else sweep_csv(points)
@@ -27,22 +38,26 @@ def sweep_text(points: Sequence[Mapping[str, Any]], name: str) -> str:
 def sweep_latex(points: Sequence[Mapping[str, Any]]) -> str:
     """Returns a table for a document, with one row for each point of a sweep: the best algorithm and its speed-up.
 
-    Times are cycles on a wafer, microseconds elsewhere.
+    Times are cycles on a wafer, microseconds elsewhere. If only some are simulated, a column has the source of each.
     """
     in_cycles = any(point["cycles"] is not None for point in points)
+    sources = [source_word(point["source"]) for point in points]
+    is_mixed = len(set(sources)) > 1
     rows = (
         [
             "x".join(map(str, point["shape"])),
             str(point["elements"]),
             " ".join([point["best"], *(f"{name}={value}" for name, value in point["params"].items())]),
             f"{point['cycles']:g}" if in_cycles else f"{1e6 * point['seconds']:.4g}",
+            *([source] if is_mixed else []),
             "" if point["baseline_ratio"] is None else f"{point['baseline_ratio']:.2f}",
         ]
-        for point in points
+        for point, source in zip(points, sources, strict=True)
     )
     baseline = points[0]["baseline"] if points else None
     unit = "cycles" if in_cycles else "µs"
-    return latex_text(["shape", "elements", "best", unit, f"over {baseline or 'none'}"], rows, "rrlrr")
+    head = ["shape", "elements", "best", unit, *(["time by"] if is_mixed else []), f"over {baseline or 'none'}"]
+    return latex_text(head, rows, "rrlrlr" if is_mixed else "rrlrr")
 
 
 def latex_text(head: Sequence[str], rows: Iterable[Sequence[str]], columns: str) -> str:
@@ -59,12 +74,14 @@ def latex_text(head: Sequence[str], rows: Iterable[Sequence[str]], columns: str)
 def sweep_csv(points: Sequence[Mapping[str, Any]]) -> str:
     """Returns one row for each point of a sweep, with a column of times for every algorithm that ran at any point.
 
-    Times are cycles on a wafer, seconds elsewhere.
+    Times are cycles on a wafer, seconds elsewhere. ``source`` and ``baseline_source`` state whether a time is of the
+    model or simulated, and ``simulated`` lists the algorithms whose times are simulated.
     """
     unit = "cycles" if any(point["cycles"] is not None for point in points) else "seconds"
     algorithms = sorted({name for point in points for name in point[f"{unit}_by_algorithm"]})
     times = ["cycles", "seconds"] if unit == "cycles" else ["seconds"]
-    head = ["shape", "elements", "best", "params", *times, "baseline", f"baseline_{unit}", "baseline_ratio"]
+    of_baseline = ["baseline", f"baseline_{unit}", "baseline_source", "baseline_ratio"]
+    head = ["shape", "elements", "best", "params", *times, "source", *of_baseline, "simulated"]
     rows = (
         [
             "x".join(map(str, point["shape"])),
@@ -72,9 +89,12 @@ def sweep_csv(points: Sequence[Mapping[str, Any]]) -> str:
             point["best"],
             " ".join(f"{name}={value}" for name, value in point["params"].items()),
             *(point[time] for time in times),
+            source_word(point["source"]),
             point["baseline"],
             point[f"baseline_{unit}"],
+            source_word(point["baseline_source"]),
             point["baseline_ratio"],
+            " ".join(name for name in algorithms if point["source_by_algorithm"].get(name) == "simulated"),
             *(point[f"{unit}_by_algorithm"].get(name) for name in algorithms),
         ]
         for point in points
