@@ -131,9 +131,9 @@ def sweep(
             "one --subset of its nodes"
         )
     check_picture(plot)
+    check_files({"-o": output, "--plot": plot, "--resume": resume}, machine)
     if shard is None:
         check_ending(output, SWEEP_FILES)
-    check_files({"-o": output, "--plot": plot, "--resume": resume}, machine)
     note_unused(collective)
     params = parameters_of(options.pop("param"))
     where = unisono.machine(machine, nodes=nodes, subset=subset, failed=fail)
