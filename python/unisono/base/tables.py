@@ -80,8 +80,11 @@ def sweep_csv(points: Sequence[Mapping[str, Any]]) -> str:
     unit = "cycles" if any(point["cycles"] is not None for point in points) else "seconds"
     algorithms = sorted({name for point in points for name in point[f"{unit}_by_algorithm"]})
     times = ["cycles", "seconds"] if unit == "cycles" else ["seconds"]
-    of_baseline = ["baseline", f"baseline_{unit}", "baseline_source", "baseline_ratio"]
-    head = ["shape", "elements", "best", "params", *times, "source", *of_baseline, "simulated"]
+    of_baseline, sources = (
+        ["baseline", f"baseline_{unit}", "baseline_ratio"],
+        ["source", "baseline_source", "simulated"],
+    )
+    head = ["shape", "elements", "best", "params", *times, *of_baseline, *sources]
     rows = (
         [
             "x".join(map(str, point["shape"])),
@@ -89,11 +92,11 @@ def sweep_csv(points: Sequence[Mapping[str, Any]]) -> str:
             point["best"],
             " ".join(f"{name}={value}" for name, value in point["params"].items()),
             *(point[time] for time in times),
-            source_word(point["source"]),
             point["baseline"],
             point[f"baseline_{unit}"],
-            source_word(point["baseline_source"]),
             point["baseline_ratio"],
+            source_word(point["source"]),
+            source_word(point["baseline_source"]),
             " ".join(name for name in algorithms if point["source_by_algorithm"].get(name) == "simulated"),
             *(point[f"{unit}_by_algorithm"].get(name) for name in algorithms),
         ]
