@@ -51,7 +51,7 @@ def test_a_sweep_finds_the_plan(collective: str, machine: str, shape: tuple[int,
 
 def test_a_sweep_says_its_model() -> None:
     text = text_of("sweep", "reduce", "--machine", "wse2", "--shapes", "4,4x4", "--elements", "8")
-    assert "times by the model paper or links, as in 'unisono plan'" in text
+    assert "times simulated by the model paper or links, as in 'unisono plan'" in text
 
 
 @pytest.mark.parametrize(

@@ -74,8 +74,18 @@ fn note(what: &str, memory: bool, needs: u128) {
     if NOTED.get() && !memory {
         return;
     }
-    let of = if memory { " of memory" } else { " and may take a minute or more" };
-    remark(|| format!("{what} needs about {}{of}", amount(memory, needs as f64)));
+    let of = || if memory { " of memory".to_owned() } else { format!(" and may take {} of a core", duration(needs)) };
+    remark(|| format!("{what} needs about {}{}", amount(memory, needs as f64), of()));
+}
+
+/// Formats the time of `steps` steps at 1 to 4 ns each, as `17 to 69 s` or `2 to 8 minutes`.
+fn duration(steps: u128) -> String {
+    let seconds = steps as f64 / 1e9;
+    if seconds < 60.0 {
+        format!("{seconds:.0} to {:.0} s", 4.0 * seconds)
+    } else {
+        format!("{:.0} to {:.0} minutes", seconds / 60.0, 4.0 * seconds / 60.0)
+    }
 }
 
 /// Passes a sentence about large work, such as the parts of a result that were left out, to the receiver of notes, if

@@ -121,8 +121,10 @@ impl Library {
             Some(Hook::Mpich { start, .. }) => check(unsafe { start(called_by_mpich, ptr::null_mut(), NO_STREAM) }),
             None => Ok(()),
         };
-        // A later call tries again.
-        registered.inspect_err(|_| CALLED.store(false, Ordering::Relaxed))
+        if registered.is_err() {
+            CALLED.store(false, Ordering::Relaxed);
+        }
+        registered
     }
 
     /// Returns whether a message may have ended, without making progress; always true unless the library is MPICH.

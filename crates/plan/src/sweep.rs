@@ -7,7 +7,7 @@ use unisono_algorithms::{AlgorithmError, Means, Params, find, short_name};
 use unisono_cost::Time;
 
 use crate::{
-    PlanError, Problem, Timed,
+    PlanError, Problem, TimeSource, Timed,
     candidates::{Faults, Ranked, Refusals, no_candidate, rank, sort},
     report::map,
 };
@@ -24,12 +24,16 @@ pub struct Point {
     pub params: BTreeMap<String, String>,
     pub cycles: Option<f64>,
     pub seconds: f64,
+    /// The source of the best time, as in a plan: only the best candidates are simulated.
+    pub source: TimeSource,
     pub baseline: String,
     pub baseline_cycles: Option<f64>,
     pub baseline_seconds: f64,
+    pub baseline_source: TimeSource,
     pub baseline_ratio: Option<f64>,
     pub cycles_by_algorithm: Option<BTreeMap<String, f64>>,
     pub seconds_by_algorithm: BTreeMap<String, f64>,
+    pub source_by_algorithm: BTreeMap<String, TimeSource>,
 }
 
 /// Times candidates and the baseline. Without `names`, the candidates are those of a plan, and the best of each short
@@ -75,10 +79,10 @@ pub fn sweep_point(
     let against = baseline.unwrap_or_else(|| (target.kind().baseline)(c.kind));
     let (baseline, reference) = match at_best_setting(&problem, against, params, baseline.is_some() || names.len() == 1)
     {
-        Ok(timed) => (against, timed.time),
+        Ok(timed) => (against, timed),
         // If the customary baseline does not support the case, the best candidate replaces it.
         Err(PlanError::Algorithm(AlgorithmError::Unsupported { .. })) if baseline.is_none() => {
-            (name.as_str(), best.time)
+            (name.as_str(), best.clone())
         }
         Err(e) => return Err(e),
     };
@@ -91,12 +95,15 @@ pub fn sweep_point(
         params: map(&best.params),
         cycles: best.time.cycles,
         seconds: best.time.seconds,
+        source: best.source,
         baseline: baseline.to_owned(),
-        baseline_cycles: reference.cycles,
-        baseline_seconds: reference.seconds,
-        baseline_ratio: quotient(reference, best.time),
+        baseline_cycles: reference.time.cycles,
+        baseline_seconds: reference.time.seconds,
+        baseline_source: reference.source,
+        baseline_ratio: quotient(reference.time, best.time),
         cycles_by_algorithm: timed.iter().map(cycles_of).collect(),
         seconds_by_algorithm: timed.iter().map(|(n, t)| (n.clone(), t.time.seconds)).collect(),
+        source_by_algorithm: timed.iter().map(|(n, t)| (n.clone(), t.source)).collect(),
     })
 }
 

@@ -97,11 +97,10 @@ impl Begun {
     }
 
     /// Begins a call by an entry, with the `number` of its note. `request` makes the request, after all steps that can
-    /// fail except the registration with the library's progress.
+    /// fail.
     ///
     /// # Errors
-    /// Returns errors of the library, or `Failed::OTHER` after a failed call. After an error of an earlier step there
-    /// is no request.
+    /// Returns errors of the library, or `Failed::OTHER` after a failed call. After an error there is no request.
     pub fn begin(
         self: &Arc<Self>,
         library: &Library,
@@ -120,7 +119,19 @@ impl Begun {
             Some(output) => Some(output.of_type(library.keep_type(output.datatype)?)),
             None => None,
         };
-        let (completion, since) = (request()?, Instant::now());
+        // The call counts before the registration, so that the library keeps a hook that it calls before the push.
+        CALLS.fetch_add(1, Ordering::Relaxed);
+        let made = library.call_on_progress(carry_on).and_then(|()| request());
+        let (completion, since) = match made {
+            Ok(completion) => (completion, Instant::now()),
+            Err(failed) => {
+                CALLS.fetch_sub(1, Ordering::Relaxed);
+                if let Some(to) = unpack {
+                    library.free_type(to.datatype);
+                }
+                return Err(failed);
+            }
+        };
         queue.calls.push_back(UnderWay {
             call,
             entry,
@@ -133,7 +144,6 @@ impl Begun {
             has_started: false,
         });
         SERVED.fetch_add(1, Ordering::Relaxed);
-        CALLS.fetch_add(1, Ordering::Relaxed);
         let is_first = queue.calls.len() == 1;
         if is_first {
             queue.carry_on(library);
@@ -142,7 +152,6 @@ impl Begun {
         drop(queue);
         if is_first && !is_over {
             BUSY.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(self));
-            library.call_on_progress(carry_on)?;
         }
         Ok(())
     }
@@ -236,7 +245,8 @@ fn carry_on() -> bool {
         queue.carry_on(library);
         !queue.calls.is_empty()
     });
-    !busy.is_empty()
+    drop(busy);
+    CALLS.load(Ordering::Relaxed) > 0
 }
 
 impl Queue {

@@ -310,6 +310,12 @@ impl Builder {
         }
     }
 
+    /// Does the same as [`Builder::after`] for the number of an instruction in a file. [`Builder::finish`] refuses
+    /// every number without an instruction.
+    pub(crate) fn after_stated(&mut self, instr: InstrId, earlier: InstrId) {
+        self.deps.push((instr, earlier));
+    }
+
     /// Returns the last instruction so far of each lane of a node, by the number of the lane.
     pub(crate) fn ends(&self, node: NodeId) -> std::collections::BTreeMap<u32, InstrId> {
         let mut ends = std::collections::BTreeMap::new();

@@ -202,7 +202,7 @@ impl<P> Document<P> {
                     let sinks: Vec<Operand> = instr.sinks.iter().map(|&p| operand(p)).collect();
                     let id = b.combine(node, narrow(n), instr.length, &sources, &sinks);
                     for &earlier in &instr.after {
-                        b.after(id, InstrId(earlier));
+                        b.after_stated(id, InstrId(earlier));
                     }
                 }
             }

@@ -115,21 +115,21 @@ impl<O: Objects, L: MessageLayer> Run<O, L> {
         &self.memory
     }
 
-    /// Finds the [`Route`] of each distinct collective by `find`. All ranks must call this together, before the first
-    /// step.
+    /// Finds the [`Route`] of each distinct collective by `find`, and returns true; returns false without a call of
+    /// `find` if another thread works with the run. All ranks must call this together, before the first step.
     ///
     /// This creates communicators and plans schedules, for which ranks wait for each other. Nothing is under way and
     /// the order is the same on all ranks, so exchanges that start later never wait.
     ///
     /// # Errors
     /// Returns the errors of `find`.
-    pub fn prepare<E>(&self, mut find: impl FnMut(&Arc<Operation>, BufferId) -> Result<Route, E>) -> Result<(), E> {
-        let Some(mut work) = self.work() else { return Ok(()) };
+    pub fn prepare<E>(&self, mut find: impl FnMut(&Arc<Operation>, BufferId) -> Result<Route, E>) -> Result<bool, E> {
+        let Some(mut work) = self.work() else { return Ok(false) };
         let state = work.state();
         for (operation, buffer) in &state.operations {
             state.routes.push(find(operation, *buffer)?);
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Returns whether no exchange is under way; false while another thread works with the run. If true after

@@ -426,12 +426,16 @@ class SweepPoint(TypedDict):
     params: dict[str, str]
     cycles: float | None
     seconds: float
+    #: The sources of times, as in :class:`PredictedTime`: only the best candidates may be simulated.
+    source: str
     baseline: str | None
     baseline_cycles: float | None
     baseline_seconds: float | None
+    baseline_source: str
     baseline_ratio: float | None
     cycles_by_algorithm: dict[str, float] | None
     seconds_by_algorithm: dict[str, float]
+    source_by_algorithm: dict[str, str]
 
 
 class Diagnostic(TypedDict):

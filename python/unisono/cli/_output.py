@@ -93,6 +93,13 @@ def fields_of(values: Mapping[str, Any], prefix: str = "") -> list[tuple[str, st
     return fields
 
 
+def digits_text(value: float) -> str:
+    """Formats a number with six significant digits and all before the point; tiny and huge ones by a power of 10."""
+    if not math.isfinite(value) or value == 0 or not 1e-4 <= abs(value) < 1e15:
+        return f"{value:.6g}"
+    return number(value, max(0, 5 - math.floor(math.log10(abs(value)))))
+
+
 def value_text(value: object) -> str:
     """Formats a value on one line; a text with several lines is reduced to its first line."""
     match value:
@@ -218,6 +225,12 @@ def memory_text(memory: MemoryReport | None) -> str:
         return ""
     need = f"a PE needs {memory['needed_bytes']} bytes for input, output and scratch memory"
     return f"{need}, and has {memory['pe_bytes']}: the machine cannot run this"
+
+
+def warn_of_memory(memory: MemoryReport | None) -> None:
+    """Prints a warning before all output if a schedule needs more memory than a PE has."""
+    if text := memory_text(memory):
+        click.echo(f"warning: {text}", err=True)
 
 
 def without(machine: Machine) -> str:

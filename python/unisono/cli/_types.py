@@ -160,7 +160,7 @@ class Param(click.ParamType[tuple[str, str]]):
 
 
 class Lengths(click.ParamType[list[int]]):
-    """Numbers of elements: a list ``1,2,4``, or ``1..32768`` for doublings of the first up to the last."""
+    """Numbers of elements: a list ``1,2,4``, or ``1..32768`` for the first, its doublings, and the last."""
 
     name = "LIST"
 
@@ -177,14 +177,15 @@ class Lengths(click.ParamType[list[int]]):
             first, last = (_whole(self, end, param, ctx) for end in ends.groups())
             if not 0 < first <= last:
                 self.fail(f"'{item}' is not a range; accepted is FIRST..LAST with 0 < FIRST <= LAST", param, ctx)
-            while first <= last:
+            while first < last:
                 counts.append(first)
                 first *= 2
+            counts.append(last)
         return counts
 
 
 class Shapes(click.ParamType[list[tuple[int, ...]]]):
-    """Shapes: ``4,8,16``, ``4x4,8x8``, or ``4x4..512x512`` for doublings of every side up to the last shape."""
+    """Shapes: ``4,8,16``, ``4x4,8x8``, or ``4x4..512x512`` for the first, its doublings, and the last."""
 
     name = "LIST"
 
@@ -201,9 +202,10 @@ class Shapes(click.ParamType[list[tuple[int, ...]]]):
             first, last = (parse_shape(end) for end in ends.groups())
             if len(first) != len(last) or not all(0 < a <= b for a, b in zip(first, last, strict=True)):
                 self.fail(f"'{item}' is not a range; accepted is FIRST..LAST with no side shrinking", param, ctx)
-            while all(a <= b for a, b in zip(first, last, strict=True)):
+            while first != last and all(a <= b for a, b in zip(first, last, strict=True)):
                 shapes.append(first)
                 first = tuple(2 * side for side in first)
+            shapes.append(last)
         return shapes
 
 
@@ -225,7 +227,7 @@ class Nanoseconds(click.ParamType[int | float]):
 
 
 class Nodes(click.ParamType[list[int]]):
-    """Node numbers of a machine: ``0,2,5..7``."""
+    """Node numbers of a machine: ``0,2,5..7``, with both ends of a range."""
 
     name = "nodes"
 

@@ -7,6 +7,7 @@ from unisono.base.files import check_files, write
 from unisono.base.pictures import form_of
 from unisono.base.reports import ComparisonRow
 from unisono.cli._completion import complete, machines, workloads
+from unisono.cli._failures import NO
 from unisono.cli._jobs import points_option, study, study_options
 from unisono.cli._options import (
     explain_option,
@@ -64,10 +65,11 @@ def compare(
     shard: tuple[int, int] | None,
     plot: str | None,
     as_json: bool,
-) -> None:
+) -> int:
     """Times WORKLOADs on several machines: exposed communication, price of what they use, and time x price.
 
-    A WORKLOAD is one of the list of `unisono workload`, a file of one, or a program of another tool.
+    A WORKLOAD is one of the list of `unisono workload`, a file of one, or a program of another tool. The exit code is 1
+    if a workload does not fit a machine.
     """
     check_picture(plot)
     check_files({"--plot": plot, "--resume": resume}, *workloads)
@@ -94,11 +96,12 @@ def compare(
         from unisono.pictures.plots import comparisons
 
         write(plot, comparisons.draw(rows, form_of(plot), fill=fill))
+    code = NO if any(row["reason"] for row in rows) else 0
     if as_json:
         files = [plot] if plot else []
         asked = {"level": level, "overlap": not no_overlap, "fill": fill}
         print_json({**asked, "rows": rows, "notes": notes, "files": files})
-        return
+        return code
     product = "s x $ a copy" if fill else "ms x M$"
     columns = ["workload", "machine", "accelerators", "step, ms", "exposed, ms", "price, M$", product]
     print_table(columns, [_cells(row, fill=fill) for row in rows], right=columns[2:])
@@ -117,6 +120,7 @@ def compare(
     print_notes([*notes, *dict.fromkeys(own)])
     if plot is not None:
         print_lines("", f"wrote {plot}")
+    return code
 
 
 def _labels(given: list[str], found: list[str]) -> list[str]:

@@ -5,6 +5,7 @@ import click
 from unisono.base.files import check_writable, save
 from unisono.base.inputs import element_count
 from unisono.cli._completion import of_names
+from unisono.cli._endings import SCHEDULE_FILES, check_ending
 from unisono.cli._options import json_option, limit_options
 from unisono.cli._output import counted, one_of, print_json, print_lines, working
 from unisono.cli._sources import note_unused
@@ -43,6 +44,7 @@ def import_(
     as_json: bool,
 ) -> None:
     """Reads the schedule in FILE; `unisono verify` then proves it."""
+    check_ending(output, SCHEDULE_FILES)
     check_writable(output, file)
     if elements is not None or bytes is not None:
         elements = element_count(elements, bytes, dtype or "f32", "import")

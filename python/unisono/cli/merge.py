@@ -4,6 +4,8 @@ import click
 
 from unisono.base.files import check_files
 from unisono.base.studies import is_file_of_points, merge_points
+from unisono.base.tables import SWEEP_FILES
+from unisono.cli._endings import check_ending
 from unisono.cli._options import json_option
 from unisono.cli._output import print_json, print_lines
 from unisono.cli._pictures import check_picture
@@ -34,5 +36,6 @@ def merge(parts: tuple[str, ...], output: str | None, plot: str | None, as_json:
         else:
             print_lines(f"wrote {output}: {count} points")
         return
+    check_ending(output, SWEEP_FILES)
     study, points = merge_parts(parts)
     report(study["collective"], study["machine"], points, study["lengths"], output, plot, as_json, study["notes"])

@@ -11,6 +11,7 @@ from unisono import InputError, Plan, UnsupportedError, save_plans
 from unisono.base.files import check_files, save, write
 from unisono.base.pictures import form_of
 from unisono.base.reports import Bound, Candidate, Phase, PlanReport
+from unisono.base.tables import source_word
 from unisono.cli._bits import SAME_BITS, check_contributors, contributors_option
 from unisono.cli._jobs import cores_option
 from unisono.cli._library import print_bits, print_choice, print_enabled
@@ -31,6 +32,7 @@ from unisono.cli._output import (
     print_notes,
     print_table,
     subject,
+    warn_of_memory,
     working,
 )
 from unisono.cli._pictures import check_picture
@@ -54,8 +56,6 @@ __all__ = ["plan", "print_candidates", "print_report"]
 
 _TERMS = ("energy", "distance", "depth", "contention", "links")
 _SHOWN = 10
-#: The words for sources of times that are not models.
-_SOURCES = {"simulated": "simulated", "estimated": "estimate"}
 #: The algorithm of the vendor's library on a wafer.
 _VENDORS = "chain"
 
@@ -152,6 +152,7 @@ def plan(
     (request,) = requests
     made, table = request.plan(), None
     report = made.report()
+    warn_of_memory(report["memory"])
     rows: list[tuple[Plan, int, int | None]] = []
     tuning, certified = None, None
     if certificate is not None:
@@ -384,7 +385,7 @@ def _assumed(bound: Bound | None, notes: list[str]) -> str:
 
 def _source(report: PlanReport) -> str:
     """Formats the source of the predicted time: the model, or a simulation of the best candidates."""
-    return _SOURCES.get(report["predicted"]["source"], f"model {report['model']}")
+    return source_word(report["predicted"]["source"], f"model {report['model']}")
 
 
 def _vendors(report: PlanReport) -> Candidate | None:
@@ -418,7 +419,7 @@ def print_candidates(candidates: list[Candidate], limit: int | None, target: str
     marks = [f"for {target}"] if target is not None else []
     answers = {True: "yes", False: "no", None: "-"}
     # Only the best candidates may be simulated.
-    sources = ["time"] if len({_SOURCES.get(c["source"]) for c in candidates}) > 1 else []
+    sources = ["time"] if len({source_word(c["source"]) for c in candidates}) > 1 else []
     cycles = ["cycles"] if candidates[0]["cycles"] is not None else []
     shown, alike = (candidates, {}) if limit is None else _first_of_equals(candidates, limit)
     rows = [
@@ -428,7 +429,7 @@ def print_candidates(candidates: list[Candidate], limit: int | None, target: str
             *(number(candidate["cycles"]) for _ in cycles),
             microseconds(candidate["seconds"]),
             f"{candidate['ratio']:.3f}" if candidate["ratio"] is not None else "-",
-            *(_SOURCES.get(candidate["source"], "model") for _ in sources),
+            *(source_word(candidate["source"]) for _ in sources),
             *(answers[candidate["expressible"]] for _ in marks),
         ]
         for at, candidate in enumerate(shown)

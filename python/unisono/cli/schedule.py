@@ -6,8 +6,9 @@ import click
 
 from unisono import InputError, emit
 from unisono.base.files import check_writable, save
+from unisono.cli._endings import SCHEDULE_FILES, check_ending
 from unisono.cli._options import Request, limit_options, plan_options
-from unisono.cli._output import print_json, print_lines
+from unisono.cli._output import print_json, print_lines, warn_of_memory
 from unisono.cli._types import COLLECTIVE
 
 __all__ = ["schedule"]
@@ -28,8 +29,10 @@ def schedule(as_json: bool, output: str, **options: Any) -> None:
     """Writes the best schedule for COLLECTIVE, with its machine and placement."""
     if output.endswith(".plan"):
         raise InputError(f"'{output}' would be a plan for MPI, which 'unisono plan -o' writes; a schedule is a .sched")
+    check_ending(output, {**SCHEDULE_FILES, ".registers": "registers of switches"})
     check_writable(output)
     made = Request(**options).plan()
+    warn_of_memory(made.report()["memory"])
     built = made.schedule
     if output.endswith(".registers"):
         emit(built, "registers", output)

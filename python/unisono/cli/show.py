@@ -1,9 +1,19 @@
 """`unisono show`: prints the contents of a file."""
 
+import contextlib
+
 import click
 
 from unisono.cli._options import json_option, limit_options
-from unisono.cli._output import fields_of, print_fields, print_json, print_lines, print_table, value_text
+from unisono.cli._output import (
+    digits_text,
+    fields_of,
+    print_fields,
+    print_json,
+    print_lines,
+    print_table,
+    value_text,
+)
 from unisono.planning.contents import contents
 
 __all__ = ["show"]
@@ -29,7 +39,8 @@ def show(file: str, show_all: bool, as_json: bool) -> None:
         print_json(found.report())
         return
     print_lines(f"{found.file}: {found.form}", "")
-    print_fields(fields_of(found.facts))
+    shortened = {key: digits_text(of) if isinstance(of, float) else of for key, of in found.facts.items()}
+    print_fields(fields_of(shortened))
     rows = found.rows if show_all else found.rows[:_SHOWN]
     if rows:
         print_lines("")
@@ -48,7 +59,13 @@ def _cell(form: str, name: str, value: object) -> str:
     # A row of a plan without an algorithm leaves its calls to the MPI library.
     if form == "plan for MPI programs" and name == "algorithm" and value is None:
         return "the library"
+    if form == "sweep" and isinstance(value, str) and "." in value:
+        # The reader of CSV does not convert numbers.
+        with contextlib.suppress(ValueError):
+            return digits_text(float(value))
     # The text shows 8 characters of a long value, the JSON all.
+    if isinstance(value, float):
+        return digits_text(value)
     return value_text(value)[:8] if name == "expression_class" else value_text(value)
 
 

@@ -9,8 +9,9 @@ from unisono.base.files import check_files, write
 from unisono.base.letters import letters
 from unisono.base.pictures import form_of
 from unisono.base.reports import SweepPoint
-from unisono.base.tables import sweep_text
+from unisono.base.tables import SWEEP_FILES, source_word, sweep_text
 from unisono.cli._completion import algorithms, complete
+from unisono.cli._endings import check_ending
 from unisono.cli._jobs import points_option, study, study_options
 from unisono.cli._options import (
     asked_shape,
@@ -24,6 +25,7 @@ from unisono.cli._options import (
     site_options,
 )
 from unisono.cli._output import (
+    counted,
     json_text,
     one_of,
     params_text,
@@ -49,9 +51,13 @@ _WIDEST = 16
 @click.argument("collective", type=COLLECTIVE)
 @machine_option
 @site_options
-@click.option("--shapes", type=Shapes(), help="As in 4,8,16 or 4x4,8x8; 4..512 doubles from 4 to 512.")
-@click.option("--ranks", type=Lengths(), help="In place of --shapes: numbers of ranks, on a wafer PEs of a row.")
-@click.option("--elements", type=Lengths(), required=True, help="As in 1,2,4; 1..32768 doubles from 1 to 32768.")
+@click.option("--shapes", type=Shapes(), help="As in 4,8,16 or 4x4,8x8; 4..512 is 4, its doublings, and 512.")
+@click.option(
+    "--ranks",
+    type=Lengths(),
+    help="In place of --shapes: numbers of ranks, on a wafer PEs of a row; 3..13 is 3,6,12,13.",
+)
+@click.option("--elements", type=Lengths(), required=True, help="As in 1,2,4; 1..32768 is 1, its doublings, and 32768.")
 @click.option(
     "--algorithms",
     "listed",
@@ -126,6 +132,8 @@ def sweep(
         )
     check_picture(plot)
     check_files({"-o": output, "--plot": plot, "--resume": resume}, machine)
+    if shard is None:
+        check_ending(output, SWEEP_FILES)
     note_unused(collective)
     params = parameters_of(options.pop("param"))
     where = unisono.machine(machine, nodes=nodes, subset=subset, failed=fail)
@@ -196,24 +204,53 @@ def _written(*paths: str | None) -> list[str]:
 
 def _print(points: list[SweepPoint], lengths: int) -> None:
     """Prints a map with one row a shape, or one row a point if there are too many lengths for a map."""
+    sources = {source_word(point["source"]) for point in points}
+    is_mixed = len(sources) > 1
     if lengths > _WIDEST:
         rows = [
-            [_shape(p), str(p["elements"]), p["best"], params_text(p["params"]), time_of(p), _gain(p)] for p in points
+            [
+                _shape(point),
+                str(point["elements"]),
+                point["best"],
+                params_text(point["params"]),
+                time_of(point),
+                *([source_word(point["source"])] if is_mixed else []),
+                _gain(point),
+            ]
+            for point in points
         ]
         unit = unit_of(points[0])
         right = ["elements", unit, "speed-up"]
-        print_table(["shape", "elements", "best", "parameters", unit, "speed-up"], rows, right=right)
+        by = ["time by"] if is_mixed else []
+        print_table(["shape", "elements", "best", "parameters", unit, *by, "speed-up"], rows, right=right)
+        _print_sources(points, sources)
         return
     letter = letters(point["best"] for point in points)
     rows = []
     for start in range(0, len(points), lengths):
         row = points[start : start + lengths]
-        rows.append([_shape(row[0]), *(f"{letter[p['best']]} {_gain(p)}" for p in row)])
+        marks = ["*" if is_mixed and source_word(point["source"]) == "simulated" else "" for point in row]
+        cells = [f"{letter[p['best']]} {_gain(p)}{mark}" for p, mark in zip(row, marks, strict=True)]
+        rows.append([_shape(row[0]), *cells])
     columns = [str(point["elements"]) for point in points[:lengths]]
     print_table(["shape", *columns], rows, right=columns)
     print_lines("", "  ".join(f"{mark} {name}" for name, mark in letter.items()))
     print_lines(f"beside each: how many times faster than {points[0]['baseline']}")
-    print_lines(f"times by the model {one_of(list(dict.fromkeys(p['model'] for p in points)))}, as in 'unisono plan'")
+    _print_sources(points, sources)
+
+
+def _print_sources(points: list[SweepPoint], sources: set[str]) -> None:
+    """Prints the model of times, and the times that are simulated."""
+    model = one_of(list(dict.fromkeys(point["model"] for point in points)))
+    if sources == {"simulated"}:
+        print_lines(f"times simulated by the model {model}, as in 'unisono plan'")
+    elif "simulated" in sources:
+        print_lines(f"times by the model {model}, those marked * or 'simulated' simulated, as in 'unisono plan'")
+    else:
+        print_lines(f"times by the model {model}, as in 'unisono plan'")
+    unlike = sum(source_word(point["source"]) != source_word(point["baseline_source"]) for point in points)
+    if unlike:
+        print_lines(f"{counted(unlike, 'speed-up')} of {len(points)} compare a simulated time with one of the model")
 
 
 def _shape(point: SweepPoint) -> str:

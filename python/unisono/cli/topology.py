@@ -14,6 +14,7 @@ from unisono.cli._options import fail_option, json_option, limit_options, nodes_
 from unisono.cli._output import number, print_fields, print_json, print_lines, print_table, working
 from unisono.cli._pictures import check_picture
 from unisono.machines import check_routing, part_names, plane
+from unisono.planning.comparison import failed_names, without_failures
 
 __all__ = ["topology"]
 
@@ -53,6 +54,9 @@ def topology(
     if facts is None:
         raise InputError(f"{machine.name} is of kind {machine.kind}; this needs a network")
     report: dict[str, Any] = dict(facts)
+    if report["failed"]:
+        report["failed_names"] = failed_names(machine)
+        report["whole"] = _whole(machine)
     if check:
         with working(f"checking the routing of {machine.name}"):
             report["routing"] = check_routing(machine)
@@ -85,6 +89,13 @@ def _cables(machine: Machine) -> list[dict[str, Any]]:
     ]
 
 
+def _whole(machine: Machine) -> dict[str, Any]:
+    """Returns the family, the number of accelerators and their extents without the failures."""
+    facts = without_failures(machine).topology
+    assert facts is not None  # the machine is a network
+    return {key: facts[key] for key in ("family", "accelerators", "extents")}
+
+
 def _draw(machine: Machine, path: str) -> None:
     # Imported late, because matplotlib takes long to import.
     from unisono.pictures.networks import draw
@@ -103,16 +114,14 @@ def _families(as_json: bool) -> None:
 
 def _print(machine: Machine, report: dict[str, Any]) -> None:
     print_lines(f"{machine.name}: {machine.summary}" if machine.summary else machine.name, "")
-    shape = " x ".join(map(str, report["extents"]))
-    share = report["bisection_share"]
     print_fields(
         [
-            ("family", report["family"]),
-            ("accelerators", f"{report['accelerators']:,}" + (f" ({shape})" if len(report["extents"]) > 1 else "")),
+            ("family", _family(report)),
+            ("accelerators", _accelerators(report)),
             ("injection", _injection(report)),
-            ("failed", ", ".join(report["failed"])),
+            ("failed", ", ".join(report.get("failed_names", ()))),
             ("diameter", f"{report['diameter']} cables"),
-            ("bisection", f"{100 * share:.2f} % of injection" if share is not None else "not known"),
+            ("bisection", _bisection(report)),
         ]
     )
     plane = report["plane"]
@@ -138,8 +147,11 @@ def _print(machine: Machine, report: dict[str, Any]) -> None:
     else:
         heads = ["a plane", f"all {report['planes']} planes"]
         print_table(["", *heads], rows, right=heads)
+    spare = _spare(plane)
+    if spare:
+        print_lines("", spare)
     prices = machine.describe().get("prices")
-    if prices is not None and prices == _PAPER and report["cost_usd"] is not None:
+    if prices is not None and _PAPER.items() <= prices.items() and report["cost_usd"] is not None:
         each = f"a switch {_PAPER['switch_usd']:g} $, DAC {_PAPER['dac_usd']:g} $, AoC {_PAPER['aoc_usd']:g} $"
         print_lines("", f"prices: those of the HammingMesh paper, which hold where a file states none ({each})")
     if report["cost_usd"] is None and plane["switch_ports"] > _SOLD_PORTS:
@@ -170,6 +182,44 @@ def _injection(report: dict[str, Any]) -> str:
     measured = report["measured_injection_gbps"]
     reached = "" if measured is None else f", {number(measured)} as measured"
     return f"{most if least == most else f'{least} to {most}'} Gb/s an accelerator{reached}"
+
+
+def _family(report: dict[str, Any]) -> str:
+    """Returns the family; with failures that of the whole network, as its rules of routing do not hold any more."""
+    whole = report.get("whole")
+    if whole is None or whole["family"] == report["family"]:
+        return str(report["family"])
+    return f"{whole['family']}, without failed parts routed as a {report['family']}"
+
+
+def _accelerators(report: dict[str, Any]) -> str:
+    whole = report.get("whole", report)
+    shape = " x ".join(map(str, whole["extents"])) if len(whole["extents"]) > 1 else ""
+    if whole["accelerators"] == report["accelerators"]:
+        return f"{report['accelerators']:,}" + (f" ({shape})" if shape else "")
+    return f"{report['accelerators']:,} of {whole['accelerators']:,}" + (f" ({shape})" if shape else "")
+
+
+def _bisection(report: dict[str, Any]) -> str:
+    share = report["bisection_share"]
+    if share is None:
+        return "not known"
+    narrowest, of_injection = report["narrowest_cut_share"], f"{100 * share:.2f} % of injection"
+    if report["bisection_is_least"]:
+        return of_injection
+    if narrowest < share:
+        return f"{of_injection} by halves of all lines; the narrowest cut that was found has {100 * narrowest:.2f} %"
+    return f"at most {of_injection}, the narrowest cut that was found"
+
+
+def _spare(plane: dict[str, Any]) -> str:
+    """Returns a sentence on the ports without a cable, if there are any."""
+    spare, kinds = plane["spare_cables"], {"dac": "copper", "aoc": "optical"}
+    parts = [f"{spare[key]:,} {kind}" for key, kind in kinds.items() if spare[key]]
+    if not parts:
+        return ""
+    bought = "are counted and paid (spare_ports)" if plane["spare_is_bought"] else "are not counted and not paid"
+    return f"ports without a cable: {' and '.join(parts)} cables a plane would fill them, and {bought}"
 
 
 def _dollars(amount: float | None) -> str:

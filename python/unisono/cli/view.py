@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 import unisono
-from unisono import InputError, Plan, UnsupportedError
+from unisono import InputError, Plan, UnsupportedError, workload_presets
 from unisono.base.files import check_writable, is_file
 from unisono.base.names import did_you_mean
 from unisono.cli._completion import machines as presets
@@ -69,6 +69,11 @@ def view(
 
 
 def _request(collective: str, machine: str | None, options: dict[str, Any]) -> Request:
+    if machine is None and collective in [preset["name"] for preset in workload_presets()]:
+        raise InputError(
+            f"'{collective}' is a workload, which has no page: 'unisono workload {collective}' times it, and 'unisono "
+            "compare' draws its times on several machines; accepted are a file, a machine preset, and a collective"
+        )
     if machine is None:
         raise InputError(
             f"there is no file or preset '{collective}'{did_you_mean(collective, presets())}; to draw a collective as "

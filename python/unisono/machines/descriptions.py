@@ -169,14 +169,18 @@ def _named_files(description: str, folder: Path) -> dict[str, str]:
     return {named: read_inside(folder, named, "the file of the cables of the topology,")}
 
 
-def with_shape(machine_or_name: MachineLike, shape: Shape | None) -> Machine:
-    """Returns a machine at a shape; without a shape, a `Machine` is returned unchanged.
+def with_shape(machine_or_name: MachineLike, shape: Shape | None, ranks: SupportsIndex | None = None) -> Machine:
+    """Returns a machine at a shape or at a number of ranks; without both, a `Machine` is returned unchanged.
 
     Raises:
-        InputError: as :func:`machine` does.
+        InputError: as :func:`machine` does, or both are given.
 
     """
-    return machine(machine_or_name, shape)
+    if ranks is None:
+        return machine(machine_or_name, shape)
+    if shape is not None:
+        raise InputError(f"shape={shown(shape)} and ranks={shown(ranks)} both choose the part of the machine; give one")
+    return machine(machine_or_name, whole("ranks", ranks))
 
 
 def of_ranks(machine_or_name: MachineLike, ranks: int, purpose: str) -> Machine:

@@ -18,12 +18,13 @@ class GraphFile:
         """Makes a graph without nodes."""
         self.graph = {"name": name}
         self._directed = directed
+        self._are_directed: list[bool] = []
         self._nodes: dict[str, dict[str, Any]] = {}
         self._edges: list[tuple[str, str, dict[str, Any]]] = []
 
     def is_directed(self) -> bool:
-        """Returns whether the file declares edges directed by default (``edgedefault``)."""
-        return self._directed
+        """Returns whether an edge is directed; without edges, the file's default (``edgedefault``)."""
+        return any(self._are_directed) if self._edges else self._directed
 
     def nodes(self, data: bool = False) -> Iterable[Any]:
         """Returns the names of nodes in the order of the file, with their data if requested."""
@@ -39,12 +40,15 @@ class GraphFile:
             raise InputError(f"node '{name}' stands twice")
         self._nodes[name] = data
 
-    def add_edge(self, a: str, b: str, data: dict[str, Any]) -> None:
-        """Adds an edge between two nodes that the graph has."""
+    def add_edge(self, a: str, b: str, data: dict[str, Any], directed: str | None) -> None:
+        """Adds an edge between two nodes that the graph has; ``directed`` is None for the file's default."""
+        if directed not in (None, "true", "false"):
+            raise InputError(f"the edge from '{a}' to '{b}' has directed='{directed}'; accepted are true and false")
         for node in (a, b):
             if node not in self._nodes:
                 raise InputError(f"an edge names node '{node}', which the graph does not have")
         self._edges.append((a, b, data))
+        self._are_directed.append(self._directed if directed is None else directed == "true")
 
 
 def parse(text: str, name: str) -> GraphFile:
@@ -79,7 +83,8 @@ def parse(text: str, name: str) -> GraphFile:
             if kind == "node":
                 graph.add_node(element.get("id", ""), data)
             else:
-                graph.add_edge(element.get("source", ""), element.get("target", ""), data)
+                ends = element.get("source", ""), element.get("target", "")
+                graph.add_edge(*ends, data, element.get("directed"))
     return graph
 
 

@@ -30,7 +30,7 @@ def of_graph(graph: GraphLike) -> Machine:
 
     """
     if graph.is_directed():
-        raise InputError("the graph is directed; cables go both ways, so that accepted are undirected graphs")
+        raise InputError("the graph has directed edges; cables go both ways, so that accepted are undirected graphs")
     nodes = list(graph.nodes(data=True))
     accelerators = [node for node, data in nodes if not data.get("switch")]
     switches = [node for node, data in nodes if data.get("switch")]

@@ -110,6 +110,7 @@ def plan_table(
     *,
     bits: str = "size",
     shape: Shape | None = None,
+    ranks: SupportsIndex | None = None,
     first_bytes: SupportsIndex = 0,
     last_bytes: SupportsIndex | None = None,
     dtype: str = "f32",
@@ -139,7 +140,8 @@ def plan_table(
     """
     sizes = whole("first_bytes", first_bytes), None if last_bytes is None else whole("last_bytes", last_bytes)
     asked = bits, None if contributors is None else whole("contributors", contributors)
-    return plan_tables(collective, machine, asked, 1, shape, sizes, dtype=dtype, op=op, root=root, model=model)[0]
+    on = with_shape(machine, shape, ranks)
+    return plan_tables(collective, on, asked, 1, None, sizes, dtype=dtype, op=op, root=root, model=model)[0]
 
 
 def plan_tables(

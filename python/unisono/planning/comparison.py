@@ -19,7 +19,7 @@ from unisono.planning import training
 from unisono.planning.programs import price, read_workload, step, takes_rates
 from unisono.planning.workloads import workload
 
-__all__ = ["compare", "failed_names", "product_of"]
+__all__ = ["compare", "failed_names", "product_of", "without_failures"]
 
 
 def compare(
@@ -82,9 +82,17 @@ def compare(
     if failed is not None and all(row["seconds"] is None for row in rows):
         raise failed
     for first in range(0, len(rows), len(where)):
+        _name_alike(rows[first : first + len(where)])
         _mark_best(rows[first : first + len(where)], fill=fill)
     heads = ("workload", "machine", "failed", "accelerators", "copies", "step", "exposed", "price in use, M$")
     return TableOfRows(rows, heads, _cells)
+
+
+def _name_alike(rows: list[ComparisonRow]) -> None:
+    """Names the workload alike in all of its rows: rows without times have only the name of its file."""
+    names = [row["workload"] for row in rows if row["reason"] is None]
+    for row in rows:
+        row["workload"] = names[0] if names else row["workload"]
 
 
 def _mark_best(rows: list[ComparisonRow], *, fill: bool) -> None:
@@ -221,7 +229,8 @@ def failed_names(machine: Machine) -> list[str]:
     failed = _failed(machine)
     if not failed:
         return []
-    names = part_names(machine_of({key: value for key, value in machine.describe().items() if key != "failed"}))
+    whole = without_failures(machine)
+    names = part_names(whole)
 
     def named(failure: str) -> str:
         ends, colon, count = failure.partition(":")
@@ -229,7 +238,28 @@ def failed_names(machine: Machine) -> list[str]:
             return failure
         return " to ".join(names[int(end)] for end in ends.split("-")) + colon + count
 
-    return [named(failure) for failure in failed]
+    boards = _failed_boards(whole, failed)
+    alone = [named(failure) for failure in failed if not any(failure in nodes for nodes in boards.values())]
+    return [*boards, *alone]
+
+
+def without_failures(machine: Machine) -> Machine:
+    """Returns the machine with all of its links and nodes."""
+    return machine_of({key: value for key, value in machine.describe().items() if key != "failed"})
+
+
+def _failed_boards(whole: Machine, failed: list[str]) -> dict[str, set[str]]:
+    """Returns the boards all of whose accelerators failed, by their names, with the numbers of these accelerators."""
+    table, facts = whole.describe()["topology"], whole.topology
+    board = table.get("board")
+    if board is None or facts is None or len(board) != 2 or len(facts["extents"]) != 2 or board == [1, 1]:
+        return {}
+    columns, found = facts["extents"][1], set(failed)
+    boards: dict[str, set[str]] = {}
+    for at in range(facts["accelerators"]):
+        name = f"board {at // columns // board[0]},{at % columns // board[1]}"
+        boards.setdefault(name, set()).add(str(at))
+    return {name: nodes for name, nodes in boards.items() if nodes <= found}
 
 
 def _accelerators(machine: Machine) -> int | None:

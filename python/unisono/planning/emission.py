@@ -1,5 +1,6 @@
 """Writes schedules as code for other tools, and imports schedules of other tools."""
 
+import mimetypes
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -104,6 +105,10 @@ def emit(
     return list(files)
 
 
+#: The endings of files of this program and of its formats, beside those that are known to the system.
+_OWN_ENDINGS = {".csl", ".goal", ".plan", ".registers", ".sched"}
+
+
 def check_target(path: str | os.PathLike[str]) -> None:
     """Raises an error early if :func:`write_target` would fail.
 
@@ -122,11 +127,17 @@ def check_emission(path: str | os.PathLike[str], files: Mapping[str, str | bytes
     """Returns the existing files with other contents that :func:`write_target` will replace.
 
     Raises:
-        InputError: the folder holds CSL of another emission, which would remain among the new files.
+        InputError: the folder holds CSL of another emission, which would remain among the new files; or the path has
+            the ending of a file that is not the only one.
 
     """
     target = Path(file_name(path))
     if not target.is_dir():
+        only = next(iter(files)) if len(files) == 1 else ""
+        is_file_name = target.suffix in _OWN_ENDINGS or mimetypes.guess_type(target.name)[0] is not None
+        if is_file_name and target.suffix != Path(only).suffix:
+            accepted = f"a file that ends in {Path(only).suffix}, and a folder" if only else "a folder"
+            raise InputError(f"'{title(path)}' has the ending of another file; accepted are names of {accepted}")
         return []
     others = sorted(p for p in target.rglob("*.csl") if p.is_file() and str(p.relative_to(target)) not in files)
     if any(name.endswith(".csl") for name in files) and others:

@@ -32,6 +32,7 @@ def expect(
     machine: MachineLike,
     *,
     shape: Shape | None = None,
+    ranks: SupportsIndex | None = None,
     sizes: Iterable[SupportsIndex | str] | None = None,
     dtype: str = "f32",
     op: str = "sum",
@@ -60,7 +61,7 @@ def expect(
         InputError, UnsupportedError: as :func:`plan`, for one of the sizes.
 
     """
-    kind, of, on = names.collective(collective), names.datatype(dtype), with_shape(machine, shape)
+    kind, of, on = names.collective(collective), names.datatype(dtype), with_shape(machine, shape, ranks)
     if sizes is None:
         given: list[Any] = _default_sizes(kind, on)
     else:

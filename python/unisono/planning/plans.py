@@ -20,6 +20,7 @@ def plan(
     machine: MachineLike,
     *,
     shape: Shape | None = None,
+    ranks: SupportsIndex | None = None,
     elements: SupportsIndex | None = None,
     bytes: SupportsIndex | str | None = None,
     dtype: str = "f32",
@@ -36,8 +37,9 @@ def plan(
 ) -> Plan:
     """Returns the best schedule of a collective by the machine's model, with every candidate.
 
-    The size is given as ``elements``, or as ``bytes`` (a number, or text such as ``"64KiB"``). ``root`` is an index in
-    row-major order or ``(row, column)``. With ``algorithm`` only that one is ranked. Its parameters that ``params``
+    ``shape`` or ``ranks`` chooses the part of the machine, as in :func:`machine`; by default it is all. The size is
+    given as ``elements``, or as ``bytes`` (a number, or text such as ``"64KiB"``). ``root`` is an index in row-major
+    order or ``(row, column)``. With ``algorithm`` only that one is ranked. Its parameters that ``params``
     leaves out are the best ones of the ranking, unless ``params`` is a whole candidate; ``params={}`` plans the
     algorithm's own defaults. Without ``algorithm``, only candidates with the values of ``params`` are left. ``model``
     is one of the machine's; with ``"packets"`` the best candidates on a network are simulated, and their ``source`` is
@@ -72,7 +74,7 @@ def plan(
     kind, of, how = names.collective(collective), names.datatype(dtype), names.operator(op)
     count = element_count(elements, bytes, of, kind)
     only = None if algorithm is None else names.algorithm(algorithm)
-    on, at = with_shape(machine, shape), checked_root(root)
+    on, at = with_shape(machine, shape, ranks), checked_root(root)
     form = None if target is None else names.format_of(names.named("the target", target))
     if (library is None) is (form == "mpich-json"):
         raise InputError(
@@ -107,6 +109,7 @@ def bounds(
     machine: MachineLike,
     *,
     shape: Shape | None = None,
+    ranks: SupportsIndex | None = None,
     elements: SupportsIndex | None = None,
     bytes: SupportsIndex | str | None = None,
     dtype: str = "f32",
@@ -124,4 +127,4 @@ def bounds(
     """
     kind, of = names.collective(collective), names.datatype(dtype)
     count = element_count(elements, bytes, of, kind)
-    return _core.bounds(kind, with_shape(machine, shape), count, of, checked_root(root), model)
+    return _core.bounds(kind, with_shape(machine, shape, ranks), count, of, checked_root(root), model)

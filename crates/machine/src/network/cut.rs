@@ -1,4 +1,6 @@
-//! Cuts of a plane into two parts: a cut stated by its family, or the least cut of few accelerators.
+//! Cuts of a plane into two parts: a cut stated by its family, the least cut of few accelerators, or one that is found.
+
+mod search;
 
 use std::collections::VecDeque;
 
@@ -40,16 +42,67 @@ pub(super) fn below_leaves(inside: u32, all: u32, down: u32, up: u32) -> u32 {
     whole * up.min(down) + rest.min(others + up)
 }
 
-/// Returns the bisection: the rate of a cut into halves, divided by the largest injection of an accelerator times the
-/// accelerators of the smaller half. Up to [`MOST_ACCELERATORS`] accelerators, the cut is the least one, and beyond
-/// them that of the family. Returns `None` for a single accelerator, or if the family has to state halves and states
-/// none.
-pub fn bisection_share(topology: &dyn Topology, own: Speed) -> Option<f64> {
+/// The standing of the cut into halves that a family states.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Halves {
+    /// No cut into halves is narrower.
+    Least,
+    /// The cut is the one by which the source of the family compares networks, and others may be narrower.
+    Published,
+    /// Others may be narrower.
+    Narrow,
+}
+
+impl Halves {
+    pub fn least_if(is_least: bool) -> Self {
+        if is_least { Self::Least } else { Self::Narrow }
+    }
+}
+
+/// The rate of a cut into halves, divided by the largest injection of an accelerator times the accelerators of the
+/// smaller half.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Bisection {
+    pub share: f64,
+    /// Whether no cut into halves is narrower.
+    pub is_least: bool,
+    /// The share of the narrowest cut that was found; less than `share` only of a published cut.
+    pub narrowest: f64,
+}
+
+/// Returns the bisection. Up to [`MOST_ACCELERATORS`] accelerators, all halves are tried. For more, the cut is that of
+/// the family if the family states the least or a published one; otherwise it is the narrower of the family's and a
+/// searched cut. Returns `None` for a single accelerator, or if no cut is stated and the plane is too large for the
+/// search.
+pub fn bisection(topology: &dyn Topology, own: Speed) -> Option<Bisection> {
     let (all, [_, injection]) = (topology.accelerators(), topology.injection());
-    let least = || Some(Cut { inside: all / 2, rate: least(&topology.plane().ok()?, own, all / 2)? });
-    let stated = || topology.halves().filter(|cut| cut.is_halves(all));
-    let Cut { inside, rate } = if all <= MOST_ACCELERATORS { least() } else { stated() }?;
-    Some(rate / (injection * f64::from(inside)))
+    let share = |rate: f64| rate / (injection * f64::from(all / 2));
+    let of = |rate, is_least| Bisection { share: share(rate), is_least, narrowest: share(rate) };
+    if all <= MOST_ACCELERATORS {
+        return least(&topology.plane().ok()?, own, all / 2).map(|rate| of(rate, true));
+    }
+    let stated = topology.halves().filter(|cut| cut.is_halves(all)).map(|cut| cut.rate);
+    if topology.halves_are() == Halves::Least {
+        return stated.map(|rate| of(rate, true));
+    }
+    let found = topology.plane().ok().and_then(|plane| searched(&plane, own, &topology.extents()));
+    let narrowest = of(stated.into_iter().chain(found).reduce(f64::min)?, false);
+    let published = stated.filter(|_| topology.halves_are() == Halves::Published);
+    Some(published.map_or(narrowest, |rate| Bisection { share: share(rate), ..narrowest }))
+}
+
+/// Returns the rate of a narrow cut into halves that a search finds, relative to the machine's `own` rate of a link;
+/// `extents` are those of the grid in which accelerators are numbered. Returns `None` if the plane is too large, or has
+/// one accelerator.
+pub fn searched(plane: &Plane, own: Speed, extents: &[u32]) -> Option<f64> {
+    search::searched(plane, &capacities(plane, own), extents)
+}
+
+/// Returns the rate of each link, relative to the machine's `own` rate of a link.
+fn capacities(plane: &Plane, own: Speed) -> Vec<f64> {
+    let rate = |speed: &Option<Speed>| speed.map_or(1.0, |speed| speed.gbps / own.gbps);
+    let rates: Vec<f64> = plane.speeds().iter().map(rate).collect();
+    plane.links().iter().map(|link| rates[usize::from(link.speed)]).collect()
 }
 
 /// The most accelerators for which all halves are tried. Two more quadruple the halves; 16 have 6,435.
@@ -65,9 +118,7 @@ pub fn least(plane: &Plane, own: Speed, inside: u32) -> Option<f64> {
     // For halves of equal size, the last accelerator is always in the second half.
     let bits = if 2 * inside == n { n - 1 } else { n };
     let halves = (0_u32..1 << bits).filter(|half| half.count_ones() == inside);
-    let rate = |speed: &Option<Speed>| speed.map_or(1.0, |speed| speed.gbps / own.gbps);
-    let rates: Vec<f64> = plane.speeds().iter().map(rate).collect();
-    let capacities: Vec<f64> = plane.links().iter().map(|link| rates[usize::from(link.speed)]).collect();
+    let capacities = capacities(plane, own);
     halves.map(|half| least_cut(plane, &capacities, half)).min_by(f64::total_cmp)
 }
 

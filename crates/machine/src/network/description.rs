@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use unisono_base::excerpt;
 
 use super::{
-    DATA_SHEET, FAMILIES, Failure, Gpu, NcclTimes, Plane, SWITCH_PORTS, Speed, SwitchClass, ThreadBlock, Topology,
+    DATA_SHEET, FAMILIES, Failure, Gpu, NcclTimes, Plane, Speed, SwitchClass, ThreadBlock, Topology,
     failures::degraded, part_names::numbered, planes::is_plane,
 };
 use crate::{Description, MachineError, MachineText, Shape};
@@ -20,6 +20,9 @@ pub struct Prices {
     pub switch_usd: f64,
     pub dac_usd: f64,
     pub aoc_usd: f64,
+    /// Whether the price includes cables at ports that the topology leaves free, as Table 2 of "HammingMesh" does.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub spare_ports: bool,
 }
 
 /// The compute and memory rates of an accelerator.
@@ -35,7 +38,7 @@ pub struct Rates {
 /// The prices of "HammingMesh", section 5 (64-port switches of 400 Gb/s).
 impl Default for Prices {
     fn default() -> Self {
-        Self { switch_usd: 14_280.0, dac_usd: 272.0, aoc_usd: 603.0 }
+        Self { switch_usd: 14_280.0, dac_usd: 272.0, aoc_usd: 603.0, spare_ports: false }
     }
 }
 
@@ -386,14 +389,5 @@ impl Network {
             });
         };
         (family.read)(&table, origin, self.own_speed())
-    }
-
-    /// Returns the price of all planes in dollars; `None` if a switch has more than [`SWITCH_PORTS`] ports, which no
-    /// listed switch has, or if all prices are 0.
-    pub fn cost_usd(&self, topology: &dyn Topology) -> Option<f64> {
-        let (bill, p) = (topology.bill(), self.prices);
-        let plane = bill.switches as f64 * p.switch_usd + bill.dac as f64 * p.dac_usd + bill.aoc as f64 * p.aoc_usd;
-        let is_known = bill.switch_ports <= SWITCH_PORTS && (p.switch_usd, p.dac_usd, p.aoc_usd) != (0.0, 0.0, 0.0);
-        is_known.then_some(f64::from(self.planes) * plane)
     }
 }

@@ -8,16 +8,23 @@ use unisono_base::{
     narrow,
 };
 
-use super::{Boards, BoxNumbers, GridBefore, NodeName, Plane, Routing, Speed, allocate::JobSpace, cut::Cut};
+use super::{
+    Boards, BoxNumbers, GridBefore, NodeName, Plane, Routing, Speed,
+    allocate::JobSpace,
+    cut::{Cut, Halves},
+};
 use crate::{MachineError, machine::of_value};
 
-/// The numbers of elements of one plane that determine its price. The bill counts every cabled port, including those
-/// that the simulated plane leaves unused.
+/// The numbers of elements of one plane that determine its price. Cables are those of the plane.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
 pub struct Bill {
     pub switches: u64,
     pub dac: u64,
     pub aoc: u64,
+    /// The cables that full use of all ports would add: copper and optical. Only the price lists of some machines
+    /// ([`super::Prices::spare_ports`]) include them.
+    pub spare_dac: u64,
+    pub spare_aoc: u64,
     /// The number of ports of the largest switch. Switches with more than [`SWITCH_PORTS`] are not on the price list.
     pub switch_ports: u32,
 }
@@ -56,8 +63,13 @@ pub trait Topology: Send + Sync + fmt::Debug {
     /// cables.
     fn diameter(&self) -> u32;
 
-    /// Returns a cut into halves, or nearly; the least such cut if sizes are even. `None` without a closed form.
+    /// Returns a cut into halves, or nearly, which exists in the plane. `None` without a closed form.
     fn halves(&self) -> Option<Cut>;
+
+    /// Returns whether a cut may be narrower than [`Topology::halves`].
+    fn halves_are(&self) -> Halves {
+        Halves::Narrow
+    }
 
     /// Returns the extents of the grid in which accelerators are numbered row-major; one extent if there is no such
     /// grid.

@@ -7,7 +7,7 @@ use super::{
     host::{Details, PythonHost, PythonObjects, Raised},
     memory::TaskMemory,
 };
-use crate::{discover::Discovery, mpi::run_error};
+use crate::{discover::Discovery, errors::Error, mpi::run_error};
 
 /// The commands of a rank that have not begun or are under way.
 #[pyclass(frozen, module = "unisono")]
@@ -52,7 +52,10 @@ impl TaskSchedule {
         let find = |operation: &_, buffer| {
             taken.routes.prepare(&host, discovery.engine_and_proofs(), &memory.memory, operation, buffer)
         };
-        self.run.prepare(find).map_err(|Raised(error)| error)
+        if self.run.prepare(find).map_err(|Raised(error)| error)? {
+            return Ok(());
+        }
+        Err(Error::new_err("another thread works with this run, which is prepared before its first step"))
     }
 
     /// True if no exchange is under way; no exchange can then begin before the next kernel has ended. False while

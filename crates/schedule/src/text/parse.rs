@@ -255,7 +255,7 @@ impl Reader {
         if line.take(" after=") {
             loop {
                 line.expect("i")?;
-                self.builder.after(made, InstrId(line.number("the number of an instruction")?));
+                self.builder.after_stated(made, InstrId(line.number("the number of an instruction")?));
                 if !line.take(",") {
                     break;
                 }

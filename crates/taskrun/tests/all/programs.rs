@@ -385,10 +385,12 @@ fn judged(seed: u64, ways: &RefCell<BTreeMap<&'static str, u64>>) {
             let run: Run<Kept, Local> = Run::new(rank.memory.clone(), listed).expect("regions are in their arrays");
             let mut routes = Routes::new(by_messages);
             let mut proofs = proved.proofs;
-            run.prepare(|operation, buffer| {
+            let prepared = run.prepare(|operation, buffer| {
+                // The run is taken meanwhile, so a second preparation finds nothing to prepare.
+                assert_eq!(run.prepare(|_, _| -> Result<_, ()> { panic!("seed {seed}: prepared twice") }), Ok(false));
                 routes.prepare(&*rank, (&rank.discovery, &mut proofs), &rank.memory, operation, buffer)
-            })
-            .unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+            });
+            assert!(prepared.unwrap_or_else(|error| panic!("seed {seed}: {error}")), "seed {seed}");
             run
         })
         .collect();

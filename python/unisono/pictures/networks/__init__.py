@@ -8,7 +8,7 @@ from typing import Any
 
 from unisono._core import InputError, Machine
 from unisono.base.pictures import Form
-from unisono.pictures.networks import dragonfly, fattree, graph, hxmesh, hyperx, lattice
+from unisono.pictures.networks import boxes, dragonfly, fattree, graph, hxmesh, hyperx, lattice
 from unisono.pictures.networks._canvas import Canvas
 
 __all__ = ["DRAWN", "draw"]
@@ -17,7 +17,7 @@ Draw = Callable[[Canvas, Machine, Mapping[str, Any]], str]
 
 #: Functions by family that draw a machine from its table `topology`, and return a description of the drawn part.
 DRAWN: dict[str, Draw] = {
-    "boxes": graph.draw,
+    "boxes": boxes.draw,
     "dragonfly": dragonfly.draw,
     "fattree": fattree.draw,
     "graph": graph.draw,

@@ -122,7 +122,7 @@ class Canvas:
 
 def count(number: int, one: str) -> str:
     """Returns a number with its noun: ``1 switch``, ``2 switches``."""
-    many = f"{one}es" if one.endswith("ch") else f"{one}s"
+    many = f"{one}es" if one.endswith(("ch", "x")) else f"{one}s"
     return f"{number:,} {one if number == 1 else many}"
 
 

@@ -18,7 +18,7 @@ __all__ = ["draw", "layout", "route"]
 #: The largest number of nodes with printed numbers.
 _NUMBERED = 64
 #: The largest product of cables and nodes for which cables are bent; in larger pictures bends are not visible.
-_BENT = 40_000
+BENT = 40_000
 #: The distance between circles, and between the centers of neighbors on a circle.
 _APART, _BESIDE = 2.0, 1.0
 #: The margin around a node that cables of other nodes avoid.
@@ -37,7 +37,7 @@ def draw(canvas: Canvas, machine: Machine, _table: Mapping[str, Any]) -> str:
     places = layout(n, nodes, ends)
     half = min(HALF, 2.2 * float(np.hypot(*places[0])) / n) if n > 1 else HALF
     width = 1.1 if len(ends) <= 200 else 0.4
-    bends = len(ends) * nodes <= _BENT
+    bends = len(ends) * nodes <= BENT
     for (a, b), kind in zip(ends, found["kind"].tolist(), strict=True):
         canvas.cable(route(places, a, b) if bends else [places[a], places[b]], KINDS[kind], width)
     for node, at in enumerate(places):

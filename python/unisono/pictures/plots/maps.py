@@ -18,6 +18,7 @@ from matplotlib.lines import Line2D
 from unisono.base.letters import letters
 from unisono.base.pictures import Form, encoded, thousands
 from unisono.base.reports import SweepPoint
+from unisono.base.tables import source_word
 
 __all__ = ["Panel", "curves", "model_and_runs", "optimality_maps", "speedup_map"]
 
@@ -32,14 +33,18 @@ def speedup_map(
     """Draws the best algorithms of a sweep by shape (up) and length (right); colors show speed-ups.
 
     ``nodes`` is the unit of shapes. Cells of a map that is not too large have the best algorithm's letter and its
-    speed-up over the baseline; lines separate algorithms. The sweep must be a full grid, as :func:`unisono.sweep`
-    returns.
+    speed-up over the baseline, with a star on simulated ones if only some are; lines separate algorithms. The sweep
+    must be a full grid, as :func:`unisono.sweep` returns.
     """
     lengths = list(dict.fromkeys(point["elements"] for point in points))
     shapes = list(dict.fromkeys("x".join(map(str, point["shape"])) for point in points))
     gains = np.array([_nan(point["baseline_ratio"]) for point in points]).reshape(len(shapes), len(lengths))
     letter = letters(point["best"] for point in points)
     winners = np.array([letter[point["best"]] for point in points]).reshape(gains.shape)
+    words = [source_word(point["source"]) for point in points]
+    is_mixed = len(set(words)) > 1
+    stars = np.array(["*" if is_mixed and word == "simulated" else "" for word in words]).reshape(gains.shape)
+    source = source or ("* simulated, others by the model" if is_mixed else "")
 
     # A map of few cells must leave room for the title, the bar and the legend.
     size = (max(2.4 + 0.62 * len(lengths), 4.2), max(1.9 + 0.5 * len(shapes), 3.2))
@@ -49,7 +54,7 @@ def speedup_map(
     low = min(float(np.nanmin(gains)) if np.isfinite(gains).any() else 1.0, 1.0)
     image = axes.imshow(gains, origin="lower", aspect="auto", cmap="cividis", norm=Normalize(low, top))
     if gains.size <= _LETTERED:
-        _write_cells(axes, winners, gains, low + 0.45 * (top - low))
+        _write_cells(axes, winners, gains, low + 0.45 * (top - low), stars)
     _draw_borders(axes, winners)
     axes.set_xticks(range(len(lengths)), [_short(length) for length in lengths])
     axes.set_yticks(range(len(shapes)), shapes)
@@ -169,13 +174,23 @@ def curves(
     return encoded(figure, form)
 
 
-def _write_cells(axes: Axes, winners: npt.NDArray[Any], gains: npt.NDArray[np.float64], middle: float) -> None:
+def _write_cells(
+    axes: Axes, winners: npt.NDArray[Any], gains: npt.NDArray[np.float64], middle: float, stars: npt.NDArray[Any]
+) -> None:
     for (row, column), mark in np.ndenumerate(winners):
         gain = gains[row, column]
         color = "white" if not gain > middle else "black"
         axes.text(column, row + 0.16, mark, ha="center", va="center", color=color, fontsize=9, fontweight="bold")
         if np.isfinite(gain):
-            axes.text(column, row - 0.24, f"{gain:.2f}", ha="center", va="center", color=color, fontsize=6.5)
+            axes.text(
+                column,
+                row - 0.24,
+                f"{gain:.2f}{stars[row, column]}",
+                ha="center",
+                va="center",
+                color=color,
+                fontsize=6.5,
+            )
 
 
 def _draw_borders(axes: Axes, winners: npt.NDArray[Any]) -> None:

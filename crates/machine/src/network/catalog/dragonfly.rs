@@ -2,8 +2,9 @@
 //!
 //! Source: Kim, Dally, Scott, Abts, "Technology-Driven, Highly-Scalable Dragonfly Topology", ISCA 2008: p accelerators
 //! and h global cables for each router, a routers for each group, g groups. Every two groups have floor(a h / (g-1))
-//! cables, spread over their routers. The bill is that of "HammingMesh", Table 2: copper inside a group, all a h g / 2
-//! global cables optical. Small routers share a switch of 64 ports, with free links between them.
+//! cables, spread over their routers. The bill is that of "HammingMesh", Table 2: copper inside a group, global cables
+//! optical; those of the a h g / 2 that join no two groups are spare. Small routers share a switch of 64 ports, with
+//! free links between them.
 //!
 //! Routing: minimal (local, global, local), Valiant's (through a random group), or adaptive. In adaptive routing, a
 //! packet compares the minimal and a Valiant path at its first router, and takes the path with fewer waiting packets.
@@ -19,7 +20,7 @@ use unisono_base::interrupt::poll;
 use super::super::{
     Bill, Cable, Family, NodeName, Plane, PlaneBuilder, Routing, Speed, Topology,
     allocate::JobSpace,
-    cut::Cut,
+    cut::{Cut, Halves},
     topology::{self, SWITCH_PORTS},
     wiring::Wiring,
 };
@@ -193,10 +194,14 @@ impl Topology for Dragonfly {
         let pairs = |n: u64| n * (n - 1) / 2;
         let (full, rest) = (a / u64::from(self.a_switch()), a % u64::from(self.a_switch()));
         let inside = full * pairs(u64::from(self.a_switch())) + if rest > 0 { pairs(rest) } else { 0 };
+        let global = pairs(g) * u64::from(self.global().each);
+        let ports = if g > 1 { a * u64::from(self.h) * g / 2 } else { 0 };
         Bill {
             switches: g * a.div_ceil(u64::from(self.a_switch())),
             dac: u64::from(self.accelerators()) + g * (pairs(a) - inside),
-            aoc: if g > 1 { a * u64::from(self.h) * g / 2 } else { 0 },
+            aoc: global,
+            spare_dac: 0,
+            spare_aoc: ports - global,
             switch_ports: self.first_global() + self.h,
         }
     }
@@ -207,14 +212,19 @@ impl Topology for Dragonfly {
     }
 
     /// Returns the best of these cuts: half of the groups (or of the routers of a single group); half of an odd number
-    /// of groups, through one of them; the cables of half of the accelerators. The first is the least cut if the halved
-    /// number is even and the cut inside groups is wider.
+    /// of groups, through one of them; the cables of half of the accelerators.
     fn halves(&self) -> Option<Cut> {
         let (parts, cables) = if self.g > 1 { (self.g, self.global().each) } else { (self.a, 1) };
         let (half, all) = (parts / 2, self.accelerators());
         let between = Cut { inside: half * (all / parts), rate: f64::from(half * (parts - half) * cables) };
         let injection = Cut { inside: all / 2, rate: f64::from(all / 2) };
         Cut::best(all, [between, injection].into_iter().chain(self.through_a_group()))
+    }
+
+    /// Cuts through groups are wider if halves have whole groups, and no router has more global cables than half of its
+    /// group has routers.
+    fn halves_are(&self) -> Halves {
+        Halves::least_if(self.g.is_multiple_of(2) && self.a >= 2 * self.h)
     }
 
     /// The blocks are routers and groups. The upper level consists of the cables between groups.

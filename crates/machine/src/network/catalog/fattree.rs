@@ -1,9 +1,9 @@
 //! A fat tree of two or three levels with any taper.
 //!
 //! Source: "HammingMesh", section 5 and Table 2. Leaves have `down` accelerators and `up` cables; middle switches of
-//! three levels have half of their ports up; top switches have all ports down. The bill counts all down-ports of leaves
-//! as copper cables, and all cables between switches as optical ones. Every level spreads its cables evenly over the
-//! next.
+//! three levels have half of their ports up; top switches have all ports down. Cables of accelerators are copper,
+//! those between switches optical; the free down-ports of the last leaf are spare. Every level spreads its cables
+//! evenly over the next.
 //!
 //! Routing: up, then down. Every cable up from which the destination can be reached is a candidate (ECMP, adaptive by
 //! credits). `destination` selects one candidate: the destination's number modulo the number of candidates; the number
@@ -17,7 +17,7 @@ use serde::Deserialize;
 use super::super::{
     Bill, Cable, Family, NodeName, Plane, PlaneBuilder, Routing, Speed, Topology,
     allocate::JobSpace,
-    cut::{Cut, below_leaves},
+    cut::{Cut, Halves},
     topology::{self, SWITCH_PORTS},
     wiring::Wiring,
 };
@@ -174,8 +174,10 @@ impl Topology for FatTree {
         let middles = self.middles();
         Bill {
             switches: u64::from(self.leaves) + u64::from(middles) + u64::from(self.top.targets),
-            dac: u64::from(self.leaves) * u64::from(self.down),
+            dac: u64::from(self.accelerators),
             aoc: u64::from(self.leaves) * u64::from(self.up) + u64::from(self.top.cables()),
+            spare_dac: u64::from(self.leaves) * u64::from(self.down) - u64::from(self.accelerators),
+            spare_aoc: 0,
             switch_ports: (self.down + self.up).max(self.top_ports),
         }
     }
@@ -189,11 +191,34 @@ impl Topology for FatTree {
         }
     }
 
-    /// Returns the cut of half of the accelerators, leaf by leaf. It is the least cut if the cables of every leaf are
-    /// spread evenly over the switches above.
+    /// Returns the least of these cuts: the cables up of some leaves, with or without the last leaf, and the cables of
+    /// the accelerators that they have more or fewer than half.
     fn halves(&self) -> Option<Cut> {
         let (all, inside) = (self.accelerators, self.accelerators / 2);
-        Cut::best(all, [Cut { inside, rate: below_leaves(inside, all, self.down, self.up).into() }])
+        let last = all - (self.leaves - 1) * self.down;
+        let of = |whole: u32, with_last: bool| {
+            let (leaves, below) = (whole + u32::from(with_last), whole * self.down + if with_last { last } else { 0 });
+            let cables = u64::from(leaves.min(self.leaves - leaves)) * u64::from(self.up);
+            cables + u64::from(below.abs_diff(inside).min(below.abs_diff(all - inside)))
+        };
+        let rate = (0..self.leaves).flat_map(|whole| [of(whole, false), of(whole, true)]).min()?;
+        Cut::best(all, [Cut { inside, rate: rate as f64 }])
+    }
+
+    /// The cut is the least one if every leaf has equally many cables to each switch above it, and every pod to each
+    /// top switch.
+    fn halves_are(&self) -> Halves {
+        let pod = self.pod(0);
+        if self.pods() == 1 {
+            return Halves::least_if(pod.each.is_multiple_of(pod.targets));
+        }
+        // The cables of a middle switch lead to a row of top switches. Rows of two middle switches are the same or have
+        // no switch in common, and each pod has equally many middle switches at each row.
+        let Wiring { each, targets, .. } = self.top;
+        let is_clos =
+            each.is_multiple_of(targets) || targets.is_multiple_of(each) && pod.targets.is_multiple_of(targets / each);
+        let is_full = self.leaves.is_multiple_of(self.pod_leaves) && pod.each.is_multiple_of(pod.targets);
+        Halves::least_if(is_full && is_clos)
     }
 
     /// The blocks are leaves and, with three levels, pods.

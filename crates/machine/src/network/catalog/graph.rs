@@ -392,6 +392,7 @@ fn bill(plane: &Plane) -> Bill {
         dac: cables(Cable::Dac),
         aoc: cables(Cable::Aoc),
         switch_ports: switches.map(|node| narrow(plane.leaving(node).len())).max().unwrap_or(0),
+        ..Bill::default()
     }
 }
 

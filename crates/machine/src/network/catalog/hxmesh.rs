@@ -16,7 +16,7 @@ use serde::Deserialize;
 use super::super::{
     Bill, Boards, Cable, Family, NodeName, Plane, PlaneBuilder, Routing, Speed, Topology,
     allocate::{JobSpace, Rule},
-    cut::{Cut, below_leaves},
+    cut::{Cut, Halves, below_leaves},
     topology::{self, SWITCH_PORTS},
     wiring::Wiring,
 };
@@ -220,13 +220,19 @@ impl Topology for HxMesh {
     }
 
     /// Returns the better one of two cuts that halve all lines of one dimension: "HammingMesh", section 3.1, 1/(2a) for
-    /// an even number of boards of a x a. It is the least cut if the extent of that dimension is even.
+    /// an even number of boards of a x a.
     fn halves(&self) -> Option<Cut> {
         let along = |dim: usize| {
             let (d, lines) = (self.dims[dim], self.lines(dim));
             Cut { inside: d.extent() / 2 * lines, rate: f64::from(d.cut() * lines) }
         };
         Cut::best(self.accelerators(), [along(0), along(1)])
+    }
+
+    /// The switch of a line is on the side of most of its ports, so a rectangle of boards, with more than half of the
+    /// rows and of the columns, may be joined to the other boards by less than halves of all lines.
+    fn halves_are(&self) -> Halves {
+        Halves::Published
     }
 
     fn extents(&self) -> Vec<u32> {

@@ -7,7 +7,9 @@
 use serde::Deserialize;
 
 use super::super::{
-    Bill, Cable, Family, Header, Hop, Plane, PlaneBuilder, Routing, Speed, Topology, cut::Cut, topology,
+    Bill, Cable, Family, Header, Hop, Plane, PlaneBuilder, Routing, Speed, Topology,
+    cut::{Cut, Halves},
+    topology,
 };
 use crate::MachineError;
 
@@ -71,6 +73,10 @@ impl Topology for Hypercube {
     fn halves(&self) -> Option<Cut> {
         let half = self.accelerators() / 2;
         Cut::best(self.accelerators(), [Cut { inside: half, rate: half.into() }])
+    }
+
+    fn halves_are(&self) -> Halves {
+        Halves::Least
     }
 
     fn extents(&self) -> Vec<u32> {

@@ -12,7 +12,7 @@ use unisono_base::narrow;
 use super::super::{
     Bill, Cable, Family, Header, Hop, NodeName, Plane, PlaneBuilder, Routing, Speed, Topology,
     allocate::{JobSpace, Rule},
-    cut::Cut,
+    cut::{Cut, Halves},
     lattice::{self, Coordinates, Lattice},
     topology,
 };
@@ -136,6 +136,7 @@ impl Topology for HyperX {
             dac: u64::from(self.accelerators()),
             aoc: (0..dims).map(pairs).sum(),
             switch_ports: self.base(dims),
+            ..Bill::default()
         }
     }
 
@@ -144,7 +145,7 @@ impl Topology for HyperX {
     }
 
     /// Returns the best of these cuts: half of any dimension, K S^2/4 cables of each line of S switches, or the cables
-    /// of half of the accelerators. It is the least cut if S is even.
+    /// of half of the accelerators.
     fn halves(&self) -> Option<Cut> {
         let all = self.accelerators();
         let along = |(&s, &k): (&u32, &u32)| {
@@ -153,6 +154,11 @@ impl Topology for HyperX {
         };
         let cables = Cut { inside: all / 2, rate: f64::from(all / 2) * self.terminal_rate() };
         Cut::best(all, self.switches.dims.iter().zip(&self.cables).map(along).chain([cables]))
+    }
+
+    /// An odd extent has no middle, and its middle layer may be cut otherwise.
+    fn halves_are(&self) -> Halves {
+        Halves::least_if(self.switches.dims.iter().all(|extent| extent.is_multiple_of(2)))
     }
 
     fn extents(&self) -> Vec<u32> {

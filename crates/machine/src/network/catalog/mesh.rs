@@ -8,7 +8,7 @@ use unisono_base::narrow;
 use super::super::{
     Bill, Cable, Family, Header, Hop, NodeName, Plane, PlaneBuilder, Routing, Speed, Topology,
     allocate::JobSpace,
-    cut::Cut,
+    cut::{Cut, Halves},
     lattice::{Coordinates, Lattice},
 };
 use crate::MachineError;
@@ -54,6 +54,10 @@ impl Topology for Mesh {
 
     fn halves(&self) -> Option<Cut> {
         Cut::best(self.accelerators(), [self.0.halves(1)])
+    }
+
+    fn halves_are(&self) -> Halves {
+        Halves::Least
     }
 
     fn extents(&self) -> Vec<u32> {

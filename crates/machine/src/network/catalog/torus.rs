@@ -10,7 +10,7 @@ use unisono_base::narrow;
 use super::super::{
     Bill, Boards, Cable, Family, Header, Hop, NodeName, Plane, PlaneBuilder, Routing, Speed, Topology,
     allocate::JobSpace,
-    cut::Cut,
+    cut::{Cut, Halves},
     lattice::{Coordinates, Lattice},
 };
 use crate::MachineError;
@@ -57,6 +57,10 @@ impl Topology for Torus {
     /// A cut crosses each ring at two links.
     fn halves(&self) -> Option<Cut> {
         Cut::best(self.accelerators(), [self.0.halves(2)])
+    }
+
+    fn halves_are(&self) -> Halves {
+        Halves::Least
     }
 
     fn extents(&self) -> Vec<u32> {

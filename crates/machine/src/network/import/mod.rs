@@ -99,7 +99,7 @@ fn network(options: &ImportOptions, summary: String, link_gbps: f64, topology: t
         cluster: None,
         notes: vec![ASSUMED.to_owned()],
         failed: Vec::new(),
-        prices: Prices { switch_usd: 0.0, dac_usd: 0.0, aoc_usd: 0.0 },
+        prices: Prices { switch_usd: 0.0, dac_usd: 0.0, aoc_usd: 0.0, spare_ports: false },
         accelerator: None,
         gpu: None,
         nccl: None,

@@ -1,6 +1,6 @@
 //! Tests of equal boxes that shared switches join.
 
-use unisono_machine::network::{Speed, cut::bisection_share};
+use unisono_machine::network::{Speed, cut::bisection};
 
 use crate::network::oracle;
 
@@ -40,7 +40,7 @@ fn nodes_are_numbered_box_by_box() {
     assert_eq!((topology.extents(), topology.accelerators(), topology.diameter()), (vec![2, 2], 4, 5));
     assert_eq!(topology.injection(), [1.0625, 1.0625]);
     // Each box has two interfaces to the other box.
-    assert_eq!(bisection_share(&*topology, oracle::OWN), Some(2.0 * 25.0 / 400.0 / (2.0 * 1.0625)));
+    assert_eq!(bisection(&*topology, oracle::OWN).map(|cut| cut.share), Some(2.0 * 25.0 / 400.0 / (2.0 * 1.0625)));
     oracle::holds(PAIR);
     oracle::is_billed_as_wired(PAIR);
     oracle::is_connected_as_stated(&format!("{PAIR}\nrouting = 'up-down'\nroot = 10"));

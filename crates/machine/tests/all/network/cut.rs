@@ -83,3 +83,128 @@ fn stated_cuts_are_cuts_of_the_plane() {
     }
     texts.iter().for_each(|text| _ = oracle::is_cut_as_stated(text));
 }
+
+/// A sequence of numbers that looks random: Marsaglia, "Xorshift RNGs", 2003.
+struct Random(u64);
+
+impl Random {
+    /// Returns a number from `from` to `to`.
+    fn from_to(&mut self, from: u32, to: u32) -> u32 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        from + (self.0 >> 16) as u32 % (to - from + 1)
+    }
+}
+
+/// Returns a network of each family with switches, or of a grid, with random sizes.
+fn random_networks(random: &mut Random) -> Vec<String> {
+    let mut r = |from, to| random.from_to(from, to);
+    vec![
+        format!(
+            "name = 'fattree'\nlevels = 2\naccelerators = {}\ndown = {}\nup = {}\ntop = {}",
+            r(4, 12),
+            r(2, 4),
+            r(1, 5),
+            r(6, 9)
+        ),
+        format!("name = 'fattree'\nlevels = 3\naccelerators = {}\ndown = {}\nup = {}", r(4, 12), r(1, 4), r(1, 3)),
+        format!("name = 'dragonfly'\np = {}\na = {}\nh = {}\ng = {}", r(1, 2), r(2, 3), r(1, 3), r(1, 3)),
+        format!("name = 'dragonfly'\np = 1\na = 4\nh = {}\ng = {}", r(1, 2), r(2, 3)),
+        format!("name = 'hxmesh'\nboard = [{}, {}]\nboards = [{}, {}]", r(1, 2), r(1, 3), r(1, 2), r(1, 2)),
+        format!("name = 'hxmesh'\nboard = [1, {}]\nboards = [{}, 2]", r(1, 2), r(1, 3)),
+        format!(
+            "name = 'hyperx'\ndims = [{}, {}]\nterminals = {}\ncables = [{}, {}]",
+            r(2, 3),
+            r(2, 3),
+            r(1, 2),
+            r(1, 3),
+            r(1, 2)
+        ),
+        format!("name = 'torus'\ndims = [{}, {}]", r(2, 4), r(2, 3)),
+        format!("name = 'mesh'\ndims = [{}, 2, {}]", r(2, 3), r(1, 2)),
+    ]
+}
+
+/// The flow through all halves of small networks is compared with the families' statements and with the search.
+#[test]
+fn random_networks_are_cut_as_stated_and_as_found() {
+    let mut random = Random(0x5eed_0f_c0ff_ee01);
+    let mut proved = 0;
+    for text in (0..12).flat_map(|_| random_networks(&mut random)) {
+        let Ok(network) = oracle::read(&text) else { continue };
+        let (plane, all) = (network.plane().unwrap(), network.accelerators());
+        if !(2..=12).contains(&all) {
+            continue;
+        }
+        let least = cut::least(&plane, oracle::OWN, all / 2).unwrap();
+        let is_least = |rate: f64| (rate / least - 1.0).abs() < 1e-9;
+        let found = cut::searched(&plane, oracle::OWN, &network.extents()).unwrap();
+        assert!(is_least(found), "{text}: found {found}, the least is {least}");
+        let stated = network.halves().filter(|cut| cut.is_halves(all)).map(|cut| cut.rate);
+        assert!(stated.is_none_or(|rate| rate > least * (1.0 - 1e-9)), "{text}: {stated:?}, the least is {least}");
+        if network.halves_are() == cut::Halves::Least {
+            assert!(is_least(stated.unwrap()), "{text}: {stated:?}, the least is {least}");
+            proved += 1;
+        }
+    }
+    assert!(proved > 20, "{proved}");
+}
+
+#[test]
+fn random_graphs_are_cut_as_found() {
+    let mut random = Random(0x1234_5678_9abc_def1);
+    for case in 0..40 {
+        let (all, switches) = (random.from_to(2, 11), random.from_to(0, 6));
+        let mut plane = PlaneBuilder::new(all, switches, 0).unwrap();
+        let slow = plane.speed(Speed { gbps: 30.0, ..OWN }).unwrap();
+        for node in 1..all + switches {
+            plane.cable(node, random.from_to(0, node - 1), Cable::Aoc);
+        }
+        for _ in 0..random.from_to(0, 2 * (all + switches)) {
+            let a = random.from_to(0, all + switches - 1);
+            let b = random.from_to(0, all + switches - 1);
+            if a != b {
+                plane.cable_at(a, b, Cable::Aoc, if random.from_to(0, 1) == 0 { 0 } else { slow });
+            }
+        }
+        let plane = plane.finish().unwrap();
+        let [found, least] = [cut::searched(&plane, OWN, &[all]), cut::least(&plane, OWN, all / 2)].map(Option::unwrap);
+        assert!((found / least - 1.0).abs() < 1e-9, "case {case}: found {found}, the least is {least}");
+    }
+}
+
+/// Of 18 leaves with 32 cables to 9 top switches, leaves 0, 1, 3, 5, 7, 9, 12, 14, 16 have 268 cables to the others.
+#[test]
+fn cables_that_do_not_divide_evenly_narrow_a_tree() {
+    let of = |down: u32, top: u32| {
+        let sizes = format!("accelerators = 576\ndown = {down}\nup = {down}\ntop = {top}");
+        let text = format!("name = 'fattree'\nlevels = 2\n{sizes}");
+        cut::bisection(&*oracle::topology(&text), oracle::OWN).unwrap()
+    };
+    let uneven = of(32, 64);
+    assert!(!uneven.is_least && uneven.share <= 268.0 / 288.0, "{uneven:?}");
+    // Each of 24 leaves has two cables to each of 12 top switches.
+    assert_eq!(of(24, 48), cut::Bisection { share: 1.0, is_least: true, narrowest: 1.0 });
+}
+
+/// Lines of 1x1 boards are switches: 3 of 4 rows and 4 of 6 columns have 12 + 8 cables to the other half, and halves of
+/// all lines 24. An exact solver found 14 for the other mesh.
+#[test]
+fn a_rectangle_of_boards_is_joined_by_less_than_halves_of_lines() {
+    for (board, boards, published, least) in [("[1, 1]", "[4, 6]", 24.0, 20.0), ("[3, 2]", "[3, 2]", 18.0, 14.0)] {
+        let network = oracle::topology(&format!("name = 'hxmesh'\nboard = {board}\nboards = {boards}"));
+        let found = cut::bisection(&*network, oracle::OWN).unwrap();
+        let injection = f64::from(4 * (network.accelerators() / 2));
+        let stated = cut::Bisection { share: published / injection, is_least: false, narrowest: least / injection };
+        assert_eq!(found, stated, "{board} {boards}");
+    }
+}
+
+#[test]
+fn random_networks_are_billed_as_wired() {
+    let mut random = Random(0x0dd_b1a5_ed00_0001);
+    for text in (0..30).flat_map(|_| random_networks(&mut random)).filter(|text| oracle::read(text).is_ok()) {
+        oracle::is_billed_as_wired(&text);
+    }
+}

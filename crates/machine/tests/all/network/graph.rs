@@ -2,7 +2,7 @@
 
 use unisono_machine::{
     Machine,
-    network::{Cable, Header, Network, Plane, Speed, cut::bisection_share},
+    network::{Cable, Header, Network, Plane, Speed, cut::bisection},
 };
 
 use crate::network::oracle;
@@ -64,7 +64,7 @@ fn cables_without_a_kind_are_copper_at_accelerators() {
     assert_eq!(pairs.plane().unwrap(), text.plane().unwrap());
     let bill = text.bill();
     assert_eq!((bill.switches, bill.dac, bill.aoc, bill.switch_ports), (2, 2, 2, 3));
-    assert_eq!((text.diameter(), bisection_share(&*text, oracle::OWN)), (3, Some(1.0)));
+    assert_eq!((text.diameter(), bisection(&*text, oracle::OWN).map(|cut| cut.share)), (3, Some(1.0)));
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn cables_state_their_speed_and_count() {
     // Node 0 has three links of 400 and three of 25; node 1 two of 400 and two of 25.
     assert_eq!(topology.injection(), [2.125, 3.1875]);
     // The cut into halves consists of all links of the slower accelerator.
-    assert_eq!(bisection_share(&*topology, oracle::OWN), Some(2.125 / 3.1875));
+    assert_eq!(bisection(&*topology, oracle::OWN).map(|cut| cut.share), Some(2.125 / 3.1875));
     assert_eq!(topology.bill().dac, 6);
 }
 

@@ -1,6 +1,6 @@
 //! HyperX of one to three dimensions.
 
-use unisono_machine::network::cut::bisection_share;
+use unisono_machine::network::cut::bisection;
 
 use crate::network::oracle;
 
@@ -38,7 +38,7 @@ fn the_least_cut_is_the_stated_one() {
 fn accelerators_may_have_faster_cables() {
     let topology = oracle::topology("name = 'hyperx'\ndims = [2, 4]\nterminal_gbps = 1600");
     assert_eq!(topology.injection(), [4.0, 4.0]);
-    assert_eq!(bisection_share(&*topology, oracle::OWN), Some(0.25));
+    assert_eq!(bisection(&*topology, oracle::OWN).map(|cut| cut.share), Some(0.25));
     assert_eq!(
         topology.unlike().iter().map(|(speed, cables)| (speed.gbps, *cables)).collect::<Vec<_>>(),
         [(1600.0, 8)]
