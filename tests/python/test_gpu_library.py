@@ -143,6 +143,23 @@ def test_every_line_of_a_tuner_file_is_enabled_on_the_machine(machine: str, node
         assert {tuple(line[6:8]) for line in lines} == {("1", str(on.shape[0]))}
 
 
+def test_lines_for_a_machine_without_logs_are_the_choice_of_nccl() -> None:
+    draw = random.Random(11)
+    for _ in range(40):
+        name, nodes = draw.choice([("dgx-a100", 1), ("dgx-a100", 3), ("dgx-h100", 2), ("dgx-h100", 5), (MESH, 1)])
+        on = un.machine(name, nodes=nodes) if nodes > 1 else un.machine(name)
+        collective = draw.choice(["allreduce", "allgather", "reduce-scatter", "broadcast"])
+        elements = int(2 ** draw.uniform(1, 28))
+        size = 4 * elements
+        choice = library_choice(collective, on, elements)
+        [line] = [
+            (region["algorithm"], region["protocol"])
+            for region in library_sizes(collective, on)
+            if region["first_bytes"] <= size and (region["last_bytes"] is None or size <= region["last_bytes"])
+        ]
+        assert line == (choice["algorithm"], choice["protocol"]), (name, nodes, collective, size)
+
+
 def test_a_plan_for_nccl_has_lines_of_its_own_algorithms(tmp_path: Path) -> None:
     """A plan for NCCL has one line for its size, with NCCL's algorithm and protocol."""
     words = ["plan", "allreduce", "--machine", "dgx-a100", "--bytes", "64KiB", "--for", "nccl"]

@@ -65,6 +65,7 @@ _ARCHITECTURES = {
     "B100|B200|B300|GB200|GB300": "blackwell",
     "MI2[15]0X?": "cdna2",
     "MI3(?:00|08|25)[AX]?": "cdna3",
+    "MI35[05]X?": "cdna4",
 }
 
 _Key = tuple[str, str, bool]
