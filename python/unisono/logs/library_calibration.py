@@ -232,7 +232,7 @@ def launch_notes(points: Iterable[Measured]) -> list[str]:
     if most == 1:
         return []
     return [
-        f"one thread of the test started the kernels of {most} GPUs, which takes about 4.2 µs each, so the starts may "
+        f"one thread of the test started the kernels of {most} GPUs, which takes about 5.5 µs each, so the starts may "
         f"be the times of short vectors; '-g 1' under mpirun measures programs with a process for each GPU"
     ]
 

@@ -7,8 +7,8 @@
 
 use unisono_base::xml::{self, short};
 
-/// The largest length of a value, and of a name before an `=`, in bytes. The parser stores any other character that ends
-/// a name behind it, so that such a name must be shorter.
+/// The largest length of a value, and of a name before an `=`, in bytes. The parser stores any other character that
+/// ends a name behind it, so that such a name must be shorter.
 const LENGTH: usize = 254;
 /// The most attributes of a tag; each additional blank between two of them counts as one.
 const ATTRIBUTES: usize = 16;

@@ -3,7 +3,7 @@
 use unisono_collective::{Dtype, Kind};
 use unisono_cost::network::{
     NetworkPart,
-    nccl::{Call, Facts, Nccl, Time, VERSION},
+    nccl::{Algorithm, Call, Facts, Nccl, Protocol, Time, VERSION},
 };
 
 use super::{LibraryChoice, LibraryRegion, LibraryReport, Prices, Work};

@@ -150,7 +150,14 @@ pub fn nvls_efficiency(architecture: Generation) -> f64 {
 ///
 /// Source: `ncclNvlsTuning` of src/transport/nvls.cc, `calcCollChunking` of src/enqueue.cc. GPUs and interfaces are
 /// assumed to have a PCIe switch in common.
-pub fn nvls_tree_chunk(architecture: Generation, boxes: u32, gpus: u32, heads: u32, nic: f64, bytes: u64) -> (u64, u64) {
+pub fn nvls_tree_chunk(
+    architecture: Generation,
+    boxes: u32,
+    gpus: u32,
+    heads: u32,
+    nic: f64,
+    bytes: u64,
+) -> (u64, u64) {
     const KIB: u64 = 1024;
     let (blocks, most) = match (architecture, boxes, gpus) {
         (Generation::Blackwell, 2, ..=4) if nic >= 48.0 => (32, 256),

@@ -190,9 +190,7 @@ impl Nccl {
             None => {
                 let own_us = match algorithm {
                     // The fill of a tree replaces NCCL's correction by sizes.
-                    Algorithm::Nvls | Algorithm::NvlsTree => {
-                        rates.latency_us + bytes as f64 / (1000.0 * rates.reached)
-                    }
+                    Algorithm::Nvls | Algorithm::NvlsTree => rates.latency_us + bytes as f64 / (1000.0 * rates.reached),
                     _ => cost_us + bytes as f64 / (1000.0 * rates.bandwidth) * (steps.stretch - 1.0),
                 };
                 (own_us + steps.late_us).max(self.kernels_us())

@@ -15,8 +15,9 @@
 //! the chunk.
 //!
 //! NCCL's own estimate holds for long calls over InfiniBand. Added are, for a step between boxes, the higher latency of
-//! a slower network and an AMD CPU's longer post of a message; in a tree with flags, the time in which each GPU forwards
-//! the data of one iteration of its threads; and in an NVLS tree the time in which the first chunks pass through it:
+//! a slower network and an AMD CPU's longer post of a message; in a tree with flags, the time in which each GPU
+//! forwards the data of one iteration of its threads; and in an NVLS tree the time in which the first chunks pass
+//! through it:
 //!
 //! ```text
 //! round = chunk x thread blocks x heads        bytes under way at once
@@ -86,7 +87,12 @@ impl Steps {
             (false, _) => (1.0, 0.0),
         };
         let is_chain = is_ring && matches!(kind, Kind::Broadcast | Kind::Reduce);
-        let fill = if is_chain && protocol == Protocol::Simple { (n - 2.0) * s.min(CHUNK) } else { 0.0 };
+        let nvls_us = if algorithm == Algorithm::NvlsTree { fill_us(f, network_hops, rates, bytes) } else { 0.0 };
+        let fill = if is_chain && protocol == Protocol::Simple {
+            (n - 2.0) * s.min(CHUNK)
+        } else {
+            sent * 1000.0 * rates.reached * nvls_us / open
+        };
         // NCCL's limits of LL on several boxes, and corrections of trees, include this factor.
         let idle = if is_ring && f.boxes == 1 { most / open } else { 1.0 };
         let is_filled = is_ring && f.boxes == 1 && s > 0.0;
@@ -102,9 +108,7 @@ impl Steps {
             sent: sent * s + fill,
             worked: worked * s,
             stretch: idle * filled,
-            late_us: network_hops * network_late_us(f)
-                + (hops + network_hops) * passed
-                + if algorithm == Algorithm::NvlsTree { fill_us(f, network_hops, rates, bytes) } else { 0.0 },
+            late_us: network_hops * network_late_us(f) + (hops + network_hops) * passed + nvls_us,
         }
     }
 
@@ -116,7 +120,8 @@ impl Steps {
     }
 }
 
-/// Returns the microseconds by which an NVLS tree of `bytes` bytes takes longer to fill than one of the shortest chunks.
+/// Returns the microseconds by which an NVLS tree of `bytes` bytes takes longer to fill than one of the shortest
+/// chunks.
 fn fill_us(f: &Facts, network_hops: f64, rates: &times::Rates, bytes: u64) -> f64 {
     let heads = rates.graph.channels;
     let (chunk, blocks) = constants::nvls_tree_chunk(f.architecture, f.boxes, f.gpus, heads, rates.graph.inter, bytes);

@@ -170,8 +170,8 @@ fn nvls_trees_fill_with_the_chunks_of_the_call() {
     let mib = 1 << 20;
     let at = |nccl: &Nccl, bytes| of(nccl, Kind::Allreduce, bytes, Algorithm::NvlsTree, Protocol::Simple);
     let nccl = Nccl::new(switched(Generation::Hopper, 2, 8, 370.8, 48.0), None).unwrap();
-    // 16 thread blocks send chunks of 32 KiB below 8 MiB, of 64 KiB below 64 MiB, and of 128 KiB to each of 8 heads. The
-    // bytes of a round beyond those of the shortest chunks pass the tree at its rate, and two steps of 48 GB/s.
+    // 16 thread blocks send chunks of 32 KiB below 8 MiB, of 64 KiB below 64 MiB, and of 128 KiB to each of 8 heads.
+    // The bytes of a round beyond those of the shortest chunks pass the tree at its rate, and two steps of 48 GB/s.
     for (bytes, longer) in [(4 * mib, 0), (8 * mib, 32), (32 * mib, 32), (64 * mib, 96), (1024 * mib, 96)] {
         let time = at(&nccl, bytes);
         let share = 1024.0 * f64::from(16 * longer);
