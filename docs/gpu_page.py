@@ -138,12 +138,13 @@ _SHORT, _LONG = 1 << 20, 256 << 20
 def _logs() -> str:
     lines = [
         "\n## Whole logs: posted and predicted",
-        "These are allreduces out of place; `docs/measured/posted-times.tsv` names the sources. Nothing was fitted to "
-        "these times. A prediction is near if it differs by at most a factor of 1.5. In logs 3 and 10 one process "
-        "starts the kernels of all GPUs; machine 6 has the latency of EFA. Some times have a known reason not to be "
-        "near: RoCE without its settings (2), GPUs of a virtual machine that send to each other through its memory "
-        "(10), and single sizes that took longer than larger ones (4, 5, 7, 8). RCCL's model has no times of several "
-        "boxes (12). From 4 to 128 MiB, NVLS trees between boxes take up to 1.4 times as long as NCCL estimates.\n",
+        "These are allreduces out of place; `docs/measured/posted-times.tsv` names the sources. Fitted to these times "
+        "is one number, the start of a kernel by a process with several GPUs (logs 3, 10, 13 and 18). A prediction is "
+        "near if it differs by at most a factor of 1.5. Machine 6 has the latency of EFA. Some times have a known "
+        "reason not to be near: RoCE without its settings (2), GPUs that send to each other through the memory of the "
+        "CPUs (10, 18), a setting of 32 channels for short sizes (13), a library that took NVLS for 64 B to 2 MiB "
+        "(17), and single sizes that took longer than larger ones (4, 5, 7, 8, 13). RCCL's model has no times of "
+        "several boxes (12).\n",
         "| | machine | library | near, of sizes to 1 MiB | within 15 %, of sizes from 256 MiB |",
         "|---|---|---|---|---|",
     ]

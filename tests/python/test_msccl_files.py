@@ -380,6 +380,18 @@ def test_the_text_of_a_file_is_what_the_parser_of_the_executor_takes(tmp_path: P
     assert 40 < sum(found) < 150
 
 
+@pytest.mark.parametrize(("name", "fits"), [(253, True), (254, True), (255, False)])
+def test_names_of_attributes_have_up_to_254_characters(name: int, fits: bool, tmp_path: Path) -> None:
+    """The parser reads the `=` behind a name without storing it, and stores any other character that ends a name."""
+    path = tmp_path / "x.xml"
+    text = gather(lambda _: [SEND, RECEIVE], 1)
+    path.write_text(text.replace("<algo ", f'<algo {"x" * name}="1" ', 1))
+    assert (check_msccl(path)["diagnostics"] == []) is fits
+    path.write_text(text.replace("</algo>", f"</{'x' * (name - 1)}>", 1))
+    with suppress(InputError):
+        assert check_msccl(path)["diagnostics"]
+
+
 def test_waits_count_so_many_turns(tmp_path: Path) -> None:
     path = tmp_path / "x.xml"
     for proto, said in (("LL", "all up to 1 GiB a chunk (2 GiB)"), ("Simple", "all")):

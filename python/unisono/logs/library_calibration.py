@@ -66,6 +66,7 @@ _ARCHITECTURES = {
     "B100|B200|B300|GB200|GB300": "blackwell",
     "MI2[15]0X?": "cdna2",
     "MI3(?:00|08|25)[AX]?": "cdna3",
+    "MI35[05]X?": "cdna4",
 }
 
 _Key = tuple[str, str, bool]
@@ -232,7 +233,7 @@ def launch_notes(points: Iterable[Measured]) -> list[str]:
     if most == 1:
         return []
     return [
-        f"one thread of the test started the kernels of {most} GPUs, which takes about 4.2 µs each, so the starts may "
+        f"one thread of the test started the kernels of {most} GPUs, which takes about 5.5 µs each, so the starts may "
         f"be the times of short vectors; '-g 1' under mpirun measures programs with a process for each GPU"
     ]
 

@@ -57,7 +57,7 @@ impl GpuBoxes {
         let Some(gpu) = network.gpu else {
             return Err(format!(
                 "{} does not state its GPUs; add a table [gpu] with architecture = \"hopper\" (or volta, ampere, \
-                 blackwell, cdna2, cdna3) to its file",
+                 blackwell, cdna2, cdna3, cdna4) to its file",
                 network.name
             ));
         };

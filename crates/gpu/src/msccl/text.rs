@@ -7,7 +7,8 @@
 
 use unisono_base::xml::{self, short};
 
-/// The largest length of a value in bytes. A name must be shorter.
+/// The largest length of a value, and of a name before an `=`, in bytes. The parser stores any other character that
+/// ends a name behind it, so that such a name must be shorter.
 const LENGTH: usize = 254;
 /// The most attributes of a tag; each additional blank between two of them counts as one.
 const ATTRIBUTES: usize = 16;
@@ -61,10 +62,11 @@ pub fn refused(text: &str) -> Option<String> {
 fn token(text: &str) -> Result<(&str, char, &str), String> {
     let ends = |c: char| matches!(c, '=' | ' ' | '>' | '/' | '\n' | '\r');
     let at = text.find(ends).ok_or("a tag does not end")?;
-    if at >= LENGTH {
-        return Err(format!("a name has {at} characters, and the executor's parser holds {LENGTH}"));
-    }
     let end = text.as_bytes()[at];
+    let most = if end == b'=' { LENGTH } else { LENGTH - 1 };
+    if at > most {
+        return Err(format!("a name has {at} characters, and the executor's parser holds {most} of it"));
+    }
     Ok((&text[..at], char::from(end), &text[at + 1..]))
 }
 

@@ -21,6 +21,8 @@ pub enum Architecture {
     Cdna2,
     /// MI300, gfx942.
     Cdna3,
+    /// MI350, gfx950.
+    Cdna4,
 }
 
 impl Architecture {
@@ -40,6 +42,7 @@ impl Architecture {
         match gcn.trim().trim_start_matches("gfx") {
             "90a" | "910" => Some(Self::Cdna2),
             name if name.starts_with("94") => Some(Self::Cdna3),
+            name if name.starts_with("95") => Some(Self::Cdna4),
             _ => None,
         }
     }
@@ -52,6 +55,7 @@ impl Architecture {
             Self::Blackwell => "blackwell",
             Self::Cdna2 => "cdna2",
             Self::Cdna3 => "cdna3",
+            Self::Cdna4 => "cdna4",
         }
     }
 }

@@ -3,7 +3,7 @@
 use unisono_collective::{Dtype, Kind};
 use unisono_cost::network::{
     NetworkPart,
-    nccl::{Call, Facts, Nccl, Time, VERSION},
+    nccl::{Algorithm, Call, Facts, Nccl, Protocol, Time, VERSION},
 };
 
 use super::{LibraryChoice, LibraryRegion, LibraryReport, Prices, Work};
@@ -13,8 +13,6 @@ const NAME: &str = "nccl";
 
 /// The largest size in bytes at which the choice is computed for a tuning file, as an exponent of 2.
 const MOST_POWER: u32 = 34;
-/// The number of bisections that search for the size, between two powers of two, at which the choice changes.
-const BISECTIONS: u32 = 8;
 
 /// Returns the network part on which a library for GPUs runs.
 pub(super) fn part<'a>(name: &str, problem: &'a Problem) -> Result<&'a NetworkPart, PlanError> {
@@ -108,8 +106,32 @@ fn one_of(time: &Time) -> LibraryChoice {
     }
 }
 
-/// Returns, for each range of sizes, the library's own algorithm with the least predicted time. If some algorithms have
-/// prices fitted to measurements, only these and the library's own choice are compared.
+/// A size in bytes, and the algorithm and protocol from it on.
+type From = (u64, (Algorithm, Protocol));
+
+/// Appends the sizes at which the choice changes, after `low` up to `high`. Between two powers of two NCCL's estimates
+/// are linear in the size, so an algorithm that is best at both ends is also best between them.
+fn add_changes(
+    best: &dyn Fn(u64) -> Result<(Algorithm, Protocol), PlanError>,
+    low: From,
+    high: From,
+    found: &mut Vec<From>,
+) -> Result<(), PlanError> {
+    if low.1 == high.1 {
+        return Ok(());
+    }
+    if low.0 + 1 == high.0 {
+        found.push(high);
+        return Ok(());
+    }
+    let size = low.0.midpoint(high.0);
+    let middle = (size, best(size)?);
+    add_changes(best, low, middle, found)?;
+    add_changes(best, middle, high, found)
+}
+
+/// Returns, for each range of sizes, the algorithm with the least predicted time of those that have prices fitted to
+/// measurements and the library's own choice, which is the only one on a machine without such prices.
 ///
 /// # Errors
 /// Returns the errors of [`super::library_choice`], or an error if the library has no model of times.
@@ -121,29 +143,20 @@ pub fn library_regions(name: &str, problem: &Problem) -> Result<Vec<LibraryRegio
     let (nccl, call) = nccl(problem)?;
     let best = |bytes: u64| -> Result<_, PlanError> {
         let times = nccl.times(call, counted(problem, bytes)).map_err(PlanError::NoLibraryTime)?;
-        let is_measured = times.iter().any(|time| time.is_fitted);
-        let compared = times.iter().enumerate().filter(|(at, time)| !is_measured || time.is_fitted || *at == 0);
+        let compared = times.iter().enumerate().filter(|(at, time)| time.is_fitted || *at == 0);
         let least = compared.map(|(_, time)| time).min_by(|a, b| a.seconds.total_cmp(&b.seconds));
         least
             .map(|time| (time.algorithm, time.protocol))
             .ok_or_else(|| PlanError::NoLibrary(format!("{NAME} enables no algorithm here")))
     };
-    let mut found: Vec<(u64, _)> = vec![(0, best(1)?)];
-    for power in 1..=MOST_POWER {
-        let (mut low, mut high) = (1_u64 << (power - 1), 1_u64 << power);
-        let last = best(high)?;
-        if found.last().is_some_and(|(_, before)| *before == last) {
-            continue;
+    let mut last = (1, best(1)?);
+    let mut found = vec![(0, last.1)];
+    for power in 0..=MOST_POWER {
+        for size in [1_u64 << power, (2_u64 << power) - 1] {
+            let next = (size, best(size)?);
+            add_changes(&best, last, next, &mut found)?;
+            last = next;
         }
-        for _ in 0..BISECTIONS {
-            let middle = low.midpoint(high);
-            if middle > low && best(middle)? == last {
-                high = middle;
-            } else {
-                low = middle;
-            }
-        }
-        found.push((high, last));
     }
     let ends: Vec<Option<u64>> = found.iter().skip(1).map(|(first, _)| Some(first - 1)).chain([None]).collect();
     let regions = found.into_iter().zip(ends).map(|((first_bytes, (algorithm, protocol)), last_bytes)| LibraryRegion {

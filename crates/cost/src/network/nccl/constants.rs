@@ -28,7 +28,7 @@ impl Generation {
             Architecture::Ampere => Some(Self::Ampere),
             Architecture::Hopper => Some(Self::Hopper),
             Architecture::Blackwell => Some(Self::Blackwell),
-            Architecture::Cdna2 | Architecture::Cdna3 => None,
+            Architecture::Cdna2 | Architecture::Cdna3 | Architecture::Cdna4 => None,
         }
     }
 }
@@ -80,9 +80,10 @@ pub fn hop_us(medium: Medium, algorithm: Algorithm, protocol: Protocol) -> f64 {
 /// InfiniBand, as TE-CCL states it (github.com/microsoft/TE-CCL, teccl/topologies/dgx2.py).
 pub const NETWORK_US: f64 = 2.6;
 
-/// The microseconds in which a process starts the kernel of one GPU: on a DGX A100, calls of one process for 2 to 8
-/// GPUs take 4.2 us for each GPU (github.com/NVIDIA/nccl-tests/issues/123).
-pub const KERNEL_US: f64 = 4.2;
+/// The microseconds in which a process starts the kernel of one GPU: the median of the shortest calls of one process,
+/// divided by its GPUs, on five machines: 8 A100 4.2 (github.com/NVIDIA/nccl-tests/issues/123), 2 V100 5.4, 8 H200 5.5,
+/// 2 RTX 2080 Ti 5.8, 4 H100 6.0 (docs/measured/posted-times.tsv names the other sources).
+pub const KERNEL_US: f64 = 5.5;
 
 /// Returns the microseconds in which a CPU posts one message to a network interface.
 pub fn post_us(cpu: Cpu) -> f64 {
@@ -144,8 +145,48 @@ pub fn nvls_efficiency(architecture: Generation) -> f64 {
     }
 }
 
-/// Returns the factor on the bandwidth of a tree allreduce of `bytes` bytes.
-pub fn tree_correction(protocol: Protocol, bytes: u64) -> f64 {
+/// Returns the bytes of a chunk of an NVLS tree of `bytes` bytes: one thread block sends it to one head. `heads` send
+/// to interfaces of `nic` GB/s; `gpus` are those of a box. The second number is that of the thread blocks.
+///
+/// Source: `ncclNvlsTuning` of src/transport/nvls.cc, `calcCollChunking` of src/enqueue.cc. GPUs and interfaces are
+/// assumed to have a PCIe switch in common.
+pub fn nvls_tree_chunk(
+    architecture: Generation,
+    boxes: u32,
+    gpus: u32,
+    heads: u32,
+    nic: f64,
+    bytes: u64,
+) -> (u64, u64) {
+    const KIB: u64 = 1024;
+    let (blocks, most) = match (architecture, boxes, gpus) {
+        (Generation::Blackwell, 2, ..=4) if nic >= 48.0 => (32, 256),
+        (Generation::Blackwell, 2, 9..=15) if nic >= 48.0 => (32, 128),
+        (Generation::Blackwell, 2, 5..=8) if nic >= 96.0 => (32, 128),
+        (Generation::Blackwell, 2, _) if nic >= 48.0 => (32, 64),
+        (Generation::Blackwell, _, ..=8) if nic >= 96.0 => (24, 256),
+        (Generation::Blackwell, _, ..=31) if nic >= 96.0 => (32, 128),
+        (Generation::Blackwell, ..) if nic >= 96.0 => (32, 64),
+        (Generation::Blackwell, ..) if nic >= 48.0 => (24, 64),
+        (Generation::Blackwell, ..) => (32, if boxes >= 4 { 64 } else { 128 }),
+        _ => (16, if boxes >= 4 { 64 } else { 128 }),
+    };
+    let at_once = blocks * u64::from(heads);
+    let mut chunk = most * KIB;
+    for (rounds, shorter) in [(16, 128 * KIB), (4, 64 * KIB), (1, SHORT_CHUNK)] {
+        if bytes < rounds * at_once * chunk {
+            chunk = chunk.min(shorter);
+        }
+    }
+    (chunk, blocks)
+}
+
+/// The bytes of the shortest chunk of an NVLS tree.
+pub const SHORT_CHUNK: u64 = 32 * 1024;
+
+/// Returns the factor on the bandwidth of a tree allreduce of `bytes` bytes, of sizes up to the `sizes`th power of two
+/// from 64 bytes on.
+pub fn tree_correction(protocol: Protocol, sizes: u32, bytes: u64) -> f64 {
     const ROWS: [[f64; 24]; 3] = [
         [
             1.0, 1.0, 1.0, 1.0, 0.9, 0.8, 0.7, 0.7, 0.7, 0.7, 0.6, 0.5, 0.4, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.0,
@@ -161,7 +202,7 @@ pub fn tree_correction(protocol: Protocol, bytes: u64) -> f64 {
         ],
     ];
     match (bytes >> 6).checked_ilog2() {
-        Some(power @ 0..23) => ROWS[protocol as usize][power as usize],
+        Some(power) if power < sizes => ROWS[protocol as usize][power as usize],
         _ => 1.0,
     }
 }

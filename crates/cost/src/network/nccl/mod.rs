@@ -185,13 +185,17 @@ impl Nccl {
 
     fn time(&self, kind: Kind, algorithm: Algorithm, protocol: Protocol, rates: &times::Rates, bytes: u64) -> Time {
         let cost_us = times::cost_us(self, kind, algorithm, protocol, rates, bytes);
-        let steps = Steps::new(self, kind, algorithm, protocol, bytes);
+        let steps = Steps::new(self, (kind, algorithm, protocol), rates, bytes);
         let fit = self.fitted.as_ref().and_then(|f| f.fit(algorithm.name(), protocol.name(), self.facts.boxes > 1));
         let us = match fit {
             Some(fit) => steps.priced_us(fit),
             None => {
-                let moved_us = bytes as f64 / (1000.0 * rates.bandwidth) * (steps.stretch - 1.0);
-                (cost_us + moved_us + steps.late_us).max(self.kernels_us())
+                let own_us = match algorithm {
+                    // The fill of a tree replaces NCCL's correction by sizes.
+                    Algorithm::Nvls | Algorithm::NvlsTree => rates.latency_us + bytes as f64 / (1000.0 * rates.reached),
+                    _ => cost_us + bytes as f64 / (1000.0 * rates.bandwidth) * (steps.stretch - 1.0),
+                };
+                (own_us + steps.late_us).max(self.kernels_us())
             }
         };
         Time {

@@ -39,6 +39,8 @@ pub struct Graphs {
     pub ring: Graph,
     pub tree: Graph,
     pub nvls: Option<Graph>,
+    /// The GB/s of a head of NVLS inside a box, if no interface limits it; 0 without NVLS.
+    pub nvls_inside: f64,
     /// True if the GPUs of a box communicate over NVLink.
     pub over_nvlink: bool,
 }
@@ -50,7 +52,10 @@ impl Graphs {
         let over_nvlink = facts.nvlink > 0.0 && (facts.has_nvswitch || facts.gpus == 1 || !rings.is_empty());
         let room = Room { facts, rings, over_nvlink };
         let ring = room.ring(speeds);
-        Self { ring, tree: room.tree(speeds, ring), nvls: room.nvls(speeds), over_nvlink }
+        let alone = Facts { boxes: 1, ..facts.clone() };
+        let alone = Room { facts: &alone, rings: Rings::new(0, &[]), over_nvlink };
+        let nvls_inside = alone.nvls(ladder(facts.architecture, false)).map_or(0.0, |graph| graph.intra);
+        Self { ring, tree: room.tree(speeds, ring), nvls: room.nvls(speeds), nvls_inside, over_nvlink }
     }
 
     /// Returns the kind of link that steps inside a box use. With one GPU per box NCCL counts the latencies of PCIe.

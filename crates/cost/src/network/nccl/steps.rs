@@ -15,8 +15,16 @@
 //! the chunk.
 //!
 //! NCCL's own estimate holds for long calls over InfiniBand. Added are, for a step between boxes, the higher latency of
-//! a slower network and an AMD CPU's longer post of a message; and, in a tree with flags, the time in which each GPU
-//! forwards the data of one iteration of its threads.
+//! a slower network and an AMD CPU's longer post of a message; in a tree with flags, the time in which each GPU
+//! forwards the data of one iteration of its threads; and in an NVLS tree the time in which the first chunks pass
+//! through it:
+//!
+//! ```text
+//! round = chunk x thread blocks x heads        bytes under way at once
+//! fill  = round / bandwidth + steps between boxes x round / (heads x rate of an interface)
+//! ```
+//!
+//! The chunks of a long call are longer. NCCL's latency includes the fill of its shortest chunks.
 //!
 //! Source: `topoGetAlgoInfo` of NVIDIA/nccl, src/enqueue.cc; `threadThresholds` of src/graph/tuning.cc; chunks of
 //! src/include/collectives.h.
@@ -57,8 +65,8 @@ pub struct Steps {
 }
 
 impl Steps {
-    pub(super) fn new(nccl: &Nccl, kind: Kind, algorithm: Algorithm, protocol: Protocol, bytes: u64) -> Self {
-        let f = &nccl.facts;
+    pub(super) fn new(nccl: &Nccl, call: (Kind, Algorithm, Protocol), rates: &times::Rates, bytes: u64) -> Self {
+        let (f, (kind, algorithm, protocol)) = (&nccl.facts, call);
         let ring = nccl.graphs.ring;
         let doubled = f.architecture >= Generation::Hopper && f.boxes > 1 && ring.intra > 45.0 && ring.channels < 8;
         let all = (ring.channels * if doubled { 4 } else { 2 }).min(MOST_BLOCKS);
@@ -83,7 +91,12 @@ impl Steps {
             (false, _) => (1.0, 0.0),
         };
         let is_chain = is_ring && matches!(kind, Kind::Broadcast | Kind::Reduce);
-        let fill = if is_chain && protocol == Protocol::Simple { (n - 2.0) * s.min(CHUNK) } else { 0.0 };
+        let nvls_us = if algorithm == Algorithm::NvlsTree { fill_us(f, network_hops, rates, bytes) } else { 0.0 };
+        let fill = if is_chain && protocol == Protocol::Simple {
+            (n - 2.0) * s.min(CHUNK)
+        } else {
+            sent * 1000.0 * rates.reached * nvls_us / open
+        };
         // On several boxes and in trees, NCCL's own limits and corrections include the factor `idle`.
         let idle = if is_ring && f.boxes == 1 { most / open } else { 1.0 };
         let is_filled = is_ring && f.boxes == 1 && s > 0.0;
@@ -99,7 +112,7 @@ impl Steps {
             sent: sent * s + fill,
             worked: worked * s,
             stretch: idle * filled,
-            late_us: network_hops * network_late_us(f) + (hops + network_hops) * passed,
+            late_us: network_hops * network_late_us(f) + (hops + network_hops) * passed + nvls_us,
         }
     }
 
@@ -109,6 +122,16 @@ impl Steps {
             + self.network_hops * fit.network_hop_us
             + (self.sent * fit.sent_ns_per_byte + self.worked * fit.worked_ns_per_byte) / 1000.0
     }
+}
+
+/// Returns the microseconds by which an NVLS tree of `bytes` bytes takes longer to fill than one of the shortest
+/// chunks.
+fn fill_us(f: &Facts, network_hops: f64, rates: &times::Rates, bytes: u64) -> f64 {
+    let heads = rates.graph.channels;
+    let (chunk, blocks) = constants::nvls_tree_chunk(f.architecture, f.boxes, f.gpus, heads, rates.graph.inter, bytes);
+    let longer = ((chunk - constants::SHORT_CHUNK) * blocks) as f64;
+    let at_nics = network_hops * longer / rates.graph.inter;
+    (longer * f64::from(heads) / rates.reached + at_nics) / 1000.0
 }
 
 /// Returns the microseconds to add to NCCL's own time of a step between boxes.

@@ -16,6 +16,7 @@ use super::{
     constants::{self, Generation, Medium},
 };
 use unisono_collective::Kind;
+use unisono_machine::network::Cpu;
 
 /// The most GPUs of a box for which NVLS runs an allgather and a reduce-scatter.
 const MOST_NVLS_RANKS: u32 = 32;
@@ -25,8 +26,9 @@ pub struct Rates {
     pub graph: Graph,
     /// GB/s of one channel, before the limits of protocols.
     pub channel: f64,
-    /// The rate of a call's bytes, in GB/s.
+    /// The rate of a call's bytes, in GB/s: NCCL's own estimate, and the rate that its links allow.
     pub bandwidth: f64,
+    pub reached: f64,
     pub latency_us: f64,
 }
 
@@ -78,15 +80,37 @@ pub fn rates(nccl: &Nccl, call: Call, algorithm: Algorithm, protocol: Protocol) 
     }
     let channel = channel(f, kind, algorithm, graph);
     let bus = bus(nccl, kind, algorithm, protocol, graph, channel);
-    let bandwidth = if algorithm != Algorithm::Ring && is_spread(kind) {
+    let bandwidth = of_bytes(f, kind, algorithm, bus);
+    let reached = nvls_reached(nccl, kind, algorithm, graph).map_or(bandwidth, |rate| rate.max(bandwidth));
+    let latency_us = latency_us(nccl, kind, algorithm, protocol);
+    (bandwidth > 0.0).then_some(Rates { graph, channel, bandwidth, reached, latency_us })
+}
+
+/// Returns the rate of a call's bytes, from a bus bandwidth.
+fn of_bytes(f: &Facts, kind: Kind, algorithm: Algorithm, bus: f64) -> f64 {
+    if algorithm != Algorithm::Ring && is_spread(kind) {
         bus
     } else if matches!(algorithm, Algorithm::Ring | Algorithm::Nvls | Algorithm::NvlsTree) {
         bus * f64::from(f.ranks()) / f64::from(steps(kind, f.ranks()))
     } else {
         bus / 2.0
+    }
+}
+
+/// Returns the GB/s of a call's bytes that the links of NVLS on one box, or of an NVLS tree, allow; `None` for other
+/// algorithms. NCCL gives channels between boxes one rate on all links, so it counts NVLinks as no faster than
+/// interfaces; and it limits NVLS on one box by the rate of a step between boxes. On two boxes, each interface sends
+/// the share of its head once in each direction.
+fn nvls_reached(nccl: &Nccl, kind: Kind, algorithm: Algorithm, graph: Graph) -> Option<f64> {
+    let f = &nccl.facts;
+    let inter = match (algorithm, f.boxes) {
+        (Algorithm::Nvls, 1) => f64::INFINITY,
+        (Algorithm::NvlsTree, _) => graph.inter,
+        _ => return None,
     };
-    let latency_us = latency_us(nccl, kind, algorithm, protocol);
-    (bandwidth > 0.0).then_some(Rates { graph, channel, bandwidth, latency_us })
+    let links = Graph { intra: nccl.graphs.nvls_inside.max(graph.intra), inter, ..graph };
+    let rate = of_bytes(f, kind, algorithm, f64::from(graph.channels) * channel(f, kind, algorithm, links));
+    Some(if f.boxes == 2 { rate.min(f64::from(graph.channels) * graph.inter) } else { rate })
 }
 
 fn graph(nccl: &Nccl, algorithm: Algorithm) -> Option<Graph> {
@@ -195,10 +219,12 @@ pub fn hops(kind: Kind, f: &Facts) -> (f64, f64) {
 /// Returns NCCL's own estimate in microseconds.
 pub fn cost_us(nccl: &Nccl, kind: Kind, algorithm: Algorithm, protocol: Protocol, rates: &Rates, bytes: u64) -> f64 {
     let f = &nccl.facts;
-    let is_corrected = kind == Kind::Allreduce
-        && (algorithm == Algorithm::Tree
-            || algorithm == Algorithm::NvlsTree && f.architecture == Generation::Blackwell);
-    let factor = if is_corrected { constants::tree_correction(protocol, bytes) } else { 1.0 };
+    let corrected_sizes = match algorithm {
+        Algorithm::Tree if kind == Kind::Allreduce => 23,
+        Algorithm::NvlsTree if f.architecture == Generation::Blackwell && f.cpu != Cpu::Arm => 24,
+        _ => 0,
+    };
+    let factor = constants::tree_correction(protocol, corrected_sizes, bytes);
     // NCCL lengthens the latency of a long ring allreduce between boxes, whose steps do not all start at once.
     let channels = u64::from(2 * rates.graph.channels);
     let is_plateau = algorithm == Algorithm::Ring

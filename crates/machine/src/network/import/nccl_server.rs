@@ -264,7 +264,7 @@ fn alike(architecture: Architecture) -> Option<&'static str> {
         Architecture::Volta | Architecture::Ampere => Some("dgx-a100"),
         Architecture::Hopper => Some("dgx-h100"),
         Architecture::Blackwell => Some("gb200-nvl72"),
-        Architecture::Cdna2 | Architecture::Cdna3 => None,
+        Architecture::Cdna2 | Architecture::Cdna3 | Architecture::Cdna4 => None,
     }
 }
 

@@ -424,3 +424,17 @@ fn gpus_of_nvidia_are_stated_with_their_links() {
         "<system><cpu><pci busid='1'><gpu rank='0'/></pci><pci busid='2'><gpu rank='1' sm='80'/></pci></cpu></system>";
     assert_eq!(nccl(none).0.gpu, None);
 }
+
+#[test]
+fn each_gpu_of_amd_with_a_rate_has_an_architecture() {
+    for (gcn, architecture, gbps) in [
+        ("gfx90a", Architecture::Cdna2, 36.0),
+        ("910", Architecture::Cdna2, 36.0),
+        ("gfx942", Architecture::Cdna3, 48.0),
+        ("gfx950", Architecture::Cdna4, 48.0),
+    ] {
+        let (network, topology) = nccl(&MI250.replace("gcn=\"910\"", &format!("gcn=\"{gcn}\"")));
+        assert_eq!(network.gpu.map(|gpu| gpu.architecture), Some(architecture), "{gcn}");
+        assert_eq!(between(&network, &*topology, 0, 1), gbps, "{gcn}");
+    }
+}
