@@ -124,3 +124,10 @@ def test_hierarchical_schedules_know_the_ranks_of_a_host(tmp_path: Path, seed: i
     # A part with other ranks has no nodes that fill hosts in order.
     with pytest.raises(un.UnsupportedError, match="give the number of ranks of a node"):
         un.plan("allreduce", un.machine("torus2d-small", 8), bytes=size, algorithm="hierarchical")
+
+
+def test_a_host_fails_with_its_ranks(tmp_path: Path) -> None:
+    made = with_ranks(network(tmp_path, 4), 3, 400.0, 100.0)
+    assert accelerators(un.machine(made.describe(), failed=["c1"])) == 9
+    with pytest.raises(un.InputError, match="c1"):
+        un.machine(made.describe(), failed=["c1-s5"])

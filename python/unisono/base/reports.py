@@ -226,13 +226,21 @@ class BitsTableRow(TypedDict):
     predicted_seconds: float
 
 
-class PlannedRow(BitsTableRow):
-    """A row of a file that `unisono plan --serve` writes; its time is for one size of the range."""
+class PlannedRow(TypedDict):
+    """A row of a file that `unisono plan --serve` writes: the algorithm for a range of sizes in bytes.
+
+    ``bytes`` is the size for which the plan is the best, and for which its time and ratio are; all three are None for
+    the algorithms of a library.
+    """
 
     collective: str
     ranks: int
-    #: The size in bytes for which the plan is the best, and for which the time and ratio are.
-    bytes: int
+    first_bytes: int
+    last_bytes: int | None
+    algorithm: str
+    params: dict[str, str]
+    bytes: int | None
+    predicted_seconds: float | None
     ratio: float | None
 
 

@@ -1,6 +1,6 @@
 """Plans ranges of sizes and several collectives, as the rows of one file."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +14,7 @@ from unisono.cli._options import Request, library_of
 from unisono.cli._output import counted, microseconds, params_text, print_lines, print_notes, print_table, working
 from unisono.planning.bits import ratio
 from unisono.planning.libraries import OF_NCCL, library_rows
-from unisono.planning.ranges import planned_sizes, spans
+from unisono.planning.ranges import crossing, planned_sizes, spans
 
 __all__ = [
     "NO_COST",
@@ -60,12 +60,15 @@ def plan_rows(
     served: _Served | None,
     made: Plan | None = None,
     instead: Callable[[Plan, Request], Plan] = lambda plan, _: plan,
+    *,
+    stored: bool = False,
 ) -> list[_Row]:
     """Returns the best plans of one collective, each with the sizes that it serves.
 
     Without ``served``, the one row is for the size of the request, for which ``made`` is the plan, if it is given. Else
     a plan is also made for both ends of the range and for powers of four between them. ``instead`` returns the plan
-    that a row takes in place of the best one of a request.
+    that a row takes in place of the best one of a request. If the schedules are ``stored``, plans with segments share
+    no row, because the blocks of a stored schedule do not fit segments, whose length is in bytes.
     """
     if served is None or request.collective == "barrier":
         plan = instead(made or request.plan(), request)
@@ -82,12 +85,24 @@ def plan_rows(
         plans.append(instead(best.get(count) or sized.plan(), sized))
 
     def same(at: int, after: int) -> bool:
-        # The blocks of a stored schedule do not fit segments, whose length is in bytes.
         one, other = plans[at], plans[after]
-        return (one.algorithm, one.params) == (other.algorithm, other.params) and "segment" not in one.params
+        is_same = (one.algorithm, one.params) == (other.algorithm, other.params)
+        return is_same and not (stored and "segment" in one.params)
 
     sizes = [plan.report()["bytes"] for plan in plans]
-    return [(plans[at], first, last) for at, first, last in spans(sizes, served, same)]
+
+    def border(at: int, after: int) -> int | None:
+        times = [[_seconds(plans[of], plan) for of in (at, after)] for plan in (plans[at], plans[after])]
+        (a, b), (c, d) = times
+        return None if not (a and b and c and d) else crossing((sizes[at], sizes[after]), (a, b), (c, d))
+
+    return [(plans[at], first, last) for at, first, last in spans(sizes, served, same, border)]
+
+
+def _seconds(among: Plan, of: Plan) -> float | None:
+    """Returns the time of a plan's algorithm and parameters among the candidates of another; None if it is absent."""
+    key = (of.algorithm, of.params)
+    return next((one["seconds"] for one in among.candidates if (one["algorithm"], one["params"]) == key), None)
 
 
 def stored_rows(request: Request, served: _Served | None, made: Plan | None, *, unlike_bits: bool) -> list[_Row]:
@@ -97,7 +112,11 @@ def stored_rows(request: Request, served: _Served | None, made: Plan | None, *, 
     name what it replaces.
     """
     notes: list[str] = []
-    rows = plan_rows(request, served, made, lambda plan, of: plan if unlike_bits else _with_equal_bits(plan, of, notes))
+
+    def instead(plan: Plan, of: Request) -> Plan:
+        return plan if unlike_bits else _with_equal_bits(plan, of, notes)
+
+    rows = plan_rows(request, served, made, instead, stored=True)
     print_notes(list(dict.fromkeys(notes)), err=True)
     return rows
 
@@ -133,11 +152,11 @@ def _with_equal_bits(made: Plan, request: Request, notes: list[str]) -> Plan:
 
 def library_table(
     request: Request, served: _Served | None, made: Plan | None
-) -> tuple[list[dict[str, Any]], list[_Row], list[str]]:
-    """Returns the rows of a tuning file for one collective, the plans that they state, and notes.
+) -> tuple[list[dict[str, Any]], list[PlannedRow], list[str]]:
+    """Returns the rows of a tuning file for one collective, these rows as a report, and notes.
 
     For NCCL on a machine that states its GPUs, the rows are the best of NCCL's own algorithms, unless the user names an
-    algorithm; then there are no plans.
+    algorithm; such rows have no time.
     """
     # Imported late, because only tuning files need it.
     from unisono.mpi.exports import row_of
@@ -146,16 +165,19 @@ def library_table(
     if request.target in OF_NCCL and request.algorithm is None:
         if served is None and request.behaves_as == "nccl":
             served = 0, None
-        [(plan, first, last)] = plan_rows(request, None, made)
+        sized = request
+        if served is not None and request.elements is None and request.bytes is None:
+            sized = replace(request, elements=planned_sizes(*served, dtypes()[request.dtype])[0])
+        [(plan, first, last)] = plan_rows(sized, None, made)
         try:
             row = row_of(plan, *(served or (first, last)))
             if own := library_rows(row, request.sized_machine(), plan.report()):
-                return own, [], [OWN_ROWS]
+                return own, [_report(line) for line in own], [OWN_ROWS]
         except (InputError, UnsupportedError) as unknown:
             notes = [f"the line is the plan's, and not the best of NCCL's own algorithms: {unknown}"]
         made = plan
     rows = plan_rows(request, served, made)
-    return [row_of(*row) for row in rows], rows, notes
+    return [row_of(*row) for row in rows], report_rows(rows), notes
 
 
 def write_tuning(rows: list[dict[str, Any]], notes: list[str], target: str, path: str) -> dict[str, Any]:
@@ -173,14 +195,10 @@ def report_rows(rows: Sequence[_Row]) -> list[PlannedRow]:
     found: list[PlannedRow] = []
     for plan, first, last in rows:
         about = plan.report()
+        row = {**about, "first_bytes": first, "last_bytes": last}
         found.append(
             {
-                "collective": about["collective"],
-                "ranks": about["ranks"],
-                "first_bytes": first,
-                "last_bytes": last,
-                "algorithm": plan.algorithm,
-                "params": plan.params,
+                **_report(row),
                 "bytes": about["bytes"],
                 "predicted_seconds": plan.predicted["seconds"],
                 "ratio": about["ratio"],
@@ -189,24 +207,38 @@ def report_rows(rows: Sequence[_Row]) -> list[PlannedRow]:
     return found
 
 
-def print_rows(rows: Sequence[_Row]) -> None:
+def _report(row: Mapping[str, Any]) -> PlannedRow:
+    """Returns a row of a decision table as a report without a time."""
+    return {
+        "collective": row["collective"],
+        "ranks": row["ranks"],
+        "first_bytes": row["first_bytes"],
+        "last_bytes": row["last_bytes"],
+        "algorithm": row["algorithm"],
+        "params": row["params"],
+        "bytes": None,
+        "predicted_seconds": None,
+        "ratio": None,
+    }
+
+
+def print_rows(rows: Sequence[PlannedRow]) -> None:
     """Prints a line for each row of a file: its sizes, and its plan with the time at one of them."""
-    if not rows:
-        return
-    columns = ["collective", "ranks", "bytes", "algorithm", "at", "µs", "ratio"]
-    lines = [
-        [
-            row["collective"],
-            str(row["ranks"]),
-            _range(row["first_bytes"], row["last_bytes"]),
-            f"{row['algorithm']} {params_text(row['params'])}".rstrip(),
-            f"{row['bytes']}",
-            microseconds(row["predicted_seconds"]),
-            "-" if row["ratio"] is None else f"{row['ratio']:.3f}",
-        ]
-        for row in report_rows(rows)
-    ]
-    print_table(columns, lines, right=["ranks", "at", "µs", "ratio"])
+    times = ["at", "µs", "ratio"] if any(row["predicted_seconds"] is not None for row in rows) else []
+    lines = []
+    for row in rows:
+        seconds, ratio = row["predicted_seconds"], row["ratio"]
+        own = ["-" if seconds is None else microseconds(seconds), "-" if ratio is None else f"{ratio:.3f}"]
+        lines.append(
+            [
+                row["collective"],
+                str(row["ranks"]),
+                _range(row["first_bytes"], row["last_bytes"]),
+                f"{row['algorithm']} {params_text(row['params'])}".rstrip(),
+                *([f"{row['bytes']}", *own] if times else []),
+            ]
+        )
+    print_table(["collective", "ranks", "bytes", "algorithm", *times], lines, right=["ranks", *times])
 
 
 def _range(first: int, last: int | None) -> str:

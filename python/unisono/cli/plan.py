@@ -10,7 +10,7 @@ import click
 from unisono import InputError, Plan, UnsupportedError, save_plans
 from unisono.base.files import check_files, save, write
 from unisono.base.pictures import form_of
-from unisono.base.reports import Bound, Candidate, Phase, PlanReport
+from unisono.base.reports import Bound, Candidate, Phase, PlannedRow, PlanReport
 from unisono.base.tables import source_word
 from unisono.cli._bits import SAME_BITS, check_contributors, contributors_option
 from unisono.cli._jobs import cores_option
@@ -146,15 +146,19 @@ def plan(
     requests = [Request(name, **options, bits=bits, contributors=contributors) for name in collectives]
     is_unsized = options["elements"] is None and options["bytes"] is None and served is not None
     if len(requests) > 1 or is_unsized:
-        _check_rows(output, tunes, {"--bits": bits, "--certificate": certificate, "--plot": plot})
+        as_other = None if target in OF_NCCL else options["behaves_as"]
+        of_one = {"--bits": bits, "--certificate": certificate, "--plot": plot, "--as": as_other, "--all": show_all}
+        _check_rows(output, tunes, of_one)
         _write_rows(requests, served, str(output), tunes=tunes, unlike_bits=unlike_bits, as_json=as_json)
         return
     (request,) = requests
     made, table = request.plan(), None
     report = made.report()
     warn_of_memory(report["memory"])
-    rows: list[tuple[Plan, int, int | None]] = []
+    rows: list[PlannedRow] = []
     tuning, certified = None, None
+    if served is not None and not served[0] <= report["bytes"] <= (served[1] or report["bytes"]):
+        click.echo(f"note: the report is for {report['bytes']:,} bytes, which {output} does not serve", err=True)
     if certificate is not None:
         with working("writing the certificate"):
             text = made.certificate()
@@ -172,8 +176,9 @@ def plan(
                 table = bits_table(request, bits, served)
                 table.save(output)
             else:
-                rows = stored_rows(request, served, made, unlike_bits=unlike_bits or bits is not None)
-                save_plans(rows, output, unlike_bits=unlike_bits)
+                stored = stored_rows(request, served, made, unlike_bits=unlike_bits or bits is not None)
+                save_plans(stored, output, unlike_bits=unlike_bits)
+                rows = report_rows(stored)
         except UnsupportedError as refused:
             raise _for_tuning(refused, target) from None
     elif output is not None:
@@ -185,7 +190,7 @@ def plan(
         of_files = {
             "certificate": certified,
             "tuning": tuning,
-            "rows": report_rows(shown) or None,
+            "rows": shown or None,
             "table": None if table is None else table.report(),
         }
         print_json({**report, **{key: value for key, value in of_files.items() if value is not None}})
@@ -242,7 +247,7 @@ def _check_output(output: str | None, serve: str | None, target: str | None, tun
         )
 
 
-def _check_rows(output: str | None, tunes: bool, of_one: Mapping[str, str | None]) -> None:
+def _check_rows(output: str | None, tunes: bool, of_one: Mapping[str, str | bool | None]) -> None:
     """Refuses several collectives, or a range without a size, where there is no file with rows for them.
 
     ``of_one`` are the values of options that concern one plan.
@@ -256,7 +261,7 @@ def _check_rows(output: str | None, tunes: bool, of_one: Mapping[str, str | None
             "several collectives are the rows of one file; name a .plan with -o FILE.plan, or a tuning file with --for "
             f"({', '.join(TUNINGS)}) and -o, or plan one collective at a time"
         )
-    given = [option for option, value in of_one.items() if value is not None]
+    given = [option for option, value in of_one.items() if value]
     if given:
         raise InputError(f"{given[0]} is for one collective and one size; give --bytes, and one COLLECTIVE")
 
@@ -271,24 +276,32 @@ def _write_rows(
     as_json: bool,
 ) -> None:
     """Writes a file with rows for all requests, and prints the rows."""
-    rows, tuning = [], None
+    rows: list[PlannedRow] = []
+    tuning = None
     if tunes:
-        lines, notes = [], []
+        lines, notes, left = [], [], []
         for request in requests:
-            of_library, plans, said = library_table(request, served, None)
+            try:
+                of_library, planned, said = library_table(request, served, None)
+            except UnsupportedError as refused:
+                left.append(refused)
+                continue
             lines += of_library
-            rows += plans
+            rows += planned
             notes += said
+        if not lines:
+            raise left[0]
+        notes += [f"left to the library: {refused}" for refused in left]
         tuning = write_tuning(lines, notes, str(requests[0].target), output)
     else:
-        for request in requests:
-            rows += stored_rows(request, served, None, unlike_bits=unlike_bits)
+        stored = [row for one in requests for row in stored_rows(one, served, None, unlike_bits=unlike_bits)]
+        rows = report_rows(stored)
         try:
-            save_plans(rows, output, unlike_bits=unlike_bits)
+            save_plans(stored, output, unlike_bits=unlike_bits)
         except UnsupportedError as refused:
             raise _for_tuning(refused, requests[0].target) from None
     if as_json:
-        print_json({"file": output, "rows": report_rows(rows), **({} if tuning is None else {"tuning": tuning})})
+        print_json({"file": output, "rows": rows, **({} if tuning is None else {"tuning": tuning})})
         return
     print_rows(rows)
     print_lines("", f"wrote {output}")

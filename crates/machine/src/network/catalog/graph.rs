@@ -14,6 +14,7 @@
 //!
 //! With `per_host = R`, nodes below `accelerators` are hosts instead, each with R accelerators (ranks). A rank has one
 //! cable to its host with the words of `host`, for messages through memory; the ranks of a host share its other cables.
+//! Nodes of the plane are then the ranks, the hosts and the switches, in this order; all have names.
 
 mod edges;
 mod lengths;
@@ -140,14 +141,22 @@ fn read(table: &toml::Table, origin: &str, own: Speed) -> Result<Box<dyn Topolog
         let wiring = Wiring { accelerators, edges: &edges, names: names.as_deref(), own, rule: routing, root };
         return Ok(Box::new(Graph { names: names.clone(), ..Graph::wired(&wiring, origin)? }));
     };
-    let inside = parse(&format!("0 1 {host}")).map_err(|message| topology::refused(&format!("{origin}, host"), message))?;
+    let inside =
+        parse(&format!("0 1 {host}")).map_err(|message| topology::refused(&format!("{origin}, host"), message))?;
     let &[inside] = inside.as_slice() else {
         return Err(refused("host has the words of one cable, as in \"gbps=400 ns=200\", on one line".to_owned()));
     };
     let numbers = BoxNumbers { boxes: accelerators, accelerators: per_host, nodes: per_host + 1 };
+    let nodes = nodes_of(&edges, accelerators);
+    if let Some(root) = root.filter(|&root| root >= nodes) {
+        return Err(refused(format!("root is {root}; accepted are the nodes 0 to {} of the cables", nodes - 1)));
+    }
+    // Without names, hosts and switches have those that they have in a lab, by their numbers in the list of cables.
+    let by_number = |node: u32| format!("{}{node}", if node < accelerators { 'c' } else { 's' });
+    let names = names.unwrap_or_else(|| (0..nodes).map(by_number).collect());
+    let names = Some(names_on_hosts(&names, numbers));
     let edges = on_hosts(&edges, inside, numbers);
     let root = root.map(|root| host_or_switch(root, numbers));
-    let names = names.map(|names| names_on_hosts(&names, numbers));
     let wiring = Wiring { accelerators: all, edges: &edges, names: names.as_deref(), own, rule: routing, root };
     let graph = Graph { names: names.clone(), ..Graph::wired(&wiring, origin)? };
     Ok(Box::new(graph.of_family(FAMILY.name, vec![accelerators, per_host]).of_boxes(numbers)))
@@ -463,7 +472,13 @@ impl Topology for Graph {
     fn node_name(&self, node: u32) -> NodeName {
         let role = if node < self.accelerators() { "accelerator" } else { "switch" };
         if let Some(names) = &self.names {
-            return NodeName { own: names[node as usize].clone(), ..NodeName::new(role, &[node]) };
+            let name = NodeName { own: names[node as usize].clone(), ..NodeName::new(role, &[node]) };
+            // The ranks of a host, and the host itself, are parts of it.
+            let host = self.boxes.and_then(|of| Some(of.place(of.place_of(node).0?, of.accelerators)));
+            return match host {
+                Some(host) => name.within(names[host as usize].clone()),
+                None => name,
+            };
         }
         let Some(boxes) = self.boxes else { return NodeName::new(role, &[node]) };
         let (Some(of), at) = boxes.place_of(node) else {

@@ -248,6 +248,14 @@ fn ranks_share_the_cables_of_their_host() {
     }
     // Two hosts without a switch.
     oracle::holds(&text(2, "per_host = 3\nhost = ''", "0 1"));
+    // Hosts and switches have the numbers of the cables in their names, and a rank is a part of its host.
+    let named = oracle::topology(&text(2, "per_host = 2\nhost = ''", "0 2\n1 2"));
+    let names: Vec<_> = (0..7).map(|node| named.node_name(node)).collect();
+    assert_eq!(
+        names.iter().map(|name| name.own.as_str()).collect::<Vec<_>>(),
+        ["c0.0", "c0.1", "c1.0", "c1.1", "c0", "c1", "s2"]
+    );
+    assert_eq!((0..7).filter(|&node| names[node].is("c1")).collect::<Vec<_>>(), [2, 3, 5]);
     for (keys, said) in [
         ("per_host = 2", "give both or none"),
         ("host = 'gbps=4'", "give both or none"),
@@ -255,6 +263,7 @@ fn ranks_share_the_cables_of_their_host() {
         ("per_host = 2\nhost = 'fast'", "host"),
         ("per_host = 2\nhost = \"gbps=4\\n0 1\"", "one line"),
         ("per_host = 4000000000\nhost = ''", "4000000000"),
+        ("per_host = 2\nhost = ''\nrouting = 'up-down'\nroot = 3", "root is 3; accepted are the nodes 0 to 2"),
     ] {
         let refused = oracle::read(&text(2, keys, "0 2\n1 2")).unwrap_err();
         assert!(refused.contains(said), "{keys}: {refused}");
