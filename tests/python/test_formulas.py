@@ -1,6 +1,7 @@
 """The formulas of the registry against the times that the models predict."""
 
 import math
+import random
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
@@ -170,3 +171,20 @@ def test_one_algorithm_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     assert "'star' is no algorithm of alltoall" in capsys.readouterr().err
     assert main(["algorithms", "strr"]) == 2
     assert "did you mean star?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_huge_schedule_takes_as_long_as_its_segments(seed: int) -> None:
+    """Times of closed rounds, beyond 2^20 instructions, continue those of simulations of fewer segments."""
+    draw = random.Random(f"segments {seed}")
+    machine, ranks = draw.choice(["archer", "paper-sim"]), 3 if seed < 2 else draw.randint(2, 9)
+    kind, name = (
+        draw.choice(["reduce", "broadcast"]) if seed else "reduce",
+        draw.choice(["binary-tree", "pipelined-chain"]),
+    )
+    small = un.plan(kind, machine, shape=ranks, bytes="4MiB", algorithm=name, params={"segment": "1024"})
+    size = (1 << 32) // ranks // 1024 * 1024
+    large = un.plan(kind, machine, shape=ranks, bytes=size, algorithm=name, params={"segment": "1024"})
+    assert (small.predicted["source"], large.predicted["source"]) == ("simulated", "rounds")
+    scaled = small.predicted["seconds"] * size / (4 << 20)
+    assert large.predicted["seconds"] == pytest.approx(scaled, rel=0.15), (machine, ranks, kind, name)

@@ -63,7 +63,13 @@ def test_all_ways_of_asking_make_one_machine(seed: int, tmp_path: Path) -> None:
     for way, other in ways.items():
         assert other.to_toml() == made.to_toml(), way
     on_the_command_line = json_of("topology", str(path), "--fail", *fail, "--nodes", str(nodes))
+    # The command also names what failed, and describes the network without failures.
+    whole = on_the_command_line.pop("whole")
+    assert len(on_the_command_line.pop("failed_names")) == len(fail)
     assert on_the_command_line == made.topology
+    without = un.machine(path, nodes=nodes).topology
+    assert without is not None
+    assert whole == {key: without[key] for key in ("family", "accelerators", "extents")}
     # Numbers of nodes, and thus failures, depend on the number of boxes.
     with pytest.raises(un.InputError, match="states failures"):
         un.machine({**sized, "failed": fail}, nodes=nodes + 1)

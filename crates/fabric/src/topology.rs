@@ -38,9 +38,9 @@ impl Topology {
     /// Reads the text form.
     ///
     /// # Errors
-    /// Returns an error, with the line's number, for the first line that is not a host, switch or cable, is a host after
-    /// a switch or beyond [`MOST_HOSTS`], has an unknown node, an invalid number or a rate of 0, or repeats a name or a
-    /// cable.
+    /// Returns an error, with the line's number, for the first line that is not a host, switch or cable, is a host
+    /// after a switch or beyond [`MOST_HOSTS`], has an unknown node, an invalid number or a rate of 0, or repeats a
+    /// name or a cable.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut found = Self::default();
         for (at, line) in text.lines().enumerate() {
