@@ -12,7 +12,7 @@ use std::{
     collections::{BTreeMap, BinaryHeap, VecDeque},
 };
 
-use unisono_base::interrupt::poll;
+use unisono_base::{interrupt::poll, narrow};
 
 use super::super::Plane;
 
@@ -132,7 +132,7 @@ impl Units {
                 seed ^= seed << 13;
                 seed ^= seed >> 7;
                 seed ^= seed << 17;
-                order.swap(at, (seed % (at as u64 + 1)) as usize);
+                order.swap(at, narrow(seed % (at as u64 + 1)));
             }
             order
         });
@@ -291,7 +291,7 @@ impl<'a> State<'a> {
         let mut open: BTreeMap<(usize, u32, u32), BinaryHeap<Change>> = BTreeMap::new();
         let class = |inside: bool, unit: usize| (usize::from(inside), units.weight[unit], units.loose[unit]);
         for (unit, &gain) in gains.iter().enumerate() {
-            open.entry(class(self.inside[unit], unit)).or_default().push(Change { gain, unit: unit as u32 });
+            open.entry(class(self.inside[unit], unit)).or_default().push(Change { gain, unit: narrow(unit) });
         }
         let (mut path, mut best) = (Vec::new(), (self.total(), 0));
         loop {
@@ -320,7 +320,7 @@ impl<'a> State<'a> {
                 if !is_done[to] {
                     gains[to] += if self.inside[to] == self.inside[unit] { -2.0 * rate } else { 2.0 * rate };
                     let heap = open.get_mut(&class(self.inside[to], to)).expect("the class of the unit");
-                    heap.push(Change { gain: gains[to], unit: to as u32 });
+                    heap.push(Change { gain: gains[to], unit: narrow(to) });
                 }
             }
             if total < best.0 * (1.0 - 1e-12) {
