@@ -247,6 +247,18 @@ def test_rows_of_nccl_need_no_size(tmp_path: Path) -> None:
         assert (of_it[0]["first_bytes"], of_it[-1]["last_bytes"]) == (1 << 20, 1 << 30)
 
 
+def test_a_named_algorithm_of_nccl_has_its_fastest_protocol(tmp_path: Path) -> None:
+    out = tmp_path / "tuner.csv"
+    where = ("allreduce", "--machine", "dgx-a100", "--bytes", "16KiB", "--algorithm", "ring", "--as", "nccl")
+    choices = json_of("plan", *where, "--for", "nccl", "-o", str(out))["library"]["choices"]
+    best = min((one for one in choices if one["algorithm"] == "ring"), key=lambda one: one["seconds"])
+    lines = [line.split(",") for line in out.read_text().splitlines() if not line.startswith("#")]
+    assert (lines[0][1], lines[-1][2]) == ("0", "18446744073709551615")
+    (at_16k,) = (line for line in lines if int(line[1]) <= 1 << 14 <= int(line[2]))
+    assert at_16k[3:5] == ["ring", best["protocol"]]
+    assert len({line[4] for line in lines}) > 1
+
+
 def test_a_collective_that_the_library_lacks_is_left_to_it(tmp_path: Path) -> None:
     options = ("--machine", "archer", "--ranks", "6", "--for", "openmpi", "--serve", "1KiB-64KiB")
     report = json_of("plan", "scatter,broadcast", *options, "-o", str(tmp_path / "both.conf"))

@@ -53,6 +53,7 @@ def verify_plan(
 
 def _print(path: str, found: GpuPlanProof) -> None:
     faults = found["diagnostics"]
+    unproved = bool(faults) and not found["bits"] and found["unlike_elements"] is None
     print_lines(f"{'refused' if faults else 'proved'}: the plan of {path}")
     print_fields(
         [
@@ -60,7 +61,7 @@ def _print(path: str, found: GpuPlanProof) -> None:
             ("deadlock-free", _SAID[found["deadlock_free"]]),
             ("race-free", _SAID[found["race_free"]]),
             ("repeatable", _SAID[found["repeatable"]]),
-            ("same bits", bits_text(found["bits"], found["unlike_elements"])),
+            ("same bits", _SAID[None] if unproved else bits_text(found["bits"], found["unlike_elements"])),
             ("safe to launch again", _SAID[found["relaunch"]]),
             ("keeps its input", _INPUT[found["keeps_input"]]),
             ("sizes", _SIZES[found["sizes"]]),

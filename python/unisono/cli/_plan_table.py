@@ -86,7 +86,7 @@ def plan_rows(
 
     def same(at: int, after: int) -> bool:
         one, other = plans[at], plans[after]
-        is_same = (one.algorithm, one.params) == (other.algorithm, other.params)
+        is_same = (one.algorithm, one.params, _protocol(one)) == (other.algorithm, other.params, _protocol(other))
         return is_same and not (stored and "segment" in one.params)
 
     sizes = [plan.report()["bytes"] for plan in plans]
@@ -162,9 +162,9 @@ def library_table(
     from unisono.mpi.exports import row_of
 
     notes = []
+    if request.target in OF_NCCL and request.behaves_as == "nccl" and served is None:
+        served = 0, None
     if request.target in OF_NCCL and request.algorithm is None:
-        if served is None and request.behaves_as == "nccl":
-            served = 0, None
         sized = request
         if served is not None and request.elements is None and request.bytes is None:
             sized = replace(request, elements=planned_sizes(*served, dtypes()[request.dtype])[0])
@@ -177,7 +177,24 @@ def library_table(
             notes = [f"the line is the plan's, and not the best of NCCL's own algorithms: {unknown}"]
         made = plan
     rows = plan_rows(request, served, made)
+    if any(_protocol(row[0]) is not None for row in rows):
+        lines = [row_of(*row) | _of_library(row[0]) for row in rows]
+        return lines, [_report(line) for line in lines], notes
     return [row_of(*row) for row in rows], report_rows(rows), notes
+
+
+def _protocol(plan: Plan) -> str | None:
+    """Returns the fastest protocol of the plan's algorithm in a library, if the plan compares the library's choices."""
+    report = plan.report()
+    choices = report["library"]["choices"] if "library" in report else []
+    of_it = [one for one in choices if one["algorithm"] == plan.algorithm]
+    return min(of_it, key=lambda one: one["seconds"])["protocol"] if of_it else None
+
+
+def _of_library(plan: Plan) -> dict[str, Any]:
+    """Returns the algorithm of the plan by the library's name, with its fastest protocol; empty if it has none."""
+    protocol = _protocol(plan)
+    return {} if protocol is None else {"algorithm": f"nccl-{plan.algorithm}", "params": {"protocol": protocol}}
 
 
 def write_tuning(rows: list[dict[str, Any]], notes: list[str], target: str, path: str) -> dict[str, Any]:
