@@ -74,7 +74,7 @@ class Network:
 
         """
         nodes = [*self.hosts, *self.switches]
-        # Where a stated name is the number name of another node, the stated name counts.
+        # A stated name counts before the number name of another node that equals it.
         of_nodes = [list(map(str, range(len(nodes)))), [_name(at, len(self.hosts)) for at in range(len(nodes))], nodes]
         known: dict[str, Cable] = {}
         for names in of_nodes:

@@ -64,7 +64,7 @@ impl Halves {
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Bisection {
     pub share: f64,
-    /// Whether no cut into halves is narrower.
+    /// True if no cut into halves is narrower.
     pub is_least: bool,
     /// The share of the narrowest cut that was found; less than `share` only of a published cut.
     pub narrowest: f64,

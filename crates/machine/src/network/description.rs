@@ -20,7 +20,7 @@ pub struct Prices {
     pub switch_usd: f64,
     pub dac_usd: f64,
     pub aoc_usd: f64,
-    /// Whether the price includes cables at ports that the topology leaves free, as Table 2 of "HammingMesh" does.
+    /// True if the price includes cables at ports that the topology leaves free, as Table 2 of "HammingMesh" does.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub spare_ports: bool,
 }

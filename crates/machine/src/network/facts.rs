@@ -38,7 +38,7 @@ pub struct Facts {
     pub diameter: u32,
     /// The bisection (`Bisection` of `cut`); `None` for one accelerator, and if no cut is known and the plane is large.
     pub bisection_share: Option<f64>,
-    /// Whether no cut into halves is narrower.
+    /// True if no cut into halves is narrower.
     pub bisection_is_least: Option<bool>,
     /// The same of the narrowest cut that was found: less only where a cut is published by which networks are compared.
     pub narrowest_cut_share: Option<f64>,
@@ -63,7 +63,7 @@ pub struct PlaneFacts {
     pub switch_ports: u32,
     /// The cables that full use of all ports would add.
     pub spare_cables: Cables,
-    /// Whether counts and price include these cables.
+    /// True if counts and price include these cables.
     pub spare_is_bought: bool,
     /// The links whose speed is not the machine's own.
     pub unlike_links: Vec<UnlikeLinks>,
