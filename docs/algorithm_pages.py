@@ -88,7 +88,7 @@ def _page(about: dict[str, Any], best: dict[str, dict[str, list[int]]]) -> str:
         f"# {name}\n\n{sentence}. [All algorithms](../algorithms.md)\n\n"
         f"| fact | |\n|---|---|\n{table}\n{_formulas(about)}"
         f"## A small schedule\n\n{_picture(about)}\n\n"
-        f"## Where it is best\n\nBy the models, among all algorithms, for {', '.join(map(_size, SIZES))}:\n\n{wins}\n"
+        f"## Best sizes\n\nBy the models, among all algorithms, for {', '.join(map(_size, SIZES))}:\n\n{wins}\n"
         f"    unisono plan {about['collectives'][0]} --machine ... --algorithm {name}\n"
     )
 

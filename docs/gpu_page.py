@@ -138,8 +138,8 @@ _SHORT, _LONG = 1 << 20, 256 << 20
 def _logs() -> str:
     lines = [
         "\n## Whole logs: posted and predicted",
-        "These are allreduces out of place; `docs/measured/posted-times.tsv` names the sources. Fitted to these times "
-        "is one number, the start of a kernel by a process with several GPUs (logs 3, 10, 13 and 18). A prediction is "
+        "These are allreduces out of place; `docs/measured/posted-times.tsv` names the sources. One number is fitted "
+        "to these times: the start of a kernel by a process with several GPUs (logs 3, 10, 13 and 18). A prediction is "
         "near if it differs by at most a factor of 1.5. Machine 6 has the latency of EFA. Some times have a known "
         "reason not to be near: RoCE without its settings (2), GPUs that send to each other through the memory of the "
         "CPUs (10, 18), a setting of 32 channels for short sizes (13), a library that took NVLS for 64 B to 2 MiB "

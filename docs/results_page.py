@@ -47,7 +47,7 @@ _HEAD = """# Measured figures
 
 To repeat a figure, run the command above its table. The machine has 2 shared x86-64 cores, 24 GB and Linux, unless a
 topic names another; builds are release builds. Times on shared cores vary by tens of per cent. `make site` makes this
-page of the tables in `benches/results`, which hold every figure with its date, machine and command. Figures of GPU
+page from the tables in `benches/results`, which hold every figure with its date, machine and command. Figures of GPU
 machines that are older than 2026-11-27 have the rates of the data sheet.
 
 In brackets: the figure of the peer that the head of the column names, and the ratio of the two. Beside a bound or a
@@ -59,7 +59,7 @@ _CHANGES = """
 Table: `benches/results/before.csv`
 
 Of {all} times and rates that replaced others, {faster} are faster by 5 % or more, {alike} are alike, and {slower} are
-slower, which are these. Predicted and simulated times are among them.
+slower. Predicted and simulated times are among these:
 """
 
 

@@ -13,8 +13,8 @@ _HEAD = """# Unsafe code
 Five crates contain unsafe code: `mpi` calls the MPI library and computes on addresses, `preload` exports C functions,
 `taskrun` passes the memory of programs to MPI, `py` passes the addresses of Python's arrays to `taskrun`, and
 `fabric`, a program of its own, calls the system. In all other crates the compiler forbids it. Clippy requires an
-argument (`SAFETY`) for every block, and one operation a block. `make site` makes this page of the sources, and a test
-holds that every block has its argument.
+argument (`SAFETY`) for every block, and one operation a block. `make site` makes this page from the sources, and a
+test checks that every block has its argument.
 
 ## Assumptions
 The arguments below make these assumptions, which Unisono cannot check:
@@ -24,8 +24,8 @@ The arguments below make these assumptions, which Unisono cannot check:
 * **Addresses and counts of a C program are correct.** They describe memory of the program, as in a call of MPI.
   `preload` refuses only arguments that are visibly wrong: a missing address, `MPI_IN_PLACE` as the address of a result,
   counts that are negative or too large.
-* **Arrays of Python belong to a call until it is complete.** The buffer protocol prevents that they are freed or
-  resized (`numpy.ndarray.resize` with `refcheck=False` disables this protection). Data that another thread writes
+* **Arrays of Python belong to a call until it is complete.** The buffer protocol prevents their release and
+  resizing (`numpy.ndarray.resize` with `refcheck=False` disables this protection). Data that another thread writes
   meanwhile is lost or mixed, and stays inside the array.
 * **Programs of a plan stay inside their buffers**, which reading a plan checks
   (`crates/schedule/src/plan_file/read.rs`).
@@ -86,7 +86,7 @@ def _rows(lines: list[str]) -> list[str]:
         argument = _argument(lines, number)
         rows.append(f"| `{within}` | `{_cell(_code(lines, number))}` | {_cell(argument)} |\n")
     if signatures:
-        text = "types: each is the function's in mpi.h; who calls one has the argument"
+        text = "types: each is the function's in mpi.h; the block that calls it has the argument"
         rows.append(f"| `functions!` | {signatures} signatures of `PMPI_` functions | {text} |\n")
     return rows
 
@@ -113,8 +113,8 @@ def _argument(lines: list[str], number: int) -> str:
         return "the name is MPI's, or begins with `unisono_`, and this library is the only one that exports it"
     if "transmute" not in lines[number] and re.search(r"unsafe extern \"C\" (fn|\{)", lines[number]):
         if "{" in lines[number].split('"C"')[1][:2]:
-            return "the C signatures of the loader's functions, which every block that calls one goes by"
-        return "a type: who calls it has the argument"
+            return "the C signatures of the loader's functions, on which every block that calls one relies"
+        return "a type: the block that calls it has the argument"
     comment: list[str] = []
     at = number - 1
     while at >= 0 and not lines[at].strip().startswith("//"):
