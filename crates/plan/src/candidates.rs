@@ -390,8 +390,8 @@ impl LeftOut {
         self.count += 1;
     }
 
-    /// Reports the first candidate and the number of candidates, if there are any, in a remark; `what` says why they
-    /// were left out.
+    /// Reports the first candidate and the number of candidates, if there are any, in a remark; `what` is the reason
+    /// why they were left out.
     pub(crate) fn remark(self, what: &str) {
         if let Some((name, over)) = self.first {
             let name = name.trim_end();

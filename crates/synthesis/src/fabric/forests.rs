@@ -215,8 +215,9 @@ impl Fabric {
         Some(relay(graph, root, &own, chunks, self.cut(roots).time()).map_err(no_forest))
     }
 
-    /// Returns the forest of one chunk of each rank, along which the chunks of one root are spread; `None` if they are
-    /// not spread or there is no such forest.
+    /// Returns the forest of all ranks whose trees distribute the chunks of one root ([`crate::relaying`]), with one
+    /// chunk for each rank. `None` if the chunks of these roots are not distributed in this way, or if there is no such
+    /// forest.
     pub(super) fn spread_over(&self, roots: Roots) -> Option<Shared<Forest>> {
         let all = Roots::All;
         if roots == all || !self.spreads() {

@@ -251,7 +251,7 @@ impl<'a> Expansion<'a> {
 
     fn communicate(&mut self, at: usize, n: usize, needs: Needs) -> Result<Needs, Wrong> {
         let i = &self.module.computations[at].instructions[n];
-        // Groups of one rank and messages to oneself are no communication.
+        // Groups of one rank and messages from a rank to itself are not communication.
         let Some(work) = self.communication[&(at, n)] else { return Ok(needs) };
         if i.opcode == "ragged-all-to-all" {
             self.unknown(i, "ragged-all-to-all of unknown lengths, taken as equal parts of the input")?;

@@ -27,7 +27,7 @@ impl Model for Links {
     }
 
     fn beside_depth(&self, t: &Terms) -> f64 {
-        // Work without a message is a copy in memory, which the paper's terms ignore too.
+        // Work without a message is a copy in memory, which Eq. 1 ignores too.
         if t.depth == 0.0 { 0.0 } else { t.datapath.max(t.max_link_load) + t.distance }
     }
 
