@@ -84,7 +84,7 @@ impl NetworkModel {
         let bytes = |flow: &Flow| flow.bytes as f64 * f64::from(flow.repeat);
         let longest = flows().map(bytes).fold(0.0, f64::max);
         let (mut messages, mut latency, mut pattern) = (Vec::new(), Vec::new(), Key([1, 2]));
-        // Made on demand, because most patterns are in the cache, and the loads of all links take memory.
+        // The table of loads is made on demand: most patterns are in the cache, and the loads of all links take memory.
         let mut loads = None;
         let mut blocks = Renumbered::new(self);
         for flow in flows() {

@@ -59,8 +59,7 @@ impl Halves {
     }
 }
 
-/// The rate of a cut into halves, divided by the largest injection of an accelerator times the accelerators of the
-/// smaller half.
+/// The share of a cut into halves: rate / ((largest injection of an accelerator) x (accelerators of the smaller half)).
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Bisection {
     pub share: f64,

@@ -22,7 +22,7 @@ use crate::{Collected, Groups, Queues, RankClass, Work, WorkNode, WorkloadGraph,
 const MOST_NODES: usize = 1 << 20;
 /// The most visits of instructions and iterations of loops together.
 const MOST_VISITS: u64 = 1 << 24;
-/// The most distinct texts of lists of groups or pairs, times the number of devices.
+/// The largest accepted product of the number of devices and the number of distinct lists of groups or pairs.
 const MOST_PLACES: u64 = 1 << 25;
 /// The deepest nesting of calls, and of tuples.
 const MOST_DEPTH: u32 = 32;
