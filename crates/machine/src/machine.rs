@@ -176,8 +176,8 @@ impl MachineKind {
     }
 }
 
-/// Multiplies the machine's `measured_gbps` by its new `link_gbps`, `after`, divided by the previous one, `before`, if
-/// the machine states both.
+/// Multiplies the machine's `measured_gbps` by `after` / `before`, its new and its previous `link_gbps`, if the machine
+/// states all three.
 fn keep_share(table: &mut toml::Table, before: Option<&toml::Value>, after: &toml::Value) {
     let number = |value: &toml::Value| value.as_float().or_else(|| value.as_integer().map(|n| n as f64));
     let measured = table.get("measured_gbps").and_then(number);

@@ -77,8 +77,8 @@ impl Renumbered {
 }
 
 impl NetworkModel {
-    /// Returns the ns for which an exchange occupies its busiest link, or its hosts if that is longer, and the latency
-    /// in ns of each routed flow. Every `every`-th flow is routed.
+    /// Returns the time of an exchange on its busiest link or on its hosts, whichever is longer, and the latency of
+    /// each routed flow, both in ns. Every `every`-th flow is routed.
     pub(super) fn routed_ns(&self, exchange: &Exchange, every: usize) -> (f64, Vec<f64>) {
         let flows = || exchange.flows.iter().step_by(every);
         let bytes = |flow: &Flow| flow.bytes as f64 * f64::from(flow.repeat);

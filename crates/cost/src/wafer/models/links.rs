@@ -1,10 +1,9 @@
-//! T = max(c, l) + L + (2 T_R + 1) D, with l the most wavelets on a directed link and c the most operations on wavelets
-//! of a PE (an n-source combine costs max(1, n - 1) for each; a send costs 1).
+//! The model `links`, which replaces the average load of Eq. 1 by the busiest link and PE, and adds the distance to
+//! both: T = max(c, l) + L + (2 T_R + 1) D, with l the most wavelets on a directed link and c the most operations on
+//! wavelets of a PE (an n-source combine costs max(1, n - 1) for each; a send costs 1).
 //!
-//! If an algorithm states no sharper cycles ([`Phase::sharper`]), but those for PEs that receive from their children in
-//! sequence ([`Phase::in_turn`]), these replace the formula, or l + 2 T_R + 1 does if that is more.
-//!
-//! The model replaces the average load of Eq. 1 by the busiest link and PE, and adds the distance to both.
+//! If an algorithm states the cycles t for PEs that receive from their children in sequence ([`Phase::in_turn`]), but
+//! no sharper cycles ([`Phase::sharper`]), T = max(t, l + 2 T_R + 1).
 
 use unisono_base::Cycles;
 use unisono_lower::{Phase, Terms};
