@@ -1,4 +1,5 @@
-//! The programs of the paper's Table 3 and listing 1, for measurements of how fast programs are read.
+//! The programs of Table 3 and listing 1 of "Automatic Discovery of Collective Communication Patterns" (Knorr and
+//! others, 2024), for measurements of how fast programs are read.
 
 use std::fmt;
 

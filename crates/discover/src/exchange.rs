@@ -31,7 +31,7 @@ pub struct Piece {
     pub partial: bool,
     /// Other sides whose ranks have copies.
     pub holders: Vec<SideId>,
-    /// True if the latest writer is a forward task, which only the rules of the paper use.
+    /// True if the latest writer is a forward task, which only [`crate::Rules::Paper`] uses.
     pub forwarded: bool,
     /// The look-ahead operation that has already delivered this piece to the later readers with this side.
     pub promised: Option<(SideId, Pattern, Group)>,

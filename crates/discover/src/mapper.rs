@@ -3,8 +3,8 @@
 //! Each mapper except [`Mapper::EvenSplit`] and a user's function has one rule per dimension of the buffer: a fixed
 //! interval, or the chunk's interval in one dimension of the range, moved or widened. So the regions of many ranks are
 //! known without evaluating each. Every result is clamped to the buffer. Mappers must be pure and monotone: a part of a
-//! chunk touches a part of the region that the chunk touches. The names are Celerity's (paper, section 1.4; Celerity
-//! 0.7.0).
+//! chunk touches a part of the region that the chunk touches. The names are those of Celerity 0.7.0, as in "Automatic
+//! Discovery of Collective Communication Patterns" (Knorr and others, 2024), section 1.4.
 
 use std::{
     cmp::Ordering,

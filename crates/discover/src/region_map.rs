@@ -23,7 +23,7 @@ fn level_of(b: &Box3) -> u32 {
     (b.max[0] - b.min[0]).ilog2()
 }
 
-/// The largest number of boxes in a level that is scanned instead of searched.
+/// The largest number of boxes of a level for which all of them are visited, because a search takes longer.
 pub const FEW: usize = 8;
 
 /// Calls `f` with the boxes of level `k` that may overlap a window.

@@ -26,7 +26,8 @@ pub enum DimKind {
     Other,
 }
 
-/// The properties of a mapper that Table 2 of the paper uses. They depend only on the mapper and the type of split.
+/// The properties of a mapper that Table 2 of "Automatic Discovery of Collective Communication Patterns" (Knorr and
+/// others, 2024) uses. They depend only on the mapper and the type of split.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Traits {
     pub constant: bool,
@@ -93,9 +94,10 @@ impl Role {
         self.mappers.iter().zip(&self.images).filter(|(_, image)| image.overlaps(region)).map(|(mapper, _)| mapper)
     }
 
-    /// Returns whether Algorithm 1's test on `region` succeeds, as the errata define it: both geometries and multisets
-    /// of mappers that touch the region are equal, or each task has one chunk, on rank 0. A role without a task fails,
-    /// and so does a reduction, unless both tasks have one chunk. The test compares mappers, never the number of ranks.
+    /// Returns whether the test of Algorithm 1 on `region` succeeds, as `papers/discovery/errata.md` defines it: both
+    /// geometries and multisets of mappers that touch the region are equal, or each task has one chunk, on rank 0. A
+    /// role without a task fails, and so does a reduction, unless both tasks have one chunk. The test compares mappers,
+    /// never the number of ranks.
     pub fn communication_free(&self, reader: &Role, region: &Region) -> bool {
         let (Some(ours), Some(theirs)) = (self.geometry, reader.geometry) else { return false };
         if ours.is_unsplittable() && theirs.is_unsplittable() {

@@ -91,7 +91,7 @@ pub struct Setting<'a> {
     pub rank: Option<u32>,
     /// The option [`crate::Options::rows`].
     pub rows: bool,
-    /// True if two reads of a buffer by equal mappers count as one. The rules of the paper count both.
+    /// True if two reads of a buffer by equal mappers count as one. [`crate::Rules::Paper`] counts both.
     pub merges: bool,
     pub sides: &'a mut Sides,
     pub roles: &'a mut Roles,

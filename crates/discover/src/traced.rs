@@ -2,8 +2,9 @@
 //!
 //! A function that adds, subtracts and scales its arguments returns linear forms, from which the dependence of each
 //! dimension follows without a chunk. A function that compares, divides or indexes by an argument refuses symbols; then
-//! its dependences are unknown. Source: paper, section 3.2, whose implementation finds constant and non-overlapping
-//! mappers and transpositions by meta-programming on the mappers.
+//! its dependences are unknown. Source: "Automatic Discovery of Collective Communication Patterns" (Knorr and others,
+//! 2024), section 3.2, whose implementation finds constant and non-overlapping mappers and transpositions by
+//! meta-programming on the mappers.
 
 use crate::mapper::DimRule;
 

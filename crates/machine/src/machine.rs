@@ -176,8 +176,8 @@ impl MachineKind {
     }
 }
 
-/// Multiplies the machine's `measured_gbps` by its new `link_gbps`, `after`, divided by the previous one, `before`, if
-/// the machine states both.
+/// Multiplies the machine's `measured_gbps` by `after` / `before`, its new and its previous `link_gbps`, if the machine
+/// states all three.
 fn keep_share(table: &mut toml::Table, before: Option<&toml::Value>, after: &toml::Value) {
     let number = |value: &toml::Value| value.as_float().or_else(|| value.as_integer().map(|n| n as f64));
     let measured = table.get("measured_gbps").and_then(number);
@@ -377,7 +377,7 @@ impl Machine {
         self.0.summary()
     }
 
-    /// See [`Description::shape`].
+    /// Returns the shape of the part in use ([`Description::shape`]).
     ///
     /// # Errors
     /// Returns an error if the machine has no such part.
@@ -385,17 +385,17 @@ impl Machine {
         self.0.shape(asked)
     }
 
-    /// See [`Description::reduction_ns`].
+    /// Returns the times of a reduction and of its bytes in nanoseconds ([`Description::reduction_ns`]).
     pub fn reduction_ns(&self) -> Option<[f64; 2]> {
         self.0.reduction_ns()
     }
 
-    /// See [`Description::notes`].
+    /// Returns sentences on costs that predictions omit or assume ([`Description::notes`]).
     pub fn notes(&self, bytes: u64, model: Option<&str>) -> Vec<String> {
         self.0.notes(bytes, model)
     }
 
-    /// See [`Description::with_nodes`].
+    /// Returns the same machine with another number of nodes ([`Description::with_nodes`]).
     ///
     /// # Errors
     /// Returns an error if the machine has no nodes, or too many.
@@ -403,7 +403,7 @@ impl Machine {
         self.0.with_nodes(nodes)
     }
 
-    /// See [`Description::with_failures`].
+    /// Returns the same machine without failed links and nodes ([`Description::with_failures`]).
     ///
     /// # Errors
     /// Returns an error if the machine has no parts that can fail, or `failed` names a part that it does not have.
@@ -411,7 +411,7 @@ impl Machine {
         self.0.with_failures(failed)
     }
 
-    /// See [`Description::shape_of`].
+    /// Returns the shape of all ranks of some nodes ([`Description::shape_of`]).
     ///
     /// # Errors
     /// Returns an error if a node does not exist.

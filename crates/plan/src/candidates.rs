@@ -116,7 +116,7 @@ pub(crate) fn candidates_among(
         |algorithm: &'static dyn Algorithm| algorithm.candidates(case).into_iter().map(move |one| (algorithm, one));
     let listed: Vec<(&'static dyn Algorithm, Params)> =
         algorithms().into_iter().filter(makes).inspect(|_| interrupt::check()).flat_map(of).collect();
-    // In parallel, because some algorithms search for trees or rates to decide on support.
+    // Support is checked in parallel, because some algorithms search for trees or rates to decide it.
     let supported = |(algorithm, params): &(&'static dyn Algorithm, Params)| {
         interrupt::check();
         let merged = wanted.iter().fold(params.clone(), |merged, (k, v)| merged.with(k, v));
@@ -390,8 +390,8 @@ impl LeftOut {
         self.count += 1;
     }
 
-    /// Reports the first candidate and the number of candidates, if there are any, in a remark; `what` says why they
-    /// were left out.
+    /// Reports the first candidate and the number of candidates, if there are any, in a remark; `what` is the reason
+    /// why they were left out.
     pub(crate) fn remark(self, what: &str) {
         if let Some((name, over)) = self.first {
             let name = name.trim_end();

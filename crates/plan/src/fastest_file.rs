@@ -136,7 +136,7 @@ pub(crate) fn sort_by_files(
         }
         rows.push((place, row));
     }
-    // Stable, so candidates without files keep the order of their predictions.
+    // The sort is stable, so candidates without files keep the order of their predictions.
     rows.sort_by(|(a, (x, _)), (b, (y, _))| {
         a.cmp(b).then_with(|| if *a < 2 { x.time.total_cmp(&y.time) } else { Ordering::Equal })
     });

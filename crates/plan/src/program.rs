@@ -71,8 +71,8 @@ impl MovedData {
         self.moved.what.pattern.map_or("point-to-point", Pattern::name)
     }
 
-    /// Returns whether the operation is given as messages between pairs: it is no collective, or too large for a
-    /// collective of a library.
+    /// Returns whether the operation is given as messages between pairs: it is not a collective, or it is too large for
+    /// a collective of a library.
     pub fn is_messages(&self) -> bool {
         !self.moved.what.messages.is_empty()
     }

@@ -135,8 +135,8 @@ fn faster(a: Form, b: Form) -> Form {
 }
 
 /// Returns the number of thread blocks, a power of two, from which on twice as many save at most the fraction [`WORTH`]
-/// of the time. The time is `message_ns + signal_ns`, plus the time in which one block receives and sends the largest
-/// buffer, divided by the number of blocks. Returns `u32::MAX` if the rate is unlimited or both constants are 0.
+/// of the time. The time of n blocks is `message_ns + signal_ns` + (time in which one block receives and sends the
+/// largest buffer) / n. Returns `u32::MAX` if the rate is unlimited or both constants are 0.
 fn useful_blocks(file: &File, network: &Network, rate: BlockRate) -> u32 {
     let fixed_ns = rate.message_ns + network.signal_ns;
     let (Some(ns_per_byte), true) = (rate.pass_ns_per_byte(), fixed_ns > 0.0) else { return u32::MAX };

@@ -62,7 +62,7 @@ struct UnderWay {
     has_started: bool,
 }
 
-/// The request whose completion tells the program that its call is complete.
+/// The program's request, which is completed when its call is complete.
 pub enum Completion {
     Once(GeneralRequest),
     Again(Arc<PersistentRequest>),

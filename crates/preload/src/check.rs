@@ -181,7 +181,7 @@ fn compare(ours: &[u8], theirs: &[u8], reduction: Option<Reduction>, scale: &[f6
     let element = reduction.and_then(|r| Some((r.op?, r.element?)));
     let (step, float) = match element {
         Some((op, Element { number: Number::Float, bytes })) => (bytes, Some(op)),
-        // Sums and products of these types round too, and this check knows no bound.
+        // Sums and products of these types round too, by an amount for which this check has no bound.
         Some((Op::Sum | Op::Prod, Element { number: Number::LongDouble | Number::Complex, .. })) => return None,
         Some((_, Element { bytes, .. })) => (bytes, None),
         None => (1, None),

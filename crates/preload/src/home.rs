@@ -9,9 +9,9 @@ use unisono_mpi::{Agreement, Comm, Home, Library, ThreadLevel};
 
 use crate::settings::{is_first, say, settings, sizes_by_launchers};
 
-/// The bit of [`Home::wanted`] that asks for a report.
+/// The bit of [`Home::wanted`] that requests a report.
 pub const REPORT: u64 = 1;
-/// The bit of [`Home::wanted`] that asks for a check.
+/// The bit of [`Home::wanted`] that requests a check.
 pub const CHECK: u64 = 2;
 
 static HOME: OnceLock<Option<Home>> = OnceLock::new();

@@ -24,7 +24,7 @@ struct OwnAlgorithm {
     info: &'static Info,
     candidates: Vec<Params>,
     function: Py<PyAny>,
-    /// The schedule of the latest case, or the error, because a plan asks for it several times: for its size, its time
+    /// The schedule of the latest case, or the error, because a plan requests it several times: for its size, its time
     /// and the schedule itself.
     last: Mutex<Option<(Key, Result<Placed, AlgorithmError>)>>,
 }

@@ -69,7 +69,8 @@ fn ready<'a>(py: Python<'_>, schedule: &'a Schedule) -> PyResult<VerifiedFile<'a
     schedule.verified(py)
 }
 
-/// Measures a schedule on a wafer by the method of the wafer paper; the keys are those of `fabric::Measurement`.
+/// Measures a schedule on a wafer by the method of "Near-Optimal Wafer-Scale Reduce", section 8.3; the keys are those
+/// of `fabric::Measurement`.
 #[pyfunction]
 #[pyo3(signature = (schedule, queue_depth = None, noop_probability = 0.0, seed = 0, clock_skew = 1000, wanted_spread = None))]
 pub fn measure<'py>(

@@ -55,7 +55,7 @@ const STEEP: [f64; 9] = [16.0, 24.0, 32.0, 48.0, 64.0, 96.0, 128.0, 192.0, 256.0
 /// The number of first trees that are grown at the same costs. Trees of a single root choose from the same edges, so
 /// costs are updated for each of them.
 const SAME_COSTS: usize = 8;
-/// The number of trees grown at the same costs in later rounds, multiplied by the steepness.
+/// In later rounds, `STALE` / steepness trees are grown at the same costs.
 const STALE: f64 = 64.0;
 /// The relative difference up to which costs count as equal.
 const CLOSE: f64 = 1e-9;
@@ -70,8 +70,8 @@ fn is_thorough(ranks: u32, is_alone: bool) -> bool {
 
 /// Grows `shares` trees for each root, with at most `depth` edges on a path from the root, if given. Shifts of the
 /// graph map each tree to further roots, so `roots` are representatives. The growth ends after a number of rounds;
-/// earlier if the time hardly falls, or once the time for blocks of one unit is at most `enough`, or the least time of
-/// whole trees if that is longer.
+/// earlier if the time hardly falls, or once the time for blocks of one unit is at most the larger of `enough` and the
+/// least time of whole trees.
 ///
 /// # Errors
 /// Returns an error if a rank cannot be reached within the depth.

@@ -84,7 +84,7 @@ impl<'a> Loads<'a> {
         tree.edges.iter().flat_map(|edge| &edge.way).map(|&arc| self.cost(self.symmetry.class(arc) as usize)).sum()
     }
 
-    /// Computes the costs of all arcs at the present loads, for the busiest arc's time or `target`, if that is longer.
+    /// Computes the costs of all arcs at the present loads, for the larger of the busiest arc's time and `target`.
     pub(crate) fn aim(&mut self, target: f64) -> &[f64] {
         interrupt::check();
         self.target = self.busiest().max(target);

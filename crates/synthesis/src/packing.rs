@@ -329,7 +329,7 @@ fn scale(graph: &Graph) -> f64 {
     graph.arcs().iter().map(|arc| arc.rate as f64).fold(1.0, f64::max)
 }
 
-/// Returns whether a tree is no dearer than the value of its root, so that the best packing may use it.
+/// Returns whether the price of a tree is at most the value of its root, so that the best packing may use it.
 fn is_tight(price: f64, value: f64) -> bool {
     price <= value + 1e-6 * value.abs().max(1e-3)
 }

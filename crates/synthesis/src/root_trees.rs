@@ -36,7 +36,7 @@ impl RootTrees {
     }
 
     /// Returns the index in `roots` of a root's representative, and the shift that moves its trees to the root; `None`
-    /// for a rank that is no root of the forest.
+    /// for a rank that is not a root of the forest.
     pub(crate) fn place(&self, root: u32) -> Option<(usize, u32)> {
         let (home, shift) = self.symmetry.home(root);
         self.roots.binary_search(&home).ok().map(|at| (at, shift))

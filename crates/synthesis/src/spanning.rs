@@ -58,8 +58,7 @@ pub struct SpanningTrees {
 
 /// The number of rounds in which every tree is grown again at the prices that the other trees cause.
 const ROUNDS: u32 = 2;
-/// The exponent in a link's price, which is a power of the number of trees on the link, plus one, divided by the link's
-/// rate.
+/// The exponent k in a link's price, ((trees on the link + 1) x (highest rate) / (rate of the link))^k.
 const STEEPNESS: i32 = 6;
 /// The steepnesses tried in order: if paths through forwarding nodes block every path to a rank, prices are made
 /// flatter.

@@ -28,7 +28,7 @@ pub struct WorkloadGraph {
     pub queues: Queues,
     /// Communications that are not needed or that a cheaper one could replace.
     pub findings: Vec<Finding>,
-    /// Operations whose time the reader does not know, with their counts.
+    /// Operations of unknown time, with their numbers of occurrences.
     pub unknown: BTreeMap<String, u64>,
     /// The assumptions of the reader, as sentences.
     pub notes: Vec<String>,

@@ -43,8 +43,8 @@ def form_of(path: str | os.PathLike[str]) -> str | None:
 def reading(path: str | bytes | os.PathLike[str], what: str, wanted: tuple[str, ...], source: str) -> Iterator[None]:
     """Replaces an ``InputError`` of a reader by one that names the file's form, if this is known and not wanted.
 
-    ``wanted`` are the forms that the reader accepts. The error is kept for these, and for programs. ``source`` is the
-    rest of a sentence about the commands that write a ``what``.
+    ``wanted`` are the forms that the reader accepts. The error is kept for these, and for programs. In the new error,
+    ``what`` names an accepted file, and ``source`` is a clause on the commands that write such files.
 
     Raises:
         InputError: the file has another form, or is damaged.

@@ -196,9 +196,9 @@ class PlanReport(TypedDict):
     #: Costs that the times omit, assumptions, and sources.
     notes: list[str]
     candidates: list[Candidate]
-    #: The choice of a library by its own model, if it was asked for.
+    #: The choice of a library by its own model, if it was requested.
     library: NotRequired["LibraryReport"]
-    #: The properties of the bits that all candidates have, if they were asked for.
+    #: The properties of the bits that all candidates have, if they were requested.
     bits: NotRequired[list[str]]
     #: The predicted time divided by the time of the fastest candidate without these properties; for ``size``, of the
     #: fastest candidate that a ``.plan`` can hold.
@@ -330,7 +330,7 @@ class LibraryReport(TypedDict):
     notes: list[str]
     #: All algorithms and protocols that the library's model compares, cheapest first; empty for rules.
     choices: list[LibraryChoice]
-    #: The settings with a property of the bits, if one was asked for.
+    #: The settings with a property of the bits, if one was requested.
     bits: NotRequired[LibraryBits]
 
 
@@ -748,7 +748,7 @@ class StepReport(WorkloadReport):
 
 
 class ComparisonRow(TypedDict):
-    """A workload on a machine, in ``unisono.compare``; times are None if ``reason`` says why it does not fit."""
+    """A workload on a machine, in ``unisono.compare``; times are None if it does not fit, for the ``reason`` given."""
 
     workload: str
     machine: str

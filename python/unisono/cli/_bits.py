@@ -45,7 +45,7 @@ def check_contributors(option: str, bits: str | None, contributors: int | None) 
 def verdict(
     require: str | None, held: Sequence[str], reason: str | None, left: Sequence[str] = ()
 ) -> RequiredBits | None:
-    """Returns whether a required property is among those that hold; None if none is required.
+    """Returns the verdict on a required property: whether it holds, and the reason if not; None if none is required.
 
     ``left`` lists the calls left to the MPI library, whose bits are unknown.
     """

@@ -120,7 +120,7 @@ def study(
 
 
 def _report_shard(ended: ShardEnded, shard: tuple[int, int], file: str | None) -> NoReturn:
-    # Imported late, because the start of the program imports this module.
+    # Imported late, because every command imports this module at its start, and few commands have shards.
     from unisono.cli._output import print_json, print_lines
 
     if click.get_current_context().params["as_json"]:

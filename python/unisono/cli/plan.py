@@ -248,7 +248,7 @@ def _check_output(output: str | None, serve: str | None, target: str | None, tun
 
 
 def _check_rows(output: str | None, tunes: bool, of_one: Mapping[str, str | bool | None]) -> None:
-    """Refuses several collectives, or a range without a size, where there is no file with rows for them.
+    """Refuses several collectives, or a range without a size, if no file has rows for them.
 
     ``of_one`` are the values of options that concern one plan.
 

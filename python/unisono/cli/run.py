@@ -136,7 +136,7 @@ def passing_signals(command: list[str], variables: dict[str, str], inner: Callab
     """Runs a command, passes signals that would end this process to it, and returns its exit code.
 
     ``inner`` maps the command's process id to that of the process that gets the signals, if the command only waits for
-    it and ignores the keyboard. A command that goes on for `_SECONDS_TO_END` seconds after a signal is killed.
+    it and ignores the keyboard. A command that still runs `_SECONDS_TO_END` seconds after a signal is killed.
     """
     waited = {*_PASSED, signal.SIGCHLD}
     before = signal.pthread_sigmask(signal.SIG_BLOCK, waited)

@@ -240,7 +240,7 @@ def _print(points: list[SweepPoint], lengths: int) -> None:
 
 
 def _print_sources(points: list[SweepPoint], sources: set[str]) -> None:
-    """Prints the model of times, and the times that are simulated."""
+    """Prints the model of the times, the mark of simulated ones, and the speed-ups that compare the two kinds."""
     model = one_of(list(dict.fromkeys(point["model"] for point in points)))
     if sources == {"simulated"}:
         print_lines(f"times simulated by the model {model}, as in 'unisono plan'")

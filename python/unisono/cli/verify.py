@@ -144,7 +144,7 @@ def verify(
     if seed is not None and proof.seed is None:
         click.echo("note: the proof is exact and draws no numbers; --seed is not used", err=True)
     if not proof.holds and found is not None and not found["diagnostics"]:
-        # The schedule has a fault on its machine, and the check of the file does not know the machine.
+        # The schedule has a fault on its machine, and the check of the file does not read the machine.
         found = None
     held = (proof.bits, proof.unlike_elements) if found is None else (found["bits"], found["unlike_elements"])
     required = verdict(require, held[0], _lacking(require, *held))

@@ -136,7 +136,7 @@ class Lab:
         return text
 
     def _first_process(self) -> int:
-        """Returns the process number of the fabric, which the kernel tells as the peer of the socket."""
+        """Returns the process number of the fabric, which the kernel reports as the peer of the socket."""
         with self._connected() as connection:
             found = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
         return int(struct.unpack("3i", found)[0])

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 __all__ = ["CONNECT", "Remark", "hosts", "remarks"]
 
-#: The advice for processes that do not know each other.
+#: The advice for processes that are not connected to each other.
 CONNECT = "build nccl-tests again with 'make clean' and 'make MPI=1', and start them with mpirun of the same MPI"
 
 

@@ -6,14 +6,16 @@
 >>> print(world.last)  # doctest: +SKIP
 allreduce of 8000 bytes on 4 ranks: rabenseifner, first by the model pipelining-postal of cluster, 12.1 µs predicted
 
-With a machine, a collective is planned when the first call of its size class comes, by rank 0, which hands the proven
-schedule to all; with a plan file, its rows serve. Every other call is the library's own, and `World.last` says why.
+With a machine, rank 0 plans a collective at the first call of a size class, and sends the proven schedule to all ranks.
+With a plan file, the rows of the file serve calls. The MPI library makes all other calls, for the reason in
+`World.last`.
 
-All ranks make the same calls in the same order. `World.start` begins one and returns at once; as many may be under way
-as there are channels, each of which has messages of its own.
+All ranks make the same calls in the same order. `World.start` begins a call and returns at once. As many calls may be
+under way as there are channels, because the messages of a channel never match those of another.
 
-A call that the program drops keeps its arrays until it is over: later calls carry it on, and so does the end of the
-program, before MPI is finalized. Where other ranks do not take part within half a minute, its arrays are never freed.
+If the program drops a call under way, the arrays are kept until the call is complete. Later calls advance it, and so
+does the end of the program, before MPI is finalized. If no call progresses for `UNISONO_PATIENCE` seconds at the end
+(30 by default), the arrays are never freed.
 """
 
 from typing import TYPE_CHECKING

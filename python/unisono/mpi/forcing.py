@@ -145,7 +145,7 @@ def _holds(condition: str, of_call: Mapping[str, int | str]) -> bool:
         if own is None:
             return False
         if value == "pow2":
-            # Of a number of elements, it means the largest power of two up to the number of ranks.
+            # In a condition on elements, `pow2` stands for the largest power of two up to the number of ranks.
             least = 1 << (ranks.bit_length() - 1)
             return ranks == least if sign == "=" else int(own) < least
         if sign == "=":

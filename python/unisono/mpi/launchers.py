@@ -102,7 +102,8 @@ def find_launcher(program: str, asked: str | None = None, present: bool = True) 
     raise InputError("no MPI is installed: there is no mpiexec (name one with --launcher, or install openmpi or mpich)")
 
 
-#: The names of launchers by family, the most specific first; Debian has several in one folder.
+#: The names of launchers by family, in the order of attempts. Debian has both families in one folder, under the names
+#: that state the family.
 _NAMES = {"openmpi": ("mpiexec.openmpi", "mpiexec"), "mpich": ("mpiexec.mpich", "mpiexec", "mpiexec.hydra")}
 _WORDS = {"openmpi": "Open MPI", "mpich": "MPICH or a library with its interface"}
 

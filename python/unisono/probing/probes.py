@@ -167,7 +167,7 @@ _MOST_ROUNDS = 1000
 _MOST_CONFIDENCE = 0.999
 #: The smallest reported fraction of a cable's rate, and the bisection steps that find it within 1 %.
 _LEAST_SHARE, _HALVINGS = 1e-3, 9
-#: From this quotient of measured and simulated times on, or from its inverse down, a note says that scales differ.
+#: From this quotient of measured and simulated times on, or from its inverse down, a note states that scales differ.
 _OTHER_SCALE = 3.0
 
 

@@ -244,7 +244,8 @@ def _commands_per_node(listed: Listed) -> Finding:
     ours = []
     for example in listed["examples"]:
         for nodes in listed["nodes"]:
-            # Two loops are subtracted, because the first step has nothing to communicate.
+            # The count of a short loop is subtracted from that of a long loop, because the first step communicates
+            # nothing.
             short, long = (_commands(example, nodes, rounds, listed["rules"]) for rounds in (2, 4))
             steps = 2 * _STEPS[example]
             ours.append((long - short) / steps / nodes)

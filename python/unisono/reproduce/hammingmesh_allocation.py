@@ -1,4 +1,4 @@
-"""Computes what "HammingMesh" and its artifact say of jobs on boards: sizes, and traffic above the leaves."""
+"""Computes what "HammingMesh" and its artifact state about jobs on boards: sizes, and traffic above the leaves."""
 
 from collections.abc import Callable
 from itertools import pairwise

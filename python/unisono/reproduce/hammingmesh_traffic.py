@@ -1,4 +1,4 @@
-"""Computes what "HammingMesh" and its artifact say of bandwidth."""
+"""Computes what "HammingMesh" and its artifact state about bandwidth."""
 
 import math
 from collections.abc import Callable

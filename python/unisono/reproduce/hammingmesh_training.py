@@ -1,4 +1,4 @@
-"""Computes what "HammingMesh" and its artifact say of training: times of iterations, and savings (Fig. 16).
+"""Computes what "HammingMesh" and its artifact state about training: times of iterations, and savings (Fig. 16).
 
 The saving of a HammingMesh relative to another network is cost x communication overhead of that network, divided by
 cost x overhead of the HammingMesh (section 5.2). The overhead of an iteration is its time minus the computing time of

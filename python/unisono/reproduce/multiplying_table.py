@@ -1,4 +1,4 @@
-"""Table 2 of "Generalisation of recursive doubling for AllReduce" (2017), and what the text says of its times."""
+"""Table 2 of "Generalisation of recursive doubling for AllReduce" (2017), and statements on its times."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Computes what the text of "Near-Optimal Wafer-Scale Reduce" (HPDC 2024) says apart from lemmas and figures.
+"""Computes the statements of "Near-Optimal Wafer-Scale Reduce" (HPDC 2024) outside of its lemmas and figures.
 
 These are best algorithms, gains over the vendor, colors, errors and start times. Runs on the simulated fabric replace
 measurements.
@@ -117,7 +117,7 @@ def _over_best(listed: Listed) -> Finding:
 
 
 def _star_of_two(listed: Listed) -> Finding:
-    """Tells where stars to two PEs, along all rows and then all columns, are faster than all patterns of the claim."""
+    """Lists by length if stars to two PEs, along rows and then columns, are faster or slower than all patterns."""
     ours, times = [], _predicted(listed, listed["algorithms"])
     points = ((shape, length) for shape in listed["shapes"] for length in listed["wavelets"])
     for (shape, length), found in zip(points, times, strict=True):

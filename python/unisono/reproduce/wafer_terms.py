@@ -1,4 +1,4 @@
-"""Computes what "Near-Optimal Wafer-Scale Reduce" (HPDC 2024) says about single terms of Eq. 1, bounds and groups."""
+"""Computes statements of "Near-Optimal Wafer-Scale Reduce" (HPDC 2024) on terms of Eq. 1, bounds and groups."""
 
 import math
 from collections.abc import Callable, Sequence

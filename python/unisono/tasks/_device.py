@@ -171,7 +171,7 @@ def views(parts: Sequence["Part"], operator: str) -> list[Any]:
 
 
 def _prepare(devices: Sequence[Sequence["Part"]], operator: str) -> list[list[Any]]:
-    """Returns CuPy arrays of a task's parts on each device; CuPy has no read-only arrays."""
+    """Returns CuPy arrays of a task's parts on each device, all writable, because CuPy has no read-only arrays."""
     for parts in devices:
         for part in parts:
             part.local.mirror = part.local.mirror or Mirrors(part.local.data, part.local.devices)
@@ -258,7 +258,7 @@ def check_reads(task: str, parts: Sequence["Part"], before: Sequence[list[bytes]
 
 
 def _contents(part: "Part", parts: Sequence["Part"], device: int) -> list[bytes]:
-    """Returns the contents that a task reads through this access and does not write through another access."""
+    """Returns the contents of ``part`` that the task reads and does not write through another of its ``parts``."""
     mirrors = part.local.mirror
     if part.writes or mirrors is None:
         return []

@@ -51,7 +51,7 @@ _LINES = {
 }
 #: The names of the values that a machine has: by the median and by the fastest of the rounds.
 _OF_ROUNDS = {1: "medians", 2: "minima"}
-#: The largest number of peers of the multicast, as in the paper.
+#: The largest number of peers of the multicast, as in "Recursive multiplying", section 5.1.
 MOST_PEERS = 8
 _SMALL = 8
 _SIZES = (0, 8, 64, 512, 4096, 32768, 262144, 1 << 20, 4 << 20)

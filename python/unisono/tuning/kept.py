@@ -25,7 +25,7 @@ class KeptTiming(TypedDict):
 
 
 class Asked(NamedTuple):
-    """The parts of a contest's key that its caller knows on rank 0."""
+    """The parts of a contest's key that its caller has on rank 0."""
 
     #: The purpose of the measurement: the choice among the same contestants is confirmed by a second one.
     purpose: str

@@ -14,7 +14,7 @@ __all__ = ["MANY_NODES", "MOST_NODES", "cable_classes", "cables", "panel", "pane
 
 #: The largest number of nodes in a map.
 MOST_NODES = 4096
-#: The largest number of nodes whose cables can be told apart in a map.
+#: The largest number of nodes whose cables can be distinguished in a map.
 MANY_NODES = 256
 #: The largest number of speeds of cables in the note.
 _SPEEDS = 4

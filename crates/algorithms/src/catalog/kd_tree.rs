@@ -7,7 +7,7 @@
 //! and the datapath does 1.5 B operations. The third and fourth tree cut squares in the other direction. T is about 1.5
 //! B + M + N + 5 D with the largest link load near B.
 //!
-//! Source: this project; the paper leaves 2D open (section 7.5: "room for improvement").
+//! Source: this project; "Near-Optimal Wafer-Scale Reduce", section 7.5, leaves "room for improvement" in 2D.
 
 use unisono_base::{interrupt::poll, narrow};
 use unisono_collective::Kind;

@@ -18,7 +18,7 @@
 //! long, so there are PEs and links enough for four trees. A message of a chain also waits for the lanes of other
 //! trees: [`WAIT`] cycles more than 2 T_R + 1, by simulations.
 //!
-//! Source: this project; the paper leaves 2D open (section 7.5: "room for improvement").
+//! Source: this project; "Near-Optimal Wafer-Scale Reduce", section 7.5, leaves "room for improvement" in 2D.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 

@@ -1,5 +1,5 @@
-//! Two-phase reduce with the best group size 1 < S < P by Eq. 1; the paper always takes S = sqrt(P). Source:
-//! "Near-Optimal Wafer-Scale Reduce", section 5.4 and Eq. 1.
+//! Two-phase reduce with the best group size 1 < S < P by Eq. 1. Source: "Near-Optimal Wafer-Scale Reduce", section
+//! 5.4, which always takes S = sqrt(P), and Eq. 1.
 
 use super::two_phase::grouped;
 use crate::{

@@ -20,8 +20,8 @@ use super::{
 };
 use crate::Case;
 
-/// The paths of all edges of a forest, in the order of its streams. The index of a link is the PE that it leaves times
-/// four, plus its direction.
+/// The paths of all edges of a forest, in the order of its streams. The index of a link is 4 x (PE that it leaves) +
+/// (its direction).
 pub struct Ways {
     grid: Grid,
     edges: Vec<Edge>,

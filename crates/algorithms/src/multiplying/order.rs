@@ -49,10 +49,10 @@ pub fn best_of<E>(
 
 /// Reorders the stages so that early stages stay inside nodes of `node_ranks` consecutive ranks: first come the plain
 /// factors whose product, multiplied by the base of a split or the first factor of a merge, is the largest that divides
-/// `node_ranks` (section 8 of the paper proposes this for ARCHER). A stage exchanges inside blocks of as many ranks as
-/// the product of the factors up to and including that stage, and a block whose size divides `node_ranks` is inside a
-/// node. This is exact for factored schedules and splits of all ranks; merges and other splits shift a few blocks
-/// across nodes.
+/// `node_ranks` (section 8 of "Generalisation of recursive doubling for AllReduce" proposes this for ARCHER). A stage
+/// exchanges inside blocks of as many ranks as the product of the factors up to and including that stage, and a block
+/// whose size divides `node_ranks` is inside a node. This is exact for factored schedules and splits of all ranks;
+/// merges and other splits shift a few blocks across nodes.
 pub fn within_nodes(stages: &Stages, node_ranks: u32) -> Stages {
     let factors = stages.factors();
     let block = match stages.wrap() {

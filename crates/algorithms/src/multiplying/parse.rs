@@ -1,4 +1,5 @@
-//! Reads schedules in the notation of the paper: `a8,a3,a4`, `c6m2,a2,a2,e6m2`, `m1g2a3,n1g3a2`.
+//! Reads schedules in the notation of "Generalisation of recursive doubling for AllReduce": `a8,a3,a4`,
+//! `c6m2,a2,a2,e6m2`, `m1g2a3,n1g3a2`.
 
 use super::{Stage, Stages, StagesError, Wrap};
 

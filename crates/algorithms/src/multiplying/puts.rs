@@ -1,9 +1,10 @@
 //! The messages of each stage, and the order in which a rank sends them.
 //!
-//! Algorithms 2 to 6 of the paper, with its errors corrected (`papers/multiplying/errata.md`). In the middle of a
-//! schedule ranks are *virtual*: the ranks that take part, numbered without gaps in the order of their real ranks. A
-//! rank reduces in ascending order of senders, ranks that are set apart first. So all members of a group evaluate the
-//! same expression, and operands keep their order if groups are consecutive ranks.
+//! Algorithms 2 to 6 of "Generalisation of recursive doubling for AllReduce", with their errors corrected
+//! (`papers/multiplying/errata.md`). In the middle of a schedule ranks are *virtual*: the ranks that take part,
+//! numbered without gaps in the order of their real ranks. A rank reduces in ascending order of senders, ranks that are
+//! set apart first. So all members of a group evaluate the same expression, and operands keep their order if groups are
+//! consecutive ranks.
 
 use super::{Stage, Stages, Wrap};
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// One stage, in the notation of the paper (section 4.2).
+/// One stage, in the notation of "Generalisation of recursive doubling for AllReduce", section 4.2.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Stage {
     /// `aB`: in groups of B ranks, each rank sends to all other ranks of the group.

@@ -22,7 +22,7 @@ struct Search<'a> {
     smaller: Vec<usize>,
     larger: Vec<usize>,
     found: Vec<usize>,
-    /// The last rank whose baseblock, as the paper calls it, the search has taken.
+    /// The last rank whose baseblock ([`Skips::baseblock`]) the search has taken.
     taken: u32,
 }
 
@@ -53,8 +53,8 @@ impl Skips {
         self.skip(k + 1) - self.skip(k)
     }
 
-    /// Returns the paper's baseblock: the exponent of the last distance if the rank is written as a sum of distances,
-    /// largest first; q for the root.
+    /// Returns the *baseblock* of a rank (Träff): the exponent of the last distance if the rank is written as a sum of
+    /// distances, largest first; q for the root.
     pub fn baseblock(&self, rank: u32) -> u32 {
         let (mut left, mut last) = (rank, self.rounds());
         for k in (0..self.rounds()).rev() {

@@ -77,7 +77,7 @@ impl Tree {
         Self::of_children(ranks, top, halves)
     }
 
-    /// Makes the binary tree whose level l consists of the 2^l virtual ranks from 2^l - 1 on. Its subtrees are no
+    /// Makes the binary tree whose level l consists of the 2^l virtual ranks from 2^l - 1 on. Its subtrees are not
     /// intervals.
     pub fn levels(ranks: u32, top: u32) -> Self {
         let mut tree = Self {

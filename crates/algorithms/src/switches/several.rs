@@ -2,7 +2,8 @@
 //!
 //! Spanning trees are packed (`packing.rs`) over the switches of a node, and over the nodes of one dimension; a tree of
 //! the whole machine combines a tree of a node with a tree of each dimension, and is dimension-ordered between nodes.
-//! The paper names several trees as future work ("Discussion").
+//! "Accelerating Allreduce with in-network reduction on Intel PIUMA", section "Discussion", names several trees as
+//! future work.
 
 use unisono_base::narrow;
 use unisono_collective::{Collective, Kind};

@@ -1,5 +1,6 @@
-//! The tree of the paper: the root of the collective, or without one the node of least eccentricity, dimension-ordered
-//! shortest paths between nodes, and shortest paths inside nodes.
+//! The tree of "Accelerating Allreduce with in-network reduction on Intel PIUMA": dimension-ordered shortest paths
+//! between nodes, and shortest paths inside nodes. Its root is in the node of the collective's root, or without a root
+//! in the node of least eccentricity.
 
 use unisono_collective::{Collective, Kind};
 use unisono_lower::switches::Embedding;

@@ -1,4 +1,5 @@
-//! The times alpha and beta of an embedding from its registers, and the paper's closed forms (Eq. 1 and 2).
+//! The times alpha and beta of an embedding from its registers, and their closed forms: Eq. 1 and 2 of "Accelerating
+//! Allreduce with in-network reduction on Intel PIUMA".
 //!
 //! If a buffer fills before the credit of its first packet returns from the next switch, each full buffer takes the
 //! time until that credit. Of all cycles in the simulation's equations (`crates/sim/src/collective_engine/sweep.rs`),

@@ -1,10 +1,11 @@
-//! Algorithms on the cores, by messages between their memories: the paper's baselines.
+//! Algorithms on the cores, by messages between their memories: the baselines of "Accelerating Allreduce with
+//! in-network reduction on Intel PIUMA".
 //!
 //! A round costs `machine.host.round_ns` of software and `machine.host.traversals` times the latency to the partner;
-//! both parameters are calibrated and not in the paper. The latency to a partner in another socket or node is the
-//! largest possible: half of Eq. 1 with one dimension of nodes or, for a partner in the same node, with none. The data
-//! of a round goes through the memory port: a sent element is read, an arriving one written, and a reduction in
-//! software reads two and writes one. Congestion is ignored, as in the paper.
+//! both parameters are calibrated, because the paper does not state them. The latency to a partner in another socket or
+//! node is the largest possible: half of Eq. 1 with one dimension of nodes or, for a partner in the same node, with
+//! none. The data of a round goes through the memory port: a sent element is read, an arriving one written, and a
+//! reduction in software reads two and writes one. Congestion is ignored, as in the paper.
 
 use unisono_machine::{InNetwork, in_network::LevelOf};
 

@@ -255,8 +255,8 @@ impl NetworkModel {
     }
 
     /// Returns the nanoseconds of a schedule in rounds ([`MessageRound`]): the latency of its longest chain of
-    /// messages, plus, for each round, the time of the bytes on the busiest link, or the work of the busiest host if
-    /// that is longer.
+    /// messages, plus, for each round, the longer of two times: that of the bytes on the busiest link, or the work of
+    /// the busiest host.
     ///
     /// # Errors
     /// Returns the faults of a schedule that is not well-formed, or that cannot run.

@@ -77,14 +77,14 @@ impl Renumbered {
 }
 
 impl NetworkModel {
-    /// Returns the ns for which an exchange occupies its busiest link, or its hosts if that is longer, and the latency
-    /// in ns of each routed flow. Every `every`-th flow is routed.
+    /// Returns the time of an exchange on its busiest link or on its hosts, whichever is longer, and the latency of
+    /// each routed flow, both in ns. Every `every`-th flow is routed.
     pub(super) fn routed_ns(&self, exchange: &Exchange, every: usize) -> (f64, Vec<f64>) {
         let flows = || exchange.flows.iter().step_by(every);
         let bytes = |flow: &Flow| flow.bytes as f64 * f64::from(flow.repeat);
         let longest = flows().map(bytes).fold(0.0, f64::max);
         let (mut messages, mut latency, mut pattern) = (Vec::new(), Vec::new(), Key([1, 2]));
-        // Made on demand, because most patterns are in the cache, and the loads of all links take memory.
+        // The table of loads is made on demand: most patterns are in the cache, and the loads of all links take memory.
         let mut loads = None;
         let mut blocks = Renumbered::new(self);
         for flow in flows() {

@@ -1,5 +1,5 @@
-//! Converts an operation into vector operations of at most the target's length, and a step for its final control
-//! wavelet, if any.
+//! Converts an operation into vector operations, none longer than the target permits ([`SdkTarget::extent`]), and a
+//! step for its final control wavelet, if any.
 
 use unisono_collective::Dtype;
 use unisono_lower::wafer::End;

@@ -1,9 +1,9 @@
 //! The exchange before one read. Each distinct exchange is planned once, and the plan is reused.
 //!
-//! A read is decided from the state of each point: its writer's role and the sides with copies. So, except by the rules
-//! of the paper, a forward without communication hides nothing, and no rank receives an element that it already has. A
-//! plan's key identifies writers by their order and not by their numbers, so the rate of a loop does not depend on the
-//! number of ranks.
+//! A read is decided from the state of each point: its writer's role and the sides with copies. So, except by
+//! [`crate::Rules::Paper`], a forward without communication hides nothing, and no rank receives an element that it
+//! already has. A plan's key identifies writers by their order and not by their numbers, so the rate of a loop does not
+//! depend on the number of ranks.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! Rules beyond the paper: decisions depend on the ranks that have data, not on a chain of forward tasks.
+//! Rules beyond those of "Automatic Discovery of Collective Communication Patterns" (Knorr and others, 2024): decisions
+//! depend on the ranks that have data, not on a chain of forward tasks.
 //!
 //! * The points that every rank must receive are known: those that it reads, without those that it wrote or received
 //!   before. An operation delivers exactly these, among the ranks that have or read them. So it never moves more than

@@ -15,9 +15,10 @@ use crate::{
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Rules {
-    /// Algorithm 1 and Table 2 of the paper, as `papers/discovery/errata.md` defines them.
+    /// Algorithm 1 and Table 2 of "Automatic Discovery of Collective Communication Patterns" (Knorr and others, 2024),
+    /// as `papers/discovery/errata.md` defines them.
     Paper,
-    /// Rules beyond the paper, which never move more bytes than point-to-point messages.
+    /// Rules beyond [`Rules::Paper`], which never move more bytes than point-to-point messages.
     #[default]
     Full,
     /// Collectives only for partial results; everything else is point-to-point.

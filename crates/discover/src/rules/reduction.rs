@@ -2,8 +2,8 @@
 //!
 //! One reader leads to a reduce, readers that all read the same points to an allreduce, readers of different parts to a
 //! reduce-scatter. If readers overlap without being equal, the lowest rank that reads a point gets the sum and pushes
-//! it to the others. Neither the paper nor Celerity has this rule: Celerity pushes every partial result to every
-//! reader.
+//! it to the others. Neither "Automatic Discovery of Collective Communication Patterns" (Knorr and others, 2024) nor
+//! Celerity has this rule: Celerity pushes every partial result to every reader.
 
 use super::{Decision, Listing, Read, Tables, hold, within};
 use crate::{

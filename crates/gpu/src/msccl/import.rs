@@ -51,8 +51,8 @@ pub fn collective(p: &Program, facts: &Facts) -> Result<(Collective, u32), Impor
     Ok((collective.map_err(|e| ImportError::new(0, e.to_string()))?, chunks))
 }
 
-/// Returns the schedule of a program, and its thread blocks. `in_place` selects whether it runs in place; with `None`,
-/// it does if the file permits that, and writes its input or does not permit two buffers.
+/// Returns the schedule of a program, and its thread blocks. `in_place` selects whether it runs in place. With `None`,
+/// it runs in place if the file permits that, and either writes its input or does not permit two buffers.
 ///
 /// # Errors
 /// Returns one sentence with the line if a schedule cannot express the program.

@@ -262,7 +262,7 @@ pub(super) struct Lower<'a> {
 impl Lower<'_> {
     /// Adds the tasks of a node after `first`, and returns the last tasks of each lane.
     fn node(&mut self, node: NodeId, first: Tasks) -> Vec<Tasks> {
-        // Sorted by id, as the ids ascend over the lanes.
+        // The list is sorted by id, because ids ascend over the lanes.
         let mut tied: Vec<Tied> = Vec::new();
         let mut ends = Vec::new();
         let engines = 1..=self.among.engines;

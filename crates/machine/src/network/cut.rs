@@ -47,7 +47,7 @@ pub(super) fn below_leaves(inside: u32, all: u32, down: u32, up: u32) -> u32 {
 pub enum Halves {
     /// No cut into halves is narrower.
     Least,
-    /// The cut is the one by which the source of the family compares networks, and others may be narrower.
+    /// The publication that describes the family compares networks by this cut, and others may be narrower.
     Published,
     /// Others may be narrower.
     Narrow,
@@ -59,14 +59,14 @@ impl Halves {
     }
 }
 
-/// The rate of a cut into halves, divided by the largest injection of an accelerator times the accelerators of the
-/// smaller half.
+/// The share of a cut into halves: rate / ((largest injection of an accelerator) x (accelerators of the smaller half)).
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Bisection {
     pub share: f64,
     /// True if no cut into halves is narrower.
     pub is_least: bool,
-    /// The share of the narrowest cut that was found; less than `share` only of a published cut.
+    /// The share of the narrowest cut that was found. It is less than `share` only if `share` is that of a published
+    /// cut ([`Halves::Published`]).
     pub narrowest: f64,
 }
 

@@ -52,7 +52,7 @@ fn is_zero(value: &f64) -> bool {
     *value == 0.0
 }
 
-/// The longest launch, signal or copy of a byte in nanoseconds: 17 minutes.
+/// The largest accepted time of a launch, a signal or the copy of a byte in nanoseconds: 17 minutes.
 const MOST_NS: f64 = 1e12;
 
 /// The unit that sends up to `send_machines` messages concurrently.

@@ -40,7 +40,8 @@ pub struct Facts {
     pub bisection_share: Option<f64>,
     /// True if no cut into halves is narrower.
     pub bisection_is_least: Option<bool>,
-    /// The same of the narrowest cut that was found: less only where a cut is published by which networks are compared.
+    /// The share of the narrowest cut into halves that was found. It is less than `bisection_share` only if the
+    /// publication that describes the family compares networks by another cut.
     pub narrowest_cut_share: Option<f64>,
     /// The failed links, nodes and planes.
     pub failed: Vec<String>,

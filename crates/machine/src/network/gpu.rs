@@ -6,7 +6,7 @@ use crate::MachineError;
 
 const MOST_NVLINKS: u32 = 1024;
 const MOST_OF_PROCESS: u32 = 1024;
-/// The longest time in microseconds: 17 minutes.
+/// The largest accepted time of a start or a step in microseconds (17 minutes), and of a byte in nanoseconds.
 const MOST_US: f64 = 1e9;
 
 /// A generation of GPUs, which selects the constants of NCCL or RCCL.

@@ -195,7 +195,7 @@ impl PlaneBuilder {
         self.add(a, b, cable, 0);
     }
 
-    /// Joins two ports as [`PlaneBuilder::join`], at a speed from [`PlaneBuilder::speed`].
+    /// Joins two ports as [`PlaneBuilder::join`] does, at a speed from [`PlaneBuilder::speed`].
     pub fn join_at(&mut self, a: (u32, u32), b: (u32, u32), cable: Cable, speed: u8) {
         self.add(a, b, cable, speed);
     }

@@ -66,7 +66,7 @@ pub trait Topology: Send + Sync + fmt::Debug {
     /// Returns a cut into halves, or nearly, which exists in the plane. `None` without a closed form.
     fn halves(&self) -> Option<Cut>;
 
-    /// Returns whether a cut may be narrower than [`Topology::halves`].
+    /// Returns the standing of the cut of [`Topology::halves`] among all cuts into halves.
     fn halves_are(&self) -> Halves {
         Halves::Narrow
     }

@@ -113,7 +113,7 @@ fn simulate(proven: &VerifiedFile, options: &RunOptions) -> Result<Run, RunError
     Ok(Run::on_fabric(run, elements, wafer.clock_mhz, phases, begin.elapsed().as_secs_f64()))
 }
 
-/// Measures a schedule on a wafer in the manner of the paper ("Near-Optimal Wafer-Scale Reduce", section 8.3).
+/// Measures a schedule on a wafer by the method of "Near-Optimal Wafer-Scale Reduce", section 8.3.
 ///
 /// # Errors
 /// Returns the errors of [`crate::simulate`], or an error if the machine is not a wafer.

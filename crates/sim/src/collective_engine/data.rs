@@ -194,7 +194,7 @@ impl<'a, T: Sample> Flow<'a, T> {
             .registers
             .iter()
             .position(|(_, r)| if reduces { r.request_output == NONE } else { r.response_input == MEMORY });
-        // Breadth first from the root.
+        // Switches are listed breadth first from the root.
         let mut order: Vec<u32> = root.iter().map(|&at| narrow::<u32>(at)).collect();
         let mut next = 0;
         while let Some(&at) = order.get(next) {

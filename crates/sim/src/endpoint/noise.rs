@@ -59,7 +59,7 @@ impl Noise {
             Noise::Normal { mean, deviation } => [mean, deviation],
             Noise::Exponential { mean } => [mean, 0.0],
         };
-        // At most a day in picoseconds.
+        // The limit is a day, if a tick is a picosecond.
         parameters.into_iter().find(|p| !(0.0..=8.64e16).contains(p))
     }
 }

@@ -73,7 +73,8 @@ struct Starts {
     started: Vec<u32>,
 }
 
-/// Measures a program as in the paper. The calibration determines the starts; `options.start` is not used.
+/// Measures a program by the method at the head of this file. The calibration determines the starts; `options.start` is
+/// not used.
 ///
 /// # Errors
 /// Returns the errors of [`run`].

@@ -215,8 +215,9 @@ impl Fabric {
         Some(relay(graph, root, &own, chunks, self.cut(roots).time()).map_err(no_forest))
     }
 
-    /// Returns the forest of one chunk of each rank, along which the chunks of one root are spread; `None` if they are
-    /// not spread or there is no such forest.
+    /// Returns the forest of all ranks whose trees distribute the chunks of one root ([`crate::relaying`]), with one
+    /// chunk for each rank. `None` if the chunks of these roots are not distributed in this way, or if there is no such
+    /// forest.
     pub(super) fn spread_over(&self, roots: Roots) -> Option<Shared<Forest>> {
         let all = Roots::All;
         if roots == all || !self.spreads() {
@@ -259,7 +260,8 @@ impl Fabric {
                 return self.grown_packing(roots, depth).map(Shared::new);
             }
             let list = roots.list(ranks);
-            // Measured: 45 rounds, each with a search for trees and a linear program that gains a column for each root.
+            // The number of steps was measured. There are about 45 rounds, each with a search for trees and a linear
+            // program that gains a column for each root.
             admit(20_000, list.len(), ranks)?;
             // For trees that are used in both directions, no bound is known that they always attain.
             let back = self.back(roots);
@@ -291,7 +293,7 @@ impl Fabric {
     fn growth(&self, roots: Roots, depth: Option<u32>, shares: u32, late: &[f64]) -> Result<Shared<Growth>, NoForest> {
         let graph = self.packed(roots)?;
         let list = self.representatives(roots);
-        // Measured: 10 rounds in which every tree is grown again.
+        // The number of steps was measured. There are about 10 rounds, in each of which every tree is grown again.
         admit(100 * u128::from(shares), list.len(), graph.ranks())?;
         tree_cache::growth(graph, self.symmetry(roots), list, depth, shares, self.enough(roots), late)
             .map_err(no_forest)

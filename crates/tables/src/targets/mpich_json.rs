@@ -84,8 +84,8 @@ fn power_of_two(params: &[(String, String)], ranks: u32) -> Result<Settings, Str
     plain(params, ranks)
 }
 
-/// Returns the settings of recursive doubling on a number of ranks that is no power of two: the library's exchange with
-/// k=2.
+/// Returns the settings of recursive doubling on a number of ranks that is not a power of two: the library's exchange
+/// with k=2.
 fn pairs(params: &[(String, String)], ranks: u32) -> Result<Settings, String> {
     plain(params, ranks).map(|_| exchange(2))
 }

@@ -5,11 +5,11 @@
 //! comm := COMM_SIZE NMSG msg{NMSG}      msg := MSG_BYTES ALG FANINOUT SEGSIZE      # ALG 0: fixed rules
 //! ```
 //!
-//! A communicator uses the rules of the largest COMM_SIZE up to its own; if all are larger, the first (seen with
-//! 5.0.11). So rules with the library's own choice (ALG 0) stand at 0 and after every rank count of the table whose
-//! successor is not in the table. A version line would only allow a maximum of requests, which no algorithm here sets,
-//! and releases before 5.0.7 do not accept the line.
-//! Source: `ompi/mca/coll/tuned/coll_tuned_dynamic_file.c`; names and sizes in `openmpi`.
+//! A communicator uses the rules of the largest COMM_SIZE up to its own size. If all COMM_SIZEs are larger, it uses the
+//! rules of the first one (seen with 5.0.11). So rules with the library's own choice (ALG 0) are written for size 0 and
+//! for the successor of every rank count of the table that the table itself lacks. A version line would only allow a
+//! maximum of requests, which no algorithm here sets, and releases before 5.0.7 do not accept the line. Source:
+//! `ompi/mca/coll/tuned/coll_tuned_dynamic_file.c`; names and sizes in `openmpi`.
 
 use std::fmt::Write;
 

@@ -201,7 +201,7 @@ fn nodes(bytes: &[u8]) -> Result<(Option<u32>, Vec<Node>), String> {
     Ok((head.ranks(), nodes))
 }
 
-/// Returns the name of a node's operation if the reader does not know it.
+/// Returns the name of a node's operation if the reader has no meaning for it.
 fn unknown(node: &Node) -> Result<Option<String>, String> {
     if !(kind::INVALID..=kind::COLLECTIVE).contains(&node.kind) {
         return Ok(Some(format!("node type {}", node.kind)));

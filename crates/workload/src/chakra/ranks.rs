@@ -26,7 +26,7 @@ use crate::{
 
 /// The most nodes of all ranks together.
 const MOST_NODES: usize = 1 << 22;
-/// The most distinct sets of groups, times the number of ranks.
+/// The largest accepted product of the number of ranks and the number of distinct sets of groups.
 const MOST_PLACES: usize = 1 << 26;
 
 /// Returns whether a file begins like a trace, with its head or the key of the JSON form, or is compressed and damaged.

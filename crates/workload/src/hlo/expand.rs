@@ -22,7 +22,7 @@ use crate::{Collected, Groups, Queues, RankClass, Work, WorkNode, WorkloadGraph,
 const MOST_NODES: usize = 1 << 20;
 /// The most visits of instructions and iterations of loops together.
 const MOST_VISITS: u64 = 1 << 24;
-/// The most distinct texts of lists of groups or pairs, times the number of devices.
+/// The largest accepted product of the number of devices and the number of distinct lists of groups or pairs.
 const MOST_PLACES: u64 = 1 << 25;
 /// The deepest nesting of calls, and of tuples.
 const MOST_DEPTH: u32 = 32;
@@ -251,7 +251,7 @@ impl<'a> Expansion<'a> {
 
     fn communicate(&mut self, at: usize, n: usize, needs: Needs) -> Result<Needs, Wrong> {
         let i = &self.module.computations[at].instructions[n];
-        // Groups of one rank and messages to oneself are no communication.
+        // Groups of one rank and messages from a rank to itself are not communication.
         let Some(work) = self.communication[&(at, n)] else { return Ok(needs) };
         if i.opcode == "ragged-all-to-all" {
             self.unknown(i, "ragged-all-to-all of unknown lengths, taken as equal parts of the input")?;

@@ -14,7 +14,7 @@ use crate::{
 };
 
 const MOST_RANKS: u32 = 1 << 22;
-/// The most distinct sets of groups, times the number of ranks.
+/// The largest accepted product of the number of ranks and the number of distinct sets of groups.
 const MOST_PLACES: usize = 1 << 24;
 
 /// Returns whether a file, perhaps compressed by gzip, begins with `{` after blanks, as Kineto traces do.

@@ -13,7 +13,7 @@ from unisono.pictures.graphs._commands import Command, CommandGraph, Place, comm
 from unisono.pictures.graphs._sheet import COLORS, MESSAGE, ROW, WAIT, box, file, left_out, sheet, short
 from unisono.pictures.graphs._tasks import Source
 
-#: Limits of drawn ranks, and of drawn commands of a rank; the title says if there are more.
+#: Limits of drawn ranks, and of drawn commands of a rank; the title states if there are more.
 MOST_RANKS, MOST_COMMANDS = 8, 20
 
 _NAMES = {"execute": "kernel", "push": "push", "await": "await", "collective": "collective"}

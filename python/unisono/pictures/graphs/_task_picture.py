@@ -12,7 +12,7 @@ from unisono.base.pictures import Form
 from unisono.pictures.graphs._sheet import COLORS, MESSAGE, ROW, WAIT, box, file, left_out, sheet, short
 from unisono.pictures.graphs._tasks import P2P, Edge, Source, task_graph
 
-#: The limit of drawn tasks; the title says if there are more.
+#: The limit of drawn tasks; the title states if there are more.
 MOST_TASKS = 24
 #: Half the width of a task's box, and the distances between lanes on its right and on its left, in inches.
 _HALF, _RIGHT, _LEFT = 0.95, 1.45, 0.22

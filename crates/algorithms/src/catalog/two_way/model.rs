@@ -4,7 +4,7 @@
 //! A hop with an operation takes h = 2 T_R + 2 cycles. A PE runs two lanes, for upward and downward blocks, on one
 //! datapath.
 //!
-//! **Allgather.** The time is the way, or the work plus the waits if that is longer:
+//! **Allgather.** The time is the larger of the way and of the work plus the waits:
 //!
 //! * *Way*: the block of the first PE makes n-1 hops, after the block that each lane sends first: h (n-1) + 2b.
 //! * *Work*: a PE in the middle handles n+1 blocks (its own up and down, and n-1 that arrive), half of them in each
@@ -71,7 +71,7 @@ impl Line {
         self.depth_cycles + 1.0
     }
 
-    /// Returns the way in cycles, or if that is longer the work plus `waits` waits for full queues and `more` cycles.
+    /// Returns the cycles: the larger of the way and of the work plus `waits` waits for full queues and `more` cycles.
     fn filled(&self, waits: u32, more: f64) -> f64 {
         let (n, b, h) = (f64::from(self.pes), self.block, self.hop());
         let room = 3.0 * QUEUE + (self.depth_cycles - 1.0) / 2.0 + 1.0;

@@ -1,5 +1,6 @@
-//! Eq. 2 of the paper on PIUMA: an allreduce of m elements of s bits takes at least beta m, with beta = max(2 s /
-//! BW_link, 2 s / BW_mem). BW_link is the rate of both directions of a link together.
+//! Eq. 2 of "Accelerating Allreduce with in-network reduction on Intel PIUMA": an allreduce of m elements of s bits
+//! takes at least beta m, with beta = max(2 s / BW_link, 2 s / BW_mem). BW_link is the rate of both directions of a
+//! link together.
 
 use unisono_collective::Kind;
 

@@ -49,7 +49,7 @@ impl Path {
 /// Returns the latency from the core `from` to the farthest rank, over shortest paths, in picoseconds (Dijkstra).
 fn farthest(case: &InNetworkCase, from: u32) -> u64 {
     let m = case.machine;
-    // Rounded down, because a bound must not be too high.
+    // Latencies are rounded down, because a bound must not be too high.
     let latency = |level| rounded((m.latency_ns(level) * 1000.0).floor());
     let mut best = vec![u64::MAX; case.layout.switches() as usize];
     best[from as usize] = 0;

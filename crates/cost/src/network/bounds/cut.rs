@@ -1,10 +1,10 @@
 //! Cut: every block on one side of a cut crosses the cut at least once.
 //!
-//! An allgather of blocks of n bytes takes n times the blocks on one side, divided by the rate of the links that leave
-//! it, for the cut with the largest ratio; a reduce-scatter the same with reversed links. A broadcast or a reduce of S
-//! bytes takes S divided by the rate of the smallest cut between the root and another rank. In an allreduce S bytes
-//! cross any cut between two ranks, in each direction. The ratio is exact for few ranks ([`unisono_synthesis::cut`]).
-//! Source: Edmonds, 1973; ForestColl, Zhao et al., arXiv 2402.06787.
+//! An allgather of blocks of n bytes takes n x (blocks on one side) / (rate of the links that leave this side), for the
+//! cut with the largest ratio; a reduce-scatter the same with reversed links. A broadcast or a reduce of S bytes takes
+//! S divided by the rate of the smallest cut between the root and another rank. In an allreduce S bytes cross any cut
+//! between two ranks, in each direction. The ratio is exact for few ranks ([`unisono_synthesis::cut`]). Source:
+//! Edmonds, 1973; ForestColl, Zhao et al., arXiv 2402.06787.
 
 use unisono_collective::{Collective, Kind};
 use unisono_synthesis::Roots;

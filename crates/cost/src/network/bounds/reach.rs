@@ -2,10 +2,10 @@
 //!
 //! The root of a broadcast of S bytes sends each byte once, in S divided by the rate of its links, and the last byte
 //! must reach the farthest rank. A scatter of blocks of n bytes may send to the farthest ranks first: the last of the k
-//! blocks for the k farthest ranks travels at least to the k-th farthest. So the time is the largest, over all k, of k
-//! n divided by the rate plus the latency to the k-th farthest rank. A reduce and a gather are the same in reverse:
-//! data from a rank does not arrive before its latency, and occupies the root's links. The bound holds also if switches
-//! copy or reduce.
+//! blocks for the k farthest ranks travels at least to the k-th farthest. So the time is the largest value, over all k,
+//! of (k n / rate) + (latency to the k-th farthest rank). A reduce and a gather are the same in reverse: data from a
+//! rank does not arrive before its latency, and occupies the root's links. The bound holds also if switches copy or
+//! reduce.
 //!
 //! Source: the sum of both terms for a broadcast, Bar-Noy, Kipnis, "Designing broadcasting algorithms in the postal
 //! model", 1994, for ranks with equal latencies.

@@ -145,8 +145,8 @@ pub fn nvls_efficiency(architecture: Generation) -> f64 {
     }
 }
 
-/// Returns the bytes of a chunk of an NVLS tree of `bytes` bytes: one thread block sends it to one head. `heads` send
-/// to interfaces of `nic` GB/s; `gpus` are those of a box. The second number is that of the thread blocks.
+/// Returns the bytes of a chunk in a call of `bytes` bytes by an NVLS tree, and the number of thread blocks. A thread
+/// block sends a chunk to one head. A box has `gpus` GPUs and `heads` heads, each with an interface of `nic` GB/s.
 ///
 /// Source: `ncclNvlsTuning` of src/transport/nvls.cc, `calcCollChunking` of src/enqueue.cc. GPUs and interfaces are
 /// assumed to have a PCIe switch in common.

@@ -99,7 +99,7 @@ impl Call {
     }
 }
 
-/// One algorithm with one protocol that NCCL enables.
+/// An algorithm with a protocol that NCCL enables, and the times and rates of a call by them.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Time {
     pub algorithm: Algorithm,

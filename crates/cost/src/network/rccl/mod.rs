@@ -35,7 +35,7 @@ pub struct Rccl {
     pair: f64,
 }
 
-/// One algorithm with one protocol that RCCL enables.
+/// An algorithm with a protocol that RCCL enables, and the times and rates of a call by them.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Time {
     pub algorithm: Algorithm,

@@ -1,4 +1,4 @@
-//! The paper's bound on a grid, as printed and corrected. Source: "Near-Optimal Wafer-Scale Reduce", Lemma 7.2.
+//! Lemma 7.2 of "Near-Optimal Wafer-Scale Reduce", a bound on a grid, as printed and corrected.
 //!
 //! The printed bound is T* >= max(B, B/8 + M+N-1) + 2 T_R + 1, from 8P links. A grid has 4MN - 2M - 2N directed links,
 //! the farthest PE is M+N-2 hops away, and all PEs but the root send, so the energy is (P-1)B.

@@ -3,7 +3,8 @@
 //!
 //! If the contention of a tree takes no longer, the tree attains this time and is optimal by Eq. 1. Some lines with the
 //! root at an end have no such tree (7 wavelets on 4 PEs), an inner root receives the wavelets of both sides, and an
-//! allreduce continues after its reduce. The paper's improved form for star is not Eq. 1 and may be lower.
+//! allreduce continues after its reduce. The improved form for star in "Near-Optimal Wafer-Scale Reduce", section 5.1,
+//! is not Eq. 1 and may be lower.
 //!
 //! T* >= min over D of B e(P, D) / (P-1) + P-1 + (2 T_R + 1) D, with e(P, D) the least energy of any tree of depth D
 //! whose messages go toward the root.

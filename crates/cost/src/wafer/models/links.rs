@@ -1,10 +1,9 @@
-//! T = max(c, l) + L + (2 T_R + 1) D, with l the most wavelets on a directed link and c the most operations on wavelets
-//! of a PE (an n-source combine costs max(1, n - 1) for each; a send costs 1).
+//! The model `links`, which replaces the average load of Eq. 1 by the busiest link and PE, and adds the distance to
+//! both: T = max(c, l) + L + (2 T_R + 1) D, with l the most wavelets on a directed link and c the most operations on
+//! wavelets of a PE (an n-source combine costs max(1, n - 1) for each; a send costs 1).
 //!
-//! If an algorithm states no sharper cycles ([`Phase::sharper`]), but those for PEs that receive from their children in
-//! sequence ([`Phase::in_turn`]), these replace the formula, or l + 2 T_R + 1 does if that is more.
-//!
-//! The model replaces the average load of Eq. 1 by the busiest link and PE, and adds the distance to both.
+//! If an algorithm states the cycles t for PEs that receive from their children in sequence ([`Phase::in_turn`]), but
+//! no sharper cycles ([`Phase::sharper`]), T = max(t, l + 2 T_R + 1).
 
 use unisono_base::Cycles;
 use unisono_lower::{Phase, Terms};
@@ -27,7 +26,7 @@ impl Model for Links {
     }
 
     fn beside_depth(&self, t: &Terms) -> f64 {
-        // Work without a message is a copy in memory, which the paper's terms ignore too.
+        // Work without a message is a copy in memory, which Eq. 1 ignores too.
         if t.depth == 0.0 { 0.0 } else { t.datapath.max(t.max_link_load) + t.distance }
     }
 

@@ -26,8 +26,8 @@ pub enum Jobs {
 #[derive(Clone, PartialEq, Debug)]
 pub struct Sizes(Vec<(f64, u32)>);
 
-/// The cumulative distribution of job sizes, in boards, in Alibaba's MLaaS trace (Weng and others, NSDI 2022), as far
-/// as the artifact's file is known.
+/// The cumulative distribution of job sizes, in boards, in Alibaba's MLaaS trace (Weng and others, NSDI 2022): the
+/// quantiles that are known from the artifact of "HammingMesh".
 pub const TRACE: &[(f64, u32)] = &[(0.7643, 1), (0.9074, 10), (0.9472, 20), (0.9852, 50), (0.9971, 100), (1.0, 1200)];
 
 impl Sizes {

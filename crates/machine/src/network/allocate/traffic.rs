@@ -3,8 +3,8 @@
 //! Boards of one leaf communicate below the upper level. A leaf is the boards below one leaf switch of a fat tree or of
 //! a HammingMesh's tree, one group of a dragonfly, or one box. In an alltoall along a line of boards, every board sends
 //! equally to every other; in an allreduce, each sends to the next around the line. For a job on all 64 boards of a
-//! line with leaves of 16, 48/63 = 76.19 % and 4/64 = 6.25 % of the traffic leave their leaf, the constants of the
-//! artifact (plot_paper.py) for the large Hx4Mesh and for rings.
+//! line with leaves of 16, 48/63 = 76.19 % and 4/64 = 6.25 % of the traffic leave their leaf, the constants for the
+//! large Hx4Mesh and for rings in the artifact of "HammingMesh" (plot_paper.py).
 
 use serde::Serialize;
 

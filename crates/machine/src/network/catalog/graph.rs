@@ -250,7 +250,7 @@ impl Graph {
         Self::reaching(plane, own, way, &|node| node.to_string())
     }
 
-    /// As [`Graph::new`]; an error names nodes by `name`.
+    /// Builds a graph as [`Graph::new`] does; errors name nodes by `name`.
     fn reaching(plane: Plane, own: Speed, way: Way, name: &dyn Fn(u32) -> String) -> Result<Self, String> {
         check_size(u64::from(plane.nodes()), plane.accelerators())?;
         let diameter = measure(&plane, name)?;

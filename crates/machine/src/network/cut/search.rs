@@ -16,13 +16,13 @@ use unisono_base::{interrupt::poll, narrow};
 
 use super::super::Plane;
 
-/// The most passes from one first state.
+/// The most passes of the search from one first state.
 const PASSES: u32 = 8;
-/// The fewest and the most first states.
+/// The fewest and the most first states from which the search begins.
 const STARTS: [usize; 2] = [2, 200];
-/// The number of links of units that all first states together visit in one pass, if they are more than the fewest.
+/// The most links that all first states together visit in one pass, if these are more than the fewest first states.
 const VISITS: usize = 400_000;
-/// The most links of units.
+/// The most links between units of a plane that is searched.
 const MOST_LINKS: usize = 1_000_000;
 
 /// Returns the rate of the narrowest cut into halves that the search finds, with the rates of links; `extents` are

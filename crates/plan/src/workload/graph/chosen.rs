@@ -49,8 +49,8 @@ impl Chosen {
         }
     }
 
-    /// Returns the name of the algorithm, and the most instructions of one group's schedule; `None` if only building
-    /// the schedule tells their number.
+    /// Returns the name of the algorithm, and the most instructions of one group's schedule; `None` if their number is
+    /// known only after the schedule is built.
     pub fn size(&self) -> (&str, Option<u64>) {
         match &self.by {
             By::Plan(plan) => {

@@ -28,7 +28,7 @@ pub(super) fn alltoall(net: &Interconnect, bytes: u64) -> Option<Run> {
     let whole = Interconnect {
         plane: net.plane.clone(),
         routing: Arc::clone(&net.routing),
-        // Flows have unbounded buffers.
+        // Buffers are unbounded, as in the model of flows, whose times this simulation replaces.
         timing: Timing { packet_bytes: narrow(packet_bytes), places: u32::MAX, ..net.timing.clone() },
         computing: net.computing.clone(),
         ..*net

@@ -150,8 +150,8 @@ impl Packets<'_> {
         }
     }
 
-    /// Renumbers this region's events in the order of all regions, and hands over its crossings. Returns the time of
-    /// the earliest crossing that is an event.
+    /// Renumbers this region's events in the order of all regions, and gives its crossings to the regions that they
+    /// lead to. Returns the time of the earliest crossing that is an event.
     pub(super) fn end_window(&mut self, order: &Order, to: &[Mutex<Vec<Sent>>]) -> u64 {
         let Some(border) = &mut self.border else { return u64::MAX };
         let (region, base) = (border.region, border.log.base());

@@ -78,8 +78,7 @@ pub fn parse(text: &str) -> Result<Vec<Edge>, String> {
 
 /// Reads cables between nodes with these names; the number of a node is the index of its name.
 ///
-/// # Errors
-/// As [`parse`].
+/// # Errors Returns the errors of [`parse`].
 pub fn parse_named(text: &str, names: &[String]) -> Result<Vec<Edge>, String> {
     let numbers: BTreeMap<&str, u32> = names.iter().map(String::as_str).zip(0..).collect();
     let find =
