@@ -222,7 +222,7 @@ fn check_names(names: &[String], nodes: u32) -> Result<(), String> {
 pub struct Wiring<'a> {
     pub accelerators: u32,
     pub edges: &'a [Edge],
-    /// The names of nodes in messages; their numbers without names.
+    /// The names of nodes in messages; `None` if messages contain their numbers.
     pub names: Option<&'a [String]>,
     /// The speed of cables that state no speed of their own.
     pub own: Speed,
@@ -462,7 +462,7 @@ impl Topology for Graph {
         self.boxes
     }
 
-    /// The blocks are boxes.
+    /// Returns a job space with boxes as blocks; `None` without boxes.
     fn jobs(&self) -> Option<JobSpace> {
         self.boxes.map(|of| JobSpace::of_blocks(self.accelerators(), vec![of.accelerators], of.accelerators))
     }
