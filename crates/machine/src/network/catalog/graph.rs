@@ -48,7 +48,7 @@ struct Keys {
     accelerators: u32,
     /// The cables: lines of text, or pairs of nodes.
     edges: Option<Listed>,
-    /// The name of a file with the lines. A caller that may open files replaces this key by the lines.
+    /// The name of a file with the lines of `edges`. A caller that may open files replaces this key by the lines.
     file: Option<String>,
     /// The names of all nodes, in the order of their numbers.
     names: Option<Vec<String>>,
