@@ -176,7 +176,7 @@ thread_local! {
     static LAST: Cell<u64> = const { Cell::new(0) };
     /// The name of the work whose steps were counted last.
     static WHAT: Cell<&'static str> = const { Cell::new("the work") };
-    /// True in an item of [`crate::parallel`] if earlier steps already caused a note.
+    /// True in an item of [`crate::parallel`] if a note about the steps of all items was already sent.
     static NOTED: Cell<bool> = const { Cell::new(false) };
     /// The largest memory admitted at once for the current item of [`crate::parallel`], in bytes; `None` if no other
     /// item can run concurrently.

@@ -94,8 +94,8 @@ impl Emitter for Csl {
         self.about
     }
 
-    /// Algorithms take the chunk of [`SdkTarget::needs`], 8 elements, so that models predict the time of the emitted
-    /// program.
+    /// Returns the chunk of [`SdkTarget::needs`], 8 elements, which algorithms take so that models predict the time of
+    /// the emitted program.
     fn params(&self) -> &'static [(&'static str, &'static str)] {
         &[("chunk", "8")]
     }

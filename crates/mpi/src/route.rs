@@ -60,7 +60,7 @@ impl Route {
         Ok((self.peers.as_ref().map_or(rank, |peers| peers[rank as usize].rank), tag))
     }
 
-    /// Never releases the range of tags, because messages with these tags may still arrive.
+    /// Reserves the range of tags for ever, because messages with these tags may still arrive.
     pub fn abandon(&mut self) {
         std::mem::forget(self.lease.take());
     }

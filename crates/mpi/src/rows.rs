@@ -49,8 +49,8 @@ pub enum Unserved {
     Library,
     /// The input or the output has more bytes than an `int` holds.
     TooLong,
-    /// The row's schedule has another root, and would order the ranks' operands or pieces by it. Also the reason for an
-    /// invalid root, and for elements without bytes.
+    /// The row's schedule has another root than the call, and would use the ranks' operands or pieces in another order.
+    /// Also the reason for an invalid root, and for elements without bytes.
     Root,
     /// The row's schedule does not serve this number of elements.
     Count,

@@ -144,7 +144,7 @@ pub(crate) fn timed(
     match algorithm {
         Some(Named { algorithm: name, at_defaults }) => {
             let (algorithm, chosen) = target.resolve(c, name, params)?;
-            // A name that stands for a composition sets parameters of it.
+            // A name that stands for a composition, as `chain` for `x-y` with chains, sets some of its parameters.
             let wanted = if algorithm.name() == name { params } else { &chosen };
             let is_given = at_defaults || algorithm.info().params.iter().all(|p| wanted.get(p.name).is_some());
             let listed = if is_given { Vec::new() } else { target.candidates(c, wanted, Some(algorithm.name())) };

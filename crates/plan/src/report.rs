@@ -114,14 +114,14 @@ pub struct PlanReport {
     /// The properties of bits that all candidates have, if one was requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bits: Option<Vec<&'static str>>,
-    /// The predicted time divided by that of the fastest candidate, with these properties or without.
+    /// The predicted time divided by that of the fastest of all candidates, also of those without these properties.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bits_cost: Option<f64>,
 }
 
 impl Plan {
-    /// Returns the time of the best candidate divided by the bound that plans are compared with; `None` if that is 0 or
-    /// there is none.
+    /// Returns the time of the best candidate divided by the bound that plans are compared with; `None` if the bound
+    /// is 0 or there is no bound.
     pub fn ratio(&self) -> Option<f64> {
         let (_, bound) = tightest(&self.problem.cost())?;
         ratio(self.best(), Some(bound))

@@ -167,8 +167,8 @@ pub fn with_found<T>(comm: Comm, work: impl FnOnce(&Known) -> T) -> Option<T> {
     find(comm).map(|latest| with(latest, work))
 }
 
-/// Returns whether the library certainly makes a blocking call, and notes the call in this case. Only the thread's
-/// cache is read, without a lock; false if the call must be reported or counted.
+/// Returns true if this thread's cache shows that no plan serves a blocking call, and then notes the call. Takes no
+/// lock. Returns false if the cache lacks the communicator, or if the call must be reported or counted.
 #[inline]
 pub fn leaves(library: &Library, arguments: &Arguments) -> bool {
     let comm = library.constants.handle(arguments.comm);

@@ -216,8 +216,8 @@ pub extern "C" fn unisono_repeat(
     if function == 0 {
         return NO_FUNCTION;
     }
-    // SAFETY: the caller passes the addresses of functions of MPI, or 0. Integers and handles each take one register or
-    // stack slot, of which a function reads as many as it declares.
+    // SAFETY: the caller passes the addresses of functions of MPI; a `between` of 0 becomes `None`. Integers and
+    // handles each take one register or stack slot, of which a function reads as many as it declares.
     let [function, between] = [function, between].map(|of| unsafe { std::mem::transmute::<usize, Option<Words>>(of) });
     let made = [(function, [a, b, c, d, e, f, g, h, i]), (between, [comm, 0, 0, 0, 0, 0, 0, 0, 0])];
     for _ in 0..calls {

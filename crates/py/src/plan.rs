@@ -80,7 +80,7 @@ impl Plan {
         to_python(py, &self.report.library)
     }
 
-    /// The largest lower bound: `{name, cycles, seconds, reference, source, assumes}`, or None.
+    /// The largest lower bound: `{name, cycles, seconds, reference, source, assumes}`; None if no bound applies.
     #[getter]
     fn bound<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         to_python(py, &self.report.lower_bound)

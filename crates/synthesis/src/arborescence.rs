@@ -86,7 +86,7 @@ pub fn cheapest(prices: &Prices, root: usize) -> Option<Vec<usize>> {
 }
 
 struct Circles {
-    /// For each node, the index of its cycle, or [`NONE`].
+    /// For each node, the index of its cycle; [`NONE`] if it is on no cycle.
     of: Vec<usize>,
     count: usize,
 }
@@ -231,8 +231,8 @@ fn grown(prices: &Prices, root: usize, most: u32) -> Option<Vec<usize>> {
     Some(parent)
 }
 
-/// Returns a tree with the fewest arcs from the root to every node, and the cheapest such arc into each; `None` if
-/// deeper than `most`.
+/// Returns a tree in which every path from the root has the fewest arcs. The arc into a node is the cheapest of those
+/// from nodes one arc nearer to the root. Returns `None` if a node is more than `most` arcs from the root.
 pub fn nearest(prices: &Prices, root: usize, most: u32) -> Option<Vec<usize>> {
     let n = prices.nodes;
     let mut depth = vec![u32::MAX; n];

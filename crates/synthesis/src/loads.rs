@@ -11,7 +11,7 @@ const MOST_EXPONENT: f64 = 200.0;
 pub struct Links<'a> {
     pub graph: &'a Graph,
     pub symmetry: &'a Symmetry,
-    /// The time that a longer latency adds to each arc's busy time, for blocks of one unit; empty for none.
+    /// The time that a longer latency adds to each arc's busy time, for blocks of one unit; empty if it adds none.
     pub late: &'a [f64],
 }
 
@@ -22,7 +22,7 @@ pub(crate) struct Loads<'a> {
     /// For each class, the rate of an arc divided by the load on the arc from all images of one arc of a listed tree
     /// ([`Symmetry::rates`]).
     rates: Vec<f64>,
-    /// The time that each class adds to its busy time.
+    /// For each class, the time that a longer latency adds to an arc's busy time ([`Links::late`]).
     late: Vec<f64>,
     /// The number of arcs of listed trees in each class.
     load: Vec<f64>,

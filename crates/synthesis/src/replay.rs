@@ -1,8 +1,8 @@
 //! The last arrival if messages begin in a given order.
 //!
-//! A message begins when its data has arrived, its links and a send machine are free, and all earlier messages on its
-//! links have begun. Without hosts, data arrives with the message that brings it, and a message occupies all of its
-//! links at once, as in the timetable.
+//! A message begins when its data has arrived, its links and a send machine of its sender are free, and all earlier
+//! messages on its links have begun. A send machine sends one message at a time. Without hosts, data arrives with the
+//! message that brings it, and a message occupies all of its links at once, as in the timetable.
 //!
 //! If hosts work on messages, each rank has one host, which works on one message at a time, in the order in which
 //! messages become ready: a received message on arrival, a message to send when its data is there and the rank's

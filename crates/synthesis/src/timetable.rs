@@ -153,6 +153,7 @@ struct Link {
 struct Sender {
     /// Classes with waiting messages whose links were free when the sender had no free send machine.
     blocked: Vec<u32>,
+    /// The number of send machines that are free; each sends one message at a time.
     free: u32,
 }
 

@@ -90,7 +90,7 @@ pub struct View<'a> {
 /// A function that returns whether a target can express `(ranks, ranks per node)`.
 pub type TellsNodes = fn(u32, u32) -> bool;
 
-/// The function for targets that cannot express ranks per node.
+/// Returns false; for targets that cannot express ranks per node.
 pub fn no_nodes(_: u32, _: u32) -> bool {
     false
 }

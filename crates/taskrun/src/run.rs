@@ -30,11 +30,11 @@ use crate::{
     ways::{Route, Way},
 };
 
-/// The number of steps without progress before [`Host::idle`] follows each further step, which yields to other threads
-/// and ranks of this core.
+/// The number of steps without progress after which [`Host::idle`] is called after each further step without progress,
+/// and lets other threads and ranks use this core.
 const SPINS: u32 = 32;
-/// The smallest copy, or array of a collective, in bytes, during whose packing or unpacking other threads of the host
-/// may run.
+/// The least bytes of a copy, or of the array of a collective, for which other threads of the host may run during
+/// packing and unpacking.
 const LONG: usize = 1 << 16;
 
 /// The result of one step of a run.

@@ -24,7 +24,8 @@ def members(path: str | os.PathLike[str], long: str) -> Iterator[tuple[str, Any]
     several times.
 
     Raises:
-        InputError: the file is not JSON, is not an object, or has a value of more than 2^26 characters.
+        InputError: the file is not JSON, is not an object, or has a value that is too long: 2^26 characters are
+            always accepted, more than 2^27 never.
         OSError: the file cannot be read.
 
     """

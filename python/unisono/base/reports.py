@@ -111,7 +111,7 @@ class BoundProof(TypedDict):
     holds: bool
     method: str
     error_probability: float
-    #: The reason why the bound is not proved, or None.
+    #: The reason why the bound is not proved; None if it is proved.
     reason: str | None
     collective: str
     #: The bytes of each rank's block, or of the vector if the collective has one.

@@ -79,7 +79,7 @@ def run(
         )
     starter = find_launcher(program[0], launcher, present=not dry_run)
     if not starter.options and starter.family != "other":
-        # With its own options a launcher may look for the program in other folders, and schedulers on other nodes.
+        # A launcher with options of its own may look for the program in other folders, and a scheduler on other nodes.
         check_program(program[0])
     cores = len(os.sched_getaffinity(0))
     switches = {

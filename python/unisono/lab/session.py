@@ -57,8 +57,8 @@ class Lab:
     per_host: int
     #: ``openmpi``, ``mpich``, or None for the MPI library that a program is linked to.
     mpi: str | None
-    #: True if the lab is in a user namespace: a user other than root started it, or root may not create the others
-    #: without.
+    #: True if the lab is in a user namespace: a user other than root started it, or root may not create other
+    #: namespaces without a user namespace.
     user: bool
 
     def report(self) -> dict[str, Any]:

@@ -73,7 +73,7 @@ def key_of(point: Measured) -> Key:
 
 
 def library_of(machine: Machine, named: str | None) -> str | None:
-    """Returns the library whose times are expected: ``named``, else that of the GPUs that the machine states, or None.
+    """Returns the library whose times are expected: ``named``, else that of the machine's GPUs; None without GPUs.
 
     Raises:
         InputError: the choices of the named library are not known.

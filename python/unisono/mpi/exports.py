@@ -85,7 +85,7 @@ def _of_conditions(tuned: set[str | None], target: str) -> list[str]:
 
 
 def other_library(conditions: str, target: str) -> str | None:
-    """Returns the MPI library that reads a format's files; None if the conditions are of it, or if there is none."""
+    """Returns the MPI library that reads a format's files; None if there is none, or if it has the conditions."""
     name = _OF_FORMAT.get(target)
     return None if name == conditions.split()[0] else name
 

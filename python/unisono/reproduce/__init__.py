@@ -84,7 +84,7 @@ class Claim:
     refuted: str = ""
     #: A key of ``APART``, if the row decides no claim.
     apart: str = ""
-    #: Why ours is another value, where the row decides no claim and disagrees with it.
+    #: The reason why the reported value and ours differ, if the row decides no claim and they disagree.
     differs: str = ""
 
     def report(self) -> dict[str, Any]:

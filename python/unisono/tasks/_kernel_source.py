@@ -33,8 +33,8 @@ class _Source(NamedTuple):
     known: dict[str, Any]
 
 
-#: The finding on a parameter, or None, by the kernel's code, module and position; cached because loops create equal
-#: lambdas.
+#: The finding on a parameter (None: nothing found) by the kernel's code, module and position; cached because loops
+#: create equal lambdas.
 _found: dict[tuple[CodeType, int, int], str | None] = {}
 _KEPT = 1024
 

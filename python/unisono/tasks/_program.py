@@ -85,7 +85,7 @@ class Program:
         self._local_arrays: list[LocalArray] = []
         self._initialized: list[bool] = []
         self._checksum = ProgramChecksum()
-        #: The name of the task whose kernel failed, or None.
+        #: The name of the task whose kernel failed; None if no kernel has failed.
         self._failed: str | None = None
         self._number = next(_numbers)
         self._transport = None if recording.recording() else transport(machine, plan)

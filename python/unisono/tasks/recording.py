@@ -64,7 +64,7 @@ class _EnoughError(BaseException):
     """Raised to end a file in a long loop; not an `Exception`, so that programs do not catch it."""
 
 
-#: The current recording, or None.
+#: The current recording; None if programs run.
 _now: Recorded | None = None
 
 

@@ -180,7 +180,7 @@ def cross_validate(
 
 
 def _judge(points: list[Point], share: float, found: dict[str, Regret]) -> None:
-    """Adds the cells of one collective in one setting."""
+    """Adds the regret of each cell, one size in one test, of a collective in one setting."""
     seen = np.log([p.seconds for p in points])
     unseen = np.log([p.again for p in points])
     belief = Posterior(points)

@@ -139,7 +139,7 @@ def ranks_costs(machine: Machine, measured: Levels, scale: float = 1.0) -> Messa
     begin = min(outer, own / 2)
     kept = min(signal, own - 2 * begin)
     card = 2 * outer + signal - 2 * begin - kept
-    # Latencies change only if a card adds time, so that cables without latencies of their own stay without.
+    # Latencies change only if a card adds time. Otherwise cables without a latency of their own get none.
     hosts = with_latency(network.machine, card / 2) if card > 0 else network.machine
     hosts = _with_hosts(hosts, begin, kept, table.get("gamma_ns_per_byte", 0.0))
     per_host = math.prod(level.size for level in measured.found[:-1])

@@ -25,7 +25,7 @@ Numbers = npt.NDArray[Any]
 
 
 def panels(schedule: Schedule) -> tuple[list[Panel], Run | None]:
-    """Returns the panels, and the run or None.
+    """Returns the panels, and the simulated run if there is one.
 
     There are no panels without a wafer or a network, for too many nodes, or on a network without a run.
 

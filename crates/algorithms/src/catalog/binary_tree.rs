@@ -71,8 +71,9 @@ impl PipelinedTree for BinaryTree {
         let [messages, before] = tree.longest_path(busy_ns + prices.latency_ns, before_ns);
         let path = Round::new(1, bytes).times(messages);
         Some(if c.kind == Kind::Reduce {
-            // On three ranks the busiest is the top, which only receives. Its children send meanwhile, which takes time
-            // also where receives are free: so one of its receives counts as a send.
+            // On three ranks the busiest rank is the top, which only receives. Its children send at the same time, and
+            // a send takes time even on machines on which receives take none. So one receive of the top counts as a
+            // send.
             let free = u32::from(parents == 0 && children > 0);
             let turn = Round::pipelined(parents + free, children - free, bytes);
             let turn = turn.reducing(bytes * u64::from(children));

@@ -209,7 +209,7 @@ impl<'a> Messages<'a> {
         }
     }
 
-    /// Sends blocks of a gather from the receiver of a hop to its sender.
+    /// Sends blocks of a gather up a tree. Hops are stated for a scatter, so a hop's receiver sends to its sender.
     fn up(&mut self, b: &mut Builder, m: &ScatterMessage) {
         let elements = self.case.collective.elements;
         let Span { start, len } = self.span(m.chunk);

@@ -195,7 +195,8 @@ impl Algorithm for ReduceBroadcast {
                     all.extend(broadcasts.map(|b| rest.clone().with("broadcast", b.name())));
                     continue;
                 }
-                // On a grid a tree on a line would be x-y with that tree twice, and x-y lists all pairs itself.
+                // On a grid, a tree on a line would be `x-y` with that tree in both dimensions, and the candidates of
+                // `x-y` include all pairs of trees.
                 if reduce.line_tree().is_some() && !case.grid().is_line() {
                     continue;
                 }

@@ -110,7 +110,7 @@ impl Search {
         Self { in_order, ..self }
     }
 
-    /// Returns the best schedule of all; of equal costs first a factored schedule, then a merge, then a split.
+    /// Returns the best schedule of all; among equal costs, a factored schedule, else a merge, else a split.
     pub fn best(&self) -> Best {
         let factored = self.factored();
         let known = factored.clone().or(self.first_split()).or(self.first_merge());

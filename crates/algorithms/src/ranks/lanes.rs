@@ -13,7 +13,7 @@ enum Lane {
     Own,
     /// The lane of sends over a link.
     Link(u32),
-    /// The lane of receives from a rank, or of sums if the rank is the lane's own.
+    /// The lane of receives from this rank; of sums if it is the rank that has the lane.
     From(u32),
 }
 

@@ -414,7 +414,7 @@ pub fn is_halo(sides: &Sides, reader: SideId, part: &OwnedRegion) -> bool {
     {
         let near = to.follows().all(|(d, axis, low, high)| {
             owner.follows().any(|(e, by, from, until)| {
-                // A neighbor's part has at least the shortest length; a longer reach would include the part behind it.
+                // All parts have at least the shortest length, so a reach up to it ends in a neighbor's part.
                 let shortest = affine.axes[axis].shortest();
                 e == d && by == axis && until - low <= shortest && high - from <= shortest
             })

@@ -30,10 +30,10 @@ struct Made<'a, 'b> {
     ids: Vec<InstrId>,
 }
 
-/// Draws a schedule.
+/// Draws a schedule with up to three additions that its collective does not need.
 ///
 /// # Errors
-/// Returns an error if the builder refuses the damage.
+/// Returns an error if the builder refuses an addition.
 pub fn draw(d: &mut Draws<'_>) -> Result<Schedule, BuildError> {
     let kind = d.pick(Kind::ALL);
     let (ranks, elements) = (1 + d.below(5), 1 + d.below(6));

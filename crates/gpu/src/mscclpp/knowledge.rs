@@ -150,8 +150,8 @@ pub struct History {
     pub ends: Vec<Known>,
 }
 
-/// The puts of a thread block on a port channel. Each put has its own thread, so a signal or a flush certainly follows
-/// only the puts before the latest meeting, and the puts of its own thread.
+/// The puts of a thread block on a port channel. Each put has its own thread, so the only puts that precede a signal or
+/// a flush in every run are those before the latest meeting, and those of its own thread.
 #[derive(Default)]
 struct Pending {
     pushed: Clock,
@@ -160,7 +160,7 @@ struct Pending {
 }
 
 impl Pending {
-    /// Adds to `known` the puts that certainly precede a signal or a flush of a thread.
+    /// Adds to `known` the puts that precede a signal or a flush of a thread in every run.
     fn complete(&self, thread: u32, known: &mut Known) {
         for clock in [&mut known.strong, &mut known.weak] {
             let clock = Rc::make_mut(clock);

@@ -93,7 +93,7 @@ impl Pieces {
         std::iter::once(0).chain(cuts).zip(ends).map(|(from, to)| (from, to - from))
     }
 
-    /// The number of pieces of all moves of packets.
+    /// Returns the number of pieces of all moves of packets.
     pub fn count(&self) -> usize {
         self.0.values().map(|cuts| cuts.len() + 1).sum()
     }

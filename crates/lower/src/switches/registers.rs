@@ -20,9 +20,9 @@ pub const RESPONSE: u8 = 1;
 pub struct Registers {
     pub request_inputs: u64,
     pub response_outputs: u64,
-    /// A port, or [`NONE`].
+    /// The port by which the reduced request leaves; [`NONE`] if it does not leave.
     pub request_output: Port,
-    /// A port, [`ENGINE`] or [`NONE`].
+    /// The port by which the response arrives; [`ENGINE`] if it is this switch's own result, [`NONE`] if there is none.
     pub response_input: Port,
     pub request_channel: u8,
     pub response_channel: u8,

@@ -6,8 +6,9 @@ use unisono_base::{limits, mix, narrow};
 
 use super::{Builder, MOST_TASKS, Task, TaskError, TaskGraph};
 
-/// Dissemination: in round k of ceil(log2 P), each rank sends to the rank 2^k ahead and receives from the rank 2^k
-/// behind. The next round waits for the receive (barrier, allreduce of short vectors: Hensgen, Finkel, Manber, 1988).
+/// Builds a dissemination: in round k of ceil(log2 P), each rank sends to the rank 2^k ahead and receives from the rank
+/// 2^k behind. The next round waits for the receive (barrier, allreduce of short vectors: Hensgen, Finkel, Manber,
+/// 1988).
 ///
 /// # Errors
 /// Returns an error if the pattern is too large.
@@ -18,8 +19,8 @@ pub fn dissemination(ranks: u32, bytes: u64) -> Result<TaskGraph, TaskError> {
     })
 }
 
-/// A binomial tree to rank 0: rank r sends to the rank r without its highest bit, once all children of r have sent to
-/// r.
+/// Builds a binomial tree to rank 0: rank r sends to the rank r without its highest bit, once all children of r have
+/// sent to r.
 ///
 /// # Errors
 /// Returns an error if the pattern is too large.
@@ -37,7 +38,8 @@ pub fn binomial_reduce(ranks: u32, bytes: u64) -> Result<TaskGraph, TaskError> {
     b.finish()
 }
 
-/// An all-to-all in which each rank sends to all other ranks, beginning with the next rank. No task waits for another.
+/// Builds an all-to-all in which each rank sends to all other ranks, beginning with the next rank. No task waits for
+/// another.
 ///
 /// # Errors
 /// Returns an error if the pattern is too large.
@@ -53,8 +55,8 @@ pub fn linear_alltoall(ranks: u32, bytes: u64) -> Result<TaskGraph, TaskError> {
     b.finish()
 }
 
-/// `count` messages from each rank to its image under a random permutation, drawn by `seed`, that maps no rank to
-/// itself. No task waits for another. A single rank sends nothing.
+/// Builds `count` messages from each rank to its image under a random permutation, drawn by `seed`, that maps no rank
+/// to itself. No task waits for another. A single rank sends nothing.
 ///
 /// # Errors
 /// Returns an error if the pattern is too large.
@@ -75,7 +77,7 @@ pub fn permutation(ranks: u32, bytes: u64, count: u32, seed: u64) -> Result<Task
     b.finish()
 }
 
-/// Messages `(from, to, bytes)`, all posted at once. No task waits for another.
+/// Builds messages `(from, to, bytes)`, all posted at once. No task waits for another.
 ///
 /// # Errors
 /// Returns an error if the pattern is too large.
@@ -105,7 +107,7 @@ pub fn cycle(ranks: u32, seed: u64) -> Vec<u32> {
     to
 }
 
-/// A gather in which all ranks send to rank 0.
+/// Builds a gather in which all ranks send to rank 0.
 ///
 /// # Errors
 /// Returns an error if the pattern is too large.
@@ -124,7 +126,7 @@ pub fn linear_gather(ranks: u32, bytes: u64) -> Result<TaskGraph, TaskError> {
     b.finish()
 }
 
-/// An allreduce around a ring: 2 (P - 1) rounds of chunks of `bytes` / P, rounded down.
+/// Builds an allreduce around a ring: 2 (P - 1) rounds of chunks of `bytes` / P, rounded down.
 ///
 /// # Errors
 /// Returns an error if the pattern is too large.
@@ -136,8 +138,8 @@ pub fn ring(ranks: u32, bytes: u64) -> Result<TaskGraph, TaskError> {
     })
 }
 
-/// An allreduce of 2^k ranks: halving with the ranks at distance 1, 2, 4, ..., then doubling in reverse. Bytes are
-/// rounded down.
+/// Builds an allreduce of 2^k ranks: halving with the ranks at distance 1, 2, 4, ..., then doubling in reverse. Bytes
+/// are rounded down.
 ///
 /// # Errors
 /// Returns an error if the pattern is too large, or if the number of ranks is not a power of two.

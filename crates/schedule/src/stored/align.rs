@@ -1,5 +1,5 @@
-//! Checks that memory holds the input blocks that steps expect. Whole vectors are cut off at their end, and the
-//! alignment of a step (its first input block) determines where its blocks are cut off.
+//! Checks that memory holds the input blocks that steps expect. The last blocks of a whole vector may be short or empty
+//! ([`super::Blocking::Any`]), so the alignment of a step, its first input block, determines the lengths of its blocks.
 
 use unisono_base::Span;
 

@@ -85,7 +85,7 @@ float!(bf16, 3.91e-3, bf16::from_f64, bf16::to_f64);
 
 macro_rules! integer {
     ($t:ty) => {
-        // Any bits are an integer.
+        // All bits, cut to the length of the type, are an integer.
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
         impl Sample for $t {
             const EPSILON: f64 = 0.0;

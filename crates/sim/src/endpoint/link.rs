@@ -4,8 +4,8 @@
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Link {
     /// Flags in the upper bits, a number in the lower ones. Until the task is free, the number counts the tasks that it
-    /// waits for. Afterwards it links the task to the next task in a list of `Matching`, as 1 + that task's id, or 0. A
-    /// waiting task is in no list.
+    /// waits for. Afterwards it links the task to the next task in a list of `Matching`: 1 + that task's id, or 0 at
+    /// the end of the list. A waiting task is in no list.
     state: u32,
     pub owner: u32,
 }
@@ -57,7 +57,7 @@ impl Link {
         !was_done
     }
 
-    /// Returns 1 + the id of the next task in the list of a free task, or 0.
+    /// Returns 1 + the id of the next task in this task's list, or 0 at the end of the list. The task must be free.
     #[inline]
     pub fn next(self) -> u32 {
         self.state & BELOW

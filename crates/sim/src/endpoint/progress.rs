@@ -15,7 +15,8 @@ use super::{
 };
 use crate::queue::Event;
 
-/// Most events read ahead at a time: more cache misses than a core handles concurrently.
+/// The most events that are read ahead at a time. They cause more cache misses than a core handles concurrently, so
+/// more events would gain nothing.
 const AHEAD: usize = 16;
 /// The fewest events that are read ahead.
 const FEW: usize = 4;

@@ -301,7 +301,7 @@ impl Machine<'_> {
             if self.steady.sleeps(neighbor) {
                 continue;
             }
-            // A sleeper does not mark the neighbor's rows as pending when it makes room.
+            // A sleeping PE does not mark the neighbor's rows as pending when it takes wavelets from the neighbor.
             self.call_rows(neighbor);
             let mut busy = false;
             for queue in self.common_queues(pe, port) {

@@ -53,12 +53,12 @@ impl Prices for HostPrices<'_> {
         amount.saturating_mul(self.ps_per_calc)
     }
 
-    /// Noise comes from CPUs, which switches do not have.
+    /// Returns false for switches, because noise comes from CPUs, which switches do not have.
     fn is_noisy(&self, rank: u32) -> bool {
         !self.is_switch(rank)
     }
 
-    /// A send of any length is done when it is posted.
+    /// Returns the largest number, because a send of any length is done when it is posted.
     fn eager_bytes(&self) -> u64 {
         u64::MAX
     }

@@ -1,4 +1,4 @@
-//! Interfaces take messages in the order in which they were posted, and cut them into packets. Each *sending machine*
+//! Interfaces take messages in the order in which they were posted, and cut them into packets. Each *send machine*
 //! of an interface sends one message at a time.
 
 use unisono_base::{TaskId, mix};
@@ -14,7 +14,7 @@ use crate::endpoint::carrier::Carried;
 /// An interface: of an accelerator, of a link that leaves an accelerator, or of a link that leaves a computing switch.
 pub(super) struct Interface {
     idle_machines: u32,
-    /// First message that waits for a sending machine, or `NONE`; `last` is the last such message.
+    /// First message that waits for a send machine, `NONE` if none waits; `last` is the last such message.
     first: u32,
     last: u32,
 }
@@ -57,7 +57,7 @@ impl Packets<'_> {
         self.candidates.extend(self.plane.links_between(from, to).map(|link| Hop { link, vc: 0 }));
     }
 
-    /// Assigns a message to an idle sending machine of its interface, or queues it until one is idle.
+    /// Assigns a message to an idle send machine of its interface, or queues it until one is idle.
     pub(super) fn post(&mut self, now: u64, at: u32) {
         let Some(interface) = self.interface(at) else { return };
         let interface = &mut self.interfaces[interface];
@@ -112,7 +112,7 @@ impl Packets<'_> {
         Some(Packet::new(at, to, length, way))
     }
 
-    /// Reports that a sending machine begins with a message.
+    /// Reports that a send machine begins with a message.
     fn begin(&mut self, now: u64, at: u32) {
         if !self.leaving.is_empty() {
             self.note(now, self.messages.sending(at).id, Carried::Begun);

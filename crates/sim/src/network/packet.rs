@@ -54,7 +54,7 @@ pub(super) struct Lengths {
     classes: FxHashMap<u32, u8>,
 }
 
-/// Class of lengths when all other classes are used up; their bytes are in the table of messages.
+/// Class of the lengths for which no class is left. The table of messages has the bytes of packets of this class.
 const UNCLASSED: u8 = u8::MAX;
 
 impl Lengths {

@@ -280,7 +280,7 @@ impl Fabric {
                 sum_ns_per_byte: self.sum_ns_per_byte,
                 host_ns: self.host_ns,
                 places: self.places,
-                // Cuts consider all paths, so they are the same.
+                // Cuts consider all paths, so both fabrics have the same.
                 cuts: Mutex::new(known),
                 ..Self::new(graph, &self.dims, self.hop_ns)
             })

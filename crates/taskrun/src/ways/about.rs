@@ -32,7 +32,7 @@ pub struct About<'a> {
     pub rank: u32,
     pub ranks: u32,
     pub layout: Layout,
-    /// The most bytes of one call.
+    /// The most bytes of one call of the MPI library: the length of the longest message.
     pub largest: usize,
     pub participants: Vec<u32>,
     pub reducing: Option<&'a Reducing>,
@@ -79,7 +79,7 @@ impl About<'_> {
         self.operation.receives(self.sides, self.rank)
     }
 
-    /// Returns whether one call may have `elements` elements.
+    /// Returns whether one call of the MPI library may have `elements` elements.
     pub fn fits(&self, elements: usize) -> bool {
         self.bytes(elements) <= self.largest
     }

@@ -12,8 +12,8 @@ use crate::{
     memory::{Array, Memory, Room, corners},
 };
 
-/// A part of an array in packed memory: its box, the offset in elements of an enclosing box in packed memory, and the
-/// enclosing box.
+/// A part of an array in packed memory: its box, the offset in packed memory of a box that encloses it, in elements,
+/// and the enclosing box.
 pub type Part = (Box3, usize, Box3);
 
 /// The input or the result of a collective: parts of the array in packed memory.
@@ -68,7 +68,7 @@ impl Packed {
 pub struct Packing {
     pub given: Option<Packed>,
     pub got: Option<Packed>,
-    /// The bytes that fill packed memory, repeatedly, before the parts are packed.
+    /// The bytes that are written to packed memory repeatedly, until it is full, before the parts are packed.
     pub neutral: Vec<u8>,
     /// True if input and result share memory.
     pub shared: bool,

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::error::RunError;
 
-/// Packed partial results. If a rank does not contribute to an element, its value is the neutral element.
+/// Packed partial results. An element to which the rank does not contribute has the value of the neutral element.
 struct Partial<'a> {
     boxes: Vec<Box3>,
     size: usize,

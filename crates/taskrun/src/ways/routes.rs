@@ -137,7 +137,7 @@ impl Otherwise {
     }
 }
 
-/// The layout of an operation's array, and the largest number of bytes of one call.
+/// The layout of an operation's array, and the most bytes of one call of the MPI library.
 struct Limits {
     layout: Layout,
     largest: usize,

@@ -6,10 +6,11 @@
 //! then x sends its sum of the lower half to z and leaves, and z sends its upper half to y. In the allgather z sends
 //! the lower half to x, and y the upper half to z; then x and y exchange.
 //!
-//! If the number of groups is odd, the last three meet. This takes one more round; the merged group is z of the next
-//! three, which may start a round later. So the rounds are those of halving, with the round of the first odd level
-//! twice: T = 2 (floor(log2 P) + 1) alpha + (2 (1 - 2^-m) + 2^-k) n beta plus the reductions, for m = floor(log2 P) and
-//! P = odd 2^k. For P that is not a power of two, a fold adds 2 n beta, and this algorithm 2^-k n beta.
+//! If the number of groups is odd, the last three meet. This takes one more round. If the next number is odd too, the
+//! merged group is z of the next three groups, and z may start a round later. So the rounds are those of halving, with
+//! the round of the first odd level twice: T = 2 (floor(log2 P) + 1) alpha + (2 (1 - 2^-m) + 2^-k) n beta plus the
+//! reductions, for m = floor(log2 P) and P = odd 2^k. For P that is not a power of two, a fold adds 2 n beta, and this
+//! algorithm 2^-k n beta.
 
 use unisono_base::NodeId;
 use unisono_collective::Collective;

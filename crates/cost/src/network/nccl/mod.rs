@@ -191,7 +191,7 @@ impl Nccl {
             Some(fit) => steps.priced_us(fit),
             None => {
                 let own_us = match algorithm {
-                    // The fill of a tree replaces NCCL's correction by sizes.
+                    // `late_us` includes the time to fill an NVLS tree, which replaces NCCL's correction by sizes.
                     Algorithm::Nvls | Algorithm::NvlsTree => rates.latency_us + bytes as f64 / (1000.0 * rates.reached),
                     _ => cost_us + bytes as f64 / (1000.0 * rates.bandwidth) * (steps.stretch - 1.0),
                 };

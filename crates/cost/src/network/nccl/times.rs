@@ -26,7 +26,7 @@ pub struct Rates {
     pub graph: Graph,
     /// GB/s of one channel, before the limits of protocols.
     pub channel: f64,
-    /// The rate of a call's bytes, in GB/s: NCCL's own estimate, and the rate that its links allow.
+    /// The rate of a call's bytes, in GB/s, as NCCL estimates it; `reached` is the rate that the links allow.
     pub bandwidth: f64,
     pub reached: f64,
     pub latency_us: f64,

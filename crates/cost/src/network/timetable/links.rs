@@ -61,7 +61,7 @@ impl LinkPrice {
     }
 }
 
-/// The send machines of an accelerator or of one of its links.
+/// The send machines of an accelerator or of one of its links, each of which sends one message at a time.
 #[derive(Default)]
 pub(super) struct Interface {
     busy: u32,

@@ -206,7 +206,7 @@ impl Topology for Dragonfly {
         }
     }
 
-    /// The diameter between routers, plus one cable at each end.
+    /// Returns the diameter between routers plus one cable at each end; 0 for one accelerator.
     fn diameter(&self) -> u32 {
         if self.accelerators() == 1 { 0 } else { self.between_routers() + 2 }
     }
@@ -221,13 +221,13 @@ impl Topology for Dragonfly {
         Cut::best(all, [between, injection].into_iter().chain(self.through_a_group()))
     }
 
-    /// Cuts through groups are wider if halves have whole groups, and no router has more global cables than half of its
-    /// group has routers.
+    /// Returns [`Halves::Least`] if halves consist of whole groups, and no router has more global cables than half of
+    /// its group has routers, because cuts through groups are then wider.
     fn halves_are(&self) -> Halves {
         Halves::least_if(self.g.is_multiple_of(2) && self.a >= 2 * self.h)
     }
 
-    /// The blocks are routers and groups. The upper level consists of the cables between groups.
+    /// Returns a job space with routers and groups as blocks. The upper level consists of the cables between groups.
     fn jobs(&self) -> Option<JobSpace> {
         let group = self.p * self.a;
         Some(JobSpace::of_blocks(self.accelerators(), vec![self.p, group], group))

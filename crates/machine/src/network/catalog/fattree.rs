@@ -191,8 +191,9 @@ impl Topology for FatTree {
         }
     }
 
-    /// Returns the least of these cuts: the cables up of some leaves, with or without the last leaf, and the cables of
-    /// the accelerators that they have more or fewer than half.
+    /// Returns the least cut of this form: one side has some whole leaves, with or without the last one, which may be
+    /// smaller. The cut crosses the cables up from these leaves or from all others, whichever are fewer, and the cable
+    /// of each accelerator that has to change sides for halves.
     fn halves(&self) -> Option<Cut> {
         let (all, inside) = (self.accelerators, self.accelerators / 2);
         let last = all - (self.leaves - 1) * self.down;
@@ -205,7 +206,7 @@ impl Topology for FatTree {
         Cut::best(all, [Cut { inside, rate: rate as f64 }])
     }
 
-    /// The cut is the least one if every leaf has equally many cables to each switch above it, and every pod to each
+    /// Returns [`Halves::Least`] if every leaf has equally many cables to each switch above it, and every pod to each
     /// top switch.
     fn halves_are(&self) -> Halves {
         let pod = self.pod(0);
@@ -221,13 +222,13 @@ impl Topology for FatTree {
         Halves::least_if(is_full && is_clos)
     }
 
-    /// The blocks are leaves and, with three levels, pods.
+    /// Returns a job space with leaves and, with three levels, pods as blocks.
     fn jobs(&self) -> Option<JobSpace> {
         let pod = (self.pods() > 1).then_some(self.down * self.pod_leaves);
         Some(JobSpace::of_blocks(self.accelerators, [self.down].into_iter().chain(pod).collect(), self.down))
     }
 
-    /// With two levels, the switches above the leaves are named `top`.
+    /// Returns the names of a node. With two levels, the switches above the leaves are named `top`.
     fn node_name(&self, node: u32) -> NodeName {
         let (leaf, middle, top) = (self.leaf(0), self.middle(0), self.on_top(0));
         let above = if self.top.sources == 0 { "top" } else { "middle" };
@@ -242,7 +243,7 @@ impl Topology for FatTree {
         }
     }
 
-    /// Up-ports come before down-ports.
+    /// Builds the plane. Up-ports come before down-ports.
     fn plane(&self) -> Result<Plane, MachineError> {
         let switches = self.leaves + self.middles() + self.top.targets;
         let cables = u64::from(self.accelerators)

@@ -48,7 +48,7 @@ struct Keys {
     accelerators: u32,
     /// The cables: lines of text, or pairs of nodes.
     edges: Option<Listed>,
-    /// The name of a file with the lines. A caller that may open files replaces this key by the lines.
+    /// The name of a file with the lines of `edges`. A caller that may open files replaces this key by the lines.
     file: Option<String>,
     /// The names of all nodes, in the order of their numbers.
     names: Option<Vec<String>>,
@@ -222,7 +222,7 @@ fn check_names(names: &[String], nodes: u32) -> Result<(), String> {
 pub struct Wiring<'a> {
     pub accelerators: u32,
     pub edges: &'a [Edge],
-    /// The names of nodes in messages; their numbers without names.
+    /// The names of nodes in messages; `None` if messages contain their numbers.
     pub names: Option<&'a [String]>,
     /// The speed of cables that state no speed of their own.
     pub own: Speed,
@@ -462,7 +462,7 @@ impl Topology for Graph {
         self.boxes
     }
 
-    /// The blocks are boxes.
+    /// Returns a job space with boxes as blocks; `None` without boxes.
     fn jobs(&self) -> Option<JobSpace> {
         self.boxes.map(|of| JobSpace::of_blocks(self.accelerators(), vec![of.accelerators], of.accelerators))
     }

@@ -229,8 +229,9 @@ impl Topology for HxMesh {
         Cut::best(self.accelerators(), [along(0), along(1)])
     }
 
-    /// The switch of a line is on the side of most of its ports, so a rectangle of boards, with more than half of the
-    /// rows and of the columns, may be joined to the other boards by less than halves of all lines.
+    /// Returns [`Halves::Published`], because a narrower cut may exist. The switch of a line is on the side of most of
+    /// its ports, so a rectangle of boards with more than half of the rows and of the columns may have fewer cables to
+    /// the other boards than a cut that halves all lines.
     fn halves_are(&self) -> Halves {
         Halves::Published
     }
@@ -252,7 +253,8 @@ impl Topology for HxMesh {
         })
     }
 
-    /// A line is a switch, such as `row switch 3`, or a tree with `row leaf 1 of row 3` and `row top 0 of row 3`.
+    /// Returns the names of a node. A line is a switch, such as `row switch 3`, or a tree with `row leaf 1 of row 3`
+    /// and `row top 0 of row 3`.
     fn node_name(&self, node: u32) -> NodeName {
         let columns = self.dims[1].extent();
         if node < self.accelerators() {

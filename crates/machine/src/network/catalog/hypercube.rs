@@ -83,7 +83,7 @@ impl Topology for Hypercube {
         vec![2; self.dimensions as usize]
     }
 
-    /// Port b leads to the node whose number differs in bit b.
+    /// Builds the plane. Port b leads to the node whose number differs in bit b.
     fn plane(&self) -> Result<Plane, MachineError> {
         let cables = u64::from(self.dimensions) * u64::from(self.accelerators() / 2);
         let mut plane = PlaneBuilder::new(self.accelerators(), 0, cables)?;

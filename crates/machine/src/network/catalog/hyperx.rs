@@ -156,7 +156,8 @@ impl Topology for HyperX {
         Cut::best(all, self.switches.dims.iter().zip(&self.cables).map(along).chain([cables]))
     }
 
-    /// An odd extent has no middle, and its middle layer may be cut otherwise.
+    /// Returns [`Halves::Least`] if all extents are even. An odd extent has no middle between two layers of switches,
+    /// and a cut through its middle layer may be narrower.
     fn halves_are(&self) -> Halves {
         Halves::least_if(self.switches.dims.iter().all(|extent| extent.is_multiple_of(2)))
     }
@@ -167,7 +168,8 @@ impl Topology for HyperX {
         extents
     }
 
-    /// With two dimensions, boards are the switches with their accelerators. Their lines have no upper level.
+    /// Returns a job space if there are two dimensions. A board is a switch with its accelerators, and lines of boards
+    /// have no upper level of switches.
     fn jobs(&self) -> Option<JobSpace> {
         let count = self.switches.dims.clone();
         (count.len() == 2).then(|| JobSpace {

@@ -54,7 +54,7 @@ impl Topology for Torus {
         self.0.dims.iter().map(|d| d / 2).sum()
     }
 
-    /// A cut crosses each ring at two links.
+    /// Returns the least cut of the array of nodes, which crosses two links of each ring that it divides.
     fn halves(&self) -> Option<Cut> {
         Cut::best(self.accelerators(), [self.0.halves(2)])
     }
@@ -83,7 +83,7 @@ impl Topology for Torus {
         self.0.jobs(true)
     }
 
-    /// Ports 2d and 2d + 1 lead to the smaller and the larger coordinate of dimension d.
+    /// Builds the plane. Ports 2d and 2d + 1 lead to the smaller and the larger coordinate of dimension d.
     fn plane(&self) -> Result<Plane, MachineError> {
         let mut plane =
             PlaneBuilder::new(self.accelerators(), 0, self.0.dims.len() as u64 * u64::from(self.accelerators()))?;

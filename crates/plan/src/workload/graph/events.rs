@@ -3,9 +3,10 @@
 //! Every class of ranks has one queue for compute and one for communication; without overlap one for both. A node
 //! begins when its queue is free and takes it ([`Queues`]), and the nodes for whose end it waits have ended. A
 //! communication begins at the same time on all classes that take part. A message between a pair ends for its sender
-//! when it has left; nodes that wait for its begin continue when it is posted. A message occupies a send machine and
-//! the ports by which it leaves and, after its latency, the ports by which it arrives, even if its receiver is not
-//! waiting yet. A queue in program order, and a queue for both, send one message at a time.
+//! when it has left; nodes that wait for its begin continue when it is posted. A message occupies one of its
+//! sender's send machines (each sends one message at a time) and the ports by which it leaves and, after its latency,
+//! the ports by which it arrives, even if its receiver is not waiting yet. A queue in program order, and a queue for
+//! both, send one message at a time.
 
 use std::{
     cmp::Reverse,
@@ -56,7 +57,7 @@ struct UnderWay {
 pub(super) struct Simulation<'a, F, M> {
     graph: &'a WorkloadGraph,
     overlap: bool,
-    /// True if a rank sends one message at a time, regardless of its send machines.
+    /// True if a rank sends one message at a time, even if it has several send machines.
     sends_one: bool,
     seconds: F,
     messages: &'a M,

@@ -55,7 +55,7 @@ const OWN: u32 = u32::MAX;
 pub fn alltoall(net: &Interconnect, bytes: u64) -> Result<Fluid, OverLimit> {
     let all = net.plane.accelerators();
     let is_small = all <= MOST_TIMED;
-    // An accelerator sends as many messages at a time as it has sending machines.
+    // An accelerator sends as many messages at a time as it has send machines.
     let fewest = all.saturating_sub(1).div_ceil(net.send_machines.max(1));
     let windows = if is_small { WINDOWS } else { FEW_WINDOWS }.min(fewest).max(1);
     let splits = if is_small { SPLITS } else { FEW_SPLITS };

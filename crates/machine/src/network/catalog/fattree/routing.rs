@@ -138,8 +138,9 @@ impl Routing for UpDown {
         1
     }
 
-    /// Pods are alike if each has the same cables to the top switches, and leaves of a pod if each has the same number
-    /// of cables to every switch above. Ways up depend only on the smallest block that contains both ends.
+    /// Returns the sizes of pods and leaves if these are alike, and ways up do not depend on the destination. Pods are
+    /// alike if each has the same cables to the top switches, and leaves of a pod if each has the same number of cables
+    /// to every switch above. Ways up then depend only on the smallest block that contains both ends.
     fn blocks(&self) -> Vec<u32> {
         let FatTree { pod_leaves, leaves, down, up, climb, top, .. } = self.tree;
         let is_whole = leaves.is_multiple_of(pod_leaves) && up.is_multiple_of(self.pod_middles.max(1));
