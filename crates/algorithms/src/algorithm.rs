@@ -82,12 +82,20 @@ impl Info {
     /// Defaults for algorithms among ranks.
     pub const AMONG_RANKS: Info = Info { needs: &[Means::Messages], ..Info::ON_GRID };
 
+    /// Returns the collectives that the algorithm runs in sequence to implement `kind`; of several sequences, the first
+    /// one of those with the most collectives that have a parameter.
+    pub fn sequence(&self, kind: Kind, params: &Params) -> Option<&'static [Kind]> {
+        let of_kind = || self.sequences.iter().filter(|(of, _)| *of == kind).map(|(_, parts)| *parts);
+        let given = |parts: &&[Kind]| parts.iter().filter(|part| params.get(part.name()).is_some()).count();
+        let most = of_kind().map(|parts| given(&parts)).max()?;
+        of_kind().find(|parts| given(parts) == most)
+    }
+
     /// Returns the performance guideline for collective `kind` that the algorithm guarantees because it runs other
     /// collectives in sequence, such as `broadcast <= scatter + allgather`; `None` without such a sequence. Source:
     /// Träff, Gropp, Thakur, "Self-consistent MPI performance guidelines", IEEE TPDS 2010.
-    pub fn guideline(&self, kind: Kind) -> Option<String> {
-        let (_, parts) = self.sequences.iter().find(|(of, _)| *of == kind)?;
-        let parts: Vec<&str> = parts.iter().map(|part| part.name()).collect();
+    pub fn guideline(&self, kind: Kind, params: &Params) -> Option<String> {
+        let parts: Vec<&str> = self.sequence(kind, params)?.iter().map(|part| part.name()).collect();
         Some(format!("{kind} <= {}", parts.join(" + ")))
     }
 

@@ -18,7 +18,7 @@ use unisono_base::{
 use unisono_cost::Time;
 use unisono_lower::{Estimate, File, Placed};
 
-use crate::{PlanError, Problem, Refined, Target, expressible::suited, format::Format};
+use crate::{PlanError, Problem, Refined, Target, compositions, expressible::suited, format::Format};
 
 /// The method by which a time was computed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
@@ -157,6 +157,26 @@ pub(crate) fn rank(
     ranked: Ranked,
     only: Option<&str>,
 ) -> Result<(Vec<Timed>, bool), PlanError> {
+    let is_composed = only.is_none() && wanted.is_empty() && !matches!(form, Some(Format::Rules { .. }));
+    rank_with(problem, wanted, form, ranked, only, is_composed)
+}
+
+/// Times the candidates of a part of a composition, which are no compositions themselves.
+///
+/// # Errors
+/// Returns the errors of [`rank`].
+pub(crate) fn rank_alone(problem: &Problem) -> Result<Vec<Timed>, PlanError> {
+    Ok(rank_with(problem, &Params::new(), None, Ranked::Best, None, false)?.0)
+}
+
+fn rank_with(
+    problem: &Problem,
+    wanted: &Params,
+    form: Option<&Format>,
+    ranked: Ranked,
+    only: Option<&str>,
+    is_composed: bool,
+) -> Result<(Vec<Timed>, bool), PlanError> {
     let (target, c) = (&problem.target, problem.collective);
     let listed = target.candidates(c, wanted, only);
     let mut listed: Vec<_> = listed.into_iter().enumerate().collect();
@@ -221,6 +241,9 @@ pub(crate) fn rank(
             let given = if only.is_some() { "with all its parameters --param" } else { "--algorithm" };
             format!("{count} {many} not timed for {kind} of {bytes} bytes; {given} times one of them: {names}")
         });
+    }
+    if is_composed {
+        compositions::add(problem, &mut timed, listed.len())?;
     }
     let is_unchecked = refine(problem, &mut timed, &mut dropped)?;
     // The sort by time is stable, so candidates with equal times keep the order of the list.

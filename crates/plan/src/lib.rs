@@ -11,6 +11,7 @@
 mod bits;
 mod bound_certificate;
 mod candidates;
+mod compositions;
 mod error;
 mod expressible;
 mod fastest_file;

@@ -177,7 +177,7 @@ impl Plan {
             root: c.root,
             algorithm: best.algorithm.name(),
             params: map(&best.params),
-            guideline: best.algorithm.info().guideline(c.kind),
+            guideline: best.algorithm.info().guideline(c.kind, &best.params),
             model: target.model(),
             rates: target.machine().get().map(Network::rates),
             target: self.form.as_ref().map(Format::name),

@@ -32,6 +32,7 @@ pub mod interpret;
 pub mod json;
 mod order;
 pub mod plan_file;
+mod restrict;
 mod runs;
 mod schedule;
 pub mod stored;

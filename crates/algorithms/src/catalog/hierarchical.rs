@@ -1,8 +1,9 @@
 //! Two levels: one algorithm inside each node, another among nodes.
 //!
 //! `leaders`: each node reduces to its first rank, these leaders run the collective, and each distributes the result in
-//! its node. `lanes`: each node reduce-scatters, rank k of every node takes part in an allreduce of block k, and each
-//! node allgathers. With lanes every rank uses the network, which is faster if each rank of a node has an interface, or
+//! its node. `lanes`: rank k of every node takes part in a collective of block k among nodes. Before it, each node
+//! reduce-scatters, or the root's node scatters for a broadcast; after it, each node allgathers, or the root's node
+//! gathers for a reduce. With lanes every rank uses the network, which is faster if each rank of a node has an interface, or
 //! if one rank cannot saturate the interface. Source: Traeff, Hunold, "Decomposing MPI collectives for exploiting
 //! multi-lane communication", 2020 (lanes); MVAPICH2 and Open MPI's HAN (leaders).
 
@@ -25,8 +26,14 @@ const INFO: Info = Info {
         Param { name: "among", values: "an algorithm among nodes (default: recursive-doubling, binomial)" },
         Param { name: "reduce", values: "a reduce inside a node (default: binomial)" },
         Param { name: "broadcast", values: "a broadcast inside a node (default: binomial)" },
-        Param { name: "scatter", values: "with lanes: a reduce-scatter inside (default: recursive-halving)" },
-        Param { name: "gather", values: "with lanes: an allgather inside (default: ring)" },
+        Param {
+            name: "scatter",
+            values: "with lanes: a reduce-scatter inside (default: recursive-halving), for a broadcast a scatter (default: binomial)",
+        },
+        Param {
+            name: "gather",
+            values: "with lanes: an allgather inside (default: ring), for a reduce a gather (default: binomial)",
+        },
     ],
     ..Info::AMONG_RANKS
 };
@@ -55,8 +62,8 @@ impl<'a> Levels<'a> {
             return no("the machine has no levels; give the number of ranks of a node by node=");
         };
         let node = node.min(ranks);
-        if lanes && (case.collective.kind != Kind::Allreduce || !ranks.is_multiple_of(node)) {
-            return no("lanes make an allreduce, on nodes that all have as many ranks");
+        if lanes && !ranks.is_multiple_of(node) {
+            return no("lanes need nodes that all have as many ranks");
         }
         let c = &case.collective;
         if dealt.is_some() && c.kind.reduces() && !c.operator.commutative() {
@@ -132,8 +139,9 @@ impl<'a> Levels<'a> {
         self.part("among", among(c.kind), c.kind, nodes, c.elements, home)?;
         if self.lanes {
             let block = c.elements / self.node;
-            self.part("scatter", "recursive-halving", Kind::ReduceScatter, self.node, block, 0)?;
-            self.part("gather", "ring", Kind::Allgather, self.node, block, 0)?;
+            for (param, default, kind) in inside(c.kind) {
+                self.part(param, default, kind, self.node, block, if kind.has_root() { lead } else { 0 })?;
+            }
         }
         for (param, kind, other) in
             [("reduce", Kind::Reduce, Kind::Broadcast), ("broadcast", Kind::Broadcast, Kind::Reduce)]
@@ -172,62 +180,88 @@ impl<'a> Levels<'a> {
         Ok(())
     }
 
-    /// Emits an allreduce in which rank k of each node reduces block k among nodes; the leaders reduce the remainder.
-    fn allreduce_lanes(&self, b: &mut Builder) -> Result<(), AlgorithmError> {
-        let (nodes, block) = (self.nodes(), self.case.collective.elements / self.node);
+    /// Emits a collective in which rank k of each node takes part in that of block k among nodes. The leaders run that of
+    /// the remainder.
+    fn with_lanes(&self, b: &mut Builder) -> Result<(), AlgorithmError> {
+        let c = self.case.collective;
+        let (nodes, block) = (self.nodes(), c.elements / self.node);
+        let (home, place) = if c.kind.has_root() { self.home(c.root) } else { (0, 0) };
         if block > 0 {
-            let scatter = self.schedule("scatter", "recursive-halving", Kind::ReduceScatter, self.node, block, 0)?;
-            let gather = self.schedule("gather", "ring", Kind::Allgather, self.node, block, 0)?;
-            let lane =
-                self.schedule("among", among(Kind::Allreduce), Kind::Allreduce, narrow::<u32>(nodes.len()), block, 0)?;
-            // Each rank has scratch memory for two blocks: the sum of its node, and the sum of all nodes.
-            let all = self.case.collective.ranks;
-            let kept: Vec<[u32; 2]> = (0..all).map(|r| [0; 2].map(|_| b.scratch(NodeId(r), block))).collect();
-            for ranks in &nodes {
-                let at = |k: u32| kept[ranks[k as usize].index()];
-                b.embed(&scatter, ranks, |_| Operand::In(0), |k| Operand::Tmp(at(k)[0]));
+            let [before, after] = inside(c.kind).map(|(param, default, kind)| {
+                self.schedule(param, default, kind, self.node, block, if kind.has_root() { place } else { 0 })
+            });
+            let (before, after) = (before?, after?);
+            let lane = self.schedule("among", among(c.kind), c.kind, narrow::<u32>(nodes.len()), block, home)?;
+            // The block of each rank before and after the collective among nodes, and its result.
+            let mut held = Vec::new();
+            for rank in 0..c.ranks {
+                let own = Operand::Out(self.home(rank).1 * block);
+                held.push(match c.kind {
+                    Kind::Broadcast if rank == c.root => {
+                        let vector = Operand::Tmp(b.scratch(NodeId(rank), block * self.node));
+                        [vector, Operand::In(place * block), vector]
+                    }
+                    Kind::Broadcast => [own, own, Operand::Out(0)],
+                    _ => {
+                        let [sum, total] = [0; 2].map(|_| Operand::Tmp(b.scratch(NodeId(rank), block)));
+                        [sum, total, Operand::Out(0)]
+                    }
+                });
+            }
+            let has_root = |n: usize| narrow::<u32>(n) == home;
+            for (_, ranks) in nodes.iter().enumerate().filter(|(n, _)| c.kind != Kind::Broadcast || has_root(*n)) {
+                b.embed(&before, ranks, |_| Operand::In(0), |k| held[ranks[k as usize].index()][0]);
             }
             for k in 0..self.node as usize {
                 let lane_ranks: Vec<NodeId> = nodes.iter().map(|ranks| ranks[k]).collect();
-                let at = |n: u32| kept[lane_ranks[n as usize].index()];
-                b.embed(&lane, &lane_ranks, |n| Operand::Tmp(at(n)[0]), |n| Operand::Tmp(at(n)[1]));
+                let at = |n: u32| held[lane_ranks[n as usize].index()];
+                let from = if c.kind == Kind::Broadcast { 1 } else { 0 };
+                b.embed(&lane, &lane_ranks, |n| at(n)[from], |n| at(n)[1]);
             }
-            for ranks in &nodes {
-                let at = |k: u32| kept[ranks[k as usize].index()];
-                b.embed(&gather, ranks, |k| Operand::Tmp(at(k)[1]), |_| Operand::Out(0));
+            for (_, ranks) in nodes.iter().enumerate().filter(|(n, _)| c.kind != Kind::Reduce || has_root(*n)) {
+                let at = |k: u32| held[ranks[k as usize].index()];
+                b.embed(&after, ranks, |k| at(k)[1], |k| at(k)[2]);
             }
         }
         let done = block * self.node;
-        let left = self.case.collective.elements - done;
-        if left > 0 { self.allreduce_leaders(b, done, left) } else { Ok(()) }
+        let left = c.elements - done;
+        if left > 0 { self.with_leaders(b, done, left) } else { Ok(()) }
     }
 
-    /// Emits a reduce to the root or a broadcast from the root, which is the leader of its node.
-    fn rooted(&self, b: &mut Builder, kind: Kind) -> Result<(), AlgorithmError> {
+    /// Emits a collective of `len` elements from `start` through the leaders of the nodes.
+    fn with_leaders(&self, b: &mut Builder, start: u32, len: u32) -> Result<(), AlgorithmError> {
+        match self.case.collective.kind {
+            Kind::Allreduce => self.allreduce_leaders(b, start, len),
+            kind => self.rooted(b, kind, start, len),
+        }
+    }
+
+    /// Emits a reduce to the root or a broadcast from the root, which is the leader of its node, of `len` elements from
+    /// `start`.
+    fn rooted(&self, b: &mut Builder, kind: Kind, start: u32, len: u32) -> Result<(), AlgorithmError> {
         let c = self.case.collective;
         let nodes = self.nodes();
         let (home, place) = self.home(c.root);
         let lead = |n: usize| if narrow::<u32>(n) == home { place } else { 0 };
         let leaders: Vec<NodeId> = nodes.iter().enumerate().map(|(n, ranks)| ranks[lead(n) as usize]).collect();
-        let among = self.schedule("among", among(kind), kind, narrow::<u32>(leaders.len()), c.elements, home)?;
+        let among = self.schedule("among", among(kind), kind, narrow::<u32>(leaders.len()), len, home)?;
         if kind == Kind::Broadcast {
-            b.embed(&among, &leaders, |_| Operand::In(0), |_| Operand::Out(0));
+            b.embed(&among, &leaders, |_| Operand::In(start), |_| Operand::Out(start));
             for (n, ranks) in nodes.iter().enumerate() {
-                let part =
-                    self.schedule("broadcast", "binomial", kind, narrow::<u32>(ranks.len()), c.elements, lead(n))?;
-                let held = if narrow::<u32>(n) == home { Operand::In(0) } else { Operand::Out(0) };
-                b.embed(&part, ranks, |_| held, |_| Operand::Out(0));
+                let part = self.schedule("broadcast", "binomial", kind, narrow::<u32>(ranks.len()), len, lead(n))?;
+                let held = if narrow::<u32>(n) == home { Operand::In(start) } else { Operand::Out(start) };
+                b.embed(&part, ranks, |_| held, |_| Operand::Out(start));
             }
             return Ok(());
         }
         let mut sums = Vec::new();
         for (n, ranks) in nodes.iter().enumerate() {
-            let sum = Operand::Tmp(b.scratch(leaders[n], c.elements));
-            let part = self.schedule("reduce", "binomial", kind, narrow::<u32>(ranks.len()), c.elements, lead(n))?;
-            b.embed(&part, ranks, |_| Operand::In(0), |_| sum);
+            let sum = Operand::Tmp(b.scratch(leaders[n], len));
+            let part = self.schedule("reduce", "binomial", kind, narrow::<u32>(ranks.len()), len, lead(n))?;
+            b.embed(&part, ranks, |_| Operand::In(start), |_| sum);
             sums.push(sum);
         }
-        b.embed(&among, &leaders, |n| sums[n as usize], |_| Operand::Out(0));
+        b.embed(&among, &leaders, |n| sums[n as usize], |_| Operand::Out(start));
         Ok(())
     }
 }
@@ -235,6 +269,20 @@ impl<'a> Levels<'a> {
 /// Returns the default algorithm among nodes.
 fn among(kind: Kind) -> &'static str {
     if kind == Kind::Allreduce { "recursive-doubling" } else { "binomial" }
+}
+
+/// Returns the collectives inside nodes before and after the one among nodes, if ranks are lanes: the parameter, its
+/// default and the kind.
+fn inside(kind: Kind) -> [(&'static str, &'static str, Kind); 2] {
+    let before = match kind {
+        Kind::Broadcast => ("scatter", "binomial", Kind::Scatter),
+        _ => ("scatter", "recursive-halving", Kind::ReduceScatter),
+    };
+    let after = match kind {
+        Kind::Reduce => ("gather", "binomial", Kind::Gather),
+        _ => ("gather", "ring", Kind::Allgather),
+    };
+    [before, after]
 }
 
 impl RankAlgorithm for Hierarchical {
@@ -253,11 +301,7 @@ impl RankAlgorithm for Hierarchical {
 
     fn emit(&self, b: &mut Builder, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
         let levels = Levels::new(case, params)?;
-        match case.collective.kind {
-            Kind::Allreduce if levels.lanes => levels.allreduce_lanes(b),
-            Kind::Allreduce => levels.allreduce_leaders(b, 0, case.collective.elements),
-            kind => levels.rooted(b, kind),
-        }
+        if levels.lanes { levels.with_lanes(b) } else { levels.with_leaders(b, 0, case.collective.elements) }
     }
 
     /// Returns candidates if the machine states the ranks of a node and the case has several nodes; otherwise none.
@@ -274,7 +318,12 @@ impl RankAlgorithm for Hierarchical {
                 of(&[("mode", "lanes"), ("among", "recursive-multiplying")]),
                 of(&[("mode", "lanes"), ("among", "ring"), ("scatter", "ring")]),
             ],
-            _ => vec![Params::new()],
+            _ => vec![
+                Params::new(),
+                of(&[("among", "circulant")]),
+                of(&[("mode", "lanes")]),
+                of(&[("mode", "lanes"), ("among", "circulant")]),
+            ],
         }
     }
 }

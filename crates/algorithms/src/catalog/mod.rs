@@ -10,6 +10,7 @@ mod bruck;
 mod bucket;
 mod chain;
 mod circulant;
+pub mod composition;
 mod concurrent_flow;
 mod dissemination;
 mod dual_rings;
@@ -71,6 +72,7 @@ pub const ALGORITHMS: &[&dyn Algorithm] = &[
     &Among(bucket::Bucket),
     &Line(chain::Chain),
     &Among(circulant::Circulant),
+    &Among(composition::Composition),
     &Among(concurrent_flow::ConcurrentFlow),
     &Among(dissemination::Dissemination),
     &Among(dual_rings::DualRings),

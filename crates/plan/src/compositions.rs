@@ -1,0 +1,86 @@
+//! Candidates made of the best algorithms of other collectives, so that no collective of a plan takes longer than others
+//! that replace it.
+
+use unisono_algorithms::{Means, Params, catalog::composition, find};
+use unisono_base::interrupt;
+use unisono_collective::{Collective, Kind};
+use unisono_cost::tightest;
+
+use crate::{
+    PlanError, Problem, Timed,
+    candidates::{rank_alone, time_and_spare},
+};
+
+/// A collective that contains another one may take this many times as long as the best candidate: it takes less time if
+/// it sends only what is needed.
+const CONTAINING: f64 = 2.0;
+/// The most algorithms of a containing collective from which candidates are made.
+const MOST: usize = 8;
+
+/// The most instructions of a composition, which has no closed form.
+const MOST_INSTRUCTIONS: u64 = 1 << 20;
+
+/// Adds compositions to the timed candidates of a problem among ranks. `next` is the place of the first in the list of
+/// candidates. Networks are left out: their candidates of one collective take seconds.
+///
+/// # Errors
+/// Returns the errors of [`rank_alone`] and of timing, except those of limits and of cases that are not supported.
+pub(crate) fn add(problem: &Problem, timed: &mut Vec<(usize, Timed)>, next: usize) -> Result<(), PlanError> {
+    let c = problem.collective;
+    let case = problem.target.case(c);
+    if case.offers() != [Means::Messages] || c.is_local() {
+        return Ok(());
+    }
+    let algorithm = find("composition")?;
+    let mut made = Vec::new();
+    for (_, kinds) in composition::SEQUENCES.iter().filter(|(kind, _)| *kind == c.kind) {
+        let best = timed.iter().map(|(_, one)| one.time.seconds).fold(f64::INFINITY, f64::min);
+        made.extend(settings(problem, kinds, best)?);
+    }
+    for params in made {
+        interrupt::check();
+        let params = algorithm.chosen(&case, &params);
+        if algorithm.size(&case, &params).instructions.is_none_or(|count| count > MOST_INSTRUCTIONS) {
+            continue;
+        }
+        match time_and_spare(problem, algorithm, &params) {
+            Ok(one) => timed.push((next + timed.len(), one)),
+            Err(e) if e.is_unsupported() || matches!(e, PlanError::OverLimit(_)) => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(())
+}
+
+/// Returns the parameters of compositions of `kinds` that may take less than `best` seconds.
+fn settings(problem: &Problem, kinds: &[Kind], best: f64) -> Result<Vec<Params>, PlanError> {
+    let parts: Vec<Problem> =
+        kinds.iter().map(|&kind| Problem { collective: part(problem, kind), ..problem.clone() }).collect();
+    let most = if parts.len() == 1 { CONTAINING * best } else { best };
+    // The parts are planned only if their bounds allow a gain.
+    if parts.iter().filter_map(|part| Some(tightest(&part.cost())?.1.seconds)).sum::<f64>() >= most {
+        return Ok(Vec::new());
+    }
+    let mut ranked = Vec::new();
+    for part in &parts {
+        match rank_alone(part) {
+            Ok(timed) => ranked.push(timed),
+            Err(e) if e.is_unsupported() || matches!(e, PlanError::OverLimit(_)) => return Ok(Vec::new()),
+            Err(e) => return Err(e),
+        }
+    }
+    let named = |one: &Timed| composition::named(one.algorithm.name(), &one.params);
+    if let [one] = &ranked[..] {
+        let near = one.iter().filter(|one| one.time.seconds < most).take(MOST);
+        return Ok(near.map(|one| Params::new().with(kinds[0].name(), named(one))).collect());
+    }
+    if ranked.iter().map(|timed| timed[0].time.seconds).sum::<f64>() >= most {
+        return Ok(Vec::new());
+    }
+    let with = |params: Params, (kind, timed): (&Kind, &Vec<Timed>)| params.with(kind.name(), named(&timed[0]));
+    Ok(vec![kinds.iter().zip(&ranked).fold(Params::new(), with)])
+}
+
+fn part(problem: &Problem, kind: Kind) -> Collective {
+    composition::part(&problem.collective, kind)
+}

@@ -1,0 +1,293 @@
+//! The part of a schedule that a part of its outputs needs: a reduce out of an allreduce, a scatter out of a broadcast.
+//!
+//! A walk against the topological order finds for each instruction the smallest range of its elements that contains all
+//! needed ones, as compilers find live variables. Both ends of a stream keep the same elements: an instruction that
+//! pops more than it needs needs those too, so the walk is repeated until nothing changes, at most [`MOST_WALKS`] times;
+//! then everything is kept.
+
+use unisono_base::{Diagnostics, InstrId, LaneId, NodeId, Span, narrow};
+
+use crate::{
+    builder::{BuildError, Builder},
+    flow::Flow,
+    order::topological,
+    schedule::{Operand, Schedule},
+};
+
+/// Walks take time in proportion to the instructions. Two suffice for all algorithms but long chains.
+const MOST_WALKS: usize = 8;
+
+/// Disjoint ranges `start .. end` of the elements of a buffer, ascending.
+#[derive(Clone, Default)]
+struct Ranges(Vec<(u32, u32)>);
+
+impl Ranges {
+    fn add(&mut self, Span { start, len }: Span) {
+        let (mut start, mut end) = (start, start + len);
+        let from = self.0.partition_point(|range| range.1 < start);
+        let to = self.0.partition_point(|range| range.0 <= end);
+        if from < to {
+            (start, end) = (start.min(self.0[from].0), end.max(self.0[to - 1].1));
+        }
+        self.0.splice(from..to, (start < end).then_some((start, end)));
+    }
+
+    fn remove(&mut self, Span { start, len }: Span) {
+        let end = start + len;
+        let from = self.0.partition_point(|range| range.1 <= start);
+        let to = self.0.partition_point(|range| range.0 < end);
+        if from < to {
+            let ends = [(self.0[from].0, start), (end, self.0[to - 1].1)];
+            self.0.splice(from..to, ends.into_iter().filter(|range| range.0 < range.1));
+        }
+    }
+
+    /// Returns the smallest span that contains the elements of `span` that are in the ranges, counted from its start.
+    fn within(&self, Span { start, len }: Span) -> Span {
+        let from = self.0.partition_point(|range| range.1 <= start);
+        let to = self.0.partition_point(|range| range.0 < start + len);
+        if from == to {
+            return Span::new(0, 0);
+        }
+        let (first, end) = (self.0[from].0.max(start), self.0[to - 1].1.min(start + len));
+        Span::new(first - start, end - first)
+    }
+}
+
+/// Returns the smallest span that contains both.
+fn hull(a: Span, b: Span) -> Span {
+    if a.is_empty() || b.is_empty() {
+        return if a.is_empty() { b } else { a };
+    }
+    let start = a.start.min(b.start);
+    Span::new(start, narrow::<u32>(a.end().max(b.end())) - start)
+}
+
+/// The needed elements of all instructions.
+struct Needs<'a> {
+    schedule: &'a Schedule,
+    flow: Flow,
+    order: Vec<InstrId>,
+    /// The elements that an instruction pops in any case, because the other end pushes them.
+    popped: Vec<Span>,
+    of: Vec<Span>,
+}
+
+impl<'a> Needs<'a> {
+    fn new(schedule: &'a Schedule, kept: impl Fn(u32) -> Span) -> Self {
+        let flow = Flow::index(schedule);
+        let order = topological(schedule, &flow, &mut Diagnostics::default());
+        let none = vec![Span::new(0, 0); schedule.instr_count()];
+        let mut needs = Self { schedule, flow, order, popped: none.clone(), of: none };
+        needs.keep_uneven_streams();
+        for _ in 0..MOST_WALKS {
+            needs.walk(&kept);
+            if !needs.pop_what_is_pushed() {
+                return needs;
+            }
+        }
+        needs.of = (0..schedule.instr_count()).map(|id| Span::new(0, schedule.instr(InstrId::new(id)).len)).collect();
+        needs
+    }
+
+    /// Returns the pieces of a stream's readers that an instruction's push to the stream reaches, if all of them pop
+    /// just what one instruction pushes; otherwise `None`.
+    fn readers(&self, row: usize, id: InstrId) -> Option<Vec<InstrId>> {
+        let (stream, len) = (self.schedule.operand(row).stream()?, self.schedule.instr(id).len);
+        let span = Span::new(self.flow.position(row), len);
+        let of_sink = |pieces| match Flow::touching(pieces, span) {
+            [one] if one.start == span.start && self.schedule.instr(one.instr).len == len => Some(one.instr),
+            _ => None,
+        };
+        self.flow.readers_by_sink(stream).map(of_sink).collect()
+    }
+
+    /// Keeps all elements of streams whose pops have other lengths than the pushes.
+    fn keep_uneven_streams(&mut self) {
+        for stream in self.schedule.all_streams() {
+            let writers = self.flow.writers(stream);
+            let is_even = |readers: &[crate::flow::Piece]| {
+                let ends = |piece: &crate::flow::Piece| (piece.start, self.schedule.instr(piece.instr).len);
+                readers.iter().map(ends).eq(writers.iter().map(ends))
+            };
+            if !self.flow.readers_by_sink(stream).all(is_even) {
+                for id in writers.iter().chain(self.flow.readers(stream)).map(|piece| piece.instr) {
+                    self.popped[id.index()] = Span::new(0, self.schedule.instr(id).len);
+                }
+            }
+        }
+    }
+
+    fn walk(&mut self, kept: &impl Fn(u32) -> Span) {
+        let schedule = self.schedule;
+        let (mut outs, mut tmps) = (vec![Ranges::default(); schedule.node_count()], Vec::new());
+        tmps.clone_from(&outs);
+        for (rank, out) in (0..schedule.collective().ranks).zip(&mut outs) {
+            out.add(kept(rank));
+        }
+        for &id in self.order.iter().rev() {
+            let (node, len) = (self.flow.node_of(id).index(), schedule.instr(id).len);
+            let mut needed = self.popped[id.index()];
+            for row in schedule.operand_rows(id).1 {
+                needed = match schedule.operand(row) {
+                    Operand::Out(start) => hull(needed, outs[node].within(Span::new(start, len))),
+                    Operand::Tmp(start) => hull(needed, tmps[node].within(Span::new(start, len))),
+                    Operand::Stream(_) => {
+                        let readers = self.readers(row, id).unwrap_or_default();
+                        readers.iter().fold(needed, |needed, reader| hull(needed, self.of[reader.index()]))
+                    }
+                    Operand::In(_) => needed,
+                };
+            }
+            self.of[id.index()] = needed;
+            let place = |start: u32| Span::new(start + needed.start, needed.len);
+            for sink in schedule.sinks(id).iter().filter(|_| !needed.is_empty()) {
+                match sink {
+                    Operand::Out(start) => outs[node].remove(place(start)),
+                    Operand::Tmp(start) => tmps[node].remove(place(start)),
+                    Operand::In(_) | Operand::Stream(_) => {}
+                }
+            }
+            for source in schedule.sources(id).iter().filter(|_| !needed.is_empty()) {
+                match source {
+                    Operand::Out(start) => outs[node].add(place(start)),
+                    Operand::Tmp(start) => tmps[node].add(place(start)),
+                    Operand::In(_) | Operand::Stream(_) => {}
+                }
+            }
+        }
+    }
+
+    /// Makes readers pop all that is pushed to them, and pass it on; returns false if they already do.
+    fn pop_what_is_pushed(&mut self) -> bool {
+        let mut changed = false;
+        for at in 0..self.order.len() {
+            let id = self.order[at];
+            let pushed = self.of[id.index()];
+            for row in self.schedule.operand_rows(id).1 {
+                for reader in self.readers(row, id).unwrap_or_default() {
+                    if self.of[reader.index()] != pushed {
+                        self.popped[reader.index()] = pushed;
+                        self.of[reader.index()] = pushed;
+                        changed = true;
+                    }
+                }
+            }
+        }
+        changed
+    }
+
+    /// Returns the smallest span of a rank's output that needed instructions read or write.
+    fn output(&self, node: NodeId) -> Span {
+        let of = |id: InstrId| {
+            let needed = self.of[id.index()];
+            let operands = self.schedule.sources(id).iter().chain(self.schedule.sinks(id).iter());
+            operands.fold(Span::new(0, 0), |all, operand| match operand {
+                Operand::Out(start) if !needed.is_empty() => hull(all, Span::new(start + needed.start, needed.len)),
+                _ => all,
+            })
+        };
+        self.schedule.node_instrs(node).map(InstrId::new).map(of).fold(Span::new(0, 0), hull)
+    }
+}
+
+impl Schedule {
+    /// Returns the part of the schedule that its ranks need for some of their outputs. The output of rank `r` becomes
+    /// the span `kept(r)` of the output that the instructions name. Instructions may name elements beyond the end of an
+    /// input if they do not change what is kept: the padding of blocks.
+    ///
+    /// # Errors
+    /// Returns an error if the tables cannot hold the schedule.
+    pub fn restricted(&self, kept: impl Fn(u32) -> Span) -> Result<Schedule, BuildError> {
+        let needs = Needs::new(self, &kept);
+        let mut b = Builder::new(*self.collective());
+        b.origin(self.origin());
+        let streams: Vec<_> =
+            self.all_streams().map(|s| b.stream(self.stream(s).source, self.stream_sinks(s))).collect();
+        let mut made = vec![None; self.instr_count()];
+        for node in (0..self.collective().ranks).map(NodeId) {
+            b.scratch(node, self.scratch_elements(node));
+            let (kept, used) = (kept(node.0), needs.output(node));
+            // Elements that are passed on and not kept lie in scratch memory, with all others of the output.
+            let is_kept = used.is_empty() || used.start >= kept.start && used.end() <= kept.end();
+            let moved = if is_kept { None } else { Some(b.scratch(node, used.len)) };
+            let out = |start: u32| match moved {
+                None => Operand::Out(start - kept.start),
+                Some(at) => Operand::Tmp(at + start - used.start),
+            };
+            for (lane, row) in self.lanes(node).enumerate() {
+                let lane = narrow(lane);
+                for id in self.lane_instrs(LaneId::new(row)).map(InstrId::new) {
+                    let Span { start: from, len } = needs.of[id.index()];
+                    if len == 0 {
+                        continue;
+                    }
+                    b.phase(&self.phases()[self.phase(id).index()]);
+                    let place = |operand: Operand| match operand {
+                        Operand::In(start) => Operand::In(start + from),
+                        Operand::Out(start) => out(start + from),
+                        Operand::Tmp(start) => Operand::Tmp(start + from),
+                        Operand::Stream(s) => Operand::Stream(streams[s.index()]),
+                    };
+                    let mut sources: Vec<Operand> = self.sources(id).iter().map(place).collect();
+                    let sinks: Vec<Operand> = self.sinks(id).iter().map(place).collect();
+                    if sources == sinks {
+                        continue;
+                    }
+                    for source in &mut sources {
+                        if let Operand::In(start) = *source {
+                            *source = padded(&mut b, node, lane, Span::new(start, len), self.input_len(node));
+                        }
+                    }
+                    made[id.index()] = Some(b.combine(node, lane, len, &sources, &sinks));
+                }
+            }
+            if let Some(at) = moved.filter(|_| !kept.is_empty()) {
+                let ends = b.lane_ends(node);
+                let last =
+                    b.combine(node, 0, kept.len, &[Operand::Tmp(at + kept.start - used.start)], &[Operand::Out(0)]);
+                ends.into_iter().for_each(|end| b.after(last, end));
+            }
+        }
+        for &(id, earlier) in self.dependencies() {
+            let end = narrow(self.lane_instrs(self.lane_of(id)).end);
+            let first = (id.0..end).find_map(|id| made[id as usize]);
+            if let Some(first) = first {
+                self.kept_before(earlier, &made).into_iter().for_each(|earlier| b.after(first, earlier));
+            }
+        }
+        b.finish()
+    }
+
+    /// Returns the instructions of a restricted schedule that complete before an instruction can: itself if it is kept,
+    /// otherwise the last kept one before it in its lane, and those on which the ones in between depend.
+    fn kept_before(&self, id: InstrId, made: &[Option<InstrId>]) -> Vec<InstrId> {
+        let mut found = Vec::new();
+        for id in (self.lane_instrs(self.lane_of(id)).start..=id.index()).rev() {
+            if let Some(kept) = made[id] {
+                found.push(kept);
+                break;
+            }
+            let before = self.after(InstrId::new(id)).iter();
+            found.extend(before.flat_map(|&(_, earlier)| self.kept_before(earlier, made)));
+        }
+        found
+    }
+}
+
+/// Returns the source of the elements `span` of a rank's input. If it ends behind the input, it is copied to scratch
+/// memory, with other elements of the input as padding.
+fn padded(b: &mut Builder, node: NodeId, lane: u32, Span { start, len }: Span, input: u32) -> Operand {
+    if start + len <= input {
+        return Operand::In(start);
+    }
+    let at = b.scratch(node, len);
+    let mut done = input.saturating_sub(start);
+    b.combine(node, lane, done, &[Operand::In(start)], &[Operand::Tmp(at)]);
+    while done < len && input > 0 {
+        let more = input.min(len - done);
+        b.combine(node, lane, more, &[Operand::In(0)], &[Operand::Tmp(at + done)]);
+        done += more;
+    }
+    Operand::Tmp(at)
+}
