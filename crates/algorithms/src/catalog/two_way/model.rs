@@ -154,7 +154,8 @@ fn line(case: &Case, pes: u32, elements: u32) -> Line {
     Line { pes, block: block as f64, depth_cycles: case.depth_cycles() }
 }
 
-/// Returns the phases with their times; `None` for collectives that `two-way` does not support.
+/// Returns the phases with their times; `None` for collectives that `two-way` does not support, and if the elements of
+/// a line exceed 32 bits.
 pub fn estimate(case: &Case) -> Option<Estimate> {
     let (kind, grid, len) = (case.collective.kind, case.grid(), case.collective.elements);
     let rows = (grid.cols, len, "row", false);
