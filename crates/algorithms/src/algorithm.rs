@@ -116,7 +116,7 @@ pub struct Case<'a> {
 #[derive(Clone, Copy, Debug)]
 pub enum Place<'a> {
     /// PEs of a wafer; rank `k` is PE `k`, row-major. Each message on the longest chain of dependent messages costs
-    /// `depth_cycles` (2 T_R + 1), which algorithms use to choose their shape.
+    /// `depth_cycles`: down the ramp, one operation, up the ramp. Algorithms use this cost to choose their shape.
     Grid { grid: Grid, depth_cycles: f64 },
     /// Ranks that send messages to any other rank.
     Ranks(Ranks),

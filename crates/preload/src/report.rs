@@ -38,7 +38,7 @@ pub fn count_unplanned(kind: Kind, bytes: u64, ranks: u32, why: Reason, took: Du
     add(kind as usize, bytes, ranks, Err(why), took);
 }
 
-/// Counts a planned nonblocking call; `took` is the time from its begin to its completion.
+/// Counts a planned nonblocking call; `took` is the time from its start to its completion.
 pub fn count_begun(kind: Kind, bytes: u64, ranks: u32, row: usize, took: Duration) {
     add(kind as usize + BEGUN, bytes, ranks, Ok(row), took);
 }

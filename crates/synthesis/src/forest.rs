@@ -28,7 +28,7 @@ pub(crate) enum Trees {
 /// One message of a forest: a chunk of a root's block, sent from one rank to another.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Message {
-    /// The begin, as a multiple of the time of a chunk on an arc of rate 1; in a reduction ([`Runs::Up`]) counted back
+    /// The start, as a multiple of the time of a chunk on an arc of rate 1; in a reduction ([`Runs::Up`]) counted back
     /// from the end.
     pub begin: f64,
     pub root: u32,
@@ -45,7 +45,7 @@ pub struct TreeEdge {
     pub ends: [u32; 2],
 }
 
-/// The begin of each message of a forest, in the order of roots, chunks and edges, and the last arrival, as multiples
+/// The start of each message of a forest, in the order of roots, chunks and edges, and the last arrival, as multiples
 /// of the time of a chunk on an arc of rate 1. Equivalent roots are listed once.
 #[derive(Debug)]
 pub struct Times {

@@ -5,7 +5,7 @@
 //! message that brings it, and a message occupies all of its links at once, as in the timetable.
 //!
 //! If hosts work on messages, each rank has one host, which works on one message at a time, in the order in which
-//! messages become ready: a received message on arrival, a message to send when its data is there and the rank's
+//! messages become ready: a received message on arrival, a message to send when its data has arrived and the rank's
 //! previous message was sent. A sum occupies the host together with the sending of the message that it precedes. One
 //! host represents all equivalent ranks, which do the same at the same time. Work delays messages, so they no longer
 //! meet as planned: a message occupies its links one after another, each when its head arrives and the link is free.
@@ -49,7 +49,7 @@ struct Replay<'a> {
     rates: &'a [f64],
     runs: Runs,
     hops: &'a [f64],
-    /// For each class, the time from the begin of a message to its arrival.
+    /// For each class, the time from the start of a message to its arrival.
     takes: Vec<f64>,
     /// For each message, the number of messages that it waits for.
     missing: Vec<u32>,

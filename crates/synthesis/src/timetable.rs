@@ -1,10 +1,10 @@
-//! The begin of each message of a forest.
+//! The start time of each message of a forest.
 //!
 //! The links of a forest are busy nearly all the time, so the order in which each link sends decides how long messages
-//! wait. A message begins as soon as its links are free and its data is there (list scheduling, Graham, 1969). Among
-//! several that could begin, the one with the largest weight goes first: its links have much left to carry, it brings
-//! data for a busy link that has nothing to send, or a long chain of messages follows it. A schedule that sends in the
-//! order of these times keeps all links busy. Times are multiples of that of a chunk on a link of rate 1.
+//! wait. A message begins as soon as its links are free and its sender has the data (list scheduling, Graham, 1969).
+//! Among several that could begin, the one with the largest weight goes first: its links have much left to carry, it
+//! brings data for a busy link that has nothing to send, or a long chain of messages follows it. A schedule that sends
+//! in the order of these times keeps all links busy. Times are multiples of that of a chunk on a link of rate 1.
 //!
 //! A rank sends in the order of the timetable, so a message with late data delays all later messages on its link. So
 //! the timetable may expect data a few durations of a message later than it arrives ([`Jobs::with_slack`]).
@@ -23,7 +23,7 @@ use crate::{
 };
 
 impl Jobs {
-    /// Returns the begin of each message. A message occupies each of its links for its units divided by the link's
+    /// Returns the start time of each message. A message occupies each of its links for its units divided by the link's
     /// rate, and its arrival is later by the latencies `hops` of its links.
     pub fn begins(&self, rates: &[f64], hops: &[f64]) -> Vec<f64> {
         let takes = self.takes(rates, hops, self.slack);
@@ -41,8 +41,9 @@ impl Jobs {
         self.run(rates, hops, &Order { missing, behind, chain, is_fixed: false })
     }
 
-    /// Returns the begins of messages in the reverse direction, in which each waits for all messages for which it
-    /// brought data. `begins` are the forward begins: the message that began last goes first, if its data is there.
+    /// Returns the start times of messages in the reverse direction, in which each waits for all messages for which it
+    /// brought data. `begins` are the forward start times: the message that began last goes first, if its sender has
+    /// the data.
     ///
     /// Forwards, messages begin as soon as they can. Exactly reversed in time, each would arrive just when it is
     /// needed, and any delay would delay all others. So they begin as soon as they can here too (justification: Wiest,
@@ -279,7 +280,7 @@ impl<'a> Queues<'a> {
 /// The events after which further messages can begin.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
-    /// The data of a message is there.
+    /// The sender of a message has its data.
     Ready(u32),
     /// A link has become free.
     Free(u32),

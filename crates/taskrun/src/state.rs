@@ -110,7 +110,8 @@ impl<O: Objects, L: MessageLayer> State<O, L> {
         self.under_way.is_empty() && self.departures.is_empty()
     }
 
-    /// Removes and returns the next kernel, which then counts as running; `None` if its dependencies are not complete.
+    /// Removes and returns the next kernel, which then counts as running; `None` if no kernel is left or the next one's
+    /// dependencies are not complete.
     pub fn take_kernel(&mut self) -> Option<Command<O>> {
         let next = self.kernels.front()?;
         if !self.is_ready(next) {

@@ -54,7 +54,7 @@ struct Order {
     meetings: Vec<Option<Meeting>>,
 }
 
-/// The neighbors of each node, each with true if a wait for the begin of the earlier node suffices.
+/// The neighbors of each node, each with true if a wait for the start of the earlier node suffices.
 struct Edges {
     /// For each node, the end of its neighbors in `nodes`.
     ends: Vec<u32>,
@@ -95,7 +95,7 @@ impl WorkloadGraph {
 }
 
 impl Edges {
-    /// Makes edges from triples: a node, its neighbor, and true if waits are for a begin.
+    /// Makes edges from triples: a node, its neighbor, and true if waits are for a start.
     fn new(nodes: usize, mut all: Vec<(u32, u32, bool)>) -> Self {
         all.sort_unstable();
         let mut ends = vec![0; nodes];
@@ -116,7 +116,7 @@ impl Edges {
     }
 }
 
-/// Returns the waits of a class: the earlier node, the later node, and true if the begin of the earlier suffices.
+/// Returns the waits of a class: the earlier node, the later node, and true if the start of the earlier suffices.
 fn waits(graph: &WorkloadGraph, class: usize) -> Vec<(u32, u32, bool)> {
     let mut waits = Vec::new();
     let in_order = graph.queues == Queues::InOrder;
@@ -206,7 +206,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Releases the nodes that wait for the begin of a node (`at_begin`), or for its end.
+    /// Releases the nodes that wait for the start of a node (`at_begin`), or for its end.
     fn release(&mut self, (class, node): At, at_begin: bool) {
         let of = &mut self.orders[class];
         for at in of.after.of(node) {

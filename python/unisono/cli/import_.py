@@ -43,7 +43,7 @@ def import_(
     root: int | None,
     as_json: bool,
 ) -> None:
-    """Reads the schedule in FILE; `unisono verify` then proves it."""
+    """Converts the schedule in FILE to a schedule file, which `unisono verify` can prove."""
     check_ending(output, SCHEDULE_FILES)
     check_writable(output, file)
     if elements is not None or bytes is not None:

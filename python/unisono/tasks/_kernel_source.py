@@ -94,7 +94,10 @@ def _source(function: FunctionType) -> _Source | None:
 
 
 def _useless(source: _Source, position: int) -> str | None:
-    """Returns a clause on how a function uses a view without writing to it; None if the function may write."""
+    """Returns a clause on a use of a view that has no effect: a new binding of its name, or a dropped result.
+
+    The result is None without such a use, or if the function may write to the view.
+    """
     function, names, known = source
     name = names[position]
     if isinstance(function, ast.Lambda):

@@ -3,7 +3,7 @@
 Only the thread that holds the lock may use the schedule. The program's thread holds the lock, except while a kernel
 runs. The progress thread polls the number of the running kernel once a millisecond, and takes the lock if the number
 has not changed since the last poll. So short kernels are never disturbed, and exchanges advance from the second
-millisecond of long kernels. At its begin and end a kernel only sets a number, which costs almost nothing.
+millisecond of long kernels. At its start and end a kernel only sets a number, which costs almost nothing.
 
 Kernels may call MPI, so the progress thread needs ``MPI_THREAD_MULTIPLE``, which mpi4py requests. Without it, exchanges
 advance between kernels only.

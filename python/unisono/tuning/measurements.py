@@ -85,7 +85,7 @@ def _is_folder(name: str) -> bool:
 
 
 def _point(path: Path, system: str, row: dict[str, str]) -> Point | None:
-    """Returns the point of a file; None if its name or its contents have another format."""
+    """Returns the point of a file; None if its name or contents have another format, or under two times are left."""
     name = _FILE.fullmatch(path.stem)
     lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
     if name is None or not lines or lines[0].split(",")[0].strip() != "highest":

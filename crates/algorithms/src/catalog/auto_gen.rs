@@ -5,7 +5,7 @@
 //! convex functions has a closed form: as a function of P, e has the slope `k` for `binom(D+k-1, k)` PEs, for
 //! `1 <= k <= C`, so e is the sum of the `P-1` smallest slopes; a tree exists if `P <= binom(D+C, C)`. More contention
 //! than a tree needs does not change e, so each depth D is tried only with its least contention C:
-//! `T = min over D of max(B C, B e / (P-1) + P-1) + (2 T_R + 1) D`.
+//! `T = min over D of max(B C, B e / (P-1) + P-1) + (2 T_R + 1) D` for B wavelets and the ramp latency T_R.
 //!
 //! Source: "Near-Optimal Wafer-Scale Reduce", section 5.5, whose dynamic program takes O(P^4).
 

@@ -1,7 +1,8 @@
 //! Chain reduce: every PE adds its vector to the vector that arrives from its far neighbor, and sends the sum to its
 //! near neighbor.
 //!
-//! T = B + (2 T_R + 2)(P - 1). Source: "Near-Optimal Wafer-Scale Reduce", section 5.2, Lemma 5.2.
+//! T = B + (2 T_R + 2)(P - 1) for B wavelets on P PEs, with the ramp latency T_R. Source: "Near-Optimal Wafer-Scale
+//! Reduce", section 5.2, Lemma 5.2.
 
 use unisono_collective::Kind;
 

@@ -1,6 +1,7 @@
 //! Flooding broadcast: one stream that routers multicast, along the root's row and from there along every column.
 //!
-//! T = B + L + 2 T_R + 1 for the distance L of the farthest PE: the time of one message to it.
+//! T = B + L + 2 T_R + 1 for B wavelets, the distance L of the farthest PE and the ramp latency T_R: the time of one
+//! message to that PE.
 //! Source: "Near-Optimal Wafer-Scale Reduce", section 4.2, Lemma 4.1; section 7.1, Lemma 7.1.
 
 use unisono_base::NodeId;

@@ -257,7 +257,7 @@ impl RankAlgorithm for Forest {
             return Ok(());
         }
         if reduces {
-            // The begins of messages up the trees count back from the end.
+            // The start times of messages up the trees count back from the end.
             let mut up: Vec<Message> = table(Runs::Up)?.iter().rev().copied().collect();
             if messages.sums.is_some() {
                 // With messages sorted by chunk, a root adds one chunk while the next chunk travels.

@@ -3,9 +3,9 @@
 //! The root of a tree over a rectangle is the PE in its middle, and its children are the roots of trees over the two
 //! halves: the layout of an H-tree, whose edges hardly share links. The farthest PE has a path no longer than its
 //! distance to the root, because the middle is on that path. PEs that receive have an even sum of row and column in one
-//! tree, an odd sum in the next, so that every PE receives at most the whole vector once: C = B, D = ceil(log2 P) + 1,
-//! and the datapath does 1.5 B operations. The third and fourth tree cut squares in the other direction. T is about 1.5
-//! B + M + N + 5 D with the largest link load near B.
+//! tree, an odd sum in the next, so that every PE receives at most the whole vector once. For B wavelets on P = M x N
+//! PEs the contention is B, the depth D is ceil(log2 P) + 1, and the datapath does 1.5 B operations. The third and
+//! fourth tree cut squares in the other direction. T is about 1.5 B + M + N + 5 D with the largest link load near B.
 //!
 //! Source: this project; "Near-Optimal Wafer-Scale Reduce", section 7.5, leaves "room for improvement" in 2D.
 

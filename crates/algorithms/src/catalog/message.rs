@@ -1,6 +1,7 @@
 //! A message: one stream from one PE to another, which is also a broadcast on two PEs.
 //!
-//! For P - 1 hops T = B + P + 2 T_R, which is optimal. Source: "Near-Optimal Wafer-Scale Reduce", section 4.1.
+//! For B wavelets, P - 1 hops and the ramp latency T_R, T = B + P + 2 T_R, which is optimal. Source: "Near-Optimal
+//! Wafer-Scale Reduce", section 4.1.
 //!
 //! A message is a collective, which can be planned and proved, because every broadcast is compared with it.
 

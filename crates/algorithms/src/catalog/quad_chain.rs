@@ -1,8 +1,8 @@
 //! Quad chain: four trees of chains over a grid, each for a quarter of the vector. The chains of each tree merge in a
 //! different line ([`crate::forest`] has the layout).
 //!
-//! Every PE does at most 1.25 B additions: T is about 1.25 B + 13 n on n x n. Source: this project; "Near-Optimal
-//! Wafer-Scale Reduce", section 7.5, leaves better trees in 2D open.
+//! For B wavelets every PE does at most 1.25 B additions: T is about 1.25 B + 13 n on n x n PEs. Source: this project;
+//! "Near-Optimal Wafer-Scale Reduce", section 7.5, leaves better trees in 2D open.
 
 use unisono_collective::Kind;
 

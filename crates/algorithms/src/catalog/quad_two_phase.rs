@@ -3,8 +3,8 @@
 //! lines, so that a PE is the end of few groups: on a wafer each child, and the flood of an allreduce, needs one of a
 //! PE's 8 input queues.
 //!
-//! T is about 1.5 B + 3 n + 20 sqrt(n) on n x n with S = sqrt(n). Source: this project; "Near-Optimal Wafer-Scale
-//! Reduce", section 7.5, leaves better trees in 2D open.
+//! For B wavelets T is about 1.5 B + 3 n + 20 sqrt(n) on n x n PEs with S = sqrt(n). Source: this project;
+//! "Near-Optimal Wafer-Scale Reduce", section 7.5, leaves better trees in 2D open.
 
 use unisono_collective::Kind;
 

@@ -2,7 +2,7 @@
 //!
 //! The ring has two mappings to a line of PEs (Fig. 7): `line` goes to the far end in single hops and back in one long
 //! hop; `fold` goes out over the even PEs and back over the odd PEs, in steps of at most two hops.
-//! T = 2(P-1)B/P + 4P-6 + 2(P-1)(2 T_R + 1) if P divides B.
+//! T = 2(P-1)B/P + 4P-6 + 2(P-1)(2 T_R + 1) for B wavelets on P PEs, with the ramp latency T_R, if P divides B.
 //! Source: "Near-Optimal Wafer-Scale Reduce", section 6.2, Lemma 6.1. Among ranks the algorithm is [`RankRing`].
 //!
 //! A PE has two lanes: one receives into the output, one sends from it. In one lane all PEs would send before they

@@ -1,16 +1,16 @@
 //! Slack trees: one to four trees over a grid, deep near the root and shallow far from it.
 //!
-//! The time depends on the slowest path, its hops plus 2 T_R + 1 cycles per message, and not on the depth D and the
-//! distance L separately. A PE that is h hops nearer than the farthest may be h / (2 T_R + 1) messages deeper at no
-//! cost. Let the i-th child of a PE cost 2 T_R + i cycles besides its hops. Trees in which PE x sends at least t(x)
-//! before the root ends exist only if the sum of e^(-r t(x)) is at most 1; r solves sum over i of e^(-r (2 T_R + i)) =
-//! 1 (Kraft's inequality for codes whose letters differ in cost). So a region R below parent v takes about ln(sum over
-//! x in R of e^(r |x - v|)) / r cycles, and regions are cut into parts that take equally long. On n x n the time is 2 n
-//! plus a constant, not plus the time of log n messages.
+//! The time depends on the slowest path, its hops plus 2 T_R + 1 cycles per message with the ramp latency T_R, and not
+//! on the depth (messages) and the distance (hops) separately. A PE that is h hops nearer than the farthest may be
+//! h / (2 T_R + 1) messages deeper at no cost. Let the i-th child of a PE cost 2 T_R + i cycles besides its hops. Trees
+//! in which PE x sends at least t(x) cycles before the root ends exist only if the sum of e^(-r t(x)) is at most 1; r
+//! solves sum over i of e^(-r (2 T_R + i)) = 1 (Kraft's inequality for codes whose letters differ in cost). So a region
+//! R below parent v takes about ln(sum over x in R of e^(r |x - v|)) / r cycles, and regions are cut into parts that
+//! take equally long. On n x n the time is 2 n plus a constant, not plus the time of log n messages.
 //!
-//! A PE has at most K children in one of the T trees and is a leaf in the others: C = (K + T - 1) B / T. Trees choose
-//! their inner PEs and paths so that no link carries more. The time is 2 n + const + C; k-d trees have 10 log2 n
-//! instead of the constant.
+//! A PE has at most K children in one of the T trees and is a leaf in the others, so for B wavelets the busiest PE does
+//! C = (K + T - 1) B / T operations. Trees choose their inner PEs and paths so that no link carries more. The time is
+//! 2 n + const + C; k-d trees have 10 log2 n instead of the constant.
 //!
 //! **Chains.** A leaf costs an operation without an addition, so a tree with a fraction f of leaves takes 1 + f
 //! operations per PE. A region becomes one chain if the chain ends at most `chains` cycles after the path of the

@@ -1,7 +1,8 @@
 //! Snake reduce: a chain over all PEs of a grid, row by row and back and forth, so that neighbors of the chain are
 //! neighbors of the grid.
 //!
-//! T = B + (2 T_R + 2)(M N - 1). Source: "Near-Optimal Wafer-Scale Reduce", section 7.3.
+//! T = B + (2 T_R + 2)(M N - 1) for B wavelets on M x N PEs, with the ramp latency T_R. Source: "Near-Optimal
+//! Wafer-Scale Reduce", section 7.3.
 
 use unisono_base::NodeId;
 use unisono_collective::Kind;

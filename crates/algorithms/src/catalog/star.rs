@@ -1,7 +1,7 @@
 //! Star reduce: every PE sends its vector directly to the root, the nearest PE first.
 //!
-//! By Eq. 1 the time is max(B(P-1), PB/2 + P-1) + 2 T_R + 1; but the wavelets form a perfect pipeline, so it is
-//! B(P-1) + 2 T_R + 1.
+//! For B wavelets on P PEs, with the ramp latency T_R, the time by Eq. 1 is max(B(P-1), PB/2 + P-1) + 2 T_R + 1; but
+//! the wavelets form a perfect pipeline, so it is B(P-1) + 2 T_R + 1.
 //! Source: "Near-Optimal Wafer-Scale Reduce", section 5.1, Lemma 5.1 and the paragraph after it.
 
 use unisono_lower::Sharper;

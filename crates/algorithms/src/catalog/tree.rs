@@ -2,8 +2,8 @@
 //! number of PEs. The subtree of PE p is an interval from p, as long as the lowest set bit of p, cut at the end of the
 //! line.
 //!
-//! P = 2^k: T = max(B k, B P k / (2(P-1)) + P-1) + (2 T_R + 1) k. Source: "Near-Optimal Wafer-Scale Reduce",
-//! section 5.3, Lemma 5.3.
+//! For B wavelets on P = 2^k PEs, with the ramp latency T_R, T = max(B k, B P k / (2(P-1)) + P-1) + (2 T_R + 1) k.
+//! Source: "Near-Optimal Wafer-Scale Reduce", section 5.3, Lemma 5.3.
 
 use unisono_collective::Kind;
 

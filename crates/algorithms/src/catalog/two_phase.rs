@@ -1,7 +1,8 @@
 //! Two-phase reduce: a chain in each group of S consecutive PEs, then a chain over the groups' first PEs. Groups are
 //! counted from the far end, so a shorter group contains the root.
 //!
-//! E = B(2P - G - S) with G = ceil(P/S) > 1, L = P-1, D = S + G - 2, C = 2B (B if S = 1, G = 1 or S = P-1).
+//! For B wavelets on P PEs, with G = ceil(P/S) > 1, the terms of Eq. 1 are the energy E = B(2P - G - S), the distance
+//! L = P-1, the depth D = S + G - 2 and the contention C = 2B (B if S = 1, G = 1 or S = P-1).
 //! Source: "Near-Optimal Wafer-Scale Reduce", section 5.4.
 
 use unisono_collective::Kind;

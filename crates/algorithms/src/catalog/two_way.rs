@@ -2,7 +2,7 @@
 //! on a grid.
 //!
 //! Each PE forwards the blocks that it stores or adds to, so one operation receives, stores or adds, and sends. On a
-//! line of P PEs with blocks of B elements:
+//! line of P PEs with blocks of B wavelets:
 //!
 //! * **allgather**: a PE sends its own block first, then the arriving blocks, nearest PE first. P-1 blocks must enter
 //!   each PE, and its datapath works (P+1) B cycles. PEs in the middle wait at first and then work for both directions,

@@ -2,8 +2,8 @@
 //! adds up the rows, and the sum of the rows above is flooded along each row.
 //!
 //! A PE of a row adds its vector to the sum that arrives, keeps the result and sends it on. The last PE of a row sends
-//! the sum of all rows so far to all PEs of the next row, whose last PE continues. T is about 2 B + (2 T_R + 2) (M +
-//! N - 2) + N, and on a line B + (2 T_R + 2) (P-1).
+//! the sum of all rows so far to all PEs of the next row, whose last PE continues. For B wavelets on M x N PEs, with
+//! the ramp latency T_R, T is about 2 B + (2 T_R + 2) (M + N - 2) + N, and on a line of P PEs B + (2 T_R + 2) (P-1).
 
 use unisono_base::NodeId;
 use unisono_collective::Kind;

@@ -91,7 +91,7 @@ pub fn build(case: &Case, trees: &[Tree], chunk: u32) -> Result<Placed, Algorith
     Ok(Placed::on_grid(schedule, placement))
 }
 
-/// Returns 2 T_R + 1, rounded down to whole cycles, at least 1.
+/// Returns the cycles of each message on the longest chain of dependent messages, rounded down, at least 1.
 pub(crate) fn depth_cycles(case: &Case) -> u32 {
     u32::try_from(rounded(case.depth_cycles().floor())).unwrap_or(u32::MAX).max(1)
 }

@@ -116,7 +116,8 @@ impl Trees {
         }
     }
 
-    /// Returns the number of edges between the root and a rank in a tree; `None` if a parent is not known yet.
+    /// Returns the number of edges between the root and a rank in a tree; `None` if a parent on the path is not known
+    /// yet or the parents form a cycle.
     fn depth(&self, tree: usize, rank: u32) -> Option<usize> {
         let (mut at, mut depth) = (rank, 0);
         while at != 0 {

@@ -94,8 +94,8 @@ impl<'a> Loads<'a> {
         (0..).zip(&sent).map(load).fold(0.0, f64::max)
     }
 
-    /// Returns the largest latency of the paths that a message may take, one path for each choice of its source; 0 from
-    /// an accelerator to itself.
+    /// Returns the largest latency of a message over the paths among which its source may choose, each with the first
+    /// hop that the routing lists at every node; 0 from an accelerator to itself.
     pub fn latency_ns(&mut self, from: u32, to: u32) -> f64 {
         let choices = if from == to { Vec::new() } else { self.routing.choices(from, to) };
         let of = |way| {

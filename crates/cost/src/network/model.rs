@@ -13,9 +13,9 @@
 //! * reductions and the work of hosts on messages overlap with transfers, so an exchange takes the longest of the
 //!   three; planes are equal, and each transfers an equal share of every vector.
 //!
-//! On rings in which each message crosses one link, these rules give the formulas of "HammingMesh", section 4: 2 p
-//! alpha + 2 S beta for the ring, 2 p alpha + S/2 beta for dual rings, 4 sqrt p alpha + S/2 beta for bucket, each with
-//! its exact (p-1)/p.
+//! On rings in which each message crosses one link, these rules give the formulas of "HammingMesh", section 4, for p
+//! accelerators, S bytes and the time beta of a byte on one link: 2 p alpha + 2 S beta for the ring, 2 p alpha + S/2
+//! beta for dual rings, 4 sqrt p alpha + S/2 beta for bucket, each with its exact (p-1)/p.
 
 use std::cell::RefCell;
 

@@ -17,8 +17,7 @@ pub use models::{MODELS, Model, find_model};
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct WaferPart {
     pub grid: Grid,
-    /// The cycles that each message in a chain of dependent messages adds, 2 T_R + 1:
-    /// [`unisono_machine::Wafer::depth_cycles`].
+    /// The cycles that each message in a chain of dependent messages adds: [`unisono_machine::Wafer::depth_cycles`].
     pub depth_cycles: f64,
     pub clock_mhz: f64,
 }

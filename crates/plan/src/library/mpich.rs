@@ -55,7 +55,7 @@ fn chosen(c: &Collective) -> Option<&'static str> {
     })
 }
 
-/// Returns an algorithm here that does the same as one of MPICH's.
+/// Returns an algorithm of Unisono that does the same as one of MPICH's.
 fn run(c: &Collective, name: &str) -> Option<Run> {
     Some(match (c.kind, name) {
         (Kind::Allgather, "brucks") | (Kind::Alltoall, "brucks") => Run::of("bruck"),

@@ -52,7 +52,7 @@ fn below(text: &str) -> Option<u64> {
     text.strip_prefix('<')?.parse().ok()
 }
 
-/// Returns an algorithm here that does the same as one of Open MPI's.
+/// Returns an algorithm of Unisono that does the same as one of Open MPI's.
 fn run(c: &Collective, name: &str) -> Option<Run> {
     let few = c.count() < u64::from(c.ranks);
     let fewer = c.count() < u64::from(1_u32 << c.ranks.ilog2());

@@ -84,7 +84,8 @@ impl OnRanks {
         self.machine.get().expect("the kind of the machine")
     }
 
-    /// Returns the rounds of a candidate that is too large to simulate for a ranking; `None` if they are unknown.
+    /// Returns the rounds of a candidate that is too large to simulate for a ranking; `None` if it is small enough or
+    /// its rounds are unknown.
     fn long_rounds(&self, collective: Collective, algorithm: &dyn Algorithm, params: &Params) -> Option<Vec<Round>> {
         let case = self.case(collective);
         if algorithm.size(&case, params).instructions.is_some_and(|count| count <= MOST_SIMULATED) {

@@ -15,7 +15,7 @@ pub struct Taken {
     pub seconds: f64,
 }
 
-/// One communication with its begin and end, in seconds.
+/// One communication with its start and end, in seconds.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Communicated {
     pub collective: &'static str,
@@ -35,7 +35,7 @@ pub struct Phase {
     pub begin: f64,
     pub compute_seconds: f64,
     pub communication_seconds: f64,
-    /// The time from the end of the previous compute to the begin of this phase, which waits for communication.
+    /// The time from the end of the previous compute to the start of this phase, which waits for communication.
     pub waited_seconds: f64,
     /// The bytes of all communication of the phase.
     pub bytes: u64,

@@ -1,5 +1,5 @@
-//! Progress of tasks that wait for other tasks: they become free, get their stamps, and are queued. Table entries that
-//! queued events need are read ahead.
+//! Progress of tasks that wait for other tasks: a task that need not wait any longer gets its stamp, a sequence number
+//! that orders events of equal times, and is queued. Table entries that queued events need are read ahead.
 
 use std::hint::black_box;
 

@@ -147,7 +147,7 @@ impl Data {
         }
     }
 
-    /// Returns the reduction of input element `element` over `counts[a]` ranks for each value `a`.
+    /// Returns the reduction of input element `element` over a set of ranks, of which `counts[a]` have the value `a`.
     #[expect(
         clippy::cast_possible_truncation,
         reason = "bits of a mixed number, of a wavelet, or of a sum that wraps as 32 bits do"

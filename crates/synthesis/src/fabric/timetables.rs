@@ -1,4 +1,4 @@
-//! The timetables of forests: the begin of each message, and the end of the last.
+//! The timetables of forests: the start of each message, and the end of the last.
 
 use std::sync::Arc as Shared;
 
@@ -6,7 +6,7 @@ use super::{Fabric, NoForest, Roots, Runs, kept};
 use crate::{Arc, Forest, Graph, Message, forest::Times, jobs::Sending};
 
 impl Fabric {
-    /// Returns the nanoseconds from the begin of a forest to its last message and sum, by its timetable, for chunks of
+    /// Returns the nanoseconds from the start of a forest to its last message and sum, by its timetable, for chunks of
     /// `bytes`.
     ///
     /// # Errors

@@ -80,7 +80,7 @@ pub enum Trees {
 /// One message: the blocks of some ranks, sent along one hop of a tree.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct ScatterMessage {
-    /// The begin, as a multiple of the time of one block's chunk on an arc of rate 1.
+    /// The start, as a multiple of the time of one block's chunk on an arc of rate 1.
     pub begin: f64,
     pub root: u32,
     pub chunk: u32,

@@ -210,7 +210,7 @@ fn unknown(node: &Node) -> Result<Option<String>, String> {
     Ok(is_bare.then(|| "collective without comm_type".to_owned()))
 }
 
-/// Returns the operation of a node on the device; `None` if it takes no time.
+/// Returns the operation of a node on the device; `None` for a node without work on the device.
 #[expect(clippy::cast_precision_loss, reason = "counts of operations and bytes are floating point")]
 fn step(node: &Node, rank: u32) -> Result<Option<Step>, String> {
     if node.is_set("is_cpu_op")? {

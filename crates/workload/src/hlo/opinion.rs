@@ -85,8 +85,8 @@ struct Uses<'a> {
 }
 
 impl Uses<'_> {
-    /// Returns the bytes of a value that slices read; `None` if another operation reads the value, none does, or it is
-    /// the computation's result.
+    /// Returns the bytes of a value that slices read; `None` if another operation reads the value, none does, it is the
+    /// computation's result, or the search exceeds its depth or its steps.
     fn read(&mut self, n: usize, depth: usize) -> Option<u64> {
         if n == self.within.root || depth > MOST_DEPTH {
             return None;

@@ -120,7 +120,7 @@ fn mesh(text: &str) -> Option<Vec<Vec<u32>>> {
         .collect::<Option<_>>()?;
     let all = product(&axes.iter().map(|&(_, size)| size).collect::<Vec<_>>())?;
     let listed: Vec<Listed> = parts(listed).into_iter().map(|part| Listed::read(part, &axes)).collect::<Option<_>>()?;
-    // Each axis is split into factors at the begin and the end of each listed part.
+    // Each axis is split into factors at the start and the end of each listed part.
     let (mut dims, mut factors) = (Vec::new(), Vec::new());
     for (axis, &(_, size)) in axes.iter().enumerate() {
         let of_axis = listed.iter().filter(|part| part.axis == axis);

@@ -13,7 +13,7 @@ pub enum Shape {
 }
 
 impl Shape {
-    /// Reads the shape at the begin of a text. Also returns the rest of the text.
+    /// Reads the shape at the start of a text. Also returns the rest of the text.
     pub fn read(text: &str) -> Result<(Self, &str), String> {
         Self::read_at(text, 0)
     }

@@ -157,7 +157,7 @@ fn shown(value: &Value) -> String {
 }
 
 impl Event<'_> {
-    /// Returns the begin and the end in microseconds.
+    /// Returns the start and the end in microseconds.
     pub fn times(&self) -> Result<(f64, f64), String> {
         let begin = number(&self.ts).ok_or_else(|| format!("ts is {}; accepted are microseconds", shown(&self.ts)))?;
         let taken = number(&self.dur).filter(|&taken| taken >= 0.0);
@@ -264,7 +264,7 @@ fn listed_before_cut(text: &str) -> Option<Vec<u64>> {
 }
 
 /// Completes a list that ends with `...`, or with `...` and the last rank, to `size` ranks. The first ranks determine
-/// the distance. Returns `None` if the ranks do not have equal distances.
+/// the distance. Returns `None` if the ranks do not have equal distances, or `size` does not fit them.
 fn continued(text: &str, size: u64) -> Option<Vec<u32>> {
     let parts: Vec<&str> = text.trim().strip_prefix('[')?.strip_suffix(']')?.split(',').map(str::trim).collect();
     let cut = parts.iter().position(|&part| part == "...")?;

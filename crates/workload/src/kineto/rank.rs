@@ -50,7 +50,7 @@ pub struct RankTrace {
     pub unknown: Vec<String>,
 }
 
-/// A kernel with its begin and end in microseconds.
+/// A kernel with its start and end in microseconds.
 struct Kernel {
     event: u64,
     name: String,

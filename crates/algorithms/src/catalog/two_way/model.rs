@@ -1,8 +1,8 @@
 //! The time of `two-way` on a line of n PEs with blocks of b wavelets. On a grid the phases of rows and columns add up,
 //! because every PE ends the first phase before the second.
 //!
-//! A hop with an operation takes h = 2 T_R + 2 cycles. A PE runs two lanes, for upward and downward blocks, on one
-//! datapath.
+//! A hop with an operation takes h = 2 T_R + 2 cycles, with the ramp latency T_R. A PE runs two lanes, for upward and
+//! downward blocks, on one datapath. A queue holds q wavelets.
 //!
 //! **Allgather.** The time is the larger of the way and of the work plus the waits:
 //!
@@ -42,7 +42,7 @@
 //! except on odd numbers of PEs (0.89 on 33, 0.91 on 5 and 9). On grids it is 0.88 to 1.02 of it: rows, whose blocks
 //! are in pieces, take longer.
 //!
-//! Limits: q is the queue depth of the presets, because a case does not have that of the machine.
+//! Limits: q is the queue depth of the preset machines, because a case does not have that of its machine.
 
 use unisono_base::Wavelets;
 use unisono_collective::Kind;
@@ -154,7 +154,8 @@ fn line(case: &Case, pes: u32, elements: u32) -> Line {
     Line { pes, block: block as f64, depth_cycles: case.depth_cycles() }
 }
 
-/// Returns the phases with their times; `None` for collectives that `two-way` does not support.
+/// Returns the phases with their times; `None` for collectives that `two-way` does not support, and if the elements of
+/// a line exceed 32 bits.
 pub fn estimate(case: &Case) -> Option<Estimate> {
     let (kind, grid, len) = (case.collective.kind, case.grid(), case.collective.elements);
     let rows = (grid.cols, len, "row", false);

@@ -1,12 +1,12 @@
-//! Collectives of blocks on P PEs: the wavelets that enter or leave each ramp, and those that cross the middle of the
-//! grid.
+//! Collectives of blocks of B wavelets on P = M x N PEs: the wavelets that enter or leave each ramp, and those that
+//! cross the middle of the grid. T_R is the ramp latency.
 //!
 //! * In an allgather or alltoall each PE receives P-1 blocks, and in an alltoall or reduce-scatter it sends as many:
 //!   (P-1) B wavelets, or fewer if blocks with odd numbers of 16-bit elements share wavelets. One wavelet per cycle
 //!   passes a ramp: (P-1) B + 1 + 2 T_R + 1 cycles with a path of one hop.
 //! * The blocks of an alltoall from one half of the columns to the other cross as many links as there are rows: M
 //!   floor(N/2) ceil(N/2) B cycles, and the same for rows.
-//! * The last PE of a scan needs the vector of the first PE: B + M+N-2 + 2 T_R + 1.
+//! * The last PE of a scan needs the vector of the first PE, of B wavelets: B + M+N-2 + 2 T_R + 1 cycles.
 
 use unisono_base::Cycles;
 use unisono_collective::Kind;

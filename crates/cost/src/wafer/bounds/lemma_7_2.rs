@@ -1,7 +1,8 @@
 //! Lemma 7.2 of "Near-Optimal Wafer-Scale Reduce", a bound on a grid, as printed and corrected.
 //!
-//! The printed bound is T* >= max(B, B/8 + M+N-1) + 2 T_R + 1, from 8P links. A grid has 4MN - 2M - 2N directed links,
-//! the farthest PE is M+N-2 hops away, and all PEs but the root send, so the energy is (P-1)B.
+//! For B wavelets on P = M x N PEs, with the ramp latency T_R, the printed bound is T* >= max(B, B/8 + M+N-1) + 2 T_R +
+//! 1, from 8P links. A grid has 4MN - 2M - 2N directed links, the farthest PE is M+N-2 hops away, and all PEs but the
+//! root send, so the energy (the hops of all wavelets together) is (P-1)B.
 
 use unisono_base::Cycles;
 

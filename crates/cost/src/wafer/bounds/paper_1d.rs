@@ -1,5 +1,6 @@
 //! Lemma 5.5 of "Near-Optimal Wafer-Scale Reduce", a bound on a line: T* >= min over D of B E*(P, D) / (P-1) + P-1 + (2
-//! T_R + 1) D with `E*(P, D) >= min over 0 < i < P of E*(i, D) + E*(P-i, D-1) + min(i, P-i+1)`.
+//! T_R + 1) D with `E*(P, D) >= min over 0 < i < P of E*(i, D) + E*(P-i, D-1) + min(i, P-i+1)`, for B wavelets and the
+//! ramp latency T_R. E*(P, D) is the least energy, in hops of one wavelet, of a tree of depth D over P PEs.
 //!
 //! E*(1, D) = 0, and E*(P >= 2, 0) is infinite (section 5.6).
 

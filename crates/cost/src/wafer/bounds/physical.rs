@@ -1,12 +1,12 @@
 //! The bound for any algorithm: B wavelets with the farthest PE's contribution travel to the root and enter its ramp
-//! one per cycle; a ramp down, a ramp up and one operation cost 2 T_R + 1.
+//! one per cycle; a ramp down, a ramp up and one operation cost 2 T_R + 1 cycles, with the ramp latency T_R.
 //!
-//! The improved form for star in "Near-Optimal Wafer-Scale Reduce", section 5.1, B(P-1) + 2 T_R + 1, omits the first
-//! hop: if B = 1 or P = 2, it is one cycle below this bound.
+//! The improved form for star on P PEs in "Near-Optimal Wafer-Scale Reduce", section 5.1, B(P-1) + 2 T_R + 1, omits the
+//! first hop: if B = 1 or P = 2, it is one cycle below this bound.
 //!
 //! With the root at the end of a line the bound is B + P + 2 T_R, the time of a message; with the root in the corner of
-//! a grid it is B + M+N-2 + 2 T_R + 1. In both, the last wavelet enters B - 1 cycles after the first, and its operation
-//! takes one more.
+//! a grid of M x N PEs it is B + M+N-2 + 2 T_R + 1. In both, the last wavelet enters B - 1 cycles after the first, and
+//! its operation takes one more.
 
 use unisono_base::Cycles;
 

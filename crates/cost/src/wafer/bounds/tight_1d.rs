@@ -6,8 +6,8 @@
 //! allreduce continues after its reduce. The improved form for star in "Near-Optimal Wafer-Scale Reduce", section 5.1,
 //! is not Eq. 1 and may be lower.
 //!
-//! T* >= min over D of B e(P, D) / (P-1) + P-1 + (2 T_R + 1) D, with e(P, D) the least energy of any tree of depth D
-//! whose messages go toward the root.
+//! For B wavelets on P PEs, with the ramp latency T_R, T* >= min over D of B e(P, D) / (P-1) + P-1 + (2 T_R + 1) D. The
+//! energy e(P, D), in hops of one wavelet, is the least of any tree of depth D whose messages go toward the root.
 //!
 //! As a function of P, e has the slope k for `binom(D+k-1, k)` PEs, so e is the sum of the P-1 smallest slopes. This is
 //! the energy of Auto-Gen without its contention, because trees in pre-order attain it. If the root has PEs on both

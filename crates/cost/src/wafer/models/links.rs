@@ -1,6 +1,7 @@
-//! The model `links`, which replaces the average load of Eq. 1 by the busiest link and PE, and adds the distance to
-//! both: T = max(c, l) + L + (2 T_R + 1) D, with l the most wavelets on a directed link and c the most operations on
-//! wavelets of a PE (an n-source combine costs max(1, n - 1) for each; a send costs 1).
+//! The model `links`, which replaces the average load of Eq. 1 by the busiest link and PE, and adds the distance L to
+//! both: T = max(c, l) + L + (2 T_R + 1) D, with l the most wavelets on a directed link, c the most operations on
+//! wavelets of a PE (an n-source combine costs max(1, n - 1) for each; a send costs 1), the depth D in messages and the
+//! ramp latency T_R.
 //!
 //! If an algorithm states the cycles t for PEs that receive from their children in sequence ([`Phase::in_turn`]), but
 //! no sharper cycles ([`Phase::sharper`]), T = max(t, l + 2 T_R + 1).

@@ -18,7 +18,7 @@ pub trait Model: Sync {
     /// Returns the cycles of a phase without those of its depth. A value of [`Phase::sharper`] replaces them.
     fn beside_depth(&self, terms: &Terms) -> f64;
 
-    /// Returns the cycles of one phase; `depth_cycles` is 2 T_R + 1.
+    /// Returns the cycles of one phase; `depth_cycles` are those of each message in a chain of dependent messages.
     fn phase(&self, phase: &Phase, depth_cycles: f64) -> Cycles {
         let beside = phase.sharper.map_or_else(|| self.beside_depth(&phase.terms), |s| s.cycles_beside_depth);
         Cycles(beside + depth_cycles * phase.terms.depth)

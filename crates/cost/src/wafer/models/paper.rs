@@ -1,4 +1,5 @@
-//! T = max(C, E/N + L) + (2 T_R + 1) D. Source: "Near-Optimal Wafer-Scale Reduce", section 3, Eq. 1.
+//! T = max(C, E/N + L) + (2 T_R + 1) D, with the ramp latency T_R and the terms of [`Terms`]. Source: "Near-Optimal
+//! Wafer-Scale Reduce", section 3, Eq. 1.
 //!
 //! E/N averages the load over the used links, so on a grid T may be too low for the busiest link.
 

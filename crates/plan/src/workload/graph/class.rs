@@ -42,7 +42,7 @@ pub(super) struct Queue {
 pub(super) struct Class {
     /// For each node, the number of nodes it still waits for.
     pub open: Vec<u32>,
-    /// For each node, the nodes that wait for its end, and for its begin.
+    /// For each node, the nodes that wait for its end, and for its start.
     pub waiting: [Waiting; 2],
     /// The meeting of each node, if it has one.
     pub meetings: Vec<Option<Meeting>>,
@@ -79,7 +79,7 @@ impl Class {
             hosts: [0.0; 2],
             sending: BinaryHeap::new(),
         };
-        // Pairs of a node and one that waits for its end, and for its begin.
+        // Pairs of a node and one that waits for its end, and for its start.
         let mut pairs: [Vec<(u32, u32)>; 2] = [Vec::new(), Vec::new()];
         // The number of communications of each table so far, and the latest communication.
         let (mut counts, mut last): (FxHashMap<(bool, u32), usize>, Option<u32>) = (FxHashMap::default(), None);

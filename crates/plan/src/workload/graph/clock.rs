@@ -1,9 +1,9 @@
-//! The begin and end of each node of a program.
+//! The start and end of each node of a program.
 
 use super::{Messages, OnePort, events::Simulation};
 use unisono_workload::WorkloadGraph;
 
-/// The time of one node, in seconds from the begin of the program.
+/// The time of one node, in seconds from the start of the program.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Interval {
     pub begin: f64,

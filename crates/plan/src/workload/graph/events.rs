@@ -3,7 +3,7 @@
 //! Every class of ranks has one queue for compute and one for communication; without overlap one for both. A node
 //! begins when its queue is free and takes it ([`Queues`]), and the nodes for whose end it waits have ended. A
 //! communication begins at the same time on all classes that take part. A message between a pair ends for its sender
-//! when it has left; nodes that wait for its begin continue when it is posted. A message occupies one of its
+//! when it has left; nodes that wait for its start continue when it is posted. A message occupies one of its
 //! sender's send machines (each sends one message at a time) and the ports by which it leaves and, after its latency,
 //! the ports by which it arrives, even if its receiver is not waiting yet. A queue in program order, and a queue for
 //! both, send one message at a time.
@@ -28,7 +28,7 @@ use super::{
 enum Event {
     /// The head of a message reaches the port of its receiver.
     Arrives(usize),
-    /// A node of a class begins, which releases the nodes that wait for its begin.
+    /// A node of a class begins, which releases the nodes that wait for its start.
     Begun(usize, u32),
     Done(usize, u32),
     /// The queues of a class may take nodes. Last in the order, so that a queue sees all nodes that are ready at a
@@ -139,7 +139,7 @@ impl<'a, F: Fn(usize, usize) -> f64, M: Messages> Simulation<'a, F, M> {
         self.graph.classes[class].ranks.first().copied().unwrap_or(0)
     }
 
-    /// Releases the nodes that wait for the end (`kind` 0) or the begin (1) of a node.
+    /// Releases the nodes that wait for the end (`kind` 0) or the start (1) of a node.
     fn release(&mut self, class: usize, node: u32, kind: usize, now: f64) {
         for at in self.classes[class].waiting[kind].of(node) {
             let next = self.classes[class].waiting[kind].nodes[at];

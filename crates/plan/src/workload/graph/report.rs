@@ -86,7 +86,7 @@ pub struct GraphReport {
 pub(super) struct Timed {
     pub rank: u32,
     pub class: usize,
-    /// The begin and end of each node. With packets, a communication begins when the last rank of its group reaches it.
+    /// The start and end of each node. With packets, a communication begins when the last rank of its group reaches it.
     pub times: Vec<Interval>,
     /// The end of the program.
     pub seconds: f64,
@@ -200,7 +200,7 @@ impl Step<'_> {
     }
 }
 
-/// The nodes of the reported class, with the begin and the end of each.
+/// The nodes of the reported class, with the start and the end of each.
 struct Seen<'a> {
     graph: &'a WorkloadGraph,
     class: usize,

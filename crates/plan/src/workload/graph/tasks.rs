@@ -34,7 +34,7 @@ pub struct ProgramTasks {
     pub graph: TaskGraph,
     /// The place on the network of each rank of the graph: the ranks of the program, then switches.
     pub places: Vec<u32>,
-    /// The watched tasks of each rank and node: the end of compute, or the begin and the end of communication.
+    /// The watched tasks of each rank and node: the end of compute, or the start and the end of communication.
     pub watch: Vec<TaskId>,
     /// The sends of messages between pairs, for each rank in the order of its nodes. They end when the message has
     /// left.
@@ -306,7 +306,7 @@ impl Shared<'_> {
             {
                 b.requires(begin, made[before][1]);
             }
-            // A node that waits for the begin of a send waits until the send is posted.
+            // A node that waits for the start of a send waits until the send is posted.
             let mut started = begin;
             let end = match (node.work, occurrences[number]) {
                 (Work::Permute { bytes, receivers }, Some(occurrence)) => {
@@ -430,7 +430,7 @@ fn after(b: &mut Builder, task: Task, before: TaskId) -> TaskId {
 }
 
 impl ProgramTasks {
-    /// Returns the indices of a node's watched tasks: its begin and its end; for compute, both are its end.
+    /// Returns the indices of a node's watched tasks: its start and its end; for compute, both are its end.
     pub fn watched(&self, rank: u32, class: usize, node: usize, is_compute: bool) -> [usize; 2] {
         let at = self.first[rank as usize][0] + self.offsets[class][node];
         [at, if is_compute { at } else { at + 1 }]

@@ -36,8 +36,8 @@ impl Face {
     }
 }
 
-/// State of its neighbors that a group of PEs reads, by port; `left` has the colors that the group itself sent by each
-/// port.
+/// State that a group of PEs reads from its neighbors, by port; `left` has the colors that the group itself sent by
+/// each port.
 pub struct View<'a> {
     pub arrive: [&'a Lanes; RAMP],
     pub full: [&'a Lanes; RAMP],

@@ -6,9 +6,9 @@
 //! counted together ([`group::Counters`]). The colors that can move in a cycle are those that wait and whose next queue
 //! is not full. A bit is the same color at all routers. A PE reads the state that its neighbors published in the
 //! previous cycle ([`faces`]): the colors that left over each link, the queues that were full, and the queues that had
-//! one free slot, which the PE itself may have filled since. Its own moves are words that it reads in a later cycle: a
-//! wavelet arrives at the router `1 + T_R` cycles after the PE sent it, and at the PE `T_R` cycles after it left the
-//! router.
+//! one free slot, which the PE itself may have filled since. Its own moves are words that it reads in a later cycle:
+//! with the ramp latency `T_R`, a wavelet arrives at the router `1 + T_R` cycles after the PE sent it, and at the PE
+//! `T_R` cycles after it left the router.
 //!
 //! Operations do many steps with the same masks ([`group::Slot`]). The state of a thread is looked up when its
 //! operation begins, ends, or reaches the end of a chunk. A group of PEs in which nothing happens is skipped until a

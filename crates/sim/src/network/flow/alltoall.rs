@@ -3,7 +3,7 @@
 //! **Order.** Accelerators send their messages in the order of k, so all of them load the links to the same neighbors
 //! at the same time, and a link idles before its first messages are sent. The shifts k are cut into windows of
 //! consecutive shifts, and the load of each window on each link is summed over all pairs. Buffers are unbounded, so an
-//! accelerator sends a window as fast as its own links allow. From the begin of a window, a link works without pause on
+//! accelerator sends a window as fast as its own links allow. From the start of a window, a link works without pause on
 //! messages of this and later windows. The link ends at the maximum, over windows w, of begin(w) + load(w) + load(w +
 //! 1) + ... (Lindley, "The theory of queues with a single server", 1952).
 //!
@@ -173,7 +173,7 @@ impl Loads {
         self.of_window.iter().map(|loads| loads[link]).sum()
     }
 
-    /// Returns the time at which a link ends, given the begin of each window.
+    /// Returns the time at which a link ends, given the start of each window.
     fn end(&self, link: usize, begins: &[f64]) -> f64 {
         let (mut end, mut later): (f64, f64) = (0.0, 0.0);
         for (loads, begin) in self.of_window.iter().zip(begins).rev() {
@@ -186,13 +186,13 @@ impl Loads {
     }
 }
 
-/// Returns the mean begin of each window, in the unit of [`Loads`], over the slower half of a sample of accelerators.
+/// Returns the mean start of each window, in the unit of [`Loads`], over the slower half of a sample of accelerators.
 fn begins(net: &Interconnect, link_shares: &LinkShares, loads: &Loads, bandwidths: &[f64]) -> Vec<f64> {
     let all = net.plane.accelerators();
     let sampled: Vec<u32> = (0..all).step_by(all.div_ceil(MOST_SAMPLED).max(1) as usize).collect();
     let turns = turns(net, &sampled);
     let mut own: FxHashMap<u32, f64> = FxHashMap::default();
-    // Load that waits for each link of the sampled accelerators at the begin of a window.
+    // Load that waits for each link of the sampled accelerators at the start of a window.
     let mut queued: FxHashMap<u32, f64> = FxHashMap::default();
     let (mut hops, mut taken, mut begin) = (Vec::new(), Vec::new(), 0.0);
     let mut begins = Vec::with_capacity(loads.of_window.len());
