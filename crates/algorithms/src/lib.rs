@@ -33,7 +33,7 @@ pub mod switches;
 
 pub use algorithm::{Algorithm, Case, Info, Means, Param, Place, Profile, Ranks, Size};
 pub use catalog::ALGORITHMS;
-pub use compose::{find, resolve, short_name};
+pub use compose::{find, named, resolve, short_name};
 pub use error::AlgorithmError;
 pub use formula::Formula;
 pub use params::Params;

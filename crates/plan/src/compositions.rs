@@ -1,7 +1,7 @@
 //! Candidates made of the best algorithms of other collectives, so that no collective of a plan takes longer than others
 //! that replace it.
 
-use unisono_algorithms::{Means, Params, catalog::composition, find};
+use unisono_algorithms::{Means, Params, catalog::composition, find, named};
 use unisono_base::interrupt;
 use unisono_collective::{Collective, Kind};
 use unisono_cost::tightest;
@@ -69,15 +69,15 @@ fn settings(problem: &Problem, kinds: &[Kind], best: f64) -> Result<Vec<Params>,
             Err(e) => return Err(e),
         }
     }
-    let named = |one: &Timed| composition::named(one.algorithm.name(), &one.params);
+    let text = |one: &Timed| named(one.algorithm.name(), &one.params);
     if let [one] = &ranked[..] {
         let near = one.iter().filter(|one| one.time.seconds < most).take(MOST);
-        return Ok(near.map(|one| Params::new().with(kinds[0].name(), named(one))).collect());
+        return Ok(near.map(|one| Params::new().with(kinds[0].name(), text(one))).collect());
     }
     if ranked.iter().map(|timed| timed[0].time.seconds).sum::<f64>() >= most {
         return Ok(Vec::new());
     }
-    let with = |params: Params, (kind, timed): (&Kind, &Vec<Timed>)| params.with(kind.name(), named(&timed[0]));
+    let with = |params: Params, (kind, timed): (&Kind, &Vec<Timed>)| params.with(kind.name(), text(&timed[0]));
     Ok(vec![kinds.iter().zip(&ranked).fold(Params::new(), with)])
 }
 

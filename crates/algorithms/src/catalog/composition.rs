@@ -9,7 +9,12 @@ use unisono_base::{NodeId, Span};
 use unisono_collective::{Collective, Kind};
 use unisono_schedule::{Builder, Operand, Schedule};
 
-use crate::{Algorithm, AlgorithmError, Case, Info, Param, Params, ranks::RankAlgorithm, resolve};
+use crate::{
+    Algorithm, AlgorithmError, Case, Info, Param, Params,
+    compose::{named, parsed},
+    ranks::RankAlgorithm,
+    resolve,
+};
 
 pub struct Composition;
 
@@ -75,11 +80,6 @@ pub fn part(whole: &Collective, kind: Kind) -> Collective {
     Collective { kind, elements, root: if kind.has_root() { whole.root } else { 0 }, ..*whole }
 }
 
-/// Returns the value of a parameter that names an algorithm and its parameters.
-pub fn named(algorithm: &str, params: &Params) -> String {
-    params.iter().fold(algorithm.to_owned(), |text, (k, v)| format!("{text}:{k}={v}"))
-}
-
 fn parts<'a>(case: &Case<'a>, params: &Params) -> Result<Vec<Part<'a>>, AlgorithmError> {
     let c = case.collective;
     let kinds = INFO.sequence(c.kind, params).ok_or_else(|| AlgorithmError::Unsupported {
@@ -107,16 +107,12 @@ fn one<'a>(case: &Case<'a>, params: &Params, kind: Kind) -> Result<Part<'a>, Alg
     };
     let param = INFO.params.iter().find(|param| param.name == kind.name()).expect("a parameter for each part").name;
     let text = params.get(param).unwrap_or(default);
-    let mut words = text.split(':');
-    let name = words.next().unwrap_or_default();
-    let own = words.map(|word| word.split_once('=')).collect::<Option<Vec<_>>>();
-    let own = own.filter(|_| name != INFO.name).ok_or_else(|| AlgorithmError::Param {
+    let (name, own) = parsed(text).filter(|(name, _)| *name != INFO.name).ok_or_else(|| AlgorithmError::Param {
         algorithm: INFO.name,
         param,
         found: text.to_owned(),
         accepted: format!("another algorithm for {kind}, as NAME or NAME:K=V:K=V"),
     })?;
-    let own = own.into_iter().fold(Params::new(), |params, (k, v)| params.with(k, v));
     let case = Case { collective: part(&case.collective, kind), ..*case };
     let (algorithm, params) = resolve(name, &case, &own)?;
     Ok(Part { algorithm, case, params })

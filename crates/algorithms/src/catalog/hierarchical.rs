@@ -11,7 +11,13 @@ use unisono_base::{NodeId, narrow};
 use unisono_collective::{Collective, Kind};
 use unisono_schedule::{Builder, Operand, Schedule};
 
-use crate::{Algorithm, AlgorithmError, Case, Info, Param, Params, ranks::RankAlgorithm, resolve};
+use super::binomial::Binomial;
+use crate::{
+    Algorithm, AlgorithmError, Case, Info, Param, Params,
+    compose::{named, parsed},
+    ranks::RankAlgorithm,
+    resolve,
+};
 
 pub struct Hierarchical;
 
@@ -23,7 +29,10 @@ const INFO: Info = Info {
     params: &[
         Param { name: "mode", values: "leaders, lanes (default: leaders)" },
         Param { name: "node", values: "ranks of a node (default: the machine's first level)" },
-        Param { name: "among", values: "an algorithm among nodes (default: recursive-doubling, binomial)" },
+        Param {
+            name: "among",
+            values: "an algorithm among nodes, as NAME or NAME:K=V:K=V (default: recursive-doubling, binomial)",
+        },
         Param { name: "reduce", values: "a reduce inside a node (default: binomial)" },
         Param { name: "broadcast", values: "a broadcast inside a node (default: binomial)" },
         Param {
@@ -105,15 +114,14 @@ impl<'a> Levels<'a> {
     ) -> Result<(&'static dyn Algorithm, Case<'a>, Params), AlgorithmError> {
         let collective = Collective { kind, ranks, elements, root, ..self.case.collective };
         let case = Case { collective, ..*self.case };
-        let (algorithm, params) = resolve(self.params.get(param).unwrap_or(default), &case, &Params::new())?;
-        if algorithm.name() == INFO.name {
-            return Err(AlgorithmError::Param {
-                algorithm: INFO.name,
-                param,
-                found: INFO.name.to_owned(),
-                accepted: format!("an algorithm for {kind} of one level"),
-            });
-        }
+        let text = self.params.get(param).unwrap_or(default);
+        let (name, own) = parsed(text).filter(|(name, _)| *name != INFO.name).ok_or_else(|| AlgorithmError::Param {
+            algorithm: INFO.name,
+            param,
+            found: text.to_owned(),
+            accepted: format!("an algorithm for {kind} of one level, as NAME or NAME:K=V:K=V"),
+        })?;
+        let (algorithm, params) = resolve(name, &case, &own)?;
         Ok((algorithm, case, params))
     }
 
@@ -318,12 +326,20 @@ impl RankAlgorithm for Hierarchical {
                 of(&[("mode", "lanes"), ("among", "recursive-multiplying")]),
                 of(&[("mode", "lanes"), ("among", "ring"), ("scatter", "ring")]),
             ],
-            _ => vec![
-                Params::new(),
-                of(&[("among", "circulant")]),
-                of(&[("mode", "lanes")]),
-                of(&[("mode", "lanes"), ("among", "circulant")]),
-            ],
+            (Some(_), _) if case.fabric().is_some() => vec![Params::new()],
+            (Some(node), kind) => {
+                let lanes = of(&[("mode", "lanes")]);
+                let mut all = vec![of(&[("among", "circulant")]), lanes.clone().with("among", "circulant"), lanes];
+                let collective = Collective { ranks: case.collective.ranks.div_ceil(node), root: 0, ..case.collective };
+                let inside = if kind == Kind::Reduce { "reduce" } else { "broadcast" };
+                for trees in Binomial.candidates(&Case { collective, ..*case }) {
+                    let among = Params::new().with("among", named("binomial", &trees));
+                    // The tree inside a node is binomial, or the leader sends to all others.
+                    all.push(among.clone().with(inside, named("binomial", &Params::new().with("radix", node.max(2)))));
+                    all.push(among);
+                }
+                all
+            }
         }
     }
 }

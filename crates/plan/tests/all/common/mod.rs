@@ -85,6 +85,10 @@ pub fn settings(algorithm: &dyn Algorithm, case: &Case) -> Vec<Params> {
             // This is a candidate for long vectors only.
             "protocol" => &["halving"],
             "broadcast" => &["binomial", "pipelined-chain", "scatter-allgather"],
+            "allgather" => &["bruck", "circulant", "recursive-doubling"],
+            "allreduce" => &["circulant", "rabenseifner", "recursive-multiplying"],
+            "reduce-scatter" => &["circulant", "recursive-halving"],
+            "gather" | "scatter" => &["binomial:radix=4", "linear"],
             "node" => &["1", "2", "3", "5", "8"],
             "dims" => &[
                 "4x4", "2x8", "8x2", "3x3", "3x4", "4x3", "3x5", "5x3", "1x7", "2x2x2", "2x2x4", "4x8", "2x4x4", "2x3",
@@ -101,6 +105,8 @@ pub fn settings(algorithm: &dyn Algorithm, case: &Case) -> Vec<Params> {
         };
         settings.extend([1, 2, 4, 8].map(|node| lanes(node, "recursive-halving")));
         settings.extend([2, 3, 5].map(|node| lanes(node, "ring")));
+        let rooted = |node: u32| Params::new().with("mode", "lanes").with("node", node).with("among", "circulant");
+        settings.extend([2, 3, 4, 8].map(rooted));
     }
     settings.sort();
     settings.dedup();
