@@ -34,7 +34,7 @@ ifndef AT_ONCE
 .NOTPARALLEL:
 endif
 AT_ONCE_TOO := $(MAKE) --no-print-directory AT_ONCE=1 --output-sync=target
-.PHONY: help demo test ci soak figures timings lint bench fuzz sanitize conformance proofs programs prepare setup build extension site wheel clean prerequisites check-rust check-python test-rust test-python
+.PHONY: help demo test soak figures timings lint bench fuzz sanitize conformance proofs programs prepare setup build extension site wheel clean prerequisites check-rust check-python test-rust test-python
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-14s%s\n", $$1, $$2}'
@@ -47,14 +47,12 @@ demo: ## builds, then plans, proves and predicts collectives on a wafer; files g
 	$(say) "after the answer: what MPI programs and pages need"
 	@$(MAKE) --no-print-directory build
 
+# Targets that continuous integration makes at the same time. The lints and the proofs are nice: they take the time in which
+# the tests wait for processes.
+BESIDE :=
 test: prepare ## every test: those in Rust while those in Python run, many of which wait for processes
-	@$(AT_ONCE_TOO) --jobs=2 test-rust test-python
+	@$(AT_ONCE_TOO) --jobs=3 test-rust test-python $(BESIDE)
 	$(say) "all tests passed"
-
-# The lints are nice: they take the time in which the tests wait for processes. cargo compiles for one of them at a time.
-ci: prepare ## the tests and the lints at the same time
-	@$(AT_ONCE_TOO) --jobs=3 test-rust test-python check-rust check-python $(BESIDE)
-	$(say) "all tests and lints passed"
 
 soak: build $(MPICH)/.tools $(WHEEL)/.tools ## the tests in their long sizes, packages, site and browser too; takes an hour
 	$(say) "cargo test, long sizes"
@@ -72,10 +70,8 @@ timings: build ## processor and wall seconds of the Python tests by file, and bu
 	@$(BIN)/python -m pytest --numprocesses auto --dist worksteal -p tools.timings
 	@$(BIN)/python -m tools.timings
 
-# Continuous integration makes the proofs at the same time, as BESIDE.
-BESIDE :=
 lint: ## formats, lints, types and stubs
-	@$(AT_ONCE_TOO) --jobs=3 check-rust check-python $(BESIDE)
+	@$(AT_ONCE_TOO) --jobs=2 check-rust check-python
 
 RECORD = --record
 bench: build ## speed of the library and of the command line; figures go to benches/results, unless RECORD is empty

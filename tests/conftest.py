@@ -27,7 +27,7 @@ sys.addaudithook(_watch)
 
 
 def pytest_collection_finish() -> None:
-    """Exempts modules and collected tests, which live as long as the process, from every later collection of garbage."""
+    """Exempts modules and collected tests, which live as long as the process, from collections of garbage."""
     gc.freeze()
 
 
