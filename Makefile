@@ -47,8 +47,11 @@ demo: ## builds, then plans, proves and predicts collectives on a wafer; files g
 	$(say) "after the answer: what MPI programs and pages need"
 	@$(MAKE) --no-print-directory build
 
+# Targets that continuous integration makes at the same time. The lints and the proofs are nice: they take the time in which
+# the tests wait for processes.
+BESIDE :=
 test: prepare ## every test: those in Rust while those in Python run, many of which wait for processes
-	@$(AT_ONCE_TOO) --jobs=2 test-rust test-python
+	@$(AT_ONCE_TOO) --jobs=3 test-rust test-python $(BESIDE)
 	$(say) "all tests passed"
 
 soak: build $(MPICH)/.tools $(WHEEL)/.tools ## the tests in their long sizes, packages, site and browser too; takes an hour
@@ -67,10 +70,8 @@ timings: build ## processor and wall seconds of the Python tests by file, and bu
 	@$(BIN)/python -m pytest --numprocesses auto --dist worksteal -p tools.timings
 	@$(BIN)/python -m tools.timings
 
-# Continuous integration makes the proofs at the same time, as BESIDE: they and the types keep one core busy each.
-BESIDE :=
 lint: ## formats, lints, types and stubs
-	@$(AT_ONCE_TOO) --jobs=3 check-rust check-python $(BESIDE)
+	@$(AT_ONCE_TOO) --jobs=2 check-rust check-python
 
 RECORD = --record
 bench: build ## speed of the library and of the command line; figures go to benches/results, unless RECORD is empty
@@ -137,9 +138,9 @@ proofs: build ## the proofs in Coq and their checker of certificates, beside the
 	$(say) "Coq and OCaml"
 	@proofs/install
 	$(say) "proofs"
-	@$(MAKE) --no-print-directory -C proofs
+	@nice $(MAKE) --no-print-directory -C proofs
 	$(say) "the proved checker beside the others"
-	@$(MAKE) --no-print-directory -C proofs compare PYTHON=../$(BIN)/python
+	@nice $(MAKE) --no-print-directory -C proofs compare PYTHON=../$(BIN)/python
 
 programs: build ## whole programs under a tuned plan and without: the same output, and both times; takes minutes
 	$(say) "programs under a plan"
@@ -238,7 +239,7 @@ check-rust: build
 	$(say) "cargo fmt"
 	@cargo fmt --all --check
 	$(say) "cargo clippy"
-	@$(SHARED) cargo clippy --quiet --workspace --all-targets --release --locked -- -D warnings
+	@nice $(SHARED) cargo clippy --quiet --workspace --all-targets --release --locked -- -D warnings
 
 test-rust: build
 	$(say) "cargo test"
@@ -249,9 +250,9 @@ check-python: build
 	@$(BIN)/ruff check --quiet
 	@$(BIN)/ruff format --check --quiet
 	$(say) "mypy"
-	@$(BIN)/mypy --strict python/unisono tests/python tests/mpi examples benches docs proofs
+	@nice $(BIN)/mypy --strict python/unisono tests/python tests/mpi examples benches docs proofs
 	$(say) "stubs of the extension module"
-	@$(BIN)/python -m mypy.stubtest unisono._core
+	@nice $(BIN)/python -m mypy.stubtest unisono._core
 
 # The plus lets the lines of this recipe appear as they come, and not at its end.
 test-python: build $(MPICH)/.tools

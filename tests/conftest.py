@@ -1,6 +1,7 @@
 """A fixture of all tests: Open MPI's launcher has its own folder, and processes that outlive a test are killed."""
 
 import contextlib
+import gc
 import itertools
 import os
 import signal
@@ -23,6 +24,11 @@ def _watch(event: str, _: object) -> None:
 
 
 sys.addaudithook(_watch)
+
+
+def pytest_collection_finish() -> None:
+    """Exempts modules and collected tests, which live as long as the process, from collections of garbage."""
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

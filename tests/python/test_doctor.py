@@ -55,6 +55,18 @@ def test_a_launcher_of_another_library_is_found_out(monkeypatch: pytest.MonkeyPa
     assert "Open MPI" in check.found
 
 
+def test_a_launcher_of_another_library_is_found_out_if_ranks_print_nothing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    failing = tmp_path / "mpiexec"
+    words = "Your environment has PMI_SIZE=2 set, but mpi4py was built with Open MPI."
+    failing.write_text(f"#!/bin/sh\necho '{words}\nYou may be using another.' >&2\nexit 1\n")
+    failing.chmod(0o755)
+    monkeypatch.setattr(doctor, "_launcher", lambda: Launcher(failing, "mpich"))
+    found = doctor._ranks().found
+    assert ("uses Open MPI" in found, "ranks are alone" in found) == (True, True), found
+
+
 def test_a_launcher_that_does_not_end_is_named_with_its_options(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -178,7 +178,9 @@ def test_minimum_rust_is_stated_once() -> None:
 
 def test_continuous_integration_runs_every_test() -> None:
     script = ROOT / ".ci" / "run"
-    assert "make test" in script.read_text()
+    text = script.read_text()
+    assert "make test" in text
+    assert {"check-rust", "check-python"} <= set(text.split('beside="')[1].split('"')[0].split())
     assert script.stat().st_mode & 0o111
 
 

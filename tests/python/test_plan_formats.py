@@ -270,7 +270,7 @@ def test_a_collective_that_the_library_lacks_is_left_to_it(tmp_path: Path) -> No
 
 
 def test_a_size_that_the_file_does_not_serve_is_noted(tmp_path: Path) -> None:
-    options = ("allreduce", "--machine", "archer", "--ranks", "4", "--bytes", "1KiB", "-o", str(tmp_path / "t.plan"))
+    options = ("allgather", "--machine", "archer", "--ranks", "4", "--bytes", "1KiB", "-o", str(tmp_path / "t.plan"))
     for serve, is_noted in (("2MiB-4MiB", True), ("0-1023", True), ("1KiB-any", False), ("all", False)):
         ran = call("plan", *options, "--serve", serve)
         assert (ran.code, "the report is for 1,024 bytes" in ran.err) == (0, is_noted), serve

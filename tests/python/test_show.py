@@ -225,11 +225,11 @@ def test_rows_of_a_plan_name_the_library_and_whole_algorithms(tmp_path: Path) ->
 
 def test_a_plan_serves_all_sizes_from_one_on(tmp_path: Path) -> None:
     table = str(tmp_path / "t.plan")
-    for serve in ("64KiB-", "64KiB-any"):
-        sized = ["--machine", "archer", "--ranks", "4", "--bytes", "64KiB", "-o", table, "--serve", serve]
+    for serve in ("1GiB-", "1GiB-any"):
+        sized = ["--machine", "archer", "--ranks", "4", "--bytes", "1GiB", "-o", table, "--serve", serve]
         assert call("plan", "allreduce", *sized).code == 0
         (row,) = un.load_plans(table)
-        assert (row["first_bytes"], row["last_bytes"]) == (65536, None)
+        assert (row["first_bytes"], row["last_bytes"]) == (2**30, None)
 
 
 @given(at=st.integers(0, 10**6), byte=st.integers(0, 255), name=st.sampled_from(sorted(set(FORM_OF) - {"traces"})))

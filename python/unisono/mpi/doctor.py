@@ -2,6 +2,7 @@
 
 import os
 import platform
+import re
 import shlex
 import shutil
 import subprocess
@@ -21,6 +22,8 @@ __all__ = ["Check", "diagnose"]
 #: The seconds in which a launcher must run two ranks.
 _PATIENCE = 60
 _FAMILIES = {"openmpi": "Open MPI", "mpich": "MPICH"}
+#: The warning of mpi4py under the launcher of another library, with the name of its own library.
+_WARNING = re.compile(r"but mpi4py was built with (.+)\.$", re.MULTILINE)
 #: The program of each of two ranks: it prints the number of ranks in its world, and the MPI library.
 _RANK = "from mpi4py import MPI; print(MPI.COMM_WORLD.size, MPI.Get_library_version().split(chr(10))[0].split(',')[0])"
 
@@ -133,8 +136,11 @@ def _ranks() -> Check:
         found = late if isinstance(failure, subprocess.TimeoutExpired) else str(failure)
         return Check(name, False, False, f"mpi4py {version}: {found}", f"try {shlex.join(command[:-3])} hostname")
     lines = [line.split(" ", 1) for line in ran.stdout.splitlines() if line[:1].isdigit()]
-    # The lines of two unconnected ranks may be joined, and these ranks may end with an error.
+    # The lines of two unconnected ranks may be joined, and these ranks may end with an error, also before they print.
     size, library = lines[0] if lines else ("", "")
+    warned = _WARNING.search(ran.stderr)
+    if not lines and ran.returncode and warned:
+        size, library = "1", warned[1]
     if size == "1":
         text = (
             f"mpi4py {version} uses {library}, but {launcher.path} is of {_FAMILIES[launcher.family]}: ranks are alone"

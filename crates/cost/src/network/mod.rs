@@ -51,7 +51,7 @@ impl NetworkPart {
     pub fn new(network: &Network, nodes: Vec<u32>, extents: &[u32]) -> Result<Self, MachineError> {
         let topology = network.topology(&network.name)?;
         network.check_nodes(&*topology, &nodes)?;
-        let model = NetworkModel::new(network, nodes)?;
+        let model = NetworkModel::on(network, &*topology, nodes)?;
         let graph = Graph::of_plane(model.plane(), model.places(), network.working_planes(), |link| {
             network.link_speed(model.plane(), link).gbps
         });

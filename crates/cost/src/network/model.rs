@@ -24,7 +24,7 @@ use unisono_base::{Diagnostic, narrow, parallel};
 use unisono_lower::{Exchange, Flow, Trees};
 use unisono_machine::{
     MachineError,
-    network::{MachinesPer, Network, Plane, Routing, Switches},
+    network::{MachinesPer, Network, Plane, Routing, Switches, Topology},
 };
 use unisono_schedule::Schedule;
 
@@ -76,7 +76,14 @@ impl NetworkModel {
     /// # Errors
     /// Returns an error if the topology is invalid or too large.
     pub fn new(network: &Network, places: Vec<u32>) -> Result<Self, MachineError> {
-        let topology = network.topology(&network.name)?;
+        Self::on(network, &*network.topology(&network.name)?, places)
+    }
+
+    /// Returns the model of a network whose topology is known.
+    ///
+    /// # Errors
+    /// Returns an error if the topology is too large.
+    pub(super) fn on(network: &Network, topology: &dyn Topology, places: Vec<u32>) -> Result<Self, MachineError> {
         let plane = topology.plane()?;
         let planes = f64::from(network.working_planes());
         Ok(Self {
@@ -94,7 +101,7 @@ impl NetworkModel {
             places_of_buffer: (network.buffer_bytes / u64::from(network.packet_bytes.max(1))).max(1),
             send_machines: network.send_machines,
             send_machines_per: network.send_machines_per,
-            computing: network.computing(&*topology)?,
+            computing: network.computing(topology)?,
             planes: network.working_planes(),
             patterns: Patterns::default(),
         })

@@ -31,7 +31,7 @@ use super::super::{
 };
 use crate::MachineError;
 pub use edges::{Edge, nodes_of, parse, parse_named, text_of_edges};
-use lengths::{distances, lengths};
+use lengths::{distances, lengths, levels};
 
 pub const FAMILY: Family = Family {
     name: "graph",
@@ -383,12 +383,12 @@ impl Graph {
 fn measure(plane: &Plane, name: &dyn Fn(u32) -> String) -> Result<u32, String> {
     let mut most = 0;
     for to in 0..plane.accelerators() {
-        let distances: Vec<u32> = distances(plane, None, to).into_iter().map(|(_, links)| links).collect();
-        if let Some(node) = distances.iter().position(|&d| d == u32::MAX) {
+        let levels = levels(plane, to);
+        if let Some(node) = levels.iter().position(|&d| d == u32::MAX) {
             let (node, to) = (name(narrow(node)), name(to));
             return Err(format!("node {node} is not connected with node {to}; every node needs a way to every other"));
         }
-        most = distances[..plane.accelerators() as usize].iter().copied().fold(most, u32::max);
+        most = levels[..plane.accelerators() as usize].iter().copied().fold(most, u32::max);
     }
     Ok(most)
 }

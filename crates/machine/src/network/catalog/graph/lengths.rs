@@ -10,7 +10,7 @@
 
 use std::{
     cmp::Reverse,
-    collections::{BinaryHeap, HashMap, VecDeque},
+    collections::{BinaryHeap, HashMap},
 };
 
 use unisono_base::interrupt::poll;
@@ -53,22 +53,12 @@ pub fn lengths(plane: &Plane, own: Speed) -> Vec<u64> {
 /// Returns the length of the shortest path from every node to `to`, and its number of links; both are the largest
 /// numbers of their types if there is no path. Without `lengths`, every link has length 1.
 pub fn distances(plane: &Plane, lengths: Option<&[u64]>, to: u32) -> Vec<(u64, u32)> {
+    let Some(lengths) = lengths else {
+        let both = |links| (if links == u32::MAX { u64::MAX } else { u64::from(links) }, links);
+        return levels(plane, to).into_iter().map(both).collect();
+    };
     let mut found = vec![(u64::MAX, u32::MAX); plane.nodes() as usize];
     found[to as usize] = (0, 0);
-    let Some(lengths) = lengths else {
-        let mut open = VecDeque::from([to]);
-        while let Some(node) = open.pop_front() {
-            poll();
-            let (length, links) = found[node as usize];
-            for next in plane.leaving(node).map(|id| plane.link(id).to) {
-                if found[next as usize].1 == u32::MAX {
-                    found[next as usize] = (length + 1, links + 1);
-                    open.push_back(next);
-                }
-            }
-        }
-        return found;
-    };
     let mut open = BinaryHeap::from([Reverse(((0, 0), to))]);
     while let Some(Reverse((here, node))) = open.pop() {
         poll();
@@ -80,6 +70,26 @@ pub fn distances(plane: &Plane, lengths: Option<&[u64]>, to: u32) -> Vec<(u64, u
             if longer < found[link.to as usize] {
                 found[link.to as usize] = longer;
                 open.push(Reverse((longer, link.to)));
+            }
+        }
+    }
+    found
+}
+
+/// Returns the number of links of the shortest path from every node to `to`; `u32::MAX` if there is no path.
+pub fn levels(plane: &Plane, to: u32) -> Vec<u32> {
+    let mut found = vec![u32::MAX; plane.nodes() as usize];
+    found[to as usize] = 0;
+    // Nodes stay in the list, since each one is added once.
+    let (mut open, mut at) = (vec![to], 0);
+    while let Some(&node) = open.get(at) {
+        poll();
+        at += 1;
+        let links = found[node as usize] + 1;
+        for next in plane.leaving(node).map(|id| plane.link(id).to) {
+            if found[next as usize] == u32::MAX {
+                found[next as usize] = links;
+                open.push(next);
             }
         }
     }

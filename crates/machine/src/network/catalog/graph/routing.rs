@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 
 use rustc_hash::FxHashMap;
-use unisono_base::narrow;
+use unisono_base::{mix, narrow};
 
-use super::lengths::distances;
+use super::lengths::{distances, levels};
 use crate::network::{Header, Hop, Plane, Routing};
 
 /// A routing table. Equal lists of hops are stored once.
@@ -41,7 +41,7 @@ impl Table {
     /// Builds a table of paths up and down a tree. A packet goes up, towards the fewest cables, until a path that only
     /// goes down leads to its destination.
     pub fn up_down(plane: &Plane, root: u32) -> Self {
-        let level: Vec<u32> = distances(plane, None, root).into_iter().map(|(_, links)| links).collect();
+        let level = levels(plane, root);
         let order = |node: u32| (level[node as usize], node);
         let mut downwards: Vec<u32> = (0..plane.nodes()).collect();
         downwards.sort_unstable_by_key(|&node| order(node));
@@ -96,7 +96,8 @@ fn only_down(plane: &Plane, to: u32, order: impl Fn(u32) -> (u32, u32)) -> Vec<u
 
 struct Builder<'a> {
     plane: &'a Plane,
-    known: FxHashMap<Vec<Hop>, u32>,
+    /// The index of a list of hops for each hash of hops.
+    known: FxHashMap<u64, u32>,
     lists: Vec<u32>,
     first: Vec<u32>,
     hops: Vec<Hop>,
@@ -117,15 +118,21 @@ impl<'a> Builder<'a> {
             let hop = |link: u32| Some(Hop { link, vc: channel(link, node, self.plane.link(link).to)? });
             found.clear();
             found.extend(self.plane.leaving(node).filter_map(hop));
-            let list = self.known.get(&found).copied().unwrap_or_else(|| {
-                let new = narrow(self.known.len());
+            let hash = found.iter().fold(1, |hash, hop| mix(hash ^ (u64::from(hop.link) << 8 | u64::from(hop.vc))));
+            let new = narrow(self.first.len() - 1);
+            // Of two lists with the same hash, the second one is stored at each use.
+            let mut list = *self.known.entry(hash).or_insert(new);
+            if list == new || self.hops_of(list) != found {
                 self.hops.extend(&found);
                 self.first.push(narrow(self.hops.len()));
-                self.known.insert(found.clone(), new);
-                new
-            });
+                list = new;
+            }
             self.lists[row + node as usize] = list;
         }
+    }
+
+    fn hops_of(&self, list: u32) -> &[Hop] {
+        &self.hops[self.first[list as usize] as usize..self.first[list as usize + 1] as usize]
     }
 
     fn finish(self, name: &'static str, virtual_channels: u8) -> Table {
