@@ -6,6 +6,7 @@ multiplying", section 5.1; and local reductions by size. The machine's parameter
 those of minima, and residuals.
 """
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -80,6 +81,8 @@ class Fit:
 _DISTURBED = 2.0
 #: The multiple of the least latency above which a latency is the time that ranks wait for cores.
 _WAITING = 10.0
+#: The share of a core below which other work decides the times of a rank, also in its fastest rounds.
+_WHOLE_CORE = 0.8
 #: The relative distance from the line of the other times that makes a disturbed time an outlier.
 _FAR = 0.5
 
@@ -138,6 +141,8 @@ class Calibration:
     one_peer: bool
     #: The median and minimum of the nanoseconds in which a rank begins a non-blocking send; 0 if not measured.
     issue: tuple[float, float] = (0.0, 0.0)
+    #: The least share of a core that a rank had. Waiting ranks poll, so a rank with a core of its own has all of it.
+    core_share: float = 1.0
 
     def fits(self, of: int = 1) -> dict[str, Fit]:
         """Returns the lines fitted to medians (``of=1``) or to minima (``of=2``)."""
@@ -208,6 +213,7 @@ class Calibration:
             "alpha_r_min_ns": _round(minima["multicast-non-blocking"].slope),
             "alpha_r_blocking_ns": _round(medians["multicast-blocking"].slope),
             "beta_min_ns_per_byte": _round(minima["beta"].slope),
+            "core_share": _round(self.core_share),
             "issue_ns": [_round(time) for time in self.issue],
             "multicast_peers": "one rank, several times" if self.one_peer else "different ranks",
             "residuals": {key: _round(found.residual) for key, found in medians.items()},
@@ -235,12 +241,16 @@ def disturbances(machine: Mapping[str, Any]) -> list[str]:
     """Returns a sentence if other work decided the medians or kept them out of a machine, else nothing."""
     fit = machine["fit"]
     if fit["values"] == _OF_ROUNDS[1]:
-        alpha, least = machine["alpha_ns"], fit["alpha_min_ns"]
-        if alpha <= _WAITING * least:
+        alpha, least, share = machine["alpha_ns"], fit["alpha_min_ns"], fit["core_share"]
+        if alpha > _WAITING * least:
+            found = f"a message took {alpha:.4g} ns by the median and {least:.4g} ns in the fastest rounds"
+        elif share < _WHOLE_CORE:
+            found = f"a rank had {share:.0%} of a core, and a message took {alpha:.4g} ns"
+        else:
             return []
         return [
-            f"a message took {alpha:.4g} ns by the median and {least:.4g} ns in the fastest rounds: ranks waited for "
-            "cores, and predictions hold only while they do; measure with a core for each rank"
+            f"{found}: ranks waited for cores, and predictions hold only while they do; measure with a core for each "
+            "rank"
         ]
     return [
         f"the values are those of the fastest rounds, because by medians {_said(fit['refused'])}: other work took the "
@@ -344,6 +354,7 @@ def calibrate(
     if world.size < 2:
         raise InputError("a calibration needs at least two ranks: mpiexec -n 4 unisono calibrate -o machine.toml")
     issues: list[float] = []
+    used, begun = time.process_time(), time.perf_counter()
     steps = _steps(mpi, world, rounds, issues)
     rows: dict[str, list[tuple[int, float, float]]] = {}
     for at, (name, x, measure) in enumerate(steps):
@@ -352,6 +363,8 @@ def calibrate(
             rows.setdefault(name, []).append((x, median(times), min(times)))
             if progress is not None:
                 progress(at + 1, len(steps))
+    share = (time.process_time() - used) / (time.perf_counter() - begun)
+    share = world.allreduce(min(share, 1.0), op=mpi.MIN)
     if world.rank != 0:
         return None
     multicast = {
@@ -359,7 +372,9 @@ def calibrate(
     }
     library = mpi.Get_library_version().splitlines()[0].split(",")[0].strip("\0 ")
     issue, one_peer = (median(issues), min(issues)), world.size == 2
-    return Calibration(library, world.size, rounds, rows["ping-pong"], multicast, rows["reduction"], one_peer, issue)
+    return Calibration(
+        library, world.size, rounds, rows["ping-pong"], multicast, rows["reduction"], one_peer, issue, share
+    )
 
 
 def _without_answers(
