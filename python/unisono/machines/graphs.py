@@ -23,8 +23,9 @@ def of_graph(graph: GraphLike) -> Machine:
     """Makes the network with the nodes and cables of a graph.
 
     A node is a switch if its data has ``switch=True``, else an accelerator; accelerators are ranks in the order of the
-    graph. If all nodes are words that begin with a letter, these are the names of the nodes. The data of an edge may have ``gbps`` (of one direction), ``ns`` (latency) and ``count`` (equal cables);
-    missing values have the defaults of an imported list of cables.
+    graph. If all nodes are words that begin with a letter, these are the names of the nodes. The data of an edge may
+    have ``gbps`` (of one direction), ``ns`` (latency) and ``count`` (equal cables); missing values have the defaults of
+    an imported list of cables.
 
     Raises:
         InputError: the graph is directed, has no accelerator, or data that are not numbers.

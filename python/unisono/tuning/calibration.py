@@ -6,10 +6,10 @@ multiplying", section 5.1; and local reductions by size. The machine's parameter
 those of minima, and residuals.
 """
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from statistics import median
 from typing import Any
 
@@ -81,8 +81,8 @@ class Fit:
 _DISTURBED = 2.0
 #: The multiple of the least latency above which a latency is the time that ranks wait for cores.
 _WAITING = 10.0
-#: The share of a core below which other work decides the times of a rank, also in its fastest rounds.
-_WHOLE_CORE = 0.8
+#: The share of preempted rounds from which on other work decides the median, and mostly the fastest rounds too.
+_PREEMPTED = 0.5
 #: The relative distance from the line of the other times that makes a disturbed time an outlier.
 _FAR = 0.5
 
@@ -141,8 +141,8 @@ class Calibration:
     one_peer: bool
     #: The median and minimum of the nanoseconds in which a rank begins a non-blocking send; 0 if not measured.
     issue: tuple[float, float] = (0.0, 0.0)
-    #: The least share of a core that a rank had. Waiting ranks poll, so a rank with a core of its own has all of it.
-    core_share: float = 1.0
+    #: The largest share of the short ping-pongs in which rank 0 or rank 1 lost its core to another process.
+    preempted: float = 0.0
 
     def fits(self, of: int = 1) -> dict[str, Fit]:
         """Returns the lines fitted to medians (``of=1``) or to minima (``of=2``)."""
@@ -213,7 +213,7 @@ class Calibration:
             "alpha_r_min_ns": _round(minima["multicast-non-blocking"].slope),
             "alpha_r_blocking_ns": _round(medians["multicast-blocking"].slope),
             "beta_min_ns_per_byte": _round(minima["beta"].slope),
-            "core_share": _round(self.core_share),
+            "preempted": _round(self.preempted),
             "issue_ns": [_round(time) for time in self.issue],
             "multicast_peers": "one rank, several times" if self.one_peer else "different ranks",
             "residuals": {key: _round(found.residual) for key, found in medians.items()},
@@ -241,11 +241,11 @@ def disturbances(machine: Mapping[str, Any]) -> list[str]:
     """Returns a sentence if other work decided the medians or kept them out of a machine, else nothing."""
     fit = machine["fit"]
     if fit["values"] == _OF_ROUNDS[1]:
-        alpha, least, share = machine["alpha_ns"], fit["alpha_min_ns"], fit["core_share"]
+        alpha, least, share = machine["alpha_ns"], fit["alpha_min_ns"], fit["preempted"]
         if alpha > _WAITING * least:
             found = f"a message took {alpha:.4g} ns by the median and {least:.4g} ns in the fastest rounds"
-        elif share < _WHOLE_CORE:
-            found = f"a rank had {share:.0%} of a core, and a message took {alpha:.4g} ns"
+        elif share >= _PREEMPTED:
+            found = f"a message took {alpha:.4g} ns, and a rank lost its core in {share:.0%} of the rounds"
         else:
             return []
         return [
@@ -354,8 +354,8 @@ def calibrate(
     if world.size < 2:
         raise InputError("a calibration needs at least two ranks: mpiexec -n 4 unisono calibrate -o machine.toml")
     issues: list[float] = []
-    used, begun = time.process_time(), time.perf_counter()
-    steps = _steps(mpi, world, rounds, issues)
+    lost: list[float] = []
+    steps = _steps(mpi, world, rounds, issues, lost)
     rows: dict[str, list[tuple[int, float, float]]] = {}
     for at, (name, x, measure) in enumerate(steps):
         times = measure()
@@ -363,8 +363,7 @@ def calibrate(
             rows.setdefault(name, []).append((x, median(times), min(times)))
             if progress is not None:
                 progress(at + 1, len(steps))
-    share = (time.process_time() - used) / (time.perf_counter() - begun)
-    share = world.allreduce(min(share, 1.0), op=mpi.MIN)
+    preempted = world.allreduce(median(lost), op=mpi.MAX)
     if world.rank != 0:
         return None
     multicast = {
@@ -373,7 +372,7 @@ def calibrate(
     library = mpi.Get_library_version().splitlines()[0].split(",")[0].strip("\0 ")
     issue, one_peer = (median(issues), min(issues)), world.size == 2
     return Calibration(
-        library, world.size, rounds, rows["ping-pong"], multicast, rows["reduction"], one_peer, issue, share
+        library, world.size, rounds, rows["ping-pong"], multicast, rows["reduction"], one_peer, issue, preempted
     )
 
 
@@ -391,26 +390,30 @@ def _without_answers(
 _Step = tuple[str, int, Callable[[], list[float]]]
 
 
-def _steps(mpi: Any, world: Any, rounds: int, issues: list[float]) -> list[_Step]:
+def _steps(mpi: Any, world: Any, rounds: int, issues: list[float], lost: list[float]) -> list[_Step]:
     """Returns measurements: a name, a size or a number of peers, and a function that all ranks call.
 
-    On rank 0, multicasts append the times of non-blocking sends to ``issues``.
+    On rank 0, multicasts append the times of non-blocking sends to ``issues``. Short ping-pongs append the share of
+    rounds in which this rank lost its core to ``lost``.
     """
     # Long messages are sent in fewer rounds, so that their total number of bytes is limited.
     share = {size: max(10, min(rounds, (64 << 20) // max(size, 1))) for size in _SIZES}
     peers = range(1, MOST_PEERS + 1) if world.size == 2 else range(1, min(MOST_PEERS, world.size - 1) + 1)
-    steps: list[_Step] = [("ping-pong", n, partial(_ping_pong, mpi, world, n, share[n])) for n in _SIZES]
+    steps: list[_Step] = [("ping-pong", n, partial(_ping_pong, mpi, world, n, share[n], lost)) for n in _SIZES]
     steps += [("non-blocking", k, partial(_multicast, mpi, world, k, rounds, issues)) for k in peers]
     steps += [("blocking", k, partial(_multicast, mpi, world, k, rounds, None)) for k in peers]
     steps += [("reduction", n, partial(_reduction, mpi, n, share[n])) for n in _SIZES if n >= _SMALL]
     return steps
 
 
-def _ping_pong(mpi: Any, world: Any, size: int, rounds: int) -> list[float]:
+def _ping_pong(mpi: Any, world: Any, size: int, rounds: int, lost: list[float]) -> list[float]:
     """Returns one-way times between ranks 0 and 1, in nanoseconds."""
+    # Imported late, because only Unix has it.
+    from resource import RUSAGE_THREAD, getrusage
+
     buffer = np.zeros(size, dtype=np.uint8)
     world.Barrier()
-    times = []
+    times, switches = [], []
     for _ in range(rounds + rounds // 10 + 1):
         start = mpi.Wtime()
         if world.rank == 0:
@@ -420,6 +423,10 @@ def _ping_pong(mpi: Any, world: Any, size: int, rounds: int) -> list[float]:
             world.Recv(buffer, 0)
             world.Send(buffer, 0)
         times.append((mpi.Wtime() - start) * 1e9 / 2)
+        switches.append(getrusage(RUSAGE_THREAD).ru_nivcsw)
+    if size in _LEAST:
+        kept = switches[rounds // 10 :]
+        lost.append(sum(one < other for one, other in pairwise(kept)) / rounds)
     return times[rounds // 10 + 1 :]
 
 
