@@ -156,6 +156,8 @@ fn repeated<T: Clone>(rows: &[T], times: usize) -> Vec<T> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { cases: crate::soak::cases(4000), failure_persistence: None, ..ProptestConfig::default() })]
+
     #[test]
     fn the_bytes_of_a_program_are_those_that_are_written(times in prop::array::uniform5(0usize..9)) {
         let mut p = stored().programs()[0].clone();
@@ -169,8 +171,6 @@ proptest! {
         write_program(&p, &mut written);
         prop_assert_eq!(program_bytes(&p), written.0.len() as u64);
     }
-
-    #![proptest_config(ProptestConfig { cases: crate::soak::cases(4000), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn forged_programs_stay_inside(changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..5), cut in any::<prop::sample::Index>(), shortens: bool) {
