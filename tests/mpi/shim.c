@@ -21,3 +21,16 @@ int PMPI_Allreduce(const void *in, void *out, int count, MPI_Datatype type, MPI_
     if (marked && (!strcmp(how, "mark") || calls % 2)) ((uint32_t *)out)[1] ^= 1;
     return code;
 }
+
+int PMPI_Comm_get_attr(MPI_Comm comm, int key, void *value, int *found) {
+    static int (*next)(MPI_Comm, int, void *, int *);
+    static int tags;
+    int rank;
+    if (!next) *(void **)&next = dlsym(RTLD_NEXT, "PMPI_Comm_get_attr");
+    int code = next(comm, key, value, found);
+    if (key != MPI_TAG_UB || code || !getenv("TAGS")) return code;
+    PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    tags = atoi(getenv("TAGS"));
+    if (rank == 0) *(int **)value = &tags;
+    return code;
+}

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import unisono as un
 
-from ..python.test_mpi import Compile, compiled, plan, report, run
+from ..python.test_mpi import Compile, compiled, plan, report, run, shim
 
 __all__ = ["compiled", "plan"]
 
@@ -100,6 +100,22 @@ def test_persistent_calls_are_started_in_any_order(
         # On one of three communicators, the root differs from that of the plan's gather and scatter.
         expected = dict.fromkeys(STARTED, 3 * rounds) | {"igather": 2 * rounds, "iscatter": 2 * rounds}
         assert found == expected
+
+
+def test_a_rank_without_tags_leaves_its_persistent_calls_to_the_library_on_all_ranks(
+    compiled: Compile, tmp_path: Path
+) -> None:
+    """A call needs a tag for its schedule and one for its request, and rank 0 may have the first alone."""
+    library, path = shim(tmp_path), tmp_path / "t.plan"
+    made = un.plan("allreduce", "archer", shape=2, elements=16, algorithm="recursive-doubling")
+    un.save_plans([(made, 0, None)], path)
+    for largest, serves in ((2, False), (4, True)):
+        said = tmp_path / "report"
+        options = ("--plan", str(path), "--report", str(said), "--nonblocking")
+        env = {"LD_PRELOAD": str(library), "TAGS": str(largest)}
+        done = run(2, compiled("persistent", "openmpi"), "1", options=options, env=env, seconds=120)
+        assert (done.code, done.out) == (0, "ok 2\n"), done.out + done.err
+        assert ("recursive-doubling" in said.read_text()) == serves
 
 
 def test_persistent_calls_need_the_option(compiled: Compile, plan: Plans, tmp_path: Path) -> None:

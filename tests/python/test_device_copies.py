@@ -225,6 +225,16 @@ def test_a_run_copies_what_the_explanation_lists(gpus: StandIn, devices: int) ->
         program.fetch(array)
 
 
+@pytest.mark.parametrize("devices", [1, 3])
+def test_kernels_are_measured_on_the_contents_of_devices(gpus: StandIn, devices: int) -> None:
+    program, arrays = wave(devices, "cupy", steps=2)
+    program.run()
+    alone = Program()
+    alone._copy_from(program)
+    for array, copied in zip(arrays[:2], alone._local_arrays[:2], strict=True):
+        assert np.array_equal(copied.data, program.fetch(array))
+
+
 def test_devices_of_a_run_are_checked(gpus: StandIn) -> None:
     program, _ = wave(8, "cupy")
     with pytest.raises(un.InputError, match="the program has 8 devices; CuPy finds 4"):

@@ -247,6 +247,7 @@ def test_pictures_say_what_they_leave_out(words: tuple[str, ...], note: str, tmp
     file = tmp_path / "plan.png"
     done = call("plan", "allgather", "--bytes", "16KiB", *words, "--plot", str(file))
     assert done.code == 0
+    assert done.err.startswith("note: ")
     assert note in done.err
     assert file.read_bytes().startswith(b"\x89PNG")
     assert call("plan", "allgather", "--bytes", "16KiB", *words, "--plot", "plan.gif").code == 2

@@ -64,6 +64,26 @@ def test_a_graph_is_a_network() -> None:
     assert un.simulate(plan.schedule).seconds >= plan.bound["seconds"]
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_words_of_a_graph_are_the_names_of_nodes(seed: int) -> None:
+    graph = nx.relabel_nodes(nx.random_labeled_tree(9, seed=seed), lambda node: f"{'zéA'[node % 3]}{node}-x")
+    ends = {node for node in graph if graph.degree(node) == 1}
+    for node in set(graph) - ends:
+        graph.nodes[node]["switch"] = True
+    graph.add_node("unused", switch=True)
+    topology = un.machine(graph).describe()["topology"]
+    names = topology["names"]
+    assert set(names) == set(graph) - {"unused"}
+    assert set(names[: topology["accelerators"]]) == ends
+    cables = [line.split() for line in topology["edges"].splitlines()]
+    assert {frozenset(names[int(end)] for end in cable[:2]) for cable in cables} == set(map(frozenset, graph.edges))
+    # One node that is no word leaves all nodes without names.
+    odd = ("3", 3, "a b", "#", "")[seed % 5]
+    other = un.machine(nx.relabel_nodes(graph, {min(ends): odd})).describe()["topology"]
+    assert "names" not in other
+    assert other["edges"] == topology["edges"]
+
+
 @pytest.mark.parametrize("graph", [nx.cycle_graph(5), nx.hypercube_graph(3), nx.complete_graph(4)])
 def test_graphs_of_networkx_have_their_diameter(graph: Any) -> None:
     where = un.machine(graph)

@@ -250,8 +250,16 @@ def test_declared_operators_are_served(
         assert served[0] < served[1] == served[2] <= calls
 
 
+def shim(folder: Path) -> Path:
+    """Compiles the functions that stand before those of Open MPI."""
+    library = folder / "shim.so"
+    command = [str(COMPILERS["openmpi"]), "-O1", "-shared", "-fPIC", str(SOURCES / "shim.c"), "-o", str(library)]
+    subprocess.run([*command, "-ldl"], check=True)
+    return library
+
+
 @pytest.mark.parametrize(
-    ("algorithm", "shim", "differences"),
+    ("algorithm", "how", "differences"),
     [
         # Open MPI adds short vectors on 4 ranks by recursive doubling.
         ("recursive-doubling", "mark", 4),
@@ -261,14 +269,11 @@ def test_declared_operators_are_served(
     ],
 )
 def test_bits_must_agree_where_the_order_does(
-    compiled: Compile, tmp_path: Path, algorithm: str, shim: str, differences: int
+    compiled: Compile, tmp_path: Path, algorithm: str, how: str, differences: int
 ) -> None:
-    library = tmp_path / "shim.so"
-    command = [str(COMPILERS["openmpi"]), "-O1", "-shared", "-fPIC", str(SOURCES / "shim.c"), "-o", str(library)]
-    subprocess.run([*command, "-ldl"], check=True)
     path = tmp_path / "t.plan"
     un.save_plans([(un.plan("allreduce", "archer", shape=4, elements=100, algorithm=algorithm), 0, None)], path)
-    env = {"LD_PRELOAD": str(library), "SHIM": shim} if shim else {}
+    env = {"LD_PRELOAD": str(shim(tmp_path)), "SHIM": how} if how else {}
     done = run(4, compiled("rounding", "openmpi"), "2", options=("--plan", str(path), "--check"), env=env)
     assert (done.code, done.out) == (0, "ok\n"), done.err
     assert f"check: 2 planned calls compared with the library's, {differences} differences" in done.err

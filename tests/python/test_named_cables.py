@@ -3,10 +3,12 @@
 import random
 from pathlib import Path
 
+import networkx as nx
 import pytest
 import unisono as un
 from unisono import InputError, _core
-from unisono.lab.scaling import scaled
+from unisono.lab.scaling import Cable, Network, scaled
+from unisono.lab.session import Lab
 from unisono.machines.named_cables import named_nodes
 
 from .conftest import call
@@ -135,3 +137,27 @@ def test_a_lab_has_the_names_of_its_machine(tmp_path: Path) -> None:
     swapped = scaled(machine(tmp_path, "c1 s2\nc0x s2\n", "c*"))
     assert swapped.hosts == ("c0x", "c1")
     assert swapped.cable("c1-s2").a == "c1"
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_cut_cables_are_named_if_they_separate_hosts(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    draw = random.Random(seed)
+    tree = nx.random_labeled_tree(8, seed=seed)
+    hosts, switches = ("c0", "c1", "c2", "c3"), ("s4", "s5", "s6", "s7")
+    names = dict(enumerate(hosts + switches))
+    cables = tuple(Cable(names[a], names[b], 1, 1) for a, b in [*tree.edges, (0, 7), (2, 5)])
+    down = draw.sample(cables, draw.randint(0, 3))
+    lab = Lab(Path(), Network("m", hosts, switches, 1, cables), 2, None, user=False)
+    ways = [(end, other, c not in down) for c in cables for end, other in ((c.a, c.b), (c.b, c.a))]
+    ports = [{"from": a, "to": b, "up": up} for a, b, up in ways]
+    monkeypatch.setattr(Lab, "report", lambda _: {"ports": ports})
+    left = nx.Graph([(c.a, c.b) for c in cables if c not in down])
+    left.add_nodes_from(hosts)
+    for ranks in range(1, 9):
+        used = hosts[: (ranks + 1) // 2]
+        apart = [host for host in used if not nx.has_path(left, "c0", host)]
+        said = lab.cut_off(ranks)
+        assert bool(said) == bool(apart)
+        if apart:
+            names_of_down = ", ".join(cable.name for cable in cables if cable in down)
+            assert said.startswith(f"no way leads from c0 to {', '.join(apart)}, since {names_of_down} ")

@@ -213,6 +213,7 @@ def test_missing_keys_are_named_together(tmp_path: Path) -> None:
     [
         ("packet_bytes", "4KiB", "packet_bytes is 4KiB; accepted are a number without a unit"),
         ("packet_bytes", '"4"', "packet_bytes: found the string"),
+        ("packet_bytes", "-1", "packet_bytes: found the integer `-1`; accepted is a whole number from 0 to"),
     ],
 )
 def test_wrong_values_are_named_with_their_key(key: str, value: str, words: str, tmp_path: Path) -> None:

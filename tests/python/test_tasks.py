@@ -375,3 +375,28 @@ def test_mistakes_with_arrays_are_named() -> None:
         with pytest.raises(un.InputError, match=reason):
             mistake()
     assert not program.tasks
+
+
+@pytest.mark.parametrize("op", ["sum", "prod", "max", "min"])
+def test_operators_combine_a_dtype_as_numpy_or_refuse_it(op: str) -> None:
+    """A dtype is refused when the task is submitted, with the kinds of dtypes that the operator combines."""
+    combine = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}[op]
+    taken = set()
+    for code in np.typecodes["All"].replace("O", "").replace("S", "").replace("U", "").replace("V", ""):
+        program = Program()
+        values = np.array([3, 1, 2]).astype("m8[s]" if code == "m" else "M8[s]" if code == "M" else code)
+        given, total = program.array(3, values), program.array(1, dtype=values.dtype)
+
+        def reduce(given: View, total: View) -> None:
+            for at in range(3):
+                combine(total, given[at], out=total)
+
+        try:
+            program.task(reduce, range=1, reads=[given[all_]], reduces=[total[all_]], op=op)
+        except un.InputError as refused:
+            assert f"of dtype {values.dtype} by {op}, which accepts dtypes of kind" in str(refused)  # noqa: PT017
+            continue
+        taken.add(code)
+        assert program.fetch(total)[0] == combine(combine(values[0], values[1]), values[2])
+    assert taken >= set("bhilqBHILQefdg" + ("FDG?m" if op == "sum" else "FDG?" if op == "prod" else ""))
+    assert not taken & set("M" if op in ("sum", "prod") else "FDG")

@@ -150,14 +150,16 @@ fn in_words(message: &str, line: &str) -> String {
 }
 
 pub(crate) fn of_value(message: &str) -> String {
-    let Some((found, expected)) =
-        message.strip_prefix("invalid type: ").and_then(|rest| rest.split_once(", expected "))
-    else {
+    let wrong = message.strip_prefix("invalid type: ").or_else(|| message.strip_prefix("invalid value: "));
+    let Some((found, expected)) = wrong.and_then(|rest| rest.split_once(", expected ")) else {
         return message.to_owned();
     };
     let accepted = match expected {
         "f64" => "a number",
-        "u8" | "u16" | "u32" | "u64" => "a whole number",
+        "u8" => "a whole number from 0 to 255",
+        "u16" => "a whole number from 0 to 65535",
+        "u32" => "a whole number from 0 to 4294967295",
+        "u64" => "a whole number from 0 on",
         "a map" => "a table",
         other => other,
     };

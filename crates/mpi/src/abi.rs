@@ -23,7 +23,7 @@ pub enum Abi {
 pub enum Number {
     Signed,
     Unsigned,
-    /// An INTEGER of Fortran, which has no logical operators.
+    /// An INTEGER of Fortran, or an integer for several languages such as `MPI_AINT`: no logical operators.
     Integer,
     Float,
     /// Bits that are not a number: `MPI_BYTE`.
@@ -166,7 +166,7 @@ pub const TYPES: [TypeRow; 27] = [
     ("c_bool", of(Number::Logical, 1), 0x4c00_013f, 0x238),
     ("c_float_complex", of(Number::Complex, 8), 0x4c00_0840, 0x212),
     ("c_double_complex", of(Number::Complex, 16), 0x4c00_1041, 0x216),
-    ("aint", of(Number::Signed, 8), 0x4c00_0843, 0x201),
+    ("aint", of(Number::Integer, 8), 0x4c00_0843, 0x201),
 ];
 
 impl Constants {

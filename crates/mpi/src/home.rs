@@ -230,34 +230,31 @@ impl Home {
         Some(Watch::new(Arc::clone(notes), at.into(), serial, of))
     }
 
-    /// Returns an executor for the calls of one persistent collective, with the rows of `planned` and its own tags:
-    /// these calls may run concurrently with all other calls, and begin in any order. All ranks of the communicator
-    /// call this together. Returns None if a rank has no tags left.
+    /// Returns an executor for the calls of one persistent collective, with the rows of `planned` and its own tags, and
+    /// the program's request: these calls may run concurrently with all other calls, and begin in any order. All ranks
+    /// of the communicator call this together. Returns None on all ranks if a rank lacks tags for either.
     ///
     /// # Errors
     /// Returns errors of the library.
-    pub fn another(&self, library: &Library, comm: Comm, planned: &Planned) -> Outcome<Option<Planned>> {
+    pub fn another(
+        &self,
+        library: &Library,
+        comm: Comm,
+        planned: &Planned,
+    ) -> Outcome<Option<(Planned, PersistentRequest)>> {
         let (rows, ranks) = (planned.rows(), planned.rows().ranks);
         let at = library.ranks_in(comm, ranks, self.comm)?;
-        let lease = self.tags.lease(rows.tags);
-        let mine = [lease.as_ref().map_or(REFUSED, Lease::first), self.joined.fetch_add(1, Ordering::Relaxed)];
+        let leases = self.tags.lease(rows.tags).zip(self.tags.lease(1));
+        let first = leases.as_ref().map_or(REFUSED, |(lease, _)| lease.first());
+        let mine = [first, self.joined.fetch_add(1, Ordering::Relaxed)];
         let all = if ranks > 1 { library.all_numbers(mine, comm, ranks)? } else { vec![mine] };
-        let Some(lease) = lease.filter(|_| all.iter().all(|numbers| numbers[0] != REFUSED)) else { return Ok(None) };
+        let given = all.iter().all(|numbers| numbers[0] != REFUSED);
+        let Some((lease, own)) = leases.filter(|_| given) else { return Ok(None) };
         let peers = at.iter().zip(&all).map(|(&rank, numbers)| Peer { rank, tag: numbers[0] }).collect();
         let serial = all.first().map_or(0, |numbers| numbers[1]);
         let watch = self.watch(&rows.plan, &at, serial, Calls::Begun);
-        Ok(Some(planned.beside(Route::over(self.comm, lease, peers)).watched(watch)))
-    }
-
-    /// Returns a request that this process can complete repeatedly; None if the process has no tag left.
-    ///
-    /// # Errors
-    /// Returns errors of the library.
-    pub fn persistent(&self, library: &Library) -> Outcome<Option<PersistentRequest>> {
-        match self.tags.lease(1) {
-            Some(lease) => library.persistent(self.comm, lease).map(Some),
-            None => Ok(None),
-        }
+        let planned = planned.beside(Route::over(self.comm, lease, peers)).watched(watch);
+        Ok(Some((planned, library.persistent(self.comm, own)?)))
     }
 
     /// Returns the largest number of these ranks on one node; None if no row depends on it. `ranks` are those of the

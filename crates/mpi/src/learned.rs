@@ -36,7 +36,7 @@ pub const ROWS: [Row; 20] = [
     ("logical4", Number::Logical, 0x4c00_0449, 0x2d0),
     ("logical8", Number::Logical, 0x4c00_084a, 0x2d8),
     ("character", Number::Character, 0x4c00_011a, 0x21e),
-    ("count", Number::Signed, 0x4c00_0845, 0x202),
+    ("count", Number::Integer, 0x4c00_0845, 0x202),
 ];
 
 /// Returns an ABI's handles of [`ROWS`], with the kinds of elements. Open MPI's are addresses of symbols in `scope`.

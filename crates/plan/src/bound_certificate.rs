@@ -95,10 +95,14 @@ impl BoundCertificate {
         let part = part.of_data_sheet();
         let graph = part.fabric.graph();
         let prices = match (collective.kind, cut_roots(collective)) {
-            (Kind::Alltoall, _) => part.fabric.concurrent_flow().map(|flow| Certificate::of_flow(graph, &flow)),
-            (_, roots) => roots.map(|roots| Certificate::of(graph, &part.fabric.cut(roots))),
+            (Kind::Alltoall, _) => match part.fabric.concurrent_flow() {
+                Ok(flow) => Ok(Certificate::of_flow(graph, &flow)),
+                Err(reason) => Err(format!("the bound of {} has no certificate: {reason}", collective.kind)),
+            },
+            (_, Some(roots)) => Ok(Certificate::of(graph, &part.fabric.cut(roots))),
+            (_, None) => Err(not_bounded(collective)),
         };
-        let prices = prices.ok_or_else(|| PlanError::NoCertificate(not_bounded(collective)))?;
+        let prices = prices.map_err(PlanError::NoCertificate)?;
         let mut certificate = Self {
             format: FORMAT.to_owned(),
             machine: part.network.name.clone(),

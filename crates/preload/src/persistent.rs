@@ -59,8 +59,7 @@ pub fn prepare(arguments: Arguments, request: usize, place: Place, original: imp
     shielded(arguments.comm, &pass, |_| begun::answer(serve(&arguments, request), arguments.comm, pass))
 }
 
-/// Prepares a call, or returns false if the library must make the call. The result is the same on all ranks, unless one
-/// has no tag left for its request.
+/// Prepares a call, or returns false if the library must make the call. The result is the same on all ranks.
 fn serve(arguments: &Arguments, request: usize) -> Outcome<bool> {
     let Some(library) = library() else { return Ok(false) };
     let comm = library.constants.handle(arguments.comm);
@@ -81,8 +80,7 @@ fn serve_on(library: &Library, home: &Home, known: &Known, arguments: &Arguments
         return Ok(false);
     };
     let Some(entry) = begun::entry(arguments, home, calls, known, &described) else { return Ok(false) };
-    let Some(planned) = calls.with(|planned| home.another(library, comm, planned))? else { return Ok(false) };
-    let Some(again) = home.persistent(library)? else { return Ok(false) };
+    let Some((planned, again)) = calls.with(|planned| home.another(library, comm, planned))? else { return Ok(false) };
     let again = Arc::new(again);
     let kept = keep(library, &mut described)?;
     // SAFETY: the program passes memory for a request, as in a call of MPI.

@@ -14,7 +14,7 @@ use std::{
 use unisono_collective::Choice;
 pub use unisono_mpi::is_first;
 use unisono_mpi::{is_on, unknown_variables};
-use unisono_schedule::plan_file::PlanFile;
+use unisono_schedule::plan_file::{MOST_BYTES, PlanFile};
 
 use crate::waits;
 
@@ -51,8 +51,6 @@ pub fn settings() -> &'static Settings {
 
 /// `O_NONBLOCK` of Linux: opening a FIFO does not wait for its other end.
 pub const NONBLOCK: i32 = 0o4000;
-/// The size of the largest plan that is read, in bytes.
-const MOST_BYTES: u64 = 1 << 30;
 
 impl Settings {
     fn read() -> Self {

@@ -8,7 +8,7 @@ use unisono_collective::{Choice, DecisionTable, Kind, OperatorClass, Row};
 use unisono_mpi::TUNED;
 use unisono_plan::{PlanError, stored};
 use unisono_schedule::{
-    plan_file::{self, PlanFile},
+    plan_file::{self, MOST_BYTES, PlanFile},
     stored::{Blocking, Stored, condense},
 };
 
@@ -36,6 +36,7 @@ type Given<'py> = (Serves<'py>, u64, Option<u64>, Option<u32>, Option<String>);
 #[pyo3(signature = (rows, unlike_bits = false))]
 pub fn encode_plan<'py>(py: Python<'py>, rows: Vec<Given<'py>>, unlike_bits: bool) -> PyResult<Bound<'py, PyBytes>> {
     let mut all: Vec<(Row, Option<Stored>)> = Vec::with_capacity(rows.len());
+    let mut found = 0;
     for (serves, first_bytes, last, per_node, tuned) in rows {
         let last_bytes = last.unwrap_or(u64::MAX);
         let row = |kind, ranks, class, choice| Row { kind, ranks, per_node, class, first_bytes, last_bytes, choice };
@@ -66,6 +67,13 @@ pub fn encode_plan<'py>(py: Python<'py>, rows: Vec<Given<'py>>, unlike_bits: boo
             }
         };
         let (stored, mut choice) = made.map_err(store_error)?;
+        found += stored.programs().iter().map(plan_file::program_bytes).sum::<u64>();
+        if found > MOST_BYTES {
+            return Err(UnsupportedError::new_err(format!(
+                "the programs of the rows up to {first_bytes} bytes take {found} bytes, and MPI programs read files of at \
+                 most {MOST_BYTES}; serve fewer or smaller sizes, or in fewer pieces"
+            )));
+        }
         let (c, class) = (stored.facts().collective, stored.facts().class);
         if let Choice::Algorithm { params, .. } = &mut choice
             && unlike_bits

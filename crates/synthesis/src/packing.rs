@@ -334,7 +334,7 @@ fn is_tight(price: f64, value: f64) -> bool {
     price <= value + 1e-6 * value.abs().max(1e-3)
 }
 
-fn optimum(outcome: Result<SolveOutcome, microlp::Error>) -> Result<Solution, NoPacking> {
+pub(crate) fn optimum(outcome: Result<SolveOutcome, microlp::Error>) -> Result<Solution, NoPacking> {
     let outcome = outcome.map_err(|e| NoPacking::Solver(e.to_string()))?;
     outcome.into_solution().map_err(|_| NoPacking::Solver("it stopped before a solution".to_owned()))
 }

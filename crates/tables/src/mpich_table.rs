@@ -22,8 +22,8 @@ pub struct LibraryTable {
     pub algorithms: BTreeSet<String>,
 }
 
-/// The greatest accepted depth of a node; the root has depth 0.
-const DEEPEST: u32 = 64;
+/// The most levels of a table. The root, at depth 0, is the first.
+const MOST_LEVELS: u32 = 64;
 /// The most bytes of a table that are read from a library.
 const LONGEST: usize = 1 << 20;
 const START: &[u8] = b"{\"collective=";
@@ -149,8 +149,8 @@ impl Reader<'_> {
     }
 
     fn node(&mut self, depth: u32) -> Result<Tree, String> {
-        if depth > DEEPEST {
-            return Err(self.wrong(&format!("a table of at most {DEEPEST} levels")));
+        if depth >= MOST_LEVELS {
+            return Err(self.wrong(&format!("a table of at most {MOST_LEVELS} levels")));
         }
         if !self.is_next(b'{') {
             return Err(self.wrong("'{'"));

@@ -3,6 +3,7 @@
 These functions check only values that cannot be passed to the extension module, which checks all others.
 """
 
+import math
 import operator
 import os
 import re
@@ -209,18 +210,18 @@ def whole(what: str, value: object) -> int:
 
 
 def finite(what: str, value: object) -> float:
-    """Returns the value as a floating-point number of Python; infinity and NaN are accepted.
+    """Returns the value as a floating-point number of Python.
 
     Raises:
-        InputError: the value is not a single number, or is text or a bool.
+        InputError: the value is not a single finite number, or is text or a bool.
 
     """
     try:
-        if isinstance(value, str | bytes | bytearray | bool):
+        if isinstance(value, str | bytes | bytearray | bool) or not math.isfinite(value):  # type: ignore[arg-type]
             raise TypeError
         return float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
-        raise InputError(f"{what} is {shown(value)}, and must be a number") from None
+        raise InputError(f"{what} is {shown(value)}, and must be a finite number") from None
 
 
 def items(values: object, message: str) -> list[Any]:

@@ -4,7 +4,7 @@ import click
 
 from unisono.base.names import algorithm, collective
 from unisono.base.reports import SecondOpinion, StepReport
-from unisono.cli._output import duration, number, params_text, print_lines, print_table
+from unisono.cli._output import duration, number, params_text, print_lines, print_notes, print_table
 
 __all__ = ["parse_algorithms", "parse_changes", "print_step"]
 
@@ -84,7 +84,8 @@ def print_step(report: StepReport) -> None:
     print_table(columns, rows, right=["groups", "bytes", "count", *figures])
     _print_opinions(report["second_opinion"])
     if report["notes"]:
-        print_lines("", *report["notes"])
+        print_lines("")
+        print_notes(report["notes"])
     if report["unknown"]:
         unknown = ", ".join(f"{name} ({count})" for name, count in sorted(report["unknown"].items()))
         counts_local = report["format"] in ("hlo", "tasks")

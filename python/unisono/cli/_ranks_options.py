@@ -18,7 +18,7 @@ _HELP = {
     "g": "time between two messages, ns",
     "G": "time of a byte on a network interface, ns, as 6 or 0.08",
     "O": "time of a byte on a CPU, ns",
-    "S": "bytes from which a send waits for its receiver",
+    "S": "bytes above which a send waits for its receiver",
 }
 _NOISE = {"uniform": 1, "normal": 2, "exponential": 1}
 

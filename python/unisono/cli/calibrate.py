@@ -126,6 +126,11 @@ def calibrate(
     made = together(mpi.COMM_WORLD, written)
     if measured is None:
         return 0
+    machines = {"": made}
+    if isinstance(measured, Levels):
+        machines = {f"{of.name}: ": one.machine("") for of, one in zip(measured.found, measured.measured, strict=True)}
+    for level, text in ((level, text) for level, one in machines.items() for text in disturbances(one)):
+        click.echo(f"warning: {level}{text}", err=True)
     if as_json:
         print_json({**made, "residuals": made["fit"]["residuals"], "file": output})
     else:
@@ -196,7 +201,6 @@ def _print_levels(measured: Levels, machine: dict[str, Any]) -> None:
     if len(rows) == 1:
         print_lines("all ranks share one level, whose prices are those of the machine; the file has no [[levels]]")
     machines = [(level.name, of.machine("")) for level, of in zip(measured.found, measured.measured, strict=True)]
-    print_lines(*(f"{level}: {note}" for level, of in machines for note in disturbances(of)))
     poor = [level for level, of in machines if of["fit"]["poor"]]
     if poor:
         print_lines(f"poor fit: {', '.join(poor)}; measure on a quiet machine, or with more rounds")
@@ -206,7 +210,7 @@ def _print(measured: Calibration, machine: dict[str, object]) -> None:
     print_lines(f"{measured.ranks} ranks, {measured.library}, {measured.rounds} rounds")
     keys = ("alpha_p_ns", "alpha_r_ns", "beta_ns_per_byte", "gamma_ns_per_byte", "alpha_ns")
     print_fields([(key, f"{machine[key]:g}") for key in keys])
-    print_lines("", *disturbances(machine))
+    print_lines("")
     fits = measured.fits()
     rows = [[name, number(fit.base), f"{fit.slope:.4g}", f"{fit.residual:.1%}"] for name, fit in fits.items()]
     print_table(

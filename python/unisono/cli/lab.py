@@ -100,6 +100,7 @@ def lab(
     else:
         name = found.set_cable(words[0], action == "restore")
         state = "down" if action == "fail" else "up"
+        _warn(found, len(found.network.hosts) * found.per_host)
         print_json({"cable": name, **found.report()}) if as_json else print_lines(f"cable {name} is {state}")
     return None
 
@@ -128,6 +129,7 @@ def _run(program: tuple[str, ...], ranks: int | None, plan: str | None, report: 
         note_unserved(plan, ranks, off=False)
     found = session.current()
     starter = ranks_of_lab.launcher(found, ranks, program[0])
+    _warn(found, ranks)
     variables = ranks_of_lab.variables(found, starter)
     times: list[tuple[float, float | None]] = []
     for used in [None, plan] if both else [plan]:
@@ -145,6 +147,12 @@ def _run(program: tuple[str, ...], ranks: int | None, plan: str | None, report: 
     if both:
         _print_times(*times)
     return 0
+
+
+def _warn(found: session.Lab, ranks: int) -> None:
+    """Prints a warning if cables that are down separate the hosts of the first ranks."""
+    if text := found.cut_off(ranks):
+        click.echo(f"warning: {text}", err=True)
 
 
 def _slowest(times: Path | None) -> float | None:

@@ -134,9 +134,9 @@ def _import(file: str | None, output: str | None, shape: str | None, options: di
         print_json({**machine.describe(), "file": output, "format": source})
         return
     print_lines(f"wrote {output}: {machine.summary}")
-    print_notes(machine.notes())
-    about = machine.describe()
+    notes, about = machine.notes(), machine.describe()
     if about.get("send_machines_per") == "link":
-        print_lines(f"each link sends for itself (send_machines = {about['send_machines']} of each link)")
+        notes.append(f"each link sends for itself (send_machines = {about['send_machines']} of each link)")
     if not any((about.get("prices") or {}).values()):
-        print_lines("no prices, which the file does not have; write them into [prices] for costs")
+        notes.append("no prices, which the file does not have; write them into [prices] for costs")
+    print_notes(notes)

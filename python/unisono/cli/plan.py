@@ -324,10 +324,10 @@ def _draw(made: Plan, path: str) -> None:
 
     write(path, forests.draw(made, form_of(path)))
     if made.algorithm != "forest":
-        click.echo(f"{path} shows the predicted times of candidates, since {made.algorithm} is no forest", err=True)
+        click.echo(f"note: {path} shows the times of candidates, since {made.algorithm} is no forest", err=True)
     elif made.report()["ranks"] > 1 and not forests.fits(made.forest()):
         most = forests.MOST_DRAWN
-        click.echo(f"{path} shows only times, since a network of more than {most} nodes is not legible", err=True)
+        click.echo(f"note: {path} shows only times, since a network of more than {most} nodes is not legible", err=True)
 
 
 def print_report(report: PlanReport, candidates: int | None) -> None:

@@ -271,6 +271,8 @@ def _contests(world: Any, file: str, resume: str | None, key: tuple[object, ...]
     finally:
         if kept is not None:
             kept.__exit__()
+            if not ended and len(kept):
+                click.echo(f"note: '{path}' keeps the measurements; the same command repeats none of them", err=True)
             if resume is None and (ended or not len(kept)):
                 with suppress(OSError):
                     Path(file_name(path)).unlink()

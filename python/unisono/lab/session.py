@@ -95,6 +95,24 @@ class Lab:
         self.ask(f"{'restore' if up else 'fail'} {cable.a} {cable.b}")
         return cable.name
 
+    def cut_off(self, ranks: int) -> str:
+        """Returns a sentence if cables that are down separate hosts of the first ``ranks`` ranks; else empty text."""
+        ports = self.report()["ports"]
+        used = self.network.hosts[: -(-ranks // self.per_host)]
+        reached, new = set[str](), {used[0]}
+        while new:
+            reached |= new
+            new = {port["to"] for port in ports if port["up"] and port["from"] in reached} - reached
+        apart = [host for host in used if host not in reached]
+        if not apart:
+            return ""
+        ends = {(port["from"], port["to"]) for port in ports if not port["up"]}
+        down = [cable.name for cable in self.network.cables if (cable.a, cable.b) in ends]
+        return (
+            f"no way leads from {used[0]} to {', '.join(apart)}, since {', '.join(down)} "
+            f"{'is' if len(down) == 1 else 'are'} down: ranks there and here wait until 'unisono lab restore {down[0]}'"
+        )
+
     def enter(self, host: str) -> list[str]:
         """Returns the beginning of a command that runs on a host, and that ends with its starting process."""
         user = ("--user", "--preserve-credentials") if self.user else ()

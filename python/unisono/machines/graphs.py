@@ -1,5 +1,6 @@
 """Machines from graphs in memory, such as those of networkx."""
 
+import re
 from collections.abc import Mapping
 from typing import Any, TypeGuard
 
@@ -22,8 +23,9 @@ def of_graph(graph: GraphLike) -> Machine:
     """Makes the network with the nodes and cables of a graph.
 
     A node is a switch if its data has ``switch=True``, else an accelerator; accelerators are ranks in the order of the
-    graph. The data of an edge may have ``gbps`` (of one direction), ``ns`` (latency) and ``count`` (equal cables);
-    missing values have the defaults of an imported list of cables.
+    graph. If all nodes are words that begin with a letter, these are the names of the nodes. The data of an edge may
+    have ``gbps`` (of one direction), ``ns`` (latency) and ``count`` (equal cables); missing values have the defaults of
+    an imported list of cables.
 
     Raises:
         InputError: the graph is directed, has no accelerator, or data that are not numbers.
@@ -37,11 +39,21 @@ def of_graph(graph: GraphLike) -> Machine:
     number = {node: at for at, node in enumerate([*accelerators, *switches])}
     if not accelerators:
         raise InputError("the graph has no accelerator: all its nodes are switches")
-    lines = [f"{number[a]} {number[b]}{_words(a, b, data)}" for a, b, data in graph.edges(data=True)]
+    named = all(map(_is_name, number))
+    shown_as = {node: node if named else at for node, at in number.items()}
+    lines = [f"{shown_as[a]} {shown_as[b]}{_words(a, b, data)}" for a, b, data in graph.edges(data=True)]
     # networkx keeps the name of a graph in the dictionary `graph`.
     about = getattr(graph, "graph", None)
     name = str(about.get("name") or "graph") if isinstance(about, Mapping) else "graph"
-    return import_network("\n".join(lines) + "\n", "the graph", "edges", name, 1, len(accelerators))
+    # A machine has no switches after the last one with a cable.
+    used = max([len(accelerators), *(1 + number[end] for edge in graph.edges(data=True) for end in edge[:2])])
+    names = list(number)[:used] if named else None
+    return import_network("\n".join(lines) + "\n", "the graph", "edges", name, 1, len(accelerators), names)
+
+
+def _is_name(node: object) -> bool:
+    """Returns whether a machine file accepts a node as a node's name."""
+    return isinstance(node, str) and re.fullmatch(r"[^\W\d_][^\s#]*", node) is not None
 
 
 def _words(a: object, b: object, data: Mapping[str, Any]) -> str:

@@ -78,10 +78,7 @@ def check(program: "Program", ranks: int) -> None:
     if on_devices is not None:
         raise UnsupportedError(f"task '{on_devices}' runs on a device; accepted are programs whose kernels do not")
     alone, several = _Rank(program, 1, 0), [_Rank(program, count, rank) for rank in range(count)]
-    state = []
-    for array, local in zip(program.arrays, program._local_arrays, strict=True):
-        local.to_host((((0,) * len(array.shape), array.shape),))
-        state.append(local.data.copy())
+    state = [local.latest().copy() for local in program._local_arrays]
     for number, task in enumerate(program._steps):
         if not isinstance(task, Task) or task.once:
             continue

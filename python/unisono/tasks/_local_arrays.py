@@ -33,6 +33,11 @@ class LocalArray:
         if self.mirror:
             self.mirror.to_host(region)
 
+    def latest(self) -> Data:
+        """Returns ``data`` with the latest contents of all elements."""
+        self.to_host((((0,) * self.data.ndim, self.data.shape),))
+        return self.data
+
     def host_wrote(self, region: Boxes) -> None:
         """Marks a region of ``data`` that receives new contents."""
         if self.mirror:

@@ -15,6 +15,10 @@ NEUTRAL: dict[str, Callable[[np.dtype[Any]], Any]] = {
 #: The function of each operator that combines two arrays.
 COMBINE: dict[str, np.ufunc] = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}
 NAMES = tuple(NEUTRAL)
+#: The kinds of dtypes (`numpy.dtype.kind`) that each operator combines.
+KINDS = {"sum": "biufcm", "prod": "biufc", "max": "iuf", "min": "iuf"}
+#: The names of these kinds in messages.
+KIND_NAMES = {"b": "bool", "i": "int", "u": "uint", "f": "float", "c": "complex", "m": "timedelta"}
 
 
 def by_mpi(dtype: np.dtype[Any]) -> bool:

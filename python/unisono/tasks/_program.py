@@ -269,8 +269,7 @@ class Program:
             unknown = any(number == array.number and mode != "read" for number, mode in changed)
             return recording.fetched(array, None if unknown else local.data)
         self._carry_out(f"fetch of '{array.name}'")
-        local.to_host((((0,) * len(array.shape), array.shape),))
-        return local.data.copy()
+        return local.latest().copy()
 
     def write_trace(self) -> None:
         """Writes the trace recorded so far, before the end of the process. All ranks call this together."""
@@ -372,7 +371,7 @@ class Program:
     def _copy_from(self, other: "Program") -> None:
         """Copies the arrays of another program and submits its tasks."""
         for array, local, there in zip(other.arrays, other._local_arrays, other._initialized, strict=True):
-            self.array(array.shape, local.data if there else None, array.dtype, array.name)
+            self.array(array.shape, local.latest() if there else None, array.dtype, array.name)
         for task in other.tasks:
             # The runner of a task is bound to the arrays of the other program.
             self._numbered[task.submit(self._discovery)] = replace(task, run=None)

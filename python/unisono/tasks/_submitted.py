@@ -10,7 +10,7 @@ from unisono.tasks import _kernels
 from unisono.tasks._arrays import Access, sizes_of
 from unisono.tasks._kernel_source import check_writes
 from unisono.tasks._mappers import one_to_one
-from unisono.tasks._operators import NAMES
+from unisono.tasks._operators import KIND_NAMES, KINDS, NAMES
 
 _MOST_OPERATIONS = 1e30
 
@@ -114,6 +114,13 @@ def task_of(
                     "this program, which submits the task"
                 )
             accesses.append((access.array.number, mode, access.mapper))
+    for reduced in (access.array for access in given.reduces):
+        if reduced.dtype.kind not in KINDS[options.op]:
+            kinds = ", ".join(KIND_NAMES[kind] for kind in KINDS[options.op])
+            raise InputError(
+                f"task '{name}' reduces array '{reduced.name}' of dtype {reduced.dtype} by {options.op}, which accepts "
+                f"dtypes of kind {kinds}"
+            )
     listed = (*given.reads, *given.writes, *given.updates, *given.reduces)
     checked = sizes_of(f"task '{name}': range", sizes)
     check_range(name, checked, options.offset, listed)

@@ -9,6 +9,7 @@ those of minima, and residuals.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from statistics import median
 from typing import Any
 
@@ -80,6 +81,8 @@ class Fit:
 _DISTURBED = 2.0
 #: The multiple of the least latency above which a latency is the time that ranks wait for cores.
 _WAITING = 10.0
+#: The share of preempted rounds from which on other work decides the median, and mostly the fastest rounds too.
+_PREEMPTED = 0.5
 #: The relative distance from the line of the other times that makes a disturbed time an outlier.
 _FAR = 0.5
 
@@ -138,6 +141,8 @@ class Calibration:
     one_peer: bool
     #: The median and minimum of the nanoseconds in which a rank begins a non-blocking send; 0 if not measured.
     issue: tuple[float, float] = (0.0, 0.0)
+    #: The largest share of the short ping-pongs in which rank 0 or rank 1 lost its core to another process.
+    preempted: float = 0.0
 
     def fits(self, of: int = 1) -> dict[str, Fit]:
         """Returns the lines fitted to medians (``of=1``) or to minima (``of=2``)."""
@@ -208,6 +213,7 @@ class Calibration:
             "alpha_r_min_ns": _round(minima["multicast-non-blocking"].slope),
             "alpha_r_blocking_ns": _round(medians["multicast-blocking"].slope),
             "beta_min_ns_per_byte": _round(minima["beta"].slope),
+            "preempted": _round(self.preempted),
             "issue_ns": [_round(time) for time in self.issue],
             "multicast_peers": "one rank, several times" if self.one_peer else "different ranks",
             "residuals": {key: _round(found.residual) for key, found in medians.items()},
@@ -235,12 +241,16 @@ def disturbances(machine: Mapping[str, Any]) -> list[str]:
     """Returns a sentence if other work decided the medians or kept them out of a machine, else nothing."""
     fit = machine["fit"]
     if fit["values"] == _OF_ROUNDS[1]:
-        alpha, least = machine["alpha_ns"], fit["alpha_min_ns"]
-        if alpha <= _WAITING * least:
+        alpha, least, share = machine["alpha_ns"], fit["alpha_min_ns"], fit["preempted"]
+        if alpha > _WAITING * least:
+            found = f"a message took {alpha:.4g} ns by the median and {least:.4g} ns in the fastest rounds"
+        elif share >= _PREEMPTED:
+            found = f"a message took {alpha:.4g} ns, and a rank lost its core in {share:.0%} of the rounds"
+        else:
             return []
         return [
-            f"a message took {alpha:.4g} ns by the median and {least:.4g} ns in the fastest rounds: ranks waited for "
-            "cores, and predictions hold only while they do; measure with a core for each rank"
+            f"{found}: ranks waited for cores, and predictions hold only while they do; measure with a core for each "
+            "rank"
         ]
     return [
         f"the values are those of the fastest rounds, because by medians {_said(fit['refused'])}: other work took the "
@@ -344,7 +354,8 @@ def calibrate(
     if world.size < 2:
         raise InputError("a calibration needs at least two ranks: mpiexec -n 4 unisono calibrate -o machine.toml")
     issues: list[float] = []
-    steps = _steps(mpi, world, rounds, issues)
+    lost: list[float] = []
+    steps = _steps(mpi, world, rounds, issues, lost)
     rows: dict[str, list[tuple[int, float, float]]] = {}
     for at, (name, x, measure) in enumerate(steps):
         times = measure()
@@ -352,6 +363,7 @@ def calibrate(
             rows.setdefault(name, []).append((x, median(times), min(times)))
             if progress is not None:
                 progress(at + 1, len(steps))
+    preempted = world.allreduce(median(lost), op=mpi.MAX)
     if world.rank != 0:
         return None
     multicast = {
@@ -359,7 +371,9 @@ def calibrate(
     }
     library = mpi.Get_library_version().splitlines()[0].split(",")[0].strip("\0 ")
     issue, one_peer = (median(issues), min(issues)), world.size == 2
-    return Calibration(library, world.size, rounds, rows["ping-pong"], multicast, rows["reduction"], one_peer, issue)
+    return Calibration(
+        library, world.size, rounds, rows["ping-pong"], multicast, rows["reduction"], one_peer, issue, preempted
+    )
 
 
 def _without_answers(
@@ -376,26 +390,30 @@ def _without_answers(
 _Step = tuple[str, int, Callable[[], list[float]]]
 
 
-def _steps(mpi: Any, world: Any, rounds: int, issues: list[float]) -> list[_Step]:
+def _steps(mpi: Any, world: Any, rounds: int, issues: list[float], lost: list[float]) -> list[_Step]:
     """Returns measurements: a name, a size or a number of peers, and a function that all ranks call.
 
-    On rank 0, multicasts append the times of non-blocking sends to ``issues``.
+    On rank 0, multicasts append the times of non-blocking sends to ``issues``. Short ping-pongs append the share of
+    rounds in which this rank lost its core to ``lost``.
     """
     # Long messages are sent in fewer rounds, so that their total number of bytes is limited.
     share = {size: max(10, min(rounds, (64 << 20) // max(size, 1))) for size in _SIZES}
     peers = range(1, MOST_PEERS + 1) if world.size == 2 else range(1, min(MOST_PEERS, world.size - 1) + 1)
-    steps: list[_Step] = [("ping-pong", n, partial(_ping_pong, mpi, world, n, share[n])) for n in _SIZES]
+    steps: list[_Step] = [("ping-pong", n, partial(_ping_pong, mpi, world, n, share[n], lost)) for n in _SIZES]
     steps += [("non-blocking", k, partial(_multicast, mpi, world, k, rounds, issues)) for k in peers]
     steps += [("blocking", k, partial(_multicast, mpi, world, k, rounds, None)) for k in peers]
     steps += [("reduction", n, partial(_reduction, mpi, n, share[n])) for n in _SIZES if n >= _SMALL]
     return steps
 
 
-def _ping_pong(mpi: Any, world: Any, size: int, rounds: int) -> list[float]:
+def _ping_pong(mpi: Any, world: Any, size: int, rounds: int, lost: list[float]) -> list[float]:
     """Returns one-way times between ranks 0 and 1, in nanoseconds."""
+    # Imported late, because only Unix has it.
+    from resource import RUSAGE_THREAD, getrusage
+
     buffer = np.zeros(size, dtype=np.uint8)
     world.Barrier()
-    times = []
+    times, switches = [], []
     for _ in range(rounds + rounds // 10 + 1):
         start = mpi.Wtime()
         if world.rank == 0:
@@ -405,6 +423,10 @@ def _ping_pong(mpi: Any, world: Any, size: int, rounds: int) -> list[float]:
             world.Recv(buffer, 0)
             world.Send(buffer, 0)
         times.append((mpi.Wtime() - start) * 1e9 / 2)
+        switches.append(getrusage(RUSAGE_THREAD).ru_nivcsw)
+    if size in _LEAST:
+        kept = switches[rounds // 10 :]
+        lost.append(sum(one < other for one, other in pairwise(kept)) / rounds)
     return times[rounds // 10 + 1 :]
 
 

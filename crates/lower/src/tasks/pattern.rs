@@ -80,10 +80,13 @@ pub fn permutation(ranks: u32, bytes: u64, count: u32, seed: u64) -> Result<Task
 /// Builds messages `(from, to, bytes)`, all posted at once. No task waits for another.
 ///
 /// # Errors
-/// Returns an error if the pattern is too large.
+/// Returns an error if a message names a rank from `ranks` on, or the pattern is too large.
 pub fn messages(ranks: u32, messages: &[(u32, u32, u64)]) -> Result<TaskGraph, TaskError> {
     let mut of_ranks: Vec<Vec<Task>> = vec![Vec::new(); ranks as usize];
     for &(from, to, bytes) in messages {
+        if let Some(&peer) = [from, to].iter().find(|&&peer| peer >= ranks) {
+            return Err(TaskError::NoPeer { kind: "message", peer, ranks });
+        }
         of_ranks[from as usize].push(Task::send(to, bytes, 0));
         of_ranks[to as usize].push(Task::receive(from, bytes, 0));
     }

@@ -164,6 +164,11 @@ fn what_is_refused() {
     other.requires(first, second);
     assert_eq!(other.finish().unwrap_err(), TaskError::OtherRank { task: first });
     assert!(pattern::linear_alltoall(1 << 20, 8).is_err());
+    for (from, to) in (0..5).flat_map(|from| (0..5).map(move |to| (from, to))) {
+        let peer = [from, to].into_iter().find(|&peer| peer >= 3);
+        let refused = peer.map(|peer| TaskError::NoPeer { kind: "message", peer, ranks: 3 });
+        assert_eq!(pattern::messages(3, &[(from, to, 8)]).err(), refused);
+    }
     assert_eq!(pattern::dissemination(0, 8).unwrap().rank_count(), 0);
 }
 

@@ -221,7 +221,8 @@ impl Network {
                 let at = node.checked_sub(accelerators).map(|at| at as usize);
                 let Some(of) = at.and_then(|at| of.get_mut(at)) else {
                     let message = format!(
-                        "an entry of switches lists node {node}; accepted are the switches {accelerators} to {}",
+                        "an entry of switches lists node {node}; accepted are the switches {accelerators} to {}, by \
+                         their numbers in the plane, where the {accelerators} accelerators come first",
                         nodes.saturating_sub(1)
                     );
                     return Err(MachineError::Toml { origin: self.name.clone(), message });

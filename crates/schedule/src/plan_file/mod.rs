@@ -27,12 +27,14 @@ use unisono_collective::{CollectiveError, DecisionTable};
 use crate::stored::{Elements, Facts, RankProgram, Stored, Unsound};
 
 pub use bits::{TableBits, lacks_tree};
-pub use write::write;
+pub use write::{program_bytes, write};
 
 pub const MAGIC: &[u8; 8] = b"UNISPLAN";
 /// Version that [`write`] writes, and the latest one that [`PlanFile::read`] reads.
 pub const VERSION: u32 = 2;
 pub const PREAMBLE_BYTES: usize = 32;
+/// The size of the largest file that MPI programs read.
+pub const MOST_BYTES: u64 = 1 << 30;
 
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum PlanFileError {

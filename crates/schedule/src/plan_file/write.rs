@@ -84,6 +84,13 @@ fn facts(facts: &Facts, out: &mut Out) {
     out.text(&facts.origin);
 }
 
+/// Returns the number of bytes that a program takes in a file.
+pub fn program_bytes(p: &RankProgram) -> u64 {
+    let rows = [p.lanes.len(), p.steps.len(), p.arrivals.len(), p.departures.len(), p.waits.len()];
+    // `program` writes the number of scratch blocks and five counts, then rows of these lengths.
+    24 + rows.iter().zip([8, 47, 29, 21, 5]).map(|(&rows, bytes)| rows as u64 * bytes).sum::<u64>()
+}
+
 pub fn program(p: &RankProgram, out: &mut Out) {
     out.u32(p.scratch_blocks);
     out.u32(p.lanes.len() as u32);

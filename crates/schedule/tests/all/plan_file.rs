@@ -6,7 +6,7 @@ use unisono_collective::{Choice, Collective, DecisionTable, Dtype, Kind, Operato
 use unisono_schedule::{
     Builder, Operand,
     internals::plan_file::{MAGIC, Out, PREAMBLE_BYTES, checksum, read_program, write_program},
-    plan_file::{Plan, PlanFile, PlanFileError, write},
+    plan_file::{Plan, PlanFile, PlanFileError, program_bytes, write},
     stored::{RankProgram, Stored, store},
     verify::{Method, Verified},
 };
@@ -151,8 +151,26 @@ fn forged_programs_fail_their_proof() {
     assert!(why(&swapped).contains("fails its proof"), "{}", why(&swapped));
 }
 
+fn repeated<T: Clone>(rows: &[T], times: usize) -> Vec<T> {
+    std::iter::repeat_n(rows, times).flatten().cloned().collect()
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: crate::soak::cases(4000), failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_bytes_of_a_program_are_those_that_are_written(times in prop::array::uniform5(0usize..9)) {
+        let mut p = stored().programs()[0].clone();
+        let [lanes, steps, arrivals, departures, waits] = times;
+        p.lanes = repeated(&p.lanes, lanes);
+        p.steps = repeated(&p.steps, steps);
+        p.arrivals = repeated(&p.arrivals, arrivals);
+        p.departures = repeated(&p.departures, departures);
+        p.waits = repeated(&p.waits, waits);
+        let mut written = Out::default();
+        write_program(&p, &mut written);
+        prop_assert_eq!(program_bytes(&p), written.0.len() as u64);
+    }
 
     #[test]
     fn forged_programs_stay_inside(changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..5), cut in any::<prop::sample::Index>(), shortens: bool) {

@@ -24,7 +24,7 @@ use unisono_base::{interrupt, rounded};
 
 pub(crate) use self::router::{Entering, Search};
 use self::{alike::Alike, planes::Planes, router::Router};
-use crate::{Certificate, CertificateError, Fabric, Graph, fabric::size, translated::Steps};
+use crate::{Certificate, CertificateError, Fabric, Graph, NoForest, fabric::size, translated::Steps};
 
 /// Prices of arcs, and the lower bound on the time of an all-to-all that follows from them.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -36,19 +36,24 @@ pub struct ConcurrentFlow {
     pub time: (u128, u128),
 }
 
-/// A cache of the flow of a graph, which holds `None` if the flow was not found.
-pub(crate) type Known = OnceLock<Option<Shared<ConcurrentFlow>>>;
+/// A cache of the flow of a graph, or of the reason why it was not found.
+pub(crate) type Known = OnceLock<Result<Shared<ConcurrentFlow>, NoForest>>;
 
 /// The largest product of ranks and arcs for which the flow is computed, unless the network looks alike from all ranks.
 const MOST_PRICED: u64 = 1 << 23;
 
 impl Fabric {
-    /// Returns the prices that bound an all-to-all; `None` if a rank cannot be reached, the network is too large or the
-    /// solver fails.
-    pub fn concurrent_flow(&self) -> Option<Shared<ConcurrentFlow>> {
+    /// Returns the prices that bound an all-to-all.
+    ///
+    /// # Errors
+    /// Returns an error if a rank cannot be reached, the network is too large or the solver fails.
+    pub fn concurrent_flow(&self) -> Result<Shared<ConcurrentFlow>, NoForest> {
+        let found = size(self.graph());
         let find = || match self.steps() {
             Some(steps) => of_steps(self.graph(), steps),
-            None if size(self.graph()) > MOST_PRICED => None,
+            None if found > MOST_PRICED => {
+                Err(NoForest::TooMany { what: "ranks times links", found, most: MOST_PRICED })
+            }
             None => of_graph(self.graph()),
         };
         self.known_flow().get_or_init(|| find().map(Shared::new)).clone()
@@ -105,8 +110,8 @@ const MOST_EXACT: usize = 1 << 14;
 const MOST_SPLITS: usize = 3;
 
 /// Computes the flow of a network that looks alike from all ranks: ranks form one class, and so do the arcs of each
-/// step. `None` if the solver fails.
-fn of_steps(graph: &Graph, steps: &Steps) -> Option<ConcurrentFlow> {
+/// step.
+fn of_steps(graph: &Graph, steps: &Steps) -> Result<ConcurrentFlow, NoForest> {
     let alike = Alike {
         class: graph.arcs().iter().map(|arc| steps.step(arc.from, arc.to)).collect(),
         classes: steps.count(),
@@ -114,11 +119,15 @@ fn of_steps(graph: &Graph, steps: &Steps) -> Option<ConcurrentFlow> {
     };
     let prices = Planes::new(graph, &alike).solve(&mut Router::new(graph))?;
     let prices = alike.of_arcs(&prices);
-    let (sum, capacity) = proved(graph, &prices, 0..1)?;
-    Some(ConcurrentFlow { prices, time: (sum * u128::from(graph.ranks()), capacity) })
+    let (sum, capacity) = proved(graph, &prices, 0..1).ok_or(NoForest::Unreachable)?;
+    Ok(ConcurrentFlow { prices, time: (sum * u128::from(graph.ranks()), capacity) })
 }
 
-pub fn of_graph(graph: &Graph) -> Option<ConcurrentFlow> {
+/// Computes the flow of any network.
+///
+/// # Errors
+/// Returns an error if a rank cannot be reached or the solver fails.
+pub fn of_graph(graph: &Graph) -> Result<ConcurrentFlow, NoForest> {
     let mut router = Router::new(graph);
     let fastest = graph.arcs().iter().map(|arc| arc.rate).max().unwrap_or(1);
     // Initially an arc's price is inversely proportional to its rate.
@@ -142,11 +151,11 @@ pub fn of_graph(graph: &Graph) -> Option<ConcurrentFlow> {
         }
         alike = finer;
         if alike.classes * alike.sources.len() > MOST_EXACT {
-            return multiplied(&mut router, best?);
+            return multiplied(&mut router, best.expect("the flow of the first prices"));
         }
         prices = alike.of_arcs(&Planes::new(graph, &alike).solve(&mut router)?);
     }
-    best
+    Ok(best.expect("the flow of the first prices"))
 }
 
 /// The number of rounds in which weights are multiplied.
@@ -155,8 +164,11 @@ const MOST_MULTIPLIED: u32 = 120;
 const FIRST_STEP: f64 = 0.5;
 
 /// Improves prices: multiplies the weight of every arc (price times rate) according to the load that shortest paths put
-/// on it. Returns the best prices found; `None` if a rank cannot be reached.
-pub fn multiplied(router: &mut Router, mut best: ConcurrentFlow) -> Option<ConcurrentFlow> {
+/// on it. Returns the best prices found.
+///
+/// # Errors
+/// Returns an error if a rank cannot be reached.
+pub fn multiplied(router: &mut Router, mut best: ConcurrentFlow) -> Result<ConcurrentFlow, NoForest> {
     let graph = router.graph;
     let arcs = graph.arcs();
     let rate = |at: usize| arcs[at].rate as f64;
@@ -183,5 +195,5 @@ pub fn multiplied(router: &mut Router, mut best: ConcurrentFlow) -> Option<Concu
             *log += step * (load[at] / rate(at) - time) / (busiest - time).max(time * 1e-6);
         }
     }
-    Some(best)
+    Ok(best)
 }

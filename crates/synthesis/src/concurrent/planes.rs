@@ -9,7 +9,7 @@ use microlp::{ComparisonOp, OptimizationDirection, Problem};
 use unisono_base::rounded;
 
 use super::{SCALE, alike::Alike, router::Router};
-use crate::Graph;
+use crate::{Graph, NoForest, packing::optimum};
 
 /// The most rounds of adding planes.
 const MOST_ROUNDS: usize = 300;
@@ -40,7 +40,7 @@ impl<'a> Planes<'a> {
         Self { alike, rates, planes: Vec::new(), prices, values: vec![f64::INFINITY; alike.sources.len()] }
     }
 
-    pub(super) fn solve(mut self, router: &mut Router) -> Option<Vec<u64>> {
+    pub(super) fn solve(mut self, router: &mut Router) -> Result<Vec<u64>, NoForest> {
         let mut best: (f64, Vec<f64>) = (0.0, self.prices.clone());
         let mut whole_best = whole(&self.prices, SCALE);
         let (mut exact, mut most) = (false, f64::INFINITY);
@@ -83,13 +83,12 @@ impl<'a> Planes<'a> {
                 break;
             }
         }
-        Some(whole_best)
+        Ok(whole_best)
     }
 
     /// Returns the bound at integer prices of classes, times the largest total rate of a class, and the number of
-    /// planes added: with `keep`, those that the present solution violates, otherwise none. `None` if a rank cannot be
-    /// reached.
-    pub(super) fn price(&mut self, router: &mut Router, prices: &[u64], keep: bool) -> Option<(f64, usize)> {
+    /// planes added: with `keep`, those that the present solution violates, otherwise none.
+    pub(super) fn price(&mut self, router: &mut Router, prices: &[u64], keep: bool) -> Result<(f64, usize), NoForest> {
         let of_arcs = self.alike.of_arcs(prices);
         let capacity: f64 = self.rates.iter().zip(prices).map(|(rate, &price)| rate * price as f64).sum();
         let (mut sum, mut found) = (0.0, 0);
@@ -105,12 +104,11 @@ impl<'a> Planes<'a> {
                 found += 1;
             }
         }
-        Some((sum / capacity, found))
+        Ok((sum / capacity, found))
     }
 
-    /// Finds the prices at which the planes allow the largest sum of distances. Returns that sum; `None` if the solver
-    /// fails.
-    pub(super) fn maximize(&mut self) -> Option<f64> {
+    /// Finds the prices at which the planes allow the largest sum of distances, and returns that sum.
+    pub(super) fn maximize(&mut self) -> Result<f64, NoForest> {
         let mut problem = Problem::new(OptimizationDirection::Maximize);
         let prices: Vec<_> = self.prices.iter().map(|_| problem.add_var(0.0, (0.0, f64::INFINITY))).collect();
         let sources = &self.alike.sources;
@@ -122,10 +120,10 @@ impl<'a> Planes<'a> {
             row.push((values[*at], 1.0));
             problem.add_constraint(&row[..], ComparisonOp::Le, 0.0);
         }
-        let solution = problem.solve().ok()?.into_solution().ok()?;
+        let solution = optimum(problem.solve())?;
         self.prices = prices.iter().map(|&price| solution.var_value(price).max(0.0)).collect();
         self.values = values.iter().map(|&value| solution.var_value(value)).collect();
-        Some(solution.objective())
+        Ok(solution.objective())
     }
 }
 

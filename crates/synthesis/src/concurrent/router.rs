@@ -4,7 +4,7 @@ use std::{cmp::Reverse, collections::BinaryHeap};
 
 use unisono_base::{interrupt, narrow};
 
-use crate::Graph;
+use crate::{Graph, NoForest};
 
 /// The cheapest paths from one node to all (Dijkstra, 1959), with the fewest arcs among equally cheap paths.
 pub(crate) struct Search {
@@ -93,15 +93,15 @@ impl<'a> Router<'a> {
 
     /// Sends a unit from a rank to each other rank along the cheapest paths with the fewest arcs, split in proportion
     /// to the rates of the arcs that lead to a node. Calls `add` with each used arc and its load. Returns the sum of
-    /// distances; `None` if a rank cannot be reached.
-    pub(super) fn route(&mut self, prices: &[u64], from: u32, mut add: impl FnMut(u32, f64)) -> Option<u64> {
+    /// distances, or an error if a rank cannot be reached.
+    pub(super) fn route(&mut self, prices: &[u64], from: u32, mut add: impl FnMut(u32, f64)) -> Result<u64, NoForest> {
         interrupt::check();
         let Self { graph, entering, search, through } = self;
         search.run(graph, prices, from);
         let ranks = graph.ranks() as usize;
         let mut sum = 0;
         for (rank, &price) in search.price[..ranks].iter().enumerate() {
-            sum += (price != u64::MAX).then_some(price)?;
+            sum += (price != u64::MAX).then_some(price).ok_or(NoForest::Unreachable)?;
             through[rank] = 1.0;
         }
         through[ranks..].fill(0.0);
@@ -124,6 +124,6 @@ impl<'a> Router<'a> {
                 through[graph.arcs()[*arc as usize].from as usize] += share;
             }
         }
-        Some(sum)
+        Ok(sum)
     }
 }

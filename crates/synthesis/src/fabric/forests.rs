@@ -213,7 +213,7 @@ impl Fabric {
         let Trees::RootTrees(listed) = &over.trees else { return None };
         let graph = self.routed();
         let own: Vec<Tree> = (0..self.graph.ranks()).map(|rank| listed.moved(graph, rank, 0)).collect();
-        Some(relay(graph, root, &own, chunks, self.cut(roots).time()).map_err(no_forest))
+        Some(relay(graph, root, &own, chunks, self.cut(roots).time()).map_err(NoForest::from))
     }
 
     /// Returns the forest of all ranks whose trees distribute the chunks of one root ([`crate::relaying`]), with one
@@ -267,7 +267,7 @@ impl Fabric {
             // For trees that are used in both directions, no bound is known that they always attain.
             let back = self.back(roots);
             let enough = if back.is_some() { 0.0 } else { self.enough(roots) };
-            tree_cache::packing(graph, list, depth, (enough, back)).map_err(no_forest)
+            tree_cache::packing(graph, list, depth, (enough, back)).map_err(NoForest::from)
         })
     }
 
@@ -286,7 +286,7 @@ impl Fabric {
                 // If trees are spread, this packing only decides whether a small depth is tried.
                 let shares = if self.spreads() { growth::SHARES } else { growth::MOST_SHARES };
                 let grown = self.growth(roots, depth, shares, &[])?;
-                of_trees(self.packed(roots)?, &grown.trees[0]).map_err(no_forest)
+                of_trees(self.packed(roots)?, &grown.trees[0]).map_err(NoForest::from)
             }
         }
     }
@@ -297,7 +297,7 @@ impl Fabric {
         // The number of steps was measured. There are about 10 rounds, in each of which every tree is grown again.
         admit(100 * u128::from(shares), list.len(), graph.ranks())?;
         tree_cache::growth(graph, self.symmetry(roots), list, depth, shares, self.enough(roots), late)
-            .map_err(no_forest)
+            .map_err(NoForest::from)
     }
 }
 
@@ -307,9 +307,11 @@ fn admit(each: u128, roots: usize, ranks: u32) -> Result<(), NoForest> {
     limits::admit("the packing of a forest", 0, work).map_err(NoForest::OverLimit)
 }
 
-fn no_forest(reason: NoPacking) -> NoForest {
-    match reason {
-        NoPacking::Unreachable => NoForest::Unreachable,
-        NoPacking::Solver(message) => NoForest::Solver(message),
+impl From<NoPacking> for NoForest {
+    fn from(reason: NoPacking) -> Self {
+        match reason {
+            NoPacking::Unreachable => Self::Unreachable,
+            NoPacking::Solver(message) => Self::Solver(message),
+        }
     }
 }

@@ -58,7 +58,16 @@ pub enum Runs {
 pub enum NoForest {
     Unreachable,
     Solver(String),
-    TooLarge { ranks: u32, links: usize },
+    TooLarge {
+        ranks: u32,
+        links: usize,
+    },
+    /// A search for an all-to-all or a scatter is too long.
+    TooMany {
+        what: &'static str,
+        found: u64,
+        most: u64,
+    },
     OverLimit(OverLimit),
 }
 
@@ -72,6 +81,7 @@ impl std::fmt::Display for NoForest {
                 "the network has {links} links for {ranks} ranks; unless it looks alike from all ranks, forests are found for at \
                  most {MOST_DENSE} ranks where unlike ranks times links are at most {MOST_PACKED}"
             ),
+            NoForest::TooMany { what, found, most } => write!(f, "{what} are {found}; accepted are at most {most}"),
             NoForest::OverLimit(over) => over.fmt(f),
         }
     }

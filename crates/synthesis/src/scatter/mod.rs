@@ -250,7 +250,7 @@ impl Fabric {
     /// Returns the trees of all chunks of the roots, and caches them.
     ///
     /// # Errors
-    /// Returns an error if a rank cannot be reached, or the network is too large.
+    /// Returns an error if a rank cannot be reached, the network is too large or the solver fails.
     pub fn scatter(&self, roots: Roots, chunks: u32) -> Result<Shared<Scatter>, NoForest> {
         let lock = || self.known_scatters().lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if let Some(found) = lock().get(&(roots, chunks)) {
@@ -260,14 +260,15 @@ impl Fabric {
         let is_one = roots != Roots::All;
         let count = if is_one || self.steps().is_some() { 1 } else { u64::from(graph.ranks()) };
         let nodes = u64::from(graph.nodes());
-        if count * nodes * u64::from(chunks) > MOST_GROWN {
-            return Err(NoForest::TooLarge { ranks: graph.ranks(), links: graph.arcs().len() });
+        let found = count * nodes * u64::from(chunks);
+        if found > MOST_GROWN {
+            return Err(NoForest::TooMany { what: "roots times nodes times chunks", found, most: MOST_GROWN });
         }
         let grower = if is_one {
             let (prices, least) = of_one(graph, roots);
             Grower::new(graph, None, &prices, least, Ways::Shortest).of_roots(roots)
         } else {
-            let flow = self.concurrent_flow().ok_or(NoForest::Unreachable)?;
+            let flow = self.concurrent_flow()?;
             Grower::new(graph, self.steps(), &flow.prices, flow.time(), Ways::Shortest)
         };
         let made = Shared::new(grower.scatter(chunks)?);

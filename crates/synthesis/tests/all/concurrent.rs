@@ -5,7 +5,7 @@ use crate::common::torus;
 use microlp::{ComparisonOp, OptimizationDirection, Problem};
 use proptest::prelude::*;
 use unisono_synthesis::{
-    Arc, Certificate, ConcurrentFlow, Fabric, Graph,
+    Arc, Certificate, ConcurrentFlow, Fabric, Graph, NoForest, Roots,
     concurrent::{multiplied, of_graph, proved},
     internals::router::Router,
 };
@@ -68,8 +68,43 @@ fn multiplied_weights_come_near() {
     assert!((0.9 * exact..exact * (1.0 + 1e-9)).contains(&near.time()), "{} {exact}", near.time());
 }
 
+#[test]
+fn a_network_that_is_too_large_is_not_said_to_be_unreachable() {
+    let ring = (0..3000).map(|n| Arc { from: n, to: (n + 1) % 3000, rate: 1 });
+    let fabric = Fabric::new(Graph::new(3000, 3000, ring), &[], 0.0);
+    let reason = fabric.concurrent_flow().unwrap_err();
+    assert_eq!(reason.to_string(), "ranks times links are 9000000; accepted are at most 8388608");
+    assert_eq!(fabric.scatter(Roots::All, 1).unwrap_err(), reason);
+    let most = fabric.scatter(Roots::One(0), 1 << 15).unwrap_err().to_string();
+    assert_eq!(most, "roots times nodes times chunks are 98304000; accepted are at most 67108864");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(crate::soak::cases(200)))]
+    #[test]
+    fn a_flow_is_refused_where_a_rank_does_not_reach_another(
+        ranks in 2_u32..5,
+        relays in 0_u32..3,
+        arcs in prop::collection::vec((0_u32..7, 0_u32..7, 1_u64..9), 1..20),
+    ) {
+        let nodes = ranks + relays;
+        let arcs = arcs.into_iter().map(|(a, b, rate)| Arc { from: a % nodes, to: b % nodes, rate });
+        let graph = Graph::new(ranks, nodes, arcs.filter(|arc| arc.from != arc.to));
+        let mut reaches = vec![vec![false; nodes as usize]; nodes as usize];
+        (0..nodes as usize).for_each(|node| reaches[node][node] = true);
+        graph.arcs().iter().for_each(|arc| reaches[arc.from as usize][arc.to as usize] = true);
+        for by in 0..nodes as usize {
+            for from in 0..nodes as usize {
+                for to in 0..nodes as usize {
+                    reaches[from][to] |= reaches[from][by] && reaches[by][to];
+                }
+            }
+        }
+        let ranks = ranks as usize;
+        let all = (0..ranks).all(|from| (0..ranks).all(|to| reaches[from][to]));
+        prop_assert_eq!(of_graph(&graph).err(), (!all).then_some(NoForest::Unreachable));
+    }
+
     #[test]
     fn the_bound_is_the_optimum(
         ranks in 2_u32..7,

@@ -32,6 +32,8 @@ fn wrong_tables_are_named_by_line() {
         assert_eq!(Tree::parse(text).unwrap_err(), says);
     }
     assert!(Tree::parse(&"{\"a\":".repeat(100_000)).unwrap_err().contains("64 levels"));
+    let levels = |count: usize| Tree::parse(&format!("{}{{}}{}", "{\"a\":".repeat(count - 1), "}".repeat(count - 1)));
+    assert!((1..=64).all(|count| levels(count).is_ok()) && levels(65).unwrap_err().contains("64 levels"));
     assert!(LibraryTable::read(b"\x7fELF....").is_err());
     assert!(LibraryTable::read(b"\xff\xfe").is_err());
 }

@@ -50,10 +50,12 @@ pub fn order(nodes: &[Node]) -> Result<(Vec<usize>, Vec<Vec<usize>>), NoOrder> {
             }
         }
     }
-    match open.iter().position(|&open| open > 0) {
-        Some(number) if order.len() < nodes.len() => {
-            Err(NoOrder { node: nodes[number].id, reason: "it depends on itself, by way of other nodes".to_owned() })
-        }
-        _ => Ok((order, before)),
-    }
+    let Some(behind) = open.iter().position(|&open| open > 0) else { return Ok((order, before)) };
+    // A node without a place in the order may only follow a cycle. It needs another such node, so a walk from need to
+    // need enters the cycle, and has done so after as many steps as there are nodes.
+    let needed = |number: usize| before[number].iter().copied().find(|&other| open[other] > 0).unwrap_or(number);
+    let inside = (0..nodes.len()).fold(behind, |number, _| needed(number));
+    let cycle = std::iter::successors(Some(needed(inside)), |&at| (at != inside).then(|| needed(at)));
+    let first = cycle.min().unwrap_or(inside);
+    Err(NoOrder { node: nodes[first].id, reason: "it depends on itself, by way of other nodes".to_owned() })
 }

@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use flate2::{Compression, write::GzEncoder};
+use proptest::prelude::*;
 use unisono_collective::Kind;
 use unisono_workload::{
     Collected, Compute, Groups, Queues, RankClass, SourceFile, Work, WorkNode, WorkloadGraph, chakra, hlo, read,
@@ -181,6 +182,38 @@ fn nodes_follow_their_dependencies() {
     assert_eq!(shown, [("n3", &[][..]), ("n5", &[0]), ("n8", &[1])]);
     assert_eq!(nodes[1].work, Work::Compute(Compute::Measured { seconds: 20.0 * 1e-6 }));
     assert_eq!(nodes[2].work, Work::Compute(Compute::Counted { operations: 1000.0, bytes: 50.0 }));
+}
+
+proptest! {
+    /// A refused order names a node that depends on itself, not one that only follows such nodes.
+    #[test]
+    fn a_refused_order_names_a_node_of_a_cycle(
+        nodes in 1_usize..9,
+        pairs in prop::collection::vec((0_usize..9, 0_usize..9), 0..12),
+    ) {
+        let mut needs = vec![vec![false; nodes]; nodes];
+        let pairs = pairs.into_iter().map(|(node, needed)| (node % nodes, needed % nodes));
+        pairs.for_each(|(node, needed)| needs[node][needed] = true);
+        let after = |node: usize| (0..nodes).filter(|&other| needs[node][other]).map(|n| n as u64).collect::<Vec<_>>();
+        let listed: Vec<Raw> =
+            (0..nodes).map(|n| node(n as u64, COMPUTE, &after(n)).number(7, 5)).collect();
+        let files = ranks(1, |_| file(&listed));
+        for by in 0..nodes {
+            for from in 0..nodes {
+                for to in 0..nodes {
+                    needs[from][to] |= needs[from][by] && needs[by][to];
+                }
+            }
+        }
+        match (0..nodes).any(|node| needs[node][node]) {
+            false => prop_assert!(read(&files, true).is_ok()),
+            true => {
+                let said = refused(&files);
+                let named = |&node: &usize| said.contains(&format!("node {node}: it depends on itself"));
+                prop_assert!((0..nodes).find(named).is_some_and(|node| needs[node][node]), "{said}");
+            }
+        }
+    }
 }
 
 #[test]

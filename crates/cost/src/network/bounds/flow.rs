@@ -41,6 +41,6 @@ impl Flow {
             return Some(0.0);
         }
         let block = c.bytes() as f64;
-        Some(case.fabric.concurrent_flow()?.time() * block / case.fabric.graph().bytes_per_ns())
+        Some(case.fabric.concurrent_flow().ok()?.time() * block / case.fabric.graph().bytes_per_ns())
     }
 }

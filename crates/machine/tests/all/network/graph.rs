@@ -260,6 +260,10 @@ fn ranks_share_the_cables_of_their_host() {
         ("per_host = 2", "give both or none"),
         ("host = 'gbps=4'", "give both or none"),
         ("per_host = 0\nhost = ''", "0"),
+        (
+            "per_host = -1\nhost = ''",
+            "per_host: found the integer `-1`; accepted is a whole number from 0 to 4294967295",
+        ),
         ("per_host = 2\nhost = 'fast'", "host"),
         ("per_host = 2\nhost = \"gbps=4\\n0 1\"", "one line"),
         ("per_host = 4000000000\nhost = ''", "4000000000"),
