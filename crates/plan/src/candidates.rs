@@ -157,7 +157,8 @@ pub(crate) fn rank(
     ranked: Ranked,
     only: Option<&str>,
 ) -> Result<(Vec<Timed>, bool), PlanError> {
-    let is_composed = only.is_none() && wanted.is_empty() && !matches!(form, Some(Format::Rules { .. }));
+    let is_free = only.is_none_or(|name| name == compositions::NAME) && wanted.is_empty();
+    let is_composed = is_free && !matches!(form, Some(Format::Rules { .. }));
     rank_with(problem, wanted, form, ranked, only, is_composed)
 }
 
@@ -224,6 +225,9 @@ fn rank_with(
             Err(e) => faults.add(e)?,
         }
     }
+    if is_composed {
+        compositions::add(problem, &mut timed, listed.len())?;
+    }
     if timed.is_empty() {
         faults.fail()?;
         let left_out = left_out.first.map(|(_, over)| over.into());
@@ -241,9 +245,6 @@ fn rank_with(
             let given = if only.is_some() { "with all its parameters --param" } else { "--algorithm" };
             format!("{count} {many} not timed for {kind} of {bytes} bytes; {given} times one of them: {names}")
         });
-    }
-    if is_composed {
-        compositions::add(problem, &mut timed, listed.len())?;
     }
     let is_unchecked = refine(problem, &mut timed, &mut dropped)?;
     // The sort by time is stable, so candidates with equal times keep the order of the list.

@@ -11,6 +11,9 @@ use crate::{
     candidates::{rank_alone, time_and_spare},
 };
 
+/// The name of the algorithm.
+pub(crate) const NAME: &str = "composition";
+
 /// A collective that contains another one may take this many times as long as the best candidate: it takes less time if
 /// it sends only what is needed.
 const CONTAINING: f64 = 2.0;
@@ -31,7 +34,7 @@ pub(crate) fn add(problem: &Problem, timed: &mut Vec<(usize, Timed)>, next: usiz
     if case.offers() != [Means::Messages] || c.is_local() {
         return Ok(());
     }
-    let algorithm = find("composition")?;
+    let algorithm = find(NAME)?;
     let mut made = Vec::new();
     for (_, kinds) in composition::SEQUENCES.iter().filter(|(kind, _)| *kind == c.kind) {
         let best = timed.iter().map(|(_, one)| one.time.seconds).fold(f64::INFINITY, f64::min);

@@ -10,7 +10,7 @@ use unisono_lower::{File, Placed};
 use unisono_schedule::{Schedule, stored::Stored};
 
 use crate::{
-    Bits, LibraryReport, PlanError, Problem, Timed,
+    Bits, LibraryReport, PlanError, Problem, Timed, compositions,
     candidates::{Ranked, named, rank},
     expressible::{self, Expressible, mark, suited},
     format::{self, Format},
@@ -149,8 +149,11 @@ pub(crate) fn timed(
             let is_given = at_defaults || algorithm.info().params.iter().all(|p| wanted.get(p.name).is_some());
             let listed = if is_given { Vec::new() } else { target.candidates(c, wanted, Some(algorithm.name())) };
             let is_listed = !params.is_empty() && listed.iter().any(|(_, listed)| listed == wanted);
+            let is_composed = algorithm.name() == compositions::NAME && params.is_empty() && !at_defaults;
             if !is_listed && listed.iter().any(|(_, listed)| !target.is_slow(c, algorithm, listed)) {
                 rank(problem, wanted, form, ranked, Some(algorithm.name()))
+            } else if is_composed && let Ok(found) = rank(problem, wanted, form, ranked, Some(algorithm.name())) {
+                Ok(found)
             } else {
                 let chosen = suited(form.map_or(&[], Format::params), &target.case(c), algorithm, chosen);
                 named(problem, algorithm, &chosen)
