@@ -59,7 +59,7 @@ def assert_one_sentence(ran: Ran, *words: str) -> None:
         (["plan", "reduce", *ON_4, "--root", "1,2,3"], ["1,2,3"]),
         (["plan", "reduce", *ON_4, "--root", "9" * 25], ["9" * 25]),
         (["plan", "frobnicate", *ON_4], ["frobnicate", "allreduce"]),
-        (["plan", "reduce", *ON_4, "--algorithm", "magic"], ["magic", "chain"]),
+        (["plan", "reduce", *ON_4, "--algorithm", "magic"], ["magic", "'unisono algorithms' lists"]),
         (["plan", "reduce", *ON_4, "--algorithm", "ring"], ["ring"]),
         (["plan", "reduce", *ON_4, "--algorithm", "two-phase", "--param", "group=0"], ["group", "0"]),
         (["plan", "reduce", *ON_4, "--algorithm", "two-phase", "--param", "group=many"], ["group", "many"]),

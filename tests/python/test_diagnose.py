@@ -16,6 +16,7 @@ from unisono.logs.expectations import Expected, Key, expected_times, key_of
 from unisono.logs.findings import KINDS, Finding, findings
 from unisono.logs.library_calibration import calibrated
 from unisono.logs.remarks import Remark, remarks
+from unisono.planning.libraries import library_choice, library_sizes
 
 from .conftest import ROOT, call
 from .posted_logs import H100, MISSED, POSTED, Posted, nccl_log, osu_log
@@ -208,6 +209,28 @@ def test_fitted_times_show_a_wrong_choice_of_the_library() -> None:
     found = of_kind("algorithm", findings([Log("x", times, [])], expected=expectation(made, times, "nccl")))
     assert found
     assert all(of.advice.startswith("set NCCL_ALGO=") for of in found)
+
+
+def test_an_algorithm_that_no_log_measured_is_not_advised() -> None:
+    """If all measured times are multiples of NCCL's own, an unmeasured algorithm's own estimate is the least time."""
+    draw = random.Random(12)
+    for name in ("dgx-a100", "dgx-h100"):
+        machine, first = un.machine(name), draw.randint(10, 20)
+        points = [Measured("allreduce", 8, 1, 1 << power, 1.0) for power in range(first, first + 5)]
+        own = expectation(machine, points, "nccl")
+        times = [replace(of, seconds=own[key_of(of)].seconds * draw.uniform(4, 5)) for of in points]
+        made, groups = calibrated(machine, times)[:2]
+        measured = {group.key[:2] for group in groups}
+        expected = expectation(made, times, "nccl")
+        assert any(min(of.choices, key=lambda one: one.seconds).is_fitted is False for of in expected.values())
+        for found in of_kind("algorithm", findings([Log("x", times, [])], expected=expected)):
+            assert any(f"where {' '.join(pair)} is quicker" in found.words for pair in measured), found.words
+        for row in library_sizes("allreduce", made):
+            elements = -(-max(row["first_bytes"], 1) // 4)
+            if row["last_bytes"] is None or 4 * elements <= row["last_bytes"]:
+                best = library_choice("allreduce", made, elements)["choices"][0]
+                pair = (row["algorithm"], row["protocol"])
+                assert pair in measured if best["calibrated"] else pair == (best["algorithm"], best["protocol"])
 
 
 def test_a_sentence_has_the_cause_that_its_log_shows(tmp_path: Path) -> None:

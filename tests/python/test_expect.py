@@ -317,7 +317,7 @@ def test_wrong_input_is_refused_in_one_sentence(words: list[str], message: str) 
 def test_other_collectives_and_machines_are_refused_in_one_sentence() -> None:
     for words, message in (
         (["scan", *ON_2, "--plot", "e.png"], "nccl-tests define none of a scan"),
-        (["alltoall", *ON_2, "--sizes", "8", "--as", "nccl"], "NCCL has no algorithms for alltoall"),
+        (["scan", *ON_2, "--sizes", "8", "--as", "nccl"], "NCCL has no algorithms for scan"),
         (["allreduce", "--machine", "archer", "--ranks", "4", "--as", "nccl"], "archer is of kind endpoint"),
         (["allreduce", "--machine", "archer"], "ranks is missing"),
         (["gather", "--machine", "piuma", "--nodes", "1"], "no algorithm makes gather"),

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 import unisono as un
-from unisono.logs.collectives import Measured, read_log
-from unisono.logs.library_calibration import calibrated, chosen_points, preset_of
+from unisono.logs.collectives import LeftOut, Measured, read_log
+from unisono.logs.library_calibration import calibrated, check_gpus, chosen_points, preset_of
 from unisono.planning.libraries import library_choice, library_sizes
 
 from tests.python.conftest import ROOT, call
@@ -73,6 +73,78 @@ def test_a_row_that_is_cut_at_any_place_before_its_errors_is_refused() -> None:
             read_log(LOG[:begin] + row[:end], "a.log")
 
 
+def test_a_log_that_is_cut_at_any_place_is_refused_or_noted(tmp_path: Path) -> None:
+    end = LOG.index("# Avg bus bandwidth") + len("# Avg bus bandwidth")
+    for at in [*range(LOG.index("#  Rank  3"), end, 7), end]:
+        left_out = LeftOut()
+        try:
+            read_log(LOG[:at], "a.log", left_out=left_out)
+        except un.InputError:
+            assert at < end
+            continue
+        assert bool(left_out.sentences()) is (at < end), LOG[:at]
+    # A second test hides neither the end of the first nor its absence.
+    for text, noted in ((LOG + LOG, False), (LOG[: LOG.index("# Out")] + LOG, True)):
+        (tmp_path / "a.log").write_text(text)
+        commands = (
+            ["diagnose", str(tmp_path / "a.log")],
+            ["check-guidelines", str(tmp_path / "a.log")],
+            ["calibrate", "--from", str(tmp_path / "a.log"), "--machine", MESH, "-o", str(tmp_path / "m.toml")],
+        )
+        for command in commands:
+            ran = call(*command)
+            assert ("ends at 8388608 bytes without" in ran.out + ran.err) is noted, (command, ran.out, ran.err)
+
+
+def test_a_setting_of_a_log_is_noted_by_a_fit(tmp_path: Path) -> None:
+    (tmp_path / "a.log").write_text("a:1:2 [0] NCCL INFO NCCL_ALGO set by environment to Tree\n" + LOG)
+    fit = ["calibrate", "--from", str(tmp_path / "a.log"), "--machine", MESH, "-o", str(tmp_path / "m.toml")]
+    [note] = [one for one in call(*fit, "--json").json["notes"] if "NCCL_ALGO=Tree" in one]
+    assert "a fit takes the times for those of NCCL's own choice; unset NCCL_ALGO" in note
+
+
+def test_the_machine_of_a_log_is_that_of_its_gpus() -> None:
+    """GPUs of another preset, and GPUs of unknown architecture, are noted; each preset has its own GPUs."""
+    names = {"A100-SXM4-80GB": "dgx-a100", "H100 80GB HBM3": "dgx-h100", "H200": "dgx-h200", "B200": "dgx-b200"}
+    for gpu, preset in names.items():
+        point = Measured("allreduce", 8, 1, 8, 1e-5, f"NVIDIA {gpu}")
+        assert preset_of([point]) == preset
+        assert not check_gpus(un.machine(preset), [point.gpu])
+        assert not check_gpus(un.machine(preset, nodes=2), [point.gpu])
+    for gpu in ("GB200", "GH200 480GB", "H100 PCIe", "H200 NVL"):
+        with pytest.raises(un.InputError, match="--machine"):
+            preset_of([Measured("allreduce", 8, 1, 8, 1e-5, f"NVIDIA {gpu}")])
+    [other] = check_gpus(un.machine("dgx-h100"), ["NVIDIA H200"])
+    assert "name dgx-h200 with --machine" in other
+    [unknown] = check_gpus(un.machine("a100x4"), ["NVIDIA L40S"])
+    assert "the architecture of NVIDIA L40S is not known here; it is taken for ampere" in unknown
+
+
+@pytest.mark.parametrize("kind", ["alltoall", "gather", "scatter"])
+def test_nccl_sends_blocks_as_direct_messages(kind: str) -> None:
+    """A call takes at least NCCL's start of 6.6 us, and with it as long as direct messages without a kernel's start."""
+    for name, nodes in (("dgx-h100", 1), ("dgx-a100", 2)):
+        machine = un.machine(name, nodes=nodes)
+        for size in ("8", "1MiB", "64MiB"):
+            library = un.plan(kind, machine, bytes=size, as_library="nccl").library
+            assert library is not None
+            direct = un.plan(kind, machine, bytes=size, algorithm="linear").predicted["seconds"]
+            start = 6.6e-6 - machine.describe()["launch_ns"] * 1e-9
+            assert (library["algorithm"], library["choices"]) == ("sendrecv", [])
+            assert library["seconds"] == pytest.approx(direct + start, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    "preset", [one["name"] for one in un.machine_presets() if "thread_block" in un.machine(one["name"]).describe()]
+)
+def test_a_short_call_takes_at_least_the_measured_start(preset: str) -> None:
+    described = un.machine(preset).describe()
+    blocks = [rate.get("start_ns", 0) for rate in described["thread_block"].values()]
+    least = described["launch_ns"] + min(blocks)
+    assert least > 0
+    assert un.plan("allreduce", preset, bytes=8).predicted["seconds"] >= least * 1e-9
+
+
 def test_the_choice_is_printed_and_in_the_report() -> None:
     plain = un.plan("allreduce", "dgx-h100", bytes="1GiB")
     assert plain.library is None
@@ -101,7 +173,7 @@ def test_the_choice_is_printed_and_in_the_report() -> None:
         (["allreduce", "--machine", "dgx-a100", "--as", "rccl"], "dgx-a100 has 8 of 8 GPUs of a box (ampere)"),
         (["allreduce", "--machine", "mi300x", "--ranks", "4", "--as", "rccl"], "4 of 8 GPUs of a box (cdna3)"),
         (["alltoall", "--machine", "mi300x", "--as", "rccl"], "RCCL has no algorithms for alltoall"),
-        (["alltoall", "--machine", "dgx-a100", "--as", "nccl"], "NCCL has no algorithms for alltoall"),
+        (["scan", "--machine", "dgx-a100", "--as", "nccl"], "NCCL has no algorithms for scan"),
     ],
 )
 def test_what_the_model_does_not_know_is_refused_in_one_sentence(words: list[str], needed: str) -> None:

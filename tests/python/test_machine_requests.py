@@ -102,6 +102,21 @@ def test_the_shape_is_of_the_machine_that_was_asked_for() -> None:
     assert un.machine("piuma", nodes=2, subset=[1]).changed("core_latency_ns", "6").shape == (128,)
 
 
+@pytest.mark.parametrize(
+    "preset", [one["name"] for one in un.machine_presets() if un.machine(one["name"]).describe().get("cluster")]
+)
+def test_more_ranks_than_a_box_has_name_the_boxes_that_have_them(preset: str) -> None:
+    size = un.machine(preset).shape[0]
+    for ranks in (size + 1, 2 * size):
+        with pytest.raises(un.InputError, match=r"or for 2 boxes: --nodes 2") as refused:
+            un.bounds("allreduce", un.machine(preset, ranks), elements=1)
+        assert f"{ranks} ranks do not fit on {preset}" in str(refused.value)
+        assert un.machine(preset, ranks, nodes=2).shape == (ranks,)
+    with pytest.raises(un.InputError) as alone:
+        un.bounds("allreduce", un.machine("mi300x", 16), elements=1)
+    assert "--nodes" not in str(alone.value)
+
+
 def test_one_box_without_a_cluster_says_what_is_missing() -> None:
     ran = call("plan", "allreduce", "--machine", "mi300x", "--nodes", "2", "--bytes", "1MiB")
     assert ran.code == 2

@@ -61,6 +61,9 @@ def test_algorithms_are_found_by_other_spellings(entry: dict[str, str]) -> None:
      (lambda: un.plan("allreduce", "archer", elements=1, op="summ"), "sum"),
      (lambda: un.plan("allreduce", "archer", elements=1, dtype="f23"), None),
      (lambda: un.machine("hx2mesh"), "hx2mesh-small"),
+     (lambda: un.machine("H200"), "dgx-h200"),
+     (lambda: un.machine("gb200"), "gb200-nvl72"),
+     (lambda: un.machine("dgx-b300"), "dgx-b200"),
      (lambda: un.plan("ring", "archer", elements=1), None),
      (lambda: un.sweep("allreduce", "archer", shapes=[4], elements=[1], algorithms=["swimg"]), "swing"),
      (lambda: un.bounds("scater", "archer", shape=4, elements=1), "scatter")],
@@ -70,6 +73,12 @@ def test_slips_are_answered_with_the_nearest_name(ask: object, near: str | None)
         ask()  # type: ignore[operator]
     said = str(refused.value)
     assert (f"(did you mean {near}?)" in said) if near else ("did you mean" not in said)
+
+
+def test_algorithms_of_a_library_are_asked_of_the_library() -> None:
+    for name in ("nccl-ring", "NCCL_tree", "rccl-ring"):
+        with pytest.raises(un.InputError, match=f"--as {name[:4].lower()} names the algorithms"):
+            un.plan("allreduce", "dgx-h100", elements=1, algorithm=name)
 
 
 @given(st.text(max_size=80))

@@ -51,8 +51,8 @@ pub enum MachineError {
          has one of them; ask for a smaller shape, or give the number of ranks (--ranks)"
     )]
     NoHealthyPart { shape: String, machine: String, failed: String },
-    #[error("{ranks} ranks do not fit on {machine}, which has {accelerators} accelerators; ask for fewer")]
-    TooManyRanks { ranks: u32, machine: String, accelerators: u32 },
+    #[error("{ranks} ranks do not fit on {machine}, which has {accelerators} accelerators; ask for fewer{or}")]
+    TooManyRanks { ranks: u32, machine: String, accelerators: u32, or: String },
     #[error("the place of a rank is {node}; {machine} has accelerators 0 to {last}")]
     NoSuchNode { node: u32, machine: String, last: u32 },
     #[error("the place of two ranks is {node}; an accelerator of {machine} takes one rank")]

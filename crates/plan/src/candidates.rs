@@ -141,12 +141,20 @@ pub(crate) enum Ranked {
     Best,
 }
 
-/// Times the candidates of a problem and returns them in the order of [`sort`].
+/// Timed candidates in the order of [`sort`].
+pub(crate) struct Ranking {
+    pub timed: Vec<Timed>,
+    /// True if the choice of the best is unchecked: a finer model would take too many steps, or
+    /// [`Target::simulate_best`] left out candidates near the best.
+    pub is_unchecked: bool,
+    /// A sentence on candidates that take long to time and were left out.
+    pub untimed: Option<String>,
+}
+
+/// Times the candidates of a problem and ranks them.
 ///
-/// The second value is true if the choice of the best is unchecked: a finer model would take too many steps, or
-/// [`Target::simulate_best`] left out candidates near the best. Candidates are left out if they do not support the
-/// case, are too large to build, exceed a limit, take long to time, or are a user's own function that fails. Cheap
-/// candidates are timed first, so that a limit excludes few. `only` restricts the ranking to one algorithm.
+/// Candidates are left out if they do not support the case, are too large to build, exceed a limit, take long to time,
+/// or are a user's own function that fails. Cheap candidates are timed first, so that a limit excludes few. `only` restricts the ranking to one algorithm.
 ///
 /// # Errors
 /// Returns an error if no candidate is left, or a candidate fails for another reason.
@@ -156,7 +164,7 @@ pub(crate) fn rank(
     form: Option<&Format>,
     ranked: Ranked,
     only: Option<&str>,
-) -> Result<(Vec<Timed>, bool), PlanError> {
+) -> Result<Ranking, PlanError> {
     let is_free = only.is_none_or(|name| name == compositions::NAME) && wanted.is_empty();
     let is_composed = is_free && !matches!(form, Some(Format::Rules { .. }));
     rank_with(problem, wanted, form, ranked, only, is_composed)
@@ -167,7 +175,7 @@ pub(crate) fn rank(
 /// # Errors
 /// Returns the errors of [`rank`].
 pub(crate) fn rank_alone(problem: &Problem) -> Result<Vec<Timed>, PlanError> {
-    Ok(rank_with(problem, &Params::new(), None, Ranked::Best, None, false)?.0)
+    Ok(rank_with(problem, &Params::new(), None, Ranked::Best, None, false)?.timed)
 }
 
 fn rank_with(
@@ -177,7 +185,7 @@ fn rank_with(
     ranked: Ranked,
     only: Option<&str>,
     is_composed: bool,
-) -> Result<(Vec<Timed>, bool), PlanError> {
+) -> Result<Ranking, PlanError> {
     let (target, c) = (&problem.target, problem.collective);
     let listed = target.candidates(c, wanted, only);
     let mut listed: Vec<_> = listed.into_iter().enumerate().collect();
@@ -235,17 +243,12 @@ fn rank_with(
     }
     faults.warn();
     left_out.remark("left out");
-    if !slow.is_empty() {
-        let count = slow.len();
+    let untimed = (!slow.is_empty()).then(|| {
         slow.sort_unstable();
         slow.dedup();
-        let (kind, bytes, names) = (c.kind, c.bytes(), slow.join(", "));
-        let many = if count == 1 { "candidate with a huge schedule is" } else { "candidates with huge schedules are" };
-        limits::remark(|| {
-            let given = if only.is_some() { "with all its parameters --param" } else { "--algorithm" };
-            format!("{count} {many} not timed for {kind} of {bytes} bytes; {given} times one of them: {names}")
-        });
-    }
+        let given = if only.is_some() { "with all its parameters --param" } else { "--algorithm" };
+        format!("candidates with huge schedules are not timed; {given} times one of them: {}", slow.join(", "))
+    });
     let is_unchecked = refine(problem, &mut timed, &mut dropped)?;
     // The sort by time is stable, so candidates with equal times keep the order of the list.
     timed.sort_by_key(|&(at, _)| at);
@@ -253,20 +256,20 @@ fn rank_with(
     sort(target.as_ref(), &mut timed);
     let is_unsimulated = target.simulate_best(c, &mut timed, form.and_then(Format::emitter).is_none())?;
     sort(target.as_ref(), &mut timed);
-    Ok((timed, is_unchecked || is_unsimulated))
+    Ok(Ranking { timed, is_unchecked: is_unchecked || is_unsimulated, untimed })
 }
 
-/// Times one candidate, and refines its time like that of a ranking's best. Returns the values of [`rank`].
+/// Times one candidate, and refines its time like that of a ranking's best.
 pub(crate) fn named(
     problem: &Problem,
     algorithm: &'static dyn Algorithm,
     params: &Params,
-) -> Result<(Vec<Timed>, bool), PlanError> {
+) -> Result<Ranking, PlanError> {
     let mut timed = vec![(0, time_and_spare(problem, algorithm, params)?)];
     let is_unchecked = refine(problem, &mut timed, &mut Vec::new())?;
     let mut timed: Vec<_> = timed.into_iter().map(|(_, one)| one).collect();
     problem.target.simulate_best(problem.collective, &mut timed, false)?;
-    Ok((timed, is_unchecked))
+    Ok(Ranking { timed, is_unchecked, untimed: None })
 }
 
 /// A candidate whose timing was cut off: its position in the list, and a lower bound on its time in seconds.

@@ -121,7 +121,8 @@ impl Part {
             _ => return Ok(self.shape(machine)?.map(|shape| shape.dims().to_vec())),
         };
         let (network, shape) = asked;
-        let grid = AcceleratorGrid::of(&network.name, &*network.topology(&network.name)?, shape)?;
+        let grid = AcceleratorGrid::of(&network.name, &*network.topology(&network.name)?, shape)
+            .map_err(|e| network.with_boxes_named(e))?;
         Ok(Some(grid.extents))
     }
 }

@@ -10,8 +10,9 @@ use unisono_lower::{File, Placed};
 use unisono_schedule::{Schedule, stored::Stored};
 
 use crate::{
-    Bits, LibraryReport, PlanError, Problem, Timed, compositions,
-    candidates::{Ranked, named, rank},
+    Bits, LibraryReport, PlanError, Problem, Timed,
+    candidates::{Ranked, Ranking, named, rank},
+    compositions,
     expressible::{self, Expressible, mark, suited},
     format::{self, Format},
     stored::store_best,
@@ -38,6 +39,8 @@ pub struct Plan {
     /// True if the choice of the best was not checked, because a finer model could not time a candidate within its
     /// limits, or not all candidates near the best were simulated.
     pub is_unchecked: bool,
+    /// A sentence on candidates that take long to time and were left out.
+    pub untimed: Option<String>,
     built: OnceLock<Result<Arc<File>, PlanError>>,
 }
 
@@ -114,7 +117,8 @@ pub(crate) fn planned(
     if emitter.is_some() {
         check_counted(&problem.collective)?;
     }
-    let (candidates, is_unchecked) = timed(&problem, algorithm, params, form.as_ref(), ranked)?;
+    let Ranking { timed: candidates, is_unchecked, untimed } =
+        timed(&problem, algorithm, params, form.as_ref(), ranked)?;
     let (candidates, expressible) = match &form {
         Some(Format::Code(emitter)) => mark(&problem, *emitter, candidates)?,
         Some(Format::Rules { tuning, library }) => format::mark(&problem, *tuning, library.as_ref(), candidates)?,
@@ -125,11 +129,10 @@ pub(crate) fn planned(
         }
     };
     let (library, bits, fastest, built) = (None, None, None, OnceLock::new());
-    Ok(Plan { problem, candidates, form, expressible, library, bits, fastest, is_unchecked, built })
+    Ok(Plan { problem, candidates, form, expressible, library, bits, fastest, is_unchecked, untimed, built })
 }
 
-/// Times the candidates with the parameters of a format, whether it can express them or not. The second value is
-/// [`Plan::is_unchecked`].
+/// Times the candidates with the parameters of a format, whether it can express them or not.
 ///
 /// # Errors
 /// Returns the errors of [`plan`].
@@ -139,7 +142,7 @@ pub(crate) fn timed(
     params: &Params,
     form: Option<&Format>,
     ranked: Ranked,
-) -> Result<(Vec<Timed>, bool), PlanError> {
+) -> Result<Ranking, PlanError> {
     let (target, c) = (&problem.target, problem.collective);
     match algorithm {
         Some(Named { algorithm: name, at_defaults }) => {

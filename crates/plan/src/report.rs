@@ -162,7 +162,8 @@ impl Plan {
         let of_target = self.form.as_ref().and_then(Format::emitter).and_then(|emitter| emitter.note(c));
         let bytes = c.bytes();
         let of_machine = target.machine().notes(bytes, Some(target.model()));
-        let notes: Vec<_> = details.note.into_iter().chain(of_machine).chain(of_target).collect();
+        let notes: Vec<_> =
+            details.note.into_iter().chain(of_machine).chain(of_target).chain(self.untimed.clone()).collect();
         let predicted = Prediction { phases: details.phases, ..Prediction::new(best.time, best.source, details.terms) };
         let bandwidths = c.kind.bandwidths(c.ranks, bytes, best.time.seconds);
         Ok(PlanReport {

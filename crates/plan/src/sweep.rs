@@ -52,7 +52,7 @@ pub fn sweep_point(
     let c = problem.collective;
     let target = &problem.target;
     let timed = if names.is_empty() {
-        best_of_each(target.case(c).offers(), rank(&problem, params, None, Ranked::All, None)?.0)
+        best_of_each(target.case(c).offers(), rank(&problem, params, None, Ranked::All, None)?.timed)
     } else {
         let alone = |name: &str| names.len() == 1 || baseline == Some(name);
         let (mut timed, mut refused, mut faults) = (Vec::new(), Refusals::new(), Faults::default());

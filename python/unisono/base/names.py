@@ -45,6 +45,8 @@ _LIBRARIES = {
     "ncclx": "ncclx-csv",
     "openmpi": "openmpi-rules",
 }
+#: The libraries whose own algorithms are not among those here; a ring of NCCL is not the ring here.
+_OWN = ("nccl", "rccl", "openmpi", "mpich")
 #: The longest name that is compared with accepted names, in characters; longer text is slow.
 _LONGEST = 64
 #: The least similarity, by difflib from 0 to 1, of a proposed name that does not begin with the text; ``rign`` and
@@ -96,7 +98,15 @@ def algorithm(name: object) -> str:
         InputError: there is no such name.
 
     """
-    return _chosen("the algorithm", name, "an algorithm", _algorithms(), {})
+    accepted, library = _algorithms(), None
+    if isinstance(name, str) and _spelling(name, accepted, {}) is None:
+        library = next((one for one in _OWN if _folded(name).startswith(one)), None)
+    if library is not None:
+        raise InputError(
+            f"{shown(name)} is not an algorithm of Unisono; --as {library} names the algorithms of {library} itself, "
+            "with their times"
+        )
+    return _chosen("the algorithm", name, "an algorithm", accepted, {}, "'unisono algorithms' lists them")
 
 
 def format_of(name: str) -> str:
@@ -114,9 +124,9 @@ def preset(name: str) -> str | None:
 
 
 def did_you_mean(found: str, accepted: Iterable[str]) -> str:
-    """Returns `` (did you mean ring?)`` if an accepted name is similar to ``found`` or begins with it, else empty text.
+    """Returns `` (did you mean ring?)`` if an accepted name has ``found`` as a part, is similar, or begins with it.
 
-    The text is empty too if ``found`` has fewer than 2 or more than 64 characters.
+    The text is empty otherwise, and if ``found`` has fewer than 2 or more than 64 characters.
     """
     if not 2 <= len(found) <= _LONGEST:
         return ""
@@ -125,7 +135,9 @@ def did_you_mean(found: str, accepted: Iterable[str]) -> str:
 
     names = {_folded(name): name for name in accepted}
     word = _folded(found)
-    near = get_close_matches(word, names, n=1, cutoff=_ALIKE)
+    # A part of a name, such as h200 of dgx-h200, is nearer than another name with similar letters.
+    parts = [folded for folded, name in names.items() if word in name.split("-")]
+    near = get_close_matches(word, parts or names, n=1, cutoff=0 if parts else _ALIKE)
     if not near and len(word) > 2:
         near = [name for name in names if name.startswith(word)][:1]
     return f" (did you mean {names[near[0]]}?)" if near else ""
@@ -178,10 +190,13 @@ def _spelling(found: str, accepted: tuple[str, ...], others: Mapping[str, str]) 
     return other if other in accepted else _spellings(accepted).get(word)
 
 
-def _chosen(what: str, found: object, noun: str, accepted: tuple[str, ...], others: Mapping[str, str]) -> str:
+def _chosen(
+    what: str, found: object, noun: str, accepted: tuple[str, ...], others: Mapping[str, str], listed: str = ""
+) -> str:
     text = named(what, found)
     name = _spelling(text, accepted, others)
     if name is None:
         near = did_you_mean(text, accepted)
-        raise InputError(f"{shown(text)} is not {noun}{near}; accepted are {', '.join(accepted)}")
+        listed = listed or f"accepted are {', '.join(accepted)}"
+        raise InputError(f"{shown(text)} is not {noun}{near}; {listed}")
     return name

@@ -36,8 +36,9 @@ def calibrate_from(
     base = machine if machine is not None else preset_of(measured)
     made, compared, of_links = unisono.machine(base), list[Compared](), list[str]()
     if links:
-        check_gpus(made, (name for log in links for name in log.gpus.values()))
+        of_gpus = check_gpus(made, (name for log in links for name in log.gpus.values()))
         made, compared, of_links = with_links(made, links)
+        of_links = of_gpus + of_links
     groups, residuals, notes = list[Group](), list[Residual](), list[str]()
     if measured:
         made, groups, residuals, notes = calibrated(made, measured, points)

@@ -45,6 +45,8 @@ def print_enabled(library: LibraryReport) -> None:
     if not library["choices"]:
         return
     print_lines("")
+    # On a calibrated machine, fitted times must not be compared with NCCL's own estimates.
+    is_fitted = any(one["calibrated"] for one in library["choices"])
     rows = [
         [
             f"{one['algorithm']} {one['protocol']}",
@@ -54,8 +56,10 @@ def print_enabled(library: LibraryReport) -> None:
             f"{one['gb_per_second']:.1f}",
             microseconds(one["cost_seconds"]),
             "" if library["seconds"] is None else microseconds(one["seconds"]),
+            *(["logs" if one["calibrated"] else "own estimate"] if is_fitted else []),
         ]
         for one in library["choices"]
     ]
     right = ["channels", "GB/s each", "latency µs", "GB/s", "own estimate µs", "predicted µs"]
-    print_table([f"{library['name']} enables", *right], rows, right=right)
+    by = ["predicted by"] if is_fitted else []
+    print_table([f"{library['name']} enables", *right, *by], rows, right=right)

@@ -368,7 +368,9 @@ def print_report(report: PlanReport, candidates: int | None) -> None:
     elif predicted["terms"] is not None:
         print_table(list(_TERMS), [_numbers(predicted["terms"])], right=_TERMS)
         print_lines("")
-    print_candidates(report["candidates"], candidates, report["target"])
+    # A ring here is not the ring of a library.
+    head = "own candidate" if "library" in report else "candidate"
+    print_candidates(report["candidates"], candidates, report["target"], head)
     if "library" in report:
         print_enabled(report["library"])
         if "bits" in report["library"]:
@@ -424,7 +426,9 @@ def _print_phases(phases: list[Phase], time: str) -> None:
     print_lines(*(f"{phase['name']}: {phase['note']}" for phase in phases if phase["note"]), "")
 
 
-def print_candidates(candidates: list[Candidate], limit: int | None, target: str | None = None) -> None:
+def print_candidates(
+    candidates: list[Candidate], limit: int | None, target: str | None = None, head: str = "candidate"
+) -> None:
     """Prints a table of candidates, best first, with at most ``limit`` rows.
 
     If there is a target, a column states which candidates it can express.
@@ -448,7 +452,7 @@ def print_candidates(candidates: list[Candidate], limit: int | None, target: str
         for at, candidate in enumerate(shown)
     ]
     right = [*cycles, "µs", "ratio"]
-    print_table(["candidate", "parameters", *right, *sources, *marks], rows, right=right)
+    print_table([head, "parameters", *right, *sources, *marks], rows, right=right)
     times = [candidate["seconds"] for candidate in shown if candidate["expressible"] is not False]
     if sources and times != sorted(times):
         others = "an estimate or a model" if any(c["source"] == "estimated" for c in shown) else "a model"

@@ -16,6 +16,7 @@ from unisono._core import InputError
 from unisono.base.files import read_text, title
 from unisono.base.messages import counted, shown
 from unisono.logs.links import LinkLog, read_links
+from unisono.logs.remarks import remarks
 from unisono.logs.rows import (
     MOST_BYTES,
     MOST_RANKS,
@@ -76,27 +77,31 @@ class Measured:
 
 
 def read_logs(paths: Iterable[str | Path]) -> tuple[list[Measured], list[LinkLog], list[str]]:
-    """Returns from several files the times of collectives, the logs of links, and sentences on rows left out.
+    """Returns from several files the times of collectives, the logs of links, and sentences on rows and settings.
 
     Raises:
         InputError: a file is not a log of these formats, is incomplete, or has no times.
 
     """
-    points, links, left_out = [], [], LeftOut()
+    points, links, left_out, shows = [], [], LeftOut(), list[str]()
     for path in paths:
         text, origin = read_text(path, MOST_BYTES), title(str(path))
         if (of_links := read_links(text, origin)) is not None:
             links.append(of_links)
         else:
             points += read_log(text, origin, left_out=left_out)
-    return points, links, left_out.sentences()
+            for of in remarks(text):
+                by = ", and a fit takes the times for those of NCCL's own choice" if "no other" in of.words else ""
+                shows.append(f"{origin}: {of.words}{by}; {of.advice}")
+    return points, links, [*left_out.sentences(), *shows]
 
 
 class LeftOut:
-    """Counts the rows that are left out, by log and test."""
+    """Counts the rows that are left out, by log and test, and collects the tests whose end is missing."""
 
     def __init__(self) -> None:
         self._rows: Counter[tuple[str, str]] = Counter()
+        self._cut: list[str] = []
 
     def leaves(self, name: str, origin: str) -> bool:
         """Returns whether a row of the test ``name`` is left out, and counts it if so."""
@@ -104,9 +109,17 @@ class LeftOut:
         self._rows[origin, name] += is_other
         return is_other
 
+    def end_early(self, name: str, size: str, origin: str) -> None:
+        """Collects a test without its last line."""
+        of = f"the test {name}" if name else "a test"
+        self._cut.append(
+            f"{origin}: {of} ends at {size} bytes without a line '# Avg bus bandwidth', so sizes may be missing; run "
+            "it to its end"
+        )
+
     def sentences(self) -> list[str]:
         """Returns a sentence for each log and test."""
-        return [
+        return self._cut + [
             f"{origin}: {counted(rows, 'row')} of {shown(name)} {'is' if rows == 1 else 'are'} left out, since that is "
             "no collective with blocks of one size"
             for (origin, name), rows in self._rows.items()
@@ -163,13 +176,15 @@ class _Run:
     launched: int
     #: The file and line of a row, its words, and the index of the time among its words.
     rows: list[tuple[str, list[str], int]] = field(default_factory=list)
+    #: True if the test printed its last line, the mean bus bandwidth.
+    is_complete: bool = False
 
 
 def _tests(lines: list[str], origin: str, given: StatedRanks | None, left_out: LeftOut) -> list[Measured]:
     runs: list[_Run] = []
     run: _Run | None = None
     hosts: dict[int, str] = {}
-    gpu, name, launched, at_time, counts_wrong = "", "", 1, None, False
+    gpu, name, launched, at_time, head = "", "", 1, None, list[str]()
     is_open = False
     for place, line in enumerate(lines, 1):
         where = f"{origin}, line {place}"
@@ -186,15 +201,20 @@ def _tests(lines: list[str], origin: str, given: StatedRanks | None, left_out: L
                 hosts, is_open = {}, False
             hosts[int(rank.group(1)) % MOST_RANKS], gpu = rank.group(2), rank.group(3)
         elif words[:3] == ["size", "count", "type"] and "time" in words:
-            at_time, is_open = words.index("time"), True
-            counts_wrong = words[at_time + 3 : at_time + 4] == ["#wrong"]
+            at_time, is_open, head = words.index("time"), True, words
+        elif words[:3] == ["Avg", "bus", "bandwidth"] and run is not None:
+            run.is_complete = True
         elif not line.startswith("#") and at_time is not None and words and words[0].isdecimal():
             if len(words) <= at_time + 2:
                 missing = "no time" if len(words) <= at_time else "no bandwidths after the time"
                 raise InputError(f"{where}: the row is cut, as it has {missing}; run the test to its end")
+            if len(words) < len(head):
+                raise InputError(
+                    f"{where}: the row is cut, as it has {len(words)} words and the head {len(head)}; run the test "
+                    "to its end, or delete the row"
+                )
+            counts_wrong = head[at_time + 3 : at_time + 4] == ["#wrong"]
             wrong = words[at_time + 3 : at_time + 4]
-            if counts_wrong and not wrong:
-                raise InputError(f"{where}: the row is cut, as it has no '#wrong'; run the test to its end")
             if counts_wrong and number("".join(wrong)):
                 raise InputError(
                     f"{where}: {wrong[0]} elements of the result are wrong; repair that, and measure again"
@@ -217,6 +237,9 @@ def _tests(lines: list[str], origin: str, given: StatedRanks | None, left_out: L
             "line '# size count type redop root time', of the OSU benchmarks, IMB-MPI1 or ReproMPI, lines of the "
             f"inspector of NCCL or RCCL, what 'unisono tune --json' printed, and tables with the columns {columns}"
         )
+    for one in runs:
+        if not one.is_complete:
+            left_out.end_early(one.name, one.rows[-1][1][0], origin)
     return [point for one in runs for point in _points(one, origin)]
 
 

@@ -17,10 +17,9 @@ __all__ = ["Choice", "Expected", "Key", "expected_times", "key_of", "library_of"
 Key = tuple[str, int, int, int, str, str]
 #: Collectives on one vector; all other collectives have a block for each rank.
 _ONE_BLOCK = frozenset(("broadcast", "reduce", "allreduce", "scan", "barrier"))
-#: Libraries with a cost model for GPUs, and the collectives for which they have algorithms. For other collectives,
-#: which these libraries send as messages, the time of a plan is expected.
-_GPU = ("nccl", "rccl")
-_OF_GPU = frozenset(("allgather", "allreduce", "broadcast", "reduce", "reduce-scatter"))
+#: Libraries of GPUs, and the collectives whose times are known. For others the time of a plan is expected.
+_OF_RCCL = ("allgather", "allreduce", "broadcast", "reduce", "reduce-scatter")
+_GPU = {"nccl": (*_OF_RCCL, "alltoall", "gather", "scatter"), "rccl": _OF_RCCL}
 #: Libraries that choose by rules.
 _MPI = ("mpich", "openmpi")
 #: The bytes from which a vector is long, and normal relative errors of predictions. A node without faults takes 2.2
@@ -41,6 +40,8 @@ class Choice:
     #: The protocol; empty for MPI libraries, which have no protocols.
     protocol: str
     seconds: float
+    #: True if the time is by prices that were fitted to logs of this algorithm and protocol.
+    is_fitted: bool = False
 
     @property
     def name(self) -> str:
@@ -61,8 +62,6 @@ class Expected:
     #: The library's choice, and after it, the other choices that a library of GPUs enables, or the best choice that
     #: rules can make Open MPI take; empty if a plan predicts the time.
     choices: tuple[Choice, ...] = ()
-    #: True if the machine was fitted to logs, so that the times of choices are comparable.
-    is_fitted: bool = False
     #: A sentence on the rules that make Open MPI take the last choice; empty for other libraries.
     advice: str = ""
 
@@ -104,11 +103,10 @@ def expected_times(
         InputError: the logs name GPUs of another architecture, or the machine can represent none of the points.
 
     """
-    wanted = {key_of(point): point for point in points if point.ranks > 1}
+    wanted, notes = {key_of(point): point for point in points if point.ranks > 1}, list[str]()
     if library in _GPU:
-        check_gpus(machine, (point.gpu for point in wanted.values()))
+        notes = check_gpus(machine, (point.gpu for point in wanted.values())) + launch_notes(wanted.values())
     found: dict[Key, Expected] = {}
-    notes = launch_notes(wanted.values()) if library in _GPU else []
     for done, (key, point) in enumerate(wanted.items(), 1):
         try:
             found[key] = _expected(machine, point, library)
@@ -132,12 +130,14 @@ def _expected(machine: Machine, point: Measured, library: str | None) -> Expecte
     ceiling = None
     if part is not None and is_whole:
         ceiling = max((of["seconds"] for of in bounds(point.collective, part, elements=elements)), default=None)
-    own = choice_at(machine, point, library) if library in _GPU and point.collective in _OF_GPU else None
+    own = None
+    if library in _GPU and point.collective in _GPU[library]:
+        own = choice_at(machine, point, library)
     if own is not None and own["seconds"] is not None:
-        choices = own["choices"]
-        is_fitted = choices[0]["calibrated"]
-        of = tuple(Choice(one["algorithm"], one["protocol"], one["seconds"]) for one in choices)
-        return Expected(of[0].seconds, ceiling, FAR if is_fitted else _error(point), of, is_fitted)
+        of = tuple(
+            Choice(one["algorithm"], one["protocol"], one["seconds"], one["calibrated"]) for one in own["choices"]
+        )
+        return Expected(own["seconds"], ceiling, FAR if own["calibrated"] else _error(point), of)
     if part is None:
         raise InputError(f"a plan for {point.ranks} ranks on {point.nodes} nodes needs all accelerators of its nodes")
     if library in _MPI:

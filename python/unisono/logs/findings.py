@@ -340,8 +340,9 @@ def _against_machine(log: Log, expected: Mapping[Key, Expected], tolerance: floa
 def _choices(expected: Expected, remarks: Sequence[Remark]) -> tuple[Choice | None, Choice | None, str]:
     """Returns the library's choice under its settings, the best choice, and the setting for the best choice.
 
-    Both choices are None if the log's settings permit none. Without fitted times the best choice is the library's own
-    choice, because the library minimizes its own estimates.
+    Both choices are None if the log's settings permit none. Fitted times are compared only with each other, because the
+    library's own estimates are often shorter than measured times. If the library's own choice has no fitted time, it is
+    the best choice, because the library minimizes its own estimates.
     """
     if expected.advice:
         return expected.choices[0], expected.choices[-1], expected.advice
@@ -356,7 +357,8 @@ def _choices(expected: Expected, remarks: Sequence[Remark]) -> tuple[Choice | No
     if not permitted:
         return None, None, ""
     own, used = expected.choices[0], permitted[0]
-    best = min(expected.choices, key=lambda one: one.seconds) if expected.is_fitted else own
+    fitted = [one for one in expected.choices if one.is_fitted]
+    best = min(fitted, key=lambda one: one.seconds) if own.is_fitted else own
     if used != own:
         named = " and ".join(name for name, of in (("NCCL_ALGO", algorithms), ("NCCL_PROTO", protocols)) if of)
         return used, best, f"unset {named}"

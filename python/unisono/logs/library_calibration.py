@@ -48,10 +48,12 @@ _DISTURBED = 1.15
 #: The least scale of each price, for its distance from NCCL's own price; in the units of :data:`_KEYS`.
 _LEAST = (1.0, 0.1, 0.1, 1e-3, 1e-3)
 _KEYS = ("start_us", "hop_us", "network_hop_us", "sent_ns_per_byte", "worked_ns_per_byte")
-#: The presets, by a word of the GPU's name and the number of GPUs in a box.
+#: The presets, by a pattern of the GPU's name with hyphens and the number of GPUs in a box.
 _PRESETS = {
     ("A100-SXM", 8): "dgx-a100",
-    ("H100", 8): "dgx-h100",
+    ("B200", 8): "dgx-b200",
+    ("H100(?!-PCIe|-NVL)", 8): "dgx-h100",
+    ("H200(?!-NVL)", 8): "dgx-h200",
     ("V100-SXM", 8): "ndv2",
     ("V100-SXM", 16): "dgx2",
     ("MI300X", 8): "mi300x",
@@ -123,9 +125,13 @@ def preset_of(points: Sequence[Measured]) -> str:
     gpus = {point.gpu for point in points}
     boxes = {-(-point.ranks // point.nodes) for point in points}
     for (word, count), preset in _PRESETS.items():
-        if len(gpus) == 1 and word in next(iter(gpus)).replace(" ", "-") and max(boxes) == count:
+        if len(gpus) == 1 and _is_of(word, next(iter(gpus))) and max(boxes) == count:
             return preset
     raise InputError("the logs do not say which machine was measured; name one like it with --machine")
+
+
+def _is_of(word: str, gpu: str) -> bool:
+    return re.search(rf"\b{word}", gpu.replace(" ", "-")) is not None
 
 
 def chosen_points(points: Sequence[Measured], count: int | None) -> list[Measured]:
@@ -153,13 +159,13 @@ def calibrated(
             any point.
 
     """
-    check_gpus(machine, (point.gpu for point in points))
+    notes = check_gpus(machine, (point.gpu for point in points)) + launch_notes(points)
     if (machine.describe().get("gpu") or {}).get("architecture", "").startswith("cdna"):
         raise InputError(
             f"prices are fitted to the algorithms of NCCL, and {machine.name} has GPUs of AMD; 'unisono diagnose LOG "
             f"--machine {machine.name}' compares logs with RCCL's own times"
         )
-    kept, notes = [], launch_notes(points)
+    kept = []
     for point in points:
         try:
             choice_at(machine, point)
@@ -206,8 +212,10 @@ def _undisturbed(machine: Machine, points: Sequence[Measured]) -> tuple[list[Mea
     return [point for point in points if id(point) not in late], notes
 
 
-def check_gpus(machine: Machine, names: Iterable[str]) -> None:
+def check_gpus(machine: Machine, names: Iterable[str]) -> list[str]:
     """Refuses a machine whose GPUs have another architecture than the GPUs that logs name.
+
+    Returns sentences on GPUs whose architecture is not known, and on GPUs of another preset.
 
     Raises:
         InputError: the machine is not a network, or logs name GPUs of another architecture.
@@ -218,13 +226,24 @@ def check_gpus(machine: Machine, names: Iterable[str]) -> None:
             f"{machine.name} is of kind {machine.kind}; times of NCCL are fitted on networks of GPUs, as dgx-a100"
         )
     stated = (machine.describe().get("gpu") or {}).get("architecture")
-    for gpu in dict.fromkeys(names):
-        measured = next((of for words, of in _ARCHITECTURES.items() if re.search(rf"\b({words})", gpu)), stated)
-        if stated is not None and measured != stated:
+    own = [word for (word, _), preset in _PRESETS.items() if re.fullmatch(rf"{preset}(-x\d+)?", machine.name)]
+    notes = []
+    for gpu in filter(None, dict.fromkeys(names)):
+        measured = next((of for words, of in _ARCHITECTURES.items() if re.search(rf"\b({words})", gpu)), None)
+        if measured is None and stated is not None:
+            notes.append(
+                f"the architecture of {gpu} is not known here; it is taken for {stated}, as {machine.name} states"
+            )
+        elif own and not any(_is_of(word, gpu) for word in own):
+            like = next((preset for (word, _), preset in _PRESETS.items() if _is_of(word, gpu)), None)
+            other = f"name {like} with --machine" if like else "give --machine a file with its links"
+            notes.append(f"the logs are of {gpu}, and {machine.name} has other GPUs; {other}")
+        if stated is not None and measured not in (None, stated):
             raise InputError(
                 f"the logs are of {gpu}, which is {measured}, and {machine.name} states GPUs of {stated}; name the "
                 "machine that was measured"
             )
+    return notes
 
 
 def launch_notes(points: Iterable[Measured]) -> list[str]:

@@ -39,7 +39,8 @@ impl AcceleratorGrid {
         let dims = shape.dims();
         if let [ranks] = dims[..] {
             if ranks > accelerators {
-                return Err(MachineError::TooManyRanks { ranks, machine: machine.to_owned(), accelerators });
+                let (machine, or) = (machine.to_owned(), String::new());
+                return Err(MachineError::TooManyRanks { ranks, machine, accelerators, or });
             }
             return Ok(Self { nodes: (0..ranks).collect(), extents: whole_rows(ranks, extents) });
         }

@@ -205,6 +205,19 @@ impl Network {
         (self.buffer_bytes as f64) < self.own_speed().gbps / 8.0 * way_ns + f64::from(self.packet_bytes)
     }
 
+    /// Adds the number of boxes to an error on too many ranks, if a preset joins boxes like this one.
+    #[must_use]
+    pub fn with_boxes_named(&self, error: MachineError) -> MachineError {
+        match error {
+            MachineError::TooManyRanks { ranks, machine, accelerators, .. } if self.cluster.is_some() => {
+                let boxes = ranks.div_ceil(accelerators);
+                let or = format!(", or for {boxes} boxes: --nodes {boxes}");
+                MachineError::TooManyRanks { ranks, machine, accelerators, or }
+            }
+            other => other,
+        }
+    }
+
     /// Returns sentences on costs that predicted times on this machine omit or assume.
     fn sentences(&self) -> Vec<String> {
         let is_bare = (self.launch_ns, self.signal_ns, self.host_overhead_ns) == (0.0, 0.0, 0.0);

@@ -41,7 +41,11 @@ impl Run {
         }
     }
 
-    fn seconds(&self, problem: &Problem) -> Result<f64, PlanError> {
+    /// Returns the time of the algorithm.
+    ///
+    /// # Errors
+    /// Returns an error if the algorithm does not support the problem.
+    pub fn seconds(&self, problem: &Problem) -> Result<f64, PlanError> {
         let c = problem.collective;
         let of = |kind| Problem { collective: Collective { kind, root: 0, ..c }, target: problem.target.clone() };
         let timed = match self {
@@ -54,7 +58,7 @@ impl Run {
                 return Ok(reduce.seconds(&of(unisono_collective::Kind::Reduce))? + after);
             }
         };
-        Ok(timed.0[0].time.seconds)
+        Ok(timed.timed[0].time.seconds)
     }
 }
 

@@ -3,13 +3,16 @@
 use unisono_collective::{Dtype, Kind};
 use unisono_cost::network::{
     NetworkPart,
-    nccl::{Algorithm, Call, Facts, Nccl, Protocol, Time, VERSION},
+    nccl::{Algorithm, Call, Facts, Nccl, Protocol, Time, VERSION, constants::base_us},
 };
 
-use super::{LibraryChoice, LibraryRegion, LibraryReport, Prices, Work};
+use super::{LibraryChoice, LibraryRegion, LibraryReport, Prices, Work, mpi::Run};
 use crate::{PlanError, Problem, targets::spread};
 
 const NAME: &str = "nccl";
+
+/// The algorithm here whose messages are those of a group: each block goes straight to its rank, all at once.
+const SAME_MESSAGES: &str = "linear";
 
 /// The largest size in bytes at which the choice is computed for a tuning file, as an exponent of 2.
 const MOST_POWER: u32 = 34;
@@ -52,6 +55,9 @@ pub(super) fn counted(problem: &Problem, bytes: u64) -> u64 {
 pub fn choice(problem: &Problem) -> Result<LibraryReport, PlanError> {
     let (nccl, call) = nccl(problem)?;
     let c = &problem.collective;
+    if matches!(c.kind, Kind::Alltoall | Kind::Gather | Kind::Scatter) {
+        return as_messages(problem, &nccl);
+    }
     let times = nccl.times(call, counted(problem, c.bytes())).map_err(PlanError::NoLibraryTime)?;
     let best = times.first().ok_or_else(|| PlanError::NoLibrary(format!("{NAME} enables no algorithm here")))?;
     let bandwidths = c.kind.bandwidths(c.ranks, c.bytes(), best.seconds);
@@ -74,6 +80,40 @@ pub fn choice(problem: &Problem) -> Result<LibraryReport, PlanError> {
         calibrated: best.is_fitted,
         notes: vec![note],
         choices: times.iter().map(one_of).collect(),
+        bits: None,
+    })
+}
+
+/// Returns the time of a group of `ncclSend` and `ncclRecv`, which NCCL starts for a collective that moves blocks.
+///
+/// # Errors
+/// Returns an error if the messages have no time on the machine.
+fn as_messages(problem: &Problem, nccl: &Nccl) -> Result<LibraryReport, PlanError> {
+    let c = &problem.collective;
+    // The kernel of a group starts like that of a ring, and a short message has the same protocol.
+    let start_us = base_us(Algorithm::Ring, Protocol::Ll);
+    let on_links = Run::of(SAME_MESSAGES).seconds(problem)? - part(NAME, problem)?.network.launch_ns / 1e9;
+    let seconds = (on_links + start_us / 1e6).max(nccl.kernels_us() / 1e6);
+    let bandwidths = c.kind.bandwidths(c.ranks, c.bytes(), seconds);
+    Ok(LibraryReport {
+        name: NAME,
+        version: VERSION,
+        algorithm: "sendrecv",
+        protocol: None,
+        channels: None,
+        channel_gb_per_second: None,
+        seconds: Some(seconds),
+        cost_seconds: None,
+        algbw: bandwidths.map(|b| b.algbw),
+        busbw: bandwidths.map(|b| b.busbw),
+        calibrated: false,
+        notes: vec![format!(
+            "NCCL moves the blocks of {} in one group of ncclSend and ncclRecv, for which its model has no choice and \
+             no time; the time is that of {SAME_MESSAGES} among the candidates with NCCL's start of {start_us} µs \
+             ({VERSION}), and not measured",
+            c.kind
+        )],
+        choices: Vec::new(),
         bits: None,
     })
 }
@@ -130,8 +170,8 @@ fn add_changes(
     add_changes(best, middle, high, found)
 }
 
-/// Returns, for each range of sizes, the algorithm with the least predicted time of those that have prices fitted to
-/// measurements and the library's own choice, which is the only one on a machine without such prices.
+/// Returns, for each range of sizes, the library's own choice, or if that has prices fitted to measurements, the
+/// algorithm with the least predicted time of all that have such prices.
 ///
 /// # Errors
 /// Returns the errors of [`super::library_choice`], or an error if the library has no model of times.
@@ -143,11 +183,11 @@ pub fn library_regions(name: &str, problem: &Problem) -> Result<Vec<LibraryRegio
     let (nccl, call) = nccl(problem)?;
     let best = |bytes: u64| -> Result<_, PlanError> {
         let times = nccl.times(call, counted(problem, bytes)).map_err(PlanError::NoLibraryTime)?;
-        let compared = times.iter().enumerate().filter(|(at, time)| time.is_fitted || *at == 0);
-        let least = compared.map(|(_, time)| time).min_by(|a, b| a.seconds.total_cmp(&b.seconds));
-        least
-            .map(|time| (time.algorithm, time.protocol))
-            .ok_or_else(|| PlanError::NoLibrary(format!("{NAME} enables no algorithm here")))
+        let own = times.first().ok_or_else(|| PlanError::NoLibrary(format!("{NAME} enables no algorithm here")))?;
+        // Fitted times are compared only with each other, because NCCL's own estimates are often shorter.
+        let fitted = times.iter().filter(|time| own.is_fitted && time.is_fitted);
+        let least = fitted.min_by(|a, b| a.seconds.total_cmp(&b.seconds)).unwrap_or(own);
+        Ok((least.algorithm, least.protocol))
     };
     let mut last = (1, best(1)?);
     let mut found = vec![(0, last.1)];

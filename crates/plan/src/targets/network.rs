@@ -104,7 +104,8 @@ fn on_network(request: &Request, network: &Network) -> Result<OnNetwork, PlanErr
     let sheet = matches!(model, Model::DataSheet).then(|| network.data_sheet());
     let network = sheet.as_ref().unwrap_or(network);
     let topology = network.topology(&network.name)?;
-    let on_grid = |shape| AcceleratorGrid::of(&network.name, &*topology, shape);
+    let on_grid =
+        |shape| AcceleratorGrid::of(&network.name, &*topology, shape).map_err(|e| network.with_boxes_named(e));
     let (nodes, extents) = match &request.part {
         Part::All => part(on_grid(None)?),
         Part::Shape(shape) => part(on_grid(Some(*shape))?),

@@ -67,12 +67,12 @@ pub fn settings(
     let request = request(kind, machine, ranks, elements, Operator::Sum);
     let (problem, format) = (Problem::new(&request)?, Format::named(format, None)?);
     let candidates = |name| timed(&problem, name, &Params::new(), Some(&format), Ranked::All);
-    let (mut all, _) = candidates(None)?;
+    let mut all = candidates(None)?.timed;
     let names: BTreeSet<_> = all.iter().map(|one| one.algorithm.name()).collect();
     for algorithm in names {
         match candidates(Some(Named { algorithm, at_defaults: true })) {
             Err(e) if e.is_unsupported() => {}
-            usual => all.extend(usual?.0.into_iter().take(1)),
+            usual => all.extend(usual?.timed.into_iter().take(1)),
         }
     }
     all.sort_by(|a, b| a.time.total_cmp(&b.time));

@@ -30,7 +30,7 @@ const LAWS: [(Kind, &[Kind]); 10] = [
 const EQUAL: f64 = 1.05;
 
 /// The quotient up to which laws hold on clusters whose ranks take messages in the order of arrival.
-const IN_ORDER: f64 = 1.25;
+const IN_ORDER: f64 = 1.5;
 
 /// The page with the table of exceptions.
 const PAGE: &str = include_str!("../../../../docs/guidelines.md");

@@ -143,7 +143,8 @@ const LINK: f64 = 48e3;
 /// share the link. So the rate of blocks gives the time of long vectors, as long as the link is faster than its blocks.
 #[test]
 fn a_thread_block_moves_at_its_rate_and_shares_its_link() {
-    let machine = Machine::preset("mi300x").unwrap();
+    let started = Machine::preset("mi300x").unwrap();
+    let machine = started.with_value("launch_ns", "0").unwrap().with_value("signal_ns", "0").unwrap();
     for (rate, instances) in [(2.0, 1), (2.0, 4), (5.0, 2), (10.0, 1)] {
         let block = format!("{{ simple = {{ gb_per_second = {rate:?} }} }}");
         let machine = coarse(&machine.with_value("thread_block", &block).unwrap(), 1 << 24);

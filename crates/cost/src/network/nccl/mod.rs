@@ -161,7 +161,7 @@ impl Nccl {
             Kind::Allgather | Kind::Allreduce | Kind::Broadcast | Kind::Reduce | Kind::ReduceScatter
         ) {
             return Err(format!(
-                "NCCL has no algorithms for {}, which it runs as messages, so its cost model has no time; accepted are \
+                "NCCL has no algorithms for {}, which it runs as messages, so there is no choice among them; it has some for \
                  allgather, allreduce, broadcast, reduce and reduce-scatter",
                 call.kind
             ));
@@ -179,7 +179,7 @@ impl Nccl {
 
     /// Returns the microseconds in which a process with several GPUs starts their kernels, which limits the rate of
     /// calls; 0 for one GPU, whose start is in the latency.
-    fn kernels_us(&self) -> f64 {
+    pub fn kernels_us(&self) -> f64 {
         if self.facts.process_gpus > 1 { f64::from(self.facts.process_gpus) * constants::KERNEL_US } else { 0.0 }
     }
 

@@ -99,8 +99,8 @@ impl Rccl {
             Kind::Allgather | Kind::Broadcast | Kind::Reduce | Kind::ReduceScatter => &[Algorithm::Ring],
             other => {
                 return Err(format!(
-                    "RCCL has no algorithms for {other}, which it runs as messages, so its cost model has no time; \
-                     accepted are allgather, allreduce, broadcast, reduce and reduce-scatter"
+                    "RCCL has no algorithms for {other}, which it runs as messages, so its cost model has no time; without \
+                     --as, '--algorithm linear' has the time of direct messages; accepted are allgather, allreduce, broadcast, reduce and reduce-scatter"
                 ));
             }
         };

@@ -32,7 +32,7 @@ use unisono_base::xml::{self, Element, XmlError};
 use super::{
     Format, ImportOptions, Network, Refusal,
     nccl_odd::{ASSUMED_NIC, Device},
-    nccl_rates::{Rate, between_cpus, gpu_of, nvlink, pcie, sm, xgmi},
+    nccl_rates::{Rate, between_cpus, gpu_of, nvlink, of_generation, pcie, sm, xgmi},
     nccl_server::{Kind, Server, are_unlike},
 };
 
@@ -65,6 +65,7 @@ fn read(text: &str, options: &ImportOptions) -> Result<Network, Refusal> {
     }
     let mut found = Reader::read(&system)?;
     found.odd = found.odd_devices(options.boxes);
+    found.odd.extend(found.gpu.and_then(|gpu| of_generation(&system.children, gpu.architecture)));
     let found = found.without_dead_ends(options.boxes > 1);
     let gpus = found.kinds.iter().filter(|kind| matches!(kind, Kind::Gpu(..))).count();
     if gpus == 0 {

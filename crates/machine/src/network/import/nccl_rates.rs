@@ -129,6 +129,19 @@ pub fn between_cpus(cpu: &Element) -> f64 {
     }
 }
 
+/// Returns a sentence on the first GPU that NCCL counts with another generation of GPUs, such as one with `sm` 89 (Ada)
+/// or 75 (Turing).
+pub fn of_generation(cpus: &[Element], architecture: Architecture) -> Option<String> {
+    let own = |sm: &u32| !matches!(sm, 70 | 80 | 90 | 100);
+    let is_gpu = |element: &&Element| element.name == "gpu" && element.find("gcn").is_none();
+    let here = cpus.iter().filter(is_gpu).filter_map(|gpu| sm(gpu).ok()).find(own);
+    let said = |sm| {
+        let name = architecture.name();
+        format!("GPUs with sm {sm} count as {name}, as NCCL counts them in its model: their own costs may differ")
+    };
+    here.map(said).or_else(|| cpus.iter().find_map(|element| of_generation(&element.children, architecture)))
+}
+
 /// Returns the type of the GPUs below some elements: the oldest architecture, the largest number of NVLinks, and the
 /// maker of the first CPU. `None` without GPUs, or if one states no architecture, or one that [`Architecture`] does not
 /// list.
