@@ -154,7 +154,8 @@ pub(crate) struct Ranking {
 /// Times the candidates of a problem and ranks them.
 ///
 /// Candidates are left out if they do not support the case, are too large to build, exceed a limit, take long to time,
-/// or are a user's own function that fails. Cheap candidates are timed first, so that a limit excludes few. `only` restricts the ranking to one algorithm.
+/// or are a user's own function that fails. Cheap candidates are timed first, so that a limit excludes few. `only`
+/// restricts the ranking to one algorithm.
 ///
 /// # Errors
 /// Returns an error if no candidate is left, or a candidate fails for another reason.

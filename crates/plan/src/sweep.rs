@@ -9,6 +9,7 @@ use unisono_cost::Time;
 use crate::{
     PlanError, Problem, TimeSource, Timed,
     candidates::{Faults, Ranked, Refusals, no_candidate, rank, sort},
+    compositions,
     report::map,
 };
 
@@ -122,6 +123,12 @@ pub(crate) fn at_best_setting(problem: &Problem, name: &str, params: &Params, al
     let algorithm = find(name)?;
     let known = |k: &str| algorithm.info().composed || algorithm.info().params.iter().any(|p| p.name == k);
     let params = params.only(known);
+    if name == compositions::NAME
+        && params.is_empty()
+        && let Ok(found) = rank(problem, &params, None, Ranked::Best, Some(name))
+    {
+        return Ok(found.timed.into_iter().next().expect("a ranking with a candidate"));
+    }
     let mut settings = target.settings(c, name)?;
     if !params.is_empty() || settings.is_empty() {
         settings = vec![params];
