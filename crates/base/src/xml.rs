@@ -134,7 +134,8 @@ impl Reader<'_> {
         Ok(name)
     }
 
-    /// Reads an element after its `<`; the second value is true if the element closes itself.
+    /// Reads the start tag of an element after its `<`, and returns the element without children.
+    /// The second value is true if the tag also ends the element (`/>`).
     fn element(&mut self, line: u32) -> Result<(Element, bool), XmlError> {
         let name = self.name()?;
         let mut attributes: Vec<(String, String)> = Vec::new();

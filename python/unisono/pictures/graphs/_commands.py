@@ -64,7 +64,7 @@ class CommandGraph:
         """Returns for each command the length of the longest chain of predecessors, across ranks."""
         before, operations = self.before(), self.operations()
         levels, changed = dict.fromkeys(self.commands, 0), True
-        # Each iteration extends chains across one more rank; it ends, because there are no cycles.
+        # Each iteration extends chains across at least one more rank; the loop ends, because there are no cycles.
         while changed:
             found = dict(levels)
             for place in sorted(found):

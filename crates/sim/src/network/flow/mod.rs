@@ -39,7 +39,7 @@ pub struct Fluid {
     pub busiest_bytes: f64,
 }
 
-/// Estimated steps to follow a source, or a share on a link.
+/// Estimated elementary steps of one pass for each source of a flow, or for each share of a flow on a link.
 const STEPS: u128 = 8;
 /// Approximate number of times that rates of a permutation are computed.
 const ROUNDS: u128 = 40;

@@ -37,7 +37,8 @@ impl Prices<'_> {
         Ok(())
     }
 
-    /// Returns whether a collective is one of a workload file that could be planned, but is timed by exchanges so far.
+    /// Returns whether a collective of a workload file could be planned, but is still timed in closed form.
+    /// Only collectives of a single group of at most [`MOST_PLANNED`] ranks on a network can be planned.
     pub(super) fn is_open(&self, collected: &Collected) -> bool {
         let table = collected.groups as usize;
         let groups = &self.graph.groups[table];
