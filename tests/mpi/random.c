@@ -135,6 +135,8 @@ static void reduction(int which, char *in, char *out, char *ref, MPI_Comm comm, 
     int in_place = (int)all_draw(3) == 0, rounds = t.family == FLOATING && o < 2;
     int given = which == 2 ? n * ranks : n;
     MPI_Request request;
+    // MPI defines no logical operators on the integers for several languages.
+    if (t.type == MPI_COUNT && o >= 4 && o <= 6) o += 3;
     MPI_Op op = ops[o];
     if (with_users && all_draw(2)) {
         t = types[0];

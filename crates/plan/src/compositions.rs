@@ -1,5 +1,5 @@
-//! Candidates made of the best algorithms of other collectives, so that no collective of a plan takes longer than others
-//! that replace it.
+//! Candidates made of the best algorithms of other collectives, so that no collective takes longer than others that
+//! replace it.
 
 use unisono_algorithms::{Means, Params, catalog::composition, find, named};
 use unisono_base::interrupt;
@@ -18,7 +18,7 @@ pub(crate) const NAME: &str = "composition";
 /// it sends only what is needed.
 const CONTAINING: f64 = 2.0;
 /// The most algorithms of a containing collective from which candidates are made.
-const MOST: usize = 8;
+const MOST: usize = 4;
 
 /// The most instructions of a composition, which has no closed form.
 const MOST_INSTRUCTIONS: u64 = 1 << 20;

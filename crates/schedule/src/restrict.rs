@@ -2,8 +2,8 @@
 //!
 //! A walk against the topological order finds for each instruction the smallest range of its elements that contains all
 //! needed ones, as compilers find live variables. Both ends of a stream keep the same elements: an instruction that
-//! pops more than it needs needs those too, so the walk is repeated until nothing changes, at most [`MOST_WALKS`] times;
-//! then everything is kept.
+//! pops more than it needs needs those too, so the walk is repeated until nothing changes. After [`MOST_WALKS`] walks
+//! everything is kept.
 
 use unisono_base::{Diagnostics, InstrId, LaneId, NodeId, Span, narrow};
 

@@ -3,9 +3,9 @@
 //! `leaders`: each node reduces to its first rank, these leaders run the collective, and each distributes the result in
 //! its node. `lanes`: rank k of every node takes part in a collective of block k among nodes. Before it, each node
 //! reduce-scatters, or the root's node scatters for a broadcast; after it, each node allgathers, or the root's node
-//! gathers for a reduce. With lanes every rank uses the network, which is faster if each rank of a node has an interface, or
-//! if one rank cannot saturate the interface. Source: Traeff, Hunold, "Decomposing MPI collectives for exploiting
-//! multi-lane communication", 2020 (lanes); MVAPICH2 and Open MPI's HAN (leaders).
+//! gathers for a reduce. With lanes every rank uses the network, which is faster if each rank of a node has an
+//! interface, or if one rank cannot saturate the interface. Source: Traeff, Hunold, "Decomposing MPI collectives for
+//! exploiting multi-lane communication", 2020 (lanes); MVAPICH2 and Open MPI's HAN (leaders).
 
 use unisono_base::{NodeId, narrow};
 use unisono_collective::{Collective, Kind};
@@ -188,8 +188,8 @@ impl<'a> Levels<'a> {
         Ok(())
     }
 
-    /// Emits a collective in which rank k of each node takes part in that of block k among nodes. The leaders run that of
-    /// the remainder.
+    /// Emits a collective in which rank k of each node takes part in that of block k among nodes. The leaders run the
+    /// collective of the remainder.
     fn with_lanes(&self, b: &mut Builder) -> Result<(), AlgorithmError> {
         let c = self.case.collective;
         let (nodes, block) = (self.nodes(), c.elements / self.node);
