@@ -195,7 +195,7 @@ impl Description for Network {
 }
 
 const CALIBRATED: &str = "the logs changed the times of NCCL's own algorithms alone (--as nccl); plans of Unisono keep \
-    the starts, signals and rates of the machine, which logs of links change";
+    the rates and latencies of the machine, which logs of links change";
 
 impl Network {
     /// Returns whether a buffer is smaller than the data that a link of the machine's own speed sends between the start
