@@ -88,9 +88,10 @@ pub fn short_name(algorithm: &dyn Algorithm, offers: &[Means], params: &Params) 
 }
 
 /// Returns the value of a parameter that names an algorithm with its parameters: `NAME` or `NAME:K=V:K=V`. In a value
-/// that itself has this form, `/` stands for `:`.
+/// that itself has this form, `/` stands for `:`, and in a value of that value `+`.
 pub fn named(algorithm: &str, params: &Params) -> String {
-    params.iter().fold(algorithm.to_owned(), |text, (k, v)| format!("{text}:{k}={}", v.replace(':', "/")))
+    let inner = |value: &str| value.replace('/', "+").replace(':', "/");
+    params.iter().fold(algorithm.to_owned(), |text, (k, v)| format!("{text}:{k}={}", inner(v)))
 }
 
 /// Returns the name and the parameters of a value of [`named`]; `None` for other text.
@@ -98,7 +99,10 @@ pub(crate) fn parsed(text: &str) -> Option<(&str, Params)> {
     let mut words = text.split(':');
     let name = words.next()?;
     let params = words.map(|word| word.split_once('=')).collect::<Option<Vec<_>>>()?;
-    Some((name, params.into_iter().fold(Params::new(), |params, (k, v)| params.with(k, v.replace('/', ":")))))
+    Some((
+        name,
+        params.into_iter().fold(Params::new(), |params, (k, v)| params.with(k, v.replace('/', ":").replace('+', "/"))),
+    ))
 }
 
 /// Checks that the machine offers a means that the algorithm needs.

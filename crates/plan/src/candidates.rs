@@ -168,15 +168,23 @@ pub(crate) fn rank(
 ) -> Result<Ranking, PlanError> {
     let is_free = only.is_none_or(|name| name == compositions::NAME) && wanted.is_empty();
     let is_composed = is_free && !matches!(form, Some(Format::Rules { .. }));
-    rank_with(problem, wanted, form, ranked, only, is_composed)
+    rank_with(problem, wanted, form, ranked, only, if is_composed { Composed::Of(2) } else { Composed::No })
 }
 
-/// Times the candidates of a part of a composition, which are no compositions themselves.
+/// The compositions that a ranking contains.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Composed {
+    No,
+    /// Those of at most this many collectives.
+    Of(usize),
+}
+
+/// Times the candidates of a part of a composition.
 ///
 /// # Errors
 /// Returns the errors of [`rank`].
-pub(crate) fn rank_alone(problem: &Problem) -> Result<Vec<Timed>, PlanError> {
-    Ok(rank_with(problem, &Params::new(), None, Ranked::Best, None, false)?.timed)
+pub(crate) fn rank_part(problem: &Problem, composed: Composed) -> Result<Vec<Timed>, PlanError> {
+    Ok(rank_with(problem, &Params::new(), None, Ranked::Best, None, composed)?.timed)
 }
 
 fn rank_with(
@@ -185,7 +193,7 @@ fn rank_with(
     form: Option<&Format>,
     ranked: Ranked,
     only: Option<&str>,
-    is_composed: bool,
+    composed: Composed,
 ) -> Result<Ranking, PlanError> {
     let (target, c) = (&problem.target, problem.collective);
     let listed = target.candidates(c, wanted, only);
@@ -234,8 +242,8 @@ fn rank_with(
             Err(e) => faults.add(e)?,
         }
     }
-    if is_composed {
-        compositions::add(problem, &mut timed, listed.len())?;
+    if let Composed::Of(most) = composed {
+        compositions::add(problem, &mut timed, listed.len(), most)?;
     }
     if timed.is_empty() {
         faults.fail()?;

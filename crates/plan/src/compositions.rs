@@ -8,7 +8,7 @@ use unisono_cost::tightest;
 
 use crate::{
     PlanError, Problem, Timed,
-    candidates::{rank_alone, time_and_spare},
+    candidates::{Composed, rank_part, time_and_spare},
 };
 
 /// The name of the algorithm.
@@ -23,12 +23,20 @@ const MOST: usize = 4;
 /// The most instructions of a composition, which has no closed form.
 const MOST_INSTRUCTIONS: u64 = 1 << 20;
 
-/// Adds compositions to the timed candidates of a problem among ranks. `next` is the place of the first in the list of
+/// The most ranks for which parts of a sequence may be cut out of other collectives, which doubles the time of a plan.
+const MOST_CUT: u32 = 128;
+
+/// Adds compositions of at most `most` collectives to the timed candidates of a problem among ranks. `next` is the place of the first in the list of
 /// candidates. Networks are left out: their candidates of one collective take seconds.
 ///
 /// # Errors
-/// Returns the errors of [`rank_alone`] and of timing, except those of limits and of cases that are not supported.
-pub(crate) fn add(problem: &Problem, timed: &mut Vec<(usize, Timed)>, next: usize) -> Result<(), PlanError> {
+/// Returns the errors of [`rank_part`] and of timing, except those of limits and of cases that are not supported.
+pub(crate) fn add(
+    problem: &Problem,
+    timed: &mut Vec<(usize, Timed)>,
+    next: usize,
+    most: usize,
+) -> Result<(), PlanError> {
     let c = problem.collective;
     let case = problem.target.case(c);
     if case.offers() != [Means::Messages] || c.is_local() {
@@ -36,7 +44,7 @@ pub(crate) fn add(problem: &Problem, timed: &mut Vec<(usize, Timed)>, next: usiz
     }
     let algorithm = find(NAME)?;
     let mut made = Vec::new();
-    for (_, kinds) in composition::SEQUENCES.iter().filter(|(kind, _)| *kind == c.kind) {
+    for (_, kinds) in composition::SEQUENCES.iter().filter(|(kind, kinds)| *kind == c.kind && kinds.len() <= most) {
         let best = timed.iter().map(|(_, one)| one.time.seconds).fold(f64::INFINITY, f64::min);
         made.extend(settings(problem, kinds, best)?);
     }
@@ -65,8 +73,11 @@ fn settings(problem: &Problem, kinds: &[Kind], best: f64) -> Result<Vec<Params>,
         return Ok(Vec::new());
     }
     let mut ranked = Vec::new();
+    // A part of a sequence may be cut out of one collective, such as a scatter out of a broadcast.
+    let is_cut = parts.len() > 1 && problem.collective.ranks <= MOST_CUT;
+    let composed = if is_cut { Composed::Of(1) } else { Composed::No };
     for part in &parts {
-        match rank_alone(part) {
+        match rank_part(part, composed) {
             Ok(timed) => ranked.push(timed),
             Err(e) if e.is_unsupported() || matches!(e, PlanError::OverLimit(_)) => return Ok(Vec::new()),
             Err(e) => return Err(e),

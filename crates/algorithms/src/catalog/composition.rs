@@ -107,11 +107,11 @@ fn one<'a>(case: &Case<'a>, params: &Params, kind: Kind) -> Result<Part<'a>, Alg
     };
     let param = INFO.params.iter().find(|param| param.name == kind.name()).expect("a parameter for each part").name;
     let text = params.get(param).unwrap_or(default);
-    let (name, own) = parsed(text).filter(|(name, _)| *name != INFO.name).ok_or_else(|| AlgorithmError::Param {
+    let (name, own) = parsed(text).ok_or_else(|| AlgorithmError::Param {
         algorithm: INFO.name,
         param,
         found: text.to_owned(),
-        accepted: format!("another algorithm for {kind}, as NAME or NAME:K=V:K=V"),
+        accepted: format!("an algorithm for {kind}, as NAME or NAME:K=V:K=V"),
     })?;
     let case = Case { collective: part(&case.collective, kind), ..*case };
     let (algorithm, params) = resolve(name, &case, &own)?;
