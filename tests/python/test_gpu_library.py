@@ -128,10 +128,33 @@ def test_nccl_sends_blocks_as_direct_messages(kind: str) -> None:
         for size in ("8", "1MiB", "64MiB"):
             library = un.plan(kind, machine, bytes=size, as_library="nccl").library
             assert library is not None
-            direct = un.plan(kind, machine, bytes=size, algorithm="linear").predicted["seconds"]
+            same = "balanced-shift" if kind == "alltoall" else "linear"
+            direct = un.plan(kind, machine, bytes=size, algorithm=same).predicted["seconds"]
             start = 6.6e-6 - machine.describe()["launch_ns"] * 1e-9
             assert (library["algorithm"], library["choices"]) == ("sendrecv", [])
             assert library["seconds"] == pytest.approx(direct + start, rel=1e-9)
+
+
+def test_logs_of_direct_messages_are_expected_by_whole_sizes_and_not_fitted(tmp_path: Path) -> None:
+    """A size of nccl-tests is that of all blocks of a rank: times as expected are no findings, and they fit nothing."""
+    machine, table = un.machine("dgx-h100", nodes=2), tmp_path / "times.csv"
+    rows = ["op,gpus,nodes,bytes,time_us"]
+    for kind in ("alltoall", "gather", "scatter"):
+        for size in (1 << 20, 1 << 26):
+            library = un.plan(kind, machine, bytes=size // 16, as_library="nccl").library
+            assert library is not None
+            rows.append(f"{kind},16,2,{size},{library['seconds'] * 1e6}")
+    table.write_text("\n".join(rows) + "\n")
+    ran = call("diagnose", str(table), "--machine", "dgx-h100", "--json")
+    times = json.loads(ran.out)["times"]
+    assert len(times) == 6
+    for row in times:
+        assert row["expected"] == pytest.approx(row["measured"], rel=1e-3)
+    mixed = table.read_text() + "allreduce,16,2,1048576,120\n"
+    table.write_text(mixed)
+    ran = call("calibrate", "--from", str(table), "--machine", "dgx-h100", "-o", str(tmp_path / "mine.toml"))
+    assert ran.code == 0, ran.err
+    assert "times of alltoall are left out" in ran.out + ran.err
 
 
 @pytest.mark.parametrize(

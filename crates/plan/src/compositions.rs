@@ -1,9 +1,9 @@
 //! Candidates made of the best algorithms of other collectives, so that no collective takes longer than others that
 //! replace it.
 
-use unisono_algorithms::{Means, Params, catalog::composition, find, named};
+use unisono_algorithms::{AlgorithmError, Means, Params, catalog::composition, find, named};
 use unisono_base::interrupt;
-use unisono_collective::{Collective, Kind};
+use unisono_collective::Kind;
 use unisono_cost::tightest;
 
 use crate::{
@@ -17,11 +17,13 @@ pub(crate) const NAME: &str = "composition";
 /// A collective that contains another one may take this many times as long as the best candidate: it takes less time if
 /// it sends only what is needed.
 const CONTAINING: f64 = 2.0;
+/// The parts are planned only if by their bounds a composition may take less than this multiple of the best time.
+const WORTH: f64 = 0.95;
 /// The most algorithms of a containing collective from which candidates are made.
 const MOST: usize = 4;
 
 /// The most instructions of a composition, which has no closed form.
-const MOST_INSTRUCTIONS: u64 = 1 << 20;
+const MOST_INSTRUCTIONS: u64 = 1 << 18;
 
 /// The most ranks for which parts of a sequence may be cut out of other collectives, which doubles the time of a plan.
 const MOST_CUT: u32 = 128;
@@ -56,7 +58,7 @@ pub(crate) fn add(
         }
         match time_and_spare(problem, algorithm, &params) {
             Ok(one) => timed.push((next + timed.len(), one)),
-            Err(e) if e.is_unsupported() || matches!(e, PlanError::OverLimit(_)) => {}
+            Err(e) if leaves_out(&e) => {}
             Err(e) => return Err(e),
         }
     }
@@ -65,11 +67,14 @@ pub(crate) fn add(
 
 /// Returns the parameters of compositions of `kinds` that may take less than `best` seconds.
 fn settings(problem: &Problem, kinds: &[Kind], best: f64) -> Result<Vec<Params>, PlanError> {
-    let parts: Vec<Problem> =
-        kinds.iter().map(|&kind| Problem { collective: part(problem, kind), ..problem.clone() }).collect();
+    let part = |kind: &Kind| {
+        let collective = composition::part(&problem.collective, *kind)?;
+        Some(Problem { collective, ..problem.clone() })
+    };
+    let Some(parts) = kinds.iter().map(part).collect::<Option<Vec<Problem>>>() else { return Ok(Vec::new()) };
     let most = if parts.len() == 1 { CONTAINING * best } else { best };
-    // The parts are planned only if their bounds allow a gain.
-    if parts.iter().filter_map(|part| Some(tightest(&part.cost())?.1.seconds)).sum::<f64>() >= most {
+    let bounds = parts.iter().filter_map(|part| Some(tightest(&part.cost())?.1.seconds));
+    if bounds.sum::<f64>() >= most * WORTH {
         return Ok(Vec::new());
     }
     let mut ranked = Vec::new();
@@ -79,7 +84,7 @@ fn settings(problem: &Problem, kinds: &[Kind], best: f64) -> Result<Vec<Params>,
     for part in &parts {
         match rank_part(part, composed) {
             Ok(timed) => ranked.push(timed),
-            Err(e) if e.is_unsupported() || matches!(e, PlanError::OverLimit(_)) => return Ok(Vec::new()),
+            Err(e) if leaves_out(&e) => return Ok(Vec::new()),
             Err(e) => return Err(e),
         }
     }
@@ -95,6 +100,8 @@ fn settings(problem: &Problem, kinds: &[Kind], best: f64) -> Result<Vec<Params>,
     Ok(vec![kinds.iter().zip(&ranked).fold(Params::new(), with)])
 }
 
-fn part(problem: &Problem, kind: Kind) -> Collective {
-    composition::part(&problem.collective, kind)
+/// Returns whether an error only leaves a candidate out: the case is not supported, or too large.
+fn leaves_out(error: &PlanError) -> bool {
+    let is_of_case = matches!(error, PlanError::Algorithm(AlgorithmError::Build(_)) | PlanError::OverLimit(_));
+    is_of_case || error.is_unsupported()
 }

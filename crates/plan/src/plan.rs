@@ -146,17 +146,22 @@ pub(crate) fn timed(
     let (target, c) = (&problem.target, problem.collective);
     match algorithm {
         Some(Named { algorithm: name, at_defaults }) => {
+            // The defaults of its parts may not support the case.
+            if name == compositions::NAME
+                && params.is_empty()
+                && !at_defaults
+                && let Ok(found) = rank(problem, params, form, ranked, Some(name))
+            {
+                return Ok(found);
+            }
             let (algorithm, chosen) = target.resolve(c, name, params)?;
             // A name that stands for a composition, as `chain` for `x-y` with chains, sets some of its parameters.
             let wanted = if algorithm.name() == name { params } else { &chosen };
             let is_given = at_defaults || algorithm.info().params.iter().all(|p| wanted.get(p.name).is_some());
             let listed = if is_given { Vec::new() } else { target.candidates(c, wanted, Some(algorithm.name())) };
             let is_listed = !params.is_empty() && listed.iter().any(|(_, listed)| listed == wanted);
-            let is_composed = algorithm.name() == compositions::NAME && params.is_empty() && !at_defaults;
             if !is_listed && listed.iter().any(|(_, listed)| !target.is_slow(c, algorithm, listed)) {
                 rank(problem, wanted, form, ranked, Some(algorithm.name()))
-            } else if is_composed && let Ok(found) = rank(problem, wanted, form, ranked, Some(algorithm.name())) {
-                Ok(found)
             } else {
                 let chosen = suited(form.map_or(&[], Format::params), &target.case(c), algorithm, chosen);
                 named(problem, algorithm, &chosen)

@@ -213,7 +213,7 @@ impl Schedule {
             let moved = if is_kept { None } else { Some(b.scratch(node, used.len)) };
             let out = |start: u32| match moved {
                 None => Operand::Out(start - kept.start),
-                Some(at) => Operand::Tmp(at + start - used.start),
+                Some(at) => Operand::Tmp(at + (start - used.start)),
             };
             for (lane, row) in self.lanes(node).enumerate() {
                 let lane = narrow(lane);
@@ -245,7 +245,7 @@ impl Schedule {
             if let Some(at) = moved.filter(|_| !kept.is_empty()) {
                 let ends = b.lane_ends(node);
                 let last =
-                    b.combine(node, 0, kept.len, &[Operand::Tmp(at + kept.start - used.start)], &[Operand::Out(0)]);
+                    b.combine(node, 0, kept.len, &[Operand::Tmp(at + (kept.start - used.start))], &[Operand::Out(0)]);
                 ends.into_iter().for_each(|end| b.after(last, end));
             }
         }

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from unisono._core import InputError, Machine, UnsupportedError
 from unisono.base.messages import shown
 from unisono.logs.collectives import Measured
-from unisono.logs.library_calibration import FAR, boxes_of, check_gpus, choice_at, launch_notes
+from unisono.logs.library_calibration import FAR, ONE_BLOCK, boxes_of, check_gpus, choice_at, launch_notes
 from unisono.machines.descriptions import with_shape
 from unisono.planning.libraries import library_choice
 from unisono.planning.plans import bounds, plan
@@ -15,8 +15,6 @@ __all__ = ["Choice", "Expected", "Key", "expected_times", "key_of", "library_of"
 
 #: The collective, ranks, nodes, bytes, datatype and operator of a measured time.
 Key = tuple[str, int, int, int, str, str]
-#: Collectives on one vector; all other collectives have a block for each rank.
-_ONE_BLOCK = frozenset(("broadcast", "reduce", "allreduce", "scan", "barrier"))
 #: Libraries of GPUs, and the collectives whose times are known. For others the time of a plan is expected.
 _OF_RCCL = ("allgather", "allreduce", "broadcast", "reduce", "reduce-scatter")
 _GPU = {"nccl": (*_OF_RCCL, "alltoall", "gather", "scatter"), "rccl": _OF_RCCL}
@@ -123,7 +121,7 @@ def expected_times(
 
 def _expected(machine: Machine, point: Measured, library: str | None) -> Expected:
     part = _part(machine, point)
-    blocks = 1 if point.collective in _ONE_BLOCK else point.ranks
+    blocks = 1 if point.collective in ONE_BLOCK else point.ranks
     elements = 0 if point.collective == "barrier" else max(1, point.bytes // (_ELEMENT * blocks))
     # Rounded down to whole elements, a bound still holds; it would not if rounded up.
     is_whole = point.collective == "barrier" or point.bytes >= _ELEMENT * blocks

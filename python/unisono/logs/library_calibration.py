@@ -21,6 +21,7 @@ from unisono.machines.descriptions import machine as described
 from unisono.planning.libraries import library_choice
 
 __all__ = [
+    "ONE_BLOCK",
     "FAR",
     "Group",
     "Residual",
@@ -33,6 +34,8 @@ __all__ = [
     "preset_of",
 ]
 
+#: Collectives on one vector; all other collectives have a block for each rank.
+ONE_BLOCK = frozenset(("broadcast", "reduce", "allreduce", "scan", "barrier"))
 #: The relative error above which a prediction does not describe the point.
 FAR = 0.35
 #: The weight of NCCL's own prices in the fit: the relative error of one point that counts as much as a price at twice
@@ -168,9 +171,12 @@ def calibrated(
     kept = []
     for point in points:
         try:
-            choice_at(machine, point)
+            choice = choice_at(machine, point)
         except UnsupportedError as refused:
             notes.append(str(refused))
+            continue
+        if not choice["choices"]:
+            notes.append(f"times of {point.collective} are left out: NCCL's model has no prices of messages to fit")
             continue
         kept.append(point)
     if not kept:
@@ -282,8 +288,8 @@ def boxes_of(machine: Machine, point: Measured) -> tuple[Machine, list[int]]:
 def choice_at(machine: Machine, point: Measured, library: str = "nccl") -> LibraryReport:
     """Returns a GPU library's own choice at a point, by its model."""
     boxed, places = boxes_of(machine, point)
-    # A block of an allgather or reduce-scatter has at least one element.
-    blocks = point.ranks if point.collective in ("allgather", "reduce-scatter") else 1
+    # A block has at least one element.
+    blocks = 1 if point.collective in ONE_BLOCK else point.ranks
     count = max(1, point.bytes // (dtypes()[point.dtype] * blocks))
     return library_choice(point.collective, boxed, count, point.dtype, point.op, places=places, library=library)
 

@@ -10,7 +10,7 @@ use unisono_collective::{Collective, Kind};
 use unisono_schedule::{Builder, Operand, Schedule};
 
 use crate::{
-    Algorithm, AlgorithmError, Case, Info, Param, Params,
+    ALGORITHMS, Algorithm, AlgorithmError, Case, Info, Param, Params,
     compose::{named, parsed},
     ranks::RankAlgorithm,
     resolve,
@@ -66,18 +66,22 @@ pub struct Part<'a> {
     params: Params,
 }
 
-/// Returns the collective of a part of `whole`. Blocks are equal; those of a vector that the ranks do not divide are
-/// longer, and the last ones have padding.
-pub fn part(whole: &Collective, kind: Kind) -> Collective {
+/// Returns the collective of a part of `whole`; `None` if its buffers would have 2^31 elements or more. Blocks are
+/// equal; those of a vector that the ranks do not divide are longer, and the last ones have padding.
+pub fn part(whole: &Collective, kind: Kind) -> Option<Collective> {
     let (n, ranks) = (whole.elements, whole.ranks);
     let is_vector = |kind: Kind| matches!(kind, Kind::Broadcast | Kind::Reduce | Kind::Allreduce);
     let elements = match (is_vector(whole.kind), is_vector(kind)) {
         (true, false) => n.div_ceil(ranks),
-        (false, true) => n * ranks,
+        (false, true) => n.checked_mul(ranks)?,
         _ => n,
     };
+    let most = if is_vector(kind) { elements } else { elements.checked_mul(ranks)? };
+    if most >= 1 << 31 {
+        return None;
+    }
     // Without a root, rank 0 has the data between the parts.
-    Collective { kind, elements, root: if kind.has_root() { whole.root } else { 0 }, ..*whole }
+    Some(Collective { kind, elements, root: if kind.has_root() { whole.root } else { 0 }, ..*whole })
 }
 
 fn parts<'a>(case: &Case<'a>, params: &Params) -> Result<Vec<Part<'a>>, AlgorithmError> {
@@ -92,7 +96,7 @@ fn parts<'a>(case: &Case<'a>, params: &Params) -> Result<Vec<Part<'a>>, Algorith
         let accepted = sequences.map(|(_, kinds)| of(kinds)).collect::<Vec<_>>().join(", or ");
         return Err(AlgorithmError::UnknownParam { algorithm: INFO.name, found: other.to_owned(), accepted });
     }
-    let divides = kinds.iter().any(|&kind| part(&c, kind).elements < c.elements);
+    let divides = kinds.iter().any(|&kind| part(&c, kind).is_some_and(|part| part.elements < c.elements));
     if divides && c.elements < c.ranks {
         let reason = format!("a vector of {} elements has no block for each of {} ranks", c.elements, c.ranks);
         return Err(AlgorithmError::Unsupported { algorithm: INFO.name, reason });
@@ -113,8 +117,25 @@ fn one<'a>(case: &Case<'a>, params: &Params, kind: Kind) -> Result<Part<'a>, Alg
         found: text.to_owned(),
         accepted: format!("an algorithm for {kind}, as NAME or NAME:K=V:K=V"),
     })?;
-    let case = Case { collective: part(&case.collective, kind), ..*case };
-    let (algorithm, params) = resolve(name, &case, &own)?;
+    let collective = part(&case.collective, kind).ok_or_else(|| AlgorithmError::Unsupported {
+        algorithm: INFO.name,
+        reason: format!("the blocks of the {kind} would have 2^31 elements or more"),
+    })?;
+    let case = Case { collective, ..*case };
+    let (algorithm, params) = resolve(name, &case, &own).map_err(|error| match error {
+        AlgorithmError::Unknown { found, .. } => AlgorithmError::Param {
+            algorithm: INFO.name,
+            param,
+            found,
+            accepted: ALGORITHMS
+                .iter()
+                .filter(|one| one.info().serves(kind, case.offers()))
+                .map(|one| one.name())
+                .collect::<Vec<_>>()
+                .join(", "),
+        },
+        other => other,
+    })?;
     Ok(Part { algorithm, case, params })
 }
 

@@ -71,7 +71,7 @@ impl Lower<'_> {
     ) -> (Tasks, Tasks) {
         let schedule: &Schedule = self.schedule;
         let protocol = passes.blocks.protocol(id);
-        let bytes = u64::from(schedule.instr(id).len) * schedule.collective().dtype.bytes();
+        let bytes = u64::from(schedule.instr(id).len) * schedule.collective().element_bytes();
         let sources = schedule.sources(id);
         let streams = sources.iter().filter(|s| matches!(s, Operand::Stream(_))).count() + sends.len();
         let is_switch = self.is_switch(id);

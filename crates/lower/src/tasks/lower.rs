@@ -303,7 +303,7 @@ impl Lower<'_> {
             return last;
         }
         let operands = self.schedule.sources(id).len() as u64;
-        let bytes = u64::from(self.schedule.instr(id).len) * self.schedule.collective().dtype.bytes();
+        let bytes = u64::from(self.schedule.instr(id).len) * self.schedule.collective().element_bytes();
         let reduced = if is_switch { bytes } else { operands.saturating_sub(1) * bytes };
         let copies = self.charges.copy_per_byte > 0.0 && !is_switch && self.schedule.is_copy(id);
         let copied = if copies { rounded(bytes as f64 * self.charges.copy_per_byte) } else { 0 };
@@ -338,7 +338,7 @@ impl Lower<'_> {
     /// Collects the messages of an instruction in `receives` and `sends`.
     fn messages(&mut self, id: InstrId) {
         let (schedule, flow) = (self.schedule, self.flow);
-        let element_bytes = schedule.collective().dtype.bytes();
+        let element_bytes = schedule.collective().element_bytes();
         let crossings = self.crossings;
         let bytes = |stream: StreamId, elements: u32| {
             let bytes = u64::from(elements) * element_bytes;

@@ -11,8 +11,11 @@ use crate::{PlanError, Problem, targets::spread};
 
 const NAME: &str = "nccl";
 
-/// The algorithm here whose messages are those of a group: each block goes straight to its rank, all at once.
-const SAME_MESSAGES: &str = "linear";
+/// Returns the algorithm whose messages are those of a group: each block goes straight to its rank, all at once. In an
+/// alltoall, NCCL sends to the ranks in the order of their distance, so that each rank receives from another one.
+fn same_messages(kind: Kind) -> &'static str {
+    if kind == Kind::Alltoall { "balanced-shift" } else { "linear" }
+}
 
 /// The largest size in bytes at which the choice is computed for a tuning file, as an exponent of 2.
 const MOST_POWER: u32 = 34;
@@ -92,7 +95,8 @@ fn as_messages(problem: &Problem, nccl: &Nccl) -> Result<LibraryReport, PlanErro
     let c = &problem.collective;
     // The kernel of a group starts like that of a ring, and a short message has the same protocol.
     let start_us = base_us(Algorithm::Ring, Protocol::Ll);
-    let on_links = Run::of(SAME_MESSAGES).seconds(problem)? - part(NAME, problem)?.network.launch_ns / 1e9;
+    let same = same_messages(c.kind);
+    let on_links = Run::of(same).seconds(problem)? - part(NAME, problem)?.network.launch_ns / 1e9;
     let seconds = (on_links + start_us / 1e6).max(nccl.kernels_us() / 1e6);
     let bandwidths = c.kind.bandwidths(c.ranks, c.bytes(), seconds);
     Ok(LibraryReport {
@@ -109,7 +113,7 @@ fn as_messages(problem: &Problem, nccl: &Nccl) -> Result<LibraryReport, PlanErro
         calibrated: false,
         notes: vec![format!(
             "NCCL moves the blocks of {} in one group of ncclSend and ncclRecv, for which its model has no choice and \
-             no time; the time is that of {SAME_MESSAGES} among the candidates with NCCL's start of {start_us} µs \
+             no time; the time is that of {same} among the candidates with NCCL's start of {start_us} µs \
              ({VERSION}), and not measured",
             c.kind
         )],
