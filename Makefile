@@ -37,7 +37,9 @@ AT_ONCE_TOO := $(MAKE) --no-print-directory AT_ONCE=1 --output-sync=target
 .PHONY: help demo test soak figures timings lint bench fuzz sanitize conformance proofs programs prepare setup build extension site wheel clean prerequisites check-rust check-python test-rust test-python
 
 help: ## this list
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-14s%s\n", $$1, $$2}'
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' \
+	    '{ name[NR] = $$1; does[NR] = $$2; if (length($$1) > wide) wide = length($$1) } \
+	    END { for (i = 1; i <= NR; i++) printf "%-" wide "s  %s\n", name[i], does[i] }'
 
 demo: ## builds, then plans, proves and predicts collectives on a wafer; files go to out/
 	@$(MAKE) --no-print-directory AT_ONCE=1 --jobs=2 $(VENV)/.compiled $(VENV)/.tools

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+import unisono
 from unisono.mpi import doctor
 from unisono.mpi.doctor import Check, diagnose
 from unisono.mpi.launchers import Launcher, family
@@ -25,6 +26,7 @@ def test_this_installation_is_whole() -> None:
     for name in ("python", "library for MPI programs", "mpi", "mpi4py", "matplotlib", "machine"):
         assert checks[name]["ok"], checks[name]
     assert "two ranks on Open MPI" in checks["mpi4py"]["found"]
+    assert checks["python"]["found"].endswith(f" in {Path(unisono.__file__).parent}")
 
 
 def test_a_missing_library_is_an_error_with_its_cure(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

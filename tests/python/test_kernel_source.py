@@ -1,7 +1,8 @@
-"""Kernels that only rebind the name of a view, or return a result, are refused; kernels that may write are accepted."""
+"""Kernels that only rebind the name of a view, or return or drop a result, are refused; others are accepted."""
 
 import functools
 import itertools
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -56,6 +57,29 @@ def returns_early(a: Any, b: Any) -> Any:
     return -b
 
 
+def returns_without_the_view(a: Any, b: Any) -> Any:
+    return a * 2
+
+
+def returns_a_new_name(a: Any, b: Any) -> Any:
+    out = np.dot(a, 2)
+    return out, len(out)
+
+
+def drops(a: Any, b: Any) -> None:
+    np.sqrt(a)
+
+
+def drops_in_a_loop(a: Any, b: Any) -> None:
+    for k in range(len(b)):
+        if a[k] > 0:
+            b[k] + a[k]
+
+
+def sets_a_new_name(a: Any, b: Any) -> None:
+    _out = a * 2
+
+
 class Method:
     def kernel(self, a: Any, b: Any) -> None:
         b = abs(b) * a
@@ -70,6 +94,12 @@ class Method:
         (returns, "returns a result, which is dropped"),
         (returns_early, "returns a result, which is dropped"),
         (lambda a, b: a * b, "returns a result, which is dropped"),
+        (lambda a, b: np.sqrt(a), "returns a result, which is dropped"),
+        (returns_without_the_view, "returns a result, which is dropped"),
+        (returns_a_new_name, "returns a result, which is dropped"),
+        (drops, "drops its results"),
+        (drops_in_a_loop, "drops its results"),
+        (sets_a_new_name, "drops its results"),
         (Method().kernel, "assigns to the name b"),
     ],
 )
@@ -143,6 +173,40 @@ def inside(a: Any, b: Any) -> None:
     write()
 
 
+def by_an_inner_result(a: Any, b: Any) -> Any:
+    def view() -> Any:
+        return b
+
+    view()[:] = a
+    return a * 2
+
+
+def by_a_later_name(a: Any, b: Any) -> Any:
+    other = b
+    other += a
+    return a * 2
+
+
+add = np.add
+
+
+def by_a_shadowed_name(a: Any, b: Any) -> Any:
+    add = np.ndarray.__iadd__
+    add(b, a)
+    return a * 2
+
+
+def by_text(a: Any, b: Any) -> Any:
+    locals()["b"][:] = a
+    return a * 2
+
+
+def in_rows(a: Any, b: Any) -> Any:
+    for row in b.reshape(3, 2):
+        row[:] = 7
+    return a * 2
+
+
 def from_a_tuple(a: Any, b: Any) -> None:
     views = (b, a)
     b = 0
@@ -163,7 +227,8 @@ def extended(a: Any, b: Any) -> None:
 
 WRITES = [
     in_place, by_index, by_another_name, by_the_same_name, by_shape, by_out, by_third_argument, by_a_call,
-    before_it_rebinds, if_it_may, in_a_loop, inside, from_a_tuple, conditional, extended,
+    before_it_rebinds, if_it_may, in_a_loop, inside, from_a_tuple, conditional, extended, by_an_inner_result,
+    by_a_later_name, by_text, by_a_shadowed_name, in_rows,
     lambda a, b: np.copyto(b, a), lambda a, b: b.__iadd__(a), lambda a, b: np.add(a, b, out=b),
 ]  # fmt: skip
 
@@ -177,6 +242,15 @@ def test_a_kernel_that_writes_is_accepted_and_writes(kernel: Kernel) -> None:
 
 def nothing(a: Any, b: Any) -> None:
     """Changes nothing."""
+
+
+def sleeps(a: Any, b: Any) -> None:
+    time.sleep(0)
+
+
+def raises(a: Any, b: Any) -> None:
+    if len(a) > 9:
+        raise ValueError
 
 
 def stars(*views: Any) -> Any:
@@ -195,7 +269,18 @@ def test_what_cannot_be_judged_is_accepted() -> None:
     made: dict[str, Any] = {}
     exec("def kernel(a, b):\n    b = a * 2\n", made)
     pair = [lambda a, b: a * b, lambda a, b: np.copyto(b, a)]
-    for kernel in (nothing, stars, wrapped(returns), functools.partial(rebinds), made["kernel"], np.add, *pair):
+    for kernel in (
+        nothing,
+        sleeps,
+        raises,
+        lambda a, b: time.sleep(0),
+        stars,
+        wrapped(returns),
+        functools.partial(rebinds),
+        made["kernel"],
+        np.add,
+        *pair,
+    ):
         submit(kernel)
     # A wrapper is accepted, since it writes the kernel's result.
     assert np.array_equal(submit(wrapped(returns), run=True), np.arange(6.0))  # type: ignore[arg-type]

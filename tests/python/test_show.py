@@ -46,6 +46,8 @@ LIBRARIES = ("openmpi-rules", "openmpi-han", "openmpi-json", "mpich-json", "ucc"
 
 
 OF_GPUS = ("nccl-tuner-csv", "ncclx-csv")
+#: The names of the tasks of a program, and the mode of each one's access.
+TASKS = (("add", "reduce"), ("look", "read"))
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +104,12 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     slow = ["--simulate", "--slow", "0-8=0.2"]
     log = folder / "log.csv"
     log.write_text("op,gpus,bytes,time_us\nallreduce,4,64,20\nallreduce,4,1024,500\nallreduce,4,65536,40\n")
+    access = {"buffer": "P", "mode": "read_write", "mapper": {"kind": "all"}}
+    buffers = [{"name": "P", "shape": 8, "host_initialized": True}]
+    tasks = [{"name": name, "range": [8], "accesses": [{**access, "mode": mode}]} for name, mode in TASKS]
+    (folder / "tasks.json").write_text(json.dumps({"buffers": buffers, "tasks": tasks}))
     for name, command in (
+        ("discovered.json", ["discover", str(folder / "tasks.json"), "--nodes", "2", "--machine", "archer", "--json"]),
         ("probe.json", ["probe", "--machine", "dgx-h100", *slow, "--json"]),
         ("diagnosis.json", ["diagnose", str(log), "--json"]),
     ):
@@ -119,6 +126,7 @@ FORM_OF = {
     "schedule.cert": "certificate of a schedule", "trace.json": "trace", "sweep.csv": "sweep",
     "gpus.json": "plan for GPUs", "gpus.xml": "schedule", "a.goal": "program", "traces": "program",
     "switches.sched": "schedule", "switches.registers": "schedule", "machine.toml": "machine",
+    "tasks.json": "program", "discovered.json": "report",
     "workload.toml": "program", "part.json": "part of a sweep", "probe.json": "probe",
     "diagnosis.json": "diagnosis", "expectation.json": "expectation", "b.plan": "plan for MPI programs",
     **{f"rules.{name}": "rules for a library" for name in (*LIBRARIES, *OF_GPUS)},
@@ -177,6 +185,10 @@ def test_facts_are_those_of_the_file(files: dict[str, Path]) -> None:
     assert gpus["proved"]
     assert [gpu["gpu"] for gpu in gpus["rows"]] == list(range(8))
     assert json_of("show", str(files["sweep.csv"]))["points"] == 4
+    program = json_of("show", str(files["tasks.json"]))
+    assert [(row["task"], row["accesses"]) for row in program["rows"]] == [(n, f"{mode} P all") for n, mode in TASKS]
+    (row,) = json_of("show", str(files["discovered.json"]))["rows"]
+    assert (row["after_task"], row["before_task"], row["collective"]) == ("add", "look", "allreduce")
     trace = json_of("show", str(files["trace.json"]))
     assert trace["seconds"] == pytest.approx(trace["microseconds"] * 1e-6)
 

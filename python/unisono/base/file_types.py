@@ -12,7 +12,7 @@ from unisono.base.files import check_regular, exists, file_name, read_text, titl
 
 __all__ = [
     "BOUND", "CERTIFICATE", "DIAGNOSIS", "EXPECTATION", "FORMS", "GPU_PLAN", "HEAD", "MACHINE", "PROBE", "PROGRAM",
-    "SCHEDULE", "form_of", "is_gpu_plan", "reading", "rules_of",
+    "SCHEDULE", "form_of", "is_gpu_plan", "is_task_program", "reading", "rules_of",
 ]  # fmt: skip
 
 BOUND = "certificate of a bound"
@@ -67,6 +67,11 @@ def is_gpu_plan(path: str | os.PathLike[str]) -> bool:
     """Returns whether a file whose name ends in ``.json`` is an execution plan of MSCCL++; False for other names."""
     name = file_name(path)
     return name.endswith(".json") and Path(name).is_file() and _core.is_gpu_plan(read_text(path))
+
+
+def is_task_program(name: str) -> bool:
+    """Returns whether a file begins like a program of tasks in JSON; False for a folder."""
+    return Path(name).is_file() and _holds("buffers", "tasks")(name, _beginning(name))
 
 
 def _beginning(name: str) -> bytes:
@@ -165,6 +170,8 @@ FORMS: tuple[tuple[str, Callable[[str, bytes], bool]], ...] = (
     # Of `traffic` and of `compare`.
     ("report", _holds("pattern", "machine", "level")),
     ("report", _holds("level", "overlap", "fill", "rows")),
+    # Of `discover`.
+    ("report", _holds("program", "rules", "nodes", "forwards")),
     ("trace", _holds("traceEvents")),
     ("part of a sweep", _holds("unisono_sweep")),
     ("sweep", _begins("shape,elements,best")),

@@ -62,7 +62,7 @@ def diagnose(on_check: Callable[[Check], None] | None = None) -> list[Check]:
 
 
 def _python() -> Check:
-    found = f"Python {platform.python_version()}, unisono {_core.__version__} in {Path(__file__).parent}"
+    found = f"Python {platform.python_version()}, unisono {_core.__version__} in {Path(__file__).parents[1]}"
     return Check("python", True, True, found)
 
 
@@ -117,7 +117,7 @@ def _ranks() -> Check:
             name,
             False,
             False,
-            "not installed; calibrate, tune, bench and unisono.mpi need it",
+            "not installed; calibrate, tune, bench, unisono.mpi and unisono.tasks on several ranks need it",
             "pip install 'unisono[mpi]'",
         )
     try:

@@ -26,6 +26,7 @@ from unisono.base.file_types import (
     PROGRAM,
     SCHEDULE,
     form_of,
+    is_task_program,
     rules_of,
 )
 from unisono.base.files import (
@@ -48,6 +49,8 @@ __all__ = ["Contents", "contents"]
 
 #: The columns of the table of findings in logs.
 _OF_FINDINGS = ("kind", "collective", "ranks", "log", "bytes")
+#: The columns of the table of communication between tasks.
+_OF_FORWARDS = ("after_task", "before_task", "buffer", "collective", "group")
 #: The default number of lines of a text that are kept.
 _LINES = 12
 
@@ -186,6 +189,10 @@ def _certificate(name: str) -> _Read:
 def _report(name: str) -> _Read:
     report = read_json(name)
     rows = report.pop("candidates", None) or report.pop("collectives", None) or report.pop("rows", None) or []
+    if "forwards" in report:
+        rows = [{key: row[key] for key in _OF_FORWARDS} for row in report["forwards"]]
+        for part in (value for value in report.values() if isinstance(value, dict)):
+            part.update({key: len(of) for key, of in part.items() if isinstance(of, list)})
     return (
         {key: value for key, value in report.items() if not isinstance(value, list)},
         [_flat(row) for row in rows],
@@ -274,9 +281,23 @@ def _trace(name: str) -> _Read:
 
 
 def _program(name: str) -> _Read:
+    if is_task_program(name):
+        return _tasks(read_json(name))
     graph = read_workload(name)
     text = read_text(name) if name.endswith((".goal", ".hlo", ".toml")) else ""
     return {"name": graph.name, "format": graph.format, "ranks": graph.ranks, "nodes": sum(graph.nodes)}, [], text
+
+
+def _tasks(program: dict[str, Any]) -> _Read:
+    rows = [
+        {
+            "task": task.get("name"),
+            "range": task["range"],
+            "accesses": ", ".join(f"{a['mode']} {a['buffer']} {a['mapper']['kind']}" for a in task.get("accesses", [])),
+        }
+        for task in program["tasks"]
+    ]
+    return {"format": "tasks", "buffers": len(program["buffers"]), "tasks": len(rows)}, rows, ""
 
 
 def _rules(name: str) -> _Read:

@@ -1,9 +1,10 @@
-"""Checks the source of kernels: finds kernels that rebind a view or return a result, and write nothing.
+"""Checks the source of kernels: finds kernels that rebind a view, or return or drop a result, and write nothing.
 
 ``b = b * 2`` makes a new array with the name ``b``; the array of the task keeps its contents. The check refuses a
 kernel only if no statement can write to the view: every use of the name before it is rebound is an operand, an index
 that is read, an attribute such as ``b.shape``, or an argument of a function that is known not to write. Any other use
-may write, so the kernel is accepted. Kernels without source are accepted.
+may write, so the kernel is accepted. Kernels without source are accepted. So are empty kernels, for programs that are
+only explained, and kernels that do not return a result and may have another effect.
 """
 
 import ast
@@ -23,6 +24,13 @@ _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 #: Attributes of an array that give no access to its elements.
 _FACTS = {"shape", "dtype", "ndim", "size", "offset", "nbytes", "itemsize"}
 _HARMLESS = {abs, len, range, float, int}
+#: Functions by which a kernel reaches a view without its name.
+_BY_TEXT = {"eval", "exec", "locals", "vars"}
+#: Statements and expressions with an effect outside of the kernel, or on its control flow.
+_EFFECTS = (
+    *(*_SCOPES, ast.Raise, ast.Assert, ast.Delete, ast.Import, ast.ImportFrom, ast.Global, ast.Nonlocal),
+    *(ast.AugAssign, ast.With, ast.Try, ast.Yield, ast.YieldFrom, ast.Await),
+)
 
 
 class _Source(NamedTuple):
@@ -43,7 +51,7 @@ def check_writes(task: str, kernel: Callable[..., Any], arrays: Sequence[str], r
     """Refuses a kernel that cannot write to a view that its task changes; the first ``reads`` are only read.
 
     Raises:
-        InputError: the kernel rebinds the name of the view, or returns a result, and writes nothing.
+        InputError: the kernel rebinds the name of the view, or returns or drops a result, and writes nothing.
 
     """
     function = _plain(kernel)
@@ -90,20 +98,25 @@ def _source(function: FunctionType) -> _Source | None:
     # Two lambdas on the same line cannot be distinguished.
     if len(same) != 1 or (isinstance(same[0], ast.FunctionDef) and same[0].name != function.__name__):
         return None
-    return _Source(same[0], names, {**vars(builtins), **function.__globals__})
+    local = {*code.co_varnames, *code.co_cellvars, *code.co_freevars}
+    known = {**vars(builtins), **function.__globals__}
+    return _Source(same[0], names, {name: value for name, value in known.items() if name not in local})
 
 
 def _useless(source: _Source, position: int) -> str | None:
-    """Returns a clause on a use of a view that has no effect: a new binding of its name, or a dropped result.
+    """Returns a clause on a kernel without effect on a view: a new binding of its name, or a dropped result.
 
-    The result is None without such a use, or if the function may write to the view.
+    The result is None for other functions, which may write to the view or have another effect.
     """
     function, names, known = source
     name = names[position]
-    if isinstance(function, ast.Lambda):
-        if _uses(function.body, name) and not _may_write(function.body, name, known, kept=False):
-            return "returns a result, which is dropped"
+    if any(_uses(function, other) for other in _BY_TEXT):
         return None
+    if isinstance(function, ast.Lambda):
+        body = function.body
+        if _may_write(body, name, known, kept=False) or not (_uses(body, name) or _is_useless([body], known)):
+            return None
+        return "returns a result, which is dropped"
     for statement in function.body:
         if _rebinds(statement, name):
             value = getattr(statement, "value", None)
@@ -117,9 +130,22 @@ def _useless(source: _Source, position: int) -> str | None:
         for node in _own(function.body)
         if isinstance(node, ast.Return) and node.value is not None and not isinstance(node.value, ast.Constant)
     ]
-    if any(_uses(value, name) for value in returned):
+    if returned and not any(isinstance(node, ast.Yield | ast.YieldFrom) for node in _own(function.body)):
         return "returns a result, which is dropped"
+    if _is_useless(function.body, known):
+        return "drops its results"
     return None
+
+
+def _is_useless(body: Sequence[ast.AST], known: dict[str, Any]) -> bool:
+    """Returns whether code computes something, and has no effect."""
+    nodes = list(_own(body))
+    return any(isinstance(node, ast.Name) for node in nodes) and not any(
+        isinstance(node, _EFFECTS)
+        or (isinstance(node, ast.Call) and not _only_reads(node.func, node, known))
+        or (isinstance(node, ast.Attribute | ast.Subscript) and not isinstance(node.ctx, ast.Load))
+        for node in nodes
+    )
 
 
 def _own(body: Iterable[ast.AST]) -> Iterator[ast.AST]:
@@ -149,6 +175,9 @@ def _may_write(tree: ast.AST, name: str, known: dict[str, Any], *, kept: bool) -
 
     ``kept`` is true if the value of the tree is bound to a name, through which the array could be written.
     """
+    # An inner function may return the view to code that writes to it.
+    if any(isinstance(node, _SCOPES) and _uses(node, name) for node in ast.walk(tree)):
+        return True
     parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
 
     def harmless(node: ast.AST) -> bool:
