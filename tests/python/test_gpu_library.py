@@ -143,6 +143,7 @@ def test_logs_of_direct_messages_are_expected_by_whole_sizes_and_not_fitted(tmp_
         for size in (1 << 20, 1 << 26):
             library = un.plan(kind, machine, bytes=size // 16, as_library="nccl").library
             assert library is not None
+            assert library["seconds"] is not None
             rows.append(f"{kind},16,2,{size},{library['seconds'] * 1e6}")
     table.write_text("\n".join(rows) + "\n")
     ran = call("diagnose", str(table), "--machine", "dgx-h100", "--json")

@@ -106,7 +106,9 @@ def test_the_shape_is_of_the_machine_that_was_asked_for() -> None:
     "preset", [one["name"] for one in un.machine_presets() if un.machine(one["name"]).describe().get("cluster")]
 )
 def test_more_ranks_than_a_box_has_name_the_boxes_that_have_them(preset: str) -> None:
-    size = un.machine(preset).shape[0]
+    shape = un.machine(preset).shape
+    assert shape is not None
+    (size,) = shape
     for ranks in (size + 1, 2 * size):
         with pytest.raises(un.InputError, match=r"or for 2 boxes: --nodes 2") as refused:
             un.bounds("allreduce", un.machine(preset, ranks), elements=1)

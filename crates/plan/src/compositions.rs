@@ -28,8 +28,9 @@ const MOST_INSTRUCTIONS: u64 = 1 << 18;
 /// The most ranks for which parts of a sequence may be cut out of other collectives, which doubles the time of a plan.
 const MOST_CUT: u32 = 128;
 
-/// Adds compositions of at most `most` collectives to the timed candidates of a problem among ranks. `next` is the place of the first in the list of
-/// candidates. Networks are left out: their candidates of one collective take seconds.
+/// Adds compositions of at most `most` collectives to the timed candidates of a problem among ranks. `next` is the
+/// place of the first in the list of candidates. Networks are left out, as their candidates of one collective take
+/// seconds.
 ///
 /// # Errors
 /// Returns the errors of [`rank_part`] and of timing, except those of limits and of cases that are not supported.

@@ -21,8 +21,8 @@ from unisono.machines.descriptions import machine as described
 from unisono.planning.libraries import library_choice
 
 __all__ = [
-    "ONE_BLOCK",
     "FAR",
+    "ONE_BLOCK",
     "Group",
     "Residual",
     "boxes_of",
@@ -171,11 +171,11 @@ def calibrated(
     kept = []
     for point in points:
         try:
-            choice = choice_at(machine, point)
+            found = choice_at(machine, point)
         except UnsupportedError as refused:
             notes.append(str(refused))
             continue
-        if not choice["choices"]:
+        if not found["choices"]:
             notes.append(f"times of {point.collective} are left out: NCCL's model has no prices of messages to fit")
             continue
         kept.append(point)

@@ -260,7 +260,7 @@ fn cluster(model: EndpointModel, drawn: u64) -> Machine {
     let (name, gamma) = (model.name(), within(40, 0, 200) / 1e4);
     let mut text = format!("name = \"random\"\nkind = \"endpoint\"\nmodel = \"{name}\"\ngamma_ns_per_byte = {gamma}\n");
     text += &format!("f_messages = {}\nS_bytes = {}\n{}", within(44, 1, 8), 1024 << (6 * (drawn % 3)), lines(1.0));
-    if drawn % 3 > 0 {
+    if !drawn.is_multiple_of(3) {
         let (order, node) = (["block", "cyclic"][(drawn >> 48) as usize % 2], 2 + (drawn >> 50) % 7);
         text += &format!("placement = \"{order}\"\n[[levels]]\nname = \"node\"\nsize = {node}\n");
         text += &lines(within(54, 20, 100) / 10.0);
