@@ -1,7 +1,7 @@
 """Under mpiexec: runs files and prints their `result`, or random programs. Rank 0 prints digests.
 
-Usage: tasks.py [both] example FILE... | random|mixed FIRST LAST | wrong HOW | floats|nans|rounded|ways|memory|dropped
-With `both`, the command runs twice: with collectives, then with messages between pairs of ranks alone.
+Usage: tasks.py [both] example FILE... | random|mixed FIRST LAST | wrong HOW | floats|rounded|ways|memory|dropped With
+`both`, the command runs twice: with collectives, then with messages between pairs of ranks alone.
 """
 
 import gc
@@ -127,26 +127,6 @@ def floats() -> None:
         one, other = program.fetch(left), program.fetch(right)
         assert (one[2:] == other[:-2]).all()
         say(digest(one, other))
-
-
-def nans() -> None:
-    """Checks that a NaN of either sign on any rank is the maximum and the minimum on all ranks, element by element."""
-    rng = np.random.default_rng(0)
-    for dtype, op, combine in ((d, *of) for d in ("f4", "f8") for of in (("max", np.maximum), ("min", np.minimum))):
-        drawn = rng.normal(size=(12, 7)).astype(dtype)
-        drawn[rng.random((12, 7)) < 0.05] = np.nan
-        drawn *= rng.choice([-1, 1], (12, 7))
-        program = Program()
-        x, most = program.array((12, 7), init=drawn, name="x"), program.array(7, dtype=dtype, name="most")
-
-        def reduce(x: View, most: View, combine: np.ufunc = combine) -> None:
-            combine(most, combine.reduce(x), out=most)
-
-        program.task(reduce, range=12, reads=[x[one_to_one]], reduces=[most[all_]], op=op)
-        found = program.fetch(most)
-        assert np.array_equal(found, combine.reduce(drawn), equal_nan=True), (op, drawn, found)
-        assert 0 < np.isnan(found).sum() < 7
-        say(digest(found))
 
 
 def rounded() -> None:
@@ -276,8 +256,7 @@ def example(*files: str) -> None:
 
 
 COMMANDS: dict[str, Callable[..., None]] = {
-    command.__name__: command
-    for command in (example, random, mixed, wrong, floats, nans, rounded, ways, memory, dropped)
+    command.__name__: command for command in (example, random, mixed, wrong, floats, rounded, ways, memory, dropped)
 }
 
 

@@ -103,7 +103,6 @@ def cases(ranks: int, folder: Path) -> dict[str, Case]:
         found["sent"] = Case([SENT, folder / "trace.json", "0", str(SEEN)])
     if ranks < 4:
         found["memory"] = case("memory")
-        found["nans"] = case("both", "nans")
     match ranks:
         case 2:
             found["dropped"] = case("dropped", UNISONO_POINT_TO_POINT="1")
@@ -277,12 +276,6 @@ def test_nobody_waits_for_a_rank_that_ended(how: str, why: str) -> None:
 def test_sums_have_the_same_bits_on_all_ranks(started: Started, ranks: int) -> None:
     """The program `floats` compares the bits of ranks; plans and messages may round differently from the library."""
     assert len(said(started(ranks)["floats"])) == 8
-
-
-@pytest.mark.parametrize("ranks", [2, 3])
-def test_a_nan_is_the_greatest_and_the_least(started: Started, ranks: int) -> None:
-    """The program `nans` compares with NumPy; the library's maximum loses a NaN, depending on its rank."""
-    assert len(said(started(ranks)["nans"])) == 8
 
 
 def compared(lines: list[str]) -> None:

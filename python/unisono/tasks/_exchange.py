@@ -9,7 +9,7 @@ from unisono._core import Reducing, TaskMemory, WorldCall
 from unisono.mpi import OPERATORS
 from unisono.tasks import _transport
 from unisono.tasks._local_arrays import LocalArray
-from unisono.tasks._operators import NAMES, NEUTRAL
+from unisono.tasks._operators import NAMES, NEUTRAL, by_mpi
 from unisono.tasks._regions import Data
 
 
@@ -46,7 +46,7 @@ class Exchanges:
         if local.codes is not None:
             return Reducing(None)
         operator, dtype, mpi = local.operator or "sum", local.data.dtype, self._transport.mpi
-        if not local.by_mpi:
+        if not by_mpi(dtype):
             return Reducing(NAMES.index(operator))
         return Reducing(
             NAMES.index(operator),

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unisono.tasks._device import Mirrors
-from unisono.tasks._operators import COMBINE, NAMES, by_mpi
+from unisono.tasks._operators import COMBINE, NAMES
 from unisono.tasks._regions import Box, Boxes, Data, place
 
 #: A command of `Discovery.commands`, a tuple that begins with kind, number, task and dependencies.
@@ -27,11 +27,6 @@ class LocalArray:
     mirror: Mirrors | None = None
     #: The number of devices of the process; None for CuPy's current device.
     devices: int | None = None
-
-    @property
-    def by_mpi(self) -> bool:
-        """True if an MPI library can combine the partial results."""
-        return self.codes is None and by_mpi(self.data.dtype, self.operator or "sum")
 
     def to_host(self, region: Boxes) -> None:
         """Copies the latest contents of a region to ``data``."""

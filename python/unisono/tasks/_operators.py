@@ -21,9 +21,6 @@ KINDS = {"sum": "biufcm", "prod": "biufc", "max": "iuf", "min": "iuf"}
 KIND_NAMES = {"b": "bool", "i": "int", "u": "uint", "f": "float", "c": "complex", "m": "timedelta"}
 
 
-def by_mpi(dtype: np.dtype[Any], operator: str) -> bool:
-    """Returns whether an MPI library combines elements of this type by an operator, with NumPy's result.
-
-    The maximum or minimum by an MPI library may lose a NaN, depending on the rank that has it.
-    """
-    return dtype.isnative and (dtype.kind in "iu" or (dtype.char in "fd" and operator in {"sum", "prod"}))
+def by_mpi(dtype: np.dtype[Any]) -> bool:
+    """Returns whether an MPI library combines elements of this type by all operators."""
+    return dtype.isnative and (dtype.kind in "iu" or dtype.char in "fd")

@@ -25,6 +25,7 @@ from unisono.tasks._exchange import Exchanges
 from unisono.tasks._explanation import Explanation
 from unisono.tasks._local_arrays import Command, LocalArray
 from unisono.tasks._mappers import all_
+from unisono.tasks._operators import by_mpi
 from unisono.tasks._program_checksum import ProgramChecksum
 from unisono.tasks._regions import Box, Boxes
 from unisono.tasks._scaling import NODES, Scaling, scaling, timed
@@ -364,8 +365,8 @@ class Program:
 
     def _reduced_by_messages(self) -> dict[int, int]:
         """Returns the arrays that only messages can reduce, with the extra bytes per element for operator codes."""
-        found = enumerate(self._local_arrays)
-        return {number: int(local.codes is not None) for number, local in found if not local.by_mpi}
+        coded = ((array, int(self._local_arrays[array.number].codes is not None)) for array in self.arrays)
+        return {array.number: extra for array, extra in coded if extra or not by_mpi(array.dtype)}
 
     def _copy_from(self, other: "Program") -> None:
         """Copies the arrays of another program and submits its tasks."""
