@@ -168,22 +168,14 @@ pub(crate) fn rank(
 ) -> Result<Ranking, PlanError> {
     let is_free = only.is_none_or(|name| name == compositions::NAME) && wanted.is_empty();
     let is_composed = is_free && !matches!(form, Some(Format::Rules { .. }));
-    rank_with(problem, wanted, form, ranked, only, if is_composed { Composed::Of(2) } else { Composed::No })
+    rank_with(problem, wanted, form, ranked, only, if is_composed { 2 } else { 0 })
 }
 
-/// The compositions that a ranking contains.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Composed {
-    No,
-    /// Those of at most this many collectives.
-    Of(usize),
-}
-
-/// Times the candidates of a part of a composition.
+/// Times the candidates of a part of a composition, among them compositions of at most `composed` collectives.
 ///
 /// # Errors
 /// Returns the errors of [`rank`].
-pub(crate) fn rank_part(problem: &Problem, composed: Composed) -> Result<Vec<Timed>, PlanError> {
+pub(crate) fn rank_part(problem: &Problem, composed: usize) -> Result<Vec<Timed>, PlanError> {
     Ok(rank_with(problem, &Params::new(), None, Ranked::Best, None, composed)?.timed)
 }
 
@@ -193,7 +185,7 @@ fn rank_with(
     form: Option<&Format>,
     ranked: Ranked,
     only: Option<&str>,
-    composed: Composed,
+    composed: usize,
 ) -> Result<Ranking, PlanError> {
     let (target, c) = (&problem.target, problem.collective);
     let listed = target.candidates(c, wanted, only);
@@ -242,9 +234,7 @@ fn rank_with(
             Err(e) => faults.add(e)?,
         }
     }
-    if let Composed::Of(most) = composed {
-        compositions::add(problem, &mut timed, listed.len(), most)?;
-    }
+    compositions::add(problem, &mut timed, listed.len(), composed)?;
     if timed.is_empty() {
         faults.fail()?;
         let left_out = left_out.first.map(|(_, over)| over.into());

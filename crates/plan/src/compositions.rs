@@ -8,7 +8,7 @@ use unisono_cost::tightest;
 
 use crate::{
     PlanError, Problem, Timed,
-    candidates::{Composed, rank_part, time_and_spare},
+    candidates::{rank_part, time_and_spare},
 };
 
 /// The name of the algorithm.
@@ -42,7 +42,7 @@ pub(crate) fn add(
 ) -> Result<(), PlanError> {
     let c = problem.collective;
     let case = problem.target.case(c);
-    if case.offers() != [Means::Messages] || c.is_local() {
+    if most == 0 || case.offers() != [Means::Messages] || c.is_local() {
         return Ok(());
     }
     let algorithm = find(NAME)?;
@@ -81,7 +81,7 @@ fn settings(problem: &Problem, kinds: &[Kind], best: f64) -> Result<Vec<Params>,
     let mut ranked = Vec::new();
     // A part of a sequence may be cut out of one collective, such as a scatter out of a broadcast.
     let is_cut = parts.len() > 1 && problem.collective.ranks <= MOST_CUT;
-    let composed = if is_cut { Composed::Of(1) } else { Composed::No };
+    let composed = usize::from(is_cut);
     for part in &parts {
         match rank_part(part, composed) {
             Ok(timed) => ranked.push(timed),
