@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unisono.base.reports import (
+    AllocationCounts,
     AllocationReport,
     Bound,
     BoundProof,
@@ -59,9 +60,10 @@ __all__ = [
     "WorkloadGraph",
     "WorldCall",
     "__version__",
+    "admit_allocations",
     "admit_sweep",
     "algorithms",
-    "allocate",
+    "allocation_report",
     "auto_gen",
     "bandwidths",
     "bounds",
@@ -71,6 +73,7 @@ __all__ = [
     "check_routing",
     "chosen",
     "collectives",
+    "count_allocations",
     "decode_plan",
     "default_steps",
     "discover",
@@ -695,17 +698,9 @@ def require_offer(machine: Machine, needed: str, purpose: str) -> None: ...
 def simulators() -> dict[str, tuple[str, bool, str]]: ...
 def machine_presets() -> list[dict[str, str]]: ...
 def preset_toml(name: str) -> str: ...
-def allocate(
-    machine: Machine,
-    jobs: tuple[str, str] | None = None,
-    heuristic: str = "sort",
-    fail: int = 0,
-    samples: int = 1000,
-    seed: int = 0,
-    failed: list[list[int] | str] | None = None,
-    board: int | None = None,
-    aligned: bool = False,
-) -> AllocationReport: ...
+def admit_allocations(machine: Machine, asked: dict[str, Any], samples: int) -> None: ...
+def count_allocations(machine: Machine, asked: dict[str, Any], first: int, end: int) -> list[AllocationCounts]: ...
+def allocation_report(machine: Machine, asked: dict[str, Any], counts: list[AllocationCounts]) -> AllocationReport: ...
 def submesh(machine: Machine, rows: list[int], columns: list[int]) -> tuple[list[int], list[int]]: ...
 def algorithms(collective: str | None = None) -> list[dict[str, Any]]: ...
 def parse_shape(text: str) -> tuple[int, ...]: ...

@@ -180,6 +180,7 @@ def test_executors_that_are_not_there_are_named(executor: str) -> None:
             "fail=0-1",
         ],
         ["reproduce", "discovery", "--quick"],
+        ["allocate", "--machine", "hx2mesh-small", "--fail", "20", "--samples", "600", "--seed", "7"],
     ],
     ids=lambda command: str(command[0]),
 )
@@ -188,7 +189,8 @@ def test_other_studies_are_kept_and_go_to_processes(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     shutil.copy(Path(__file__).parents[2] / "workloads" / "cosmoflow.toml", "made.toml")
-    expected = call(*command, "--jobs", "1", "--json").json
+    # The jobs of an allocation are not threads.
+    expected = call(*command, *([] if command[0] == "allocate" else ["--jobs", "1"]), "--json").json
     for shard in ("1/2", "2/2"):
         share = call(*command, "--shard", shard, "--resume", f"points{shard[0]}", "--json").json
         assert 0 < share["points"] < share["total"]
@@ -208,6 +210,9 @@ def test_other_studies_are_kept_and_go_to_processes(
         elif command[0] == "reproduce":
             claims = reproduce_papers(["discovery"], quick=True, **options)
             assert [claim.report() for claim in claims] == expected["claims"]
+        elif command[0] == "allocate":
+            study = un.allocate("hx2mesh-small", fail=20, samples=600, seed=7, **options)
+            assert {**study, "jobs": "alibaba", "files": []} == expected
         else:
             made = un.expect("allreduce", "dgx-h100", as_library="nccl", sizes=[8, "64KiB", "1MiB"], **options)
             assert made["rows"] == expected["rows"]

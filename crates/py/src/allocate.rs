@@ -9,7 +9,10 @@ use unisono_machine::{
     MachineError,
     network::{
         Boards, FAMILIES, Network, Topology,
-        allocate::{Heuristic, Job, JobSpace, Jobs, Outcome, Placed, Rule, Sample, Sizes, Study, study},
+        allocate::{
+            Counts, Heuristic, Job, JobSpace, Jobs, Outcome, Placed, Rule, Sample, Sizes, Study, UpperShare, admit,
+            counts, outcome,
+        },
     },
 };
 
@@ -190,51 +193,87 @@ fn list(position: &[u32]) -> String {
     position.iter().map(u32::to_string).collect::<Vec<_>>().join(",")
 }
 
-/// Places jobs on the boards of a machine, around failed boards.
-///
-/// `jobs` is the text and the name of a job file, or None for random jobs with the sizes of the built-in trace. `board`
-/// is the number of accelerators that form a board on networks without boards.
-#[pyfunction]
-#[pyo3(signature = (
-    machine, jobs = None, heuristic = "sort", fail = 0, samples = 1000, seed = 0, failed = None, board = None,
-    aligned = false
-))]
-#[expect(clippy::too_many_arguments, reason = "the keywords of the Python function")]
-pub fn allocate<'py>(
-    py: Python<'py>,
-    machine: &Machine,
+/// The keywords of a study of allocations. `jobs` is the text and the name of a job file, or None for random jobs with
+/// the sizes of the built-in trace. `board` is the number of accelerators that form a board on networks without boards.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub struct Asked {
     jobs: Option<(String, String)>,
-    heuristic: &str,
+    heuristic: String,
     fail: u64,
-    samples: u32,
     seed: u64,
-    failed: Option<Vec<FailedBoard>>,
+    failed: Vec<FailedBoard>,
     board: Option<u32>,
     aligned: bool,
+}
+
+impl Asked {
+    fn study(&self, machine: &Machine) -> PyResult<(Places, Study)> {
+        let places = Places::of(machine, self.board, self.aligned)?;
+        let heuristic: Heuristic = self.heuristic.parse().map_err(input)?;
+        let jobs = match &self.jobs {
+            None => Jobs::Drawn(Sizes::trace()),
+            Some((text, origin)) => Jobs::parse(text, origin, &places.name, &places.space).map_err(input)?,
+        };
+        let failed = places.failed(&self.failed)?;
+        Ok((places, Study { jobs, heuristic, failed, failures: self.fail, seed: self.seed }))
+    }
+}
+
+/// The sums over the jobs of one sample, in the order of the fields of [`Counts`].
+type CountsTuple = (u64, u64, u64, f64, f64);
+
+/// Checks that a study of `samples` samples can be computed.
+#[pyfunction]
+pub fn admit_allocations(machine: &Machine, asked: Asked, samples: u32) -> PyResult<()> {
+    let (places, study) = asked.study(machine)?;
+    admit(&places.space, &places.name, &study, samples).map_err(input)
+}
+
+/// Places the jobs of the samples with the numbers from `first` on and before `end`, around failed boards.
+#[pyfunction]
+pub fn count_allocations(
+    py: Python<'_>,
+    machine: &Machine,
+    asked: Asked,
+    first: u32,
+    end: u32,
+) -> PyResult<Vec<CountsTuple>> {
+    let (places, study) = asked.study(machine)?;
+    let counts = detached(py, || counts(&places.space, &study, first..end))?;
+    Ok(counts.iter().map(|of| (of.placed, of.refused, of.requested, of.upper.alltoall, of.upper.allreduce)).collect())
+}
+
+/// Summarizes a study of allocations from the counts of its samples.
+#[pyfunction]
+pub fn allocation_report<'py>(
+    py: Python<'py>,
+    machine: &Machine,
+    asked: Asked,
+    counts: Vec<CountsTuple>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let places = Places::of(machine, board, aligned)?;
-    let (space, name) = (&places.space, places.name.as_str());
-    let heuristic: Heuristic = heuristic.parse().map_err(input)?;
-    let jobs = match &jobs {
-        None => Jobs::Drawn(Sizes::trace()),
-        Some((text, origin)) => Jobs::parse(text, origin, name, space).map_err(input)?,
+    let (places, study) = asked.study(machine)?;
+    let (space, failed) = (&places.space, &study.failed);
+    let of = |(placed, refused, requested, alltoall, allreduce)| Counts {
+        placed,
+        refused,
+        requested,
+        upper: UpperShare { alltoall, allreduce },
     };
-    let failed = places.failed(&failed.unwrap_or_default())?;
-    let named: Vec<Vec<u32>> = failed.iter().map(|&board| space.position(board)).collect();
-    let asked = Study { jobs, heuristic, failed, failures: fail, samples, seed };
-    let outcome = detached(py, || study(space, name, &asked))?.map_err(input)?;
+    let counts: Vec<Counts> = counts.into_iter().map(of).collect();
+    let outcome = detached(py, || outcome(space, &study, &counts))?;
     to_python(
         py,
         &Report {
-            machine: name,
+            machine: &places.name,
             boards: &space.count,
             board: &space.board,
             leaf: &space.leaf,
-            heuristic: heuristic.name(),
+            heuristic: study.heuristic.name(),
             rule: rule(space),
-            fail: fail + named.len() as u64,
-            failed: named,
-            seed,
+            fail: study.failures + failed.len() as u64,
+            failed: failed.iter().map(|&board| space.position(board)).collect(),
+            seed: study.seed,
             outcome: &outcome,
             first: places.first(&outcome.first),
         },

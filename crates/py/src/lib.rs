@@ -76,7 +76,9 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<builder::Slice>()?;
     m.add_class::<builder::Buffer>()?;
     m.add_class::<builder::ScheduleBuilder>()?;
-    m.add_function(wrap_pyfunction!(allocate::allocate, m)?)?;
+    m.add_function(wrap_pyfunction!(allocate::admit_allocations, m)?)?;
+    m.add_function(wrap_pyfunction!(allocate::allocation_report, m)?)?;
+    m.add_function(wrap_pyfunction!(allocate::count_allocations, m)?)?;
     m.add_function(wrap_pyfunction!(allocate::submesh, m)?)?;
     m.add_function(wrap_pyfunction!(facts::collectives, m)?)?;
     m.add_function(wrap_pyfunction!(facts::bandwidths, m)?)?;

@@ -6,6 +6,7 @@
 from typing import Any, NotRequired, TypedDict
 
 __all__ = [
+    "AllocationCounts",
     "AllocationReport",
     "BitsPrice",
     "BitsTableReport",
@@ -787,6 +788,11 @@ class SampledJobs(TypedDict):
 
     failed: list[list[int]]
     jobs: list[Job]
+
+
+#: The sums over the jobs of one sample: placed jobs, refused jobs, and boards that placed jobs requested; then their
+#: fractions of alltoall and of allreduce traffic on the upper level, each times its job's boards.
+AllocationCounts = tuple[int, int, int, float, float]
 
 
 class AllocationReport(TypedDict):

@@ -202,8 +202,8 @@ class KeptPoints(AbstractContextManager["KeptPoints"]):
             check_writable(path)
         if exists(path):
             check_regular(path)
-        mode = "rb" if read else "a+b"
-        self._file = Path(file_name(path)).open(mode, buffering=0)  # noqa: SIM115 (the object holds it open)
+        self._new = None if read or exists(path) else Path(file_name(path))
+        self._file = Path(file_name(path)).open("rb" if read else "a+b", buffering=0)  # noqa: SIM115 (the object holds it open)
         try:
             fcntl.flock(self._file, (fcntl.LOCK_SH if read else fcntl.LOCK_EX) | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -293,7 +293,10 @@ class KeptPoints(AbstractContextManager["KeptPoints"]):
                 self._found[key] = json.loads(json.dumps(value))
             return self._found[key]
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, failure: type[BaseException] | None, *_: object) -> None:
+        # A study that is refused leaves no file.
+        if failure is not None and self._new is not None and not self._found:
+            self._new.unlink(missing_ok=True)
         self._file.close()
 
 

@@ -6,13 +6,15 @@ import click
 
 import unisono
 from unisono import InputError
-from unisono.base.files import write
+from unisono.base.files import check_files, write
 from unisono.base.pictures import form_of
 from unisono.base.reports import AllocationReport, Job
-from unisono.cli._options import json_option, limit_options, machine_option
-from unisono.cli._output import print_fields, print_json, print_lines, print_table, working
+from unisono.cli._jobs import study, study_options
+from unisono.cli._options import json_option, limit_options, machine_option, shard_option
+from unisono.cli._output import print_fields, print_json, print_lines, print_table, progress
 from unisono.cli._pictures import check_picture
 from unisono.cli._types import FailedBoards
+from unisono.machines.allocation import TRACE
 
 __all__ = ["allocate"]
 
@@ -63,7 +65,7 @@ def _boards(report: AllocationReport) -> str:
 @machine_option
 @click.option(
     "--jobs",
-    default="alibaba",
+    default=TRACE,
     show_default=True,
     metavar="FILE|alibaba",
     help="One job a line, a number of boards or RxC; or that trace's sizes until all healthy boards are taken.",
@@ -92,6 +94,8 @@ def _boards(report: AllocationReport) -> str:
 )
 @click.option("--samples", type=int, default=1000, show_default=True, metavar="N", help="Samples of failures and jobs.")
 @click.option("--seed", type=int, default=0, show_default=True, metavar="S", help="Of the samples.")
+@study_options
+@shard_option
 @click.option("--plot", metavar="FILE.png|svg|pdf", help="Draw which board each job of the first sample has.")
 @json_option
 @limit_options
@@ -104,17 +108,21 @@ def allocate(
     heuristic: str,
     samples: int,
     seed: int,
+    executor: str | None,
+    resume: str | None,
+    shard: tuple[int, int] | None,
     plot: str | None,
     as_json: bool,
 ) -> None:
     """Places jobs on boards, around failed boards, and reports the share of the machine in use."""
     check_picture(plot)
+    check_files({"--plot": plot, "--resume": resume}, *([] if jobs == TRACE else [jobs]))
     counts = [one for one in fail if isinstance(one, int)]
     if len(counts) > 1:
         raise InputError(f"--fail has {len(counts)} numbers of boards to draw; give one, beside boards as ROW,COL")
     named = [one for one in fail if not isinstance(one, int)]
     drawn = sum(counts)
-    with working("allocating"):
+    with progress("allocating") as on_samples, study(1, executor, resume, shard) as (by, kept):
         report = unisono.allocate(
             machine,
             jobs,
@@ -125,6 +133,9 @@ def allocate(
             seed=seed,
             board=board,
             aligned=aligned,
+            executor=by,
+            kept=kept,
+            progress=on_samples,
         )
     if plot is not None:
         # Imported late, because matplotlib takes long to import.

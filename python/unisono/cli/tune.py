@@ -270,7 +270,7 @@ def _contests(world: Any, file: str, resume: str | None, key: tuple[object, ...]
         ended = True
     finally:
         if kept is not None:
-            kept.__exit__()
+            kept.__exit__(None)
             if not ended and len(kept):
                 click.echo(f"note: '{path}' keeps the measurements; the same command repeats none of them", err=True)
             if resume is None and (ended or not len(kept)):

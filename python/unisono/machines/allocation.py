@@ -1,8 +1,8 @@
 """The placement of jobs on the boards of a network of which some boards failed."""
 
 import os
-from collections.abc import Iterable, Sequence
-from typing import SupportsIndex
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from unisono import _core
 from unisono._core import InputError
@@ -10,13 +10,19 @@ from unisono.base.files import read_text, title
 from unisono.base.inputs import MachineLike, checked_seed, items, whole
 from unisono.base.messages import shown
 from unisono.base.names import named
-from unisono.base.reports import AllocationReport
+from unisono.base.reports import AllocationCounts, AllocationReport
+from unisono.base.studies import KeptPoints, results
 from unisono.machines.descriptions import with_shape
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
 
 __all__ = ["TRACE", "allocate", "submesh"]
 
 #: The value of ``jobs`` for the job sizes of Alibaba's trace.
 TRACE = "alibaba"
+#: The number of samples in one point of a study.
+_BLOCK = 256
 
 
 def allocate(
@@ -30,6 +36,9 @@ def allocate(
     seed: SupportsIndex = 0,
     board: SupportsIndex | None = None,
     aligned: bool = False,
+    executor: "Executor | None" = None,
+    kept: KeptPoints | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> AllocationReport:
     """Computes the share of a machine's boards that jobs use, over many samples of failures.
 
@@ -45,6 +54,9 @@ def allocate(
     and ``refused`` in a sample on average, the share of traffic over the ``upper_level`` of the switches, and the
     ``first`` sample: its ``failed`` boards and the ``positions`` of each of its ``jobs`` along each dimension.
 
+    A point of ``executor`` and ``kept``, which mean the same as in :func:`sweep`, is a block of 256 samples.
+    ``progress`` is called with the number of samples done and of all samples.
+
     Raises:
         InputError: a machine whose family has no rule for jobs, a failed board that it does not have or that is named
             twice, a job larger than the machine, all boards failed, no such heuristic, boards that do not divide the
@@ -58,20 +70,34 @@ def allocate(
     else:
         message = f"jobs is {shown(jobs)}, and must be '{TRACE}', a file or a list of jobs"
         listed = ("\n".join(str(job) for job in items(jobs, message)), "jobs")
-    counts = {"fail": whole("fail", fail), "samples": whole("samples", samples)}
-    for name, count in counts.items():
+    sizes = {"fail": whole("fail", fail), "samples": whole("samples", samples)}
+    for name, count in sizes.items():
         if not 0 <= count < 2**32:
             raise InputError(f"{name} is {count}, and must be a whole number from 0 to {2**32 - 1}")
-    return _core.allocate(
-        with_shape(machine, None),
-        listed,
-        named("heuristic", heuristic),
-        seed=checked_seed(seed),
-        failed=[_board(one) for one in items(failed, f"failed is {shown(failed)}, and must be a list of boards")],
-        board=None if board is None else _accelerators(board),
-        aligned=bool(aligned),
-        **counts,
-    )
+    on, total = with_shape(machine, None), sizes["samples"]
+    asked = {
+        "jobs": listed,
+        "heuristic": named("heuristic", heuristic),
+        "fail": sizes["fail"],
+        "seed": checked_seed(seed),
+        "failed": [_board(one) for one in items(failed, f"failed is {shown(failed)}, and must be a list of boards")],
+        "board": None if board is None else _accelerators(board),
+        "aligned": bool(aligned),
+    }
+    _core.admit_allocations(on, asked, total)
+    blocks = ((on, asked, first, min(first + _BLOCK, total)) for first in range(0, total, _BLOCK))
+    counts: list[AllocationCounts] = []
+    for of_block in results(_counts, blocks, executor, kept):
+        # A point that was kept in a file has lists in place of tuples.
+        counts += map(tuple, of_block)
+        if progress is not None:
+            progress(len(counts), total)
+    return _core.allocation_report(on, asked, counts)
+
+
+def _counts(call: tuple[Any, ...]) -> list[AllocationCounts]:
+    """Returns the sums of each sample of a block. Executors call this, also in other processes."""
+    return _core.count_allocations(*call)
 
 
 def _accelerators(board: SupportsIndex) -> int:

@@ -81,10 +81,9 @@ fn on_network(description: &Machine, machine: &Network) {
                 heuristic: allocate::Heuristic::Locality,
                 failed: vec![],
                 failures: 1,
-                samples: 2,
                 seed: 0,
             };
-            drop(allocate::study(&space, &machine.name, &request));
+            drop(allocate::study(&space, &machine.name, &request, 2));
         }
     }
     if accelerators > MOST_ACCELERATORS {

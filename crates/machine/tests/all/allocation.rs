@@ -20,7 +20,7 @@ fn mesh(rows: u32, columns: u32) -> JobSpace {
 }
 
 fn outcome(space: &JobSpace, jobs: Jobs, heuristic: Heuristic, failures: u64, samples: u32, seed: u64) -> Outcome {
-    study(space, "test", &Study { jobs, heuristic, failed: vec![], failures, samples, seed }).unwrap()
+    study(space, "test", &Study { jobs, heuristic, failed: vec![], failures, seed }, samples).unwrap()
 }
 
 fn check(space: &JobSpace, outcome: &Outcome) {
@@ -191,8 +191,8 @@ fn named_boards_fail_in_every_sample_beside_those_that_are_drawn() {
     let boards = mesh(4, 4);
     let failed = |seed, failures| {
         let failed = vec![5, 10];
-        let asked = Study { jobs: traced(), heuristic: Heuristic::Sort, failed, failures, samples: 1, seed };
-        study(&boards, "test", &asked).unwrap().first.failed
+        let asked = Study { jobs: traced(), heuristic: Heuristic::Sort, failed, failures, seed };
+        study(&boards, "test", &asked, 1).unwrap().first.failed
     };
     assert_eq!(failed(0, 0), [5, 10]);
     for seed in 0..20 {
@@ -200,9 +200,8 @@ fn named_boards_fail_in_every_sample_beside_those_that_are_drawn() {
         assert_eq!(all.len(), 15);
         assert!(all.is_sorted_by(|a, b| a < b) && all.contains(&5) && all.contains(&10), "{all:?}");
     }
-    let asked =
-        Study { jobs: traced(), heuristic: Heuristic::Sort, failed: vec![5, 10], failures: 14, samples: 1, seed: 0 };
-    let refused = study(&boards, "test", &asked).unwrap_err();
+    let asked = Study { jobs: traced(), heuristic: Heuristic::Sort, failed: vec![5, 10], failures: 14, seed: 0 };
+    let refused = study(&boards, "test", &asked, 1).unwrap_err();
     assert_eq!(refused.to_string(), "16 of test's 16 boards fail; accepted are 0 to 15");
 }
 
@@ -210,8 +209,8 @@ fn named_boards_fail_in_every_sample_beside_those_that_are_drawn() {
 fn what_cannot_be_is_refused() {
     let failing = |failures, samples| {
         let failed = vec![];
-        let asked = Study { jobs: traced(), heuristic: Heuristic::Greedy, failed, failures, samples, seed: 0 };
-        study(&mesh(2, 2), "tiny", &asked).map(|_| ()).map_err(|e| e.to_string())
+        let asked = Study { jobs: traced(), heuristic: Heuristic::Greedy, failed, failures, seed: 0 };
+        study(&mesh(2, 2), "tiny", &asked, samples).map(|_| ()).map_err(|e| e.to_string())
     };
     assert_eq!(failing(3, 1), Ok(()));
     assert_eq!(failing(4, 1), Err("4 of tiny's 4 boards fail; accepted are 0 to 3".to_owned()));

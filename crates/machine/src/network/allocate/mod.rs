@@ -20,6 +20,6 @@ pub use free::{Free, Placed};
 pub use heuristic::Heuristic;
 pub use jobs::{Job, Jobs, Sizes, TRACE};
 pub use space::{JobSpace, Rule};
-pub use study::{Outcome, Sample, Study, study};
+pub use study::{Counts, Outcome, Sample, Study, admit, counts, outcome, study};
 pub(super) use sub_box::MOST_DIMENSIONS;
 pub use traffic::UpperShare;

@@ -1,6 +1,6 @@
 //! The utilization of a machine by jobs, over many samples of failures and, from a trace, of jobs.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, ops::Range};
 
 use serde::Serialize;
 use unisono_base::{limits, mix, narrow, parallel};
@@ -8,8 +8,8 @@ use unisono_base::{limits, mix, narrow, parallel};
 use super::{Free, Heuristic, Job, JobSpace, Jobs, Placed, Rule, Sizes, UpperShare, shapes::shapes};
 use crate::MachineError;
 
-/// The most samples that are evaluated at the same time.
-const AT_ONCE: usize = 64;
+/// The number of cores that [`estimate`] assumes, so that refusals do not depend on the computer.
+const CORES: u128 = 64;
 
 #[derive(Clone, PartialEq, Debug)]
 pub struct Study {
@@ -19,8 +19,14 @@ pub struct Study {
     pub failed: Vec<u32>,
     /// The number of further boards that fail, drawn for each sample.
     pub failures: u64,
-    pub samples: u32,
     pub seed: u64,
+}
+
+impl Study {
+    /// Returns the number of boards that fail in each sample.
+    fn failures(&self) -> u64 {
+        self.failures.saturating_add(self.failed.len() as u64)
+    }
 }
 
 /// One sample: the failed boards, and the jobs in the order in which they were placed or refused.
@@ -102,80 +108,95 @@ fn work(space: &JobSpace, study: &Study) -> (u128, u128) {
     }
 }
 
-/// Returns the estimated bytes and steps of a study. Each sample draws its boards and places its jobs.
-fn estimate(space: &JobSpace, study: &Study) -> (u128, u128) {
+/// Returns the estimated bytes and steps of some samples of a study. Each draws its boards and places its jobs.
+fn estimate(space: &JobSpace, study: &Study, samples: u32) -> (u128, u128) {
     let all = u128::from(space.all());
     let (jobs, place) = work(space, study);
-    let samples = u128::from(study.samples);
-    // The first sample is returned, with the positions of its jobs. Of other samples, at most `AT_ONCE` are in memory.
-    let at_once = samples.min(AT_ONCE as u128);
-    (12 * samples + 64 * jobs + 16 * all + 24 * jobs * at_once, samples * (4 * all + jobs * (100 + place)))
+    let samples = u128::from(samples);
+    let at_once = samples.min(CORES);
+    // A sample's counts take 40 bytes, and about 200 as numbers of Python.
+    (240 * samples + 64 * jobs + 16 * all + 24 * jobs * at_once, samples * (4 * all + jobs * (100 + place)))
 }
 
+/// The sums over the jobs of one sample.
+#[derive(Clone, Copy, PartialEq, Default, Debug)]
+pub struct Counts {
+    pub placed: u64,
+    pub refused: u64,
+    /// The boards that the placed jobs requested.
+    pub requested: u64,
+    /// The fractions of traffic on the upper level, each times the boards that its job requested.
+    pub upper: UpperShare,
+}
+
+/// Checks that a study of `samples` samples can be computed.
+///
 /// # Errors
 /// Returns an error if all boards fail, `samples` is 0, or the estimate exceeds a limit.
-pub fn study(space: &JobSpace, machine: &str, study: &Study) -> Result<Outcome, MachineError> {
-    let fail = study.failures.saturating_add(study.failed.len() as u64);
-    if fail >= space.all() {
+pub fn admit(space: &JobSpace, machine: &str, study: &Study, samples: u32) -> Result<(), MachineError> {
+    if study.failures() >= space.all() {
         let machine = machine.to_owned();
-        return Err(MachineError::AllFail { found: fail, machine, boards: space.all() });
+        return Err(MachineError::AllFail { found: study.failures(), machine, boards: space.all() });
     }
-    if study.samples == 0 {
+    if samples == 0 {
         return Err(MachineError::NoSamples);
     }
-    let (bytes, steps) = estimate(space, study);
-    limits::admit("the study of the allocation", bytes, steps)?;
-    let mut shares = Vec::with_capacity(study.samples as usize);
-    let (mut placed, mut refused, mut used) = (0u64, 0u64, 0.0);
-    let mut upper = UpperShare::default();
-    let mut first = None;
-    let numbers: Vec<u32> = (0..study.samples).collect();
-    for numbers in numbers.chunks(AT_ONCE) {
-        // The sums are computed in the order of samples and jobs, so their bits do not depend on the number of cores.
-        for (jobs, sample) in parallel::map(numbers, |&number| counted(space, study, number)) {
-            let mut asked = 0u64;
-            for (size, share) in jobs {
-                let Some(share) = share else {
-                    refused += 1;
-                    continue;
-                };
-                placed += 1;
-                asked += u64::from(size);
-                upper.alltoall += share.alltoall * f64::from(size);
-                upper.allreduce += share.allreduce * f64::from(size);
-            }
-            used += asked as f64;
-            shares.push(asked as f64 / (space.all() - fail) as f64);
-            first = first.or(sample);
-        }
-    }
-    shares.sort_by(f64::total_cmp);
-    let samples = f64::from(study.samples);
-    // The first percentile of 1000 sorted samples is the tenth.
-    let low = (study.samples.div_ceil(100) - 1) as usize;
-    Ok(Outcome {
-        utilization_mean: shares.iter().sum::<f64>() / samples,
-        utilization_p1: shares[low],
-        placed: placed as f64 / samples,
-        refused: refused as f64 / samples,
-        upper_level: UpperShare {
-            alltoall: upper.alltoall / used.max(1.0),
-            allreduce: upper.allreduce / used.max(1.0),
-        },
-        samples: study.samples,
-        first: first.expect("there is a sample"),
-    })
+    let (bytes, steps) = estimate(space, study, samples);
+    Ok(limits::admit("the study of the allocation", bytes, steps)?)
 }
 
-/// The number of boards that a job requests, and the fractions of its traffic on the upper level if it was placed.
-type Counted = (u32, Option<UpperShare>);
+/// Computes some samples of a study; `samples` are their numbers.
+pub fn counts(space: &JobSpace, study: &Study, samples: Range<u32>) -> Vec<Counts> {
+    let numbers: Vec<u32> = samples.collect();
+    parallel::map(&numbers, |&number| counted(space, study, number)).collect()
+}
 
-/// Computes one sample, and returns the statistics of its jobs. The sample itself is returned only for number 0.
-fn counted(space: &JobSpace, study: &Study, number: u32) -> (Vec<Counted>, Option<Sample>) {
-    let sample = sample(space, study, number);
-    let share = |place: &Option<Placed>| place.as_ref().map(|place| UpperShare::of(place, &space.leaf));
-    let jobs = sample.jobs.iter().map(|(job, place)| (job.boards, share(place))).collect();
-    (jobs, (number == 0).then_some(sample))
+/// Summarizes a study from the counts of its samples, at least one.
+pub fn outcome(space: &JobSpace, study: &Study, counts: &[Counts]) -> Outcome {
+    let healthy = (space.all() - study.failures()) as f64;
+    let mut shares: Vec<f64> = counts.iter().map(|sample| sample.requested as f64 / healthy).collect();
+    shares.sort_by(f64::total_cmp);
+    let samples = counts.len() as f64;
+    let total = |of: fn(&Counts) -> f64| counts.iter().map(of).sum::<f64>();
+    let requested = total(|sample| sample.requested as f64).max(1.0);
+    Outcome {
+        utilization_mean: shares.iter().sum::<f64>() / samples,
+        // The first percentile of 1000 sorted samples is the tenth.
+        utilization_p1: shares[counts.len().div_ceil(100) - 1],
+        placed: total(|sample| sample.placed as f64) / samples,
+        refused: total(|sample| sample.refused as f64) / samples,
+        upper_level: UpperShare {
+            alltoall: total(|sample| sample.upper.alltoall) / requested,
+            allreduce: total(|sample| sample.upper.allreduce) / requested,
+        },
+        samples: narrow(counts.len()),
+        first: sample(space, study, 0),
+    }
+}
+
+/// Computes the first `samples` samples of a study, and summarizes them.
+///
+/// # Errors
+/// Returns the errors of [`admit`].
+pub fn study(space: &JobSpace, machine: &str, study: &Study, samples: u32) -> Result<Outcome, MachineError> {
+    admit(space, machine, study, samples)?;
+    Ok(outcome(space, study, &counts(space, study, 0..samples)))
+}
+
+fn counted(space: &JobSpace, study: &Study, number: u32) -> Counts {
+    let mut counts = Counts::default();
+    for (job, place) in &sample(space, study, number).jobs {
+        let Some(place) = place else {
+            counts.refused += 1;
+            continue;
+        };
+        let share = UpperShare::of(place, &space.leaf);
+        counts.placed += 1;
+        counts.requested += u64::from(job.boards);
+        counts.upper.alltoall += share.alltoall * f64::from(job.boards);
+        counts.upper.allreduce += share.allreduce * f64::from(job.boards);
+    }
+    counts
 }
 
 /// Computes one sample: boards fail, then each job gets the boards that the heuristic finds, or is refused.
