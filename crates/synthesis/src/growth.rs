@@ -68,10 +68,13 @@ fn is_thorough(ranks: u32, is_alone: bool) -> bool {
     ranks <= FEW_RANKS || is_alone
 }
 
+/// Known trees: for each root, the tree of each share, or `None` if that tree is to be grown.
+pub type Known = Vec<Vec<Option<Shared<Tree>>>>;
+
 /// Grows `shares` trees for each root, with at most `depth` edges on a path from the root, if given. Shifts of the
-/// graph map each tree to further roots, so `roots` are representatives. The growth ends after a number of rounds;
-/// earlier if the time hardly falls, or once the time for blocks of one unit is at most the larger of `enough` and the
-/// least time of whole trees.
+/// graph map each tree to further roots, so `roots` are representatives. Trees in `known` are kept; if it is empty, all
+/// are grown. The growth ends after a number of rounds; earlier if the time hardly falls, or once the time for blocks
+/// of one unit is at most the larger of `enough` and the least time of whole trees.
 ///
 /// # Errors
 /// Returns an error if a rank cannot be reached within the depth.
@@ -82,6 +85,7 @@ pub fn grow(
     depth: Option<u32>,
     shares: u32,
     enough: f64,
+    known: &Known,
 ) -> Result<Growth, NoPacking> {
     let Links { graph, symmetry, .. } = *links;
     let count = roots.len() * shares as usize;
@@ -92,17 +96,26 @@ pub fn grow(
     let shortens = is_thorough(graph.ranks(), is_alone) && graph.ranks() <= MOST_SHORTENED;
     let same = |trees: usize| if is_alone { 1 } else { trees };
     let root = |at: usize| roots[at % roots.len()];
-    let mut trees: Vec<Shared<Tree>> = Vec::with_capacity(count);
-    for at in 0..count {
-        if at % same(SAME_COSTS) == 0 {
+    let known_tree = |at: usize| known.get(at % roots.len())?.get(at / roots.len())?.clone();
+    let known: Vec<Option<Shared<Tree>>> = (0..count).map(known_tree).collect();
+    known.iter().flatten().for_each(|tree| loads.add(tree, 1.0));
+    let open: Vec<usize> = (0..count).filter(|&at| known[at].is_none()).collect();
+    let kept = count - open.len();
+    // Few trees are grown beside known ones, and the known loads differ by link.
+    let same_at_first = if kept > 0 { 1 } else { same(SAME_COSTS) };
+    let mut grown = Vec::with_capacity(open.len());
+    for (n, &at) in open.iter().enumerate() {
+        if n % same_at_first == 0 {
             // The least time of the trees so far, counting the next tree of each root.
-            let rounds = (at / roots.len() + 1) as f64;
+            let rounds = ((kept + n) / roots.len() + 1) as f64;
             pricing.reprice(loads.aim(enough / f64::from(shares) * rounds));
         }
         let tree = pricing.shallow(root(at), None, shortens)?;
         loads.add(&tree, 1.0);
-        trees.push(Shared::new(tree));
+        grown.push(Shared::new(tree));
     }
+    let mut rest = grown.into_iter();
+    let mut trees: Vec<Shared<Tree>> = known.into_iter().map(|tree| tree.or_else(|| rest.next())).flatten().collect();
     let mut best = (loads.busiest(), loads.fluid(), trees.clone());
     let mut times = vec![best.0];
     // With shifts there are few trees, each with large loads, so no round is skipped.
@@ -115,9 +128,10 @@ pub fn grow(
         loads.steepness = steepness;
         let target = loads.busiest();
         let stale = same(narrow(rounded((STALE / steepness).max(1.0))));
-        for (at, tree) in trees.iter_mut().enumerate() {
+        for (n, &at) in open.iter().enumerate() {
+            let tree = &mut trees[at];
             loads.add(tree, -1.0);
-            if at % stale == 0 {
+            if n % stale == 0 {
                 pricing.reprice(loads.aim(target));
             }
             let found = pricing.shallow(root(at), Some(tree), shortens)?;

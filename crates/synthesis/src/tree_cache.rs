@@ -10,7 +10,7 @@ use std::{
 
 use crate::{
     Graph, Ways,
-    growth::{Growth, grow},
+    growth::{Growth, Known, grow},
     loads::Links,
     packing::{NoPacking, Packing, pack_both},
     symmetry::Symmetry,
@@ -108,6 +108,6 @@ pub fn growth(
     GROWTHS.answer(question, |q| {
         let shares = q.shares.unwrap_or(1);
         let links = Links { graph: &q.graph, symmetry, late: &q.late };
-        grow(&links, &q.roots, Ways::Shortest, depth, shares, enough)
+        grow(&links, &q.roots, Ways::Shortest, depth, shares, enough, &Known::new())
     })
 }

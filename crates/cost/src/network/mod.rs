@@ -74,8 +74,23 @@ impl NetworkPart {
                 fabric.with_latencies(links.map(|link| ((link.from, link.to), model.speeds().alpha_ns(link.speed))))
             }
         };
+        let is_all = model.places().len() as u64 == u64::from(topology.accelerators());
+        let fabric = match topology.renumbered().filter(|_| is_all) {
+            Some(nodes) => {
+                let before = network.before_failures();
+                fabric.after_failures(move || Self::whole(&before).fabric, nodes.to_vec())
+            }
+            None => fabric,
+        };
         let (network, extents, sheet) = (network.clone(), extents.to_vec(), OnceLock::new());
         Ok(Self { network, topology, model, fabric, extents, sheet })
+    }
+
+    /// Returns all accelerators of a network of which a part could be built.
+    fn whole(network: &Network) -> Self {
+        let topology = network.topology(&network.name).expect("the topology of which parts failed");
+        let all = (0..topology.accelerators()).collect();
+        Self::new(network, all, &topology.extents()).expect("a network of which parts failed")
     }
 
     /// Returns the part with the rates of the data sheet, which lower bounds read.

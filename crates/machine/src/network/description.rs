@@ -377,6 +377,13 @@ impl Network {
         Ok(Box::new(degraded(&*whole, &failures, self.own_speed()).map_err(refused)?))
     }
 
+    /// Returns the network as if no part of a plane had failed; failed planes remain.
+    #[must_use]
+    pub fn before_failures(&self) -> Self {
+        let planes = self.failed.iter().filter(|text| is_plane(text));
+        Self { failed: planes.cloned().collect(), ..self.clone() }
+    }
+
     /// Returns failures with the numbers of nodes, in place of the names of parts. Names of planes are not changed.
     fn numbered(&self, origin: &str, failed: &[String]) -> Result<Vec<String>, MachineError> {
         let (planes, parts): (Vec<String>, Vec<String>) = failed.iter().cloned().partition(|text| is_plane(text));

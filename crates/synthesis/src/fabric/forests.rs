@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// A chunk size in bytes at which the choice of trees ignores latencies.
-const LONG: u64 = 1 << 32;
+pub(super) const LONG: u64 = 1 << 32;
 /// The largest product of the number of trees of all representative roots and the number of pairs of ranks for which
 /// [`arrivals::grow`] is used.
 const MOST_TIMED: u64 = 1 << 19;
@@ -72,7 +72,7 @@ impl Fabric {
     /// Returns for each arc how much its latency exceeds the least latency, in units of the time of a block of the
     /// class on an arc of rate 1, but at most a third of the least time of a forest: beyond that, all other arcs would
     /// seem free.
-    fn late(&self, roots: Roots, class: u32) -> Result<Vec<f64>, NoForest> {
+    pub(super) fn late(&self, roots: Roots, class: u32) -> Result<Vec<f64>, NoForest> {
         const MOST: f64 = 1.0 / 3.0;
         let most = MOST * self.cut(roots).time();
         let all = self.latencies_ns(self.packed(roots)?);
@@ -102,6 +102,11 @@ impl Fabric {
             Forest::listed(self.graph.ranks(), chunks, RootTrees { symmetry, roots, of: trees }, time)
         };
         let of_grown = |grown| listed(Shared::clone(self.symmetry(roots)), self.representatives(roots), grown);
+        if roots == Roots::All
+            && let Some(repaired) = self.repaired(depth, chunks, class)?
+        {
+            return Ok(of_grown(repaired));
+        }
         if let Some(class) = class {
             // Short blocks: the forest that ends first of those grown with and without latencies.
             let ended = |forest: Forest| {
@@ -240,7 +245,7 @@ impl Fabric {
 
     /// Returns the time for blocks of one unit, at or near the bound of the cut, at which packings are good enough.
     /// Whole chunks of many ranks are farther from the cut in any case, and the last steps towards it take longest.
-    fn enough(&self, roots: Roots) -> f64 {
+    pub(super) fn enough(&self, roots: Roots) -> f64 {
         let near = match self.graph.ranks() {
             0..=MOST_QUICK => 1.0,
             17..=32 => 1.002,
@@ -277,6 +282,9 @@ impl Fabric {
             Roots::All => {
                 // If forests take long, a forest of one chunk suffices to choose the depth.
                 let shares = if self.is_cheap(roots) { growth::SHARES } else { 1 };
+                if let Some(repaired) = self.repaired(depth, shares, None)? {
+                    return Ok(repaired.packing());
+                }
                 Ok(self.growth(roots, depth, shares, &[])?.packing())
             }
             Roots::One(_) | Roots::Through(_) => {

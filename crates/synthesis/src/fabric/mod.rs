@@ -1,5 +1,6 @@
 //! The network of a group of ranks, with a cache of its cuts, forests and other results.
 
+mod before;
 mod depths;
 mod forests;
 mod sizes;
@@ -13,7 +14,10 @@ use unisono_base::limits::OverLimit;
 
 use unisono_machine::network::Switches;
 
-use self::sizes::{MOST_DENSE, MOST_PACKED};
+use self::{
+    before::Before,
+    sizes::{MOST_DENSE, MOST_PACKED},
+};
 use crate::{
     Forest, Graph, Scatter, concurrent,
     cut::Cut,
@@ -135,6 +139,8 @@ pub struct Fabric {
     times: Mutex<FxHashMap<(Key, u64, Runs), Shared<Times>>>,
     flow: concurrent::Known,
     computing: Switches,
+    /// The network before its failures.
+    before: Option<Box<Before>>,
     spanning: Mutex<FxHashMap<SpanningKey, Option<Shared<SpanningTrees>>>>,
     scatters: Mutex<FxHashMap<(Roots, u32), Shared<Scatter>>>,
 }
@@ -187,6 +193,7 @@ impl Fabric {
             times: Mutex::default(),
             flow: concurrent::Known::default(),
             computing: Switches::default(),
+            before: None,
             spanning: Mutex::default(),
             scatters: Mutex::default(),
         }

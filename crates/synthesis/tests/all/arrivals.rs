@@ -16,7 +16,7 @@ fn grown(graph: &Graph, hops: &[f64], depth: Option<u32>, chunks: u32) -> Vec<Ve
     let all: Vec<u32> = (0..graph.ranks()).collect();
     let (still, bound) = (Symmetry::none(graph), cut::largest(graph, &all, &all).time());
     let links = Links { graph, symmetry: &still, late: &[] };
-    let known = growth::grow(&links, &all, Ways::Shortest, depth, chunks, bound).unwrap().trees;
+    let known = growth::grow(&links, &all, Ways::Shortest, depth, chunks, bound, &Vec::new()).unwrap().trees;
     grow(&links, hops, &all, depth, &known, 4.0 * bound * f64::from(chunks))
 }
 

@@ -165,3 +165,53 @@ fn one_slow_cable_counts_on_a_torus() {
         check(&told, &forests[0], 4);
     }
 }
+
+/// Returns a fabric without some nodes and the links between some pairs of nodes, with or without the forests of the
+/// fabric before.
+fn failed(whole: &Graph, dims: &[u32], nodes: &[u32], links: &[(u32, u32)], repairs: bool) -> Fabric {
+    let mut next = 0..;
+    let now: Vec<Option<u32>> =
+        (0..whole.nodes()).map(|node| (!nodes.contains(&node)).then(|| next.next()).flatten()).collect();
+    let left = |arc: &&Arc| !links.contains(&(arc.from.min(arc.to), arc.from.max(arc.to)));
+    let moved = |arc: &Arc| Some(Arc { from: now[arc.from as usize]?, to: now[arc.to as usize]?, ..*arc });
+    let arcs = whole.arcs().iter().filter(left).filter_map(moved);
+    let ranks = (0..whole.ranks()).filter(|rank| !nodes.contains(rank)).count().try_into().unwrap();
+    let fabric = Fabric::new(Graph::new(ranks, now.iter().flatten().count().try_into().unwrap(), arcs), &[], 0.0);
+    let (whole, dims) = (whole.clone(), dims.to_vec());
+    if repairs { fabric.after_failures(move || Fabric::new(whole, &dims, 0.0), now) } else { fabric }
+}
+
+#[test]
+fn forests_are_repaired_after_failures() {
+    let networks = [
+        (crate::common::cluster(4, 8), vec![4, 8]),
+        (crate::common::cluster(5, 4), vec![5, 4]),
+        (crate::common::torus(&[4, 6]), vec![4, 6]),
+        (crate::common::torus(&[3, 3, 3]), vec![3, 3, 3]),
+    ];
+    let mut draws = unisono_base::mix(1);
+    let mut below = |most: u32| {
+        draws = unisono_base::mix(draws);
+        u32::try_from(draws % u64::from(most)).unwrap()
+    };
+    for (whole, dims) in networks {
+        for _ in 0..4 {
+            let node = below(whole.ranks());
+            let arc = whole.arcs()[below(u32::try_from(whole.arcs().len()).unwrap()) as usize];
+            let link = (arc.from.min(arc.to), arc.from.max(arc.to));
+            for (nodes, links) in [(vec![node], vec![]), (vec![], vec![link]), (vec![node], vec![link])] {
+                let of = |repairs| failed(&whole, &dims, &nodes, &links, repairs);
+                let (repaired, anew) = (of(true), of(false));
+                let Ok(expected) = anew.forest(Roots::All, None, 4, 1 << 20) else { continue };
+                let found = repaired.forest(Roots::All, None, 4, 1 << 20).unwrap();
+                check_ways(&repaired, Roots::All, &found);
+                assert!(
+                    found.time <= expected.time * 1.1,
+                    "{dims:?} {nodes:?} {links:?} {} {}",
+                    found.time,
+                    expected.time
+                );
+            }
+        }
+    }
+}

@@ -37,7 +37,7 @@ proptest! {
         let still = Symmetry::none(&graph);
         for (depth, roots) in [(None, &all[..]), (Some(ranks - 1), &all), (Some(2), &all), (None, &all[..1])] {
             let bound = if roots.len() == 1 { cut::largest(&graph, roots, &all).time() } else { bound };
-            let found = grow(&Links { graph: &graph, symmetry: &still, late: &[] }, roots, Ways::Any, depth, 64, bound);
+            let found = grow(&Links { graph: &graph, symmetry: &still, late: &[] }, roots, Ways::Any, depth, 64, bound, &Vec::new());
             // Trees of small depth may not exist, or may take longer.
             let Ok(found) = found else {
                 prop_assert_eq!(depth, Some(2));
