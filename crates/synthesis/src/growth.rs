@@ -115,7 +115,7 @@ pub fn grow(
         grown.push(Shared::new(tree));
     }
     let mut rest = grown.into_iter();
-    let mut trees: Vec<Shared<Tree>> = known.into_iter().map(|tree| tree.or_else(|| rest.next())).flatten().collect();
+    let mut trees: Vec<Shared<Tree>> = known.into_iter().filter_map(|tree| tree.or_else(|| rest.next())).collect();
     let mut best = (loads.busiest(), loads.fluid(), trees.clone());
     let mut times = vec![best.0];
     // With shifts there are few trees, each with large loads, so no round is skipped.
