@@ -72,8 +72,8 @@ fn is_thorough(ranks: u32, is_alone: bool) -> bool {
 pub type Known = Vec<Vec<Option<Shared<Tree>>>>;
 
 /// Grows `shares` trees for each root, with at most `depth` edges on a path from the root, if given. Shifts of the
-/// graph map each tree to further roots, so `roots` are representatives. Trees in `known` are kept; if it is empty, all
-/// are grown. The growth ends after a number of rounds; earlier if the time hardly falls, or once the time for blocks
+/// graph map each tree to further roots, so `roots` are representatives. The growth begins with the trees in `known`,
+/// which may be empty. The growth ends after a number of rounds; earlier if the time hardly falls, or once the time for blocks
 /// of one unit is at most the larger of `enough` and the least time of whole trees.
 ///
 /// # Errors
@@ -128,10 +128,9 @@ pub fn grow(
         loads.steepness = steepness;
         let target = loads.busiest();
         let stale = same(narrow(rounded((STALE / steepness).max(1.0))));
-        for (n, &at) in open.iter().enumerate() {
-            let tree = &mut trees[at];
+        for (at, tree) in trees.iter_mut().enumerate() {
             loads.add(tree, -1.0);
-            if n % stale == 0 {
+            if at % stale == 0 {
                 pricing.reprice(loads.aim(target));
             }
             let found = pricing.shallow(root(at), Some(tree), shortens)?;
