@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -272,10 +273,15 @@ def test_faster_messages_are_noted() -> None:
     assert "faster" not in "".join(total_lines(alone, alone))
 
 
-def test_unlike_parts_are_explained() -> None:
-    legend = "bytes a rank: the least and the most"
-    assert legend in str(n_body(65, 2).explain(4, machine="archer"))
-    assert legend not in str(n_body(64, 2).explain(4, machine="archer"))
+@pytest.mark.parametrize("bodies", [64, 65, 100])
+def test_bytes_of_a_row_are_those_of_a_plan(bodies: int) -> None:
+    """A plan of the printed number of bytes takes the printed time, also if parts differ by a row."""
+    explained = n_body(bodies, 2).explain(4, machine="paper-sim")
+    (row, *_) = explained.operations
+    planned = un.plan(row["pattern"], "paper-sim", shape=4, bytes=row["part_bytes"], dtype="f64")
+    assert row["seconds"] == pytest.approx(planned.predicted["seconds"], rel=1e-9)
+    assert re.search(rf"\b{row['part_bytes']} +{row['algorithm']}\b", str(explained))
+    assert "bytes: of a collective as --bytes of 'unisono plan'" in str(explained)
 
 
 def test_counts_are_english() -> None:

@@ -119,7 +119,7 @@ def discover(
         both = [Prediction.of(found["machine"], found[key]) for key in ("predicted", "point_to_point")]
         titles, rows = both[0].table()
         if rows:
-            print_table(titles, rows, right=["times", "ranks", "bytes a rank", "µs each", "ratio", "µs simulated"])
+            print_table(titles, rows, right=["times", "ranks", "bytes", "µs each", "ratio", "µs simulated"])
             print_lines("")
         print_lines(*total_lines(*both), sum_line(found["nodes"], found["messages"]))
     else:

@@ -71,7 +71,7 @@ class Prediction:
     def table(self) -> tuple[list[str], list[list[str]]]:
         """Returns the column titles and the rows of the printed table."""
         simulated = self.simulated_seconds is not None
-        titles = ["times", "for task", "buffer", "pattern", "ranks", "bytes a rank", "algorithm", "µs each", "ratio"]
+        titles = ["times", "for task", "buffer", "pattern", "ranks", "bytes", "algorithm", "µs each", "ratio"]
         rows = []
         for row in self.operations:
             cells = [
@@ -80,7 +80,7 @@ class Prediction:
                 row["buffer"],
                 row["pattern"],
                 str(row["ranks"]),
-                _span(_moved(row)),
+                _span(_moved(row)) if _is_by_messages(row) else str(row["part_bytes"]),
                 row["algorithm"] + ("" if row["counts"] != "largest" else " (equal parts of the largest)"),
                 f"{row['seconds'] * 1e6:.3f}",
                 "-" if row["ratio"] is None else f"{row['ratio']:.3f}",
@@ -146,14 +146,25 @@ def total_lines(predicted: Prediction, alone: Prediction) -> list[str]:
     ]
     if any(row["places"] == "first" for row in predicted.operations):
         lines.append("operations among some of the ranks are priced as if these were the first ranks of the machine")
-    if any(len(set(_moved(row))) > 1 for row in predicted.operations):
-        lines.append("bytes a rank: the least and the most that one rank gives, or gets where that is more")
+    by_messages = {_is_by_messages(row) for row in predicted.operations}
+    meanings = [
+        "of a collective as --bytes of 'unisono plan', the vector or one rank's block" if False in by_messages else "",
+        "of messages the least and the most that one rank gives, or gets where that is more"
+        if True in by_messages
+        else "",
+    ]
+    if predicted.operations:
+        lines.append(f"bytes: {'; '.join(filter(None, meanings))}")
     if alone.seconds < predicted.seconds * _LESS:
         lines.append(
             "messages between pairs are faster here: they are all sent at once, where the steps of a collective wait "
             "for each other; --rules off explains the program with messages alone, UNISONO_POINT_TO_POINT=1 runs it so"
         )
     return [*lines, *(f"note: {note}" for note in predicted.notes)]
+
+
+def _is_by_messages(row: PricedOperation) -> bool:
+    return row["algorithm"] == "messages"
 
 
 def _moved(row: PricedOperation) -> list[int]:
