@@ -17,6 +17,16 @@ def test_what_a_machine_describes_is_the_machine(preset: str) -> None:
     assert plans[0] == plans[1]
 
 
+def test_sums_and_copies_of_gpus_take_the_rate_of_their_memory() -> None:
+    """A sum reads two operands and writes one; a copy reads and writes."""
+    machines = [un.machine(preset["name"]).describe() for preset in un.machine_presets() if preset["kind"] == "network"]
+    of_gpus = [one for one in machines if "gpu" in one]
+    assert len(of_gpus) > 10
+    for one in of_gpus:
+        copy = one.get("copy_ns_per_byte") or 2 / one["accelerator"]["memory_gb_per_second"]
+        assert one["gamma_ns_per_byte"] == pytest.approx(1.5 * copy, rel=0.01), one["name"]
+
+
 def test_a_dictionary_is_a_machine_where_a_name_is() -> None:
     keys = {"name": "pair", "kind": "endpoint", "model": "hockney", "alpha_ns": 1000, "beta_ns_per_byte": 1.0}
     plan = un.plan("broadcast", keys, shape=2, elements=25)
