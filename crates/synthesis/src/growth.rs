@@ -73,8 +73,8 @@ pub type Known = Vec<Vec<Option<Shared<Tree>>>>;
 
 /// Grows `shares` trees for each root, with at most `depth` edges on a path from the root, if given. Shifts of the
 /// graph map each tree to further roots, so `roots` are representatives. The growth begins with the trees in `known`,
-/// which may be empty. The growth ends after a number of rounds; earlier if the time hardly falls, or once the time for blocks
-/// of one unit is at most the larger of `enough` and the least time of whole trees.
+/// which may be empty. The growth ends after a number of rounds; earlier if the time hardly falls, or once the time for
+/// blocks of one unit is at most the larger of `enough` and the least time of whole trees.
 ///
 /// # Errors
 /// Returns an error if a rank cannot be reached within the depth.
