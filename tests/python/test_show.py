@@ -105,7 +105,9 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     log = folder / "log.csv"
     log.write_text("op,gpus,bytes,time_us\nallreduce,4,64,20\nallreduce,4,1024,500\nallreduce,4,65536,40\n")
     access = {"buffer": "P", "mode": "read_write", "mapper": {"kind": "all"}}
-    buffers = [{"name": "P", "shape": 8, "host_initialized": True}]
+    buffers: list[dict[str, object]] = [{"name": "P", "shape": 8, "host_initialized": True}]
+    # The tasks begin after the bytes by which forms are recognised.
+    buffers += [{"name": f"unused {number}", "shape": 8} for number in range(200)]
     tasks = [{"name": name, "range": [8], "accesses": [{**access, "mode": mode}]} for name, mode in TASKS]
     (folder / "tasks.json").write_text(json.dumps({"buffers": buffers, "tasks": tasks}))
     for name, command in (
