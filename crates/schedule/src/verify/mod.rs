@@ -218,7 +218,7 @@ pub fn verify_with(schedule: &Schedule, method: Method, seed: Seed, expected: &[
 
 type Demand<'a> = &'a (dyn Fn(u32) -> Vec<Demanded<'a>> + Sync);
 
-/// Schedules with at least this many instructions compute contents concurrently with the order and the search for races.
+/// Schedules with at least this many instructions compute contents beside the order and the search for races.
 const LONG: usize = 1 << 12;
 
 /// A schedule with its specially rounded instructions.
