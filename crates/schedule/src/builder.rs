@@ -430,8 +430,18 @@ impl Builder {
 
     /// Sorts the tables by node and lane, one after another, so that only one table exists twice at a time.
     fn sort(&mut self) {
-        let mut order: Vec<u32> = (0..narrow::<u32>(self.instrs.len())).collect();
-        order.sort_by_key(|&i| self.places[i as usize]);
+        let mut next = vec![0_usize; self.scratch.len() + 1];
+        self.places.iter().for_each(|place| next[place.0.index() + 1] += 1);
+        (1..next.len()).for_each(|node| next[node] += next[node - 1]);
+        let mut order = vec![0_u32; self.instrs.len()];
+        for (i, place) in (0..).zip(&self.places) {
+            let at = &mut next[place.0.index()];
+            order[*at] = i;
+            *at += 1;
+        }
+        for of_node in order.chunk_by_mut(|&a, &b| self.places[a as usize].0 == self.places[b as usize].0) {
+            of_node.sort_by_key(|&i| self.places[i as usize].1);
+        }
         self.places = order.iter().map(|&i| self.places[i as usize]).collect();
         self.instrs = order.iter().map(|&i| self.instrs[i as usize]).collect();
         let mut operands = Vec::with_capacity(self.operands.len());

@@ -182,7 +182,7 @@ impl<'a> Loads<'a> {
             };
             self.way.push(hop.link);
             assert!(narrow::<u32>(self.way.len()) < LONGEST, "a way from {from} to {to} does not end");
-            (at, header.vc) = (self.plane.link(hop.link).to, hop.vc);
+            (at, header.vc) = (self.plane.end(hop.link), hop.vc);
         }
         self.hops = listed;
     }

@@ -55,6 +55,8 @@ pub struct Plane {
     /// The index of each node's first link, and of the end of the last node's links.
     first: Vec<u32>,
     links: Vec<Link>,
+    /// The node to which each link leads, apart from the other data: paths read only this.
+    ends: Vec<u32>,
     /// The distinct speeds; the first is `None`, the machine's own.
     speeds: Vec<Option<Speed>>,
 }
@@ -78,6 +80,12 @@ impl Plane {
 
     pub fn link(&self, id: u32) -> Link {
         self.links[id as usize]
+    }
+
+    /// Returns the node to which a link leads.
+    #[inline]
+    pub fn end(&self, link: u32) -> u32 {
+        self.ends[link as usize]
     }
 
     /// Returns the speeds of links, indexed by [`Link::speed`]. The first is `None`, the machine's own.
@@ -145,7 +153,7 @@ type End = (u32, u32);
 /// The most cables, because simulators number links in 30 bits.
 const MOST_CABLES: u64 = 1 << 29;
 /// The bytes of a cable: while a plane is built, in the plane, and in a routing that stores the plane.
-const CABLE_BYTES: u128 = 100;
+const CABLE_BYTES: u128 = 108;
 /// The bytes of a node while a plane is built, and in the plane.
 const NODE_BYTES: u128 = 32;
 
@@ -237,6 +245,7 @@ impl PlaneBuilder {
             links[there as usize] = Link { from: a.0, to: b.0, back, cable, speed };
             links[back as usize] = Link { from: b.0, to: a.0, back: there, cable, speed };
         }
-        Ok(Plane { accelerators: self.accelerators, first, links, speeds: self.speeds })
+        let ends = links.iter().map(|link| link.to).collect();
+        Ok(Plane { accelerators: self.accelerators, first, links, ends, speeds: self.speeds })
     }
 }

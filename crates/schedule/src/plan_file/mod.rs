@@ -21,6 +21,7 @@ pub(crate) mod write;
 use std::sync::OnceLock;
 
 use rustc_hash::FxHashSet;
+use sha2::{Digest, Sha256};
 use unisono_base::parallel;
 use unisono_collective::{CollectiveError, DecisionTable};
 
@@ -75,7 +76,6 @@ struct Section {
 #[derive(Clone, Debug)]
 pub struct PlanFile {
     bytes: Vec<u8>,
-    digest: [u64; 2],
     table: DecisionTable,
     uses: Vec<Option<usize>>,
     schedules: Vec<(Facts, Vec<Section>)>,
@@ -90,10 +90,12 @@ impl PlanFile {
         read::read(bytes)
     }
 
-    /// Returns the first 128 bits of the SHA-256 digest of the file. Ranks compare it to make sure that they read the
+    /// Computes the first 128 bits of the SHA-256 digest of the file. Ranks compare it to make sure that they read the
     /// same file; checksums are not enough for this, because the author of a file can choose them.
     pub fn digest(&self) -> [u64; 2] {
-        self.digest
+        let digest = Sha256::digest(&self.bytes);
+        let word = |at: usize| digest[at..at + 8].iter().fold(0u64, |word, &byte| word << 8 | u64::from(byte));
+        [word(0), word(8)]
     }
 
     pub fn table(&self) -> &DecisionTable {

@@ -2,7 +2,6 @@
 
 use std::{ops::Range, sync::OnceLock};
 
-use sha2::{Digest, Sha256};
 use unisono_collective::{Choice, Collective, DecisionTable, OperatorClass, Row};
 
 use super::{
@@ -54,10 +53,7 @@ pub fn read(bytes: Vec<u8>) -> Result<PlanFile, PlanFileError> {
         }
     }
     let proofs = schedules.iter().map(|_| OnceLock::new()).collect();
-    let digest = Sha256::digest(&bytes);
-    let word = |at: usize| digest[at..at + 8].iter().fold(0u64, |word, &byte| word << 8 | u64::from(byte));
-    let digest = [word(0), word(8)];
-    Ok(PlanFile { digest, table, uses, schedules, proofs, bytes })
+    Ok(PlanFile { table, uses, schedules, proofs, bytes })
 }
 
 type Header = (DecisionTable, Vec<Option<usize>>, Vec<(Facts, Vec<Section>)>);
@@ -152,8 +148,9 @@ pub fn program(bytes: &[u8], facts: &Facts, rank: u32) -> Got<RankProgram> {
         let (steps, arrivals) = lanes.last().map_or((0, 0), |l| (l.steps.end, l.arrivals.end));
         lanes.push(Lane { steps: steps..from.u32()?, arrivals: arrivals..from.u32()? });
     }
-    let mut steps = Vec::new();
-    for _ in 0..from.count(47)? {
+    let count = from.count(47)?;
+    let mut steps = Vec::with_capacity(count);
+    for _ in 0..count {
         let (len, align) = (from.u32()?, from.u32()?);
         let a = place(&mut from)?;
         let (b, to) = (place(&mut from)?, place(&mut from)?);
@@ -161,17 +158,20 @@ pub fn program(bytes: &[u8], facts: &Facts, rank: u32) -> Got<RankProgram> {
         let mut range = || -> Got<Range<u32>> { Ok(from.u32()?..from.u32()?) };
         steps.push(Step { len, align, a, b, to, arrivals: range()?, departures: range()?, waits: range()? });
     }
-    let mut arrivals = Vec::new();
-    for _ in 0..from.count(29)? {
+    let count = from.count(29)?;
+    let mut arrivals = Vec::with_capacity(count);
+    for _ in 0..count {
         let Departure { peer, tag, place, len, align } = message(&mut from)?;
         arrivals.push(Arrival { peer, tag, place, len, align, waits: from.u32()?..from.u32()? });
     }
-    let mut departures = Vec::new();
-    for _ in 0..from.count(21)? {
+    let count = from.count(21)?;
+    let mut departures = Vec::with_capacity(count);
+    for _ in 0..count {
         departures.push(message(&mut from)?);
     }
-    let mut waits = Vec::new();
-    for _ in 0..from.count(5)? {
+    let count = from.count(5)?;
+    let mut waits = Vec::with_capacity(count);
+    for _ in 0..count {
         waits.push(match from.u8()? {
             0 => Wait::Step(from.u32()?),
             1 => Wait::Departure(from.u32()?),

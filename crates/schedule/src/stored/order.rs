@@ -80,8 +80,8 @@ pub fn order(programs: &[RankProgram]) -> Result<Order, Unsound> {
     let numbers = Numbers::new(programs)?;
     let count = numbers.first[programs.len()];
     let mut edges: Vec<(u32, u32)> = Vec::with_capacity(3 * count);
-    let mut senders: Vec<End> = Vec::new();
-    let mut receivers: Vec<End> = Vec::new();
+    let mut senders: Vec<End> = Vec::with_capacity(programs.iter().map(|p| p.departures.len()).sum());
+    let mut receivers: Vec<End> = Vec::with_capacity(programs.iter().map(|p| p.arrivals.len()).sum());
     for (rank, p) in programs.iter().enumerate() {
         let number = |event| numbers.of(p, rank, event);
         let mut edge = |from: Event, to: Event| edges.push((number(from) as u32, number(to) as u32));

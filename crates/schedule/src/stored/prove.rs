@@ -15,10 +15,7 @@
 //! 6. **in place**: with the input in the output, 2 and 3 hold again, and every read of the input precedes the write
 //!    that replaces it. So contents are those of 5, and ranks that run in place may be mixed with ranks that do not.
 
-use std::{
-    ops::Range,
-    sync::atomic::{AtomicBool, Ordering::Relaxed},
-};
+use std::ops::Range;
 
 use unisono_base::parallel;
 use unisono_collective::{Collective, Dtype, Kind, Operator, OperatorClass};
@@ -105,9 +102,17 @@ impl Stored {
         if let Some((rank, _)) = (0u32..).zip(&programs).find(|(_, p)| p.scratch_blocks > used_scratch(p)) {
             return Err(Unsound::Scratch { rank });
         }
+        let mut aliased = in_place_programs(&programs, &c);
         let order = match order {
             Some(order) => order,
-            None => order::order(&programs)?,
+            None => match aliased.as_deref().map(order::order) {
+                // Programs in place wait for the same events and more.
+                Some(Ok(order)) => order,
+                _ => {
+                    aliased = None;
+                    order::order(&programs)?
+                }
+            },
         };
         // A plan serves all operators of its class, of which floating-point minima are the hardest to repeat.
         let strictest = match class_of(&c) {
@@ -120,7 +125,7 @@ impl Stored {
             if blocking == Blocking::Any {
                 align::check(&programs, &order)?;
             }
-            Ok(runs_in_place(&programs, &events, &c))
+            Ok(aliased.as_deref().is_some_and(|aliased| runs_in_place(aliased, &events, &c)))
         };
         let contents = || -> Result<Proof, Unsound> {
             let raised = raise::raise(&programs, &strictest, &order.messages)?;
@@ -210,35 +215,20 @@ pub fn used_scratch(p: &RankProgram) -> u32 {
     ends.max().unwrap_or(0)
 }
 
-/// Returns whether all ranks may have their input in their output. `events` are those of each rank, in order.
-fn runs_in_place(programs: &[RankProgram], events: &[Vec<Event>], c: &Collective) -> bool {
+/// Returns the programs of all ranks with their inputs in their outputs, or `None` if a rank needs a copy of its input.
+fn in_place_programs(programs: &[RankProgram], c: &Collective) -> Option<Vec<RankProgram>> {
     let ranks: Vec<u32> = (0..c.ranks).collect();
-    if ranks.iter().any(|&rank| offset(c, rank).is_none()) {
-        return false;
+    parallel::map(&ranks, |&rank| in_place(&programs[rank as usize], c, rank)).collect()
+}
+
+/// Returns whether the memory accesses of programs in place are ordered. `events` are those of each rank, in an order
+/// that need not satisfy the waits in place.
+fn runs_in_place(aliased: &[RankProgram], events: &[Vec<Event>], c: &Collective) -> bool {
+    let is_sound = |events: &[Vec<Event>]| check_windows(aliased, events, |rank| offset(c, rank)).is_ok();
+    if events.iter().zip(aliased).all(|(events, program)| has_waits(events, program)) {
+        return is_sound(events);
     }
-    let in_place = |rank: u32| in_place(&programs[rank as usize], c, rank);
-    let failed = AtomicBool::new(false);
-    // Returns `None` if the order of events does not satisfy the added waits.
-    let check = |&rank: &u32| -> Option<bool> {
-        let events = &events[rank as usize];
-        let aliased = if failed.load(Relaxed) { None } else { in_place(rank) };
-        let is_sound = match aliased {
-            None => false,
-            Some(aliased) if !has_waits(events, &aliased) => return None,
-            Some(aliased) => windows::check(&aliased, rank, events, offset(c, rank)).is_ok(),
-        };
-        failed.fetch_or(!is_sound, Relaxed);
-        Some(is_sound)
-    };
-    let found: Vec<Option<bool>> = parallel::map(&ranks, check).collect();
-    if found.contains(&Some(false)) || !found.contains(&None) {
-        return !found.contains(&Some(false));
-    }
-    let aliased: Vec<RankProgram> = ranks.iter().filter_map(|&rank| in_place(rank)).collect();
-    order::order(&aliased).is_ok_and(|order| {
-        let events = by_rank(&aliased, &order);
-        check_windows(&aliased, &events, |rank| offset(c, rank)).is_ok()
-    })
+    order::order(aliased).is_ok_and(|order| is_sound(&by_rank(aliased, &order)))
 }
 
 /// Returns whether each event of a rank follows the events that the program makes it wait for.

@@ -218,7 +218,7 @@ pub fn verify_with(schedule: &Schedule, method: Method, seed: Seed, expected: &[
 
 type Demand<'a> = &'a (dyn Fn(u32) -> Vec<Demanded<'a>> + Sync);
 
-/// Schedules with at least this many instructions compute contents concurrently with the order or the search for races.
+/// Schedules with at least this many instructions compute contents beside the order and the search for races.
 const LONG: usize = 1 << 12;
 
 /// A schedule with its specially rounded instructions.
@@ -245,27 +245,24 @@ fn prove((schedule, roundings): Run<'_>, method: Method, seed: Seed, demand: Dem
     well_formed::check(schedule, &mut found);
     if found.is_empty() {
         let order = Runs::default();
-        let ordered = || {
+        let order_and_races = || {
             let mut found = Diagnostics::default();
             depth_first(schedule, &order, &mut found);
-            found
+            let races = found.is_empty().then(|| races(schedule, &order));
+            (found, races)
         };
+        // Contents follow the order while it is computed. They and the search for races each have their own allowance.
         let contents = || contents((schedule, roundings), &order, (method, seed), demand);
-        let is_long = schedule.instr_count() >= LONG;
-        let has_races = race::has_two_lanes(schedule);
-        // For long schedules, contents are computed while the order is being computed, or while races are searched.
-        let (ordered, ahead) =
-            if is_long && !has_races { parallel::both(ordered, contents) } else { (ordered(), None) };
+        let ((ordered, races), contents) = if schedule.instr_count() >= LONG {
+            parallel::both(order_and_races, contents)
+        } else {
+            let (ordered, races) = order_and_races();
+            let contents = races.as_ref().and_then(|_| contents());
+            ((ordered, races), contents)
+        };
         found = ordered;
         proof.deadlock_free = found.is_empty();
-        if proof.deadlock_free {
-            let races = || races(schedule, &order);
-            // The search for races and the contents each have their own allowance.
-            let (races, contents) = match ahead {
-                Some(contents) => (Diagnostics::default(), Some(contents)),
-                None if is_long && has_races => parallel::both(races, contents),
-                None => (races(), contents()),
-            };
+        if let Some(races) = races {
             let contents = contents.unwrap_or_else(|| unreachable!("the order is whole"));
             found = races;
             proof.race_free = found.is_empty();

@@ -26,7 +26,7 @@ struct Access {
 }
 
 /// Returns whether some node has several lanes; otherwise there is no race.
-pub fn has_two_lanes(schedule: &Schedule) -> bool {
+fn has_two_lanes(schedule: &Schedule) -> bool {
     schedule.all_nodes().any(|node| schedule.lanes(node).len() > 1)
 }
 
