@@ -90,6 +90,21 @@ def test_an_import_takes_the_time_of_the_preset_of_its_box(seed: int, tmp_path: 
     assert second.predicted["seconds"] == pytest.approx(first.predicted["seconds"], rel=0.15), said
 
 
+def test_no_attribute_that_may_change_times_is_dropped_without_a_note(tmp_path: Path) -> None:
+    file, text = tmp_path / "box.xml", dumped("dgx-h100", 2)
+
+    def notes(of: str) -> str:
+        file.write_text(of)
+        return " ".join(un.import_machine(file, boxes=2).describe()["notes"])
+
+    assert "not read" not in notes(text)
+    for element, attribute in (("net", "rail"), ("net", "latency"), ("net", "coll"), ("gpu", "mode"), ("cpu", "half")):
+        changed = text.replace(f"<{element} ", f'<{element} {attribute}="1" ', 1)
+        assert f"{attribute} of <{element}> is not read" in notes(changed)
+    assert "network interface n3 states no gdr" in notes(re.sub(r'(name="n3"[^>]*) gdr="1"', r"\1", text))
+    assert "all 8 GPUs state no gdr" in notes(re.sub(r'(<gpu [^>]*) gdr="1"', r"\1", text))
+
+
 @pytest.mark.parametrize("kind", ["allgather", "allreduce", "alltoall", "broadcast", "reduce", "reduce-scatter"])
 def test_no_algorithm_of_nccl_takes_less_time_on_more_boxes(kind: str) -> None:
     """NCCL shortens the chunks of an NVLS tree from four boxes on (``ncclNvlsTuning``), so that it fills sooner.

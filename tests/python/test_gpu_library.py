@@ -226,6 +226,8 @@ def test_the_choice_is_printed_and_in_the_report() -> None:
         (["allreduce", "--machine", "mi300x", "--ranks", "4", "--as", "rccl"], "4 of 8 GPUs of a box (cdna3)"),
         (["alltoall", "--machine", "mi300x", "--as", "rccl"], "RCCL has no algorithms for alltoall"),
         (["scan", "--machine", "dgx-a100", "--as", "nccl"], "NCCL has no algorithms for scan"),
+        (["allreduce", "--machine", "dgx-a100", "--as", "nccl", "--op", "avg"], "an average is a sum that each rank"),
+        (["alltoall", "--machine", "dgx-a100", "--for", "nccl"], "ncclSend and ncclRecv, among which no tuner chooses"),
     ],
 )
 def test_what_the_model_does_not_know_is_refused_in_one_sentence(words: list[str], needed: str) -> None:
