@@ -69,8 +69,8 @@ fn h100_boxes_join_by_their_interfaces() {
     let cluster = four.topology("mine").unwrap();
     assert_eq!((cluster.name(), cluster.extents()), ("boxes", vec![4, 8]));
     let plane = cluster.plane().unwrap();
-    // Each box has 8 interfaces, one for each GPU, and the NVSwitch; each interface has a switch outside, and these have
-    // one.
+    // Each box has 8 interfaces, one for each GPU, and the NVSwitch. Each interface has a switch outside, and one joins
+    // these switches.
     assert_eq!(plane.switches(), 4 * 9 + 8 + 1);
     for shared in plane.nodes() - 9..plane.nodes() - 1 {
         let rates: Vec<f64> = plane.leaving(shared).map(|id| four.link_speed(&plane, id).gbps).collect();
