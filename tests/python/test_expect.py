@@ -306,6 +306,7 @@ def test_what_has_no_bandwidth_has_times() -> None:
         (["--sizes", "8", "--algorithm", "rign"], "did you mean ring?"),
         (["--sizes", "0", "--plot", "e.png"], "there is none, as nothing is sent at these sizes"),
         (["--bytes", "many"], "is not a size in bytes"),
+        (["--bytes", "1Mb"], "may mean bits; for bytes write MB"),
     ],
 )
 def test_wrong_input_is_refused_in_one_sentence(words: list[str], message: str) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import unisono as un
-from unisono.logs.collectives import LeftOut, Measured, read_log
+from unisono.logs.collectives import LeftOut, Measured, read_log, read_logs
 from unisono.logs.library_calibration import calibrated, check_gpus, chosen_points, preset_of
 from unisono.planning.libraries import library_choice, library_sizes
 
@@ -94,6 +94,34 @@ def test_a_log_that_is_cut_at_any_place_is_refused_or_noted(tmp_path: Path) -> N
         for command in commands:
             ran = call(*command)
             assert ("ends at 8388608 bytes without" in ran.out + ran.err) is noted, (command, ran.out, ran.err)
+
+
+@pytest.mark.parametrize("at", [0, 1, 2, 3])
+def test_a_row_whose_words_do_not_fit_each_other_is_refused_with_its_line(at: int) -> None:
+    """The words are the size, the count, the type and the operator of a row."""
+    some = random.Random(f"words {at}")
+    for _ in range(20):
+        kind, ranks = some.choice(["allreduce", "allgather"]), some.choice([3, 5, 8])
+        lines = log_of([Measured(kind, ranks, 1, 840 << some.randint(0, 20), 1e-5)], is_named=True, some=some)
+        rows = [(place, line.split()) for place, line in enumerate(lines.splitlines(), 1) if line.split()[:1] != ["#"]]
+        place, words = next((place, words) for place, words in rows if words and words[0].isdecimal())
+        other = str(int(words[at]) * 7) if at < 2 else "half" if at == 2 else "summ"
+        text = lines.splitlines()
+        text[place - 1] = " ".join([*words[:at], other, *words[at + 1 :]])
+        with pytest.raises(un.InputError, match=rf"line {place}: "):
+            read_log("\n".join(text), "log")
+
+
+def test_a_test_without_a_name_is_read_with_a_note(tmp_path: Path) -> None:
+    """An alltoall, a gather and a scatter have the bandwidths of an allgather."""
+    some, said = random.Random(3), {"allreduce": False, "allgather": True}
+    for kind, has_others in said.items():
+        log = tmp_path / kind
+        log.write_text(log_of([Measured(kind, 4, 1, 4096 << n, 1e-5) for n in range(4)], is_named=False, some=some))
+        notes = [one for one in read_logs([log])[2] if "nothing names the test" in one]
+        assert len(notes) == 1
+        assert f"it is read as {kind}" in notes[0]
+        assert ("alltoall, gather, scatter" in notes[0]) is has_others
 
 
 def test_a_setting_of_a_log_is_noted_by_a_fit(tmp_path: Path) -> None:
@@ -198,6 +226,8 @@ def test_the_choice_is_printed_and_in_the_report() -> None:
         (["allreduce", "--machine", "mi300x", "--ranks", "4", "--as", "rccl"], "4 of 8 GPUs of a box (cdna3)"),
         (["alltoall", "--machine", "mi300x", "--as", "rccl"], "RCCL has no algorithms for alltoall"),
         (["scan", "--machine", "dgx-a100", "--as", "nccl"], "NCCL has no algorithms for scan"),
+        (["allreduce", "--machine", "dgx-a100", "--as", "nccl", "--op", "avg"], "an average is a sum that each rank"),
+        (["alltoall", "--machine", "dgx-a100", "--for", "nccl"], "ncclSend and ncclRecv, among which no tuner chooses"),
     ],
 )
 def test_what_the_model_does_not_know_is_refused_in_one_sentence(words: list[str], needed: str) -> None:

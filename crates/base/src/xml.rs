@@ -34,45 +34,12 @@ const DEEPEST: usize = 16;
 /// Returns an error if the text is not XML of this subset.
 pub fn parse(text: &str, root_name: &str) -> Result<Element, XmlError> {
     let mut reader = Reader { rest: text, line: 1 };
-    let mut open: Vec<Element> = Vec::new();
-    let mut root = None;
-    loop {
-        reader.skip_space();
-        let line = reader.line;
-        if reader.rest.is_empty() {
-            return match (open.last(), root) {
-                (Some(e), _) => Err(XmlError::new(e.line, format!("<{}> is never closed", e.name))),
-                (None, Some(root)) => Ok(root),
-                (None, None) => Err(XmlError::new(line, format!("there is no <{root_name}> element"))),
-            };
-        }
-        if reader.skip("<!--") {
-            reader.skip_past("-->", "a comment is never closed")?;
-        } else if reader.skip("<?") {
-            reader.skip_past("?>", "a declaration is never closed")?;
-        } else if reader.skip("</") {
-            let name = reader.name()?;
-            reader.skip_space();
-            reader.expect(">")?;
-            let closed = open.pop().filter(|e| e.name == name);
-            let Some(closed) = closed else {
-                return Err(XmlError::new(line, format!("</{name}> closes nothing that is open")));
-            };
-            place(closed, &mut open, &mut root)?;
-        } else if reader.skip("<") {
-            let (element, is_closed) = reader.element(line)?;
-            if is_closed {
-                place(element, &mut open, &mut root)?;
-            } else if open.len() == DEEPEST {
-                return Err(XmlError::new(line, format!("elements are nested more than {DEEPEST} deep")));
-            } else {
-                open.push(element);
-            }
-        } else {
-            let found: String = reader.rest.chars().take(20).take_while(|c| *c != '<' && *c != '\n').collect();
-            return Err(XmlError::new(line, format!("'{found}' stands where an element is expected")));
-        }
-    }
+    let read = reader.root(root_name);
+    let is_cut = reader.rest.is_empty() && !text.trim().is_empty();
+    read.map_err(|error| match is_cut {
+        true => XmlError::new(error.line, format!("{}; the file may be cut", error.message)),
+        false => error,
+    })
 }
 
 fn place(element: Element, open: &mut [Element], root: &mut Option<Element>) -> Result<(), XmlError> {
@@ -92,6 +59,48 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
+    fn root(&mut self, root_name: &str) -> Result<Element, XmlError> {
+        let mut open: Vec<Element> = Vec::new();
+        let mut root = None;
+        loop {
+            self.skip_space();
+            let line = self.line;
+            if self.rest.is_empty() {
+                return match (open.last(), root) {
+                    (Some(e), _) => Err(XmlError::new(e.line, format!("<{}> is never closed", e.name))),
+                    (None, Some(root)) => Ok(root),
+                    (None, None) => Err(XmlError::new(line, format!("there is no <{root_name}> element"))),
+                };
+            }
+            if self.skip("<!--") {
+                self.skip_past("-->", "a comment is never closed")?;
+            } else if self.skip("<?") {
+                self.skip_past("?>", "a declaration is never closed")?;
+            } else if self.skip("</") {
+                let name = self.name()?;
+                self.skip_space();
+                self.expect(">")?;
+                let closed = open.pop().filter(|e| e.name == name);
+                let Some(closed) = closed else {
+                    return Err(XmlError::new(line, format!("</{name}> closes nothing that is open")));
+                };
+                place(closed, &mut open, &mut root)?;
+            } else if self.skip("<") {
+                let (element, is_closed) = self.element(line)?;
+                if is_closed {
+                    place(element, &mut open, &mut root)?;
+                } else if open.len() == DEEPEST {
+                    return Err(XmlError::new(line, format!("elements are nested more than {DEEPEST} deep")));
+                } else {
+                    open.push(element);
+                }
+            } else {
+                let found: String = self.rest.chars().take(20).take_while(|c| *c != '<' && *c != '\n').collect();
+                return Err(XmlError::new(line, format!("'{found}' stands where an element is expected")));
+            }
+        }
+    }
+
     fn advance(&mut self, bytes: usize) {
         let lines = self.rest.as_bytes()[..bytes].iter().filter(|b| **b == b'\n').count();
         self.line = self.line.saturating_add(narrow(lines));
@@ -119,7 +128,10 @@ impl Reader<'_> {
     }
 
     fn skip_past(&mut self, what: &str, otherwise: &str) -> Result<(), XmlError> {
-        let at = self.rest.find(what).ok_or_else(|| XmlError::new(self.line, otherwise))?;
+        let Some(at) = self.rest.find(what) else {
+            self.rest = "";
+            return Err(XmlError::new(self.line, otherwise));
+        };
         self.advance(at + what.len());
         Ok(())
     }

@@ -90,6 +90,9 @@ pub(crate) fn mark(
     timed: Vec<Timed>,
 ) -> Result<(Vec<Timed>, Vec<Expressible>), PlanError> {
     check_messages(problem, tuning.name())?;
+    if let Some(reason) = tuning.lacks(problem.collective.kind) {
+        return Err(PlanError::NotExpressible { reason });
+    }
     sorted(timed, |candidate| names(problem, tuning, library, candidate))
 }
 
@@ -159,12 +162,18 @@ fn names(
     };
     let params = candidate.params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
     let choice = Choice::Algorithm { name: candidate.algorithm.name().to_owned(), params };
+    let named = format!("{choice}: ");
     let row =
         Row { kind: c.kind, ranks: c.ranks, per_node: None, class, first_bytes: bytes, last_bytes: bytes, choice };
     let table = DecisionTable::new(vec![row]).map_err(|e| e.to_string())?;
-    let export = tuning.write(&table, library).map_err(|unsaid| unsaid.to_string())?;
+    // Reports name the candidate beside the reason, so the reason need not.
+    let bare = |reason: String| match reason.split_once(&named) {
+        Some((_, bare)) => format!("{} cannot have this {} on {} ranks: {bare}", tuning.name(), c.kind, c.ranks),
+        None => reason,
+    };
+    let export = tuning.write(&table, library).map_err(|unsaid| bare(unsaid.to_string()))?;
     match export.left.first() {
-        Some(left) if export.rows == 0 => Err(left.clone()),
+        Some(left) if export.rows == 0 => Err(bare(left.clone())),
         _ => Ok(()),
     }
 }

@@ -81,6 +81,10 @@ pub trait Tuning: Sync {
     fn skips(&self, _kind: Kind, _algorithm: &str, _spread: Spread) -> Option<String> {
         None
     }
+    /// Returns the reason why the file has no lines for a collective; `None` if it may have some.
+    fn lacks(&self, _kind: Kind) -> Option<String> {
+        None
+    }
     /// # Errors
     /// Returns an error if no row of the table can be expressed, or if the library's table is missing or lacks a name.
     fn write(&self, table: &DecisionTable, library: Option<&LibraryTable>) -> Result<Export, Unsaid>;

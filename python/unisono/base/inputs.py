@@ -77,6 +77,11 @@ def parse_bytes(text: str) -> int:
 
     """
     match = _SIZE.fullmatch(text)
+    if match is not None and re.fullmatch("[KMGT]i?b", match[3]):
+        of = match[3][0]
+        raise InputError(
+            f"{shown(text)} may mean bits; for bytes write {of}B (a power of ten), or {of} or {of}iB (powers of two)"
+        )
     unit = _UNITS.get(match[3].lower()) if match else None
     if match is None or unit is None:
         raise InputError(

@@ -17,6 +17,7 @@ __all__ = [
     "did_you_mean",
     "forget_algorithms",
     "format_of",
+    "library",
     "named",
     "operator",
     "preset",
@@ -88,6 +89,11 @@ def operator(name: object) -> str:
         InputError: there is no such name.
 
     """
+    if isinstance(name, str) and _folded(name) in ("avg", "average"):
+        raise InputError(
+            f"{shown(name)} is not an operator; an average is a sum that each rank scales: plan sum, at the same cost "
+            "(NCCL's avg has no NVLS: ask for its choice with prod)"
+        )
     return _chosen("the operator", name, "an operator", tuple(operators()), _OPERATORS)
 
 
@@ -107,6 +113,11 @@ def algorithm(name: object) -> str:
             "with their times"
         )
     return _chosen("the algorithm", name, "an algorithm", accepted, {}, "'unisono algorithms' lists them")
+
+
+def library(name: str) -> str:
+    """Returns the library of this name in any spelling, as in ``NCCL`` or ``Open MPI``; else the name."""
+    return _spelling(name, _OWN, {}) or name
 
 
 def format_of(name: str) -> str:

@@ -79,7 +79,7 @@ def diagnose(
     if not 0 <= tolerance < 10:
         raise InputError(f"--tolerance is {tolerance}; accepted is 0 or more, and less than 10")
     if nodes is not None and ranks is None:
-        raise InputError(f"--nodes {nodes} is for logs that do not state their ranks; give --ranks too")
+        raise InputError(f"--nodes {nodes} is for logs that do not state their ranks; give --ranks too, or drop it")
     logs = _labelled(read_logs(files, ranks, nodes))
     points = [point for log in logs for point in log.points]
     notes = [one for log in logs for one in log.left_out]

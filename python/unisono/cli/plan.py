@@ -60,8 +60,8 @@ _SHOWN = 10
 _VENDORS = "chain"
 
 _SCHEDULES = (
-    "the own plan and the candidates are one schedule each (a ring passes all ranks once, and NCCL lays a ring on each "
-    "interface); the file has NCCL's algorithms, whose best time is 'as nccl'"
+    "the file has NCCL's algorithms, and the target runs 'as nccl'; the own candidates are one schedule each (a ring "
+    "passes all ranks once, and NCCL lays a ring on each interface), and nothing that NCCL runs"
 )
 
 
@@ -340,18 +340,20 @@ def print_report(report: PlanReport, candidates: int | None) -> None:
     if "library" in report:
         print_choice(report["library"])
         print_lines("")
+    # The library runs its own algorithms, and no candidate.
+    is_of_library = "library" in report and report["target"] in OF_NCCL
+    own = [
+        ("own plan" if "library" in report else "algorithm", f"{report['algorithm']} {params_text(report['params'])}"),
+        ("guideline", report["guideline"] or ""),
+        ("predicted", f"{cycles_and_time(predicted)} ({_source(report)})"),
+    ]
     print_fields(
         [
-            (
-                "own plan" if "library" in report else "algorithm",
-                f"{report['algorithm']} {params_text(report['params'])}",
-            ),
-            ("guideline", report["guideline"] or ""),
-            ("predicted", f"{cycles_and_time(predicted)} ({_source(report)})"),
+            *([] if is_of_library else own),
             ("bound", f"{cycles_and_time(bound)} ({bound['name']})" if bound else ""),
             ("assumes", _assumed(bound, report["notes"])),
-            ("ratio", f"{report['ratio']:.3f}" if report["ratio"] is not None else ""),
-            ("bandwidth", bandwidths_text(report) if predicted["cycles"] is None else ""),
+            ("ratio", _ratio(report, is_of_library)),
+            ("bandwidth", bandwidths_text(report) if predicted["cycles"] is None and not is_of_library else ""),
             (
                 "model optimum",
                 f"{cycles_and_time(optimum)} ({optimum['name']}: {optimum['assumes']})" if optimum else "",
@@ -359,25 +361,41 @@ def print_report(report: PlanReport, candidates: int | None) -> None:
             ("memory", memory_text(report["memory"])),
             ("bits", _price_of_bits(report)),
             *note_fields(report["notes"]),
-            *note_fields([_SCHEDULES] if "library" in report and report["target"] in OF_NCCL else []),
+            *note_fields([_SCHEDULES] if is_of_library else []),
         ]
     )
+    if is_of_library:
+        print_enabled(report["library"])
     print_lines("")
-    if predicted["phases"] is not None:
+    if is_of_library:
+        pass
+    elif predicted["phases"] is not None:
         _print_phases(predicted["phases"], "cycles" if predicted["source"] != "simulated" else "cycles by the model")
     elif predicted["terms"] is not None:
         print_table(list(_TERMS), [_numbers(predicted["terms"])], right=_TERMS)
         print_lines("")
     # A ring here is not the ring of a library.
     head = "own candidate" if "library" in report else "candidate"
-    print_candidates(report["candidates"], candidates, report["target"], head)
+    if is_of_library:
+        print_candidates(sorted(report["candidates"], key=lambda one: one["seconds"]), candidates, head=head)
+    else:
+        print_candidates(report["candidates"], candidates, report["target"], head)
     if "library" in report:
-        print_enabled(report["library"])
+        if not is_of_library:
+            print_enabled(report["library"])
         if "bits" in report["library"]:
             print_bits(report["library"]["name"], report["library"]["bits"])
     if (vendors := _vendors(report)) is not None:
         times = f", {vendors['seconds'] / predicted['seconds']:.2f} times as long" if predicted["seconds"] else ""
         print_lines("", f"{_VENDORS} (the vendor's pattern): {cycles_and_time(vendors)}{times}")
+
+
+def _ratio(report: PlanReport, is_of_library: bool) -> str:
+    """Formats the time of the plan, or of the library that runs instead of it, divided by the bound."""
+    bound, time = report["lower_bound"], report["library"]["seconds"] if is_of_library else None
+    if is_of_library:
+        return f"{time / bound['seconds']:.3f}" if time is not None and bound and bound["seconds"] else ""
+    return f"{report['ratio']:.3f}" if report["ratio"] is not None else ""
 
 
 def _price_of_bits(report: PlanReport) -> str:
@@ -460,7 +478,7 @@ def print_candidates(
             f"simulated candidates are listed first; the time of {others} may be lower than that of a simulation"
         )
     refused = next((c for c in candidates if c["refused"] is not None), None)
-    if refused is not None:
+    if refused is not None and marks:
         print_lines(f"{refused['algorithm']} {params_text(refused['params'])}".rstrip() + f": {refused['refused']}")
     left = len(candidates) - len(shown) - sum(alike.values())
     if left > 0 or alike:

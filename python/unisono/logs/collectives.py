@@ -55,6 +55,16 @@ _TEST = re.compile(r"\b((?:all_|reduce_|send)?[a-z]+)_perf\b")
 #: sum.
 _TYPES = {"half": "f16", "bfloat16": "bf16", "float": "f32", "double": "f64", "int32": "i32", "int64": "i64"}
 _OPERATORS = frozenset(("sum", "prod", "max", "min"))
+#: The operators that NCCL scales on the GPUs, so that they have no NVLS, as ``prod``.
+_SCALED = frozenset(("avg", "mulsum"))
+#: The bytes of an element of each type of nccl-tests and rccl-tests.
+_WIDTHS = {
+    "int8": 1, "uint8": 1, "int32": 4, "uint32": 4, "int64": 8, "uint64": 8,
+    "half": 2, "bfloat16": 2, "float": 4, "double": 8,
+    "f8e4m3": 1, "f8e5m2": 1, "fp8_e4m3": 1, "fp8_e5m2": 1,
+}  # fmt: skip
+#: The collectives that have the same ratio of bandwidths.
+_BLOCKS = ("allgather", "alltoall", "gather", "scatter")
 #: The relative tolerance of stated bandwidths, because times have three digits.
 _ROUNDED = 0.01
 
@@ -97,7 +107,7 @@ def read_logs(paths: Iterable[str | Path]) -> tuple[list[Measured], list[LinkLog
 
 
 class LeftOut:
-    """Counts the rows that are left out, by log and test, and collects the tests whose end is missing."""
+    """Counts the rows that are left out, by log and test, and collects tests without an end or a name."""
 
     def __init__(self) -> None:
         self._rows: Counter[tuple[str, str]] = Counter()
@@ -115,6 +125,15 @@ class LeftOut:
         self._cut.append(
             f"{origin}: {of} ends at {size} bytes without a line '# Avg bus bandwidth', so sizes may be missing; run "
             "it to its end"
+        )
+
+    def guess(self, name: str, origin: str) -> None:
+        """Collects a test without a name, which is read as the collective ``name``."""
+        others = [one for one in _BLOCKS if one != name] if name in _BLOCKS else []
+        alike = f", although {', '.join(others)} have the same" if others else ""
+        self._cut.append(
+            f"{origin}: nothing names the test; by the ratio of its bandwidths it is read as {name}{alike}: add a line "
+            "that names it, as in 'all_reduce_perf'"
         )
 
     def sentences(self) -> list[str]:
@@ -240,7 +259,7 @@ def _tests(lines: list[str], origin: str, given: StatedRanks | None, left_out: L
     for one in runs:
         if not one.is_complete:
             left_out.end_early(one.name, one.rows[-1][1][0], origin)
-    return [point for one in runs for point in _points(one, origin)]
+    return [point for one in runs for point in _points(one, origin, left_out)]
 
 
 def _placed(hosts: dict[int, str], rates: list[str], given: StatedRanks | None, where: str) -> tuple[int, int]:
@@ -260,8 +279,8 @@ def _placed(hosts: dict[int, str], rates: list[str], given: StatedRanks | None, 
     return (given or StatedRanks()).take(needed if given is None else f"{needed}, or --ranks")
 
 
-def _points(run: _Run, origin: str) -> list[Measured]:
-    """Returns the times of one test, after checking that the bandwidths of each row fit its collective.
+def _points(run: _Run, origin: str, left_out: LeftOut) -> list[Measured]:
+    """Returns the times of one test, after checking that counts and bandwidths of each row fit its collective.
 
     Rows of size 0 are left out.
     """
@@ -270,15 +289,41 @@ def _points(run: _Run, origin: str) -> list[Measured]:
     guess = next((kind for kind in reversed(guesses) if kind), "")
     if not run.name and not guess:
         raise InputError(f"{origin}: nothing names the test, as in 'all_reduce_perf'; add a line that does")
+    if not run.name:
+        left_out.guess(guess, origin)
     for where, words, at_time in run.rows:
         name = _collective(run.name, where) if run.name else guess
         size = whole(words[0], "the size", where)
+        _check_count(ranks, size, words, where)
         if size > 0:
             time = microseconds(words[at_time], where)
             _check_bandwidths(name, ranks, size, time, words[at_time + 1 : at_time + 3], where)
-            dtype, op = _TYPES.get(words[2], "f16"), words[3] if words[3] in _OPERATORS else "sum"
+            op = words[3] if words[3] in _OPERATORS else "prod" if words[3] in _SCALED else "sum"
+            dtype = _TYPES.get(words[2], "f16")
             found.append(Measured(name, ranks, run.nodes, size, time, run.gpu, dtype, op, run.launched))
     return found
+
+
+def _check_count(ranks: int, size: int, words: list[str], where: str) -> None:
+    """Refuses a row whose size is not that of its elements, on one rank or on all.
+
+    Raises:
+        InputError: the type or the operator is unknown, or the row is damaged.
+
+    """
+    elements, width = whole(words[1], "the count", where), _WIDTHS.get(words[2])
+    if width is None:
+        raise InputError(
+            f"{where}: the type is {shown(words[2])}; accepted are those of nccl-tests: {', '.join(_WIDTHS)}"
+        )
+    if words[3] not in (*_OPERATORS, *_SCALED, "none"):
+        operators = ", ".join((*sorted(_OPERATORS | _SCALED), "none"))
+        raise InputError(f"{where}: the operator is {shown(words[3])}; accepted are those of nccl-tests: {operators}")
+    if size not in (elements * width, elements * width * ranks):
+        raise InputError(
+            f"{where}: {elements} elements of {words[2]} are {elements * width} bytes, or {elements * width * ranks} "
+            f"of {ranks} ranks, and the row has {size}; the row is damaged: measure again, or delete it"
+        )
 
 
 def _check_bandwidths(name: str, ranks: int, size: int, time: float, stated: list[str], where: str) -> None:

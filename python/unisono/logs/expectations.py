@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from unisono._core import InputError, Machine, UnsupportedError
+from unisono.base import names
 from unisono.base.messages import shown
 from unisono.logs.collectives import Measured
 from unisono.logs.library_calibration import FAR, ONE_BLOCK, boxes_of, check_gpus, choice_at, launch_notes
@@ -76,6 +77,7 @@ def library_of(machine: Machine, named: str | None) -> str | None:
         InputError: the choices of the named library are not known.
 
     """
+    named = None if named is None else names.library(named)
     if named is not None and named not in (*_GPU, *_MPI):
         raise InputError(
             f"the own choice of {shown(named)} is not known; accepted are {', '.join(sorted((*_GPU, *_MPI)))}; without "

@@ -5,6 +5,7 @@ from typing import Any
 
 from unisono import _core
 from unisono._core import Machine
+from unisono.base import names
 from unisono.base.reports import LibraryReport, PlanReport
 
 __all__ = ["OF_NCCL", "library_choice", "library_rows", "library_sizes"]
@@ -31,7 +32,7 @@ def library_choice(
 
     """
     given = None if places is None else list(places)
-    return _core.library_choice_of(library, collective, machine, elements, dtype, op, given)
+    return _core.library_choice_of(names.library(library), collective, machine, elements, dtype, op, given)
 
 
 def library_sizes(

@@ -84,7 +84,7 @@ def plan(
             + ("a plan without a target" if form is None else form)
         )
     image = None if library is None else read_bytes(library, MOST_LIBRARY_BYTES)
-    own = None if as_library is None else names.named("the library", as_library)
+    own = None if as_library is None else names.library(names.named("the library", as_library))
     if own is None and only is None and form in OF_NCCL:
         # The tuning file names NCCL's own algorithms, so the report states NCCL's choice too.
         own = _known_library(kind, on, count, of, how)

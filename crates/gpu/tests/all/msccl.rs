@@ -230,7 +230,7 @@ fn wrong_files_are_named_by_line() {
         "line 1: coll=\"alltoallv\" is not read; accepted are allgather, allreduce, alltoall, broadcast, gather, reduce, reducescatter, scatter"
     );
     assert_eq!(refusal(""), "line 1: there is no <algo> element");
-    assert_eq!(refusal("<algo ngpus='1"), "line 1: an attribute's value is never closed");
+    assert_eq!(refusal("<algo ngpus='1"), "line 1: an attribute's value is never closed; the file may be cut");
     assert_eq!(refusal(&"<a>".repeat(100_000)), "line 1: elements are nested more than 16 deep");
     assert_eq!(refusal("hello"), "line 1: 'hello' stands where an element is expected");
     let facts = Facts { elements: Some(3), ..Facts::default() };

@@ -11,6 +11,7 @@ mod openmpi;
 mod rccl;
 
 use serde::Serialize;
+use unisono_cost::tightest;
 
 use crate::{Bits, PlanError, Problem};
 
@@ -103,7 +104,7 @@ pub struct LibraryRegion {
 /// Returns an error if the library is unknown or has no algorithm for the collective, or the machine lacks a fact that
 /// the library's model reads.
 pub fn library_choice(name: &str, problem: &Problem) -> Result<LibraryReport, PlanError> {
-    match name {
+    let found = match name {
         "mpich" => mpi::choice(&mpich::MPICH, problem),
         "nccl" => nccl::choice(problem),
         "openmpi" => mpi::choice(&openmpi::OPEN_MPI, problem),
@@ -112,7 +113,34 @@ pub fn library_choice(name: &str, problem: &Problem) -> Result<LibraryReport, Pl
             let accepted = LIBRARIES.join(", ");
             Err(PlanError::NoLibrary(format!("the own choice of '{other}' is not known; accepted are {accepted}")))
         }
+    };
+    found.map(|report| within_bound(report, problem))
+}
+
+/// The tolerance in comparisons of times, relative to a time.
+const SLACK: f64 = 1e-9;
+
+/// Returns the report with no time below the lower bound of the machine, which the models of the libraries do not read.
+fn within_bound(mut report: LibraryReport, problem: &Problem) -> LibraryReport {
+    let c = &problem.collective;
+    // Without elements there are no messages, and a bound is that of an empty one.
+    let Some((bound, least)) = tightest(&problem.cost()).filter(|_| c.bytes() > 0) else { return report };
+    for choice in &mut report.choices {
+        choice.seconds = choice.seconds.max(least.seconds);
     }
+    if let Some(seconds) = report.seconds.filter(|&seconds| seconds < least.seconds * (1.0 - SLACK)) {
+        let bandwidths = c.kind.bandwidths(c.ranks, c.bytes(), least.seconds);
+        report.notes.push(format!(
+            "{} predicts {:.3} µs, less than the links of this machine allow; the time is their lower bound ({})",
+            report.name,
+            seconds * 1e6,
+            bound.name()
+        ));
+        report.seconds = Some(least.seconds);
+        report.algbw = bandwidths.map(|b| b.algbw);
+        report.busbw = bandwidths.map(|b| b.busbw);
+    }
+    report
 }
 
 /// Returns the settings with which the results of a library have a property of bits.

@@ -58,6 +58,9 @@ pub(super) fn counted(problem: &Problem, bytes: u64) -> u64 {
 pub fn choice(problem: &Problem) -> Result<LibraryReport, PlanError> {
     let (nccl, call) = nccl(problem)?;
     let c = &problem.collective;
+    if c.bytes() == 0 {
+        return Ok(nothing(NAME, VERSION));
+    }
     if matches!(c.kind, Kind::Alltoall | Kind::Gather | Kind::Scatter) {
         return as_messages(problem, &nccl);
     }
@@ -85,6 +88,27 @@ pub fn choice(problem: &Problem) -> Result<LibraryReport, PlanError> {
         choices: times.iter().map(one_of).collect(),
         bits: None,
     })
+}
+
+/// Returns the report of a call without elements, from which the library returns without a kernel (`taskAppend` of
+/// NVIDIA/nccl, src/enqueue.cc).
+pub(super) fn nothing(name: &'static str, version: &'static str) -> LibraryReport {
+    LibraryReport {
+        name,
+        version,
+        algorithm: "none",
+        protocol: None,
+        channels: None,
+        channel_gb_per_second: None,
+        seconds: Some(0.0),
+        cost_seconds: Some(0.0),
+        algbw: None,
+        busbw: None,
+        calibrated: false,
+        notes: vec![format!("{name} returns from a call without elements at once, and starts no kernel ({version})")],
+        choices: Vec::new(),
+        bits: None,
+    }
 }
 
 /// Returns the time of a group of `ncclSend` and `ncclRecv`, which NCCL starts for a collective that moves blocks.

@@ -16,6 +16,9 @@ pub fn choice(problem: &Problem) -> Result<LibraryReport, PlanError> {
     let part = nccl::part(NAME, problem)?;
     let c = &problem.collective;
     let rccl = Rccl::new(&part.network, &*part.topology, part.model.places()).map_err(PlanError::NoLibrary)?;
+    if c.bytes() == 0 {
+        return Ok(nccl::nothing(NAME, VERSION));
+    }
     let times = rccl.times(c.kind, nccl::counted(problem, c.bytes())).map_err(PlanError::NoLibraryTime)?;
     // RCCL runs a file, if it has one, without comparing times.
     let file = rccl.file(c.kind, c.operator, u64::from(c.elements), c.bytes());

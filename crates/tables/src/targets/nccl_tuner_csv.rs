@@ -142,6 +142,18 @@ pub(super) fn skipped(kind: Kind, algorithm: &str, spread: Spread) -> Option<Str
     })
 }
 
+/// Returns the reason why no tuner chooses for a collective of NCCL; `None` if a tuner may.
+pub(super) fn untuned(kind: Kind) -> Option<String> {
+    match kind {
+        _ if COLLECTIVES.iter().any(|row| row.0 == kind) => None,
+        Kind::Alltoall | Kind::Gather | Kind::Scatter => Some(format!(
+            "NCCL runs {kind} as one group of ncclSend and ncclRecv, among which no tuner chooses; drop --for, or ask for \
+             the time of the group with --as nccl"
+        )),
+        _ => Some(format!("NCCL has no {kind}, so no tuner chooses for it; drop --for")),
+    }
+}
+
 /// Returns a table under the names of NCCL. A line states the number of nodes, so all nodes must have equal numbers of
 /// ranks.
 pub(super) fn view<'a>(target: &'static str, table: &DecisionTable, names: &'static [Counterpart]) -> View<'a> {
@@ -164,6 +176,10 @@ impl Tuning for NcclTunerCsv {
 
     fn skips(&self, kind: Kind, algorithm: &str, spread: Spread) -> Option<String> {
         skipped(kind, algorithm, spread)
+    }
+
+    fn lacks(&self, kind: Kind) -> Option<String> {
+        untuned(kind)
     }
 
     fn write(&self, table: &DecisionTable, _: Option<&LibraryTable>) -> Result<Export, Unsaid> {

@@ -18,7 +18,7 @@
 use unisono_collective::{DecisionTable, Kind};
 
 use super::nccl_tuner_csv::{
-    COLLECTIVES, MOST_CHANNELS, PROTOCOLS, by_switches, names, skipped, view, without_protocol,
+    COLLECTIVES, MOST_CHANNELS, PROTOCOLS, by_switches, names, skipped, untuned, view, without_protocol,
 };
 use crate::{
     Export, LibraryTable, Spread, Tuning, Unsaid,
@@ -90,6 +90,10 @@ impl Tuning for NcclxCsv {
 
     fn skips(&self, kind: Kind, algorithm: &str, spread: Spread) -> Option<String> {
         skipped(kind, algorithm, spread)
+    }
+
+    fn lacks(&self, kind: Kind) -> Option<String> {
+        untuned(kind)
     }
 
     fn write(&self, table: &DecisionTable, _: Option<&LibraryTable>) -> Result<Export, Unsaid> {

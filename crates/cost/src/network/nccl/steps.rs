@@ -11,8 +11,8 @@
 //!
 //! A ring of n GPUs sends 2(n-1)/n of the bytes (allreduce), (n-1)/n (allgather, reduce-scatter) or all (broadcast,
 //! reduce), and works on (2n-1)/n of the bytes (allreduce) or on all. A broadcast in chunks of 512 KiB fills a
-//! pipeline: a chunk reaches the last GPU by n-2 further sends. Copies to the outputs of the GPUs between do not delay
-//! the chunk.
+//! pipeline, on one box and on several: a chunk reaches the last GPU by n-2 further sends. Copies to the outputs of the
+//! GPUs between do not delay the chunk.
 //!
 //! NCCL's own estimate holds for long calls over InfiniBand. Added are, for a step between boxes, the higher latency of
 //! a slower network and an AMD CPU's longer post of a message; in a tree with flags, the time in which each GPU
@@ -34,7 +34,7 @@ use unisono_machine::network::{Cpu, NcclFit};
 
 use super::{
     Algorithm, Facts, Nccl, Protocol,
-    constants::{self, Generation},
+    constants::{self, Generation, Medium},
     times,
 };
 
@@ -97,13 +97,23 @@ impl Steps {
         } else {
             sent * 1000.0 * rates.reached * nvls_us / open
         };
-        // On several boxes and in trees, NCCL's own limits and corrections include the factor `idle`.
-        let idle = if is_ring && f.boxes == 1 { most / open } else { 1.0 };
-        let is_filled = is_ring && f.boxes == 1 && s > 0.0;
+        // In trees, and in rings across boxes that sum or gather, NCCL's own limits and corrections include `idle`.
+        let is_idle = is_ring && (f.boxes == 1 || is_chain);
+        let idle = if is_idle { (most / open * of_limit(f, protocol, rates)).max(1.0) } else { 1.0 };
+        let is_filled = is_idle && s > 0.0;
         let filled = if is_filled { 1.0 + fill / ((sent + worked) * s) } else { 1.0 };
         let passed = match constants::passing(protocol, f.architecture, f.boxes) {
             Some(rate) if algorithm == Algorithm::Tree => s.min(threads * of_thread) / (1000.0 * rate),
             _ => 0.0,
+        };
+        // NCCL counts one step of a chain along one ring, and all steps along several.
+        let chain_us = if is_chain && nccl.graphs.ring.same {
+            let of_step = |medium| constants::hop_us(medium, algorithm, protocol);
+            let (medium, outer) =
+                (nccl.graphs.medium(f), if f.boxes == 1 { nccl.graphs.medium(f) } else { Medium::Net });
+            hops * of_step(medium) + network_hops * of_step(Medium::Net) - of_step(outer)
+        } else {
+            0.0
         };
         Self {
             blocks: open,
@@ -111,8 +121,8 @@ impl Steps {
             network_hops,
             sent: sent * s + fill,
             worked: worked * s,
-            stretch: idle * filled,
-            late_us: network_hops * network_late_us(f) + (hops + network_hops) * passed + nvls_us,
+            stretch: idle * filled * slower(f, rates),
+            late_us: network_hops * network_late_us(f) + (hops + network_hops) * passed + nvls_us + chain_us,
         }
     }
 
@@ -122,6 +132,20 @@ impl Steps {
             + self.network_hops * fit.network_hop_us
             + (self.sent * fit.sent_ns_per_byte + self.worked * fit.worked_ns_per_byte) / 1000.0
     }
+}
+
+/// Returns the fraction of the rate of all thread blocks that NCCL's limit of LL between boxes leaves.
+fn of_limit(f: &Facts, protocol: Protocol, rates: &times::Rates) -> f64 {
+    let half = f64::from(rates.graph.channels) * rates.channel / 2.0;
+    let limited = |boxes| half.min(constants::most_ll(f.architecture, f.cpu, boxes));
+    if protocol == Protocol::Ll { limited(f.boxes) / limited(1) } else { 1.0 }
+}
+
+/// Returns the factor by which interfaces slower than every rate of NCCL's search lengthen its time of the bytes.
+fn slower(f: &Facts, rates: &times::Rates) -> f64 {
+    let graph = rates.graph;
+    let used = f64::from(graph.channels.min(f.nics)) * f.nic;
+    if f.boxes > 1 && used > 0.0 { (f64::from(graph.channels) * graph.inter / used).max(1.0) } else { 1.0 }
 }
 
 /// Returns the microseconds by which an NVLS tree of `bytes` bytes takes longer to fill than one of the shortest

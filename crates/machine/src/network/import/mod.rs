@@ -72,6 +72,9 @@ impl Format {
 /// The assumed latency of a cable: that of NVLink to a switch in TE-CCL, 0.35 us.
 const ASSUMED_NS: f64 = 350.0;
 
+/// The assumed latency of a message between GPUs of two boxes: that of InfiniBand in TE-CCL, 2.6 us, as in the presets.
+const ASSUMED_NETWORK_NS: f64 = 2600.0;
+
 const ASSUMED: &str = "assumed where the imported file states none: latencies, packets, buffers, and gamma_ns_per_byte = \
     0.0025 (sums of 400 GB/s)";
 

@@ -21,7 +21,8 @@
 //!
 //! The rates between CPUs are those of NCCL's branch `dev` in 2026, which distinguishes generations of AMD's CPUs.
 //!
-//! Several boxes are joined by their network interfaces: the k-th of every box is on shared switch k.
+//! Several boxes are joined by their network interfaces: the k-th of every box is on shared switch k, and one switch
+//! joins these at full rate, as in the presets of servers.
 //!
 //! Sources: NVIDIA/nccl, src/graph/topo.h and topo.cc; ROCm/rccl, src/graph/topo.h.
 
@@ -31,7 +32,7 @@ use unisono_base::xml::{self, Element, XmlError};
 
 use super::{
     Format, ImportOptions, Network, Refusal,
-    nccl_odd::{ASSUMED_NIC, Device},
+    nccl_odd::{ASSUMED_NIC, Device, unread},
     nccl_rates::{Rate, between_cpus, gpu_of, nvlink, of_generation, pcie, sm, xgmi},
     nccl_server::{Kind, Server, are_unlike},
 };
@@ -65,7 +66,9 @@ fn read(text: &str, options: &ImportOptions) -> Result<Network, Refusal> {
     }
     let mut found = Reader::read(&system)?;
     found.odd = found.odd_devices(options.boxes);
+    found.odd.extend(unread(&system));
     found.odd.extend(found.gpu.and_then(|gpu| of_generation(&system.children, gpu.architecture)));
+    let found = if options.boxes > 1 { found.over_nvlink() } else { found };
     let found = found.without_dead_ends(options.boxes > 1);
     let gpus = found.kinds.iter().filter(|kind| matches!(kind, Kind::Gpu(..))).count();
     if gpus == 0 {
@@ -208,9 +211,9 @@ impl Reader {
                 let node = self.found.node(Kind::Gpu(rank, number(gpu, "dev")?));
                 self.found.cables.push((device, node, rate));
                 self.gpus.entry((host.to_owned(), bus.clone())).or_default().push(node);
-                let has_gdr = gpu.find("gdr").is_none_or(|gdr| gdr.trim() != "0");
+                let gdr = gpu.find("gdr").map(|gdr| gdr.trim() != "0");
                 let name = String::new();
-                self.found.devices.push((node, Device { is_gpu: true, name, has_gdr, pcie: least, speed: None }));
+                self.found.devices.push((node, Device { is_gpu: true, name, gdr, pcie: least, speed: None }));
                 let links = gpu.children.iter();
                 linked.extend(links.map(|e| Linked { element: e, gpu: node, gpu_element: gpu, cpu, host }));
             }
@@ -235,7 +238,7 @@ impl Reader {
     /// Reads a network interface. `pcie` is the least rate of its path over PCIe; `None` for an interface at a CPU.
     fn nic(&mut self, nic: &Element, pcie: Option<Rate>) -> Result<usize, Refusal> {
         let mut rate = 0.0;
-        let (mut names, mut has_gdr, mut has_speed) = (Vec::new(), true, true);
+        let (mut names, mut gdr, mut has_speed) = (Vec::new(), Some(true), true);
         for net in nic.children.iter().filter(|e| e.name == "net") {
             let is_net = net.stated("net", i64::MIN, i64::MAX)? != Some(0);
             if !is_net || net.find("dev").is_none() {
@@ -247,13 +250,15 @@ impl Reader {
             let speed = if net.find("speed").is_some() { net.number("speed", i32::MIN.into(), 1 << 40)? } else { 0 };
             rate += if speed > 0 { speed as f64 / 8000.0 } else { ASSUMED_NIC };
             has_speed &= speed > 0;
-            has_gdr &= net.find("gdr").is_none_or(|gdr| gdr.trim() != "0");
+            // The worst of several ports counts: without GPUDirect RDMA, else without a statement about it.
+            let own = net.find("gdr").map(|gdr| gdr.trim() != "0");
+            gdr = if gdr == Some(false) || own == Some(false) { Some(false) } else { gdr.and(own) };
             names.push(xml::short(net.find("name").or(net.find("dev")).unwrap_or_default()));
         }
         let node = self.found.node(Kind::Nic(rate));
         if let Some(pcie) = pcie.filter(|_| !names.is_empty()) {
             let (name, speed) = (names.join("+"), has_speed.then_some(rate));
-            self.found.devices.push((node, Device { is_gpu: false, name, has_gdr, pcie, speed }));
+            self.found.devices.push((node, Device { is_gpu: false, name, gdr, pcie, speed }));
         }
         Ok(node)
     }

@@ -5,6 +5,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use unisono_base::xml::{Element, short};
+
 use super::nccl_rates::Rate;
 
 const MOST_LISTED: usize = 8;
@@ -19,8 +21,8 @@ pub const ASSUMED_NIC: f64 = 1.25;
 pub struct Device {
     pub is_gpu: bool,
     pub name: String,
-    /// False if the file states that the device has no GPUDirect RDMA.
-    pub has_gdr: bool,
+    /// Whether the device has GPUDirect RDMA; `None` if the file does not state it.
+    pub gdr: Option<bool>,
     /// The least rate on the PCIe path to the CPU.
     pub pcie: Rate,
     /// The total rate of a network interface's ports in GB/s; `None` for a GPU, or if a port states no speed.
@@ -44,7 +46,7 @@ fn subject(is_gpu: bool, names: &[&str], of: usize) -> String {
 }
 
 /// Returns a sentence for each property in which some devices differ from the others, or from NCCL's expectation.
-pub fn of_devices(devices: &[Device]) -> Vec<String> {
+pub fn of_devices(devices: &[Device], boxes: u32) -> Vec<String> {
     let mut found = Vec::new();
     for is_gpu in [true, false] {
         let of_kind: Vec<&Device> = devices.iter().filter(|device| device.is_gpu == is_gpu).collect();
@@ -52,11 +54,18 @@ pub fn of_devices(devices: &[Device]) -> Vec<String> {
             let names: Vec<&str> = of_kind.iter().filter(|d| is_odd(d)).map(|d| &*d.name).collect();
             (!names.is_empty()).then(|| (subject(is_gpu, &names, of_kind.len()), names.len() == 1))
         };
-        if let Some((who, is_one)) = named(&|device| !device.has_gdr) {
+        if let Some((who, is_one)) = named(&|device| device.gdr == Some(false)) {
             let (have, their) = if is_one { ("has", "its") } else { ("have", "their") };
             found.push(format!(
                 "{who} {have} gdr=\"0\": NCCL sends {their} traffic between boxes through the memory of a CPU, which takes \
                  longer than the times of this machine; look at the driver (nvidia-peermem or DMA-BUF)"
+            ));
+        }
+        if let Some((who, is_one)) = named(&|device| device.gdr.is_none()).filter(|_| boxes > 1) {
+            let state = if is_one { "states" } else { "state" };
+            found.push(format!(
+                "{who} {state} no gdr, which NCCL takes for gdr=\"0\" unless it finds GPUDirect RDMA itself: the times of this \
+                 machine are those with it"
             ));
         }
         let most = of_kind.iter().map(|device| device.pcie.sheet).fold(0.0, f64::max);
@@ -106,6 +115,59 @@ pub fn lone_gpu(nics: usize) -> String {
     let which =
         if nics == 1 { "its network interface is".to_owned() } else { format!("its {nics} network interfaces are") };
     format!("the box has one GPU, and {which} left out: --boxes N joins N such boxes by them")
+}
+
+/// Returns a sentence about paths through CPUs that NCCL does not use.
+pub fn over_nvlink() -> String {
+    "paths through CPUs are left out, as NCCL uses network interfaces near a GPU, and others over NVLink (PXN)"
+        .to_owned()
+}
+
+/// The attributes of each element that this import reads, or that change no time: names, addresses and versions.
+const READ: [(&str, &[&str]); 9] = [
+    ("system", &["version"]),
+    ("cpu", &["numaid", "affinity", "arch", "vendor", "familyid", "modelid", "host_hash"]),
+    (
+        "pci",
+        &["busid", "class", "vendor", "device", "subsystem_vendor", "subsystem_device", "link_speed", "link_width"],
+    ),
+    ("gpu", &["dev", "sm", "gcn", "arch", "rank", "gdr"]),
+    ("nvlink", &["target", "count", "tclass"]),
+    ("xgmi", &["target", "count", "tclass"]),
+    ("c2c", &["bw", "count", "target", "tclass"]),
+    ("nic", &[]),
+    ("net", &["name", "dev", "speed", "port", "guid", "gdr", "net", "coll", "latency", "maxconn"]),
+];
+/// NCCL's largest number of channels. An interface with as many connections does not limit them.
+const MOST_CHANNELS: f64 = 64.0;
+
+/// Returns sentences about attributes that this import does not read although they may change times.
+pub fn unread(system: &Element) -> Vec<String> {
+    let (mut open, mut found) = (vec![system], BTreeSet::new());
+    while let Some(element) = open.pop() {
+        open.extend(&element.children);
+        let number = |key: &str| element.find(key).and_then(|text| text.trim().parse::<f64>().ok());
+        let known = READ.iter().find(|(name, _)| *name == element.name).map(|(_, known)| *known);
+        let others =
+            element.attributes.iter().filter(|(key, _)| known.is_some_and(|known| !known.contains(&key.as_str())));
+        found.extend(others.map(|(key, _)| format!("{} of <{}>", short(key), element.name)));
+        if element.name == "net" {
+            let matters = [
+                ("latency", number("latency").is_some_and(|us| us > 0.0)),
+                ("coll", number("coll").is_some_and(|coll| coll > 0.0)),
+                ("maxconn", number("maxconn").is_some_and(|most| most < MOST_CHANNELS)),
+            ];
+            found.extend(matters.iter().filter(|(_, is)| *is).map(|(key, _)| format!("{key} of <net>")));
+        } else if known.is_none() {
+            found.insert(format!("<{}>", short(&element.name)));
+        }
+    }
+    let names: Vec<&str> = found.iter().map(String::as_str).collect();
+    let are = if names.len() == 1 { "is" } else { "are" };
+    let more = "write what they change into the machine file";
+    Vec::from_iter(
+        (!names.is_empty()).then(|| format!("{} {are} not read, and may change times: {more}", listed(&names))),
+    )
 }
 
 /// Returns a sentence about reductions in NVSwitches; `joins_all` states whether the switches connect all GPUs.

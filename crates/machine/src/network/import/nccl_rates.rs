@@ -18,6 +18,10 @@ pub struct Rate {
     pub sheet: f64,
 }
 
+/// The fraction of the rate of a network interface that programs reach: 12, 24, 48 and 96 GB/s of 100, 200, 400 and 800
+/// Gb/s, the first rates of NCCL's search that fit (src/graph/search.cc).
+pub const NIC_SHARE: f64 = 0.96;
+
 impl Rate {
     /// Returns the rate of a link for which both rates are equal.
     pub fn of(measured: f64) -> Self {

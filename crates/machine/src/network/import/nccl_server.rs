@@ -10,9 +10,9 @@ use unisono_base::narrow;
 use crate::{Machine, network::Architecture};
 
 use super::{
-    Gpu, ImportOptions, Network, SwitchClass,
-    nccl_odd::{Device, left_out, lone_gpu, of_devices, slow_links, sums, unknown_speeds},
-    nccl_rates::{Rate, nvls_share},
+    ASSUMED_NETWORK_NS, ASSUMED_NS, Gpu, ImportOptions, Network, SwitchClass,
+    nccl_odd::{Device, left_out, lone_gpu, of_devices, over_nvlink, slow_links, sums, unknown_speeds},
+    nccl_rates::{NIC_SHARE, Rate, nvls_share},
     network,
 };
 
@@ -60,6 +60,81 @@ impl Server {
             Kind::Nic(rate) => rate,
             _ => 0.0,
         }
+    }
+
+    /// Removes the cables of CPUs of several boxes if NVLinks join all GPUs and every network interface is near a GPU:
+    /// NCCL then uses interfaces near a GPU only, the others by a GPU near them (PXN, `ncclTopoComputePaths` of
+    /// src/graph/paths.cc), and no message crosses a CPU. Each GPU has its own interface, if there are enough.
+    #[must_use]
+    pub fn over_nvlink(mut self) -> Self {
+        let is_gpu = |node: usize| matches!(self.kinds[node], Kind::Gpu(..));
+        let gpus: Vec<usize> = (0..self.kinds.len()).filter(|&node| is_gpu(node)).collect();
+        let pairs: BTreeSet<(usize, usize)> = self
+            .cables
+            .iter()
+            .map(|&(a, b, _)| (a.min(b), a.max(b)))
+            .filter(|&(a, b)| is_gpu(a) && is_gpu(b))
+            .collect();
+        let has_nvswitch =
+            self.kinds.iter().position(|kind| *kind == Kind::NvSwitch).is_some_and(|at| self.joins_all(at));
+        let is_of_nvidia = self.gpu.is_some_and(|gpu| alike(gpu.architecture).is_some());
+        let are_joined = has_nvswitch || 2 * pairs.len() == gpus.len() * gpus.len().saturating_sub(1);
+        let nics: Vec<usize> =
+            (0..self.kinds.len()).filter(|&at| matches!(self.kinds[at], Kind::Nic(rate) if rate > 0.0)).collect();
+        if !is_of_nvidia || gpus.len() < 2 || !are_joined || !nics.iter().all(|&nic| self.cables_to_gpu(nic).is_some())
+        {
+            return self;
+        }
+        let before = self.cables.len();
+        let is_of_cpu = |node: usize| self.kinds[node] == Kind::Cpu;
+        self.cables.retain(|&(a, b, _)| !is_of_cpu(a) && !is_of_cpu(b));
+        if self.cables.len() < before {
+            self.odd.push(over_nvlink());
+        }
+        let numbers = self.numbers();
+        for switch in (0..self.kinds.len()).filter(|&at| self.kinds[at] == Kind::Pci).collect::<Vec<_>>() {
+            self.pair(switch, &numbers);
+        }
+        self
+    }
+
+    /// Replaces a PCIe switch of equally many GPUs and interfaces by cables, as each GPU sends by an interface of its
+    /// own (`ncclTopoGetLocalNet` of src/graph/topo.cc).
+    fn pair(&mut self, switch: usize, numbers: &[usize]) {
+        let near = |&(a, b, rate): &(usize, usize, Rate)| {
+            (a == switch).then_some((b, rate)).or((b == switch).then_some((a, rate)))
+        };
+        let mut ends: Vec<(usize, Rate)> = self.cables.iter().filter_map(near).collect();
+        ends.sort_by_key(|&(node, _)| numbers[node]);
+        let is_gpu = |node: usize| matches!(self.kinds[node], Kind::Gpu(..));
+        let (gpus, others): (Vec<_>, Vec<_>) = ends.into_iter().partition(|&(node, _)| is_gpu(node));
+        let are_nics = others.iter().all(|&(node, _)| matches!(self.kinds[node], Kind::Nic(_)));
+        if gpus.len() != others.len() || !are_nics {
+            return;
+        }
+        self.cables.retain(|&(a, b, _)| a != switch && b != switch);
+        let least = |a: Rate, b: Rate| if b < a { b } else { a };
+        let pairs = gpus.into_iter().zip(others);
+        self.cables.extend(pairs.map(|((gpu, rate), (nic, other))| (gpu, nic, least(rate, other))));
+    }
+
+    /// Returns the number of cables from a network interface to the nearest GPU over PCIe switches; `None` if the path
+    /// has a CPU.
+    fn cables_to_gpu(&self, nic: usize) -> Option<u32> {
+        let (mut near, mut seen) = (vec![nic], BTreeSet::from([nic]));
+        for cables in 0_u32.. {
+            if near.is_empty() {
+                break;
+            }
+            if near.iter().any(|&node| matches!(self.kinds[node], Kind::Gpu(..))) {
+                return Some(cables);
+            }
+            let ends = |&(a, b, _): &(usize, usize, Rate)| [(a, b), (b, a)];
+            let is_way = |node: usize| matches!(self.kinds[node], Kind::Pci | Kind::Gpu(..));
+            let next = self.cables.iter().flat_map(ends).filter(|(from, to)| near.contains(from) && is_way(*to));
+            near = next.map(|(_, to)| to).filter(|&to| seen.insert(to)).collect();
+        }
+        None
     }
 
     /// Removes switches with at most one cable, repeatedly. Network interfaces remain only if `with_nics` is true and
@@ -118,7 +193,7 @@ impl Server {
             device.name = number.to_string();
         }
         let devices: Vec<Device> = devices.into_iter().map(|(_, device)| device).collect();
-        let mut found = of_devices(&devices);
+        let mut found = of_devices(&devices, boxes);
         let nics = self.kinds.iter().filter(|kind| matches!(kind, Kind::Nic(rate) if *rate > 0.0)).count();
         let gpus = self.kinds.iter().filter(|kind| matches!(kind, Kind::Gpu(..))).count();
         if boxes == 1 && gpus == 1 && nics > 0 {
@@ -167,12 +242,14 @@ impl Server {
         for &(a, b, rate) in &self.cables {
             let _ = writeln!(inside, "{} {} {} board", numbers[a], numbers[b], rate.words());
         }
-        let mut uplinks = String::new();
-        let mut nics = 0;
+        let (mut uplinks, mut trunks) = (String::new(), Vec::new());
         for (node, kind) in self.kinds.iter().enumerate() {
             if let Kind::Nic(rate) = kind {
-                let _ = writeln!(uplinks, "{} {nics} gbps={} aoc", numbers[node], 8.0 * rate);
-                nics += 1;
+                let rate = Rate { measured: NIC_SHARE * rate, sheet: *rate };
+                let inside = self.cables_to_gpu(node).map_or(0.0, |cables| f64::from(2 * cables) * ASSUMED_NS);
+                let ns = ((ASSUMED_NETWORK_NS - inside) / 2.0).max(ASSUMED_NS);
+                let _ = writeln!(uplinks, "{} {} {} ns={ns} aoc", numbers[node], trunks.len(), rate.words());
+                trunks.push(rate.times(f64::from(options.boxes)));
             }
         }
         let mut topology = toml::Table::new();
@@ -187,6 +264,13 @@ impl Server {
             topology.insert("accelerators".to_owned(), count.into());
             topology.insert("inside".to_owned(), inside.into());
             topology.insert("uplinks".to_owned(), uplinks.into());
+            let spine = trunks.len();
+            let outside =
+                trunks.iter().enumerate().filter(|_| spine > 1).fold(String::new(), |mut text, (leaf, rate)| {
+                    let _ = writeln!(text, "{leaf} {spine} {} ns={} aoc", rate.words(), ASSUMED_NETWORK_NS / 4.0);
+                    text
+                });
+            topology.insert("outside".to_owned(), outside.into());
         }
         let faster = |one: Rate, other: Rate| if one < other { other } else { one };
         let fastest = self.cables.iter().map(|cable| cable.2).fold(Rate::of(0.125), faster);

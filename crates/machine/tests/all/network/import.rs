@@ -69,11 +69,12 @@ fn h100_boxes_join_by_their_interfaces() {
     let cluster = four.topology("mine").unwrap();
     assert_eq!((cluster.name(), cluster.extents()), ("boxes", vec![4, 8]));
     let plane = cluster.plane().unwrap();
-    // Each box has 8 PCIe switches, 8 interfaces, 2 CPUs and the NVSwitch; each interface has a switch outside.
-    assert_eq!(plane.switches(), 4 * 19 + 8);
-    for shared in plane.nodes() - 8..plane.nodes() {
+    // Each box has 8 interfaces, one for each GPU, and the NVSwitch. Each interface has a switch outside, and one joins
+    // these switches.
+    assert_eq!(plane.switches(), 4 * 9 + 8 + 1);
+    for shared in plane.nodes() - 9..plane.nodes() - 1 {
         let rates: Vec<f64> = plane.leaving(shared).map(|id| four.link_speed(&plane, id).gbps).collect();
-        assert_eq!(rates, [400.0; 4]);
+        assert_eq!(rates, [384.0, 384.0, 384.0, 384.0, 4.0 * 384.0]);
     }
     oracle::is_minimal(&plane, &*cluster.routing(), cluster.lengths().as_deref());
 }
