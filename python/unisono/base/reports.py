@@ -187,7 +187,7 @@ class PlanReport(TypedDict):
     memory: MemoryReport | None
     predicted: PredictedTime
     lower_bound: Bound | None
-    #: The least time of any schedule by the model, if a candidate reaches it; on the machine schedules may be faster.
+    #: The least time by the model of all schedules that its bound covers, if a candidate reaches it.
     model_optimum: Bound | None
     ratio: float | None
     #: Bandwidths of the predicted time in GB/s, as nccl-tests define ``algbw`` and ``busbw``; None for a barrier and a
