@@ -231,8 +231,8 @@ def _calibrated() -> str:
         "`unisono calibrate --from docs/measured/a100x4-nvlink.csv --machine a100x4 --points "
         f"{POINTS} -o M.toml` fits 12 prices (a start, a step and two prices of bytes for each of three protocols) to "
         f"{seen} of {len(residuals)} times: {POINTS} sizes of each collective on each number of GPUs, less those that "
-        "took longer than a longer call by the same algorithm. The largest errors are at 8 B and 1 KiB on 2 GPUs, "
-        "which took longer than 2 KiB, by collective; no cost of NCCL explains that.\n",
+        "took longer than a longer call by the same algorithm. The largest errors are at 8 B (allgather) and 1 KiB "
+        "(reduce-scatter) on 2 GPUs, which took longer than 2 KiB; no cost of NCCL explains that.\n",
         "| collective | own constants: within a factor of 1.5 | ratios | calibrated: within 15 % | largest error |",
         "|---|---|---|---|---|",
     ]
