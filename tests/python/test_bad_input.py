@@ -104,6 +104,7 @@ def assert_one_sentence(ran: Ran, *words: str) -> None:
             ["simulate", "reduce", *WSE, "--shape", "3x3", *SIZE, "--subset", "0"],
             ["nodes and subsets are for machines"],
         ),
+        (["plan", "reduce", "--machine", "dgx-h100", "--bytes", "8", "--subset", "0"], ["--ranks", "--fail N"]),
         (
             ["simulate", "reduce", *ON_4, "--queue-depth", "0"],
             ["queue depth is 0; the simulator takes a depth of 1 or more"],

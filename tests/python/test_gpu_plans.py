@@ -228,6 +228,21 @@ def test_boxes_have_port_channels_between_them(tmp_path: Path) -> None:
     assert (ran.code, "4 GPUs do not fill boxes of 3; use a number that divides 4" in ran.err) == (1, True)
 
 
+def test_forests_over_boxes_have_plans(tmp_path: Path) -> None:
+    """A GPU sends its input and what arrived to several GPUs, by puts of one buffer each."""
+    file = tmp_path / "plan.json"
+    words = ("--machine", "dgx-a100-x2", "--bytes", "1KiB", "--algorithm", "forest", "--param", "chunks=1")
+    call("emit", "allgather", *words, "--format", "mscclpp", "-o", str(file))
+    assert json_of("verify", str(file))["diagnostics"] == []
+
+
+@pytest.mark.soak
+def test_each_algorithm_is_tried_beside_large_schedules() -> None:
+    words = ("reduce-scatter", "--machine", "gb200-nvl72", "--bytes", "1MiB", "--for", "mscclpp")
+    least = min(json_of("plan", *words, "--algorithm", name)["predicted"]["seconds"] for name in ("circulant", "ring"))
+    assert json_of("plan", *words)["predicted"]["seconds"] <= least
+
+
 def test_packets_are_ordered_by_ranges(tmp_path: Path) -> None:
     """The memory to order packets does not grow with the size of a call."""
     file = tmp_path / "plan.json"

@@ -17,6 +17,11 @@ pub enum MachineError {
     )]
     NoNodes { machine: String, kind: &'static str },
     #[error(
+        "{machine} is of kind network, and subsets are of the nodes of switches that reduce; give a number of ranks \
+         (--ranks), or leave accelerators out (--fail N)"
+    )]
+    NoSubsets { machine: String },
+    #[error(
         "{machine} is one box, and its description does not say how several are joined; accepted are an import with \
          --boxes, a topology of name boxes, and a key cluster with the name of a preset of such boxes"
     )]

@@ -12,7 +12,8 @@ use unisono_schedule::verify::Method;
 use crate::{PlanError, Problem, Timed, candidates::simulate_nearest, fastest_file::sort_by_files};
 
 /// The most instructions of all schedules that are built to test whether the target can express them. The tests
-/// continue beyond it until one candidate is expressible. Candidates without a test stay unmarked.
+/// continue beyond it until one candidate is expressible; for GPUs, one of each algorithm without a test follows, up to
+/// this limit again. Candidates without a test stay unmarked.
 const MOST_INSTRUCTIONS: usize = 1 << 20;
 
 /// The most candidates that are built at the same time.
@@ -95,6 +96,24 @@ pub(crate) fn mark(
         }
     }
     if let Some(format) = for_gpus.filter(|_| found) {
+        // Large schedules of one algorithm may have used up the limit: each other algorithm has a test too.
+        let marked = first.iter().filter(|row| row.1.is_some()).chain(&last);
+        let mut tested: HashSet<&str> = marked.map(|row| row.0.algorithm.name()).collect();
+        let mut spent = 0;
+        for (candidate, mark) in first.iter_mut().filter(|row| row.1.is_none()) {
+            if spent < MOST_INSTRUCTIONS && tested.insert(candidate.algorithm.name()) {
+                let answer = tried(candidate).and_then(|(instructions, _, answer)| {
+                    spent += instructions;
+                    answer
+                });
+                match answer {
+                    Ok(()) => *mark = Some(Ok(())),
+                    Err(PlanError::NotExpressible { reason }) => *mark = Some(Err(reason)),
+                    Err(PlanError::OverLimit(_)) => {}
+                    Err(e) => return Err(e),
+                }
+            }
+        }
         sort_by_files(problem, format, &mut first)?;
         // The proof of a written file may refuse more than its draft did.
         let (kept, refused): (Vec<_>, Vec<_>) = first.into_iter().partition(|row| !matches!(row.1, Some(Err(_))));

@@ -25,7 +25,9 @@ impl Window {
     fn takes(&mut self, step: &Step) -> bool {
         let fits = |more: usize, held: usize| held + more <= limits::OP_CHANNELS;
         if is_put(step) {
-            if self.put.name != step.name || !fits(step.sinks.len(), self.put.sinks.len()) {
+            // The runtime reads all sources of a put from the buffer of the first one.
+            let is_alike = self.put.name == step.name && self.put.sources[0].buffer == step.sources[0].buffer;
+            if !is_alike || !fits(step.sinks.len(), self.put.sinks.len()) {
                 return false;
             }
             self.put.sources.extend_from_slice(&step.sources);
@@ -42,7 +44,8 @@ impl Window {
     }
 }
 
-/// Returns the operations of a thread block, with consecutive puts of one name on memory channels fused.
+/// Returns the operations of a thread block, with consecutive puts of one name and source buffer on memory
+/// channels fused.
 pub fn fused(steps: &[Step]) -> Vec<Step> {
     let (mut out, mut window, mut met) = (Vec::with_capacity(steps.len()), None::<Window>, false);
     for step in steps {

@@ -186,6 +186,10 @@ impl Description for Network {
         self.of_boxes(nodes)
     }
 
+    fn shape_of(&self, _nodes: &[u32]) -> Result<Shape, MachineError> {
+        Err(MachineError::NoSubsets { machine: self.name.clone() })
+    }
+
     fn with_failures(&self, failed: &[String]) -> Result<Self, MachineError> {
         let failed = self.numbered(&self.name, failed)?;
         let network = Self { failed: [self.failed.clone(), failed].concat(), ..self.clone() };

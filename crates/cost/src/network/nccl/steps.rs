@@ -10,9 +10,10 @@
 //! ```
 //!
 //! A ring of n GPUs sends 2(n-1)/n of the bytes (allreduce), (n-1)/n (allgather, reduce-scatter) or all (broadcast,
-//! reduce), and works on (2n-1)/n of the bytes (allreduce) or on all. A broadcast in chunks of 512 KiB fills a
-//! pipeline, on one box and on several: a chunk reaches the last GPU by n-2 further sends. Copies to the outputs of the
-//! GPUs between do not delay the chunk.
+//! reduce), and works on (2n-1)/n of the bytes (allreduce) or on all. A tree sends all bytes twice, on more than two
+//! boxes as many more as NCCL's own rate of the bytes is lower there, so that prices hold for any number of boxes. A
+//! broadcast in chunks of 512 KiB fills a pipeline, on one box and on several: a chunk reaches the last GPU by n-2
+//! further sends. Copies to the outputs of the GPUs between do not delay the chunk.
 //!
 //! NCCL's own estimate holds for long calls over InfiniBand. Added are, for a step between boxes, the higher latency of
 //! a slower network and an AMD CPU's longer post of a message; in a tree with flags, the time in which each GPU
@@ -87,7 +88,7 @@ impl Steps {
             (true, Kind::Allreduce) => (2.0 * (n - 1.0) / n, (2.0 * n - 1.0) / n),
             (true, Kind::Allgather | Kind::ReduceScatter) => ((n - 1.0) / n, 1.0),
             (true, _) => (1.0, 1.0),
-            (false, Kind::Allreduce) => (2.0, 0.0),
+            (false, Kind::Allreduce) => (2.0 * rates.fan, 0.0),
             (false, _) => (1.0, 0.0),
         };
         let is_chain = is_ring && matches!(kind, Kind::Broadcast | Kind::Reduce);

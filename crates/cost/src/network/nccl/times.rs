@@ -30,6 +30,9 @@ pub struct Rates {
     pub bandwidth: f64,
     pub reached: f64,
     pub latency_us: f64,
+    /// The factor, at least 1, by which the bytes of a tree take longer than on two boxes, because a box between others
+    /// sends to two.
+    pub fan: f64,
 }
 
 pub fn steps(kind: Kind, ranks: u32) -> u32 {
@@ -83,7 +86,13 @@ pub fn rates(nccl: &Nccl, call: Call, algorithm: Algorithm, protocol: Protocol) 
     let bandwidth = of_bytes(f, kind, algorithm, bus);
     let reached = nvls_reached(nccl, kind, algorithm, graph).map_or(bandwidth, |rate| rate.max(bandwidth));
     let latency_us = latency_us(nccl, kind, algorithm, protocol);
-    (bandwidth > 0.0).then_some(Rates { graph, channel, bandwidth, reached, latency_us })
+    let fan = if f.boxes > 2 && matches!(algorithm, Algorithm::Tree | Algorithm::NvlsTree) {
+        let two = Nccl { facts: Facts { boxes: 2, ..f.clone() }, ..nccl.clone() };
+        rates(&two, call, algorithm, protocol).map_or(1.0, |two| (two.reached / reached).max(1.0))
+    } else {
+        1.0
+    };
+    (bandwidth > 0.0).then_some(Rates { graph, channel, bandwidth, reached, latency_us, fan })
 }
 
 /// Returns the rate of a call's bytes, from a bus bandwidth.

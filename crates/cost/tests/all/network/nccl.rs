@@ -322,6 +322,37 @@ fn fitted_prices_change_times_and_not_the_choice() {
 }
 
 #[test]
+fn fitted_bytes_of_trees_take_as_much_longer_on_more_boxes_as_by_the_own_model() {
+    for (algorithm, name) in [(Algorithm::Tree, "tree"), (Algorithm::NvlsTree, "nvls_tree")] {
+        let fit = NcclFit {
+            algorithm: name.to_owned(),
+            protocol: "simple".to_owned(),
+            across_boxes: true,
+            start_us: 5.0,
+            hop_us: 1.0,
+            network_hop_us: 3.0,
+            sent_ns_per_byte: 0.03,
+            worked_ns_per_byte: 0.03,
+            points: 2,
+        };
+        let fitted = NcclTimes { measured: String::new(), fits: vec![fit] };
+        // The quotient of the time of further bytes by fitted prices and by the own model.
+        let quotient = |boxes| {
+            let facts = switched(Generation::Hopper, boxes, 8, 370.8, 50.0);
+            let [fitted, own] = [Some(fitted.clone()), None].map(|fitted| {
+                let nccl = Nccl::new(facts.clone(), fitted).unwrap();
+                let seconds = |bytes| of(&nccl, Kind::Allreduce, bytes, algorithm, Protocol::Simple).seconds;
+                seconds(1 << 33) - seconds(1 << 32)
+            });
+            fitted / own
+        };
+        for boxes in [3, 4, 8] {
+            near(quotient(boxes), quotient(2));
+        }
+    }
+}
+
+#[test]
 fn facts_are_read_from_presets_by_links_and_interfaces() {
     let read = |machine: Machine| {
         let network = machine.get::<Network>().unwrap().data_sheet();

@@ -9,6 +9,7 @@ use unisono_collective::{Collective, Dtype, Kind, Operator};
 use unisono_formats::{Facts, Importer};
 use unisono_gpu::{Choices, GpuFormat, mscclpp::MscclPp};
 use unisono_lower::{File, VerifiedFile};
+use unisono_machine::network::Protocol;
 use unisono_schedule::{
     Builder, Operand, Schedule,
     verify::{Method, verify},
@@ -305,6 +306,46 @@ fn thread_blocks_share_the_work_of_a_gpu() {
         named(&plan, "put").map(|op| op["tbg_info"]["tbg_size"].as_u64().unwrap_or(1)).max()
     };
     assert_eq!([shares(4 << 8), shares(4 << 14), shares(4 << 20)], [None, Some(2), Some(16)]);
+}
+
+/// An allgather over the first GPU, which sends its own input and then all that arrived.
+fn over_the_first(ranks: u32, len: u32) -> Schedule {
+    let c = Collective::new(Kind::Allgather, ranks, len.into(), 0, Operator::Sum, Dtype::I32).unwrap();
+    let mut b = Builder::new(c);
+    let first = NodeId(0);
+    let others = || (1..ranks).map(NodeId);
+    let (own, whole) = (|rank: u32| Operand::Out(rank * len), Operand::In(0));
+    let up: Vec<StreamId> = others().map(|rank| b.stream(rank, &[first])).collect();
+    let down: Vec<StreamId> = others().map(|rank| b.stream(first, &[rank])).collect();
+    (0..ranks).for_each(|rank| {
+        b.combine(NodeId(rank), 0, len, &[whole], &[own(rank)]);
+    });
+    for (rank, &stream) in others().zip(&up) {
+        b.combine(rank, 0, len, &[whole], &[Operand::Stream(stream)]);
+        b.combine(first, 0, len, &[Operand::Stream(stream)], &[own(rank.0)]);
+    }
+    for source in 0..ranks {
+        for (rank, &stream) in others().zip(&down).filter(|(rank, _)| rank.0 != source) {
+            let from = if source == 0 { whole } else { own(source) };
+            b.combine(first, 0, len, &[from], &[Operand::Stream(stream)]);
+            b.combine(rank, 0, len, &[Operand::Stream(stream)], &[own(source)]);
+        }
+    }
+    b.finish().unwrap()
+}
+
+#[test]
+fn puts_that_are_fused_read_from_one_buffer() {
+    for (ranks, len) in [(2, 8), (3, 8), (4, 12)] {
+        let schedule = over_the_first(ranks, len);
+        let forms =
+            [false, true].into_iter().flat_map(|in_place| [Protocol::Simple, Protocol::Ll].map(|p| (in_place, p)));
+        for (in_place, protocol) in forms {
+            let what = format!("{ranks} GPUs, {protocol:?}, in place: {in_place}");
+            let choices = Choices { in_place: Some(in_place), protocol: Some(protocol), ..Choices::default() };
+            holds(&emit_as(&schedule, &choices).unwrap_or_else(|e| panic!("{what}: {e}")), &schedule, 4, &what);
+        }
+    }
 }
 
 fn by_switch(kind: Kind, ranks: u32, pieces: u32, root: u32) -> Schedule {
