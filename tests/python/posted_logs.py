@@ -363,7 +363,7 @@ POSTED = [
 
 #: Threads whose cause times cannot show, with the reason.
 MISSED = {
-    "intel/mpi-benchmarks#37": "Sendrecv is no collective",
+    "intel/mpi-benchmarks#37": "Sendrecv is not a collective",
     "NVIDIA/nccl-tests#293": "the cause is a setting of the BIOS (NUMA nodes of a socket)",
     "NVIDIA/nccl#820": "the cause is the order of interfaces in a topology; jobs of the logs are concurrent",
     "open-mpi/ompi#11022": "the barrier of the benchmark decides the measured broadcast",
