@@ -7,7 +7,10 @@ use std::sync::{Arc as Shared, LazyLock};
 
 use rustc_hash::FxHashMap;
 
-use super::{Fabric, NoForest, Roots, forests::LONG};
+use super::{
+    Fabric, NoForest, Roots,
+    forests::{LONG, admit_growth},
+};
 use crate::{
     Forest, Ways,
     growth::{Growth, Known, grow},
@@ -34,6 +37,9 @@ impl Fabric {
 
     /// Returns the trees of all roots, most of which are those before the failures; `None` if nothing failed, or if the
     /// network before has no such forest.
+    ///
+    /// # Errors
+    /// Returns an error if a rank cannot be reached within the depth, or the work exceeds a limit.
     pub(super) fn repaired(
         &self,
         depth: Option<u32>,
@@ -45,6 +51,7 @@ impl Fabric {
         let bytes = class.map_or(LONG, |class| 1 << class) / u64::from(chunks);
         let Ok(forest) = before.fabric.forest(all, depth, chunks, bytes) else { return Ok(None) };
         let (graph, roots) = (self.packed(all)?, self.representatives(all));
+        admit_growth(chunks, roots.len(), graph.ranks())?;
         let known = self.left_of(before, &forest, &roots);
         let late = class.map_or(Ok(Vec::new()), |class| self.late(all, class))?;
         let links = Links { graph, symmetry: self.symmetry(all), late: &late };

@@ -302,11 +302,16 @@ impl Fabric {
     fn growth(&self, roots: Roots, depth: Option<u32>, shares: u32, late: &[f64]) -> Result<Shared<Growth>, NoForest> {
         let graph = self.packed(roots)?;
         let list = self.representatives(roots);
-        // The number of steps was measured. There are about 10 rounds, in each of which every tree is grown again.
-        admit(100 * u128::from(shares), list.len(), graph.ranks())?;
+        admit_growth(shares, list.len(), graph.ranks())?;
         tree_cache::growth(graph, self.symmetry(roots), list, depth, shares, self.enough(roots), late)
             .map_err(NoForest::from)
     }
+}
+
+/// Returns an error if the growth of `shares` trees of each root exceeds the limit of work. The number of steps was
+/// measured: there are about 10 rounds, in each of which every tree is grown again.
+pub(super) fn admit_growth(shares: u32, roots: usize, ranks: u32) -> Result<(), NoForest> {
+    admit(100 * u128::from(shares), roots, ranks)
 }
 
 /// Returns an error if `each` steps for each root and pair of ranks exceed the limit of work.

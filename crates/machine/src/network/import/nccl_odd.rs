@@ -21,7 +21,7 @@ pub const ASSUMED_NIC: f64 = 1.25;
 pub struct Device {
     pub is_gpu: bool,
     pub name: String,
-    /// Whether the device has GPUDirect RDMA; `None` if the file does not state it.
+    /// True if the device has GPUDirect RDMA; `None` if the file does not state it.
     pub gdr: Option<bool>,
     /// The least rate on the PCIe path to the CPU.
     pub pcie: Rate,
