@@ -107,11 +107,14 @@ CONDITIONS: dict[str | None, Callable[[], Iterator[Case]]] = {
     "P is a power of two": lambda: plain(lambda ranks, _: is_power(ranks)),
     "P is even": lambda: plain(lambda ranks, _: ranks % 2 == 0),
     "P divides the vector": lambda: plain(lambda ranks, elements: elements % ranks == 0),
-    "2 P divides the vector": lambda: plain(lambda ranks, elements: elements % (2 * ranks) == 0),
+    "2 P divides the vector, and a reduction is faster than its message": lambda: plain(
+        lambda ranks, elements: elements % (2 * ranks) == 0
+    ),
     "P is a power of two and divides the vector": lambda: plain(lambda r, e: is_power(r) and e % r == 0),
     "P is a square above 1, in groups of sqrt(P)": squares,
     "P = a^k, in k stages of a ranks": stages,
     "S equal segments": segments,
+    "S equal segments, and a reduction is faster than its message": segments,
     "from PE 0 over M x N PEs": grids,
     "on M x N PEs, to PE 0": grids,
     "on a row": plain,

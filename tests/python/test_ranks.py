@@ -358,6 +358,22 @@ def test_pictures_and_traces_are_the_same_every_time(tmp_path: Path) -> None:
         many.timeline(tmp_path / "many.png")
 
 
+def test_a_message_has_the_prices_of_its_protocol(machine: Any) -> None:
+    text = 'name = "two"\nkind = "endpoint"\nmodel = "postal"\nalpha_ns = 1000\nbeta_ns_per_byte = 1\n'
+    level = '[[levels]]\nname = "node"\nsize = 2\nalpha_ns = 7\n'
+    protocols = (
+        "[[protocols]]\nfrom_bytes = 64\nalpha_ns = 3000\n[[protocols]]\nfrom_bytes = 4096\nbeta_ns_per_byte = 2\n"
+    )
+    flat, with_node = (un.machine(machine(text + inside + protocols), 2) for inside in ("", level))
+    for count in (4, 60, 64, 4092, 4096, 1 << 20):
+        alpha = 3000 if 64 <= count < 4096 else 1000
+        found = [
+            un.plan("broadcast", where, bytes=count, algorithm="binomial").predicted["seconds"]
+            for where in (flat, with_node)
+        ]
+        assert found == pytest.approx([(alpha + count * (1 + (count >= 4096))) * 1e-9, (7 + count) * 1e-9]), count
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -378,6 +394,14 @@ def test_pictures_and_traces_are_the_same_every_time(tmp_path: Path) -> None:
         (
             ("\ngamma_ns_per_byte = 0", '\n[[levels]]\nname = "n"\nsize = 2\nS_bytes = 1'),
             "line 11: unknown field `S_bytes`",
+        ),
+        (
+            ("\ngamma_ns_per_byte = 0", "\n[[protocols]]\nfrom_bytes = 9\n[[protocols]]\nfrom_bytes = 9"),
+            "line 11: from_bytes is 9; accepted is at least 2, and more than that of the protocol before",
+        ),
+        (
+            ("\ngamma_ns_per_byte = 0", "\n[[protocols]]\nfrom_bytes = 9\nS_bytes = 1"),
+            "line 10: unknown field `S_bytes`",
         ),
     ],
 )

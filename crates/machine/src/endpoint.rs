@@ -161,6 +161,18 @@ pub struct Level {
     pub parameters: Parameters,
 }
 
+/// Other parameters for long messages, as MPI libraries change from an eager protocol to a rendezvous.
+///
+/// They apply between members of the outermost level. Source: Kielmann, Bal, Verstoep, 2000, whose parameterized LogP
+/// has a parameter for each length.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Protocol {
+    /// The shortest message with these parameters. A longer one has those of the last protocol that it reaches.
+    pub from_bytes: u64,
+    #[serde(flatten)]
+    pub parameters: Parameters,
+}
+
 /// The assignment of consecutive ranks to nodes, the innermost groups.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -189,16 +201,19 @@ pub struct Endpoint {
     /// The levels, innermost first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub levels: Vec<Level>,
+    /// The protocols of long messages, shortest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub protocols: Vec<Protocol>,
     /// The fit reported by a calibration. Only `poor`, the list of parameters with a poor fit, is read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fit: Option<toml::Table>,
 }
 
 /// The keys of a machine besides its parameters.
-const MACHINE_KEYS: &[&str] = &["name", "kind", "summary", "model", "ranks", "placement", "levels", "fit"];
-/// The keys of a level besides its parameters.
-const LEVEL_KEYS: &[&str] = &["name", "size"];
-/// Parameters of a rank that apply to all its messages. Levels cannot change them.
+const MACHINE_KEYS: &[&str] = &["name", "kind", "summary", "model", "ranks", "placement", "levels", "protocols", "fit"];
+/// The lists of a machine, with the keys of an entry besides its parameters.
+const LISTS: [(&str, &[&str]); 2] = [("levels", &["name", "size"]), ("protocols", &["from_bytes"])];
+/// Parameters of a rank that apply to all its messages. Levels and protocols cannot change them.
 const OF_RANKS: &[&str] = &["gamma_ns_per_byte", "compute_ns", "S_bytes", "f_messages"];
 /// The longest vector, in bytes, for which `FREE_BYTES` is not reported.
 const FEW_BYTES: u64 = 1024;
@@ -214,9 +229,11 @@ impl Description for Endpoint {
         let MachineText { text, origin, .. } = *source;
         let table: toml::Table = source.parse()?;
         check_table(&table, None, text, origin)?;
-        let levels = table.get("levels").and_then(toml::Value::as_array).into_iter().flatten();
-        for (at, level) in levels.filter_map(toml::Value::as_table).enumerate() {
-            check_table(level, Some(at), text, origin)?;
+        for (list, _) in LISTS {
+            let entries = table.get(list).and_then(toml::Value::as_array).into_iter().flatten();
+            for (at, entry) in entries.filter_map(toml::Value::as_table).enumerate() {
+                check_table(entry, Some((list, at)), text, origin)?;
+            }
         }
         let machine: Self = source.parse()?;
         machine.check(text, origin)?;
@@ -281,22 +298,31 @@ impl Endpoint {
             members = members.saturating_mul(u64::from(level.size));
             if level.size == 0 || members > u64::from(u32::MAX) {
                 let accepted = "at least 1, all levels together below 2^32 ranks";
-                return bad("size", Some(at), level.size.to_string(), accepted);
+                return bad("size", Some(("levels", at)), level.size.to_string(), accepted);
             }
+        }
+        let mut least = 2;
+        for (at, protocol) in self.protocols.iter().enumerate() {
+            if protocol.from_bytes < least {
+                let accepted = "at least 2, and more than that of the protocol before";
+                return bad("from_bytes", Some(("protocols", at)), protocol.from_bytes.to_string(), accepted);
+            }
+            least = protocol.from_bytes.saturating_add(1);
         }
         Ok(())
     }
 
     /// Returns whether, by `model`, the time of a message on this machine depends on its length.
     pub fn prices_bytes(&self, model: EndpointModel) -> bool {
-        let p = &self.parameters;
-        let prices: &[Option<f64>] = match model {
-            EndpointModel::Hockney | EndpointModel::Postal | EndpointModel::PipeliningPostal => &[p.beta_ns_per_byte],
-            EndpointModel::LogP | EndpointModel::LogfP => &[],
-            EndpointModel::LogGP => &[p.G_ns_per_byte],
-            EndpointModel::LogGOPS => &[p.G_ns_per_byte, p.O_ns_per_byte],
+        let is_paid = |p: &Parameters| match model {
+            EndpointModel::Hockney | EndpointModel::Postal | EndpointModel::PipeliningPostal => {
+                p.beta_ns_per_byte > Some(0.0)
+            }
+            EndpointModel::LogP | EndpointModel::LogfP => false,
+            EndpointModel::LogGP => p.G_ns_per_byte > Some(0.0),
+            EndpointModel::LogGOPS => p.G_ns_per_byte > Some(0.0) || p.O_ns_per_byte > Some(0.0),
         };
-        prices.iter().flatten().any(|&price| price > 0.0)
+        is_paid(&self.parameters) || self.protocols.iter().any(|protocol| is_paid(&protocol.parameters))
     }
 
     /// Returns the parameters that `model` needs and the machine file does not state.
@@ -339,13 +365,17 @@ impl Endpoint {
     }
 }
 
-/// Checks the keys and parameters of a machine, or of its level with index `level`.
-fn check_table(table: &toml::Table, level: Option<usize>, text: &str, origin: &str) -> Result<(), MachineError> {
-    let own = if level.is_some() { LEVEL_KEYS } else { MACHINE_KEYS };
+/// An entry of one of the lists of a machine, by the name of the list and its index.
+type Entry = (&'static str, usize);
+
+/// Checks the keys and parameters of a machine, or of one of its entries.
+fn check_table(table: &toml::Table, entry: Option<Entry>, text: &str, origin: &str) -> Result<(), MachineError> {
+    let of_entry = |(list, _)| LISTS.iter().find(|(name, _)| *name == list).map(|(_, keys)| *keys);
+    let own = entry.and_then(of_entry).unwrap_or(MACHINE_KEYS);
     let parameters = Parameters::default().all().map(|(name, _)| name);
-    let here = |key: &str| level.is_none() || !OF_RANKS.contains(&key);
+    let here = |key: &str| entry.is_none() || !OF_RANKS.contains(&key);
     for (key, value) in table {
-        let origin = || format!("{origin}{}", line_of(text, level, key));
+        let origin = || format!("{origin}{}", line_of(text, entry, key));
         let Some(&parameter) = parameters.iter().find(|name| *name == key).filter(|key| here(key)) else {
             if own.contains(&key.as_str()) {
                 continue;
@@ -369,15 +399,15 @@ fn check_table(table: &toml::Table, level: Option<usize>, text: &str, origin: &s
     Ok(())
 }
 
-/// Returns `, line N` for the line that sets `key` in the machine or in its level with index `level`; empty if no line
-/// does.
-fn line_of(text: &str, level: Option<usize>, key: &str) -> String {
+/// Returns `, line N` for the line that sets `key` in the machine or in one of its entries; empty if no line does.
+fn line_of(text: &str, entry: Option<Entry>, key: &str) -> String {
     let sets = |line: &str| line.strip_prefix(key).is_some_and(|rest| rest.trim_start().starts_with('='));
-    let (mut levels, mut inside) = (0, level.is_none());
+    let (mut before, mut inside) = (0, entry.is_none());
     for (at, line) in text.lines().map(str::trim_start).enumerate() {
         if line.starts_with('[') {
-            levels += usize::from(line.starts_with("[[levels]]"));
-            inside = line.starts_with("[[levels]]") && level == Some(levels - 1);
+            let found = entry.filter(|(list, _)| line.starts_with(&format!("[[{list}]]")));
+            inside = found.is_some_and(|(_, wanted)| wanted == before);
+            before += usize::from(found.is_some());
         } else if inside && sets(line) {
             return format!(", line {}", at + 1);
         }

@@ -14,7 +14,7 @@ pub mod network;
 mod presets;
 mod wafer;
 
-pub use endpoint::{Endpoint, EndpointModel, Level, Parameters, RankOrder};
+pub use endpoint::{Endpoint, EndpointModel, Level, Parameters, Protocol, RankOrder};
 pub use error::MachineError;
 pub use grid::{Direction, Grid, Shape};
 pub use in_network::InNetwork;

@@ -23,8 +23,8 @@ const INFO: Info = Info {
     summary: "two rings in opposite directions with half of the vector each; best for long vectors on links of two directions",
     reference: "Jain, Sabharwal: Optimal bucket algorithms for large MPI collectives on torus interconnects, 2010",
     collectives: &[Kind::Allreduce],
-    formulas: &[Formula::new("hockney", &[Kind::Allreduce], "4 (P-1) (alpha + n/(2 P) beta) + (P-1) n/P gamma")
-        .when("2 P divides the vector")],
+    formulas: &[Formula::new("hockney", &[Kind::Allreduce], "4 (P-1) (alpha + n/(2 P) beta)")
+        .when("2 P divides the vector, and a reduction is faster than its message")],
     sequences: &[(Kind::Allreduce, &[Kind::ReduceScatter, Kind::Allgather])],
     ..Info::AMONG_RANKS
 };

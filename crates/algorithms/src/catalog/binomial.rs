@@ -46,7 +46,7 @@ const INFO: Info = Info {
     ],
     formulas: &[
         Formula::new("hockney", &[Kind::Broadcast], "ceil(log2(P)) (alpha + n beta)"),
-        Formula::new("hockney", &[Kind::Reduce], "ceil(log2(P)) (alpha + n beta + n gamma)"),
+        Formula::new("hockney", &[Kind::Reduce], "log2(P) (alpha + n beta + n gamma)").when(POWER_OF_TWO),
         Formula::new("hockney", &[Kind::Gather, Kind::Scatter], "log2(P) alpha + (P-1) n beta").when(POWER_OF_TWO),
     ],
     sequences: &[(Kind::ReduceScatter, &[Kind::Reduce, Kind::Scatter])],

@@ -21,7 +21,11 @@ const INFO: Info = Info {
     name: "pipelined-chain",
     summary: "a chain through all ranks, segment after segment; best for very long vectors",
     reference: "Open MPI, coll_base: pipeline",
-    formulas: &[Formula::new("hockney", &[Kind::Broadcast], "(P-2+S) (alpha + n/S beta)").when("S equal segments")],
+    formulas: &[
+        Formula::new("hockney", &[Kind::Broadcast], "(P-2+S) (alpha + n/S beta)").when("S equal segments"),
+        Formula::new("hockney", &[Kind::Reduce], "(P-2+S) (alpha + n/S beta) + (P-1) n/S gamma")
+            .when("S equal segments, and a reduction is faster than its message"),
+    ],
     ..pipelined::INFO
 };
 

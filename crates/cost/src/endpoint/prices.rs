@@ -16,10 +16,10 @@
 //! The prices of the LogP family are those of LogGOPSim, which also charges a message's bytes at the receiver
 //! ("LogGOPSim", Hoefler, Schneider, Lumsdaine, 2010); the postal models are those of "Recursive multiplying", sections
 //! 2 and 3 (Eq. 1 and 3). Hockney's ports transfer one message at a time in each direction: a message occupies both for
-//! its whole time. In LogfP, f messages leave without a gap, then one every g ("LogfP", Hoefler et al., 2006).
+//! its whole time, and no CPU; the price of its receive on the CPU is the delay until the rank has it. In LogfP, f messages leave without a gap, then one every g ("LogfP", Hoefler et al., 2006).
 
 use unisono_base::rounded;
-use unisono_machine::{Endpoint, EndpointModel, MachineError, Parameters};
+use unisono_machine::{Endpoint, EndpointModel, MachineError, Parameters, Protocol};
 
 /// The number of ticks in a nanosecond. Clocks count picoseconds, so that parameters such as 0.4 ns a byte are whole.
 pub const TICKS_PER_NS: f64 = 1000.0;
@@ -68,6 +68,10 @@ pub trait Prices {
     fn is_noisy(&self, _rank: u32) -> bool {
         true
     }
+    /// Returns whether messages occupy CPUs. If not (Hockney), a rank computes while its ports transfer messages.
+    fn uses_cpus(&self) -> bool {
+        true
+    }
     /// Returns whether a task that waits for a task on another CPU of its rank starts no earlier than the end of that
     /// task.
     fn ties_cpus(&self) -> bool {
@@ -108,6 +112,10 @@ impl<P: Prices + ?Sized> Prices for &P {
         (**self).is_noisy(rank)
     }
 
+    fn uses_cpus(&self) -> bool {
+        (**self).uses_cpus()
+    }
+
     fn ties_cpus(&self) -> bool {
         (**self).ties_cpus()
     }
@@ -146,6 +154,8 @@ pub struct Linear {
     reduce: Line,
     eager_bytes: u64,
     gap_slack: u64,
+    /// False if messages occupy interfaces only; the price of a receive on the CPU is then a delay.
+    uses_cpus: bool,
 }
 
 impl Linear {
@@ -168,6 +178,7 @@ impl Linear {
             reduce: line(ticks(p.compute_ns), ticks(p.gamma_ns_per_byte)),
             eager_bytes: u64::MAX,
             gap_slack: 0,
+            uses_cpus: model != EndpointModel::Hockney,
         };
         let whole = line(alpha, beta);
         match model {
@@ -204,6 +215,10 @@ impl Linear {
         self.reduce.at(bytes)
     }
 
+    pub fn uses_cpus(&self) -> bool {
+        self.uses_cpus
+    }
+
     pub fn reduce_ticks_per_byte(&self) -> f64 {
         self.reduce.per_byte
     }
@@ -223,11 +238,13 @@ impl Linear {
         (least(self.send_cpu, self.send_nic), least(self.receive_cpu, self.receive_nic))
     }
 
-    fn least(self, other: Self) -> Self {
+    /// Returns prices that no message undercuts, if a message has these prices, or, from `from` bytes, those of `other`.
+    fn least(self, (from, other): (u64, Self)) -> Self {
         let line = |a: Line, b: Line| {
-            // A line with the smaller price of the first byte and the smaller slope is below both lines.
+            // A line with the smaller slope is below both lines if it is below both prices of their shortest messages.
             let per_byte = a.per_byte.min(b.per_byte);
-            Line { base: (a.base + a.per_byte).min(b.base + b.per_byte) - per_byte, per_byte }
+            let base = |line: Line, shortest: u64| line.base + (line.per_byte - per_byte) * shortest as f64;
+            Line { base: base(a, 1).min(base(b, from)), per_byte }
         };
         Self {
             send_cpu: line(self.send_cpu, other.send_cpu),
@@ -241,11 +258,14 @@ impl Linear {
     }
 }
 
-/// The prices of a machine, whose levels may have prices of their own.
+/// The prices of a machine, whose levels and protocols may have prices of their own.
 #[derive(Clone, PartialEq, Debug)]
 pub struct LevelPrices {
     /// The prices of each level, innermost first; the last entry has the prices between members of the outermost level.
     levels: Vec<Linear>,
+    /// The protocols between members of the outermost level: the shortest message of each, shortest first, with its
+    /// prices.
+    protocols: Vec<(u64, Linear)>,
     /// For each level, innermost first, the number of ranks in one of its members, such as one node.
     sizes: Vec<u32>,
     /// The place of each rank; empty if every rank k has place k.
@@ -266,51 +286,60 @@ impl LevelPrices {
         }
         let own = machine.levels.iter().map(|level| level.parameters.or(machine.parameters));
         let levels = own.chain(std::iter::once(machine.parameters)).map(|p| Linear::new(model, &p)).collect();
+        let protocol = |p: &Protocol| (p.from_bytes, Linear::new(model, &p.parameters.or(machine.parameters)));
+        let protocols = machine.protocols.iter().map(protocol).collect();
         let in_order = (0..ranks).all(|rank| machine.place(rank, ranks) == rank);
         let places = if in_order { Vec::new() } else { (0..ranks).map(|r| machine.place(r, ranks)).collect() };
-        Ok(Self { levels, sizes: machine.level_ranks(), places })
+        Ok(Self { levels, protocols, sizes: machine.level_ranks(), places })
     }
 
-    pub fn between(&self, a: u32, b: u32) -> &Linear {
+    /// Returns the prices of a message of `bytes` bytes from rank `a` to rank `b`.
+    pub fn between(&self, a: u32, b: u32, bytes: u64) -> &Linear {
         let place = |rank: u32| self.places.get(rank as usize).copied().unwrap_or(rank);
         let same = self.sizes.iter().position(|size| place(a) / size == place(b) / size);
-        &self.levels[same.unwrap_or(self.sizes.len())]
+        same.map_or_else(|| self.outermost(bytes), |level| &self.levels[level])
     }
 
-    /// Returns lower bounds on the prices of all levels: each has the least price of 1 byte, and the least price of a
-    /// further byte.
+    /// Returns lower bounds on the prices of all messages.
     pub fn cheapest(&self) -> Linear {
-        self.levels.iter().copied().reduce(Linear::least).unwrap_or_default()
+        let levels = self.levels[1..].iter().map(|&level| (1, level));
+        levels.chain(self.protocols.iter().copied()).fold(self.levels[0], Linear::least)
     }
 
     /// Returns whether some messages may leave before the gap has passed (LogfP).
     pub fn may_run_ahead(&self) -> bool {
-        self.outermost().gap_slack > 0
+        self.outermost(0).gap_slack > 0
     }
 
-    pub fn outermost(&self) -> &Linear {
-        &self.levels[self.sizes.len()]
+    /// Returns the prices of a message of `bytes` bytes between members of the outermost level.
+    pub fn outermost(&self, bytes: u64) -> &Linear {
+        let reached = self.protocols.iter().rev().find(|(from, _)| bytes >= *from);
+        reached.map_or(&self.levels[self.sizes.len()], |(_, prices)| prices)
     }
 }
 
 impl Prices for LevelPrices {
     fn send(&self, from: u32, to: u32, bytes: u64) -> Send {
-        self.between(from, to).send(bytes)
+        self.between(from, to, bytes).send(bytes)
     }
 
     fn receive(&self, from: u32, to: u32, bytes: u64) -> Receive {
-        self.between(from, to).receive(bytes)
+        self.between(from, to, bytes).receive(bytes)
     }
 
     fn reduce(&self, _rank: u32, bytes: u64) -> u64 {
-        self.outermost().reduce(bytes)
+        self.outermost(0).reduce(bytes)
     }
 
     fn eager_bytes(&self) -> u64 {
-        self.outermost().eager_bytes
+        self.outermost(0).eager_bytes
     }
 
     fn gap_slack(&self) -> u64 {
-        self.outermost().gap_slack
+        self.outermost(0).gap_slack
+    }
+
+    fn uses_cpus(&self) -> bool {
+        self.outermost(0).uses_cpus
     }
 }

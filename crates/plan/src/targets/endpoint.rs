@@ -120,8 +120,8 @@ impl Target for OnRanks {
     }
 
     fn case(&self, collective: Collective) -> Case<'_> {
-        let of = self.prices.outermost();
-        let (empty, full) = (of.send(0), of.send(1 << 20));
+        let of = |bytes| self.prices.outermost(bytes);
+        let (empty, full) = (of(0).send(0), of(1 << 20).send(1 << 20));
         let per_byte = |a: u64, b: u64| b.saturating_sub(a) as f64 / f64::from(1 << 20) / TICKS_PER_NS;
         let issue = empty.cpu.max(empty.nic);
         let machine = self.endpoint();
@@ -133,7 +133,7 @@ impl Target for OnRanks {
                 issue_ns: issue as f64 / TICKS_PER_NS,
                 signal_ns: 0.0,
                 ns_per_byte: per_byte(issue, full.cpu.max(full.nic)),
-                reduce_ns_per_byte: of.reduce_ticks_per_byte() / TICKS_PER_NS,
+                reduce_ns_per_byte: of(0).reduce_ticks_per_byte() / TICKS_PER_NS,
                 node_ranks: node(RankOrder::Block),
                 dealt_node_ranks: node(RankOrder::Cyclic),
                 extents: None,
@@ -165,7 +165,7 @@ impl Target for OnRanks {
         let case = self.case(collective);
         let timed = |params, time, source| Some(Timed { algorithm, params, time, source, estimate: None });
         if let Some(rounds) = self.long_rounds(collective, algorithm, &params) {
-            let time = Time::from_ns(rounds_ns(&rounds, self.prices.outermost()));
+            let time = Time::from_ns(rounds_ns(&rounds, &self.prices));
             return Ok(timed(params, time, TimeSource::Rounds));
         }
         let schedule = build(algorithm, &case, &params)?.schedule;

@@ -98,6 +98,8 @@ pub(super) struct Engine<'a, P, C> {
     pub(super) classes: bool,
     /// True if a message's price may be negative; then clocks are computed modulo 2^64.
     pub(super) wraps: bool,
+    /// True if messages occupy CPUs, not only interfaces.
+    pub(super) uses_cpus: bool,
     pub(super) slack: u64,
     pub(super) eager: u64,
     /// Clocks of each rank, in this order: CPUs, interfaces that receive, interfaces that send.
@@ -164,6 +166,7 @@ impl<'a, P: Prices, C: Carrier> Engine<'a, P, C> {
             options,
             classes,
             wraps,
+            uses_cpus: prices.uses_cpus(),
             slack: prices.gap_slack(),
             eager: prices.eager_bytes(),
             clocks,

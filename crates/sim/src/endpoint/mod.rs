@@ -13,6 +13,8 @@
 //! * A calc, a reduce, a send and a message wait until their CPU is free, sends and messages also for their interface;
 //!   then they occupy both for their prices. A message waits at its receiver for the CPU and the interface *whose
 //!   numbers its send named*.
+//! * If the messages of a model occupy no CPU (Hockney), sends and messages wait for their interface only, and the
+//!   message is there when its price on the CPU has passed.
 //! * A receive waits for no CPU. It takes the first arrived message that matches, or waits in a list; a message takes
 //!   the first waiting receive that matches, or waits in a list.
 //! * A send is done when it starts, unless its message is longer than the model's eager limit: then it is done when it

@@ -111,7 +111,9 @@ impl<P: Prices, C: Carrier> Engine<'_, P, C> {
         let task = self.graph.task(TaskId(id));
         let usage = if task.kind == Kind::Send { Use::Send } else { Use::Compute };
         let free = self.free(usage, self.at(ClassKey { rank, usage, cpu: task.cpu, nic: task.nic }));
-        let time = free.max(self.due.get(id as usize).copied().unwrap_or(0));
+        // A busy CPU delays the task until now; without CPUs, the event that made it free does.
+        let now = if self.uses_cpus { 0 } else { self.until };
+        let time = free.max(now).max(self.due.get(id as usize).copied().unwrap_or(0));
         self.queue.push(Event { time, stamp: self.stamp, what: id });
         self.stamp += 1;
     }

@@ -32,6 +32,7 @@ impl<P: Prices, C: Carrier> Engine<'_, P, C> {
     pub(super) fn free(&self, usage: Use, at: At) -> u64 {
         match usage {
             Use::Compute => self.clocks[at.cpu],
+            Use::Send | Use::Arrive if !self.uses_cpus => self.clocks[at.nic],
             Use::Send | Use::Arrive => self.clocks[at.cpu].max(self.clocks[at.nic].saturating_sub(self.slack)),
         }
     }
@@ -106,6 +107,12 @@ impl<P: Prices, C: Carrier> Engine<'_, P, C> {
     pub(super) fn hold(&mut self, cpu: usize, from: u64, to: u64) -> Result<(), Halt> {
         self.clocks[cpu] = to;
         if self.classes && to < from { Err(Halt::Fell) } else { Ok(()) }
+    }
+
+    /// Makes a message hold a CPU. If messages occupy no CPU, only the finish of the rank changes.
+    pub(super) fn hold_cpu(&mut self, cpu: usize, from: u64, to: u64) -> Result<(), Halt> {
+        let until = if self.uses_cpus { to } else { self.clocks[cpu].max(to) };
+        self.hold(cpu, from, until)
     }
 
     pub(super) fn hold_nic(&mut self, rank: u32, nic: usize, from: u64, ticks: u64) -> Result<(), Halt> {

@@ -27,6 +27,13 @@ impl<P: Prices, C: Carrier> Engine<'_, P, C> {
             return self.message(event, id, task, owner);
         }
         match task.kind {
+            // Only messages that occupy no CPU have an event after their send is done.
+            Kind::Send if !self.uses_cpus && self.links[id as usize].is_done() => {
+                let at = self.at(ClassKey { rank: task.peer, usage: Use::Arrive, cpu: task.cpu, nic: task.nic });
+                self.hold_cpu(at.cpu, event.time, event.time)?;
+                self.received(event.time, id, task, owner);
+                Ok(())
+            }
             Kind::Send => self.send(event, id, task, owner),
             Kind::Receive => {
                 self.receive(event.time, id, task, owner);
@@ -67,7 +74,7 @@ impl<P: Prices, C: Carrier> Engine<'_, P, C> {
         let (time, price) = (event.time, self.prices.send(rank, task.peer, task.amount));
         let noise = self.noise(rank, id, 0);
         let end = self.after(rank, time, &[price.cpu, noise])?;
-        self.hold(at.cpu, time, end)?;
+        self.hold_cpu(at.cpu, time, end)?;
         self.hold_nic(rank, at.nic, time, price.nic)?;
         self.record(rank, task, Some(task.peer), time, end);
         if C::PRICED {
@@ -103,9 +110,22 @@ impl<P: Prices, C: Carrier> Engine<'_, P, C> {
         }
         let (time, price) = (event.time, self.prices.receive(from, task.peer, task.amount));
         let end = self.after(task.peer, time, &[price.cpu, self.noise(task.peer, id, 1)])?;
-        self.hold(at.cpu, time, end)?;
         self.hold_nic(task.peer, at.nic, time, price.nic)?;
         self.record(task.peer, Task { kind: Kind::Receive, ..task }, Some(from), time, end);
+        if self.uses_cpus {
+            self.hold_cpu(at.cpu, time, end)?;
+            self.until = end;
+            self.received(time, id, task, from);
+        } else {
+            self.queue.push(Event { time: end, stamp: self.stamp, what: id });
+            self.stamp += 1;
+        }
+        self.next_of_class(event, key, at);
+        Ok(())
+    }
+
+    /// Gives a message to the receive that waits for it, or lets it wait for one.
+    fn received(&mut self, time: u64, id: u32, task: Task, from: u32) {
         let (graph, envelope) = (self.graph, Envelope { source: from, tag: task.tag });
         let posted = |id: u32, _: Link| {
             let receive = graph.task(TaskId(id));
@@ -113,7 +133,6 @@ impl<P: Prices, C: Carrier> Engine<'_, P, C> {
         };
         match self.matching.take(&mut self.links, task.peer, Side::Receives, envelope, posted) {
             Some(receive) => {
-                self.until = end;
                 self.end(receive, 0);
                 if task.amount > self.eager {
                     self.release_sender(time, id, from, task.peer, task);
@@ -124,9 +143,7 @@ impl<P: Prices, C: Carrier> Engine<'_, P, C> {
                 self.matching.append(&mut self.links, task.peer, Side::Messages, id, envelope);
             }
         }
-        self.next_of_class(event, key, at);
         self.admit_both(task.peer, from);
-        Ok(())
     }
 
     fn receive(&mut self, time: u64, id: u32, task: Task, rank: u32) {

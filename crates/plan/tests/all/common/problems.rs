@@ -130,6 +130,14 @@ pub fn on_endpoints(seed: u64) -> Drawn {
         text += &format!("{key} = {:.4}\n", draws.between(least, most));
     }
     text += &format!("S_bytes = {}\nf_messages = {}\n", 1 << (8 + draws.below(12)), 1 + draws.below(8));
+    let mut from_bytes = 1;
+    for _ in 0..draws.below(3) {
+        from_bytes += 1 + (1 << draws.below(20));
+        text += &format!("[[protocols]]\nfrom_bytes = {from_bytes}\n");
+        for (key, least, most) in prices.iter().filter(|(key, ..)| *key != "gamma_ns_per_byte") {
+            text += &format!("{key} = {:.4}\n", draws.between(*least, *most));
+        }
+    }
     let machine = Machine::from_toml(&text, "drawn").unwrap();
     let (ranks, bytes) = (2 + draws.below(39), draws.between(4.0, 67_108_864.0) as u64);
     drawn(&mut draws, (machine, Part::Shape(Shape::line(ranks as u32)), ranks), &collectives(), bytes)
