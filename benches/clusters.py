@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
 import unisono as un
 from unisono.tuning.measurements import Point, read_pico
 
@@ -83,7 +82,7 @@ def cells(points: Sequence[Point], system: str, endings: tuple[str, ...]) -> dic
     return {cell: times for cell, times in found.items() if predicted(un.machine(description([1], [1], 1)), cell)}
 
 
-def description(alphas: Sequence[float], betas: Sequence[float], gamma: float, limits: Sequence[int] = ()) -> Any:
+def description(alphas: Any, betas: Any, gamma: float, limits: Sequence[int] = ()) -> dict[str, Any]:
     """Returns a machine of Hockney's model, with the prices of the shortest messages first."""
     first, *others = [{"alpha_ns": float(a), "beta_ns_per_byte": float(b)} for a, b in zip(alphas, betas, strict=True)]
     protocols = [{"from_bytes": limit} | prices for limit, prices in zip(limits, others, strict=True)]
@@ -103,8 +102,10 @@ def predicted(machine: un.Machine, cell: Cell) -> float | None:
 
 @cache
 def shares(cell: Cell) -> list[float]:
-    """Returns the nanoseconds of a cell if one parameter is 1 and all others are 0, for each parameter: the alphas and
-    the betas of all LIMITS, and gamma."""
+    """Returns the nanoseconds of a cell if one parameter is 1 and all others are 0, for each parameter.
+
+    The parameters are the alphas and the betas of all LIMITS, and gamma.
+    """
     sides = len(LIMITS) + 1
     unit = np.eye(2 * sides + 1)
     machines = [un.machine(description(u[:sides], u[sides:-1], u[-1], LIMITS)) for u in unit * 1000]
@@ -112,11 +113,13 @@ def shares(cell: Cell) -> list[float]:
 
 
 def fit(times: dict[Cell, list[float]]) -> dict[str, Any]:
-    """Returns the machine with up to two protocols whose logarithms of times have the least mean error. The time of a
-    message never falls with its length."""
+    """Returns the machine with up to two protocols whose logarithms of times have the least mean error.
+
+    The time of a message never falls with its length.
+    """
     rows = np.array([shares(cell) for cell, found in times.items() for _ in found])
     measured = np.array([t * 1e9 for found in times.values() for t in found])
-    best: tuple[float, Any] = (float("inf"), None)
+    best: tuple[float, dict[str, Any]] = (float("inf"), {})
     sides = len(LIMITS) + 1
     for cuts in itertools.chain.from_iterable(itertools.combinations(range(1, sides), n) for n in range(3)):
         edges = list(itertools.pairwise([0, *cuts, sides]))

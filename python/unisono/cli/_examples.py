@@ -32,14 +32,14 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "machines": ("machines", "machines dgx-h100"),
     "merge": ("merge part-1.json part-2.json -o sweep.csv",),
     "plan": (
-        "plan allreduce --machine archer --ranks 96 --bytes 64K",
+        "plan allreduce --machine lumi --ranks 96 --bytes 64K",
         "plan reduce --machine wse2 --shape 64x64 --elements 256 -o reduce.sched",
-        "plan allreduce --machine archer --ranks 4 --bytes 64K --algorithm rabenseifner --serve all -o cluster.plan",
+        "plan allreduce --machine lumi --ranks 4 --bytes 64K --algorithm rabenseifner --serve all -o cluster.plan",
     ),
     "probe": ("probe --machine cluster.toml",),
     "reproduce": ("reproduce multiplying --quick",),
     "run": ("run -n 4 --plan cluster.plan --report stderr -- ./program",),
-    "schedule": ("schedule allreduce --machine archer --ranks 8 --bytes 1MiB --algorithm ring -o ring.sched",),
+    "schedule": ("schedule allreduce --machine lumi --ranks 8 --bytes 1MiB --algorithm ring -o ring.sched",),
     "show": ("show ring.sched", "show cluster.plan"),
     "simulate": ("simulate ring.sched --trace ring.json.trace",),
     "sweep": (
@@ -52,7 +52,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "tune": ("tune allreduce,broadcast --machine cluster.toml --for openmpi-rules -o cluster.plan",),
     "verify": ("verify ring.sched", "verify ring.json"),
     "view": (
-        "view allreduce --machine archer --ranks 16 --bytes 64KiB -o allreduce.html",
+        "view allreduce --machine lumi --ranks 16 --bytes 64KiB -o allreduce.html",
         "view ring.sched -o ring.html",
     ),
     "workload": (

@@ -16,7 +16,8 @@
 //! The prices of the LogP family are those of LogGOPSim, which also charges a message's bytes at the receiver
 //! ("LogGOPSim", Hoefler, Schneider, Lumsdaine, 2010); the postal models are those of "Recursive multiplying", sections
 //! 2 and 3 (Eq. 1 and 3). Hockney's ports transfer one message at a time in each direction: a message occupies both for
-//! its whole time, and no CPU; the price of its receive on the CPU is the delay until the rank has it. In LogfP, f messages leave without a gap, then one every g ("LogfP", Hoefler et al., 2006).
+//! its whole time, and no CPU; the price of its receive on the CPU is the delay until the rank has it. In LogfP, f
+//! messages leave without a gap, then one every g ("LogfP", Hoefler et al., 2006).
 
 use unisono_base::rounded;
 use unisono_machine::{Endpoint, EndpointModel, MachineError, Parameters, Protocol};
@@ -238,7 +239,8 @@ impl Linear {
         (least(self.send_cpu, self.send_nic), least(self.receive_cpu, self.receive_nic))
     }
 
-    /// Returns prices that no message undercuts, if a message has these prices, or, from `from` bytes, those of `other`.
+    /// Returns prices that are at most these, for messages of any length, and at most those of `other` from `from` bytes
+    /// on.
     fn least(self, (from, other): (u64, Self)) -> Self {
         let line = |a: Line, b: Line| {
             // A line with the smaller slope is below both lines if it is below both prices of their shortest messages.
