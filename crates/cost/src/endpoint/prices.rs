@@ -239,8 +239,8 @@ impl Linear {
         (least(self.send_cpu, self.send_nic), least(self.receive_cpu, self.receive_nic))
     }
 
-    /// Returns prices that are at most these, for messages of any length, and at most those of `other` from `from` bytes
-    /// on.
+    /// Returns prices that are at most these for messages of any length, and at most those of `other` for messages of
+    /// at least `from` bytes.
     fn least(self, (from, other): (u64, Self)) -> Self {
         let line = |a: Line, b: Line| {
             // A line with the smaller slope is below both lines if it is below both prices of their shortest messages.
