@@ -80,11 +80,13 @@ impl Sets {
         start..start + size
     }
 
-    /// Returns the other virtual ranks of the exchange at distance k^stage, ascending.
+    /// Returns the other virtual ranks of the exchange at distance k^stage, ascending from `v` and then from the first
+    /// rank of the group, so that the first messages of all ranks go to different ranks.
     fn peers(&self, v: u32, stage: u32) -> impl Iterator<Item = u32> + use<> {
-        let distance = self.radix.pow(stage);
-        let zero = v - v / distance % self.radix * distance;
-        (0..self.radix).map(move |digit| zero + digit * distance).filter(move |&peer| peer != v)
+        let (radix, distance) = (self.radix, self.radix.pow(stage));
+        let own = v / distance % radix;
+        let zero = v - own * distance;
+        (1..radix).map(move |step| zero + (own + step) % radix * distance)
     }
 
     /// Returns the virtual rank with the digits of `v` in reverse order.

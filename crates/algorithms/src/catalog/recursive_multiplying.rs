@@ -83,6 +83,9 @@ impl RankAlgorithm for RecursiveMultiplying {
             for rank in 0..ranks {
                 to.clear();
                 running.puts(rank, &mut to);
+                // Each rank begins with the next of its peers, so that the first messages go to different ranks.
+                let after = to.partition_point(|&peer| peer < rank);
+                to.rotate_left(after);
                 operands.clear();
                 for &peer in &to {
                     let stream = b.stream(NodeId(rank), &[NodeId(peer)]);
