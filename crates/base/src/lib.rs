@@ -1,4 +1,4 @@
-//! Types and functions that other crates use: ids, units, spans, diagnostics, limits, threads, queues, readers of files.
+//! Types and functions that other crates use: ids, units, spans, diagnostics, limits, threads, queues, and readers.
 
 mod diagnostic;
 pub mod exact;
