@@ -1,4 +1,4 @@
-//! Types and functions that other crates use: ids, units, spans, diagnostics, limits, threads, and readers of files.
+//! Types and functions that other crates use: ids, units, spans, diagnostics, limits, threads, queues, and readers.
 
 mod diagnostic;
 pub mod exact;
@@ -10,6 +10,7 @@ pub mod limits;
 mod mix;
 mod narrow;
 pub mod parallel;
+pub mod queue;
 mod span;
 mod units;
 pub mod xml;

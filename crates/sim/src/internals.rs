@@ -9,9 +9,6 @@ pub mod machine {
 pub mod packet {
     pub use crate::network::packet::Packet;
 }
-pub mod queue {
-    pub use crate::queue::{Event, Queue};
-}
 pub mod steady {
     pub use crate::fabric::steady::Steady;
 }

@@ -9,4 +9,3 @@ pub mod fabric;
 #[doc(hidden)]
 pub mod internals;
 pub mod network;
-mod queue;

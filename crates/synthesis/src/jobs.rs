@@ -20,6 +20,8 @@ pub(crate) struct Job {
 pub struct Jobs {
     pub(crate) list: Vec<Job>,
     pub(crate) classes: Vec<Class>,
+    /// The links of all classes, in the order of classes.
+    links: Vec<u32>,
     /// The number of send machines of each sender; each handles one message at a time.
     pub(crate) senders: Vec<u32>,
     /// The time from the arrival of data to its next message, divided by the duration of the message that brings the
@@ -38,7 +40,8 @@ pub(crate) struct Sending {
 
 /// The properties of messages over the same links.
 pub(crate) struct Class {
-    pub links: Vec<u32>,
+    /// The range of its links in [`Jobs::links`].
+    links: Range<u32>,
     /// The length of each message, in chunks of one block.
     pub units: f64,
     /// The index of the sender, and [`Sending::held`]; `None` if no send machine limits the messages.
@@ -109,7 +112,10 @@ impl Jobs {
     }
 
     pub(crate) fn class_of(&mut self, links: &[u32], units: f64) -> u32 {
-        self.classes.push(Class { links: links.to_vec(), units, sender: None, work: Work::Unknown });
+        let first = narrow(self.links.len());
+        self.links.extend_from_slice(links);
+        let links = first..narrow(self.links.len());
+        self.classes.push(Class { links, units, sender: None, work: Work::Unknown });
         narrow::<u32>(self.classes.len()) - 1
     }
 
@@ -128,11 +134,13 @@ impl Jobs {
         narrow::<u32>(self.list.len()) - 1
     }
 
-    pub(crate) fn links(&self, class: u32) -> impl Iterator<Item = usize> {
-        self.classes[class as usize].links.iter().map(|&link| link as usize)
+    #[inline]
+    pub(crate) fn links(&self, class: u32) -> impl DoubleEndedIterator<Item = usize> {
+        let Range { start, end } = self.classes[class as usize].links;
+        self.links[start as usize..end as usize].iter().map(|&link| link as usize)
     }
 
-    pub(crate) fn links_of(&self, job: u32) -> impl Iterator<Item = usize> {
+    pub(crate) fn links_of(&self, job: u32) -> impl DoubleEndedIterator<Item = usize> {
         self.links(self.list[job as usize].class)
     }
 

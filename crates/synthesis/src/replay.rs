@@ -106,14 +106,14 @@ impl<'a> Replay<'a> {
         let at = self.jobs.class_at(job);
         let class = &self.jobs.classes[at];
         let mut now = self.jobs.links(narrow(at)).map(|link| self.free[link]).fold(ready, f64::max);
-        if let (Some((sender, held)), Some(&first)) = (class.sender, class.links.first()) {
+        if let (Some((sender, held)), Some(first)) = (class.sender, self.jobs.links_of(job).next()) {
             let machine = self.machines[sender as usize].iter_mut().min_by(|a, b| a.total_cmp(b));
             let machine = machine.expect("a sender has a machine");
             now = now.max(*machine);
-            *machine = now + held * class.units / self.rates[first as usize];
+            *machine = now + held * class.units / self.rates[first];
         }
-        for &link in &class.links {
-            self.free[link as usize] = now + class.units / self.rates[link as usize];
+        for link in self.jobs.links_of(job) {
+            self.free[link] = now + class.units / self.rates[link];
         }
         now + self.takes[at]
     }
@@ -121,20 +121,17 @@ impl<'a> Replay<'a> {
     /// Sends a message on one link after another and on a send machine. Returns its arrival time.
     fn send_on(&mut self, job: u32, ready: f64) -> f64 {
         let class = &self.jobs.classes[self.jobs.class_at(job)];
-        let mut links = class.links.clone();
-        if self.runs == Runs::Up {
-            links.reverse();
-        }
+        let links = self.jobs.links_of(job);
+        let links: Vec<usize> = if self.runs == Runs::Up { links.rev().collect() } else { links.collect() };
         let mut head = ready;
         if let (Some((sender, held)), Some(&first)) = (class.sender, links.first()) {
             let machine = self.machines[sender as usize].iter_mut().min_by(|a, b| a.total_cmp(b));
             let machine = machine.expect("a sender has a machine");
-            head = head.max(*machine).max(self.free[first as usize]);
-            *machine = head + held * class.units / self.rates[first as usize];
+            head = head.max(*machine).max(self.free[first]);
+            *machine = head + held * class.units / self.rates[first];
         }
         let mut tail = head;
         for link in links {
-            let link = link as usize;
             let start = head.max(self.free[link]);
             self.free[link] = start + class.units / self.rates[link];
             tail = tail.max(self.free[link]) + self.hops[link];
@@ -163,8 +160,8 @@ impl<'a> Replay<'a> {
         let mut latest = rustc_hash::FxHashMap::default();
         for &job in order {
             let Some([sender, _]) = self.ends(job) else { continue };
-            let links = &self.jobs.classes[self.jobs.class_at(job)].links;
-            let first = if self.runs == Runs::Up { links.last() } else { links.first() };
+            let mut links = self.jobs.links_of(job);
+            let first = if self.runs == Runs::Up { links.next_back() } else { links.next() };
             if let Some(before) = latest.insert((sender, first.filter(|_| sends_by_link)), job) {
                 followers[before as usize] = Some(job);
                 self.missing[job as usize] += 1;

@@ -15,7 +15,11 @@
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
-use unisono_base::{interrupt::poll, narrow};
+use unisono_base::{
+    interrupt::poll,
+    narrow,
+    queue::{Event, Queue},
+};
 
 use crate::{
     Runs,
@@ -58,33 +62,35 @@ impl Jobs {
         let waits = self.takes(rates, hops, self.slack);
         let count = self.list.len();
         let mut queues = Queues::new(self, rates, order);
-        let mut events: BinaryHeap<Reverse<(Ordered, Event)>> = BinaryHeap::new();
+        let mut events: Queue<After> = Queue::new();
         for job in (0..narrow(count)).filter(|&job: &u32| order.missing[job as usize] == 0) {
-            events.push(Reverse((Ordered(0.0), Event::Ready(job))));
+            events.push(event(0.0, After::Ready, job));
         }
         let (mut missing, mut ready) = (order.missing.clone(), vec![0.0_f64; count]);
         let mut begins = vec![0.0; count];
-        while let Some(&Reverse((Ordered(now), _))) = events.peek() {
+        while let Some(first) = events.peek() {
             poll();
+            let now = f64::from_bits(first.time);
             // All events at this time are processed before any message begins.
-            while let Some(&Reverse((Ordered(at), event))) = events.peek()
-                && at <= now * (1.0 + CLOSE)
+            while let Some(Event { stamp, what, .. }) =
+                events.peek().filter(|event| f64::from_bits(event.time) <= now * (1.0 + CLOSE))
             {
                 events.pop();
-                match event {
-                    Event::Ready(job) => queues.ready(job),
-                    Event::Free(link) => queues.free(link),
-                    Event::Sent(sender) => queues.sent(sender),
+                match stamp {
+                    After::Ready => queues.ready(what),
+                    After::Free => queues.free(what),
+                    After::Sent => queues.sent(what),
                 }
             }
             for job in queues.begin(now) {
                 begins[job as usize] = now;
-                let free = |link| Reverse((Ordered(now + self.units(job) / rates[link]), Event::Free(narrow(link))));
-                events.extend(self.links_of(job).map(free));
+                for link in self.links_of(job) {
+                    events.push(event(now + self.units(job) / rates[link], After::Free, narrow(link)));
+                }
                 let class = &self.classes[self.class_at(job)];
-                if let (Some((sender, held)), Some(&first)) = (class.sender, class.links.first()) {
-                    let sent = now + held * class.units / rates[first as usize];
-                    events.push(Reverse((Ordered(sent), Event::Sent(sender))));
+                if let (Some((sender, held)), Some(first)) = (class.sender, self.links_of(job).next()) {
+                    let sent = now + held * class.units / rates[first];
+                    events.push(event(sent, After::Sent, sender));
                 }
                 let end = now + waits[self.class_at(job)];
                 for &next in order.behind.of(job) {
@@ -92,7 +98,7 @@ impl Jobs {
                     ready[at] = ready[at].max(end);
                     missing[at] -= 1;
                     if missing[at] == 0 {
-                        events.push(Reverse((Ordered(ready[at]), Event::Ready(next))));
+                        events.push(event(ready[at], After::Ready, next));
                     }
                 }
             }
@@ -120,12 +126,16 @@ const CLOSE: f64 = 1e-9;
 /// 0.2 the difference is small.
 const TURNS: f64 = 0.5;
 
+const FREE: f64 = f64::NEG_INFINITY;
+
 /// The messages that wait for their links.
 struct Queues<'a> {
     jobs: &'a Jobs,
     rates: &'a [f64],
     order: &'a Order,
     links: Vec<Link>,
+    /// The time until which each link is busy; [`FREE`] if it is not.
+    until: Vec<f64>,
     senders: Vec<Sender>,
     /// The waiting messages of each class; the message with the longest chain is first.
     waiting: Vec<BinaryHeap<(Ordered, Reverse<u32>)>>,
@@ -141,11 +151,10 @@ struct Queues<'a> {
 struct Link {
     /// Classes with waiting messages that need the link while it is busy. Each class is in one list only.
     blocked: Vec<u32>,
-    is_busy: bool,
-    /// The time at which the link becomes free, while it is busy.
-    until: f64,
     /// The units that the link has still to carry.
     left: f64,
+    /// The time in which it carries them.
+    left_time: f64,
     /// The waiting messages that need the link.
     waiting: u32,
 }
@@ -169,11 +178,13 @@ impl<'a> Queues<'a> {
         let senders: Vec<Sender> = jobs.senders.iter().map(sender).collect();
         let classes = jobs.classes.len();
         let waiting = vec![BinaryHeap::new(); classes];
-        let busiest = links.iter().zip(rates).map(|(link, rate)| link.left / rate).fold(0.0, f64::max);
+        links.iter_mut().zip(rates).for_each(|(link, rate)| link.left_time = link.left / rate);
+        let busiest = links.iter().map(|link| link.left_time).fold(0.0, f64::max);
         Self {
             jobs,
             rates,
             order,
+            until: vec![FREE; links.len()],
             links,
             senders,
             waiting,
@@ -191,7 +202,7 @@ impl<'a> Queues<'a> {
     }
 
     fn free(&mut self, link: u32) {
-        self.links[link as usize].is_busy = false;
+        self.until[link as usize] = FREE;
         self.changed.append(&mut self.links[link as usize].blocked);
     }
 
@@ -207,24 +218,23 @@ impl<'a> Queues<'a> {
         }
     }
 
-    /// Lists a class with waiting messages at the busy link that is free last, or else at its sender.
-    fn block(&mut self, class: u32) {
-        let busy = self.jobs.links(class).filter(|&link| self.links[link].is_busy);
-        let last = busy.max_by(|&a, &b| self.links[a].until.total_cmp(&self.links[b].until));
-        let list = match (last, self.jobs.classes[class as usize].sender) {
-            (Some(link), _) => &mut self.links[link].blocked,
-            (None, Some((sender, _))) => &mut self.senders[sender as usize].blocked,
-            (None, None) => return,
+    /// Returns whether a class has a waiting message that can begin. If others wait, lists the class at the busy link
+    /// that is free last, or else at its sender.
+    fn can_begin(&mut self, class: u32) -> bool {
+        self.is_listed[class as usize] = false;
+        if self.waiting[class as usize].is_empty() {
+            return false;
+        }
+        let later = |a: (f64, usize), b: (f64, usize)| if b.0 > a.0 { b } else { a };
+        let (until, last) = self.jobs.links(class).map(|link| (self.until[link], link)).fold((FREE, 0), later);
+        let list = match self.jobs.classes[class as usize].sender {
+            _ if until > FREE => &mut self.links[last].blocked,
+            Some((sender, _)) if self.senders[sender as usize].free == 0 => &mut self.senders[sender as usize].blocked,
+            _ => return true,
         };
         list.push(class);
         self.is_listed[class as usize] = true;
-    }
-
-    fn can_begin(&self, class: u32) -> bool {
-        let sender = self.jobs.classes[class as usize].sender;
-        !self.waiting[class as usize].is_empty()
-            && sender.is_none_or(|(sender, _)| self.senders[sender as usize].free > 0)
-            && self.jobs.links(class).all(|link| !self.links[link].is_busy)
+        false
     }
 
     /// Returns the priority of the next message of a class, as a time: the remaining work of the message's links, plus
@@ -235,7 +245,7 @@ impl<'a> Queues<'a> {
         if self.order.is_fixed {
             return chain;
         }
-        let time = |link: usize| self.links[link].left / self.rates[link];
+        let time = |link: usize| self.links[link].left_time;
         let own: f64 = self.jobs.links(class).map(time).sum();
         let fed = self.order.behind.of(job).iter().flat_map(|&next| self.jobs.links_of(next));
         let starving = fed.filter(|&link| self.links[link].waiting <= 1).map(time).fold(0.0, f64::max);
@@ -245,9 +255,12 @@ impl<'a> Queues<'a> {
     /// Begins messages at the time `now`, and returns them.
     fn begin(&mut self, now: f64) -> Vec<u32> {
         let changed = std::mem::take(&mut self.changed);
-        let able = changed.iter().copied().filter(|&class| self.can_begin(class));
-        let mut able: Vec<(Ordered, Reverse<u32>)> =
-            able.map(|class| (Ordered(self.weight(class)), Reverse(class))).collect();
+        let mut able = Vec::new();
+        for class in changed {
+            if self.can_begin(class) {
+                able.push((Ordered(self.weight(class)), Reverse(class)));
+            }
+        }
         able.sort_unstable_by(|a, b| b.cmp(a));
         let mut begun = Vec::new();
         for (_, Reverse(class)) in able {
@@ -260,18 +273,14 @@ impl<'a> Queues<'a> {
                 self.senders[sender as usize].free -= 1;
             }
             for link in self.jobs.links(class) {
-                let until = now + units / self.rates[link];
-                let link = &mut self.links[link];
-                (link.is_busy, link.until) = (true, until);
-                link.left -= units;
-                link.waiting -= 1;
+                self.until[link] = now + units / self.rates[link];
+                let of = &mut self.links[link];
+                of.left -= units;
+                of.left_time = of.left / self.rates[link];
+                of.waiting -= 1;
             }
-        }
-        for class in changed {
-            self.is_listed[class as usize] = false;
-            if !self.waiting[class as usize].is_empty() {
-                self.block(class);
-            }
+            // Lists the class at one of its links, which are busy now.
+            self.can_begin(class);
         }
         begun
     }
@@ -279,13 +288,18 @@ impl<'a> Queues<'a> {
 
 /// The events after which further messages can begin.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Event {
+enum After {
     /// The sender of a message has its data.
-    Ready(u32),
+    Ready,
     /// A link has become free.
-    Free(u32),
+    Free,
     /// A send machine of a sender has become free.
-    Sent(u32),
+    Sent,
+}
+
+/// Returns an event at a time of at least 0: the bits of such times have the order of the times.
+fn event(time: f64, stamp: After, what: u32) -> Event<After> {
+    Event { time: time.to_bits(), stamp, what }
 }
 
 /// A finite time with a total order.

@@ -7,4 +7,5 @@ mod keyed;
 mod limits;
 mod narrow;
 mod parallel;
+mod queue;
 mod units;

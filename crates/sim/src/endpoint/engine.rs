@@ -14,7 +14,7 @@ use super::{
     link::Link,
     matching::Matching,
 };
-use crate::queue::{Event, Queue};
+use unisono_base::queue::{Event, Queue};
 
 /// Flag of an event: it concerns the message of its task, not the task.
 pub(super) const MESSAGE: u32 = 1 << 31;

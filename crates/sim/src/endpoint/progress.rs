@@ -13,7 +13,7 @@ use super::{
     engine::{Engine, MESSAGE, WAITED},
     matching::Side,
 };
-use crate::queue::Event;
+use unisono_base::queue::Event;
 
 /// The most events that are read ahead at a time. They cause more cache misses than a core handles concurrently, so
 /// more events would gain nothing.

@@ -10,7 +10,7 @@ use super::{
     carrier::Carrier,
     engine::{Engine, Halt, MESSAGE, WAITED},
 };
-use crate::queue::Event;
+use unisono_base::queue::Event;
 
 /// Indices of a task's clocks in `Engine::clocks`.
 #[derive(Clone, Copy)]

@@ -14,7 +14,7 @@ use super::{
     link::Link,
     matching::{Envelope, Side},
 };
-use crate::queue::Event;
+use unisono_base::queue::Event;
 
 impl<P: Prices, C: Carrier> Engine<'_, P, C> {
     pub(super) fn step(&mut self, event: Event) -> Result<(), Halt> {

@@ -21,7 +21,7 @@ use unisono_machine::network::Hop;
 
 use self::{credits::Credit, regions::Incoming};
 use super::{Timing, packet::Packet};
-use crate::queue::{Event, Queue};
+use unisono_base::queue::{Event, Queue};
 
 /// An event. The `u32` values are indices of links and messages, the `u8` is a virtual channel.
 #[derive(Clone, Copy, Debug)]

@@ -24,7 +24,7 @@ use crate::endpoint::{
 };
 
 /// Bytes in the tables, for estimates: of a message with its event, of a channel, of a link, and of a queue.
-pub(super) const MESSAGE_BYTES: u128 = (Messages::BYTES + size_of::<crate::queue::Event<u64>>()) as u128;
+pub(super) const MESSAGE_BYTES: u128 = (Messages::BYTES + size_of::<unisono_base::queue::Event<u64>>()) as u128;
 pub(super) const CHANNEL_BYTES: u128 = size_of::<Channel>() as u128;
 pub(super) const LINK_BYTES: u128 = (size_of::<Wire>() + 64) as u128;
 pub(super) const QUEUE_BYTES: u128 = Waiting::QUEUE_BYTES as u128;

@@ -16,6 +16,5 @@ mod network_plans;
 mod endpoint {
     mod noise;
 }
-mod queue;
 #[path = "../../../schedule/tests/all/soak.rs"]
 mod soak;

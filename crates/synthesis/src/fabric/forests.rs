@@ -1,10 +1,10 @@
 //! The forests of a fabric, from linear programs or grown.
 
-use std::sync::{Arc as Shared, PoisonError};
+use std::sync::Arc as Shared;
 
 use unisono_base::{limits, narrow, rounded};
 
-use super::{Fabric, NoForest, Roots, Runs, kept, sizes::MOST_QUICK};
+use super::{Fabric, NoForest, Roots, Runs, kept, kept_unless, sizes::MOST_QUICK};
 use crate::{
     Forest, arrivals,
     forest::Trees,
@@ -39,14 +39,8 @@ impl Fabric {
         bytes: u64,
     ) -> Result<Shared<Forest>, NoForest> {
         let class = self.class(roots, chunks, bytes);
-        let key = (roots, depth, chunks, class);
-        let lock = || self.forests.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(found) = lock().get(&key) {
-            return Ok(Shared::clone(found));
-        }
-        let forest = Shared::new(self.make(roots, depth, chunks, class)?);
-        lock().insert(key, Shared::clone(&forest));
-        Ok(forest)
+        let make = || Ok(Shared::new(self.make(roots, depth, chunks, class)?));
+        kept_unless(&self.forests, (roots, depth, chunks, class), make)
     }
 
     /// Returns the class of blocks for which latencies of links influence the choice of trees: the rounded logarithm of

@@ -130,13 +130,13 @@ pub struct Fabric {
     symmetry: OnceLock<Shared<Symmetry>>,
     /// The identity as the only shift of the routed graph, for forests of a single root.
     still: OnceLock<Shared<Symmetry>>,
-    cuts: Mutex<FxHashMap<Roots, Shared<Cut>>>,
+    cuts: Cache<Roots, Shared<Cut>>,
     parts: OnceLock<Vec<Parts>>,
-    depths: Mutex<FxHashMap<Roots, Result<u32, NoForest>>>,
-    packings: Mutex<FxHashMap<(Roots, Option<u32>), Packed>>,
-    forests: Mutex<FxHashMap<Key, Shared<Forest>>>,
+    depths: Cache<Roots, Result<u32, NoForest>>,
+    packings: Cache<(Roots, Option<u32>), Packed>,
+    forests: Cache<Key, Shared<Forest>>,
     /// The times of forests, by the bytes of a chunk and the direction.
-    times: Mutex<FxHashMap<(Key, u64, Runs), Shared<Times>>>,
+    times: Cache<(Key, u64, Runs), Shared<Times>>,
     flow: concurrent::Known,
     computing: Switches,
     /// The network before its failures.
@@ -155,14 +155,26 @@ pub(crate) fn size(graph: &Graph) -> u64 {
     u64::from(graph.ranks()) * graph.arcs().len() as u64
 }
 
-fn kept<K: std::hash::Hash + Eq + Copy, V: Clone>(of: &Mutex<FxHashMap<K, V>>, key: K, make: impl FnOnce() -> V) -> V {
-    let lock = || of.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(found) = lock().get(&key) {
-        return found.clone();
-    }
-    let made = make();
-    lock().insert(key, made.clone());
+/// Results by key. Each has a lock of its own, so that a thread waits for a result which another thread computes.
+type Cache<K, V> = Mutex<FxHashMap<K, Shared<Mutex<Option<V>>>>>;
+
+fn kept<K: std::hash::Hash + Eq + Copy, V: Clone>(of: &Cache<K, V>, key: K, make: impl FnOnce() -> V) -> V {
+    let Ok(made) = kept_unless(of, key, || Ok::<_, std::convert::Infallible>(make()));
     made
+}
+
+/// Returns the result of a key, which is computed on the first call. Errors are not kept.
+fn kept_unless<K: std::hash::Hash + Eq + Copy, V: Clone, E>(
+    of: &Cache<K, V>,
+    key: K,
+    make: impl FnOnce() -> Result<V, E>,
+) -> Result<V, E> {
+    let own = Shared::clone(of.lock().unwrap_or_else(PoisonError::into_inner).entry(key).or_default());
+    let mut own = own.lock().unwrap_or_else(PoisonError::into_inner);
+    if own.is_none() {
+        *own = Some(make()?);
+    }
+    Ok(own.clone().expect("made above"))
 }
 
 impl Fabric {

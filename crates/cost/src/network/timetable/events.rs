@@ -1,8 +1,9 @@
 //! Events of a timetable, in the order of their times.
 
-use std::{cmp::Reverse, collections::BinaryHeap};
-
-use unisono_base::narrow;
+use unisono_base::{
+    narrow,
+    queue::{self, Queue},
+};
 
 #[derive(Clone, Copy)]
 pub(super) enum Event {
@@ -21,9 +22,9 @@ pub(super) enum Event {
 /// A queue of events by time, then by order of insertion.
 #[derive(Default)]
 pub(super) struct Events {
-    /// The events, packed. From the highest bit: 64 bits for the time in ps, 32 for the number of the insertion, 3 for
-    /// the kind, 29 for the instruction, message or part.
-    queue: BinaryHeap<Reverse<u128>>,
+    /// The events by time in ps and number of the insertion. The highest 3 bits of the description are the kind, the
+    /// others the instruction, message or part.
+    queue: Queue,
     made: u32,
 }
 
@@ -40,19 +41,19 @@ impl Events {
             Event::There(message) => (4, message),
         };
         self.made += 1;
-        self.queue.push(Reverse(u128::from(time) << 64 | u128::from(self.made) << 32 | kind << 29 | u128::from(at)));
+        self.queue.push(queue::Event { time, stamp: self.made, what: kind << 29 | at });
     }
 
     pub(super) fn next(&mut self) -> Option<(u64, Event)> {
-        let Reverse(next) = self.queue.pop()?;
-        let at = narrow::<u32>(next & u128::from(MOST_NUMBERED - 1));
-        let event = match next >> 29 & 7 {
+        let queue::Event { time, what, .. } = self.queue.pop()?;
+        let at = what & narrow::<u32>(MOST_NUMBERED - 1);
+        let event = match what >> 29 {
             0 => Event::Begin(at),
             1 => Event::Posted(at),
             2 => Event::Part(at),
             3 => Event::Head(at),
             _ => Event::There(at),
         };
-        Some((narrow(next >> 64), event))
+        Some((time, event))
     }
 }

@@ -3,7 +3,7 @@
 use std::{cmp::Reverse, collections::BinaryHeap};
 
 use proptest::prelude::*;
-use unisono_sim::internals::queue::{Event, Queue};
+use unisono_base::queue::{Event, Queue};
 
 proptest! {
     /// Compares with a binary heap, with events queued again and events in the past.
