@@ -32,7 +32,7 @@ fn run(input: &[u8]) -> bool {
     let mut d = Draws::new(input);
     let rows = (0..1 + d.below(8)).map(|_| row(&mut d)).collect();
     let Ok(table) = DecisionTable::new(rows) else { return false };
-    TUNINGS.iter().for_each(|tuning| drop(tuning.write(&table, None)));
+    TUNINGS.iter().for_each(|tuning| drop((tuning.write)(&table, None)));
     for row in table.rows() {
         let found = table.find(row.kind, row.ranks, row.per_node, row.first_bytes, row.class);
         assert!(found.is_some_and(|n| table.rows()[n].ranks == row.ranks), "{row} is found");
