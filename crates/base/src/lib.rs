@@ -8,6 +8,7 @@ pub mod interrupt;
 pub mod keyed;
 pub mod limits;
 mod mix;
+mod named;
 mod narrow;
 pub mod parallel;
 mod span;

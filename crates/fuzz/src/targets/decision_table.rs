@@ -49,7 +49,7 @@ fn run(input: &[u8]) -> bool {
 }
 
 fn row(d: &mut Draws<'_>) -> Row {
-    let kind = d.pick(Kind::ALL);
+    let kind = d.pick(&Kind::ALL);
     let fitting =
         if kind.reduces() && kind != Kind::Barrier { OperatorClass::Commutative } else { OperatorClass::None };
     let choice = if d.once_in(3) {
@@ -63,7 +63,7 @@ fn row(d: &mut Draws<'_>) -> Row {
         kind,
         ranks: d.pick(RANKS),
         per_node: d.once_in(3).then(|| d.pick(RANKS)),
-        class: if d.once_in(6) { d.pick(OperatorClass::ALL) } else { fitting },
+        class: if d.once_in(6) { d.pick(&OperatorClass::ALL) } else { fitting },
         first_bytes: d.pick(BYTES),
         last_bytes: d.pick(BYTES),
         choice,
