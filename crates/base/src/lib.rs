@@ -18,7 +18,7 @@ pub mod xml;
 pub use diagnostic::{Diagnostic, Diagnostics};
 pub use excerpt::excerpt;
 pub use id::{BufferId, CommandId, InstrId, LaneId, NodeId, PhaseId, StreamId, TaskId};
-pub use mix::mix;
+pub use mix::{Random, mix};
 pub use narrow::{narrow, rounded, rounded_up};
 pub use span::Span;
 pub use units::{Bytes, Cycles, Wavelets};

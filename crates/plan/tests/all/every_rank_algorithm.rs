@@ -265,7 +265,7 @@ fn the_same_bits_as_recursive_doubling() {
 
 #[test]
 fn each_collective_is_made_among_ranks() {
-    for kind in Kind::ALL.iter().filter(|&&k| k != Kind::Message) {
+    for &kind in Kind::ALL.iter().filter(|&&k| k != Kind::Message) {
         let among_ranks = |a: &&&dyn Algorithm| a.info().needs.contains(&Means::Messages);
         let count = ALGORITHMS.iter().filter(among_ranks).filter(|a| a.info().collectives.contains(&kind)).count();
         assert!(count >= if kind == Kind::Barrier { 1 } else { 2 }, "{kind}");
