@@ -16,7 +16,10 @@
 /// ```
 #[macro_export]
 macro_rules! named {
-    ($(#[$of_type:meta])* $vis:vis enum $Type:ident { $($(#[$of_variant:meta])* $Variant:ident = $name:literal,)* }) => {
+    (
+        $(#[$of_type:meta])*
+        $vis:vis enum $Type:ident { $($(#[$of_variant:meta])* $Variant:ident = $name:literal,)* }
+    ) => {
         $(#[$of_type])*
         $vis enum $Type {
             $($(#[$of_variant])* $Variant,)*

@@ -15,8 +15,8 @@ unisono_base::named! {
         Or = "or",
         Xor = "xor",
         /// Any associative operator that does not commute (MPI's `commute = false`). In the interpreter of
-        /// `unisono-schedule` an `i64` packs an affine map as `(a << 32) | b`, modulo the prime 2^31 - 1, and maps compose
-        /// left to right.
+        /// `unisono-schedule` an `i64` packs an affine map as `(a << 32) | b`, modulo the prime 2^31 - 1, and maps
+        /// compose left to right.
         Ordered = "ordered",
     }
 }

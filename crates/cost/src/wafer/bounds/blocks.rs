@@ -16,7 +16,8 @@ use crate::Bound;
 
 pub const BLOCKS: Bound = Bound {
     name: "blocks",
-    reference: "one wavelet a cycle at each ramp and each link, one hop a cycle; Near-Optimal Wafer-Scale Reduce, section 2.2",
+    reference: "one wavelet a cycle at each ramp and each link, one hop a cycle; Near-Optimal Wafer-Scale \
+                Reduce, section 2.2",
     assumes: "elements not compressed: a wavelet carries 32 bits of them, or of their sums over several PEs",
     time: |problem| BoundCase::time(problem, cycles),
     ..Bound::OF_MACHINE

@@ -41,7 +41,8 @@ pub fn tree_energy(pes: u32, depth: u32) -> Option<u64> {
 pub const TIGHT_1D: Bound = Bound {
     name: "tight-1d",
     reference: "Near-Optimal Wafer-Scale Reduce, section 5.6, with the least energy of any tree in place of Lemma 5.5",
-    assumes: "Eq. 1, not its improved form for star; messages go toward the root, each PE sends its whole partial sum to one PE",
+    assumes: "Eq. 1, not its improved form for star; messages go toward the root, each PE sends its whole \
+              partial sum to one PE",
     standing: Standing::OfModel,
     model: Some("paper"),
     time: |problem| BoundCase::time(problem, cycles),
