@@ -280,10 +280,9 @@ def write(path: str | bytes | os.PathLike[str], data: str | bytes) -> None:
 
 def write_figure(folder: Path, name: str, image: bytes, table: str) -> list[str]:
     """Writes a picture as ``NAME.png`` and its numbers as ``NAME.csv``, and returns both paths."""
-    paths = [folder / f"{name}.png", folder / f"{name}.csv"]
-    for path, data in zip(paths, (image, table), strict=True):
-        write(path, data)
-    return [str(path) for path in paths]
+    write(picture := folder / f"{name}.png", image)
+    write(numbers := folder / f"{name}.csv", table)
+    return [str(picture), str(numbers)]
 
 
 def _replace(path: str | bytes | os.PathLike[str], target: str, raw: bytes) -> None:
