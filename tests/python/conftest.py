@@ -90,14 +90,31 @@ def other_kinds(*machines: str) -> dict[str, str]:
     return {kind: name for name, kind in reversed(kinds.items()) if kind not in known}
 
 
+def network_text(
+    topology: str,
+    name: str = "mine",
+    *,
+    planes: int = 1,
+    gbps: int = 400,
+    ns: tuple[int, int, int] = (40, 20, 20),
+    packet_bytes: int = 8192,
+    buffer_bytes: int = 65536,
+    more: str = "",
+) -> str:
+    """Returns the file of a network. ``ns`` are the latencies of a link, an input and an output."""
+    link, enter, leave = ns
+    return (
+        f'name = "{name}"\nkind = "network"\nplanes = {planes}\nlink_gbps = {gbps}\nlink_latency_ns = {link}\n'
+        f"input_latency_ns = {enter}\noutput_latency_ns = {leave}\npacket_bytes = {packet_bytes}\n"
+        f"buffer_bytes = {buffer_bytes}\n{more}[topology]\n{topology}"
+    )
+
+
 def four_accelerators(file: Path, cables: Iterable[tuple[int, int, int]], planes: int = 1) -> Path:
     """Writes a network, named after its file, of four accelerators and cables (two nodes and Gbit/s each)."""
     edges = "\n".join(f"{a} {b} gbps={rate}" for a, b, rate in cables)
-    file.write_text(
-        f'name = "{file.stem}"\nkind = "network"\nplanes = {planes}\nlink_gbps = 100\nlink_latency_ns = 100\n'
-        "input_latency_ns = 0\noutput_latency_ns = 0\npacket_bytes = 4096\nbuffer_bytes = 65536\n"
-        f"[topology]\nname = \"graph\"\naccelerators = 4\nedges = '''\n{edges}\n'''\n"
-    )
+    topology = f"name = \"graph\"\naccelerators = 4\nedges = '''\n{edges}\n'''\n"
+    file.write_text(network_text(topology, file.stem, planes=planes, gbps=100, ns=(100, 0, 0), packet_bytes=4096))
     return file
 
 

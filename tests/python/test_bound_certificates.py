@@ -6,21 +6,11 @@ import pytest
 import unisono as un
 
 from .bound_checker import bound_seconds
-from .conftest import SOAK, call
+from .conftest import SOAK, call, network_text
 
 #: Gbit/s of the cable from an accelerator to the switch of its box, and from that switch to the outer switch.
 INSIDE, OUTSIDE = 300, 100
 BOXES = f"""
-name = "pairs"
-kind = "network"
-planes = 1
-link_gbps = 100
-link_latency_ns = 100
-input_latency_ns = 0
-output_latency_ns = 0
-packet_bytes = 4096
-buffer_bytes = 65536
-[topology]
 name = "boxes"
 boxes = 2
 accelerators = 2
@@ -52,7 +42,7 @@ PARTS: list[tuple[list[str], list[int] | None]] = [
 @pytest.fixture
 def pairs(tmp_path: Path) -> Path:
     file = tmp_path / "pairs.toml"
-    file.write_text(BOXES)
+    file.write_text(network_text(BOXES, "pairs", gbps=100, ns=(100, 0, 0), packet_bytes=4096))
     return file
 
 

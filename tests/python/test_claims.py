@@ -1,12 +1,12 @@
 """The rows of the papers: complete, judged strictly, and able to fail."""
 
-import functools
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pytest
+from unisono import reproduce
 from unisono.reproduce import (
     APART,
     PAPERS,
@@ -24,27 +24,21 @@ from unisono.reproduce.statements import inventory, section_of
 
 from .conftest import ROOT, Shared, call
 
-MODULES = {
-    "discovery": discovery,
-    "hammingmesh": hammingmesh,
-    "multiplying": multiplying,
-    "piuma": piuma,
-    "wafer": wafer,
-}
+MODULES = (discovery, hammingmesh, multiplying, piuma, wafer)
 Check = Callable[[str, dict[str, Any]], Finding]
 
 
 @pytest.fixture
 def found_once(shared: Shared, monkeypatch: pytest.MonkeyPatch) -> Check:
     """Computes each row once a run, also for the command, and replaces drawing by nothing."""
-    checks = {paper: module.check for paper, module in MODULES.items()}
+    check = reproduce.check
 
     def of(paper: str, listed: dict[str, Any]) -> Finding:
-        result: Finding = shared(f"{paper}-{listed['id']}", lambda: checks[paper](listed))
+        result: Finding = shared(f"{paper}-{listed['id']}", lambda: check(paper, listed))
         return result
 
-    for paper, module in MODULES.items():
-        monkeypatch.setattr(module, "check", functools.partial(of, paper))
+    monkeypatch.setattr(reproduce, "check", of)
+    for module in MODULES:
         monkeypatch.setattr(module, "draw", lambda folder, full: [])
     return of
 
@@ -57,11 +51,11 @@ WIDEST = 0.1
 def test_claims_are_complete(paper: str) -> None:
     claims = listed_claims(paper)
     known: dict[str, tuple[Mapping[str, object], Mapping[str, object]]] = {
-        "discovery": ({}, discovery._CHECKS),
-        "hammingmesh": ({}, hammingmesh._CHECKS),
-        "multiplying": (multiplying.FORMULAS, multiplying._CHECKS),
-        "piuma": ({}, piuma._CHECKS),
-        "wafer": (wafer_formulas.FORMULAS, wafer._CHECKS),
+        "discovery": ({}, discovery.CHECKS),
+        "hammingmesh": ({}, hammingmesh.CHECKS),
+        "multiplying": (multiplying.FORMULAS, multiplying.CHECKS),
+        "piuma": ({}, piuma.CHECKS),
+        "wafer": (wafer_formulas.FORMULAS, wafer.CHECKS),
     }
     formulas, checks = known[paper]
     ids = [claim["id"] for claim in claims]
@@ -250,7 +244,7 @@ def test_every_row_can_fail(paper: str, listed: dict[str, Any], found_once: Chec
 
 
 def test_a_missed_claim_is_the_answer_no(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wafer, "check", lambda listed: Finding(1, math.nan))
+    monkeypatch.setattr(reproduce, "check", lambda paper, listed: Finding(1, math.nan))
     ran = call("reproduce", "wafer", "--quick")
     assert ran.code == 1
     assert "MISSED" in ran.out
@@ -258,8 +252,12 @@ def test_a_missed_claim_is_the_answer_no(monkeypatch: pytest.MonkeyPatch) -> Non
 
 @pytest.mark.usefixtures("found_once")
 def test_a_refuted_claim_that_holds_is_the_answer_no(monkeypatch: pytest.MonkeyPatch) -> None:
-    check = piuma.check
-    monkeypatch.setattr(piuma, "check", lambda row: Finding(55, 56) if row["id"] == "vgg-host" else check(row))
+    check = reproduce.check
+
+    def wrong(paper: str, row: dict[str, Any]) -> Finding:
+        return Finding(55, 56) if row["id"] == "vgg-host" else check(paper, row)
+
+    monkeypatch.setattr(reproduce, "check", wrong)
     ran = call("reproduce", "piuma", "--quick")
     assert ran.code == 1
     assert "CONTRADICTED" in ran.out

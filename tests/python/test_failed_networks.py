@@ -8,7 +8,7 @@ import unisono as un
 from unisono.machines import part_names
 from unisono.planning.comparison import failed_names
 
-from .conftest import call
+from .conftest import call, network_text
 
 #: A workload of eight ranks, in which ranks r and r ^ 1 send each other 1 MiB.
 WORKLOAD = """
@@ -147,10 +147,7 @@ def test_ranks_run_on_the_accelerators_that_are_left(family: str, workload: Path
 def test_a_ring_without_a_link_sends_the_long_way(workload: Path, tmp_path: Path) -> None:
     """Ranks 0 and 1 send each other 1 MiB through seven links, three of which carry 1 MiB of other pairs too."""
     file = tmp_path / "ring.toml"
-    file.write_text(
-        'name = "ring"\nkind = "network"\nplanes = 1\nlink_gbps = 400\nlink_latency_ns = 0\ninput_latency_ns = 0\n'
-        'output_latency_ns = 0\npacket_bytes = 8192\nbuffer_bytes = 16777216\n[topology]\nname = "torus"\ndims = [8]\n'
-    )
+    file.write_text(network_text('name = "torus"\ndims = [8]\n', "ring", ns=(0, 0, 0), buffer_bytes=1 << 24))
     workload.write_text(WORKLOAD.replace("shape = [2, 4]\n", ""))
     times = []
     for fail in ([], ["--fail", "0-1"]):

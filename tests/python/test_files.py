@@ -11,22 +11,12 @@ import pytest
 import unisono as un
 from unisono.base import files, messages
 
-from .conftest import PROGRAM, Spawn, call
+from .conftest import PROGRAM, Spawn, call, network_text
 from .test_bad_input import ON_4, assert_one_sentence
 
-GRAPH = """name = "ring"
-kind = "network"
-planes = 1
-link_gbps = 100
-link_latency_ns = 1
-input_latency_ns = 1
-output_latency_ns = 1
-packet_bytes = 64
-buffer_bytes = 1024
-[topology]
-name = "graph"
-accelerators = 3
-"""
+GRAPH = network_text(
+    'name = "graph"\naccelerators = 3\n', "ring", gbps=100, ns=(1, 1, 1), packet_bytes=64, buffer_bytes=1024
+)
 CABLES = "0 1\n1 2\n2 0\n"
 SAVED = un.plan("reduce", "wse2", shape=4, elements=4).schedule
 

@@ -7,7 +7,7 @@ import pytest
 import unisono as un
 
 from .bound_checker import bound_seconds
-from .conftest import call, four_accelerators
+from .conftest import call, four_accelerators, network_text
 
 #: Cables with their Gbit/s among four accelerators and switch 4, through which the fastest path from 0 to 1 leads.
 CABLES = [(0, 4, 300), (1, 4, 300), (0, 1, 50), (1, 2, 100), (2, 3, 200), (3, 0, 25)]
@@ -76,11 +76,7 @@ def test_flows_are_proved_and_no_faster_than_the_bound(params: dict[str, str], m
 
 def test_a_torus_sends_near_its_bound(tmp_path: Path) -> None:
     file = tmp_path / "torus.toml"
-    file.write_text(
-        'name = "torus"\nkind = "network"\nplanes = 4\nlink_gbps = 400\nlink_latency_ns = 40\n'
-        "input_latency_ns = 20\noutput_latency_ns = 20\npacket_bytes = 8192\nbuffer_bytes = 33554432\n"
-        '[topology]\nname = "torus"\ndims = [8, 8]\n'
-    )
+    file.write_text(network_text('name = "torus"\ndims = [8, 8]\n', "torus", planes=4, buffer_bytes=1 << 25))
     plan = un.plan("alltoall", file, bytes="64KiB")
     assert plan.algorithm == "concurrent-flow"
     assert un.simulate(plan.schedule).seconds < 1.02 * flow_seconds(file)

@@ -8,7 +8,7 @@ import pytest
 import unisono as un
 
 from .bound_checker import bound_seconds
-from .conftest import SOAK, call, four_accelerators
+from .conftest import SOAK, call, four_accelerators, network_text
 
 #: Cables with their Gbit/s among four accelerators and two switches.
 CABLES = [(0, 4, 300), (1, 4, 300), (2, 5, 300), (3, 5, 300), (4, 5, 100), (0, 1, 50), (2, 3, 50)]
@@ -119,13 +119,9 @@ def test_a_certificate_is_read_from_a_file(machine: Path) -> None:
 def star(tmp_path: Path, leaves: int, rate: str = "100") -> Path:
     """Writes a network of accelerators around one switch."""
     lines = "\n".join(f"{leaf} {leaves} gbps={rate}" for leaf in range(leaves))
-    text = (
-        'name = "star"\nkind = "network"\nplanes = 1\nlink_gbps = 100\nlink_latency_ns = 0\n'
-        "input_latency_ns = 0\noutput_latency_ns = 0\npacket_bytes = 4096\nbuffer_bytes = 65536\n"
-        f"[topology]\nname = \"graph\"\naccelerators = {leaves}\nedges = '''\n{lines}\n'''\n"
-    )
+    topology = f"name = \"graph\"\naccelerators = {leaves}\nedges = '''\n{lines}\n'''\n"
     file = tmp_path / "star.toml"
-    file.write_text(text)
+    file.write_text(network_text(topology, "star", gbps=100, ns=(0, 0, 0), packet_bytes=4096))
     return file
 
 

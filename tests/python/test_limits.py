@@ -21,21 +21,9 @@ import pytest
 import unisono as un
 from unisono import _core
 
-from .conftest import SOAK, call
+from .conftest import SOAK, call, network_text
 from .test_bad_input import assert_one_sentence
 
-NETWORK = """
-name = "n"
-kind = "network"
-planes = 1
-link_gbps = 100
-link_latency_ns = 1
-input_latency_ns = 1
-output_latency_ns = 1
-packet_bytes = 64
-buffer_bytes = 1024
-[topology]
-"""
 #: A program that runs its arguments and prints their peak memory in kilobytes. Linux counts the memory of the process
 #: that starts a program as the program's own, so a test process, which may be large, cannot start it.
 PEAK = """
@@ -49,7 +37,8 @@ MEMORY, SECONDS = 1_500_000_000, 40
 
 
 def network(topology: str) -> un.Machine:
-    return _core.Machine.from_toml(NETWORK + topology, "n")
+    text = network_text(topology, "n", gbps=100, ns=(1, 1, 1), packet_bytes=64, buffer_bytes=1024)
+    return _core.Machine.from_toml(text, "n")
 
 
 def halo(reach: int) -> dict[str, Any]:

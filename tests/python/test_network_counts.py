@@ -9,24 +9,9 @@ import pytest
 import unisono as un
 from unisono.machines import plane
 
-from .conftest import call, json_of
+from .conftest import call, json_of, network_text
 
-HEAD = """
-name = "mine"
-kind = "network"
-planes = 1
-link_gbps = 400
-link_latency_ns = 40
-input_latency_ns = 20
-output_latency_ns = 20
-packet_bytes = 8192
-buffer_bytes = 65536
-[prices]
-switch_usd = 1000
-dac_usd = 10
-aoc_usd = 100
-[topology]
-"""
+HEAD = network_text("", more="[prices]\nswitch_usd = 1000\ndac_usd = 10\naoc_usd = 100\n")
 
 
 def of_family(family: str, draw: random.Random) -> str:

@@ -3,8 +3,7 @@
 from typing import Any
 
 import pytest
-import unisono.reproduce.wafer as paper
-from unisono.reproduce import judge, listed_claims
+from unisono.reproduce import check, judge, listed_claims
 from unisono.reproduce.wafer_formulas import FORMULAS
 
 from .conftest import Shared
@@ -37,7 +36,7 @@ def _other(reported: Any, compare: str, tolerance: float, ours: Any) -> Any:
     "row", [pytest.param(row, id=row["id"], marks=[pytest.mark.soak] * (row["id"] in DEAR)) for row in ROWS]
 )
 def test_a_row_fails_with_another_value(row: dict[str, Any], monkeypatch: pytest.MonkeyPatch, shared: Shared) -> None:
-    found = shared(f"wafer-{row['id']}", lambda: paper.check(row))
+    found = shared(f"wafer-{row['id']}", lambda: check("wafer", row))
     assert judge("wafer", row, found).verdict == ("consistent" if "apart" in row else "holds")
     if "reported" in row:
         changed = row | {"reported": _other(found.reported, row["compare"], row["tolerance"], found.ours)}
@@ -49,4 +48,4 @@ def test_a_row_fails_with_another_value(row: dict[str, Any], monkeypatch: pytest
         for name in {row.get("formula"), row.get("form")} & FORMULAS.keys():
             formula = FORMULAS[str(name)]
             monkeypatch.setitem(FORMULAS, str(name), lambda *point, of=formula: 0.5 * of(*point) - 30)
-    assert judge("wafer", row, paper.check(changed)).verdict == "missed"
+    assert judge("wafer", row, check("wafer", changed)).verdict == "missed"

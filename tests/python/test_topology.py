@@ -13,20 +13,9 @@ from unisono.machines import graphml
 from unisono.pictures.networks import DRAWN, boxes, draw
 from unisono.pictures.networks.graph import layout, route
 
-from .conftest import ROOT, SOAK, call, json_of
+from .conftest import ROOT, SOAK, call, json_of, network_text
 
-HEAD = """
-name = "mine"
-kind = "network"
-planes = 2
-link_gbps = 400
-link_latency_ns = 40
-input_latency_ns = 20
-output_latency_ns = 20
-packet_bytes = 8192
-buffer_bytes = 65536
-[topology]
-"""
+HEAD = network_text("", planes=2)
 #: A small complete network of each family.
 SMALL = {
     "boxes": 'name = "boxes"\nboxes = 2\naccelerators = 2\ninside = """0 2\n1 2\n0 3 gbps=25"""\nuplinks = "3 0"',

@@ -2,30 +2,17 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import unisono as un
 
-from .conftest import call, json_of
+from .conftest import call, json_of, network_text
 
-MESH = """
-name = "mesh16"
-kind = "network"
-planes = 4
-link_gbps = 400
-link_latency_ns = 40
-input_latency_ns = 20
-output_latency_ns = 20
-packet_bytes = 8192
-buffer_bytes = 33554432
-host_overhead_ns = 1
-[topology]
-name = "hxmesh"
-board = [2, 2]
-boards = [2, 2]
-"""
-RING = MESH.split("[topology]", maxsplit=1)[0].replace("mesh16", "ring8") + '[topology]\nname = "torus"\ndims = [8]\n'
+LARGE: dict[str, Any] = {"planes": 4, "buffer_bytes": 1 << 25, "more": "host_overhead_ns = 1\n"}
+MESH = network_text('name = "hxmesh"\nboard = [2, 2]\nboards = [2, 2]\n', "mesh16", **LARGE)
+RING = network_text('name = "torus"\ndims = [8]\n', "ring8", **LARGE)
 #: Bytes/s of an accelerator with 4 planes x 4 ports of 400 Gb/s.
 INJECTION = 16 * 400e9 / 8
 

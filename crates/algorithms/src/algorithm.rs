@@ -8,31 +8,22 @@ use unisono_synthesis::Fabric;
 
 use crate::{AlgorithmError, Formula, Params, line::LineTree, ranks::Extents, switches::Site};
 
-/// A means of communication that machines offer and algorithms need.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Means {
-    /// A grid of PEs whose routers forward and multicast streams along colors.
-    Grid,
-    /// Messages between any two ranks.
-    Messages,
-    /// The links of a network, each of which is known to the algorithm.
-    Links,
-    /// Switches that reduce and multicast.
-    ReducingSwitches,
+unisono_base::named! {
+    /// A means of communication that machines offer and algorithms need.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    pub enum Means {
+        /// A grid of PEs whose routers forward and multicast streams along colors.
+        Grid = "grid",
+        /// Messages between any two ranks.
+        Messages = "messages",
+        /// The links of a network, each of which is known to the algorithm.
+        Links = "links",
+        /// Switches that reduce and multicast.
+        ReducingSwitches = "reducing-switches",
+    }
 }
 
 impl Means {
-    pub const ALL: [Self; 4] = [Self::Grid, Self::Messages, Self::Links, Self::ReducingSwitches];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Means::Grid => "grid",
-            Means::Messages => "messages",
-            Means::Links => "links",
-            Means::ReducingSwitches => "reducing-switches",
-        }
-    }
-
     /// Returns the phrase that error messages use.
     pub fn phrase(self) -> &'static str {
         match self {

@@ -9,32 +9,16 @@ use std::fmt;
 
 use crate::{CollectiveError, Kind};
 
-/// The property that a schedule requires of the operator of a call, or that a call's operator has.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum OperatorClass {
-    /// The collective has no operator: it only moves data, or is a barrier.
-    None,
-    /// Any associative operator whose operands may be swapped.
-    Commutative,
-    /// Any associative operator; of a call, one that does not commute.
-    Ordered,
-}
-
-impl OperatorClass {
-    pub const ALL: &[OperatorClass] = &[OperatorClass::None, OperatorClass::Commutative, OperatorClass::Ordered];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            OperatorClass::None => "none",
-            OperatorClass::Commutative => "commutative",
-            OperatorClass::Ordered => "ordered",
-        }
-    }
-}
-
-impl fmt::Display for OperatorClass {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
+unisono_base::named! {
+    /// The property that a schedule requires of the operator of a call, or that a call's operator has.
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+    pub enum OperatorClass {
+        /// The collective has no operator: it only moves data, or is a barrier.
+        None = "none",
+        /// Any associative operator whose operands may be swapped.
+        Commutative = "commutative",
+        /// Any associative operator; of a call, one that does not commute.
+        Ordered = "ordered",
     }
 }
 

@@ -1,35 +1,23 @@
 //! Element types.
 
-use std::{fmt, str::FromStr};
+use std::str::FromStr;
 
 use crate::{CollectiveError, kind::names};
 
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Dtype {
-    F32,
-    F64,
-    F16,
-    Bf16,
-    I16,
-    I32,
-    I64,
+unisono_base::named! {
+    #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+    pub enum Dtype {
+        F32 = "f32",
+        F64 = "f64",
+        F16 = "f16",
+        Bf16 = "bf16",
+        I16 = "i16",
+        I32 = "i32",
+        I64 = "i64",
+    }
 }
 
 impl Dtype {
-    pub const ALL: &[Dtype] = &[Dtype::F32, Dtype::F64, Dtype::F16, Dtype::Bf16, Dtype::I16, Dtype::I32, Dtype::I64];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Dtype::F32 => "f32",
-            Dtype::F64 => "f64",
-            Dtype::F16 => "f16",
-            Dtype::Bf16 => "bf16",
-            Dtype::I16 => "i16",
-            Dtype::I32 => "i32",
-            Dtype::I64 => "i64",
-        }
-    }
-
     /// Returns the size of one element in bytes.
     pub fn bytes(self) -> u64 {
         match self {
@@ -41,12 +29,6 @@ impl Dtype {
 
     pub fn is_integer(self) -> bool {
         matches!(self, Dtype::I16 | Dtype::I32 | Dtype::I64)
-    }
-}
-
-impl fmt::Display for Dtype {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
     }
 }
 

@@ -1,56 +1,28 @@
 //! The collectives, by the names that users use.
 
-use std::{fmt, str::FromStr};
+use std::str::FromStr;
 
 use crate::CollectiveError;
 
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Kind {
-    Allgather,
-    Allreduce,
-    Alltoall,
-    Barrier,
-    Broadcast,
-    Gather,
-    /// One vector from [`crate::Collective::sender`] to the root, as a reference for the times of broadcasts.
-    Message,
-    Reduce,
-    ReduceScatter,
-    Scan,
-    Scatter,
+unisono_base::named! {
+    #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+    pub enum Kind {
+        Allgather = "allgather",
+        Allreduce = "allreduce",
+        Alltoall = "alltoall",
+        Barrier = "barrier",
+        Broadcast = "broadcast",
+        Gather = "gather",
+        /// One vector from [`crate::Collective::sender`] to the root, as a reference for the times of broadcasts.
+        Message = "message",
+        Reduce = "reduce",
+        ReduceScatter = "reduce-scatter",
+        Scan = "scan",
+        Scatter = "scatter",
+    }
 }
 
 impl Kind {
-    pub const ALL: &[Kind] = &[
-        Kind::Allgather,
-        Kind::Allreduce,
-        Kind::Alltoall,
-        Kind::Barrier,
-        Kind::Broadcast,
-        Kind::Gather,
-        Kind::Message,
-        Kind::Reduce,
-        Kind::ReduceScatter,
-        Kind::Scan,
-        Kind::Scatter,
-    ];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Kind::Allgather => "allgather",
-            Kind::Allreduce => "allreduce",
-            Kind::Alltoall => "alltoall",
-            Kind::Barrier => "barrier",
-            Kind::Broadcast => "broadcast",
-            Kind::Gather => "gather",
-            Kind::Message => "message",
-            Kind::Reduce => "reduce",
-            Kind::ReduceScatter => "reduce-scatter",
-            Kind::Scan => "scan",
-            Kind::Scatter => "scatter",
-        }
-    }
-
     pub fn has_root(self) -> bool {
         matches!(self, Kind::Broadcast | Kind::Gather | Kind::Message | Kind::Reduce | Kind::Scatter)
     }
@@ -84,12 +56,6 @@ impl Kind {
 pub struct Bandwidths {
     pub algbw: f64,
     pub busbw: f64,
-}
-
-impl fmt::Display for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
 }
 
 impl FromStr for Kind {

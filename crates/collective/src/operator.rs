@@ -1,49 +1,27 @@
 //! Reduction operators. All are associative; `commutative` reports whether operands may be swapped.
 
-use std::{fmt, str::FromStr};
+use std::str::FromStr;
 
 use crate::{CollectiveError, Dtype, kind::names};
 
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Operator {
-    Sum,
-    Prod,
-    Min,
-    Max,
-    And,
-    Or,
-    Xor,
-    /// Any associative operator that does not commute (MPI's `commute = false`). In the interpreter of
-    /// `unisono-schedule` an `i64` packs an affine map as `(a << 32) | b`, modulo the prime 2^31 - 1, and maps compose
-    /// left to right.
-    Ordered,
+unisono_base::named! {
+    #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+    pub enum Operator {
+        Sum = "sum",
+        Prod = "prod",
+        Min = "min",
+        Max = "max",
+        And = "and",
+        Or = "or",
+        Xor = "xor",
+        /// Any associative operator that does not commute (MPI's `commute = false`). In the interpreter of
+        /// `unisono-schedule` an `i64` packs an affine map as `(a << 32) | b`, modulo the prime 2^31 - 1, and maps
+        /// compose left to right.
+        Ordered = "ordered",
+    }
 }
 
 impl Operator {
-    pub const ALL: &[Operator] = &[
-        Operator::Sum,
-        Operator::Prod,
-        Operator::Min,
-        Operator::Max,
-        Operator::And,
-        Operator::Or,
-        Operator::Xor,
-        Operator::Ordered,
-    ];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Operator::Sum => "sum",
-            Operator::Prod => "prod",
-            Operator::Min => "min",
-            Operator::Max => "max",
-            Operator::And => "and",
-            Operator::Or => "or",
-            Operator::Xor => "xor",
-            Operator::Ordered => "ordered",
-        }
-    }
-
     pub fn commutative(self) -> bool {
         self != Operator::Ordered
     }
@@ -57,12 +35,6 @@ impl Operator {
             _ => return Ok(()),
         };
         Err(CollectiveError::OperatorDtype { operator: self.name(), dtype: dtype.name(), accepted })
-    }
-}
-
-impl fmt::Display for Operator {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
     }
 }
 

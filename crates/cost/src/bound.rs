@@ -1,4 +1,4 @@
-//! Lower bounds on the time of a collective, on all kinds of machines: one trait, one registry.
+//! Lower bounds on the time of a collective, on all kinds of machines: one type, one registry.
 
 use std::any::Any;
 
@@ -34,57 +34,57 @@ pub enum Standing {
     ModelOptimum,
 }
 
-pub trait Bound: Sync {
-    fn name(&self) -> &'static str;
-    fn reference(&self) -> &'static str;
-    /// Returns the condition on algorithms under which the bound holds.
-    fn assumes(&self) -> &'static str;
-
-    fn standing(&self) -> Standing {
-        Standing::Bound
-    }
-
-    /// Returns the name of the model that predicts no schedule to end earlier than the bound; `None` if there is no
-    /// such model. A schedule with this predicted time is optimal by the model.
-    fn model(&self) -> Option<&'static str> {
-        None
-    }
-
+/// A lower bound. A bound is a constant in a file of its kind of machine.
+pub struct Bound {
+    pub name: &'static str,
+    pub reference: &'static str,
+    /// The condition on algorithms under which the bound holds.
+    pub assumes: &'static str,
+    pub standing: Standing,
+    /// The name of the model that predicts no schedule to end earlier than the bound; `None` if there is no such
+    /// model. A schedule with this predicted time is optimal by the model.
+    pub model: Option<&'static str>,
     /// Returns the bound, or `None` if it does not apply to the problem.
-    fn time(&self, problem: &CostProblem) -> Option<Time>;
+    pub time: fn(&CostProblem) -> Option<Time>,
+}
+
+impl Bound {
+    /// The values of fields that few bounds state: a bound of every schedule on the machine.
+    pub(crate) const OF_MACHINE: Self =
+        Self { name: "", reference: "", assumes: "", standing: Standing::Bound, model: None, time: |_| None };
 }
 
 /// Returns every registered bound, by kind of machine, then by name.
-pub fn all() -> impl Iterator<Item = &'static dyn Bound> {
+pub fn all() -> impl Iterator<Item = &'static Bound> {
     BOUNDS.iter().flat_map(|kind| kind.iter().copied())
 }
 
 /// Returns every bound that applies, in the order of [`BOUNDS`].
-pub fn bounds(problem: &CostProblem) -> Vec<(&'static dyn Bound, Time)> {
-    all().filter_map(|bound| Some((bound, bound.time(problem)?))).collect()
+pub fn bounds(problem: &CostProblem) -> Vec<(&'static Bound, Time)> {
+    all().filter_map(|bound| Some((bound, (bound.time)(problem)?))).collect()
 }
 
 /// Returns the largest of the bounds with [`Standing::Bound`], which hold for every schedule on the machine; `None` if
 /// no such bound applies to the problem.
-pub fn tightest(problem: &CostProblem) -> Option<(&'static dyn Bound, Time)> {
-    let standing = all().filter(|bound| bound.standing() == Standing::Bound);
-    standing.filter_map(|bound| Some((bound, bound.time(problem)?))).max_by(|a, b| a.1.total_cmp(&b.1))
+pub fn tightest(problem: &CostProblem) -> Option<(&'static Bound, Time)> {
+    let standing = all().filter(|bound| bound.standing == Standing::Bound);
+    standing.filter_map(|bound| Some((bound, (bound.time)(problem)?))).max_by(|a, b| a.1.total_cmp(&b.1))
 }
 
 /// Returns a bound of the model named `model` that differs from `least` only by rounding. `least` is the least time
 /// that the model predicts for a known schedule; if it equals a bound, it is optimal by the model. `None` if no bound
 /// equals it.
-pub fn model_optimum(problem: &CostProblem, model: &str, least: Time) -> Option<(&'static dyn Bound, Time)> {
+pub fn model_optimum(problem: &CostProblem, model: &str, least: Time) -> Option<(&'static Bound, Time)> {
     const ROUNDING: f64 = 1e-9;
-    let of_model = all().filter(|bound| bound.model() == Some(model));
-    let mut times = of_model.filter_map(|bound| Some((bound, bound.time(problem)?)));
+    let of_model = all().filter(|bound| bound.model == Some(model));
+    let mut times = of_model.filter_map(|bound| Some((bound, (bound.time)(problem)?)));
     times.find(|(_, time)| (least.seconds - time.seconds).abs() <= ROUNDING * time.seconds)
 }
 
 /// Returns the condition of a bound, followed on a network by the notes of its machine file, which state assumptions
 /// and omissions; separated by "; ".
-pub fn assumption(bound: &dyn Bound, part: &dyn Any) -> String {
+pub fn assumption(bound: &Bound, part: &dyn Any) -> String {
     let notes = part.downcast_ref::<NetworkPart>().map_or(&[][..], |part| &part.network.notes);
-    let all = [bound.assumes()].into_iter().chain(notes.iter().map(String::as_str));
+    let all = [bound.assumes].into_iter().chain(notes.iter().map(String::as_str));
     all.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("; ")
 }

@@ -18,5 +18,5 @@ pub use bound::{Bound, CostProblem, Standing, all as all_bounds, assumption, bou
 pub use time::Time;
 
 /// The lower bounds of each kind of machine.
-pub const BOUNDS: &[&[&dyn Bound]] =
+pub const BOUNDS: &[&[&Bound]] =
     &[endpoint::bounds::BOUNDS, in_network::bounds::BOUNDS, network::bounds::BOUNDS, wafer::bounds::BOUNDS];

@@ -1,8 +1,6 @@
 //! The programs of Table 3 and listing 1 of "Automatic Discovery of Collective Communication Patterns" (Knorr and
 //! others, 2024), for measurements of how fast programs are read.
 
-use std::fmt;
-
 use unisono_base::BufferId;
 
 use crate::{
@@ -13,31 +11,19 @@ use crate::{
     task::{Access, Buffer, Mode, Task},
 };
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Example {
-    AllGather,
-    GatherScatter,
-    GatherBcast,
-    AllToAll,
-    Stencil,
-    NBody,
+unisono_base::named! {
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    pub enum Example {
+        AllGather = "all-gather",
+        GatherScatter = "gather-scatter",
+        GatherBcast = "gather-bcast",
+        AllToAll = "all-to-all",
+        Stencil = "stencil",
+        NBody = "n-body",
+    }
 }
 
 impl Example {
-    pub const ALL: [Self; 6] =
-        [Self::AllGather, Self::GatherScatter, Self::GatherBcast, Self::AllToAll, Self::Stencil, Self::NBody];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::AllGather => "all-gather",
-            Self::GatherScatter => "gather-scatter",
-            Self::GatherBcast => "gather-bcast",
-            Self::AllToAll => "all-to-all",
-            Self::Stencil => "stencil",
-            Self::NBody => "n-body",
-        }
-    }
-
     /// Submits `tasks` tasks of the program's loop, two for each iteration, on buffers of `n` or `n x n` points, and
     /// drops the output after the first of every hundred tasks.
     pub fn submit(self, to: &mut Discovery, n: i64, tasks: usize) -> Result<(), DiscoverError> {
@@ -77,11 +63,5 @@ impl Example {
         }
         to.flush();
         Ok(())
-    }
-}
-
-impl fmt::Display for Example {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
     }
 }

@@ -230,7 +230,7 @@ fn stored_is_interpreted(proven: &Verified, stored: &Stored) {
 /// Simulates a proved schedule by every model for which its machine has parameters.
 pub fn on_ranks(proven: &Verified, machine: &Endpoint) {
     let ranks = proven.schedule().collective().ranks;
-    for &model in unisono_machine::EndpointModel::ALL {
+    for model in unisono_machine::EndpointModel::ALL {
         if let Ok(prices) = LevelPrices::new(machine, model, ranks)
             && let Ok(graph) = from_schedule(proven)
         {

@@ -11,36 +11,23 @@ use unisono_base::{excerpt, keyed::with_nearest};
 
 use crate::{Description, MachineError, MachineText, Shape};
 
-/// A model of the time of a message.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum EndpointModel {
-    Hockney,
-    Postal,
-    #[serde(rename = "pipelining-postal")]
-    PipeliningPostal,
-    LogP,
-    LogGP,
-    LogfP,
-    LogGOPS,
+unisono_base::named! {
+    /// A model of the time of a message.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum EndpointModel {
+        Hockney = "hockney",
+        LogfP = "logfp",
+        LogGOPS = "loggops",
+        LogGP = "loggp",
+        LogP = "logp",
+        #[serde(rename = "pipelining-postal")]
+        PipeliningPostal = "pipelining-postal",
+        Postal = "postal",
+    }
 }
 
 impl EndpointModel {
-    pub const ALL: &[EndpointModel] =
-        &[Self::Hockney, Self::LogfP, Self::LogGOPS, Self::LogGP, Self::LogP, Self::PipeliningPostal, Self::Postal];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Hockney => "hockney",
-            Self::Postal => "postal",
-            Self::PipeliningPostal => "pipelining-postal",
-            Self::LogP => "logp",
-            Self::LogGP => "loggp",
-            Self::LogfP => "logfp",
-            Self::LogGOPS => "loggops",
-        }
-    }
-
     pub fn summary(self) -> &'static str {
         match self {
             Self::Hockney => {

@@ -1,6 +1,6 @@
 //! A machine of any kind, read from TOML text.
 
-use std::{any::Any, fmt, sync::Arc};
+use std::{any::Any, fmt, ops::Deref, sync::Arc};
 
 use serde::{Deserialize, Serialize, Serializer, de::DeserializeOwned};
 use unisono_base::{
@@ -188,16 +188,22 @@ fn keep_share(table: &mut toml::Table, before: Option<&toml::Value>, after: &tom
     }
 }
 
-/// The methods of [`Description`] in a form that allows `dyn`.
-trait Erased: fmt::Debug + erased_serde::Serialize + Send + Sync {
+/// The methods of [`Description`] in a form that allows `dyn`; those of a [`Machine`].
+pub trait Erased: fmt::Debug + erased_serde::Serialize + Send + Sync {
     fn kind(&self) -> &'static str;
     fn name(&self) -> &str;
     fn summary(&self) -> &str;
+    /// Returns the shape of the part in use ([`Description::shape`]).
     fn shape(&self, asked: Option<Shape>) -> Result<Option<Shape>, MachineError>;
+    /// Returns the times of a reduction and of its bytes in nanoseconds ([`Description::reduction_ns`]).
     fn reduction_ns(&self) -> Option<[f64; 2]>;
+    /// Returns sentences on costs that predictions omit or assume ([`Description::notes`]).
     fn notes(&self, bytes: u64, model: Option<&str>) -> Vec<String>;
+    /// Returns the same machine with another number of nodes ([`Description::with_nodes`]).
     fn with_nodes(&self, nodes: u32) -> Result<Machine, MachineError>;
+    /// Returns the same machine without failed links and nodes ([`Description::with_failures`]).
     fn with_failures(&self, failed: &[String]) -> Result<Machine, MachineError>;
+    /// Returns the shape of all ranks of some nodes ([`Description::shape_of`]).
     fn shape_of(&self, nodes: &[u32]) -> Result<Shape, MachineError>;
     fn equals(&self, other: &dyn Erased) -> bool;
     fn as_any(&self) -> &dyn Any;
@@ -256,6 +262,14 @@ pub struct Machine(Arc<dyn Erased>);
 impl<T: Description> From<T> for Machine {
     fn from(description: T) -> Self {
         Self(Arc::new(description))
+    }
+}
+
+impl Deref for Machine {
+    type Target = dyn Erased;
+
+    fn deref(&self) -> &Self::Target {
+        &*self.0
     }
 }
 
@@ -365,60 +379,6 @@ impl Machine {
 
     pub fn get<T: Description>(&self) -> Option<&T> {
         self.0.as_any().downcast_ref()
-    }
-
-    pub fn kind(&self) -> &'static str {
-        self.0.kind()
-    }
-
-    pub fn name(&self) -> &str {
-        self.0.name()
-    }
-
-    pub fn summary(&self) -> &str {
-        self.0.summary()
-    }
-
-    /// Returns the shape of the part in use ([`Description::shape`]).
-    ///
-    /// # Errors
-    /// Returns an error if the machine has no such part.
-    pub fn shape(&self, asked: Option<Shape>) -> Result<Option<Shape>, MachineError> {
-        self.0.shape(asked)
-    }
-
-    /// Returns the times of a reduction and of its bytes in nanoseconds ([`Description::reduction_ns`]).
-    pub fn reduction_ns(&self) -> Option<[f64; 2]> {
-        self.0.reduction_ns()
-    }
-
-    /// Returns sentences on costs that predictions omit or assume ([`Description::notes`]).
-    pub fn notes(&self, bytes: u64, model: Option<&str>) -> Vec<String> {
-        self.0.notes(bytes, model)
-    }
-
-    /// Returns the same machine with another number of nodes ([`Description::with_nodes`]).
-    ///
-    /// # Errors
-    /// Returns an error if the machine has no nodes, or too many.
-    pub fn with_nodes(&self, nodes: u32) -> Result<Self, MachineError> {
-        self.0.with_nodes(nodes)
-    }
-
-    /// Returns the same machine without failed links and nodes ([`Description::with_failures`]).
-    ///
-    /// # Errors
-    /// Returns an error if the machine has no parts that can fail, or `failed` names a part that it does not have.
-    pub fn with_failures(&self, failed: &[String]) -> Result<Self, MachineError> {
-        self.0.with_failures(failed)
-    }
-
-    /// Returns the shape of all ranks of some nodes ([`Description::shape_of`]).
-    ///
-    /// # Errors
-    /// Returns an error if a node does not exist.
-    pub fn shape_of(&self, nodes: &[u32]) -> Result<Shape, MachineError> {
-        self.0.shape_of(nodes)
     }
 
     pub fn to_toml(&self) -> String {

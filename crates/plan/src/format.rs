@@ -18,7 +18,7 @@ pub enum Format {
     Code(&'static dyn Emitter),
     /// A tuning file, by which a library chooses among its own algorithms: the library must have the candidate's
     /// algorithm.
-    Rules { tuning: &'static dyn Tuning, library: Option<LibraryTable> },
+    Rules { tuning: &'static Tuning, library: Option<LibraryTable> },
     /// A `.plan` file, which this project's library for MPI programs runs: its schedules contain only ranks.
     Preload,
 }
@@ -39,23 +39,23 @@ impl Format {
         if name == Self::PRELOAD {
             return Ok(Self::Preload);
         }
-        let Some(&tuning) = TUNINGS.iter().find(|t| t.name() == name) else {
-            let names = EMITTERS.iter().map(|e| e.name()).chain(TUNINGS.iter().map(|t| t.name()));
+        let Some(&tuning) = TUNINGS.iter().find(|t| t.name == name) else {
+            let names = EMITTERS.iter().map(|e| e.name()).chain(TUNINGS.iter().map(|t| t.name));
             let names = names.chain([Self::PRELOAD]);
             let accepted = names.collect::<Vec<_>>().join(", ");
             return Err(PlanError::Format { found: name.to_owned(), accepted });
         };
-        let library = library.filter(|_| tuning.needs_table()).map(LibraryTable::read).transpose();
+        let library = library.filter(|_| tuning.needs_table).map(LibraryTable::read).transpose();
         Ok(Self::Rules {
             tuning,
-            library: library.map_err(|reason| PlanError::Library { format: tuning.name(), reason })?,
+            library: library.map_err(|reason| PlanError::Library { format: tuning.name, reason })?,
         })
     }
 
     pub fn name(&self) -> &'static str {
         match self {
             Self::Code(emitter) => emitter.name(),
-            Self::Rules { tuning, .. } => tuning.name(),
+            Self::Rules { tuning, .. } => tuning.name,
             Self::Preload => Self::PRELOAD,
         }
     }
@@ -64,7 +64,7 @@ impl Format {
     pub(crate) fn params(&self) -> &'static FormatParams {
         match self {
             Self::Code(emitter) => emitter.params(),
-            Self::Rules { tuning, .. } => tuning.params(),
+            Self::Rules { tuning, .. } => tuning.params,
             Self::Preload => &[],
         }
     }
@@ -85,12 +85,12 @@ impl Format {
 /// candidate.
 pub(crate) fn mark(
     problem: &Problem,
-    tuning: &dyn Tuning,
+    tuning: &Tuning,
     library: Option<&LibraryTable>,
     timed: Vec<Timed>,
 ) -> Result<(Vec<Timed>, Vec<Expressible>), PlanError> {
-    check_messages(problem, tuning.name())?;
-    if let Some(reason) = tuning.lacks(problem.collective.kind) {
+    check_messages(problem, tuning.name)?;
+    if let Some(reason) = (tuning.lacks)(problem.collective.kind) {
         return Err(PlanError::NotExpressible { reason });
     }
     sorted(timed, |candidate| names(problem, tuning, library, candidate))
@@ -143,16 +143,11 @@ fn sorted(
 }
 
 /// Returns the reason if a tuning file cannot name a candidate at the size of the problem.
-fn names(
-    problem: &Problem,
-    tuning: &dyn Tuning,
-    library: Option<&LibraryTable>,
-    candidate: &Timed,
-) -> Result<(), String> {
+fn names(problem: &Problem, tuning: &Tuning, library: Option<&LibraryTable>, candidate: &Timed) -> Result<(), String> {
     let c = problem.collective;
-    let skips = |spread| tuning.skips(c.kind, candidate.algorithm.name(), spread);
+    let skips = |spread| (tuning.skips)(c.kind, candidate.algorithm.name(), spread);
     if let Some(reason) = spread(problem).and_then(skips) {
-        return Err(format!("{} cannot have it: {reason}", tuning.name()));
+        return Err(format!("{} cannot have it: {reason}", tuning.name));
     }
     let bytes = c.bytes();
     let class = match (c.kind.reduces() && c.kind != Kind::Barrier, c.operator.commutative()) {
@@ -168,10 +163,10 @@ fn names(
     let table = DecisionTable::new(vec![row]).map_err(|e| e.to_string())?;
     // Reports name the candidate beside the reason, so the reason need not.
     let bare = |reason: String| match reason.split_once(&named) {
-        Some((_, bare)) => format!("{} cannot have this {} on {} ranks: {bare}", tuning.name(), c.kind, c.ranks),
+        Some((_, bare)) => format!("{} cannot have this {} on {} ranks: {bare}", tuning.name, c.kind, c.ranks),
         None => reason,
     };
-    let export = tuning.write(&table, library).map_err(|unsaid| bare(unsaid.to_string()))?;
+    let export = (tuning.write)(&table, library).map_err(|unsaid| bare(unsaid.to_string()))?;
     match export.left.first() {
         Some(left) if export.rows == 0 => Err(bare(left.clone())),
         _ => Ok(()),

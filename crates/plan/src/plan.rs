@@ -121,7 +121,7 @@ pub(crate) fn planned(
         timed(&problem, algorithm, params, form.as_ref(), ranked)?;
     let (candidates, expressible) = match &form {
         Some(Format::Code(emitter)) => mark(&problem, *emitter, candidates)?,
-        Some(Format::Rules { tuning, library }) => format::mark(&problem, *tuning, library.as_ref(), candidates)?,
+        Some(Format::Rules { tuning, library }) => format::mark(&problem, tuning, library.as_ref(), candidates)?,
         Some(Format::Preload) => format::mark_for_mpi(&problem, candidates)?,
         None => {
             let unmarked = vec![None; candidates.len()];

@@ -223,15 +223,15 @@ pub(crate) fn tightest_report(problem: &Problem) -> Option<BoundReport> {
     tightest(&problem).map(|bound| bound_report(problem.part, bound))
 }
 
-pub(crate) fn bound_report(part: &dyn Any, (bound, time): (&'static dyn Bound, Time)) -> BoundReport {
+pub(crate) fn bound_report(part: &dyn Any, (bound, time): (&'static Bound, Time)) -> BoundReport {
     BoundReport {
-        name: bound.name(),
+        name: bound.name,
         cycles: time.cycles,
         seconds: time.seconds,
-        reference: bound.reference(),
-        source: bound.reference(),
+        reference: bound.reference,
+        source: bound.reference,
         assumes: assumption(bound, part),
-        standing: bound.standing(),
+        standing: bound.standing,
     }
 }
 

@@ -176,21 +176,13 @@ pub struct Simulator {
     pub records: Records,
 }
 
-/// The nodes whose operations a simulator can record.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Records {
-    Nothing,
-    Pes,
-    Ranks,
-}
-
-impl Records {
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Nothing => "nothing",
-            Self::Pes => "pes",
-            Self::Ranks => "ranks",
-        }
+unisono_base::named! {
+    /// The nodes whose operations a simulator can record.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    pub enum Records {
+        Nothing = "nothing",
+        Pes = "pes",
+        Ranks = "ranks",
     }
 }
 

@@ -116,16 +116,16 @@ pub fn export_table<'py>(
     target: &str,
     library: Option<&[u8]>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let Some(&tuning) = TUNINGS.iter().find(|t| t.name() == target) else {
-        let names: Vec<_> = TUNINGS.iter().map(|t| t.name()).collect();
+    let Some(&tuning) = TUNINGS.iter().find(|t| t.name == target) else {
+        let names: Vec<_> = TUNINGS.iter().map(|t| t.name).collect();
         return Err(input(format!("'{target}' is not a format of tuning files; accepted are {}", names.join(", "))));
     };
     let given: Vec<Given> = keyed::read(&mut pythonize::Depythonizer::from_object(rows))
         .map_err(|e| input(format!("a row of the table: {e}")))?;
     let rows = given.into_iter().map(Given::row).collect::<Result<Vec<_>, _>>().map_err(input)?;
     let table = DecisionTable::new(rows).map_err(input)?;
-    let library = library.filter(|_| tuning.needs_table()).map(LibraryTable::read).transpose().map_err(input)?;
-    let export = detached(py, || tuning.write(&table, library.as_ref()))?;
+    let library = library.filter(|_| tuning.needs_table).map(LibraryTable::read).transpose().map_err(input)?;
+    let export = detached(py, || (tuning.write)(&table, library.as_ref()))?;
     to_python(py, &export.map_err(|refused| UnsupportedError::new_err(refused.to_string()))?)
 }
 
@@ -138,6 +138,6 @@ pub fn importers(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
 /// Returns `[{name, summary, reference}]` of all formats of tuning files.
 #[pyfunction]
 pub fn tunings(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
-    let rows = TUNINGS.iter().map(|t| About { name: t.name(), reference: t.reference(), summary: t.summary() });
+    let rows = TUNINGS.iter().map(|t| About { name: t.name, reference: t.reference, summary: t.summary });
     to_python(py, &rows.collect::<Vec<_>>())
 }

@@ -62,30 +62,35 @@ pub struct Spread {
 }
 
 /// The format of a file by which a library chooses its algorithms.
-pub trait Tuning: Sync {
-    fn name(&self) -> &'static str;
-    fn summary(&self) -> &'static str;
-    /// Returns the source of the names and the grammar.
-    fn reference(&self) -> &'static str;
-    /// Returns `(name, value)` of the parameters whose values in the library differ from the defaults of Unisono's
-    /// algorithms.
-    fn params(&self) -> &'static [(&'static str, &'static str)] {
-        &[]
-    }
-    /// Returns whether the file contains the library's complete table, which [`Self::write`] then needs.
-    fn needs_table(&self) -> bool {
-        false
-    }
+pub struct Tuning {
+    pub name: &'static str,
+    pub summary: &'static str,
+    /// The source of the names and the grammar.
+    pub reference: &'static str,
+    /// `(name, value)` of the parameters whose values in the library differ from the defaults of Unisono's algorithms.
+    pub params: &'static [(&'static str, &'static str)],
+    /// True if the file contains the library's complete table, which [`Self::write`] then needs.
+    pub needs_table: bool,
     /// Returns the reason why the library does not run its counterpart of an algorithm on ranks with this distribution;
     /// `None` if the library runs it.
-    fn skips(&self, _kind: Kind, _algorithm: &str, _spread: Spread) -> Option<String> {
-        None
-    }
+    pub skips: fn(Kind, &str, Spread) -> Option<String>,
     /// Returns the reason why the file has no lines for a collective; `None` if it may have some.
-    fn lacks(&self, _kind: Kind) -> Option<String> {
-        None
-    }
-    /// # Errors
-    /// Returns an error if no row of the table can be expressed, or if the library's table is missing or lacks a name.
-    fn write(&self, table: &DecisionTable, library: Option<&LibraryTable>) -> Result<Export, Unsaid>;
+    pub lacks: fn(Kind) -> Option<String>,
+    /// Writes the file. Returns an error if no row of the table can be expressed, or if the library's table is missing
+    /// or lacks a name.
+    pub write: fn(&DecisionTable, Option<&LibraryTable>) -> Result<Export, Unsaid>,
+}
+
+impl Tuning {
+    /// The values of fields that few formats state.
+    const PLAIN: Self = Self {
+        name: "",
+        summary: "",
+        reference: "",
+        params: &[],
+        needs_table: false,
+        skips: |_, _, _| None,
+        lacks: |_| None,
+        write: |_, _| Ok(Export::default()),
+    };
 }

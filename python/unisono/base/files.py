@@ -34,6 +34,7 @@ __all__ = [
     "save",
     "title",
     "write",
+    "write_figure",
     "write_folder",
 ]
 
@@ -275,6 +276,13 @@ def write(path: str | bytes | os.PathLike[str], data: str | bytes) -> None:
                 _write_all(device.fileno(), raw)
         else:
             _replace(path, os.path.realpath(file_name(path)), raw)
+
+
+def write_figure(folder: Path, name: str, image: bytes, table: str) -> list[str]:
+    """Writes a picture as ``NAME.png`` and its numbers as ``NAME.csv``, and returns both paths."""
+    write(picture := folder / f"{name}.png", image)
+    write(numbers := folder / f"{name}.csv", table)
+    return [str(picture), str(numbers)]
 
 
 def _replace(path: str | bytes | os.PathLike[str], target: str, raw: bytes) -> None:

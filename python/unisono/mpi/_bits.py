@@ -13,6 +13,8 @@ from typing import Any
 
 #: The number of calls; the result of the last call is hashed.
 CALLS = 8
+#: The methods of mpi4py that are not called after their collective.
+_CALLS = {"reduce-scatter": "Reduce_scatter_block"}
 #: The period after which the numbers of a vector repeat.
 _PERIOD = 1009
 
@@ -29,27 +31,14 @@ def call(world: Any, collective: str, own: Any, block: int) -> Any:
     ranks, rank = world.Get_size(), world.Get_rank()
     size = block * ranks if collective in ("allgather", "alltoall", "gather") else block
     result = array("f", bytes(4 * size))
-    if collective == "allreduce":
-        world.Allreduce(own, result)
-    elif collective == "reduce":
-        world.Reduce(own, result)
-    elif collective == "scan":
-        world.Scan(own, result)
-    elif collective == "reduce-scatter":
-        world.Reduce_scatter_block(own, result)
+    if collective == "barrier":
+        world.Barrier()
     elif collective == "broadcast":
         result = array("f", own) if rank == 0 else result
         world.Bcast(result)
-    elif collective == "allgather":
-        world.Allgather(own, result)
-    elif collective == "alltoall":
-        world.Alltoall(own, result)
-    elif collective == "gather":
-        world.Gather(own, result)
-    elif collective == "scatter":
-        world.Scatter(own if rank == 0 else None, result)
     else:
-        world.Barrier()
+        sent = own if collective != "scatter" or rank == 0 else None
+        getattr(world, _CALLS.get(collective, collective.capitalize()))(sent, result)
     return result
 
 

@@ -37,6 +37,7 @@ __all__ = [
     "VERDICTS",
     "Claim",
     "Finding",
+    "check",
     "draw_paper",
     "judge",
     "listed_claims",
@@ -204,10 +205,15 @@ def reproduce_papers(
     return claims
 
 
+def check(paper: str, claim: dict[str, Any]) -> Finding:
+    """Computes the value of a claim."""
+    found: Finding = import_module(f"unisono.reproduce.{paper}").CHECKS[claim["check"]](claim)
+    return found
+
+
 def _found(call: tuple[str, dict[str, Any]]) -> tuple[Any, Any, str]:
     """Returns the fields of a finding as plain values, which executors can pass between processes."""
-    paper, claim = call
-    found: Finding = import_module(f"unisono.reproduce.{paper}").check(claim)
+    found = check(*call)
     return _plain(found.reported), _plain(found.ours), found.remark
 
 

@@ -1,6 +1,6 @@
 """The claims of "Automatic Discovery of Collective Communication Patterns in Parallelized Task Graphs" (2024).
 
-Each function of ``_CHECKS`` computes one kind of claim of `papers/discovery/claims.toml`.
+Each function of ``CHECKS`` computes one kind of claim of `papers/discovery/claims.toml`.
 """
 
 from collections import Counter
@@ -16,7 +16,7 @@ from unisono.pictures import plots
 from unisono.pictures.graphs import Source, write_graph
 from unisono.reproduce import Finding, discovery_predicted, discovery_statements
 
-__all__ = ["EXAMPLES", "NODES", "check", "draw", "loop", "n_body"]
+__all__ = ["CHECKS", "EXAMPLES", "NODES", "draw", "loop", "n_body"]
 
 Listed = Mapping[str, Any]
 #: The numbers of nodes on which programs are checked.
@@ -44,11 +44,6 @@ _MAPPERS = {
 }
 #: Bytes of an element of an array of 3-vectors, and of one of their components.
 _VECTOR, _COMPONENT = 24, 8
-
-
-def check(listed: Listed) -> Finding:
-    """Computes the value of a claim."""
-    return _CHECKS[listed["check"]](listed)
 
 
 def draw(folder: Path, _full: bool = False) -> list[str]:
@@ -295,7 +290,7 @@ def _throughput(listed: Listed) -> Finding:
     return Finding(listed["reported"], ours, remark=f"Tasks per second: {shown}.")
 
 
-_CHECKS: dict[str, Callable[[Listed], Finding]] = {
+CHECKS: dict[str, Callable[[Listed], Finding]] = {
     "commands-per-node": _commands_per_node,
     "communication-gain": _communication_gain,
     "communication-gains": _communication_gains,

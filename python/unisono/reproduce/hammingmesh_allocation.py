@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import unisono as un
-from unisono.base.files import write
+from unisono.base.files import write_figure
 from unisono.base.tables import csv_text
 from unisono.machines.allocation import allocate, submesh
 from unisono.machines.descriptions import machine
@@ -34,13 +34,9 @@ def draw(folder: Path, full: bool = False) -> list[str]:
                     shares = [found["utilization_mean"], found["utilization_p1"], *found["upper_level"].values()]
                     rows.append([found["machine"], heuristic, fail, *shares])
     example = allocate("hx2mesh-small", fail=20, samples=1, seed=3)
-    files: dict[Path, str | bytes] = {
-        folder / "allocation.csv": csv_text(head, rows),
-        folder / "allocation.png": allocations.mapping(example, "Jobs of the trace on hx2mesh-small"),
-    }
-    for path, data in files.items():
-        write(path, data)
-    return [str(path) for path in files]
+    return write_figure(
+        folder, "allocation", allocations.mapping(example, "Jobs of the trace on hx2mesh-small"), csv_text(head, rows)
+    )
 
 
 def _upper(listed: Listed) -> Finding:

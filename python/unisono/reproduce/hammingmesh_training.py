@@ -14,7 +14,7 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 
 from unisono._core import workload_presets
-from unisono.base.files import write
+from unisono.base.files import write_figure
 from unisono.base.tables import csv_text
 from unisono.machines.descriptions import machine
 from unisono.planning.workloads import workload
@@ -51,13 +51,7 @@ def draw(folder: Path) -> list[str]:
     head = ["workload", "machine", "seconds", "overhead_seconds", "cost_usd"]
     head += [f"{mesh}_{whose}" for whose in ("saving", "artifact") for mesh in MESHES]
     rows = [row for name in WORKLOADS for row in _rows(name)]
-    files: dict[Path, str | bytes] = {
-        folder / "fig16.csv": csv_text(head, rows),
-        folder / "fig16.png": _figure(rows),
-    }
-    for path, data in files.items():
-        write(path, data)
-    return [str(path) for path in files]
+    return write_figure(folder, "fig16", _figure(rows), csv_text(head, rows))
 
 
 def _case(name: str, cluster: str) -> tuple[str, str]:

@@ -19,7 +19,7 @@ from unisono.reproduce import (
 from unisono.reproduce import multiplying_simulated as runs
 from unisono.reproduce.multiplying_table import ALPHAS, ROUNDING, TABLE_2, Row, predictions
 
-__all__ = ["FORMULAS", "check", "draw", "eq_2", "eq_4", "eq_4_minimum", "eq_5_printed"]
+__all__ = ["CHECKS", "FORMULAS", "draw", "eq_2", "eq_4", "eq_4_minimum", "eq_5_printed"]
 
 #: Ratios of alpha_p to alpha_r in Fig. 3, and the alphas of Fig. 4 in us.
 RATIOS = [1 + k / 4 for k in range(61)]
@@ -27,11 +27,6 @@ FIG_4_ALPHA_P, FIG_4_ALPHA_R = 1.0, 0.25
 FIG_4_FAN_OUTS = list(range(1, 17))
 FIG_4_RANKS = [2**k for k in range(2, 17, 2)]
 Listed = dict[str, Any]
-
-
-def check(listed: Listed) -> Finding:
-    """Computes the value of a claim."""
-    return _CHECKS[listed["check"]](listed)
 
 
 def draw(folder: Path, _full: bool = False) -> list[str]:
@@ -274,7 +269,7 @@ def _compared(row: Row) -> multiplying_figures.Compared:
     return multiplying_figures.Compared(row.ranks, row.schedule, predicted, measured)
 
 
-_CHECKS: dict[str, Callable[[Listed], Finding]] = {
+CHECKS: dict[str, Callable[[Listed], Finding]] = {
     "best-costs": _best_costs,
     "choice": _choice,
     "consistent": _consistent,

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from unisono.base.files import write
+from unisono.base.files import write_figure
 from unisono.base.tables import csv_text
 from unisono.pictures import plots
 
@@ -30,7 +30,7 @@ def figure_3(folder: Path, fan_outs: Sequence[tuple[float, float, float]]) -> li
     }
     title = "The best number of messages a stage"
     image = plots.curves(curves, "ratio of alpha_p to alpha_r", "best b", title, _after(3))
-    return _both(folder, "fig3", image, csv_text(["ratio", "b_printed", "b_corrected"], fan_outs))
+    return write_figure(folder, "fig3", image, csv_text(["ratio", "b_printed", "b_corrected"], fan_outs))
 
 
 def figure_4(folder: Path, times: Mapping[int, Sequence[tuple[float, float]]], best: float) -> list[str]:
@@ -39,7 +39,7 @@ def figure_4(folder: Path, times: Mapping[int, Sequence[tuple[float, float]]], b
     title = f"Eq. 4 with alpha_p = 1 µs, alpha_r = 0.25 µs: least at b = {best:.2f}"
     image = plots.curves(curves, "messages a stage, b", "time (µs)", title, _after(4))
     rows = [[ranks, b, time] for ranks, points in times.items() for b, time in points]
-    return _both(folder, "fig4", image, csv_text(["ranks", "b", "us"], rows))
+    return write_figure(folder, "fig4", image, csv_text(["ranks", "b", "us"], rows))
 
 
 def figure_12(folder: Path, rows: Sequence[Compared]) -> list[str]:
@@ -53,15 +53,8 @@ def figure_12(folder: Path, rows: Sequence[Compared]) -> list[str]:
     image = plots.curves(curves, "processes N", "relative difference", title, _after(12), log_x=True)
     head = ["ranks", "schedule", *(f"{what}_{kind}_us" for kind in kinds for what in ("predicted", "measured"))]
     table = [[r.ranks, r.schedule, *(t for k in kinds for t in (r.predicted[k], r.measured[k]))] for r in rows]
-    return _both(folder, "fig12", image, csv_text(head, table))
+    return write_figure(folder, "fig12", image, csv_text(head, table))
 
 
 def _after(number: int) -> str:
     return f"after Fig. {number} of {_PAPER}"
-
-
-def _both(folder: Path, name: str, image: bytes, table: str) -> list[str]:
-    files: dict[Path, str | bytes] = {folder / f"{name}.png": image, folder / f"{name}.csv": table}
-    for path, data in files.items():
-        write(path, data)
-    return [str(path) for path in files]

@@ -19,7 +19,7 @@ from unisono.reproduce import (
 from unisono.reproduce.once import once
 from unisono.reproduce.piuma_trees import changed, machine, on_subset, run
 
-__all__ = ["LARGEST", "check", "draw", "eq_1", "eq_2", "host", "machine", "run", "train"]
+__all__ = ["CHECKS", "LARGEST", "draw", "eq_1", "eq_2", "host", "machine", "run", "train"]
 
 #: Elements (4 bytes) of 128 KiB and of 1 MiB, and nodes of the largest machine.
 MEDIUM, LONG = 1 << 15, 1 << 18
@@ -34,11 +34,6 @@ _COUNTED = 1280
 SHORT, VECTORS = "recursive-doubling", "rabenseifner"
 
 Listed = dict[str, Any]
-
-
-def check(listed: Listed) -> Finding:
-    """Computes the value of a claim."""
-    return _CHECKS[listed["check"]](listed)
 
 
 def draw(folder: Path, full: bool = False) -> list[str]:
@@ -358,7 +353,7 @@ def _several(listed: Listed) -> Finding:
     return Finding(listed["reported"], one.nanoseconds / two.nanoseconds, remark=f"Two embeddings: {loads}.")
 
 
-_CHECKS: dict[str, Callable[[Listed], Finding]] = {
+CHECKS: dict[str, Callable[[Listed], Finding]] = {
     "bandwidth-share": _bandwidth_share,
     "beside": _beside,
     "beside-over-alone": _beside_over_alone,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from unisono.base.files import write
+from unisono.base.files import write_figure
 from unisono.base.tables import csv_text
 from unisono.pictures import plots
 
@@ -43,10 +43,4 @@ def speedups(folder: Path, curves: Curves) -> list[str]:
 def _draw(folder: Path, name: str, curves: Curves, x: str, y: str, title: str, number: int) -> list[str]:
     image = plots.curves(curves, x, y, title, f"after Fig. {number} of {_PAPER}", log_x=True)
     rows = [[label, at, value] for label, points in curves.items() for at, value in points]
-    files: dict[Path, str | bytes] = {
-        folder / f"{name}.png": image,
-        folder / f"{name}.csv": csv_text(["curve", x, y], rows),
-    }
-    for path, data in files.items():
-        write(path, data)
-    return [str(path) for path in files]
+    return write_figure(folder, name, image, csv_text(["curve", x, y], rows))

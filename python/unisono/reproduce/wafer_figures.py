@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from unisono.base.files import write
+from unisono.base.files import write_figure
 from unisono.base.reports import SweepPoint
 from unisono.base.tables import csv_text, sweep_csv
 from unisono.pictures import plots
@@ -26,18 +26,13 @@ def figure_1(folder: Path, ratios: dict[str, npt.NDArray[np.float64]], lengths: 
     )
     title = "1D Reduce: predicted time over the lower bound of Lemma 5.5"
     table = csv_text(["pes", "wavelets", *(f"ratio_{name}" for name in names)], rows)
-    return _both(folder, "fig1", plots.optimality_maps(ratios, lengths, title, f"after Fig. 1 of {_PAPER}"), table)
+    return write_figure(
+        folder, "fig1", plots.optimality_maps(ratios, lengths, title, f"after Fig. 1 of {_PAPER}"), table
+    )
 
 
 def map_of_winners(folder: Path, name: str, title: str, points: Sequence[SweepPoint]) -> list[str]:
     """Draws the best fixed algorithm of a sweep and its speed-up; returns the paths written."""
     number = name.removeprefix("fig")
     image = plots.speedup_map(points, title, f"after Fig. {number} of {_PAPER}; both times as predicted by Eq. 1")
-    return _both(folder, name, image, sweep_csv(points))
-
-
-def _both(folder: Path, name: str, image: bytes, table: str) -> list[str]:
-    files: dict[Path, str | bytes] = {folder / f"{name}.png": image, folder / f"{name}.csv": table}
-    for path, data in files.items():
-        write(path, data)
-    return [str(path) for path in files]
+    return write_figure(folder, name, image, sweep_csv(points))

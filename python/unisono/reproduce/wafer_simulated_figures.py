@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from unisono.base.files import write
+from unisono.base.files import write_figure
 from unisono.base.tables import csv_text
 from unisono.pictures import plots
 from unisono.reproduce.wafer_simulated import Point
@@ -27,13 +27,7 @@ def figure(folder: Path, number: int, title: str, panels: Mapping[str, Sequence[
         for name, points in panels.items()
     ]
     source = f"after Fig. {number} of {_PAPER}, which measured on hardware"
-    files: dict[Path, str | bytes] = {
-        folder / f"fig{number}.png": plots.model_and_runs(drawn, title, source),
-        folder / f"fig{number}.csv": _table(panels),
-    }
-    for path, data in files.items():
-        write(path, data)
-    return [str(path) for path in files]
+    return write_figure(folder, f"fig{number}", plots.model_and_runs(drawn, title, source), _table(panels))
 
 
 def _curves(points: Sequence[Point]) -> dict[str, list[tuple[float, float, float | None]]]:

@@ -8,7 +8,7 @@ fn of(kind: Kind, ranks: u32, elements: u64) -> Collective {
 
 #[test]
 fn required_spans_cover_every_output() {
-    for &kind in Kind::ALL {
+    for kind in Kind::ALL {
         for ranks in 1..6 {
             for elements in 0..4 {
                 let c = of(kind, ranks, elements);
@@ -52,7 +52,7 @@ fn operators_accept_their_datatypes() {
         (Operator::Xor, "i16 i32 i64"),
         (Operator::Ordered, "i64"),
     ];
-    assert_eq!(table.map(|(operator, _)| operator), *Operator::ALL);
+    assert_eq!(table.map(|(operator, _)| operator), Operator::ALL);
     for (operator, accepted) in table {
         let found: Vec<&str> =
             Dtype::ALL.iter().filter(|&&dtype| operator.check(dtype).is_ok()).map(|dtype| dtype.name()).collect();

@@ -9,23 +9,17 @@
 
 use unisono_machine::{InNetwork, in_network::LevelOf};
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Host {
-    RecursiveDoubling,
-    Rabenseifner,
+unisono_base::named! {
+    /// An algorithm of the hosts, by its name in the registry of algorithms.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    pub enum Host {
+        RecursiveDoubling = "recursive-doubling",
+        Rabenseifner = "rabenseifner",
+    }
 }
 
 impl Host {
-    pub const ALL: &[Host] = &[Host::RecursiveDoubling, Host::Rabenseifner];
     pub const NAMES: &[&str] = &[Host::RecursiveDoubling.name(), Host::Rabenseifner.name()];
-
-    /// Returns the name in the registry of algorithms.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Host::RecursiveDoubling => "recursive-doubling",
-            Host::Rabenseifner => "rabenseifner",
-        }
-    }
 }
 
 /// Returns the time, in ns, of the algorithm `host` for an allreduce of `elements` elements of `bytes` bytes each on

@@ -1,4 +1,4 @@
-//! The bounds [`Cut`] and [`Partition`] for several groups that run a collective concurrently, and for messages between
+//! The bounds [`CUT`] and [`PARTITION`] for several groups that run a collective concurrently, and for messages between
 //! pairs.
 //!
 //! The bound of one group alone is weak if all groups need the same links: each of eight groups with a GPU in every box
@@ -13,17 +13,17 @@ use unisono_synthesis::partition::Parts;
 
 use super::{
     NetworkPart,
-    bounds::{Cut, Partition},
+    bounds::{CUT, PARTITION},
 };
 use crate::{Bound, Time};
 
-/// Returns the larger of the bounds [`Cut`] and, for an allreduce, [`Partition`] for groups of ranks that run a
+/// Returns the larger of the bounds [`CUT`] and, for an allreduce, [`PARTITION`] for groups of ranks that run a
 /// collective concurrently; `None` for a scan, a message and a barrier.
 pub fn groups_together<'a>(
     part: &NetworkPart,
     collective: &Collective,
     groups: impl Iterator<Item = &'a [u32]> + Clone,
-) -> Option<(&'static dyn Bound, Time)> {
+) -> Option<(&'static Bound, Time)> {
     let (part, block) = (part.of_data_sheet(), collective.bytes() as f64);
     let ns = |units: f64| Time::from_ns(units * block / part.fabric.graph().bytes_per_ns());
     let (mut cut, mut partition) = (0.0_f64, 0.0_f64);
@@ -49,15 +49,15 @@ pub fn groups_together<'a>(
             partition = partition.max(between as f64 / rate);
         }
     }
-    Some(if cut < partition { (&Partition, ns(partition)) } else { (&Cut, ns(cut)) })
+    Some(if cut < partition { (&PARTITION, ns(partition)) } else { (&CUT, ns(cut)) })
 }
 
-/// Returns the bound [`Cut`] for concurrent messages of `bytes` bytes between pairs `(sender, receiver)` of ranks.
+/// Returns the bound [`CUT`] for concurrent messages of `bytes` bytes between pairs `(sender, receiver)` of ranks.
 pub fn messages_together(
     part: &NetworkPart,
     bytes: u64,
     pairs: impl Iterator<Item = (u32, u32)> + Clone,
-) -> (&'static dyn Bound, Time) {
+) -> (&'static Bound, Time) {
     let part = part.of_data_sheet();
     let time = |parts: &Parts| {
         let mut borders = Borders::new(parts);
@@ -71,7 +71,7 @@ pub fn messages_together(
         borders.time()
     };
     let units = part.fabric.parts().iter().map(time).fold(0.0, f64::max);
-    (&Cut, Time::from_ns(units * bytes as f64 / part.fabric.graph().bytes_per_ns()))
+    (&CUT, Time::from_ns(units * bytes as f64 / part.fabric.graph().bytes_per_ns()))
 }
 
 /// Returns the numbers of blocks that leave and that enter a part of the network for a group with `inside` ranks in it

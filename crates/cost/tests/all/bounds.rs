@@ -27,7 +27,7 @@ fn problem((collective, part): &Case) -> CostProblem<'_> {
 }
 
 fn cycles(name: &str, case: &Case) -> Option<f64> {
-    all_bounds().find(|b| b.name() == name).unwrap().time(&problem(case))?.cycles
+    (all_bounds().find(|b| b.name == name).unwrap().time)(&problem(case))?.cycles
 }
 
 /// Returns the least energy of any tree toward PE 0 within a depth, by trying all parents: trees need not be in

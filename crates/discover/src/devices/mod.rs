@@ -31,24 +31,15 @@ use crate::{
 
 pub const HOST: u32 = 0;
 
-/// The time of an operation's copies, relative to a kernel or an exchange.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Moment {
-    BeforeKernel,
-    /// The moment after the kernel of a reduction, for partial results of several devices.
-    AfterKernel,
-    BeforeExchange,
-    AfterExchange,
-}
-
-impl Moment {
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::BeforeKernel => "before-kernel",
-            Self::AfterKernel => "after-kernel",
-            Self::BeforeExchange => "before-exchange",
-            Self::AfterExchange => "after-exchange",
-        }
+unisono_base::named! {
+    /// The time of an operation's copies, relative to a kernel or an exchange.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    pub enum Moment {
+        BeforeKernel = "before-kernel",
+        /// The moment after the kernel of a reduction, for partial results of several devices.
+        AfterKernel = "after-kernel",
+        BeforeExchange = "before-exchange",
+        AfterExchange = "after-exchange",
     }
 }
 

@@ -14,13 +14,9 @@ use unisono_schedule::{
 
 /// Draws a length for each pair of ranks, or no message.
 fn random(ranks: u32, seed: u64) -> Vec<Message> {
-    let mut state = seed;
-    let mut draw = |n: u64| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 33) % n
-    };
+    let mut numbers = unisono_base::Random(seed);
     let pairs = (0..ranks).flat_map(|from| (0..ranks).map(move |to| (from, to))).filter(|(from, to)| from != to);
-    pairs.map(|(from, to)| Message { from, to, elements: draw(6) }).filter(|m| m.elements % 3 > 0).collect()
+    pairs.map(|(from, to)| Message { from, to, elements: numbers.below(6) }).filter(|m| m.elements % 3 > 0).collect()
 }
 
 fn made(lengths: &Direct, ranks: u32) -> DirectSchedule {

@@ -10,11 +10,8 @@ fn agrees_with_single_points() {
     let whole = Box3::of_size([12, 9, 1]);
     let mut map = RegionMap::new(whole, 0u32);
     let mut plain = [[0u32; 9]; 12];
-    let mut state = 3u64;
-    let mut next = |n: u64| {
-        state = unisono_base::mix(state.wrapping_add(0x9e37_79b9_7f4a_7c15));
-        (state % n) as i64
-    };
+    let mut random = unisono_base::Random(3);
+    let mut next = |n: u64| random.below(n) as i64;
     for step in 1..400 {
         let (x, y) = (next(12), next(9));
         let b = Box3::new([x, y, 0], [x + 1 + next(12), y + 1 + next(9), 1]).intersect(&whole);

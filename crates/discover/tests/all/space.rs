@@ -21,11 +21,8 @@ fn equal_sets_have_equal_boxes() {
 
 #[test]
 fn algebra_agrees_with_single_points() {
-    let mut state = 7u64;
-    let mut next = |n: u64| {
-        state = unisono_base::mix(state.wrapping_add(0x9e37_79b9_7f4a_7c15));
-        (state % n) as i64
-    };
+    let mut random = unisono_base::Random(7);
+    let mut next = |n: u64| random.below(n) as i64;
     for _ in 0..500 {
         let mut some = || Region::of((0..3).map(|_| at(next(6), next(6), next(5), next(5))).collect::<Vec<_>>());
         let (a, b) = (some(), some());

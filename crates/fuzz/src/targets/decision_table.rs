@@ -32,7 +32,7 @@ fn run(input: &[u8]) -> bool {
     let mut d = Draws::new(input);
     let rows = (0..1 + d.below(8)).map(|_| row(&mut d)).collect();
     let Ok(table) = DecisionTable::new(rows) else { return false };
-    TUNINGS.iter().for_each(|tuning| drop(tuning.write(&table, None)));
+    TUNINGS.iter().for_each(|tuning| drop((tuning.write)(&table, None)));
     for row in table.rows() {
         let found = table.find(row.kind, row.ranks, row.per_node, row.first_bytes, row.class);
         assert!(found.is_some_and(|n| table.rows()[n].ranks == row.ranks), "{row} is found");
@@ -49,7 +49,7 @@ fn run(input: &[u8]) -> bool {
 }
 
 fn row(d: &mut Draws<'_>) -> Row {
-    let kind = d.pick(Kind::ALL);
+    let kind = d.pick(&Kind::ALL);
     let fitting =
         if kind.reduces() && kind != Kind::Barrier { OperatorClass::Commutative } else { OperatorClass::None };
     let choice = if d.once_in(3) {
@@ -63,7 +63,7 @@ fn row(d: &mut Draws<'_>) -> Row {
         kind,
         ranks: d.pick(RANKS),
         per_node: d.once_in(3).then(|| d.pick(RANKS)),
-        class: if d.once_in(6) { d.pick(OperatorClass::ALL) } else { fitting },
+        class: if d.once_in(6) { d.pick(&OperatorClass::ALL) } else { fitting },
         first_bytes: d.pick(BYTES),
         last_bytes: d.pick(BYTES),
         choice,

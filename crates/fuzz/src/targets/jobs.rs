@@ -15,7 +15,7 @@ fn run(input: &[u8]) -> bool {
     let topology = machine.topology(&machine.name).expect("a preset closes");
     let space = topology.jobs().expect("jobs are placed on a HammingMesh");
     let Some(jobs) = uses::read(Jobs::parse(&uses::text(input), "fuzz", &machine.name, &space)) else { return false };
-    for &heuristic in Heuristic::ALL {
+    for heuristic in Heuristic::ALL {
         let asked = Study { jobs: jobs.clone(), heuristic, failed: vec![], failures: 3, seed: 1 };
         drop(study(&space, &machine.name, &asked, 2));
     }

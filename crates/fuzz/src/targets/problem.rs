@@ -87,7 +87,7 @@ fn run(input: &[u8]) -> bool {
     let machine = machines[d.below(machines.len() as u32) as usize];
     let kind = match named {
         Some(algorithm) => d.pick(algorithm.info().collectives),
-        None => d.pick(Kind::ALL),
+        None => d.pick(&Kind::ALL),
     };
     let mut params = Params::new();
     let count = if d.once_in(2) { 1 + d.below(2) } else { 0 };
@@ -96,13 +96,13 @@ fn run(input: &[u8]) -> bool {
         let name = if of.is_empty() { "group" } else { d.pick(of).name };
         params = params.with(name, d.pick(VALUES));
     }
-    let operator = if d.once_in(3) { d.pick(Operator::ALL) } else { Operator::Sum };
+    let operator = if d.once_in(3) { d.pick(&Operator::ALL) } else { Operator::Sum };
     let drawn = Drawn {
         kind,
         elements: d.pick(&[1, 2, 3, 4, 5, 7, 8, 16, 17, 31, 64, 100, 0, 1000, 4096, u64::from(u32::MAX), 1 << 40]),
         root: if d.once_in(3) { u64::from(d.below(9)) } else { 0 },
         operator,
-        dtype: d.pick(Dtype::ALL),
+        dtype: d.pick(&Dtype::ALL),
         algorithm: named.map(|algorithm| algorithm.name()),
         params,
     };

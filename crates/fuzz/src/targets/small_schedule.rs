@@ -35,7 +35,7 @@ struct Made<'a, 'b> {
 /// # Errors
 /// Returns an error if the builder refuses an addition.
 pub fn draw(d: &mut Draws<'_>) -> Result<Schedule, BuildError> {
-    let kind = d.pick(Kind::ALL);
+    let kind = d.pick(&Kind::ALL);
     let (ranks, elements) = (1 + d.below(5), 1 + d.below(6));
     let root = d.below(ranks);
     let operator = d.pick(&[Operator::Sum, Operator::Sum, Operator::Max, Operator::Ordered]);

@@ -4,25 +4,14 @@
 
 use super::fault::Place;
 
-/// The memories of a GPU. Packets are data with flags in scratch memory, and take twice the memory of their data.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Space {
-    Input,
-    Output,
-    Scratch,
-    Packets,
-}
-
-impl Space {
-    pub const ALL: [Self; 4] = [Self::Input, Self::Output, Self::Scratch, Self::Packets];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Input => "input",
-            Self::Output => "output",
-            Self::Scratch => "scratch",
-            Self::Packets => "packets",
-        }
+unisono_base::named! {
+    /// The memories of a GPU. Packets are data with flags in scratch memory, and take twice the memory of their data.
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+    pub enum Space {
+        Input = "input",
+        Output = "output",
+        Scratch = "scratch",
+        Packets = "packets",
     }
 }
 

@@ -266,11 +266,8 @@ fn damaged_files_never_panic() {
     let case = Case::on_ranks(c, Ranks::default());
     let doubling = ALGORITHMS.iter().find(|a| a.name() == "recursive-doubling").unwrap();
     let other = emit(&doubling.build(&case, &Params::new()).unwrap().schedule).unwrap();
-    let mut state = 1_u64;
-    let mut random = |below: usize| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 33) as usize % below
-    };
+    let mut numbers = unisono_base::Random(1);
+    let mut random = |below: usize| numbers.below(below as u64) as usize;
     let spare = [
         "\"",
         "<",

@@ -8,25 +8,16 @@ use unisono_base::{TaskId, narrow};
 /// Matches any source as a peer, and any tag as a tag.
 pub const ANY: u32 = u32::MAX;
 
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-#[repr(u8)]
-pub enum Kind {
-    Send,
-    Receive,
-    /// Computes for a number of ticks of the simulator's clock.
-    Calc,
-    /// Reduces a number of bytes, at the machine's time per byte.
-    Reduce,
-}
-
-impl Kind {
-    pub fn name(self) -> &'static str {
-        match self {
-            Kind::Send => "send",
-            Kind::Receive => "recv",
-            Kind::Calc => "calc",
-            Kind::Reduce => "reduce",
-        }
+unisono_base::named! {
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+    #[repr(u8)]
+    pub enum Kind {
+        Send = "send",
+        Receive = "recv",
+        /// Computes for a number of ticks of the simulator's clock.
+        Calc = "calc",
+        /// Reduces a number of bytes, at the machine's time per byte.
+        Reduce = "reduce",
     }
 }
 

@@ -9,20 +9,22 @@ const MOST_OF_PROCESS: u32 = 1024;
 /// The largest accepted time of a start or a step in microseconds (17 minutes), and of a byte in nanoseconds.
 const MOST_US: f64 = 1e9;
 
-/// A generation of GPUs, which selects the constants of NCCL or RCCL.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Architecture {
-    Volta,
-    Ampere,
-    Hopper,
-    Blackwell,
-    /// MI200, gfx90a.
-    Cdna2,
-    /// MI300, gfx942.
-    Cdna3,
-    /// MI350, gfx950.
-    Cdna4,
+unisono_base::named! {
+    /// A generation of GPUs, which selects the constants of NCCL or RCCL.
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Architecture {
+        Volta = "volta",
+        Ampere = "ampere",
+        Hopper = "hopper",
+        Blackwell = "blackwell",
+        /// MI200, gfx90a.
+        Cdna2 = "cdna2",
+        /// MI300, gfx942.
+        Cdna3 = "cdna3",
+        /// MI350, gfx950.
+        Cdna4 = "cdna4",
+    }
 }
 
 impl Architecture {
@@ -44,18 +46,6 @@ impl Architecture {
             name if name.starts_with("94") => Some(Self::Cdna3),
             name if name.starts_with("95") => Some(Self::Cdna4),
             _ => None,
-        }
-    }
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Volta => "volta",
-            Self::Ampere => "ampere",
-            Self::Hopper => "hopper",
-            Self::Blackwell => "blackwell",
-            Self::Cdna2 => "cdna2",
-            Self::Cdna3 => "cdna3",
-            Self::Cdna4 => "cdna4",
         }
     }
 }

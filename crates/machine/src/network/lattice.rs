@@ -1,11 +1,12 @@
-//! Nodes at the points of a grid of any number of dimensions, numbered row-major, on boards.
+//! Nodes at the points of a grid of any number of dimensions, numbered row-major, on boards; meshes and tori of them.
 
 use serde::Deserialize;
+use unisono_base::narrow;
 
 use super::{
-    NodeName,
+    Bill, Boards, NodeName, Plane, Routing, Topology,
     allocate::{JobSpace, MOST_DIMENSIONS as MOST_SEARCHED, Rule},
-    cut::Cut,
+    cut::{Cut, Halves},
     topology,
 };
 use crate::MachineError;
@@ -126,6 +127,79 @@ impl Lattice {
 
     fn board(&self, dim: usize) -> u32 {
         self.board.get(dim).copied().unwrap_or(1)
+    }
+}
+
+/// A network whose accelerators are linked with their neighbors of every dimension.
+#[derive(Clone, Debug)]
+pub struct LatticeNetwork {
+    pub family: &'static str,
+    pub lattice: Lattice,
+    /// True if the ends of each line are neighbors.
+    pub wraps: bool,
+    pub plane: fn(&Lattice) -> Result<Plane, MachineError>,
+    pub routing: fn(&Lattice) -> Box<dyn Routing>,
+}
+
+impl Topology for LatticeNetwork {
+    fn name(&self) -> &'static str {
+        self.family
+    }
+
+    fn accelerators(&self) -> u32 {
+        self.lattice.count()
+    }
+
+    /// Returns the number of ports of an accelerator that is not at an end.
+    fn ports(&self) -> u32 {
+        2 * narrow::<u32>(self.lattice.dims.len())
+    }
+
+    fn bill(&self) -> Bill {
+        let ends = u32::from(!self.wraps);
+        let off_board = |dim: usize| u64::from(self.lattice.boards(dim) - ends) * self.lattice.lines(dim);
+        Bill { aoc: (0..self.lattice.dims.len()).map(off_board).sum(), ..Bill::default() }
+    }
+
+    fn diameter(&self) -> u32 {
+        self.lattice.dims.iter().map(|d| if self.wraps { d / 2 } else { d - 1 }).sum()
+    }
+
+    /// Returns the least cut of the array of nodes, which crosses two links of each ring that it divides.
+    fn halves(&self) -> Option<Cut> {
+        Cut::best(self.accelerators(), [self.lattice.halves(if self.wraps { 2 } else { 1 })])
+    }
+
+    fn halves_are(&self) -> Halves {
+        Halves::Least
+    }
+
+    fn extents(&self) -> Vec<u32> {
+        self.lattice.dims.clone()
+    }
+
+    fn boards(&self) -> Option<Boards> {
+        if !self.wraps || self.lattice.dims.len() != 2 {
+            return None;
+        }
+        let count = [0, 1].map(|dim| self.lattice.boards(dim));
+        Some(Boards { count, board: [0, 1].map(|dim| self.lattice.dims[dim] / count[dim]) })
+    }
+
+    fn jobs(&self) -> Option<JobSpace> {
+        self.lattice.jobs(self.wraps)
+    }
+
+    fn node_name(&self, node: u32) -> NodeName {
+        self.lattice.name("accelerator", node)
+    }
+
+    fn plane(&self) -> Result<Plane, MachineError> {
+        (self.plane)(&self.lattice)
+    }
+
+    fn routing(&self) -> Box<dyn Routing> {
+        (self.routing)(&self.lattice)
     }
 }
 

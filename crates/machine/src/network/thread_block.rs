@@ -16,36 +16,27 @@ const RATES: RangeInclusive<f64> = 1e-6..=1e9;
 /// The accepted times in nanoseconds.
 const NS: RangeInclusive<f64> = 0.0..=1e12;
 
-/// The encoding in which a thread block sends data.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(u8)]
-pub enum Protocol {
-    /// Plain data, followed by a signal.
-    Simple,
-    /// A flag of 4 bytes after each 4 bytes.
-    Ll,
-    /// A flag of 8 bytes after each 120 bytes.
-    Ll128,
+unisono_base::named! {
+    /// The encoding in which a thread block sends data; in ascending order of the numbers of protocols.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    #[repr(u8)]
+    pub enum Protocol {
+        /// Plain data, followed by a signal.
+        Simple = "Simple",
+        /// A flag of 4 bytes after each 4 bytes.
+        Ll = "LL",
+        /// A flag of 8 bytes after each 120 bytes.
+        Ll128 = "LL128",
+    }
 }
 
 impl Protocol {
-    /// All protocols, in ascending order of their numbers.
-    pub const ALL: [Self; 3] = [Self::Simple, Self::Ll, Self::Ll128];
-
     /// Returns the protocol with the name that MSCCL and MSCCL++ use. Unknown names count as `Simple`.
     pub fn of_name(name: &str) -> Self {
         match name {
             "LL" => Self::Ll,
             "LL128" => Self::Ll128,
             _ => Self::Simple,
-        }
-    }
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Simple => "Simple",
-            Self::Ll => "LL",
-            Self::Ll128 => "LL128",
         }
     }
 

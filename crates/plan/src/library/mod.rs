@@ -134,7 +134,7 @@ fn within_bound(mut report: LibraryReport, problem: &Problem) -> LibraryReport {
             "{} predicts {:.3} µs, less than the links of this machine allow; the time is their lower bound ({})",
             report.name,
             seconds * 1e6,
-            bound.name()
+            bound.name
         ));
         report.seconds = Some(least.seconds);
         report.algbw = bandwidths.map(|b| b.algbw);

@@ -1,6 +1,8 @@
 //! All-to-all, scatter and gather by concurrent flow on networks of every family and on graphs with different links:
 //! proved, never faster than their bounds, and near these for long messages.
 
+use crate::common;
+
 use proptest::prelude::*;
 use unisono_algorithms::Params;
 use unisono_collective::Kind;
@@ -10,11 +12,7 @@ use unisono_plan::{Part, PlanError, Problem, Request, Root, RunOptions, bounds, 
 use unisono_schedule::verify::Method;
 
 fn network(topology: &str) -> Machine {
-    let text = format!(
-        "name = 'test'\nkind = 'network'\nplanes = 1\nlink_gbps = 400\nlink_latency_ns = 40\ninput_latency_ns = 20\n\
-         output_latency_ns = 20\npacket_bytes = 1024\nbuffer_bytes = 33554432\nsend_machines = 8\n[topology]\n{topology}\n"
-    );
-    Machine::from_toml(&text, "test").unwrap()
+    common::network(1024, 33_554_432, &format!("send_machines = 8\n[topology]\n{topology}"))
 }
 
 /// Proves the schedule. Returns its predicted time, its simulated time and its bound, in seconds.

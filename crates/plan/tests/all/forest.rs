@@ -1,6 +1,8 @@
 //! Forests on networks of every family and on graphs with different links: proved, never faster than the cut, and as
 //! fast in the packet simulator as in the model.
 
+use crate::common;
+
 use proptest::prelude::*;
 use unisono_algorithms::Params;
 use unisono_collective::Kind;
@@ -12,11 +14,7 @@ use unisono_schedule::verify::Method;
 const KINDS: [Kind; 5] = [Kind::Allgather, Kind::Allreduce, Kind::Broadcast, Kind::Reduce, Kind::ReduceScatter];
 
 fn network(topology: &str) -> Machine {
-    let text = format!(
-        "name = 'test'\nkind = 'network'\nplanes = 1\nlink_gbps = 400\nlink_latency_ns = 40\ninput_latency_ns = 20\n\
-         output_latency_ns = 20\npacket_bytes = 1024\nbuffer_bytes = 33554432\n[topology]\n{topology}\n"
-    );
-    Machine::from_toml(&text, "test").unwrap()
+    common::network(1024, 33_554_432, &format!("[topology]\n{topology}"))
 }
 
 fn problem(machine: &Machine, kind: Kind, part: Part, elements: u64) -> Result<Problem, PlanError> {

@@ -16,11 +16,7 @@ use unisono_schedule::verify::Method;
 
 /// Returns a network of one plane whose hosts cost nothing: alpha = 80 ns, beta = 0.02 ns per byte.
 fn network(topology: &str) -> Machine {
-    let text = format!(
-        "name = 'test'\nkind = 'network'\nplanes = 1\nlink_gbps = 400\nlink_latency_ns = 40\ninput_latency_ns = 20\n\
-         output_latency_ns = 20\npacket_bytes = 8192\nbuffer_bytes = 33554432\n[topology]\n{topology}\n"
-    );
-    Machine::from_toml(&text, "test").unwrap()
+    common::network(8192, 33_554_432, &format!("[topology]\n{topology}"))
 }
 
 fn preset(name: &str) -> Machine {

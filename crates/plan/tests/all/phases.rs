@@ -44,8 +44,8 @@ fn cycles(placed: &Placed, model: &'static dyn Model) -> f64 {
 fn least(case: &Case) -> f64 {
     let part = WaferPart { grid: case.grid(), depth_cycles: 5.0, clock_mhz: 850.0 };
     let problem = CostProblem { collective: case.collective, part: &part };
-    let bounds = all_bounds().filter(|b| b.name().starts_with("physical") || b.name() == "message");
-    bounds.filter_map(|b| b.time(&problem)?.cycles).fold(0.0, f64::max)
+    let bounds = all_bounds().filter(|b| b.name.starts_with("physical") || b.name == "message");
+    bounds.filter_map(|b| (b.time)(&problem)?.cycles).fold(0.0, f64::max)
 }
 
 #[test]

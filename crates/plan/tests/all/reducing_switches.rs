@@ -1,6 +1,8 @@
 //! Collectives through switches of networks that copy and reduce: proved, saved, timed as simulated, never faster than
 //! a bound; and placements that switches cannot run.
 
+use crate::common;
+
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
@@ -19,11 +21,7 @@ const ALL: &str = "[[switches]]\nmulticast = true\noperators = ['sum', 'max']\n"
 
 /// Returns a network whose links carry 50 bytes in a nanosecond; the head of a packet takes 80 ns on a link.
 fn network(topology: &str, switches: &str) -> Machine {
-    let text = format!(
-        "name = 'test'\nkind = 'network'\nplanes = 1\nlink_gbps = 400\nlink_latency_ns = 40\ninput_latency_ns = 20\n\
-         output_latency_ns = 20\npacket_bytes = 1024\nbuffer_bytes = 33554432\nsend_machines = 1\n[topology]\n{topology}\n{switches}"
-    );
-    Machine::from_toml(&text, "test").unwrap_or_else(|e| panic!("{e}"))
+    common::network(1024, 33_554_432, &format!("send_machines = 1\n[topology]\n{topology}\n{switches}"))
 }
 
 fn star(ranks: u32, switches: &str) -> Machine {

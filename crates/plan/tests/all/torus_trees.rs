@@ -1,9 +1,10 @@
 //! Trees of tori and of meshes of boards: their closed form, compared with packets.
 
+use crate::common::network;
+
 use unisono_algorithms::{Params, Profile, find};
 use unisono_collective::Kind;
 use unisono_cost::network::NetworkPart;
-use unisono_machine::Machine;
 use unisono_plan::{Part, Problem, Request, Root, TimeSource, plan};
 
 const TORUS: &str = "name = 'torus'\ndims = [6, 8]\nboard = [2, 2]";
@@ -11,12 +12,8 @@ const MESH: &str = "name = 'hxmesh'\nboard = [2, 2]\nboards = [3, 4]";
 
 /// Returns the time by packets, divided by that of the closed form.
 fn ratio(topology: &str, kind: Kind, lines: &str) -> f64 {
-    let text = format!(
-        "name = 'test'\nkind = 'network'\nplanes = 1\nlink_gbps = 400\nlink_latency_ns = 40\ninput_latency_ns = 20\n\
-         output_latency_ns = 20\npacket_bytes = 8192\nbuffer_bytes = 33554432\nhost_overhead_ns = 1\n\
-         gamma_ns_per_byte = 0.0025\n[topology]\n{topology}\n"
-    );
-    let machine = Machine::from_toml(&text, "test").unwrap();
+    let hosts = "host_overhead_ns = 1\ngamma_ns_per_byte = 0.0025";
+    let machine = network(8192, 33_554_432, &format!("{hosts}\n[topology]\n{topology}"));
     let root = if kind == Kind::Allreduce { Root::Rank(0) } else { Root::Rank(9) };
     let request = Request { root, model: Some("packets"), ..Request::new(kind, &machine, Part::All, 1 << 18) };
     let problem = Problem::new(&request).unwrap();

@@ -1,5 +1,7 @@
 //! Programs timed by the clock and on machines.
 
+use crate::common::network;
+
 use proptest::prelude::*;
 use unisono_collective::Kind;
 use unisono_machine::Machine;
@@ -145,12 +147,10 @@ fn partners_exchange_at_once() {
     let text = "name = \"w\"\n[[dimensions]]\nname = \"d\"\nsize = 4\n[[steps]]\nname = \"s\"\n[[steps.communication]]\n\
                 collective = \"exchange\"\nelements = 250000\npartners = [1, 2]\n";
     let workload = Workload::from_toml(text, "w.toml").unwrap();
-    let machine = "name = 'square'\nkind = 'network'\nplanes = 1\nlink_gbps = 400\nlink_latency_ns = 40\n\
-                   input_latency_ns = 20\noutput_latency_ns = 20\npacket_bytes = 1000\nbuffer_bytes = 1000000\n[topology]\n\
-                   name = 'graph'\naccelerators = 4\nedges = [[0, 1], [0, 2], [1, 3], [2, 3]]\n";
-    let machine = Machine::from_toml(machine, "square").unwrap();
+    let graph = "[topology]\nname = 'graph'\naccelerators = 4\nedges = [[0, 1], [0, 2], [1, 3], [2, 3]]";
+    let machine = network(1000, 1_000_000, graph);
     let program = workload.program();
-    for &level in Level::ALL {
+    for level in Level::ALL {
         let prices = Prices::new(&program, &machine, &Part::All).unwrap();
         let report = Step { prices, accelerator: None, overlap: true, level }.report().unwrap();
         let seconds = report.iteration.seconds;

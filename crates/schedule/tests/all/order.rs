@@ -58,13 +58,10 @@ fn random(mut draw: impl FnMut(u32) -> u32) -> Schedule {
 
 #[test]
 fn lanes_run_exactly_where_there_is_no_cycle() {
-    let mut state = 1u64;
+    let mut numbers = unisono_base::Random(1);
     let mut ends = [0; 2];
     for _ in 0..20_000 {
-        let schedule = random(|below| {
-            state = unisono_base::mix(state.wrapping_add(0x9e37_79b9_7f4a_7c15));
-            (state % u64::from(below)) as u32
-        });
+        let schedule = random(|below| numbers.below(below.into()) as u32);
         let mut found = Diagnostics::default();
         let flow = Flow::new(&schedule, &mut found);
         assert!(found.is_empty(), "{:?}", found.into_vec());

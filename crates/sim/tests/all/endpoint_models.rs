@@ -197,7 +197,7 @@ fn all_schedules_end() {
             for ranks in 1..=17 {
                 let Some(schedule) = schedule(algorithm.name(), kind, ranks, 19, &Params::new()) else { continue };
                 let graph = draft(&schedule).unwrap();
-                for &model in EndpointModel::ALL {
+                for model in EndpointModel::ALL {
                     let run = run(&graph, &prices(model, every, ranks), &Options::default());
                     let run = run.unwrap_or_else(|e| panic!("{} {kind} {ranks} {model:?}: {e}", algorithm.name()));
                     assert_eq!((run.left_over, run.sends), (0, run.receives));

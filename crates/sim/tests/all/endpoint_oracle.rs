@@ -2,23 +2,10 @@
 
 use crate::{common, soak};
 
-use unisono_base::{TaskId, mix};
+use unisono_base::{Random, TaskId, mix};
 use unisono_cost::endpoint::{Goal, Prices, Receive, Send};
 use unisono_lower::tasks::{ANY, Builder, Task, TaskGraph, pattern};
 use unisono_sim::endpoint::{Options, Run, SimError, run};
-
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        mix(self.0) % n
-    }
-
-    fn one_in(&mut self, n: u64) -> bool {
-        self.below(n) == 0
-    }
-}
 
 /// Parameters of random graphs.
 #[derive(Clone, Copy)]
@@ -41,17 +28,17 @@ fn random_graph(r: &mut Random, style: Style) -> TaskGraph {
         let (from, to) = (r.below(ranks), r.below(ranks));
         let bytes = style.sizes[r.below(style.sizes.len() as u64) as usize];
         let tag = r.below(3) as u32;
-        let any = |r: &mut Random, n: u32| if r.one_in(style.wild) { ANY } else { n };
+        let any = |r: &mut Random, n: u32| if r.below(style.wild) == 0 { ANY } else { n };
         let send = Task::send(to as u32, bytes, any(r, tag));
         let send = place(r, send);
         tasks[from as usize].push(send);
-        if !r.one_in(40) {
+        if r.below(40) != 0 {
             let other = style.sizes[r.below(style.sizes.len() as u64) as usize];
-            let receive = Task::receive(any(r, from as u32), if r.one_in(8) { other } else { bytes }, any(r, tag));
+            let receive = Task::receive(any(r, from as u32), if r.below(8) == 0 { other } else { bytes }, any(r, tag));
             let receive = place(r, receive);
             tasks[to as usize].push(receive);
         }
-        if r.one_in(3) {
+        if r.below(3) == 0 {
             let calc = Task::calc([0, 1, 700, 1000, 5000][r.below(5) as usize]);
             let calc = Task { nic: 0, ..place(r, calc) };
             tasks[from as usize].push(calc);
@@ -67,8 +54,8 @@ fn random_graph(r: &mut Random, style: Style) -> TaskGraph {
         for later in 1..ids.len() {
             while r.below(10) < style.edges {
                 let earlier = later - 1 - r.below(later.min(4) as u64) as usize;
-                let (later, earlier) = if r.one_in(200) { (earlier, later) } else { (later, earlier) };
-                if r.one_in(4) {
+                let (later, earlier) = if r.below(200) == 0 { (earlier, later) } else { (later, earlier) };
+                if r.below(4) == 0 {
                     b.irequires(ids[later], ids[earlier]);
                 } else {
                     b.requires(ids[later], ids[earlier]);

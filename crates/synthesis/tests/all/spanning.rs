@@ -76,11 +76,8 @@ fn switches_that_only_forward_join_two_links() {
 
 #[test]
 fn random_networks_have_valid_trees() {
-    let mut seed = 7_u64;
-    let mut random = move |below: u64| {
-        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (seed >> 33) % below
-    };
+    let mut numbers = unisono_base::Random(7);
+    let mut random = move |below: u64| numbers.below(below);
     let mut found = 0;
     for _ in 0..300 {
         let (ranks, switches) = (2 + random(6), random(5));

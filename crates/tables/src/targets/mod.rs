@@ -10,12 +10,12 @@ mod ucc;
 
 use crate::Tuning;
 
-pub const TUNINGS: &[&dyn Tuning] = &[
-    &mpich_json::MpichJson,
-    &nccl_tuner_csv::NcclTunerCsv,
-    &ncclx_csv::NcclxCsv,
-    &openmpi_han::OpenmpiHan,
-    &openmpi_json::OpenmpiJson,
-    &openmpi_rules::OpenmpiRules,
-    &ucc::Ucc,
+pub const TUNINGS: &[&Tuning] = &[
+    &mpich_json::TUNING,
+    &nccl_tuner_csv::TUNING,
+    &ncclx_csv::TUNING,
+    &openmpi_han::TUNING,
+    &openmpi_json::TUNING,
+    &openmpi_rules::TUNING,
+    &ucc::TUNING,
 ];

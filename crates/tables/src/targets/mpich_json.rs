@@ -17,8 +17,6 @@ use crate::{
     region::{Counterpart, Region, Settings, View, any_operator, no_nodes, of_all, plain, same, with, with_doubling},
 };
 
-pub struct MpichJson;
-
 const NAME: &str = "mpich-json";
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -152,69 +150,58 @@ fn ways(params: &[(String, String)], _: u32) -> Result<Settings, String> {
 /// The largest threshold, because the library reads thresholds as a C `int`.
 const MOST: u64 = i32::MAX as u64;
 
-impl Tuning for MpichJson {
-    fn name(&self) -> &'static str {
-        NAME
-    }
+pub const TUNING: Tuning = Tuning {
+    name: NAME,
+    summary: "MPICH's complete selection table with these rows in it",
+    reference: "MPICH, csel.c and coll_algorithms.txt; docs/export.md",
+    needs_table: true,
+    write,
+    ..Tuning::PLAIN
+};
 
-    fn summary(&self) -> &'static str {
-        "MPICH's complete selection table with these rows in it"
-    }
-
-    fn reference(&self) -> &'static str {
-        "MPICH, csel.c and coll_algorithms.txt; docs/export.md"
-    }
-
-    fn needs_table(&self) -> bool {
-        true
-    }
-
-    fn write(&self, table: &DecisionTable, library: Option<&LibraryTable>) -> Result<Export, Unsaid> {
-        let refuse = |reason: String| Unsaid { target: NAME, reason };
-        let library = library.ok_or_else(|| refuse("the library's complete table is missing".to_owned()))?;
-        let mut view =
-            View::new(NAME, table, NAMES, true, no_nodes, Some(&library.algorithms), Kind::ALL.iter().copied());
-        let mut tree = library.tree.clone();
-        let mut devices = Vec::new();
-        for &(kind, name, size) in COLLECTIVES {
-            let counts = view.ranks(kind);
-            if counts.is_empty() {
-                continue;
-            }
-            let intra = tree.find_mut(&format!("collective={name}")).and_then(|t| t.find_mut("comm_type=intra"));
-            let intra = intra.ok_or_else(|| refuse(format!("the table has no comm_type=intra for {name}")))?;
-            let own = intra.clone();
-            let mut sizes: Vec<(String, Tree)> = Vec::new();
-            for ranks in counts {
-                let Some(chosen) = on_ranks(&mut view, (kind, size), ranks, &own) else { continue };
-                if ranks > 1 && sizes.last().is_none_or(|(key, _)| *key != format!("comm_size<={}", ranks - 1)) {
-                    sizes.push((format!("comm_size<={}", ranks - 1), own.clone()));
-                }
-                sizes.push((format!("comm_size<={ranks}"), chosen));
-            }
-            if !sizes.is_empty() {
-                sizes.push(("comm_size=any".to_owned(), own));
-                *intra = Tree(sizes);
-                devices.push(format!("MPIR_CVAR_{}_DEVICE_COLLECTIVE=0", name.to_uppercase()));
-            }
+fn write(table: &DecisionTable, library: Option<&LibraryTable>) -> Result<Export, Unsaid> {
+    let refuse = |reason: String| Unsaid { target: NAME, reason };
+    let library = library.ok_or_else(|| refuse("the library's complete table is missing".to_owned()))?;
+    let mut view = View::new(NAME, table, NAMES, true, no_nodes, Some(&library.algorithms), Kind::ALL.iter().copied());
+    let mut tree = library.tree.clone();
+    let mut devices = Vec::new();
+    for &(kind, name, size) in COLLECTIVES {
+        let counts = view.ranks(kind);
+        if counts.is_empty() {
+            continue;
         }
-        check(&tree, library).map_err(refuse)?;
-        let notes = vec![
-            "on one node the device's own collectives come before this table from the fifth call on; the variables \
-             ..._DEVICE_COLLECTIVE=0 switch them off, or MPIR_CVAR_DEVICE_COLLECTIVES=none all at once"
-                .to_owned(),
-            "the table is that of the library it was taken from: make the file again after an update of MPICH"
-                .to_owned(),
-            "MPIR_CVAR_COLLECTIVE_FALLBACK=error ends a program where a choice cannot run, which else goes unsaid"
-                .to_owned(),
-        ];
-        let mut export = view.export(&["MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE=FILE"], notes)?;
-        export.load.extend(devices);
-        if table.rows().iter().any(|r| r.last_bytes != u64::MAX && of_all(r.last_bytes, r.ranks) > MOST) {
-            export.notes.push(format!("MPICH reads sizes up to {MOST} bytes: larger thresholds are that"));
+        let intra = tree.find_mut(&format!("collective={name}")).and_then(|t| t.find_mut("comm_type=intra"));
+        let intra = intra.ok_or_else(|| refuse(format!("the table has no comm_type=intra for {name}")))?;
+        let own = intra.clone();
+        let mut sizes: Vec<(String, Tree)> = Vec::new();
+        for ranks in counts {
+            let Some(chosen) = on_ranks(&mut view, (kind, size), ranks, &own) else { continue };
+            if ranks > 1 && sizes.last().is_none_or(|(key, _)| *key != format!("comm_size<={}", ranks - 1)) {
+                sizes.push((format!("comm_size<={}", ranks - 1), own.clone()));
+            }
+            sizes.push((format!("comm_size<={ranks}"), chosen));
         }
-        Ok(Export { text: tree.print(), ..export })
+        if !sizes.is_empty() {
+            sizes.push(("comm_size=any".to_owned(), own));
+            *intra = Tree(sizes);
+            devices.push(format!("MPIR_CVAR_{}_DEVICE_COLLECTIVE=0", name.to_uppercase()));
+        }
     }
+    check(&tree, library).map_err(refuse)?;
+    let notes = vec![
+        "on one node the device's own collectives come before this table from the fifth call on; the variables \
+         ..._DEVICE_COLLECTIVE=0 switch them off, or MPIR_CVAR_DEVICE_COLLECTIVES=none all at once"
+            .to_owned(),
+        "the table is that of the library it was taken from: make the file again after an update of MPICH".to_owned(),
+        "MPIR_CVAR_COLLECTIVE_FALLBACK=error ends a program where a choice cannot run, which else goes unsaid"
+            .to_owned(),
+    ];
+    let mut export = view.export(&["MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE=FILE"], notes)?;
+    export.load.extend(devices);
+    if table.rows().iter().any(|r| r.last_bytes != u64::MAX && of_all(r.last_bytes, r.ranks) > MOST) {
+        export.notes.push(format!("MPICH reads sizes up to {MOST} bytes: larger thresholds are that"));
+    }
+    Ok(Export { text: tree.print(), ..export })
 }
 
 /// Returns the choices on a number of ranks, with `own`, the library's own choice, for calls without a row; `None` if

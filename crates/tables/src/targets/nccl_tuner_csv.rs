@@ -20,8 +20,6 @@ use crate::{
     region::{Counterpart, Settings, Translate, View, any_operator, of_all},
 };
 
-pub struct NcclTunerCsv;
-
 const NAME: &str = "nccl-tuner-csv";
 pub(super) const PROTOCOLS: &[&str] = &["ll", "ll128", "simple"];
 pub(super) const MOST_CHANNELS: u32 = 64;
@@ -161,77 +159,64 @@ pub(super) fn view<'a>(target: &'static str, table: &DecisionTable, names: &'sta
     View::new(target, table, names, false, whole_nodes, None, COLLECTIVES.iter().map(|c| c.0))
 }
 
-impl Tuning for NcclTunerCsv {
-    fn name(&self) -> &'static str {
-        NAME
-    }
+pub const TUNING: Tuning = Tuning {
+    name: NAME,
+    summary: "lines for NCCL's example tuner plugin",
+    reference: "NCCL, plugins/tuner/example; docs/export.md",
+    skips: skipped,
+    lacks: untuned,
+    write,
+    ..Tuning::PLAIN
+};
 
-    fn summary(&self) -> &'static str {
-        "lines for NCCL's example tuner plugin"
-    }
-
-    fn reference(&self) -> &'static str {
-        "NCCL, plugins/tuner/example; docs/export.md"
-    }
-
-    fn skips(&self, kind: Kind, algorithm: &str, spread: Spread) -> Option<String> {
-        skipped(kind, algorithm, spread)
-    }
-
-    fn lacks(&self, kind: Kind) -> Option<String> {
-        untuned(kind)
-    }
-
-    fn write(&self, table: &DecisionTable, _: Option<&LibraryTable>) -> Result<Export, Unsaid> {
-        let mut view = view(NAME, table, NAMES);
-        let mut lines = Vec::new();
-        for &(kind, name, of_all_ranks) in COLLECTIVES {
-            for (ranks, per_node) in view.placed_ranks(kind) {
-                let nodes = per_node.map_or("-1".to_owned(), |n| (ranks / n).to_string());
-                for region in view.regions_on(kind, ranks, per_node, any_operator(kind)) {
-                    let Some((algorithm, settings)) = &region.algorithm else { continue };
-                    let size = |bytes| if of_all_ranks { of_all(bytes, ranks) } else { bytes };
-                    let value = |key| settings.iter().find(|(k, _)| *k == key).map_or("-1", |(_, v)| v.as_str());
-                    let narrowed = match (value("pipe-ops"), value("registered")) {
-                        ("-1", "-1") => String::new(),
-                        (calls, "-1") => format!(",{calls}"),
-                        (calls, registered) => format!(",{calls},{registered}"),
-                    };
-                    lines.push(format!(
-                        "{name},{},{},{algorithm},{},{},{nodes},{ranks}{narrowed}",
-                        size(region.first),
-                        size(region.last),
-                        value("protocol"),
-                        value("channels")
-                    ));
-                }
+fn write(table: &DecisionTable, _: Option<&LibraryTable>) -> Result<Export, Unsaid> {
+    let mut view = view(NAME, table, NAMES);
+    let mut lines = Vec::new();
+    for &(kind, name, of_all_ranks) in COLLECTIVES {
+        for (ranks, per_node) in view.placed_ranks(kind) {
+            let nodes = per_node.map_or("-1".to_owned(), |n| (ranks / n).to_string());
+            for region in view.regions_on(kind, ranks, per_node, any_operator(kind)) {
+                let Some((algorithm, settings)) = &region.algorithm else { continue };
+                let size = |bytes| if of_all_ranks { of_all(bytes, ranks) } else { bytes };
+                let value = |key| settings.iter().find(|(k, _)| *k == key).map_or("-1", |(_, v)| v.as_str());
+                let narrowed = match (value("pipe-ops"), value("registered")) {
+                    ("-1", "-1") => String::new(),
+                    (calls, "-1") => format!(",{calls}"),
+                    (calls, registered) => format!(",{calls},{registered}"),
+                };
+                lines.push(format!(
+                    "{name},{},{},{algorithm},{},{},{nodes},{ranks}{narrowed}",
+                    size(region.first),
+                    size(region.last),
+                    value("protocol"),
+                    value("channels")
+                ));
             }
         }
-        let of_any = |line: &String| line.split(',').nth(6) == Some("-1");
-        let mut notes: Vec<String> = Vec::new();
-        notes.extend(lines.iter().any(of_any).then(|| "lines with -1 nodes hold for any number of them".to_owned()));
-        notes.extend(without_protocol(table));
-        notes.extend([
-            "calls that no line serves run on one channel, which is the plugin's choice where it finds no line"
-                .to_owned(),
-            "checked through the plugin's interface, and not run on a GPU".to_owned(),
-        ]);
-        let load = &["NCCL_TUNER_PLUGIN=libnccl-tuner-example.so", "NCCL_TUNER_CONFIG_FILE=FILE"];
-        let export = view.export(load, notes)?;
-        let mut text = String::new();
-        let comment = std::iter::once("Lines for NCCL's example tuner plugin (plugins/tuner/example).")
-            .chain(export.notes.iter().chain(&export.left).map(String::as_str));
-        for line in comment {
-            // The plugin would read a longer line as two lines, and the second would not be a comment.
-            let line: String = line.chars().take(LONGEST - 8).collect();
-            text.push_str(&format!("# {line}\n"));
-        }
-        for line in &lines {
-            check(line).map_err(|reason| Unsaid { target: NAME, reason })?;
-            text.push_str(&format!("{line}\n"));
-        }
-        Ok(Export { text, ..export })
     }
+    let of_any = |line: &String| line.split(',').nth(6) == Some("-1");
+    let mut notes: Vec<String> = Vec::new();
+    notes.extend(lines.iter().any(of_any).then(|| "lines with -1 nodes hold for any number of them".to_owned()));
+    notes.extend(without_protocol(table));
+    notes.extend([
+        "calls that no line serves run on one channel, which is the plugin's choice where it finds no line".to_owned(),
+        "checked through the plugin's interface, and not run on a GPU".to_owned(),
+    ]);
+    let load = &["NCCL_TUNER_PLUGIN=libnccl-tuner-example.so", "NCCL_TUNER_CONFIG_FILE=FILE"];
+    let export = view.export(load, notes)?;
+    let mut text = String::new();
+    let comment = std::iter::once("Lines for NCCL's example tuner plugin (plugins/tuner/example).")
+        .chain(export.notes.iter().chain(&export.left).map(String::as_str));
+    for line in comment {
+        // The plugin would read a longer line as two lines, and the second would not be a comment.
+        let line: String = line.chars().take(LONGEST - 8).collect();
+        text.push_str(&format!("# {line}\n"));
+    }
+    for line in &lines {
+        check(line).map_err(|reason| Unsaid { target: NAME, reason })?;
+        text.push_str(&format!("{line}\n"));
+    }
+    Ok(Export { text, ..export })
 }
 
 /// Reads a line as the plugin does, and refuses unknown names.

@@ -15,17 +15,15 @@
 //! Source: meta-pytorch/torchcomms, `comms/ncclx/meta/tuner` (`ConfigParse.h`, `CsvConfigParse.h`, `Int64Range.cc`,
 //! `MetaTuner.cc`) at commit 59426ba4, and pull requests 2911, 3044 and 3045.
 
-use unisono_collective::{DecisionTable, Kind};
+use unisono_collective::DecisionTable;
 
 use super::nccl_tuner_csv::{
     COLLECTIVES, MOST_CHANNELS, PROTOCOLS, by_switches, names, skipped, untuned, view, without_protocol,
 };
 use crate::{
-    Export, LibraryTable, Spread, Tuning, Unsaid,
+    Export, LibraryTable, Tuning, Unsaid,
     region::{Counterpart, Settings, any_operator},
 };
-
-pub struct NcclxCsv;
 
 const NAME: &str = "ncclx-csv";
 /// The largest size: NCCLX reads sizes as signed numbers of 64 bits.
@@ -75,86 +73,74 @@ fn interval(first: u64, last: u64, divisor: u64) -> Option<String> {
     }
 }
 
-impl Tuning for NcclxCsv {
-    fn name(&self) -> &'static str {
-        NAME
-    }
+pub const TUNING: Tuning = Tuning {
+    name: NAME,
+    summary: "rules for the tuner that is built into NCCLX",
+    reference: "meta-pytorch/torchcomms, comms/ncclx/meta/tuner; docs/export.md",
+    skips: skipped,
+    lacks: untuned,
+    write,
+    ..Tuning::PLAIN
+};
 
-    fn summary(&self) -> &'static str {
-        "rules for the tuner that is built into NCCLX"
-    }
-
-    fn reference(&self) -> &'static str {
-        "meta-pytorch/torchcomms, comms/ncclx/meta/tuner; docs/export.md"
-    }
-
-    fn skips(&self, kind: Kind, algorithm: &str, spread: Spread) -> Option<String> {
-        skipped(kind, algorithm, spread)
-    }
-
-    fn lacks(&self, kind: Kind) -> Option<String> {
-        untuned(kind)
-    }
-
-    fn write(&self, table: &DecisionTable, _: Option<&LibraryTable>) -> Result<Export, Unsaid> {
-        let mut view = view(NAME, table, NAMES);
-        let (mut lines, mut narrow) = (Vec::new(), Vec::new());
-        for &(kind, name, of_all_ranks) in COLLECTIVES {
-            for ranks in view.ranks(kind) {
-                let placements = view.placements(kind, ranks);
-                for &per_node in &placements {
-                    // A rule states nodes and ranks per node, so a row for any placement takes a rule for each divisor
-                    // of the ranks that has no row.
-                    let others = || divisors(ranks).into_iter().filter(|&n| !placements.contains(&Some(n)));
-                    let all: Vec<u32> = per_node.map_or_else(|| others().collect(), |n| vec![n]);
-                    for region in view.regions_on(kind, ranks, per_node, any_operator(kind)) {
-                        let Some((algorithm, settings)) = &region.algorithm else { continue };
-                        let divisor = if of_all_ranks { 1 } else { ranks.into() };
-                        let Some(bytes) = interval(region.first, region.last, divisor) else {
-                            let (first, last) = (region.first, region.last);
-                            narrow.push(format!(
-                                "{kind} on {ranks} ranks: {first} to {last} bytes have no multiple of {ranks}, so they have no rule"
-                            ));
-                            continue;
-                        };
-                        let value = |key| settings.iter().find(|(k, _)| *k == key).map(|(_, v)| v.as_str());
-                        let chunk = value("chunk-size").map_or_else(String::new, |size| format!(",{size}"));
-                        for n in &all {
-                            lines.push(format!(
-                                "{name},{bytes},{algorithm},{},{},{},{n}{chunk}",
-                                value("protocol").unwrap_or("simple"),
-                                value("channels").unwrap_or("-1"),
-                                ranks / n
-                            ));
-                        }
+fn write(table: &DecisionTable, _: Option<&LibraryTable>) -> Result<Export, Unsaid> {
+    let mut view = view(NAME, table, NAMES);
+    let (mut lines, mut narrow) = (Vec::new(), Vec::new());
+    for &(kind, name, of_all_ranks) in COLLECTIVES {
+        for ranks in view.ranks(kind) {
+            let placements = view.placements(kind, ranks);
+            for &per_node in &placements {
+                // A rule states nodes and ranks per node, so a row for any placement takes a rule for each divisor
+                // of the ranks that has no row.
+                let others = || divisors(ranks).into_iter().filter(|&n| !placements.contains(&Some(n)));
+                let all: Vec<u32> = per_node.map_or_else(|| others().collect(), |n| vec![n]);
+                for region in view.regions_on(kind, ranks, per_node, any_operator(kind)) {
+                    let Some((algorithm, settings)) = &region.algorithm else { continue };
+                    let divisor = if of_all_ranks { 1 } else { ranks.into() };
+                    let Some(bytes) = interval(region.first, region.last, divisor) else {
+                        let (first, last) = (region.first, region.last);
+                        narrow.push(format!(
+                            "{kind} on {ranks} ranks: {first} to {last} bytes have no multiple of {ranks}, so they have no rule"
+                        ));
+                        continue;
+                    };
+                    let value = |key| settings.iter().find(|(k, _)| *k == key).map(|(_, v)| v.as_str());
+                    let chunk = value("chunk-size").map_or_else(String::new, |size| format!(",{size}"));
+                    for n in &all {
+                        lines.push(format!(
+                            "{name},{bytes},{algorithm},{},{},{},{n}{chunk}",
+                            value("protocol").unwrap_or("simple"),
+                            value("channels").unwrap_or("-1"),
+                            ranks / n
+                        ));
                     }
                 }
             }
         }
-        let mut notes = vec![
-            "sizes of allreduce, broadcast and reduce are compared after a division by the ranks: a range ends up to one \
-             byte a rank later than in the table"
-                .to_owned(),
-        ];
-        notes.extend(without_protocol(table));
-        // The chunk size is the eighth field.
-        let has_chunk = |line: &String| fields(line).len() > 7;
-        notes.extend(
-            lines
-                .iter()
-                .any(has_chunk)
-                .then(|| "a chunk-size needs NCCLX of July 2026 or later, and its version 2.30".to_owned()),
-        );
-        notes.push("checked by a reader of the same rules, and not run on a GPU".to_owned());
-        notes.extend(narrow);
-        let export = view.export(&["NCCLX_TUNER_CONFIG_FILE=FILE"], notes)?;
-        let mut text = format!("# Rules for the tuner of NCCLX (NCCLX_TUNER_CONFIG_FILE).\n{}", export.comments());
-        for line in &lines {
-            check(line).map_err(|reason| Unsaid { target: NAME, reason })?;
-            text.push_str(&format!("{line}\n"));
-        }
-        Ok(Export { text, ..export })
     }
+    let mut notes = vec![
+        "sizes of allreduce, broadcast and reduce are compared after a division by the ranks: a range ends up to one \
+         byte a rank later than in the table"
+            .to_owned(),
+    ];
+    notes.extend(without_protocol(table));
+    // The chunk size is the eighth field.
+    let has_chunk = |line: &String| fields(line).len() > 7;
+    notes.extend(
+        lines
+            .iter()
+            .any(has_chunk)
+            .then(|| "a chunk-size needs NCCLX of July 2026 or later, and its version 2.30".to_owned()),
+    );
+    notes.push("checked by a reader of the same rules, and not run on a GPU".to_owned());
+    notes.extend(narrow);
+    let export = view.export(&["NCCLX_TUNER_CONFIG_FILE=FILE"], notes)?;
+    let mut text = format!("# Rules for the tuner of NCCLX (NCCLX_TUNER_CONFIG_FILE).\n{}", export.comments());
+    for line in &lines {
+        check(line).map_err(|reason| Unsaid { target: NAME, reason })?;
+        text.push_str(&format!("{line}\n"));
+    }
+    Ok(Export { text, ..export })
 }
 
 /// Returns the fields of a line. Commas inside brackets do not separate fields.

@@ -24,54 +24,42 @@ use crate::{
     region::{Region, View, no_nodes},
 };
 
-pub struct OpenmpiHan;
-
 const NAME: &str = "openmpi-han";
 /// The collectives of [`COLLECTIVES`] that `coll/han` implements.
 const TAKEN: &[Kind] = &[Kind::Allgather, Kind::Allreduce, Kind::Barrier, Kind::Broadcast, Kind::Gather, Kind::Reduce];
 const LEVEL: u32 = 2;
 
-impl Tuning for OpenmpiHan {
-    fn name(&self) -> &'static str {
-        NAME
-    }
+pub const TUNING: Tuning = Tuning {
+    name: NAME,
+    summary: "rules of Open MPI's coll/han for 5.x, beside openmpi-rules",
+    reference: "Open MPI, coll_han_dynamic_file.c; docs/export.md",
+    write,
+    ..Tuning::PLAIN
+};
 
-    fn summary(&self) -> &'static str {
-        "rules of Open MPI's coll/han for 5.x, beside openmpi-rules"
+fn write(table: &DecisionTable, _: Option<&LibraryTable>) -> Result<Export, Unsaid> {
+    let mut view = view(NAME, table, no_nodes);
+    let mut rules = Vec::new();
+    for known in COLLECTIVES.iter().filter(|k| TAKEN.contains(&k.kind)) {
+        rules.extend(of_collective(&mut view, known));
     }
-
-    fn reference(&self) -> &'static str {
-        "Open MPI, coll_han_dynamic_file.c; docs/export.md"
-    }
-
-    fn write(&self, table: &DecisionTable, _: Option<&LibraryTable>) -> Result<Export, Unsaid> {
-        let mut view = view(NAME, table, no_nodes);
-        let mut rules = Vec::new();
-        for known in COLLECTIVES.iter().filter(|k| TAKEN.contains(&k.kind)) {
-            rules.extend(of_collective(&mut view, known));
+    for known in COLLECTIVES.iter().filter(|k| !TAKEN.contains(&k.kind)) {
+        for ranks in view.ranks(known.kind) {
+            view.leave_all(known.kind, ranks, "coll/han does not take this collective, and coll/tuned needs no rule");
         }
-        for known in COLLECTIVES.iter().filter(|k| !TAKEN.contains(&k.kind)) {
-            for ranks in view.ranks(known.kind) {
-                view.leave_all(
-                    known.kind,
-                    ranks,
-                    "coll/han does not take this collective, and coll/tuned needs no rule",
-                );
-            }
-        }
-        let load = &["--mca coll_han_use_dynamic_file_rules 1", "--mca coll_han_dynamic_rules_filename FILE"];
-        let notes = vec![
-            "this file only leaves calls to coll/tuned: load it beside the file of openmpi-rules for the same table, and \
-             without '--mca coll_han_priority 0'"
-                .to_owned(),
-            "coll/han ignores a file that it cannot read, and reports this only with '--mca coll_base_verbose 5'"
-                .to_owned(),
-        ];
-        let export = view.export(load, notes)?;
-        let head = head("Rules for coll/han of Open MPI 5", &export);
-        // Rules have no comments, which the library refuses before a name.
-        Ok(Export { text: format!("{head}{}\n{}", rules.len(), rules.concat()), ..export })
     }
+    let load = &["--mca coll_han_use_dynamic_file_rules 1", "--mca coll_han_dynamic_rules_filename FILE"];
+    let notes = vec![
+        "this file only leaves calls to coll/tuned: load it beside the file of openmpi-rules for the same table, and \
+         without '--mca coll_han_priority 0'"
+            .to_owned(),
+        "coll/han ignores a file that it cannot read, and reports this only with '--mca coll_base_verbose 5'"
+            .to_owned(),
+    ];
+    let export = view.export(load, notes)?;
+    let head = head("Rules for coll/han of Open MPI 5", &export);
+    // Rules have no comments, which the library refuses before a name.
+    Ok(Export { text: format!("{head}{}\n{}", rules.len(), rules.concat()), ..export })
 }
 
 /// Returns the rules of a collective; `None` if the table has no algorithm for it.

@@ -14,8 +14,6 @@ use crate::{
     region::any_operator,
 };
 
-pub struct OpenmpiJson;
-
 const NAME: &str = "openmpi-json";
 
 /// Returns whether `comm_rank_distribution` can express the placement of two or more ranks: one rank per node, or one
@@ -24,70 +22,61 @@ fn can_say(ranks: u32, per_node: u32) -> bool {
     ranks > 1 && (per_node == 1 || per_node == ranks)
 }
 
-impl Tuning for OpenmpiJson {
-    fn name(&self) -> &'static str {
-        NAME
-    }
+pub const TUNING: Tuning = Tuning {
+    name: NAME,
+    summary: "rules of Open MPI's coll/tuned for 6.x",
+    reference: "Open MPI, tuned_dynamic_file_schema.json; docs/export.md",
+    params: PARAMS,
+    write,
+    ..Tuning::PLAIN
+};
 
-    fn summary(&self) -> &'static str {
-        "rules of Open MPI's coll/tuned for 6.x"
-    }
-
-    fn reference(&self) -> &'static str {
-        "Open MPI, tuned_dynamic_file_schema.json; docs/export.md"
-    }
-
-    fn params(&self) -> &'static [(&'static str, &'static str)] {
-        PARAMS
-    }
-
-    fn write(&self, table: &DecisionTable, _: Option<&LibraryTable>) -> Result<Export, Unsaid> {
-        let mut view = view(NAME, table, can_say);
-        let (mut collectives, mut used) = (Vec::new(), Vec::new());
-        for known in COLLECTIVES {
-            let mut sizes = Vec::new();
-            for (ranks, per_node) in view.placed_ranks(known.kind) {
-                let mut rules = Vec::new();
-                for region in view.regions_on(known.kind, ranks, per_node, any_operator(known.kind)) {
-                    let Some((name, settings)) = &region.algorithm else { continue };
-                    if id(known.kind, name).is_none() {
-                        return Err(Unsaid { target: NAME, reason: format!("{} has no algorithm {name}", known.key) });
-                    }
-                    used.push((known.kind, *name));
-                    let mut rule = String::from("{ ");
-                    if known.size != Size::None {
-                        let last = bytes(known, region.last, ranks);
-                        let last = if last == u64::MAX { "\"inf\"".to_owned() } else { last.to_string() };
-                        let first = bytes(known, region.first, ranks);
-                        let _ = write!(rule, "\"msg_size_min\": {first}, \"msg_size_max\": {last}, ");
-                    }
-                    let _ = write!(rule, "\"alg\": \"{name}\"");
-                    for (_, bytes) in settings.iter().filter(|(key, _)| *key == "segment") {
-                        let _ = write!(rule, ", \"seg_size\": {bytes}");
-                    }
-                    rules.push(rule + " }");
+fn write(table: &DecisionTable, _: Option<&LibraryTable>) -> Result<Export, Unsaid> {
+    let mut view = view(NAME, table, can_say);
+    let (mut collectives, mut used) = (Vec::new(), Vec::new());
+    for known in COLLECTIVES {
+        let mut sizes = Vec::new();
+        for (ranks, per_node) in view.placed_ranks(known.kind) {
+            let mut rules = Vec::new();
+            for region in view.regions_on(known.kind, ranks, per_node, any_operator(known.kind)) {
+                let Some((name, settings)) = &region.algorithm else { continue };
+                if id(known.kind, name).is_none() {
+                    return Err(Unsaid { target: NAME, reason: format!("{} has no algorithm {name}", known.key) });
                 }
-                if !rules.is_empty() {
-                    let nodes = per_node.map_or(String::new(), |n| {
-                        let name = if n == 1 { "one-per-node" } else { "single-node" };
-                        format!("\"comm_rank_distribution\": \"{name}\", ")
-                    });
-                    sizes.push(format!(
-                        "      {{ \"comm_size_min\": {ranks}, \"comm_size_max\": {ranks}, {nodes}\"rules\": [\n        {}\n      ] }}",
-                        rules.join(",\n        ")
-                    ));
+                used.push((known.kind, *name));
+                let mut rule = String::from("{ ");
+                if known.size != Size::None {
+                    let last = bytes(known, region.last, ranks);
+                    let last = if last == u64::MAX { "\"inf\"".to_owned() } else { last.to_string() };
+                    let first = bytes(known, region.first, ranks);
+                    let _ = write!(rule, "\"msg_size_min\": {first}, \"msg_size_max\": {last}, ");
                 }
+                let _ = write!(rule, "\"alg\": \"{name}\"");
+                for (_, bytes) in settings.iter().filter(|(key, _)| *key == "segment") {
+                    let _ = write!(rule, ", \"seg_size\": {bytes}");
+                }
+                rules.push(rule + " }");
             }
-            if !sizes.is_empty() {
-                collectives.push(format!("    \"{}\": [\n{}\n    ]", known.key, sizes.join(",\n")));
+            if !rules.is_empty() {
+                let nodes = per_node.map_or(String::new(), |n| {
+                    let name = if n == 1 { "one-per-node" } else { "single-node" };
+                    format!("\"comm_rank_distribution\": \"{name}\", ")
+                });
+                sizes.push(format!(
+                    "      {{ \"comm_size_min\": {ranks}, \"comm_size_max\": {ranks}, {nodes}\"rules\": [\n        {}\n      ] }}",
+                    rules.join(",\n        ")
+                ));
             }
         }
-        let mut export = view.export(LOAD, notes(&used))?;
-        export.notes.push("Open MPI 5 and older ignore this form in silence: use openmpi-rules there".to_owned());
-        let text = format!(
-            "{{\n  \"rule_file_version\": 3,\n  \"module\": \"tuned\",\n  \"collectives\": {{\n{}\n  }}\n}}\n",
-            collectives.join(",\n")
-        );
-        Ok(Export { text, ..export })
+        if !sizes.is_empty() {
+            collectives.push(format!("    \"{}\": [\n{}\n    ]", known.key, sizes.join(",\n")));
+        }
     }
+    let mut export = view.export(LOAD, notes(&used))?;
+    export.notes.push("Open MPI 5 and older ignore this form in silence: use openmpi-rules there".to_owned());
+    let text = format!(
+        "{{\n  \"rule_file_version\": 3,\n  \"module\": \"tuned\",\n  \"collectives\": {{\n{}\n  }}\n}}\n",
+        collectives.join(",\n")
+    );
+    Ok(Export { text, ..export })
 }

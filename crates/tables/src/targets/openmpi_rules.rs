@@ -21,48 +21,36 @@ use crate::{
     region::{Region, no_nodes},
 };
 
-pub struct OpenmpiRules;
-
 const NAME: &str = "openmpi-rules";
 
-impl Tuning for OpenmpiRules {
-    fn name(&self) -> &'static str {
-        NAME
-    }
+pub const TUNING: Tuning = Tuning {
+    name: NAME,
+    summary: "rules of Open MPI's coll/tuned for 4.x and 5.x",
+    reference: "Open MPI, coll_tuned_dynamic_file.c; docs/export.md",
+    params: PARAMS,
+    write,
+    ..Tuning::PLAIN
+};
 
-    fn summary(&self) -> &'static str {
-        "rules of Open MPI's coll/tuned for 4.x and 5.x"
-    }
-
-    fn reference(&self) -> &'static str {
-        "Open MPI, coll_tuned_dynamic_file.c; docs/export.md"
-    }
-
-    fn params(&self) -> &'static [(&'static str, &'static str)] {
-        PARAMS
-    }
-
-    fn write(&self, table: &DecisionTable, _: Option<&LibraryTable>) -> Result<Export, Unsaid> {
-        let mut view = view(NAME, table, no_nodes);
-        let (mut collectives, mut used) = (Vec::new(), Vec::new());
-        for known in COLLECTIVES {
-            let sizes = by_size(&mut view, known, 0);
-            let named = || sizes.iter().flat_map(|(_, regions)| regions).filter_map(|r| r.algorithm.as_ref());
-            used.extend(named().map(|(name, _)| (known.kind, *name)));
-            if named().any(|(name, _)| id(known.kind, name).is_some()) {
-                collectives.push(of_collective(known, &sizes));
-            }
+fn write(table: &DecisionTable, _: Option<&LibraryTable>) -> Result<Export, Unsaid> {
+    let mut view = view(NAME, table, no_nodes);
+    let (mut collectives, mut used) = (Vec::new(), Vec::new());
+    for known in COLLECTIVES {
+        let sizes = by_size(&mut view, known, 0);
+        let named = || sizes.iter().flat_map(|(_, regions)| regions).filter_map(|r| r.algorithm.as_ref());
+        used.extend(named().map(|(name, _)| (known.kind, *name)));
+        if named().any(|(name, _)| id(known.kind, name).is_some()) {
+            collectives.push(of_collective(known, &sizes));
         }
-        let mut export = view.export(LOAD, notes(&used))?;
-        export.notes.push(
-            "Open MPI 6 reads the communicator sizes of this form shifted by one rule: use openmpi-json there"
-                .to_owned(),
-        );
-        let head = head("Rules for coll/tuned of Open MPI 4 and 5", &export);
-        let text = format!("{head}{} # collectives\n{}", collectives.len(), collectives.concat());
-        check(&text).map_err(|reason| Unsaid { target: NAME, reason })?;
-        Ok(Export { text, ..export })
     }
+    let mut export = view.export(LOAD, notes(&used))?;
+    export.notes.push(
+        "Open MPI 6 reads the communicator sizes of this form shifted by one rule: use openmpi-json there".to_owned(),
+    );
+    let head = head("Rules for coll/tuned of Open MPI 4 and 5", &export);
+    let text = format!("{head}{} # collectives\n{}", collectives.len(), collectives.concat());
+    check(&text).map_err(|reason| Unsaid { target: NAME, reason })?;
+    Ok(Export { text, ..export })
 }
 
 fn of_collective(known: &Known, sizes: &[(u32, Vec<Region>)]) -> String {

@@ -17,8 +17,6 @@ use crate::{
     region::{Counterpart, Settings, View, any_operator, no_nodes, of_all, plain, same, with},
 };
 
-pub struct Ucc;
-
 const NAME: &str = "ucc";
 
 /// `(kind, UCC's name, true if UCC compares the bytes of all ranks)`, sorted by name.
@@ -62,62 +60,55 @@ fn radix_two(params: &[(String, String)], ranks: u32) -> Result<Settings, String
     plain(params, ranks).map(|_| vec![("radix", "2".to_owned())])
 }
 
-impl Tuning for Ucc {
-    fn name(&self) -> &'static str {
-        NAME
-    }
+pub const TUNING: Tuning = Tuning {
+    name: NAME,
+    summary: "score strings of UCC's TL/UCP for host memory",
+    reference: "UCC, ucc_coll_score.c; docs/export.md",
+    write,
+    ..Tuning::PLAIN
+};
 
-    fn summary(&self) -> &'static str {
-        "score strings of UCC's TL/UCP for host memory"
-    }
-
-    fn reference(&self) -> &'static str {
-        "UCC, ucc_coll_score.c; docs/export.md"
-    }
-
-    fn write(&self, table: &DecisionTable, _: Option<&LibraryTable>) -> Result<Export, Unsaid> {
-        let mut view = View::new(NAME, table, NAMES, false, no_nodes, None, COLLECTIVES.iter().map(|c| c.0));
-        let (mut tokens, mut radix) = (Vec::new(), Vec::new());
-        for &(kind, name, of_all_ranks) in COLLECTIVES {
-            for ranks in view.ranks(kind) {
-                for region in view.regions(kind, ranks, any_operator(kind)) {
-                    let Some((algorithm, settings)) = &region.algorithm else { continue };
-                    let size = |bytes| if of_all_ranks { of_all(bytes, ranks) } else { bytes };
-                    let (first, last) = (size(region.first.saturating_sub(1)), size(region.last));
-                    // A range must not be empty: 0 bytes alone cannot be expressed.
-                    if first >= last {
-                        view.left.push(format!("{name} on {ranks} ranks, 0 bytes: UCC has no range for it"));
-                        continue;
-                    }
-                    let last = if last == u64::MAX { "inf".to_owned() } else { last.to_string() };
-                    tokens.push(format!("{name}:{first}-{last}:host:[{ranks}]:@{algorithm}"));
-                    if let Some((_, value)) = settings.first()
-                        && let Some((_, _, variable)) = RADIX.iter().find(|r| (r.0, r.1) == (kind, *algorithm))
-                    {
-                        radix.push(format!("{variable}={value}"));
-                    }
+fn write(table: &DecisionTable, _: Option<&LibraryTable>) -> Result<Export, Unsaid> {
+    let mut view = View::new(NAME, table, NAMES, false, no_nodes, None, COLLECTIVES.iter().map(|c| c.0));
+    let (mut tokens, mut radix) = (Vec::new(), Vec::new());
+    for &(kind, name, of_all_ranks) in COLLECTIVES {
+        for ranks in view.ranks(kind) {
+            for region in view.regions(kind, ranks, any_operator(kind)) {
+                let Some((algorithm, settings)) = &region.algorithm else { continue };
+                let size = |bytes| if of_all_ranks { of_all(bytes, ranks) } else { bytes };
+                let (first, last) = (size(region.first.saturating_sub(1)), size(region.last));
+                // A range must not be empty: 0 bytes alone cannot be expressed.
+                if first >= last {
+                    view.left.push(format!("{name} on {ranks} ranks, 0 bytes: UCC has no range for it"));
+                    continue;
+                }
+                let last = if last == u64::MAX { "inf".to_owned() } else { last.to_string() };
+                tokens.push(format!("{name}:{first}-{last}:host:[{ranks}]:@{algorithm}"));
+                if let Some((_, value)) = settings.first()
+                    && let Some((_, _, variable)) = RADIX.iter().find(|r| (r.0, r.1) == (kind, *algorithm))
+                {
+                    radix.push(format!("{variable}={value}"));
                 }
             }
         }
-        radix.sort_unstable();
-        radix.dedup();
-        tokens.iter().try_for_each(|t| check(t)).map_err(|reason| Unsaid { target: NAME, reason })?;
-        let notes = vec![
-            "one bad token voids the whole string; UCC_LOG_LEVEL=info prints the map of scores that came of it"
-                .to_owned(),
-            "Open MPI uses UCC only where coll/ucc is built in and switched on: '--mca coll_ucc_enable 1 --mca \
-             coll_ucc_priority 100'"
-                .to_owned(),
-            "radixes hold for all sizes of an algorithm".to_owned(),
-            "written from UCC's source, and not run".to_owned(),
-        ];
-        let export = view.export(&["UCC_CONFIG_FILE=FILE"], notes)?;
-        let mut text = String::from("# Scores of UCC's TL/UCP; a ucc.conf that UCC_CONFIG_FILE names, or variables.\n");
-        text.push_str(&export.comments());
-        text.push_str(&format!("UCC_TL_UCP_TUNE={}\n", tokens.join("#")));
-        radix.iter().for_each(|r| text.push_str(&format!("{r}\n")));
-        Ok(Export { text, ..export })
     }
+    radix.sort_unstable();
+    radix.dedup();
+    tokens.iter().try_for_each(|t| check(t)).map_err(|reason| Unsaid { target: NAME, reason })?;
+    let notes = vec![
+        "one bad token voids the whole string; UCC_LOG_LEVEL=info prints the map of scores that came of it".to_owned(),
+        "Open MPI uses UCC only where coll/ucc is built in and switched on: '--mca coll_ucc_enable 1 --mca \
+         coll_ucc_priority 100'"
+            .to_owned(),
+        "radixes hold for all sizes of an algorithm".to_owned(),
+        "written from UCC's source, and not run".to_owned(),
+    ];
+    let export = view.export(&["UCC_CONFIG_FILE=FILE"], notes)?;
+    let mut text = String::from("# Scores of UCC's TL/UCP; a ucc.conf that UCC_CONFIG_FILE names, or variables.\n");
+    text.push_str(&export.comments());
+    text.push_str(&format!("UCC_TL_UCP_TUNE={}\n", tokens.join("#")));
+    radix.iter().for_each(|r| text.push_str(&format!("{r}\n")));
+    Ok(Export { text, ..export })
 }
 
 /// Reads a token as UCC does: a collective, a range with both ends, a memory type, team sizes, a name.

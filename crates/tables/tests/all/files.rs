@@ -37,7 +37,7 @@ fn table(rows: Vec<Row>) -> DecisionTable {
 
 fn write(target: &str, table: &DecisionTable) -> Result<Export, String> {
     let library = LibraryTable::read(LIBRARY.as_bytes()).unwrap();
-    TUNINGS.iter().find(|t| t.name() == target).unwrap().write(table, Some(&library)).map_err(|e| e.to_string())
+    (TUNINGS.iter().find(|t| t.name == target).unwrap().write)(table, Some(&library)).map_err(|e| e.to_string())
 }
 
 /// Returns the library's name of an algorithm; an empty name is the library's own choice.
@@ -250,27 +250,27 @@ proptest! {
     fn every_file_chooses_what_the_table_says(rows in rows()) {
         let table = table(rows);
         for target in TUNINGS {
-            let Ok(export) = write(target.name(), &table) else { continue };
+            let Ok(export) = write(target.name, &table) else { continue };
             let mut ends: Vec<u64> = table.rows().iter().flat_map(|r| [r.first_bytes, r.last_bytes]).collect();
             ends.extend([0, 1, 1 << 20]);
             for kind in [Kind::Allreduce, Kind::Allgather] {
                 for ranks in 1..=18 {
                     for bytes in ends.iter().flat_map(|&b| [b.saturating_sub(1), b, b.saturating_add(1)]).filter(|&b| b < 1 << 30) {
                         // UCC's ranges share their ends, so size 0 has no range of its own.
-                        if target.name() == "ucc" && bytes == 0 {
+                        if target.name == "ucc" && bytes == 0 {
                             continue;
                         }
                         let class = if kind == Kind::Allreduce { OperatorClass::Commutative } else { OperatorClass::None };
                         // A rule of NCCLX begins and ends at multiples of the ranks.
-                        let is_divided = target.name() == "ncclx-csv" && kind == Kind::Allreduce;
+                        let is_divided = target.name == "ncclx-csv" && kind == Kind::Allreduce;
                         let meant = if is_divided { bytes - bytes % u64::from(ranks) } else { bytes };
                         let choice = table.find(kind, ranks, None, meant, class).map(|at| &table.rows()[at].choice);
                         let expected = match choice {
-                            Some(Choice::Algorithm { name, .. }) => theirs(target.name(), kind, ranks, name),
+                            Some(Choice::Algorithm { name, .. }) => theirs(target.name, kind, ranks, name),
                             _ => "",
                         };
-                        let found = look_up(target.name(), &export.text, kind, ranks, bytes);
-                        prop_assert_eq!(found, expected, "{} {} {} ranks {} bytes\n{}", target.name(), kind, ranks, bytes, export.text);
+                        let found = look_up(target.name, &export.text, kind, ranks, bytes);
+                        prop_assert_eq!(found, expected, "{} {} {} ranks {} bytes\n{}", target.name, kind, ranks, bytes, export.text);
                     }
                 }
             }
@@ -337,12 +337,12 @@ fn mpich_asks_what_its_algorithms_ask() {
     assert!(export.load.contains(&"MPIR_CVAR_ALLREDUCE_DEVICE_COLLECTIVE=0".to_owned()));
     // A library without the algorithm is refused, because the program would abort later.
     let old = LibraryTable::read(LIBRARY.replace("MPIR_Allgather_intra_brucks", "MPIR_other").as_bytes()).unwrap();
-    let mpich = TUNINGS.iter().find(|t| t.name() == "mpich-json").unwrap();
-    let e = mpich.write(&table(vec![row(Kind::Allgather, 4, 0, 9, "bruck")]), Some(&old)).unwrap_err();
+    let mpich = TUNINGS.iter().find(|t| t.name == "mpich-json").unwrap();
+    let e = (mpich.write)(&table(vec![row(Kind::Allgather, 4, 0, 9, "bruck")]), Some(&old)).unwrap_err();
     assert!(e.to_string().ends_with("this library has no algorithm MPIR_Allgather_intra_brucks"));
     // Other rows of such a table are written.
     let rows = vec![row(Kind::Allgather, 4, 0, 9, "bruck"), row(Kind::Gather, 4, 0, u64::MAX, "binomial")];
-    let some = mpich.write(&table(rows), Some(&old)).unwrap();
+    let some = (mpich.write)(&table(rows), Some(&old)).unwrap();
     assert_eq!(
         (some.rows, some.left),
         (
@@ -598,16 +598,16 @@ fn stated_defaults_change_no_file() {
             else {
                 continue;
             };
-            let text = |words: &str| write(target.name(), &table(vec![row(kind, ranks, 64, 4096, words)]));
+            let text = |words: &str| write(target.name, &table(vec![row(kind, ranks, 64, 4096, words)]));
             if let Ok(usual) = text(info.name)
                 && usual.rows > 0
                 && !default.contains(' ')
             {
                 let found = text(&format!("{} {}={default}", info.name, param.name));
                 let rows = found.as_ref().map(|export| export.rows);
-                assert_eq!(rows, Ok(usual.rows), "{} {kind} {} {}={default}", target.name(), info.name, param.name);
+                assert_eq!(rows, Ok(usual.rows), "{} {kind} {} {}={default}", target.name, info.name, param.name);
                 assert_eq!(found.unwrap().text, usual.text);
-                stated.insert((target.name(), info.name, param.name));
+                stated.insert((target.name, info.name, param.name));
             }
         }
     }

@@ -8,9 +8,7 @@
 use unisono_collective::{Collective, Kind};
 
 use super::{EndpointCase, sure_ns};
-use crate::{Bound, CostProblem, Time};
-
-pub struct Bandwidth;
+use crate::{Bound, Time};
 
 /// Returns the least number of bytes that some rank must send, and the least number that some rank must receive, in any
 /// schedule; `None` for a barrier.
@@ -30,38 +28,26 @@ pub(crate) fn least_bytes(c: &Collective) -> Option<(u64, u64)> {
     Some((sent * c.element_bytes(), received * c.element_bytes()))
 }
 
-impl Bound for Bandwidth {
-    fn name(&self) -> &'static str {
-        "bandwidth"
-    }
+pub const BANDWIDTH: Bound = Bound {
+    name: "bandwidth",
+    reference: "Chan, Heimlich, Purkayastha, van de Geijn, 2007, section 2; Patarasuk and Yuan, 2009, Theorem 1",
+    assumes: "nothing beyond the model: one interface a rank, bytes neither compressed nor sent twice",
+    time: |problem| nanoseconds(&EndpointCase::of(problem)?).map(Time::from_ns),
+    ..Bound::OF_MACHINE
+};
 
-    fn reference(&self) -> &'static str {
-        "Chan, Heimlich, Purkayastha, van de Geijn, 2007, section 2; Patarasuk and Yuan, 2009, Theorem 1"
+fn nanoseconds(case: &EndpointCase) -> Option<f64> {
+    if case.collective.is_local() {
+        return Some(0.0);
     }
-
-    fn assumes(&self) -> &'static str {
-        "nothing beyond the model: one interface a rank, bytes neither compressed nor sent twice"
-    }
-
-    fn time(&self, problem: &CostProblem) -> Option<Time> {
-        Self::nanoseconds(&EndpointCase::of(problem)?).map(Time::from_ns)
-    }
-}
-
-impl Bandwidth {
-    fn nanoseconds(case: &EndpointCase) -> Option<f64> {
-        if case.collective.is_local() {
-            return Some(0.0);
-        }
-        let (sent, received) = least_bytes(&case.collective)?;
-        let cheapest = case.prices.cheapest();
-        let whole = |bytes: u64| cheapest.ticks_until_received(bytes);
-        // A byte costs at least the smaller of its prices in long messages and in single bytes.
-        let (send_byte, receive_byte) = cheapest.ticks_per_byte();
-        // The last message leaves after all other bytes. Its time is linear in its length, so the shortest or the
-        // longest last message is best. The interface of a receiver may be busy for longer.
-        let last = (whole(1) + (sent - 1) as f64 * send_byte).min(whole(sent));
-        let ticks = last.max(whole(1) + (received - 1) as f64 * receive_byte);
-        Some(sure_ns(ticks))
-    }
+    let (sent, received) = least_bytes(&case.collective)?;
+    let cheapest = case.prices.cheapest();
+    let whole = |bytes: u64| cheapest.ticks_until_received(bytes);
+    // A byte costs at least the smaller of its prices in long messages and in single bytes.
+    let (send_byte, receive_byte) = cheapest.ticks_per_byte();
+    // The last message leaves after all other bytes. Its time is linear in its length, so the shortest or the
+    // longest last message is best. The interface of a receiver may be busy for longer.
+    let last = (whole(1) + (sent - 1) as f64 * send_byte).min(whole(sent));
+    let ticks = last.max(whole(1) + (received - 1) as f64 * receive_byte);
+    Some(sure_ns(ticks))
 }

@@ -11,58 +11,44 @@ use unisono_collective::Kind;
 
 use super::EndpointCase;
 use crate::endpoint::TICKS_PER_NS;
-use crate::{Bound, CostProblem, Time};
+use crate::{Bound, Time};
 
-pub struct FanOut;
+pub const FAN_OUT: Bound = Bound {
+    name: "fan-out",
+    reference: "Bar-Noy and Kipnis, 1992 (postal model); Karp, Sahay, Santos, Schauser, 1993 (LogP)",
+    assumes: "nothing beyond the model: shortest messages",
+    time: |problem| nanoseconds(&EndpointCase::of(problem)?).map(Time::from_ns),
+    ..Bound::OF_MACHINE
+};
 
-impl Bound for FanOut {
-    fn name(&self) -> &'static str {
-        "fan-out"
+fn nanoseconds(case: &EndpointCase) -> Option<f64> {
+    if case.collective.is_local() {
+        return Some(0.0);
     }
-
-    fn reference(&self) -> &'static str {
-        "Bar-Noy and Kipnis, 1992 (postal model); Karp, Sahay, Santos, Schauser, 1993 (LogP)"
-    }
-
-    fn assumes(&self) -> &'static str {
-        "nothing beyond the model: shortest messages"
-    }
-
-    fn time(&self, problem: &CostProblem) -> Option<Time> {
-        Self::nanoseconds(&EndpointCase::of(problem)?).map(Time::from_ns)
-    }
-}
-
-impl FanOut {
-    fn nanoseconds(case: &EndpointCase) -> Option<f64> {
-        if case.collective.is_local() {
-            return Some(0.0);
-        }
-        let cheapest = case.prices.cheapest();
-        let (send, receive) = (cheapest.send(1), cheapest.receive(1));
-        // In LogfP some messages may leave before the gap, so the bound ignores the gap.
-        let apart = |cpu: u64, nic: u64| if case.prices.may_run_ahead() { cpu } else { cpu.max(nic) };
-        let (issue, accept) = (apart(send.cpu, send.nic), apart(receive.cpu, receive.nic));
-        let kind = case.collective.kind;
-        let ranks = u64::from(case.collective.ranks);
-        let flight = send.flight + receive.cpu;
-        let message = broadcast_ticks(2, issue, flight);
-        // Either one rank's data reaches all ranks, or one rank needs the data of all ranks, which is a broadcast in
-        // reverse.
-        let out = if matches!(kind, Kind::Reduce | Kind::Gather | Kind::Message) {
-            message
-        } else {
-            broadcast_ticks(ranks, issue, flight)
-        };
-        let back = if matches!(kind, Kind::Broadcast | Kind::Scatter | Kind::Message) {
-            message
-        } else {
-            broadcast_ticks(ranks, accept, flight)
-        };
-        let reduces = kind.reduces() && kind != Kind::Barrier;
-        let reduction = if reduces { cheapest.reduce(case.collective.element_bytes()) } else { 0 };
-        Some((out.max(back) + reduction) as f64 / TICKS_PER_NS)
-    }
+    let cheapest = case.prices.cheapest();
+    let (send, receive) = (cheapest.send(1), cheapest.receive(1));
+    // In LogfP some messages may leave before the gap, so the bound ignores the gap.
+    let apart = |cpu: u64, nic: u64| if case.prices.may_run_ahead() { cpu } else { cpu.max(nic) };
+    let (issue, accept) = (apart(send.cpu, send.nic), apart(receive.cpu, receive.nic));
+    let kind = case.collective.kind;
+    let ranks = u64::from(case.collective.ranks);
+    let flight = send.flight + receive.cpu;
+    let message = broadcast_ticks(2, issue, flight);
+    // Either one rank's data reaches all ranks, or one rank needs the data of all ranks, which is a broadcast in
+    // reverse.
+    let out = if matches!(kind, Kind::Reduce | Kind::Gather | Kind::Message) {
+        message
+    } else {
+        broadcast_ticks(ranks, issue, flight)
+    };
+    let back = if matches!(kind, Kind::Broadcast | Kind::Scatter | Kind::Message) {
+        message
+    } else {
+        broadcast_ticks(ranks, accept, flight)
+    };
+    let reduces = kind.reduces() && kind != Kind::Barrier;
+    let reduction = if reduces { cheapest.reduce(case.collective.element_bytes()) } else { 0 };
+    Some((out.max(back) + reduction) as f64 / TICKS_PER_NS)
 }
 
 /// Returns the ticks until `ranks` ranks have the data. A sender issues a message every `issue` ticks, and its receiver

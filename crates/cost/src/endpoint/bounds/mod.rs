@@ -6,15 +6,11 @@ mod work;
 
 use unisono_collective::Collective;
 
-pub use bandwidth::Bandwidth;
-pub use fan_out::FanOut;
-pub use work::Work;
-
 use super::{LevelPrices, TICKS_PER_NS};
 use crate::{Bound, CostProblem};
 
 /// The bounds among ranks, sorted by file.
-pub(crate) const BOUNDS: &[&dyn Bound] = &[&bandwidth::Bandwidth, &fan_out::FanOut, &work::Work];
+pub(crate) const BOUNDS: &[&Bound] = &[&bandwidth::BANDWIDTH, &fan_out::FAN_OUT, &work::WORK];
 
 /// A collective with the times of messages on a machine. If levels of the machine have different times, bounds use
 /// [`LevelPrices::cheapest`].

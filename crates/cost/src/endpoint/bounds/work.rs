@@ -5,42 +5,24 @@
 use unisono_collective::Kind;
 
 use super::{EndpointCase, sure_ns};
-use crate::{Bound, CostProblem, Time};
+use crate::{Bound, Time};
 
-pub struct Work;
+pub const WORK: Bound = Bound {
+    name: "work",
+    reference: "Chan, Heimlich, Purkayastha, van de Geijn, 2007, section 2",
+    assumes: "nothing beyond the model: one reduction at a time on a rank",
+    time: |problem| nanoseconds(&EndpointCase::of(problem)?).map(Time::from_ns),
+    ..Bound::OF_MACHINE
+};
 
-impl Bound for Work {
-    fn name(&self) -> &'static str {
-        "work"
-    }
-
-    fn reference(&self) -> &'static str {
-        "Chan, Heimlich, Purkayastha, van de Geijn, 2007, section 2"
-    }
-
-    fn assumes(&self) -> &'static str {
-        "nothing beyond the model: one reduction at a time on a rank"
-    }
-
-    fn time(&self, problem: &CostProblem) -> Option<Time> {
-        Self::nanoseconds(&EndpointCase::of(problem)?).map(Time::from_ns)
-    }
-}
-
-impl Work {
-    fn nanoseconds(case: &EndpointCase) -> Option<f64> {
-        let (ranks, n) = (f64::from(case.collective.ranks), case.bytes());
-        let bytes = match case.collective.kind {
-            Kind::Reduce | Kind::Allreduce => n * (ranks - 1.0) / ranks,
-            Kind::ReduceScatter => n * (ranks - 1.0),
-            // The result of the last rank alone takes as many reductions as a reduce.
-            Kind::Scan => n * (ranks - 1.0) / ranks,
-            _ => return None,
-        };
-        Some(if case.collective.is_local() {
-            0.0
-        } else {
-            sure_ns(bytes * case.prices.cheapest().reduce_ticks_per_byte())
-        })
-    }
+fn nanoseconds(case: &EndpointCase) -> Option<f64> {
+    let (ranks, n) = (f64::from(case.collective.ranks), case.bytes());
+    let bytes = match case.collective.kind {
+        Kind::Reduce | Kind::Allreduce => n * (ranks - 1.0) / ranks,
+        Kind::ReduceScatter => n * (ranks - 1.0),
+        // The result of the last rank alone takes as many reductions as a reduce.
+        Kind::Scan => n * (ranks - 1.0) / ranks,
+        _ => return None,
+    };
+    Some(if case.collective.is_local() { 0.0 } else { sure_ns(bytes * case.prices.cheapest().reduce_ticks_per_byte()) })
 }

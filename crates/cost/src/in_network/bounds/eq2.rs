@@ -6,36 +6,19 @@ use unisono_collective::Kind;
 
 use super::InNetworkCase;
 use crate::in_network::eq2_ns;
-use crate::{Bound, CostProblem, Standing, Time};
+use crate::{Bound, Standing, Time};
 
-pub struct Eq2;
+pub const EQ2: Bound = Bound {
+    name: "eq-2",
+    reference: "Lakhotia et al., in-network reduction on PIUMA, Eq. 2",
+    assumes: "one embedding: the whole vector passes each of its links",
+    standing: Standing::OfModel,
+    time: |problem| nanoseconds(&InNetworkCase::of(problem)?).map(Time::from_ns),
+    ..Bound::OF_MACHINE
+};
 
-impl Bound for Eq2 {
-    fn name(&self) -> &'static str {
-        "eq-2"
-    }
-
-    fn reference(&self) -> &'static str {
-        "Lakhotia et al., in-network reduction on PIUMA, Eq. 2"
-    }
-
-    fn assumes(&self) -> &'static str {
-        "one embedding: the whole vector passes each of its links"
-    }
-
-    fn standing(&self) -> Standing {
-        Standing::OfModel
-    }
-
-    fn time(&self, problem: &CostProblem) -> Option<Time> {
-        Self::nanoseconds(&InNetworkCase::of(problem)?).map(Time::from_ns)
-    }
-}
-
-impl Eq2 {
-    fn nanoseconds(case: &InNetworkCase) -> Option<f64> {
-        let c = &case.collective;
-        let per_element = eq2_ns(case.machine, c.element_bytes());
-        (c.kind == Kind::Allreduce && !case.collective.is_local()).then(|| per_element * f64::from(c.elements))
-    }
+fn nanoseconds(case: &InNetworkCase) -> Option<f64> {
+    let c = &case.collective;
+    let per_element = eq2_ns(case.machine, c.element_bytes());
+    (c.kind == Kind::Allreduce && !case.collective.is_local()).then(|| per_element * f64::from(c.elements))
 }

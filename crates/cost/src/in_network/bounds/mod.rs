@@ -10,14 +10,10 @@ use unisono_machine::{
     in_network::{Layout, Site},
 };
 
-pub use eq2::Eq2;
-pub use memory::Memory;
-pub use path::Path;
-
 use crate::{Bound, CostProblem};
 
 /// The bounds on switches that reduce, sorted by file.
-pub(crate) const BOUNDS: &[&dyn Bound] = &[&eq2::Eq2, &memory::Memory, &path::Path];
+pub(crate) const BOUNDS: &[&Bound] = &[&eq2::EQ2, &memory::MEMORY, &path::PATH];
 
 pub struct InNetworkCase<'a> {
     pub collective: Collective,

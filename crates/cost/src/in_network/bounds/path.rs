@@ -7,43 +7,28 @@ use unisono_base::rounded;
 use unisono_collective::Kind;
 
 use super::InNetworkCase;
-use crate::{Bound, CostProblem, Time};
+use crate::{Bound, Time};
 
-pub struct Path;
+pub const PATH: Bound = Bound {
+    name: "path",
+    reference: "the latency of links on the shortest path",
+    assumes: "nothing travels but over links",
+    time: |problem| nanoseconds(&InNetworkCase::of(problem)?).map(Time::from_ns),
+    ..Bound::OF_MACHINE
+};
 
-impl Bound for Path {
-    fn name(&self) -> &'static str {
-        "path"
+fn nanoseconds(case: &InNetworkCase) -> Option<f64> {
+    let from = match case.collective.kind {
+        Kind::Allreduce | Kind::Barrier | Kind::Scan => 0,
+        Kind::Broadcast | Kind::Reduce => case.collective.root,
+        _ => return None,
+    };
+    if case.collective.is_local() {
+        return None;
     }
-
-    fn reference(&self) -> &'static str {
-        "the latency of links on the shortest path"
-    }
-
-    fn assumes(&self) -> &'static str {
-        "nothing travels but over links"
-    }
-
-    fn time(&self, problem: &CostProblem) -> Option<Time> {
-        Self::nanoseconds(&InNetworkCase::of(problem)?).map(Time::from_ns)
-    }
-}
-
-impl Path {
-    fn nanoseconds(case: &InNetworkCase) -> Option<f64> {
-        let from = match case.collective.kind {
-            Kind::Allreduce | Kind::Barrier | Kind::Scan => 0,
-            Kind::Broadcast | Kind::Reduce => case.collective.root,
-            _ => return None,
-        };
-        if case.collective.is_local() {
-            return None;
-        }
-        // A scan chooses the cores of its ranks, so no distance is known.
-        let picoseconds =
-            if case.collective.kind == Kind::Scan { 0 } else { farthest(case, case.cores[from as usize]) };
-        Some(picoseconds as f64 / 1000.0)
-    }
+    // A scan chooses the cores of its ranks, so no distance is known.
+    let picoseconds = if case.collective.kind == Kind::Scan { 0 } else { farthest(case, case.cores[from as usize]) };
+    Some(picoseconds as f64 / 1000.0)
 }
 
 /// Returns the latency from the core `from` to the farthest rank, over shortest paths, in picoseconds (Dijkstra).

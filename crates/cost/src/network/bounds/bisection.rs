@@ -7,36 +7,22 @@ use unisono_collective::Kind;
 use unisono_machine::network::cut::Cut;
 
 use super::NetworkCase;
-use crate::{Bound, CostProblem, Time};
+use crate::{Bound, Time};
 
-pub struct Bisection;
+pub const BISECTION: Bound = Bound {
+    name: "bisection",
+    reference: "HammingMesh, section 3.1",
+    assumes: "every accelerator has a rank; bytes not compressed",
+    time: |problem| nanoseconds(&NetworkCase::of(problem)?).map(Time::from_ns),
+    ..Bound::OF_MACHINE
+};
 
-impl Bound for Bisection {
-    fn name(&self) -> &'static str {
-        "bisection"
+fn nanoseconds(case: &NetworkCase) -> Option<f64> {
+    let (c, all) = (&case.collective, case.topology.accelerators());
+    if c.kind != Kind::Alltoall || c.ranks != all || all < 2 {
+        return None;
     }
-
-    fn reference(&self) -> &'static str {
-        "HammingMesh, section 3.1"
-    }
-
-    fn assumes(&self) -> &'static str {
-        "every accelerator has a rank; bytes not compressed"
-    }
-
-    fn time(&self, problem: &CostProblem) -> Option<Time> {
-        Self::nanoseconds(&NetworkCase::of(problem)?).map(Time::from_ns)
-    }
-}
-
-impl Bisection {
-    fn nanoseconds(case: &NetworkCase) -> Option<f64> {
-        let (c, all) = (&case.collective, case.topology.accelerators());
-        if c.kind != Kind::Alltoall || c.ranks != all || all < 2 {
-            return None;
-        }
-        let Cut { inside, rate } = case.topology.halves()?;
-        let crosses = f64::from(inside) * f64::from(all - inside) * c.bytes() as f64;
-        Some(crosses / rate * case.model.ns_per_byte)
-    }
+    let Cut { inside, rate } = case.topology.halves()?;
+    let crosses = f64::from(inside) * f64::from(all - inside) * c.bytes() as f64;
+    Some(crosses / rate * case.model.ns_per_byte)
 }

@@ -7,42 +7,28 @@
 use unisono_collective::Kind;
 
 use super::NetworkCase;
-use crate::{Bound, CostProblem, Time};
+use crate::{Bound, Time};
 
-pub struct BoardEdges;
+pub const BOARD_EDGES: Bound = Bound {
+    name: "board-edges",
+    reference: "HammingMesh, section 3: ports of a board",
+    assumes: "every accelerator has a rank; bytes not compressed",
+    time: |problem| nanoseconds(&NetworkCase::of(problem)?).map(Time::from_ns),
+    ..Bound::OF_MACHINE
+};
 
-impl Bound for BoardEdges {
-    fn name(&self) -> &'static str {
-        "board-edges"
+fn nanoseconds(case: &NetworkCase) -> Option<f64> {
+    let (c, boards) = (&case.collective, case.topology.boards()?);
+    let all = case.topology.accelerators();
+    if c.kind != Kind::Alltoall || c.ranks != all || all < 2 {
+        return None;
     }
-
-    fn reference(&self) -> &'static str {
-        "HammingMesh, section 3: ports of a board"
-    }
-
-    fn assumes(&self) -> &'static str {
-        "every accelerator has a rank; bytes not compressed"
-    }
-
-    fn time(&self, problem: &CostProblem) -> Option<Time> {
-        Self::nanoseconds(&NetworkCase::of(problem)?).map(Time::from_ns)
-    }
-}
-
-impl BoardEdges {
-    fn nanoseconds(case: &NetworkCase) -> Option<f64> {
-        let (c, boards) = (&case.collective, case.topology.boards()?);
-        let all = case.topology.accelerators();
-        if c.kind != Kind::Alltoall || c.ranks != all || all < 2 {
-            return None;
-        }
-        let block = c.bytes() as f64;
-        let of_dim = |dim: usize| {
-            let elsewhere = f64::from(all) - f64::from(all) / f64::from(boards.count[dim]);
-            let blocks = f64::from(boards.board[0] * boards.board[1]) * elsewhere;
-            let ports = f64::from(2 * boards.board[1 - dim]);
-            blocks * block / ports * case.model.ns_per_byte
-        };
-        Some(of_dim(0).max(of_dim(1)))
-    }
+    let block = c.bytes() as f64;
+    let of_dim = |dim: usize| {
+        let elsewhere = f64::from(all) - f64::from(all) / f64::from(boards.count[dim]);
+        let blocks = f64::from(boards.board[0] * boards.board[1]) * elsewhere;
+        let ports = f64::from(2 * boards.board[1 - dim]);
+        blocks * block / ports * case.model.ns_per_byte
+    };
+    Some(of_dim(0).max(of_dim(1)))
 }

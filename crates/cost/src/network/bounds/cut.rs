@@ -10,27 +10,15 @@ use unisono_collective::{Collective, Kind};
 use unisono_synthesis::Roots;
 
 use super::NetworkCase;
-use crate::{Bound, CostProblem, Time};
+use crate::{Bound, Time};
 
-pub struct Cut;
-
-impl Bound for Cut {
-    fn name(&self) -> &'static str {
-        "cut"
-    }
-
-    fn reference(&self) -> &'static str {
-        "Edmonds, 1973; Zhao et al.: ForestColl, arXiv 2402.06787"
-    }
-
-    fn assumes(&self) -> &'static str {
-        "bytes not compressed"
-    }
-
-    fn time(&self, problem: &CostProblem) -> Option<Time> {
-        Self::nanoseconds(&NetworkCase::of(problem)?).map(Time::from_ns)
-    }
-}
+pub const CUT: Bound = Bound {
+    name: "cut",
+    reference: "Edmonds, 1973; Zhao et al.: ForestColl, arXiv 2402.06787",
+    assumes: "bytes not compressed",
+    time: |problem| nanoseconds(&NetworkCase::of(problem)?).map(Time::from_ns),
+    ..Bound::OF_MACHINE
+};
 
 /// Returns the ranks whose blocks must reach all other ranks, or come from them; `None` if the bound does not apply.
 pub fn cut_roots(collective: &Collective) -> Option<Roots> {
@@ -43,14 +31,12 @@ pub fn cut_roots(collective: &Collective) -> Option<Roots> {
     }
 }
 
-impl Cut {
-    fn nanoseconds(case: &NetworkCase) -> Option<f64> {
-        let c = &case.collective;
-        let roots = cut_roots(c)?;
-        if c.is_local() {
-            return Some(0.0);
-        }
-        let block = c.bytes() as f64;
-        Some(case.fabric.cut(roots).time() * block / case.fabric.graph().bytes_per_ns())
+fn nanoseconds(case: &NetworkCase) -> Option<f64> {
+    let c = &case.collective;
+    let roots = cut_roots(c)?;
+    if c.is_local() {
+        return Some(0.0);
     }
+    let block = c.bytes() as f64;
+    Some(case.fabric.cut(roots).time() * block / case.fabric.graph().bytes_per_ns())
 }

@@ -9,38 +9,24 @@
 use unisono_collective::Kind;
 
 use super::NetworkCase;
-use crate::{Bound, CostProblem, Time};
+use crate::{Bound, Time};
 
-pub struct Flow;
+pub const FLOW: Bound = Bound {
+    name: "flow",
+    reference: "Shahrokhi and Matula: The maximum concurrent flow problem, 1990",
+    assumes: "bytes not compressed",
+    time: |problem| nanoseconds(&NetworkCase::of(problem)?).map(Time::from_ns),
+    ..Bound::OF_MACHINE
+};
 
-impl Bound for Flow {
-    fn name(&self) -> &'static str {
-        "flow"
+fn nanoseconds(case: &NetworkCase) -> Option<f64> {
+    let c = &case.collective;
+    if c.kind != Kind::Alltoall {
+        return None;
     }
-
-    fn reference(&self) -> &'static str {
-        "Shahrokhi and Matula: The maximum concurrent flow problem, 1990"
+    if c.is_local() {
+        return Some(0.0);
     }
-
-    fn assumes(&self) -> &'static str {
-        "bytes not compressed"
-    }
-
-    fn time(&self, problem: &CostProblem) -> Option<Time> {
-        Self::nanoseconds(&NetworkCase::of(problem)?).map(Time::from_ns)
-    }
-}
-
-impl Flow {
-    fn nanoseconds(case: &NetworkCase) -> Option<f64> {
-        let c = &case.collective;
-        if c.kind != Kind::Alltoall {
-            return None;
-        }
-        if c.is_local() {
-            return Some(0.0);
-        }
-        let block = c.bytes() as f64;
-        Some(case.fabric.concurrent_flow().ok()?.time() * block / case.fabric.graph().bytes_per_ns())
-    }
+    let block = c.bytes() as f64;
+    Some(case.fabric.concurrent_flow().ok()?.time() * block / case.fabric.graph().bytes_per_ns())
 }

@@ -13,52 +13,38 @@ use unisono_collective::{Collective, Kind};
 
 use super::NetworkCase;
 use crate::endpoint::bounds::bandwidth::least_bytes;
-use crate::{Bound, CostProblem, Time};
+use crate::{Bound, Time};
 
-pub struct Injection;
+pub const INJECTION: Bound = Bound {
+    name: "injection",
+    reference: "HammingMesh, section 4; Patarasuk and Yuan, 2009, Theorem 1",
+    assumes: "bytes neither compressed nor sent twice; switches reduce only where the machine states it",
+    time: |problem| nanoseconds(&NetworkCase::of(problem)?).map(Time::from_ns),
+    ..Bound::OF_MACHINE
+};
 
-impl Bound for Injection {
-    fn name(&self) -> &'static str {
-        "injection"
+fn nanoseconds(case: &NetworkCase) -> Option<f64> {
+    if case.collective.is_local() {
+        return Some(0.0);
     }
-
-    fn reference(&self) -> &'static str {
-        "HammingMesh, section 4; Patarasuk and Yuan, 2009, Theorem 1"
+    let (sent, received) = least_bytes(&case.collective)?;
+    let rates = case.rank_injections();
+    let in_switches = !case.fabric.switches().are_plain();
+    if case.collective.kind == Kind::Allreduce && in_switches {
+        let own = |(rank, rate): (u32, &f64)| own_bytes(&case.collective, rank) as f64 / rate;
+        return Some((0..).zip(&rates).map(own).fold(0.0, f64::max));
     }
-
-    fn assumes(&self) -> &'static str {
-        "bytes neither compressed nor sent twice; switches reduce only where the machine states it"
+    if rates.iter().all(|rate| *rate == rates[0]) {
+        return Some(sent.max(received) as f64 * (1.0 / rates[0]));
     }
-
-    fn time(&self, problem: &CostProblem) -> Option<Time> {
-        Self::nanoseconds(&NetworkCase::of(problem)?).map(Time::from_ns)
-    }
-}
-
-impl Injection {
-    fn nanoseconds(case: &NetworkCase) -> Option<f64> {
-        if case.collective.is_local() {
-            return Some(0.0);
-        }
-        let (sent, received) = least_bytes(&case.collective)?;
-        let rates = case.rank_injections();
-        let in_switches = !case.fabric.switches().are_plain();
-        if case.collective.kind == Kind::Allreduce && in_switches {
-            let own = |(rank, rate): (u32, &f64)| own_bytes(&case.collective, rank) as f64 / rate;
-            return Some((0..).zip(&rates).map(own).fold(0.0, f64::max));
-        }
-        if rates.iter().all(|rate| *rate == rates[0]) {
-            return Some(sent.max(received) as f64 * (1.0 / rates[0]));
-        }
-        let c = &case.collective;
-        let own = |(rank, rate): (u32, &f64)| own_bytes(c, rank) as f64 / rate;
-        let slowest = (0..).zip(&rates).map(own).fold(0.0, f64::max);
-        let together = match c.kind {
-            Kind::Allreduce => 2.0 * f64::from(c.ranks - 1) * c.bytes() as f64,
-            _ => 0.0,
-        };
-        Some(slowest.max(together / rates.iter().sum::<f64>()))
-    }
+    let c = &case.collective;
+    let own = |(rank, rate): (u32, &f64)| own_bytes(c, rank) as f64 / rate;
+    let slowest = (0..).zip(&rates).map(own).fold(0.0, f64::max);
+    let together = match c.kind {
+        Kind::Allreduce => 2.0 * f64::from(c.ranks - 1) * c.bytes() as f64,
+        _ => 0.0,
+    };
+    Some(slowest.max(together / rates.iter().sum::<f64>()))
 }
 
 /// Returns the larger of the least bytes that a rank must send and the least that it must receive.

@@ -17,41 +17,27 @@ use unisono_collective::Kind;
 use unisono_machine::network::Plane;
 
 use super::NetworkCase;
-use crate::{Bound, CostProblem, Time, network::NetworkModel};
+use crate::{Bound, Time, network::NetworkModel};
 
-pub struct Latency;
+pub const LATENCY: Bound = Bound {
+    name: "latency",
+    reference: "shortest ways between the ranks: HammingMesh, section 3",
+    assumes: "nothing beyond the model",
+    time: |problem| nanoseconds(&NetworkCase::of(problem)?).map(Time::from_ns),
+    ..Bound::OF_MACHINE
+};
 
-impl Bound for Latency {
-    fn name(&self) -> &'static str {
-        "latency"
+fn nanoseconds(case: &NetworkCase) -> Option<f64> {
+    if case.collective.is_local() {
+        return Some(0.0);
     }
-
-    fn reference(&self) -> &'static str {
-        "shortest ways between the ranks: HammingMesh, section 3"
-    }
-
-    fn assumes(&self) -> &'static str {
-        "nothing beyond the model"
-    }
-
-    fn time(&self, problem: &CostProblem) -> Option<Time> {
-        Self::nanoseconds(&NetworkCase::of(problem)?).map(Time::from_ns)
-    }
-}
-
-impl Latency {
-    fn nanoseconds(case: &NetworkCase) -> Option<f64> {
-        if case.collective.is_local() {
-            return Some(0.0);
-        }
-        let (c, places) = (&case.collective, case.model.places());
-        let farthest = match c.kind {
-            Kind::Message => far(&distances(case.model, places[c.root as usize]), &[places[c.sender() as usize]]).0,
-            kind if kind.has_root() => far(&distances(case.model, places[c.root as usize]), places).0,
-            _ => largest(case),
-        };
-        Some(farthest + case.model.overhead_ns)
-    }
+    let (c, places) = (&case.collective, case.model.places());
+    let farthest = match c.kind {
+        Kind::Message => far(&distances(case.model, places[c.root as usize]), &[places[c.sender() as usize]]).0,
+        kind if kind.has_root() => far(&distances(case.model, places[c.root as usize]), places).0,
+        _ => largest(case),
+    };
+    Some(farthest + case.model.overhead_ns)
 }
 
 /// The largest product of the numbers of ranks and links with which a search starts from each rank.

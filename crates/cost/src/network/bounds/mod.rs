@@ -12,14 +12,8 @@ mod reach;
 use unisono_collective::Collective;
 use unisono_machine::network::{Network, Topology};
 
-pub use bisection::Bisection;
-pub use board_edges::BoardEdges;
-pub use cut::{Cut, cut_roots};
-pub use flow::Flow;
-pub use injection::Injection;
-pub use latency::Latency;
-pub use partition::Partition;
-pub use reach::Reach;
+pub use cut::{CUT, cut_roots};
+pub use partition::PARTITION;
 
 use unisono_synthesis::Fabric;
 
@@ -27,15 +21,15 @@ use super::{NetworkModel, NetworkPart};
 use crate::{Bound, CostProblem};
 
 /// The bounds on networks, sorted by file.
-pub(crate) const BOUNDS: &[&dyn Bound] = &[
-    &bisection::Bisection,
-    &board_edges::BoardEdges,
-    &cut::Cut,
-    &flow::Flow,
-    &injection::Injection,
-    &latency::Latency,
-    &partition::Partition,
-    &reach::Reach,
+pub(crate) const BOUNDS: &[&Bound] = &[
+    &bisection::BISECTION,
+    &board_edges::BOARD_EDGES,
+    &cut::CUT,
+    &flow::FLOW,
+    &injection::INJECTION,
+    &latency::LATENCY,
+    &partition::PARTITION,
+    &reach::REACH,
 ];
 
 /// A collective on the accelerators of a network.

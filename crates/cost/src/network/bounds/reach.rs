@@ -13,49 +13,35 @@
 use unisono_collective::Kind;
 
 use super::{NetworkCase, latency::distances};
-use crate::{Bound, CostProblem, Time};
+use crate::{Bound, Time};
 
-pub struct Reach;
+pub const REACH: Bound = Bound {
+    name: "reach",
+    reference: "Bar-Noy and Kipnis, 1994, on the links of a network",
+    assumes: "bytes neither compressed nor sent twice",
+    time: |problem| nanoseconds(&NetworkCase::of(problem)?).map(Time::from_ns),
+    ..Bound::OF_MACHINE
+};
 
-impl Bound for Reach {
-    fn name(&self) -> &'static str {
-        "reach"
+fn nanoseconds(case: &NetworkCase) -> Option<f64> {
+    let (c, places) = (&case.collective, case.model.places());
+    if !c.kind.has_root() || c.is_local() {
+        return None;
     }
-
-    fn reference(&self) -> &'static str {
-        "Bar-Noy and Kipnis, 1994, on the links of a network"
-    }
-
-    fn assumes(&self) -> &'static str {
-        "bytes neither compressed nor sent twice"
-    }
-
-    fn time(&self, problem: &CostProblem) -> Option<Time> {
-        Self::nanoseconds(&NetworkCase::of(problem)?).map(Time::from_ns)
-    }
-}
-
-impl Reach {
-    fn nanoseconds(case: &NetworkCase) -> Option<f64> {
-        let (c, places) = (&case.collective, case.model.places());
-        if !c.kind.has_root() || c.is_local() {
-            return None;
+    let root = c.root as usize;
+    let block = c.bytes() as f64 / case.rank_injections()[root];
+    let from_root = distances(case.model, places[root]);
+    let to = |rank: u32| from_root[places[rank as usize] as usize];
+    let mut ways: Vec<f64> = match c.kind {
+        Kind::Message => vec![to(c.sender())],
+        _ => (0..c.ranks).filter(|&rank| rank != c.root).map(to).collect(),
+    };
+    ways.sort_by(|a, b| b.total_cmp(a));
+    let time = match c.kind {
+        Kind::Gather | Kind::Scatter => {
+            (1..).zip(&ways).map(|(count, way)| f64::from(count) * block + way).fold(0.0, f64::max)
         }
-        let root = c.root as usize;
-        let block = c.bytes() as f64 / case.rank_injections()[root];
-        let from_root = distances(case.model, places[root]);
-        let to = |rank: u32| from_root[places[rank as usize] as usize];
-        let mut ways: Vec<f64> = match c.kind {
-            Kind::Message => vec![to(c.sender())],
-            _ => (0..c.ranks).filter(|&rank| rank != c.root).map(to).collect(),
-        };
-        ways.sort_by(|a, b| b.total_cmp(a));
-        let time = match c.kind {
-            Kind::Gather | Kind::Scatter => {
-                (1..).zip(&ways).map(|(count, way)| f64::from(count) * block + way).fold(0.0, f64::max)
-            }
-            _ => block + ways[0],
-        };
-        Some(time + case.model.overhead_ns)
-    }
+        _ => block + ways[0],
+    };
+    Some(time + case.model.overhead_ns)
 }

@@ -29,51 +29,26 @@ pub use self::{
     steps::Steps,
 };
 
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Algorithm {
-    Tree,
-    Ring,
-    CollnetDirect,
-    CollnetChain,
-    Nvls,
-    NvlsTree,
-    Pat,
-}
-
-impl Algorithm {
-    pub const ALL: [Self; 7] =
-        [Self::Tree, Self::Ring, Self::CollnetDirect, Self::CollnetChain, Self::Nvls, Self::NvlsTree, Self::Pat];
-
-    /// Returns the name in the files of NCCL's example tuner.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Tree => "tree",
-            Self::Ring => "ring",
-            Self::CollnetDirect => "collnet_direct",
-            Self::CollnetChain => "collnet_chain",
-            Self::Nvls => "nvls",
-            Self::NvlsTree => "nvls_tree",
-            Self::Pat => "pat",
-        }
+unisono_base::named! {
+    /// An algorithm of NCCL, by its name in the files of NCCL's example tuner.
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+    pub enum Algorithm {
+        Tree = "tree",
+        Ring = "ring",
+        CollnetDirect = "collnet_direct",
+        CollnetChain = "collnet_chain",
+        Nvls = "nvls",
+        NvlsTree = "nvls_tree",
+        Pat = "pat",
     }
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Protocol {
-    Ll,
-    Ll128,
-    Simple,
-}
-
-impl Protocol {
-    pub const ALL: [Self; 3] = [Self::Ll, Self::Ll128, Self::Simple];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Ll => "ll",
-            Self::Ll128 => "ll128",
-            Self::Simple => "simple",
-        }
+unisono_base::named! {
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+    pub enum Protocol {
+        Ll = "ll",
+        Ll128 = "ll128",
+        Simple = "simple",
     }
 }
 

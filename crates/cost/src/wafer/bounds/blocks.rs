@@ -12,40 +12,27 @@ use unisono_base::Cycles;
 use unisono_collective::Kind;
 
 use super::BoundCase;
-use crate::{Bound, CostProblem, Time};
+use crate::Bound;
 
-pub struct Blocks;
+pub const BLOCKS: Bound = Bound {
+    name: "blocks",
+    reference: "one wavelet a cycle at each ramp and each link, one hop a cycle; Near-Optimal Wafer-Scale \
+                Reduce, section 2.2",
+    assumes: "elements not compressed: a wavelet carries 32 bits of them, or of their sums over several PEs",
+    time: |problem| BoundCase::time(problem, cycles),
+    ..Bound::OF_MACHINE
+};
 
-impl Bound for Blocks {
-    fn name(&self) -> &'static str {
-        "blocks"
-    }
-
-    fn reference(&self) -> &'static str {
-        "one wavelet a cycle at each ramp and each link, one hop a cycle; Near-Optimal Wafer-Scale Reduce, section 2.2"
-    }
-
-    fn assumes(&self) -> &'static str {
-        "elements not compressed: a wavelet carries 32 bits of them, or of their sums over several PEs"
-    }
-
-    fn time(&self, problem: &CostProblem) -> Option<Time> {
-        BoundCase::time(problem, Self::cycles)
-    }
-}
-
-impl Blocks {
-    fn cycles(case: &BoundCase) -> Option<Cycles> {
-        let grid = case.part.grid;
-        let [rows, cols] = [grid.rows, grid.cols].map(u64::from);
-        let across = |links: u64, n: u64| case.wavelets_of(links * (n / 2) * n.div_ceil(2));
-        let ramp = case.wavelets_of(rows * cols - 1) + 1.0;
-        let cycles = match case.kind {
-            Kind::Allgather | Kind::ReduceScatter => ramp,
-            Kind::Alltoall => ramp.max(across(rows, cols) + 1.0).max(across(cols, rows) + 1.0),
-            Kind::Scan => case.wavelets as f64 + f64::from(grid.rows + grid.cols - 2),
-            _ => return None,
-        };
-        Some(Cycles(if case.is_local() { 0.0 } else { cycles + case.part.depth_cycles }))
-    }
+fn cycles(case: &BoundCase) -> Option<Cycles> {
+    let grid = case.part.grid;
+    let [rows, cols] = [grid.rows, grid.cols].map(u64::from);
+    let across = |links: u64, n: u64| case.wavelets_of(links * (n / 2) * n.div_ceil(2));
+    let ramp = case.wavelets_of(rows * cols - 1) + 1.0;
+    let cycles = match case.kind {
+        Kind::Allgather | Kind::ReduceScatter => ramp,
+        Kind::Alltoall => ramp.max(across(rows, cols) + 1.0).max(across(cols, rows) + 1.0),
+        Kind::Scan => case.wavelets as f64 + f64::from(grid.rows + grid.cols - 2),
+        _ => return None,
+    };
+    Some(Cycles(if case.is_local() { 0.0 } else { cycles + case.part.depth_cycles }))
 }

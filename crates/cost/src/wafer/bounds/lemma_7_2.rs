@@ -7,73 +7,40 @@
 use unisono_base::Cycles;
 
 use super::BoundCase;
-use crate::{Bound, CostProblem, Standing, Time};
-
-pub struct Printed;
-pub struct Corrected;
+use crate::{Bound, Standing};
 
 fn applies(case: &BoundCase) -> bool {
     case.reduces() && !case.part.grid.is_line() && case.wavelets > 0
 }
 
-impl Bound for Printed {
-    fn name(&self) -> &'static str {
-        "lemma-7.2-printed"
-    }
+pub const LEMMA_7_2_PRINTED: Bound = Bound {
+    name: "lemma-7.2-printed",
+    reference: "Near-Optimal Wafer-Scale Reduce, Lemma 7.2 as printed",
+    assumes: "Eq. 1; root in the corner; its distance of M+N-1 is one more than a grid has",
+    standing: Standing::OfModel,
+    time: |problem| BoundCase::time(problem, printed),
+    ..Bound::OF_MACHINE
+};
 
-    fn reference(&self) -> &'static str {
-        "Near-Optimal Wafer-Scale Reduce, Lemma 7.2 as printed"
-    }
-
-    fn assumes(&self) -> &'static str {
-        "Eq. 1; root in the corner; its distance of M+N-1 is one more than a grid has"
-    }
-
-    fn standing(&self) -> Standing {
-        Standing::OfModel
-    }
-
-    fn time(&self, problem: &CostProblem) -> Option<Time> {
-        BoundCase::time(problem, Self::cycles)
-    }
+fn printed(case: &BoundCase) -> Option<Cycles> {
+    let b = case.wavelets as f64;
+    let far = f64::from(case.part.grid.rows + case.part.grid.cols - 1);
+    (applies(case) && case.root == 0).then(|| Cycles(b.max(b / 8.0 + far) + case.part.depth_cycles))
 }
 
-impl Printed {
-    fn cycles(case: &BoundCase) -> Option<Cycles> {
-        let b = case.wavelets as f64;
-        let far = f64::from(case.part.grid.rows + case.part.grid.cols - 1);
-        (applies(case) && case.root == 0).then(|| Cycles(b.max(b / 8.0 + far) + case.part.depth_cycles))
-    }
-}
+pub const LEMMA_7_2_CORRECTED: Bound = Bound {
+    name: "lemma-7.2-corrected",
+    reference: "Near-Optimal Wafer-Scale Reduce, Lemma 7.2 with the links, distance and energy of a grid",
+    assumes: "Eq. 1",
+    standing: Standing::OfModel,
+    time: |problem| BoundCase::time(problem, corrected),
+    ..Bound::OF_MACHINE
+};
 
-impl Bound for Corrected {
-    fn name(&self) -> &'static str {
-        "lemma-7.2-corrected"
-    }
-
-    fn reference(&self) -> &'static str {
-        "Near-Optimal Wafer-Scale Reduce, Lemma 7.2 with the links, distance and energy of a grid"
-    }
-
-    fn assumes(&self) -> &'static str {
-        "Eq. 1"
-    }
-
-    fn standing(&self) -> Standing {
-        Standing::OfModel
-    }
-
-    fn time(&self, problem: &CostProblem) -> Option<Time> {
-        BoundCase::time(problem, Self::cycles)
-    }
-}
-
-impl Corrected {
-    fn cycles(case: &BoundCase) -> Option<Cycles> {
-        let (b, pes) = (case.wavelets as f64, case.part.grid.count() as f64);
-        let (m, n) = (f64::from(case.part.grid.rows), f64::from(case.part.grid.cols));
-        let links = 4.0 * m * n - 2.0 * m - 2.0 * n;
-        let far = f64::from(case.part.grid.eccentricity(case.root));
-        applies(case).then(|| Cycles(b.max(b * (pes - 1.0) / links + far) + case.part.depth_cycles))
-    }
+fn corrected(case: &BoundCase) -> Option<Cycles> {
+    let (b, pes) = (case.wavelets as f64, case.part.grid.count() as f64);
+    let (m, n) = (f64::from(case.part.grid.rows), f64::from(case.part.grid.cols));
+    let links = 4.0 * m * n - 2.0 * m - 2.0 * n;
+    let far = f64::from(case.part.grid.eccentricity(case.root));
+    applies(case).then(|| Cycles(b.max(b * (pes - 1.0) / links + far) + case.part.depth_cycles))
 }

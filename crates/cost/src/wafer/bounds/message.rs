@@ -5,41 +5,27 @@ use unisono_base::{Cycles, narrow};
 use unisono_collective::Kind;
 
 use super::BoundCase;
-use crate::{Bound, CostProblem, Time};
+use crate::Bound;
 
-pub struct Message;
+pub const MESSAGE: Bound = Bound {
+    name: "message",
+    reference: "Near-Optimal Wafer-Scale Reduce, sections 4.1 and 4.2",
+    assumes: "nothing beyond the machine",
+    time: |problem| BoundCase::time(problem, cycles),
+    ..Bound::OF_MACHINE
+};
 
-impl Bound for Message {
-    fn name(&self) -> &'static str {
-        "message"
-    }
-
-    fn reference(&self) -> &'static str {
-        "Near-Optimal Wafer-Scale Reduce, sections 4.1 and 4.2"
-    }
-
-    fn assumes(&self) -> &'static str {
-        "nothing beyond the machine"
-    }
-
-    fn time(&self, problem: &CostProblem) -> Option<Time> {
-        BoundCase::time(problem, Self::cycles)
-    }
-}
-
-impl Message {
-    fn cycles(case: &BoundCase) -> Option<Cycles> {
-        let hops = match case.kind {
-            Kind::Broadcast => case.part.grid.eccentricity(case.root),
-            Kind::Message => {
-                let last = narrow::<u32>(case.part.grid.count()) - 1;
-                case.part.grid.distance(case.root, if case.root == last { 0 } else { last })
-            }
-            _ => return None,
-        };
-        if case.is_local() {
-            return Some(Cycles(0.0));
+fn cycles(case: &BoundCase) -> Option<Cycles> {
+    let hops = match case.kind {
+        Kind::Broadcast => case.part.grid.eccentricity(case.root),
+        Kind::Message => {
+            let last = narrow::<u32>(case.part.grid.count()) - 1;
+            case.part.grid.distance(case.root, if case.root == last { 0 } else { last })
         }
-        Some(Cycles(case.wavelets as f64 + f64::from(hops) + case.part.depth_cycles))
+        _ => return None,
+    };
+    if case.is_local() {
+        return Some(Cycles(0.0));
     }
+    Some(Cycles(case.wavelets as f64 + f64::from(hops) + case.part.depth_cycles))
 }

@@ -13,23 +13,19 @@ use unisono_collective::Kind;
 use super::WaferPart;
 use crate::{Bound, CostProblem, Time};
 
-pub use blocks::Blocks;
-pub use lemma_7_2::{Corrected, Printed};
-pub use message::Message;
-pub use paper_1d::{Paper1d, PaperTable};
-pub use physical::{PHYSICAL_1D, PHYSICAL_2D};
-pub use tight_1d::{Tight1d, tree_energy};
+pub use paper_1d::PaperTable;
+pub use tight_1d::tree_energy;
 
 /// The bounds on wafers, sorted by file.
-pub(crate) const BOUNDS: &[&dyn Bound] = &[
-    &blocks::Blocks,
-    &lemma_7_2::Corrected,
-    &lemma_7_2::Printed,
-    &message::Message,
-    &paper_1d::Paper1d,
+pub(crate) const BOUNDS: &[&Bound] = &[
+    &blocks::BLOCKS,
+    &lemma_7_2::LEMMA_7_2_CORRECTED,
+    &lemma_7_2::LEMMA_7_2_PRINTED,
+    &message::MESSAGE,
+    &paper_1d::PAPER_1D,
     &physical::PHYSICAL_1D,
     &physical::PHYSICAL_2D,
-    &tight_1d::Tight1d,
+    &tight_1d::TIGHT_1D,
 ];
 
 /// A collective with vectors or blocks of `wavelets` wavelets on a part of a wafer.

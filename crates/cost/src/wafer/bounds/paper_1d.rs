@@ -7,9 +7,7 @@
 use unisono_base::{Cycles, narrow};
 
 use super::BoundCase;
-use crate::{Bound, CostProblem, Standing, Time};
-
-pub struct Paper1d;
+use crate::{Bound, Standing};
 
 /// The most PEs of a line for which the bound is computed: the table of E* takes O(P^2) operations per depth.
 const MOST_PES: u32 = 1024;
@@ -61,35 +59,20 @@ impl PaperTable {
     }
 }
 
-impl Bound for Paper1d {
-    fn name(&self) -> &'static str {
-        "paper-1d"
-    }
+pub const PAPER_1D: Bound = Bound {
+    name: "paper-1d",
+    reference: "Near-Optimal Wafer-Scale Reduce, section 5.6, Lemma 5.5",
+    assumes: "Eq. 1; messages go toward a root at the end of the line; up to 1024 PEs, as it is computed in O(P^3)",
+    standing: Standing::OfModel,
+    time: |problem| BoundCase::time(problem, cycles),
+    ..Bound::OF_MACHINE
+};
 
-    fn reference(&self) -> &'static str {
-        "Near-Optimal Wafer-Scale Reduce, section 5.6, Lemma 5.5"
+fn cycles(case: &BoundCase) -> Option<Cycles> {
+    let (left, right) = case.sides();
+    let pes = left + right + 1;
+    if !case.reduces() || !case.part.grid.is_line() || left.min(right) > 0 || pes > MOST_PES {
+        return None;
     }
-
-    fn assumes(&self) -> &'static str {
-        "Eq. 1; messages go toward a root at the end of the line; up to 1024 PEs, as it is computed in O(P^3)"
-    }
-
-    fn standing(&self) -> Standing {
-        Standing::OfModel
-    }
-
-    fn time(&self, problem: &CostProblem) -> Option<Time> {
-        BoundCase::time(problem, Self::cycles)
-    }
-}
-
-impl Paper1d {
-    fn cycles(case: &BoundCase) -> Option<Cycles> {
-        let (left, right) = case.sides();
-        let pes = left + right + 1;
-        if !case.reduces() || !case.part.grid.is_line() || left.min(right) > 0 || pes > MOST_PES {
-            return None;
-        }
-        Some(Cycles(PaperTable::new(pes).cycles(pes, case.wavelets, case.part.depth_cycles)))
-    }
+    Some(Cycles(PaperTable::new(pes).cycles(pes, case.wavelets, case.part.depth_cycles)))
 }

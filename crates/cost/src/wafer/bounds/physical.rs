@@ -11,40 +11,29 @@
 use unisono_base::Cycles;
 
 use super::BoundCase;
-use crate::{Bound, CostProblem, Time};
+use crate::Bound;
 
-/// The bound for lines, or for grids with several rows and columns.
-pub struct Physical {
-    name: &'static str,
-    of_lines: bool,
-}
+pub const PHYSICAL_1D: Bound =
+    Bound { name: "physical-1d", time: |problem| BoundCase::time(problem, |case| physical(case, true)), ..PHYSICAL };
 
-pub const PHYSICAL_1D: Physical = Physical { name: "physical-1d", of_lines: true };
-pub const PHYSICAL_2D: Physical = Physical { name: "physical-2d", of_lines: false };
+pub const PHYSICAL_2D: Bound =
+    Bound { name: "physical-2d", time: |problem| BoundCase::time(problem, |case| physical(case, false)), ..PHYSICAL };
 
-impl Bound for Physical {
-    fn name(&self) -> &'static str {
-        self.name
+const PHYSICAL: Bound = Bound {
+    reference: "one wavelet a cycle at the root's ramp, one hop a cycle; Near-Optimal Wafer-Scale Reduce, section 2.2",
+    assumes: "nothing beyond the machine: it holds for everything that runs; the paper's improved form for star leaves \
+              out the first hop and may lie one cycle under it",
+    ..Bound::OF_MACHINE
+};
+
+/// Returns the bound for lines, or for grids with several rows and columns.
+fn physical(case: &BoundCase, of_lines: bool) -> Option<Cycles> {
+    if !case.reduces() || case.part.grid.is_line() != of_lines {
+        return None;
     }
-
-    fn reference(&self) -> &'static str {
-        "one wavelet a cycle at the root's ramp, one hop a cycle; Near-Optimal Wafer-Scale Reduce, section 2.2"
-    }
-
-    fn assumes(&self) -> &'static str {
-        "nothing beyond the machine: it holds for everything that runs; the paper's improved form for star leaves out \
-         the first hop and may lie one cycle under it"
-    }
-
-    fn time(&self, problem: &CostProblem) -> Option<Time> {
-        let applies = |case: &BoundCase| case.reduces() && case.part.grid.is_line() == self.of_lines;
-        BoundCase::time(problem, |case| applies(case).then(|| physical(case)))
-    }
-}
-
-fn physical(case: &BoundCase) -> Cycles {
     if case.is_local() {
-        return Cycles(0.0);
+        return Some(Cycles(0.0));
     }
-    Cycles(case.wavelets as f64 + f64::from(case.part.grid.eccentricity(case.root)) + case.part.depth_cycles)
+    let far = f64::from(case.part.grid.eccentricity(case.root));
+    Some(Cycles(case.wavelets as f64 + far + case.part.depth_cycles))
 }

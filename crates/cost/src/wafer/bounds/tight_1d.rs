@@ -16,9 +16,7 @@
 use unisono_base::Cycles;
 
 use super::BoundCase;
-use crate::{Bound, CostProblem, Standing, Time};
-
-pub struct Tight1d;
+use crate::{Bound, Standing};
 
 /// Returns e(pes, depth), in hops, for a root at the end of the line; `None` if no tree has so small a depth.
 pub fn tree_energy(pes: u32, depth: u32) -> Option<u64> {
@@ -40,53 +38,35 @@ pub fn tree_energy(pes: u32, depth: u32) -> Option<u64> {
     Some(energy)
 }
 
-impl Bound for Tight1d {
-    fn name(&self) -> &'static str {
-        "tight-1d"
-    }
+pub const TIGHT_1D: Bound = Bound {
+    name: "tight-1d",
+    reference: "Near-Optimal Wafer-Scale Reduce, section 5.6, with the least energy of any tree in place of Lemma 5.5",
+    assumes: "Eq. 1, not its improved form for star; messages go toward the root, each PE sends its whole \
+              partial sum to one PE",
+    standing: Standing::OfModel,
+    model: Some("paper"),
+    time: |problem| BoundCase::time(problem, cycles),
+};
 
-    fn reference(&self) -> &'static str {
-        "Near-Optimal Wafer-Scale Reduce, section 5.6, with the least energy of any tree in place of Lemma 5.5"
+fn cycles(case: &BoundCase) -> Option<Cycles> {
+    if !case.reduces() || !case.part.grid.is_line() {
+        return None;
     }
-
-    fn assumes(&self) -> &'static str {
-        "Eq. 1, not its improved form for star; messages go toward the root, each PE sends its whole partial sum to one PE"
+    if case.is_local() {
+        return Some(Cycles(0.0));
     }
-
-    fn standing(&self) -> Standing {
-        Standing::OfModel
-    }
-
-    fn model(&self) -> Option<&'static str> {
-        Some("paper")
-    }
-
-    fn time(&self, problem: &CostProblem) -> Option<Time> {
-        BoundCase::time(problem, Self::cycles)
-    }
-}
-
-impl Tight1d {
-    fn cycles(case: &BoundCase) -> Option<Cycles> {
-        if !case.reduces() || !case.part.grid.is_line() {
-            return None;
+    let (left, right) = case.sides();
+    let far = left.max(right);
+    let (b, links) = (case.wavelets as f64, f64::from(left + right));
+    let mut best = f64::INFINITY;
+    for depth in 1..=far {
+        let rest = f64::from(far) + case.part.depth_cycles * f64::from(depth);
+        // The energy is at least one hop per PE, so no greater depth gives a smaller time.
+        if b + rest >= best {
+            break;
         }
-        if case.is_local() {
-            return Some(Cycles(0.0));
-        }
-        let (left, right) = case.sides();
-        let far = left.max(right);
-        let (b, links) = (case.wavelets as f64, f64::from(left + right));
-        let mut best = f64::INFINITY;
-        for depth in 1..=far {
-            let rest = f64::from(far) + case.part.depth_cycles * f64::from(depth);
-            // The energy is at least one hop per PE, so no greater depth gives a smaller time.
-            if b + rest >= best {
-                break;
-            }
-            let energy = tree_energy(left + 1, depth)? + tree_energy(right + 1, depth)?;
-            best = best.min(b * energy as f64 / links + rest);
-        }
-        Some(Cycles(best))
+        let energy = tree_energy(left + 1, depth)? + tree_energy(right + 1, depth)?;
+        best = best.min(b * energy as f64 / links + rest);
     }
+    Some(Cycles(best))
 }

@@ -18,14 +18,6 @@ impl Model for Links {
         "links"
     }
 
-    fn summary(&self) -> &'static str {
-        "max(datapath work, largest link load) + L + (2 T_R + 1) D, phase by phase"
-    }
-
-    fn reference(&self) -> &'static str {
-        "Eq. 1 of Near-Optimal Wafer-Scale Reduce with largest loads for averages"
-    }
-
     fn beside_depth(&self, t: &Terms) -> f64 {
         // Work without a message is a copy in memory, which Eq. 1 ignores too.
         if t.depth == 0.0 { 0.0 } else { t.datapath.max(t.max_link_load) + t.distance }

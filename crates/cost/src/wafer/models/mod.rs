@@ -13,8 +13,6 @@ pub const MODELS: &[&dyn Model] = &[&links::Links, &paper::Paper];
 /// A model: a closed form for the cycles of one phase from its terms.
 pub trait Model: Sync {
     fn name(&self) -> &'static str;
-    fn summary(&self) -> &'static str;
-    fn reference(&self) -> &'static str;
     /// Returns the cycles of a phase without those of its depth. A value of [`Phase::sharper`] replaces them.
     fn beside_depth(&self, terms: &Terms) -> f64;
 

@@ -14,14 +14,6 @@ impl Model for Paper {
         "paper"
     }
 
-    fn summary(&self) -> &'static str {
-        "Eq. 1: max(C, E/N + L) + (2 T_R + 1) D, phase by phase"
-    }
-
-    fn reference(&self) -> &'static str {
-        "Near-Optimal Wafer-Scale Reduce, section 3, Eq. 1"
-    }
-
     fn beside_depth(&self, t: &Terms) -> f64 {
         let spread = if t.links > 0.0 { t.energy / t.links } else { 0.0 };
         t.contention.max(spread + t.distance)

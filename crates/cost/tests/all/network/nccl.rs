@@ -246,11 +246,8 @@ fn every_algorithm_is_enabled_only_where_nccl_enables_it() {
 
 /// Returns machines of all architectures, with and without NVSwitches, on one and several boxes.
 fn machines() -> Vec<Facts> {
-    let mut seed = 7_u64;
-    let mut random = move |most: u64| {
-        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (seed >> 33) % most
-    };
+    let mut numbers = unisono_base::Random(7);
+    let mut random = move |most: u64| numbers.below(most);
     let architectures = [Generation::Volta, Generation::Ampere, Generation::Hopper, Generation::Blackwell];
     (0..60)
         .map(|_| {

@@ -38,11 +38,8 @@ fn points(region: &Region) -> Vec<usize> {
 
 #[test]
 fn copies_are_those_that_single_points_need() {
-    let mut state = 11u64;
-    let mut next = |n: u64| {
-        state = unisono_base::mix(state.wrapping_add(0x9e37_79b9_7f4a_7c15));
-        state % n
-    };
+    let mut random = unisono_base::Random(11);
+    let mut next = |n: u64| random.below(n);
     for _ in 0..200 {
         let devices = 1 + next(3) as u32;
         let all = Region::from(Box3::of_size([POINTS, 1, 1]));

@@ -11,11 +11,8 @@ use unisono_discover::{
 
 #[test]
 fn probes_stand_for_all() {
-    let mut state = 11u64;
-    let mut below = |n: i64| {
-        state = unisono_base::mix(state.wrapping_add(0x9e37_79b9_7f4a_7c15));
-        (state % n as u64) as i64
-    };
+    let mut random = unisono_base::Random(11);
+    let mut below = |n: i64| random.below(n as u64) as i64;
     let (mut probed, mut halos) = (0, 0);
     for _ in 0..20_000 {
         let flat = below(3) > 0;

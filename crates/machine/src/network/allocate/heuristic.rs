@@ -10,36 +10,16 @@
 //! Jobs on a fat tree, a dragonfly or boxes have no sides, so `transpose` and `aspect` change nothing there. Boards of
 //! tori and meshes have no upper level, so `locality` changes nothing there.
 
-use std::fmt;
-
 use crate::MachineError;
 
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Heuristic {
-    Greedy,
-    Transpose,
-    Aspect,
-    Sort,
-    Locality,
-}
-
-impl Heuristic {
-    pub const ALL: &[Heuristic] = &[Self::Greedy, Self::Transpose, Self::Aspect, Self::Sort, Self::Locality];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Greedy => "greedy",
-            Self::Transpose => "transpose",
-            Self::Aspect => "aspect",
-            Self::Sort => "sort",
-            Self::Locality => "locality",
-        }
-    }
-}
-
-impl fmt::Display for Heuristic {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        f.write_str(self.name())
+unisono_base::named! {
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+    pub enum Heuristic {
+        Greedy = "greedy",
+        Transpose = "transpose",
+        Aspect = "aspect",
+        Sort = "sort",
+        Locality = "locality",
     }
 }
 

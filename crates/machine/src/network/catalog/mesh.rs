@@ -3,13 +3,9 @@
 //! Source: Dally, Towles, "Principles and Practices of Interconnection Networks", section 5.1. Links on a board are
 //! free, all others optical, as for the torus. Routing: dimension order, which needs one virtual channel.
 
-use unisono_base::narrow;
-
 use super::super::{
-    Bill, Cable, Family, Header, Hop, NodeName, Plane, PlaneBuilder, Routing, Speed, Topology,
-    allocate::JobSpace,
-    cut::{Cut, Halves},
-    lattice::{Coordinates, Lattice},
+    Cable, Family, Header, Hop, Plane, PlaneBuilder, Routing, Speed, Topology,
+    lattice::{Coordinates, Lattice, LatticeNetwork},
 };
 use crate::MachineError;
 
@@ -22,84 +18,38 @@ pub const FAMILY: Family = Family {
     read,
 };
 
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Mesh(Lattice);
-
 fn read(table: &toml::Table, origin: &str, _: Speed) -> Result<Box<dyn Topology>, MachineError> {
-    Ok(Box::new(Mesh(Lattice::read(table, origin, 1)?)))
+    let lattice = Lattice::read(table, origin, 1)?;
+    Ok(Box::new(LatticeNetwork { family: FAMILY.name, lattice, wraps: false, plane, routing }))
 }
 
-impl Topology for Mesh {
-    fn name(&self) -> &'static str {
-        FAMILY.name
-    }
-
-    fn accelerators(&self) -> u32 {
-        self.0.count()
-    }
-
-    /// Returns the number of ports of an accelerator in the middle.
-    fn ports(&self) -> u32 {
-        2 * narrow::<u32>(self.0.dims.len())
-    }
-
-    fn bill(&self) -> Bill {
-        let off_board = |dim: usize| u64::from(self.0.boards(dim) - 1) * self.0.lines(dim);
-        Bill { aoc: (0..self.0.dims.len()).map(off_board).sum(), ..Bill::default() }
-    }
-
-    fn diameter(&self) -> u32 {
-        self.0.dims.iter().map(|d| d - 1).sum()
-    }
-
-    fn halves(&self) -> Option<Cut> {
-        Cut::best(self.accelerators(), [self.0.halves(1)])
-    }
-
-    fn halves_are(&self) -> Halves {
-        Halves::Least
-    }
-
-    fn extents(&self) -> Vec<u32> {
-        self.0.dims.clone()
-    }
-
-    fn jobs(&self) -> Option<JobSpace> {
-        self.0.jobs(false)
-    }
-
-    fn node_name(&self, node: u32) -> NodeName {
-        self.0.name("accelerator", node)
-    }
-
-    fn plane(&self) -> Result<Plane, MachineError> {
-        let along = |dim: usize| u64::from(self.0.dims[dim] - 1) * self.0.lines(dim);
-        let cables = (0..self.0.dims.len()).map(along).sum();
-        let mut plane = PlaneBuilder::new(self.accelerators(), 0, cables)?;
-        for node in 0..self.accelerators() {
-            for dim in 0..self.0.dims.len() {
-                let at = self.0.at(node, dim);
-                if at + 1 < self.0.dims[dim] {
-                    let cable = if self.0.on_board(at, dim) { Cable::Board } else { Cable::Aoc };
-                    plane.cable(node, node + self.0.stride(dim), cable);
-                }
+fn plane(lattice: &Lattice) -> Result<Plane, MachineError> {
+    let along = |dim: usize| u64::from(lattice.dims[dim] - 1) * lattice.lines(dim);
+    let cables = (0..lattice.dims.len()).map(along).sum();
+    let mut plane = PlaneBuilder::new(lattice.count(), 0, cables)?;
+    for node in 0..lattice.count() {
+        for dim in 0..lattice.dims.len() {
+            let at = lattice.at(node, dim);
+            if at + 1 < lattice.dims[dim] {
+                let cable = if lattice.on_board(at, dim) { Cable::Board } else { Cable::Aoc };
+                plane.cable(node, node + lattice.stride(dim), cable);
             }
         }
-        plane.finish()
     }
+    plane.finish()
+}
 
-    fn routing(&self) -> Box<dyn Routing> {
-        let plane = self.plane().expect("a plane that was built before");
-        let dims = self.0.dims.len();
-        let strides: Vec<u32> = (0..dims).map(|d| self.0.stride(d)).collect();
-        let mut links = vec![[0; 2]; self.accelerators() as usize * dims];
-        for (id, link) in (0_u32..).zip(plane.links()) {
-            let stride = link.from.abs_diff(link.to);
-            let dim = (0..dims).find(|&d| strides[d] == stride && self.0.dims[d] > 1).expect("a neighbor");
-            links[link.from as usize * dims + dim][usize::from(link.to > link.from)] = id;
-        }
-        Box::new(DimensionOrder { coordinates: Coordinates::new(&self.0), dims, links })
+fn routing(lattice: &Lattice) -> Box<dyn Routing> {
+    let plane = plane(lattice).expect("a plane that was built before");
+    let dims = lattice.dims.len();
+    let strides: Vec<u32> = (0..dims).map(|d| lattice.stride(d)).collect();
+    let mut links = vec![[0; 2]; lattice.count() as usize * dims];
+    for (id, link) in (0_u32..).zip(plane.links()) {
+        let stride = link.from.abs_diff(link.to);
+        let dim = (0..dims).find(|&d| strides[d] == stride && lattice.dims[d] > 1).expect("a neighbor");
+        links[link.from as usize * dims + dim][usize::from(link.to > link.from)] = id;
     }
+    Box::new(DimensionOrder { coordinates: Coordinates::new(lattice), dims, links })
 }
 
 struct DimensionOrder {

@@ -8,10 +8,8 @@
 use unisono_base::narrow;
 
 use super::super::{
-    Bill, Boards, Cable, Family, Header, Hop, NodeName, Plane, PlaneBuilder, Routing, Speed, Topology,
-    allocate::JobSpace,
-    cut::{Cut, Halves},
-    lattice::{Coordinates, Lattice},
+    Cable, Family, Header, Hop, Plane, PlaneBuilder, Routing, Speed, Topology,
+    lattice::{Coordinates, Lattice, LatticeNetwork},
 };
 use crate::MachineError;
 
@@ -24,84 +22,29 @@ pub const FAMILY: Family = Family {
     read,
 };
 
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Torus(Lattice);
-
 fn read(table: &toml::Table, origin: &str, _: Speed) -> Result<Box<dyn Topology>, MachineError> {
     // With extents of at least 3, the two neighbors differ.
-    Ok(Box::new(Torus(Lattice::read(table, origin, 3)?)))
+    let lattice = Lattice::read(table, origin, 3)?;
+    Ok(Box::new(LatticeNetwork { family: FAMILY.name, lattice, wraps: true, plane, routing }))
 }
 
-impl Topology for Torus {
-    fn name(&self) -> &'static str {
-        FAMILY.name
-    }
-
-    fn accelerators(&self) -> u32 {
-        self.0.count()
-    }
-
-    fn ports(&self) -> u32 {
-        2 * narrow::<u32>(self.0.dims.len())
-    }
-
-    fn bill(&self) -> Bill {
-        let off_board = |dim: usize| u64::from(self.0.boards(dim)) * self.0.lines(dim);
-        Bill { aoc: (0..self.0.dims.len()).map(off_board).sum(), ..Bill::default() }
-    }
-
-    fn diameter(&self) -> u32 {
-        self.0.dims.iter().map(|d| d / 2).sum()
-    }
-
-    /// Returns the least cut of the array of nodes, which crosses two links of each ring that it divides.
-    fn halves(&self) -> Option<Cut> {
-        Cut::best(self.accelerators(), [self.0.halves(2)])
-    }
-
-    fn halves_are(&self) -> Halves {
-        Halves::Least
-    }
-
-    fn extents(&self) -> Vec<u32> {
-        self.0.dims.clone()
-    }
-
-    fn node_name(&self, node: u32) -> NodeName {
-        self.0.name("accelerator", node)
-    }
-
-    fn boards(&self) -> Option<Boards> {
-        if self.0.dims.len() != 2 {
-            return None;
+/// Builds the plane. Ports 2d and 2d + 1 lead to the smaller and the larger coordinate of dimension d.
+fn plane(lattice: &Lattice) -> Result<Plane, MachineError> {
+    let mut plane = PlaneBuilder::new(lattice.count(), 0, lattice.dims.len() as u64 * u64::from(lattice.count()))?;
+    for (dim, &extent) in lattice.dims.iter().enumerate() {
+        let (stride, port) = (lattice.stride(dim), 2 * narrow::<u32>(dim));
+        for node in 0..lattice.count() {
+            let at = lattice.at(node, dim);
+            let next = node - at * stride + (at + 1) % extent * stride;
+            let cable = if lattice.on_board(at, dim) { Cable::Board } else { Cable::Aoc };
+            plane.join((node, port + 1), (next, port), cable);
         }
-        let count = [0, 1].map(|dim| self.0.boards(dim));
-        Some(Boards { count, board: [0, 1].map(|dim| self.0.dims[dim] / count[dim]) })
     }
+    plane.finish()
+}
 
-    fn jobs(&self) -> Option<JobSpace> {
-        self.0.jobs(true)
-    }
-
-    /// Builds the plane. Ports 2d and 2d + 1 lead to the smaller and the larger coordinate of dimension d.
-    fn plane(&self) -> Result<Plane, MachineError> {
-        let mut plane =
-            PlaneBuilder::new(self.accelerators(), 0, self.0.dims.len() as u64 * u64::from(self.accelerators()))?;
-        for (dim, &extent) in self.0.dims.iter().enumerate() {
-            let (stride, port) = (self.0.stride(dim), 2 * narrow::<u32>(dim));
-            for node in 0..self.accelerators() {
-                let at = self.0.at(node, dim);
-                let next = node - at * stride + (at + 1) % extent * stride;
-                let cable = if self.0.on_board(at, dim) { Cable::Board } else { Cable::Aoc };
-                plane.join((node, port + 1), (next, port), cable);
-            }
-        }
-        plane.finish()
-    }
-
-    fn routing(&self) -> Box<dyn Routing> {
-        Box::new(DimensionOrder { dims: self.0.dims.clone(), coordinates: Coordinates::new(&self.0) })
-    }
+fn routing(lattice: &Lattice) -> Box<dyn Routing> {
+    Box::new(DimensionOrder { dims: lattice.dims.clone(), coordinates: Coordinates::new(lattice) })
 }
 
 struct DimensionOrder {

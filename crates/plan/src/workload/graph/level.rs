@@ -2,28 +2,20 @@
 
 use super::super::WorkloadError;
 
-/// The method that times communication.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Level {
-    /// Each collective takes the time that the model of plans predicts.
-    Model,
-    /// Each group of each collective is a flow, and flows share links.
-    Flow,
-    /// Each message is simulated, on a network each packet.
-    Packet,
+unisono_base::named! {
+    /// The method that times communication.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    pub enum Level {
+        /// Each collective takes the time that the model of plans predicts.
+        Model = "model",
+        /// Each group of each collective is a flow, and flows share links.
+        Flow = "flow",
+        /// Each message is simulated, on a network each packet.
+        Packet = "packet",
+    }
 }
 
 impl Level {
-    pub const ALL: &[Self] = &[Self::Model, Self::Flow, Self::Packet];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Model => "model",
-            Self::Flow => "flow",
-            Self::Packet => "packet",
-        }
-    }
-
     /// Returns the level with a name. `origin` is the program that the error names.
     ///
     /// # Errors

@@ -6,10 +6,20 @@ pub mod problems;
 use crate::soak;
 use unisono_algorithms::{ALGORITHMS, Algorithm, Case, Means, Params, Ranks};
 use unisono_collective::{Collective, Dtype, Kind, Operator};
-use unisono_machine::Grid;
+use unisono_machine::{Grid, Machine};
 use unisono_schedule::interpret::Element;
 
 pub const DEPTH_CYCLES: f64 = 5.0;
+
+/// Returns a network of one plane, whose links carry 50 bytes in a nanosecond and have a latency of 80 ns; `lines` are
+/// the other lines of its file, from keys to the topology.
+pub fn network(packet_bytes: u32, buffer_bytes: u32, lines: &str) -> Machine {
+    let text = format!(
+        "name = 'test'\nkind = 'network'\nplanes = 1\nlink_gbps = 400\nlink_latency_ns = 40\ninput_latency_ns = 20\n\
+         output_latency_ns = 20\npacket_bytes = {packet_bytes}\nbuffer_bytes = {buffer_bytes}\n{lines}\n"
+    );
+    Machine::from_toml(&text, "test").unwrap_or_else(|e| panic!("{e}"))
+}
 
 pub fn case(kind: Kind, grid: Grid, elements: u64, root: u32, operator: Operator) -> Case<'static> {
     let ranks = grid.count() as u32;

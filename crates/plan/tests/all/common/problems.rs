@@ -112,7 +112,7 @@ fn collectives() -> Vec<Kind> {
 /// Draws a problem among ranks, with random cost parameters of a random model.
 pub fn on_endpoints(seed: u64) -> Drawn {
     let mut draws = Draws(mix(seed));
-    let model = draws.of(EndpointModel::ALL).name();
+    let model = draws.of(&EndpointModel::ALL).name();
     let mut text = format!("name = 'drawn'\nkind = 'endpoint'\nmodel = '{model}'\n");
     let prices = [
         ("alpha_ns", 100.0, 1e4),

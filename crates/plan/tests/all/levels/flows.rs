@@ -1,5 +1,7 @@
 //! Programs timed by flows, compared with closed forms.
 
+use crate::common::network;
+
 use unisono_collective::Kind;
 use unisono_machine::Machine;
 use unisono_plan::{
@@ -11,13 +13,8 @@ use unisono_workload::{Collected, Compute, Groups, Queues, RankClass, Work, Work
 /// Returns a machine of accelerators in a row, whose links carry 50 bytes in a nanosecond and have a latency of 80 ns.
 fn line(accelerators: u32) -> Machine {
     let edges: Vec<String> = (1..accelerators).map(|n| format!("[{}, {n}]", n - 1)).collect();
-    let text = format!(
-        "name = 'line'\nkind = 'network'\nplanes = 1\nlink_gbps = 400\nlink_latency_ns = 40\ninput_latency_ns = 20\n\
-         output_latency_ns = 20\npacket_bytes = 1000\nbuffer_bytes = 100000\n[topology]\nname = 'graph'\n\
-         accelerators = {accelerators}\nedges = [{}]\n",
-        edges.join(", ")
-    );
-    Machine::from_toml(&text, "line").unwrap()
+    let graph = format!("name = 'graph'\naccelerators = {accelerators}\nedges = [{}]", edges.join(", "));
+    network(1000, 100_000, &format!("[topology]\n{graph}"))
 }
 
 fn program(

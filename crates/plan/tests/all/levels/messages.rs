@@ -1,5 +1,7 @@
 //! Messages between pairs at the levels that time them, and identities in every report.
 
+use crate::common::network;
+
 use unisono_machine::Machine;
 use unisono_plan::{
     Part,
@@ -106,7 +108,7 @@ fn a_moment_counts_once() {
             check(&on(machine, &pairs(&mut r), level, overlap));
         }
         let program = program(&mut r, &style);
-        for &level in Level::ALL {
+        for level in Level::ALL {
             check(&on(machine, &program, level, overlap));
         }
     }
@@ -176,13 +178,8 @@ fn pair(more: &str) -> Machine {
 /// Returns an accelerator that has a link to each of `leaves` other accelerators.
 fn star(leaves: u32, more: &str) -> Machine {
     let edges: String = (1..=leaves).map(|leaf| format!("0 {leaf}\n")).collect();
-    let text = format!(
-        "name = 'star'\nkind = 'network'\nplanes = 1\nlink_gbps = 400\nlink_latency_ns = 40\ninput_latency_ns = 20\n\
-         output_latency_ns = 20\npacket_bytes = 1000\nbuffer_bytes = 1000000\n{more}\n[topology]\nname = 'graph'\n\
-         accelerators = {}\nedges = \"\"\"\n{edges}\"\"\"",
-        leaves + 1
-    );
-    Machine::from_toml(&text, "star").unwrap()
+    let graph = format!("name = 'graph'\naccelerators = {}\nedges = '''\n{edges}'''", leaves + 1);
+    network(1000, 1_000_000, &format!("{more}\n[topology]\n{graph}"))
 }
 
 #[test]

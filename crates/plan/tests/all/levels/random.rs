@@ -1,22 +1,9 @@
 //! Random programs: a mesh of ranks with collectives of the groups along its axes, of all ranks and of random groups,
 //! messages to neighbors, and compute that differs between classes.
 
-use unisono_base::mix;
+pub use unisono_base::Random;
 use unisono_collective::Kind;
 use unisono_workload::{Collected, Compute, Groups, Queues, RankClass, Work, WorkNode, WorkloadGraph};
-
-pub struct Random(pub u64);
-
-impl Random {
-    pub fn below(&mut self, n: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        mix(self.0) % n.max(1)
-    }
-
-    pub fn pick<T: Copy>(&mut self, of: &[T]) -> T {
-        of[self.below(of.len() as u64) as usize]
-    }
-}
 
 pub struct Style {
     /// The sizes from which both sides of the mesh are drawn.

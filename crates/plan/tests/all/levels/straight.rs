@@ -6,6 +6,8 @@
 //! messages arrive, by a literal transcription of the rules of packets. Hosts and sums take no time on these machines,
 //! so CPUs never wait.
 
+use crate::common::network;
+
 use std::collections::BTreeMap;
 
 use unisono_base::TaskId;
@@ -227,12 +229,8 @@ struct Case {
 impl Case {
     fn new(seed: u64) -> Self {
         let mut r = Random(seed);
-        let topology = topology(&mut r);
-        let text = format!(
-            "name = 'test'\nkind = 'network'\nplanes = 1\nlink_gbps = 400\nlink_latency_ns = 40\ninput_latency_ns = 20\n\
-             output_latency_ns = 20\npacket_bytes = 1000\nbuffer_bytes = 10000\n[topology]\n{topology}\n"
-        );
-        Self { machine: Machine::from_toml(&text, "test").unwrap(), program: program(&mut r, &STYLE) }
+        let machine = network(1000, 10_000, &format!("[topology]\n{}", topology(&mut r)));
+        Self { machine, program: program(&mut r, &STYLE) }
     }
 
     fn prices(&self) -> Prices<'_> {

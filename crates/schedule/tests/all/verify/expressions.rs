@@ -8,11 +8,8 @@ use unisono_schedule::internals::expressions::{END, expressions};
 /// combinations share an operand, so the hash table grows.
 #[test]
 fn equal_operands_have_one_id() {
-    let mut random = 1u64;
-    let mut draw = |below: usize| {
-        random = unisono_base::mix(random.wrapping_add(0x9e37_79b9_7f4a_7c15));
-        (random % below as u64) as u32
-    };
+    let mut random = unisono_base::Random(1);
+    let mut draw = |below: usize| random.below(below as u64) as u32;
     for swaps in [false, true] {
         let mut expressions = expressions(80, swaps);
         let mut known: HashMap<(u32, u32), u32> = HashMap::new();

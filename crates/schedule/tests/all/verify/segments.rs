@@ -1,16 +1,13 @@
 //! Tests of `verify::segments`.
 
-use unisono_base::Span;
+use unisono_base::{Random, Span};
 use unisono_schedule::internals::segments::{Memory, Segment, push_merged};
 
 /// Compares random writes with an array that has one entry per element.
 #[test]
 fn memory_holds_what_was_written_last() {
-    let mut random = 1u64;
-    let mut draw = |below: u64| {
-        random = unisono_base::mix(random.wrapping_add(0x9e37_79b9_7f4a_7c15));
-        random % below
-    };
+    let mut random = Random(1);
+    let mut draw = |below: u64| random.below(below);
     for _ in 0..200 {
         let (mut memory, mut places) = (Memory::default(), vec![None; 40]);
         for _ in 0..60 {

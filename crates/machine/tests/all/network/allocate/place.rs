@@ -143,7 +143,7 @@ fn a_box_is_refused_only_if_no_free_box_has_its_sides() {
         found[usize::from(place.is_some())] += 1;
         // A job without a shape gets one of the shapes of its size, and is refused only if no such box is free.
         let job = of(1 + draw(30, torus.all()));
-        for &heuristic in Heuristic::ALL {
+        for heuristic in Heuristic::ALL {
             let mut tried = shapes(&job, &count, heuristic).into_iter();
             let is_free = tried.any(|sides| has_box(&torus, &free, &sides, wraps));
             assert_eq!(torus.place(&mut free, &job, heuristic).is_some(), is_free, "{count:?} {job:?} {case}");
@@ -169,7 +169,7 @@ fn blocks_have_the_least_traffic_of_all_sets_of_free_boards() {
         let mut free = some_free(&any, case);
         let job = of(1 + draw(2, all.into()));
         let choices = sets(&free, all, job.boards);
-        for &heuristic in Heuristic::ALL {
+        for heuristic in Heuristic::ALL {
             let found = any.place(&mut free, &job, heuristic);
             // A job is refused only if there are too few free boards.
             assert_eq!(found.is_some(), !choices.is_empty(), "{case}");
@@ -201,7 +201,7 @@ fn aligned_jobs_stay_inside_the_smallest_block_that_holds_them() {
         let size = [leaf, group, all].into_iter().find(|&size| size >= job.boards).unwrap_or(all);
         let free_in = |block: u32| (block * size..all.min((block + 1) * size)).filter(|&b| free.is_free(b)).count();
         let has_room = (0..all.div_ceil(size)).any(|block| free_in(block) >= job.boards as usize);
-        for &heuristic in Heuristic::ALL {
+        for heuristic in Heuristic::ALL {
             let found = aligned.place(&mut free, &job, heuristic);
             assert_eq!(found.is_some(), has_room, "{case}");
             let Some(found) = found else { continue };
