@@ -54,7 +54,7 @@ const CAPABILITIES: [(u32, &[&str]); 12] = [
     (70, &["V100", "GV100"]),
 ];
 
-/// The targets of AMD's GPUs, by words in their names. Source: AMD, "ROCm: accelerator and GPU hardware specifications".
+/// The targets of AMD's GPUs, by words in their names. Source: AMD, "ROCm: GPU hardware specifications".
 const TARGETS: [(&str, &[&str]); 3] =
     [("90a", &["MI210", "MI250"]), ("942", &["MI300", "MI308", "MI325"]), ("950", &["MI350", "MI355"])];
 
