@@ -225,7 +225,7 @@ def test_mistakes_are_one_sentence(capsys: pytest.CaptureFixture[str], arguments
     assert said in err
 
 
-@pytest.mark.parametrize("machine", ["dgx-h100", "dgx-h100-x8", "dgx-a100"])
+@pytest.mark.parametrize("machine", ["dgx-h100", pytest.param("dgx-a100", marks=pytest.mark.soak)])
 def test_a_workload_runs_on_the_boxes_that_its_refusal_names(capsys: pytest.CaptureFixture[str], machine: str) -> None:
     for few in ([], ["--nodes", "4"]):
         for request in (["gpt-3"], ["--from", "gpt-3"]):
