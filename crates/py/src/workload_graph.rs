@@ -89,7 +89,7 @@ impl WorkloadGraph {
             let topology = network.topology(&network.name)?;
             let extents = if in_order(&*topology) { vec![topology.accelerators()] } else { topology.extents() };
             let filled = workload.filling(&network.name, &extents);
-            Ok::<_, PlanError>(filled.map_err(|e| e.with_boxes_named(&network))?)
+            Ok::<_, PlanError>(filled.map_err(|e| e.with_boxes_named(network))?)
         })?
         .map_err(input)?;
         Ok(Self(filled.program(), Some(filled)))
