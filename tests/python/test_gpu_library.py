@@ -4,12 +4,14 @@ import csv
 import json
 import random
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import unisono as un
+from unisono import _core
 from unisono.logs.collectives import LeftOut, Measured, read_log, read_logs
 from unisono.logs.library_calibration import calibrated, check_gpus, chosen_points, preset_of
 from unisono.planning.libraries import library_choice, library_sizes
@@ -112,16 +114,39 @@ def test_a_row_whose_words_do_not_fit_each_other_is_refused_with_its_line(at: in
             read_log("\n".join(text), "log")
 
 
-def test_a_test_without_a_name_is_read_with_a_note(tmp_path: Path) -> None:
-    """An alltoall, a gather and a scatter have the bandwidths of an allgather."""
-    some, said = random.Random(3), {"allreduce": False, "allgather": True}
-    for kind, has_others in said.items():
-        log = tmp_path / kind
-        log.write_text(log_of([Measured(kind, 4, 1, 4096 << n, 1e-5) for n in range(4)], is_named=False, some=some))
-        notes = [one for one in read_logs([log])[2] if "nothing names the test" in one]
-        assert len(notes) == 1
-        assert f"it is read as {kind}" in notes[0]
-        assert ("alltoall, gather, scatter" in notes[0]) is has_others
+#: The names of tests of nccl-tests, and their busbw / algbw.
+SHARES: dict[str, tuple[str, Callable[[int], float]]] = {
+    "allreduce": ("all_reduce", lambda n: 2 * (n - 1) / n),
+    "allgather": ("all_gather", lambda n: (n - 1) / n),
+    "reduce-scatter": ("reduce_scatter", lambda n: (n - 1) / n),
+    "alltoall": ("alltoall", lambda n: (n - 1) / n),
+    "gather": ("gather", lambda n: (n - 1) / n),
+    "scatter": ("scatter", lambda n: (n - 1) / n),
+    "broadcast": ("broadcast", lambda n: 1.0),
+    "reduce": ("reduce", lambda n: 1.0),
+}
+ROOTED = ("broadcast", "reduce", "gather", "scatter")
+
+
+@pytest.mark.parametrize("kind", [*SHARES])
+def test_a_test_without_a_name_is_that_of_its_columns_or_refused(kind: str, tmp_path: Path) -> None:
+    """nccl-tests checks no result of an alltoall in place; a gather and a scatter have the same columns."""
+    some, log = random.Random(kind), tmp_path / "log"
+    for ranks in (2, some.randint(3, 64)):
+        points = [Measured(kind, ranks, -(-ranks // 8), 8 * ranks << 9 + n, 1e-5) for n in range(4)]
+        for is_checked in (True, False):
+            log.write_text(log_of(points, is_named=False, some=some, is_checked=is_checked))
+            alike = {"gather": "gather and scatter", "scatter": "gather and scatter"}.get(kind)
+            if kind in ("allgather", "alltoall") and not is_checked:
+                alike = "allgather and alltoall"
+            if alike is not None:
+                with pytest.raises(un.InputError, match=f"names the test, and its columns are those of {alike}; add a"):
+                    read_logs([log])
+                continue
+            found, _, notes = read_logs([log])
+            assert {point.collective for point in found} == {kind}, (ranks, is_checked)
+            [note] = [one for one in notes if "nothing names the test" in one]
+            assert f"it is read as {kind}: add a line" in note
 
 
 def test_a_setting_of_a_log_is_noted_by_a_fit(tmp_path: Path) -> None:
@@ -144,8 +169,45 @@ def test_the_machine_of_a_log_is_that_of_its_gpus() -> None:
             preset_of([Measured("allreduce", 8, 1, 8, 1e-5, f"NVIDIA {gpu}")])
     [other] = check_gpus(un.machine("dgx-h100"), ["NVIDIA H200"])
     assert "name dgx-h200 with --machine" in other
-    [unknown] = check_gpus(un.machine("a100x4"), ["NVIDIA L40S"])
-    assert "the architecture of NVIDIA L40S is not known here; it is taken for ampere" in unknown
+    [unknown] = check_gpus(un.machine("a100x4"), ["NVIDIA X900"])
+    assert "the architecture of NVIDIA X900 is not known here; it is taken for ampere" in unknown
+
+
+#: Names as drivers state them, by compute capability (NVIDIA, "CUDA GPU compute capability") and target of ROCm.
+DRIVERS = {
+    "volta": "Tesla V100-SXM2-32GB|Quadro GV100|Tesla T4|Quadro RTX 6000|NVIDIA GeForce RTX 2080 Ti|"
+    "NVIDIA GeForce GTX 1660",
+    "ampere": "NVIDIA A100-SXM4-80GB|NVIDIA A30|NVIDIA A10G|NVIDIA A40|NVIDIA A800-SXM4-80GB|NVIDIA RTX A6000|"
+    "NVIDIA GeForce RTX 3090|NVIDIA L40S|NVIDIA L4|NVIDIA RTX 6000 Ada Generation|NVIDIA GeForce RTX 4090",
+    "hopper": "NVIDIA H100 80GB HBM3|NVIDIA H100 NVL|NVIDIA H200|NVIDIA H20|NVIDIA H800|NVIDIA GH200 480GB",
+    "blackwell": "NVIDIA B200|NVIDIA GB200|NVIDIA B300 SXM6 AC|NVIDIA GB300|NVIDIA GB10|NVIDIA GeForce RTX 5090|"
+    "NVIDIA RTX PRO 6000 Blackwell Server Edition",
+    "cdna2": "AMD Instinct MI250X|AMD Instinct MI210",
+    "cdna3": "AMD Instinct MI300X|AMD Instinct MI300A|AMD Instinct MI325X|AMD Instinct MI308X",
+    "cdna4": "AMD Instinct MI350X|AMD Instinct MI355X",
+}
+
+
+def test_gpus_have_the_architecture_of_their_compute_capability() -> None:
+    for architecture, names in DRIVERS.items():
+        for name in names.split("|"):
+            assert _core.gpu_architecture(name) == architecture, name
+    for other in ("Tesla P100-PCIE-16GB", "NVIDIA X900", "AMD Radeon RX 7900 XTX", ""):
+        assert _core.gpu_architecture(other) is None, other
+    # A log of GPUs of another architecture is refused, whatever their names.
+    for machine, own in (
+        ("dgx-h100", "hopper"),
+        ("a100x4", "ampere"),
+        ("gb200-nvl72", "blackwell"),
+        ("mi300x", "cdna3"),
+    ):
+        for architecture, names in DRIVERS.items():
+            for name in names.split("|"):
+                if architecture == own:
+                    assert not any("architecture" in note for note in check_gpus(un.machine(machine), [name]))
+                    continue
+                with pytest.raises(un.InputError, match=f"which is {architecture}, and {machine} states GPUs of {own}"):
+                    check_gpus(un.machine(machine), [name])
 
 
 @pytest.mark.parametrize("kind", ["alltoall", "gather", "scatter"])
@@ -370,11 +432,11 @@ def test_times_of_nccl_are_fitted_on_networks_of_gpus(tmp_path: Path) -> None:
     )  # fmt: skip
 
 
-def log_of(points: list[Measured], *, is_named: bool, some: random.Random) -> str:
+def log_of(points: list[Measured], *, is_named: bool, some: random.Random, is_checked: bool = True) -> str:
     """Returns the lines that nccl-tests print for points of one collective and number of GPUs."""
     of = points[0]
-    share = {"allreduce": 2.0, "allgather": 1.0}[of.collective] * (of.ranks - 1) / of.ranks
-    test, redop = {"allreduce": ("all_reduce", "sum"), "allgather": ("all_gather", "none")}[of.collective]
+    test, share = SHARES[of.collective][0], SHARES[of.collective][1](of.ranks)
+    redop, root = "sum" if "reduce" in test else "none", 0 if of.collective in ROOTED else -1
     lines = [f"# Collective test starting: {test}_perf"] if is_named else []
     lines += [
         f"#  Rank {gpu:2} Group  0 Pid 9 on host{gpu // 8} device {gpu % 8} [0] {of.gpu}" for gpu in range(of.ranks)
@@ -382,8 +444,9 @@ def log_of(points: list[Measured], *, is_named: bool, some: random.Random) -> st
     lines += ["#  size  count  type  redop  root  time  algbw  busbw #wrong  time  algbw  busbw #wrong"]
     for one in points:
         algbw = one.bytes / one.seconds * 1e-9
-        half = f"{one.seconds * 1e6:.2f} {algbw:.2f} {share * algbw:.2f} {some.choice(('0', 'N/A'))}"
-        lines.append(f"{one.bytes} {one.bytes // 8} double {redop} -1 {half} {half}")
+        half = f"{one.seconds * 1e6:.2f} {algbw:.2f} {share * algbw:.2f}"
+        checks = ["0" if is_checked and not (in_place and test == "alltoall") else "N/A" for in_place in (False, True)]
+        lines.append(f"{one.bytes} {one.bytes // 8} double {redop} {root} {half} {checks[0]} {half} {checks[1]}")
     return "\n".join([*lines, *([f"# Collective test concluded: {test}_perf"] if is_named else []), ""])
 
 

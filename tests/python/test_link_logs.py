@@ -273,8 +273,16 @@ def test_interfaces_get_their_rate_and_latency() -> None:
     assert again.describe()["topology"]["uplinks"].count("measured=391 ") == 8
     assert "mlx5_8 reaches 3128.0 Gb/s, above the 400 of the data sheet" in notes[0]
     assert "mlx5_9 reaches 97.0 Gb/s, and its like 391.0, and is left out" in notes[1]
-    with pytest.raises(un.InputError, match="has no interfaces, and a log measures one; name several boxes"):
-        with_links(un.machine("dgx-h100"), [of(cards)])
+    for preset in ("dgx-a100", "dgx-b200", "dgx-h100", "gb200-nvl72", "mi250", "mi300x"):
+        with pytest.raises(
+            un.InputError, match=f"{preset} has no interfaces, and a log measures one; name "
+        ) as refused:
+            with_links(un.machine(preset), [of(cards)])
+        remedy = str(refused.value).split("; name ")[1]
+        if remedy != 'a file of several boxes with their network ([topology] name = "boxes")':
+            boxes = un.machine(remedy)
+            assert boxes.describe()["gpu"] == un.machine(preset).describe()["gpu"]
+            with_links(boxes, [of(bandwidth_log("mlx5_0", 97.0))])
     with pytest.raises(un.InputError, match="has no list of cables of one plane"):
         with_links(un.machine("hx2mesh-small"), [of(cards)])
 

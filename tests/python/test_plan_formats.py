@@ -10,9 +10,10 @@ import pytest
 import unisono as un
 from unisono.planning.libraries import library_choice
 
-from .conftest import call, json_of
+from .conftest import SOAK, call, json_of
 
 GPUS = ("allreduce", "--machine", "dgx-h100", "--bytes", "16MiB")
+XML = "msccl-xml"
 RANKS = ("allreduce", "--machine", "archer", "--ranks", "8", "--bytes", "64KiB")
 
 
@@ -330,3 +331,23 @@ def test_no_file_is_faster_than_that_of_the_choice(machine: str, collective: str
             collective, machine, bytes=size, algorithm=one["algorithm"], params=one["params"], target=target
         )
         assert named.predicted["seconds"] > least / 1.05, (size, one)
+
+
+@pytest.mark.parametrize("seed", range(6 if SOAK else 1))
+def test_a_file_for_many_gpus_takes_about_the_time_of_its_best_candidate(seed: int) -> None:
+    """A GPU sends to more others than a channel of MSCCL has thread blocks, in more blocks than RCCL has."""
+    draw = random.Random(f"many {seed}")
+    ranks, size = draw.randint(34, 72 if SOAK else 40), 4 * draw.randint(4, 256) << 10
+    plan = un.plan("allgather", "gb200-nvl72", shape=ranks, bytes=size, target="msccl-xml")
+    least = min(candidate["seconds"] for candidate in plan.candidates)
+    assert plan.predicted["seconds"] < 2 * least, (ranks, size, plan.algorithm)
+
+
+def test_each_row_that_a_format_cannot_express_has_its_reason() -> None:
+    size = random.Random("reasons").randint(8, 64)
+    ran = call("plan", "allgather", "--machine", "gb200-nvl72", "--ranks", "70", "--bytes", f"{size}KiB", "--for", XML)
+    refused = [re.split(r"\s{2,}", line)[0] for line in ran.out.splitlines() if line.endswith(" no")]
+    reasons = [line.split(f": {XML} cannot express this schedule: ") for line in ran.out.splitlines()]
+    named = [part for reason in reasons if len(reason) == 2 for part in reason[0].split(", ")]
+    assert refused
+    assert sorted(part.split()[0] for part in named) == sorted(refused), ran.out

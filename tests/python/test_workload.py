@@ -225,11 +225,19 @@ def test_mistakes_are_one_sentence(capsys: pytest.CaptureFixture[str], arguments
     assert said in err
 
 
-def test_nodes_of_a_network_are_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
-    request = ["gpt-3", "--machine", "dgx-h100-x8", "--nodes", "48"]
-    assert main(["workload", *request]) == 2
-    assert "'unisono workload --from gpt-3' takes --nodes" in capsys.readouterr().err
-    assert main(["workload", "--from", *request]) == 0
+@pytest.mark.parametrize("machine", ["dgx-h100", pytest.param("dgx-a100", marks=pytest.mark.soak)])
+def test_a_workload_runs_on_the_boxes_that_its_refusal_names(capsys: pytest.CaptureFixture[str], machine: str) -> None:
+    for few in ([], ["--nodes", "4"]):
+        for request in (["gpt-3"], ["--from", "gpt-3"]):
+            code, _, err = run(capsys, "workload", *request, "--machine", machine, *few)
+            assert code == 2
+            assert err.rstrip().endswith("48 boxes have as many: --nodes 48") or "for 48 boxes: --nodes 48" in err
+    reports = []
+    for request in (["gpt-3"], ["--from", "gpt-3"]):
+        code, text, _ = run(capsys, "workload", *request, "--machine", machine, "--nodes", "48", "--json")
+        assert code == 0
+        reports.append(text["seconds"])
+    assert reports[0] == reports[1]
 
 
 def test_the_artifact_rounds_the_sizes_of_resnet_down() -> None:

@@ -2,6 +2,7 @@
 
 use pyo3::{prelude::*, types::PyDict};
 use unisono_collective::{Dtype, Kind, Operator};
+use unisono_machine::network::Architecture;
 
 use crate::errors::input;
 
@@ -45,6 +46,12 @@ pub fn bandwidths<'py>(
     dict.set_item("algbw", found.map(|b| b.algbw))?;
     dict.set_item("busbw", found.map(|b| b.busbw))?;
     Ok(dict)
+}
+
+/// Returns the architecture of GPUs by the name that their driver states; None if it is not known.
+#[pyfunction]
+pub fn gpu_architecture(name: &str) -> Option<&'static str> {
+    Architecture::of_name(name).map(Architecture::name)
 }
 
 /// Returns the names of all operators.

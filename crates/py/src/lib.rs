@@ -83,6 +83,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(facts::collectives, m)?)?;
     m.add_function(wrap_pyfunction!(facts::bandwidths, m)?)?;
     m.add_function(wrap_pyfunction!(facts::dtypes, m)?)?;
+    m.add_function(wrap_pyfunction!(facts::gpu_architecture, m)?)?;
     m.add_function(wrap_pyfunction!(facts::operators, m)?)?;
     m.add_function(wrap_pyfunction!(limits::admit_sweep, m)?)?;
     m.add_function(wrap_pyfunction!(limits::default_steps, m)?)?;

@@ -13,7 +13,7 @@ use unisono_machine::network::{Network, Topology};
 use unisono_plan::{
     Part, PlanError, RunError,
     workload::{
-        TaskProgram, Workload, discovered,
+        TaskProgram, Workload, WorkloadError, discovered,
         graph::{GraphReport, Level, Prices, Step},
         is_program_of_tasks, places, places_on,
     },
@@ -88,7 +88,8 @@ impl WorkloadGraph {
         let filled = detached(py, || {
             let topology = network.topology(&network.name)?;
             let extents = if in_order(&*topology) { vec![topology.accelerators()] } else { topology.extents() };
-            Ok::<_, PlanError>(workload.filling(&network.name, &extents)?)
+            let filled = workload.filling(&network.name, &extents);
+            Ok::<_, PlanError>(filled.map_err(|e| e.with_boxes_named(network))?)
         })?
         .map_err(input)?;
         Ok(Self(filled.program(), Some(filled)))
@@ -221,12 +222,14 @@ fn part_of(machine: &Machine, workload: Option<&Workload>) -> Result<(Part, Opti
     match (machine.part(), workload, machine.description().get::<Network>()) {
         (Part::All, Some(workload), Some(network)) => {
             let topology = network.topology(&network.name)?;
+            let named = |e: WorkloadError| e.with_boxes_named(network);
             // Boxes do not form rows of a grid: ranks fill them in order.
             if in_order(&*network.whole_topology(&network.name)?) {
-                let in_order = || places(workload, &network.name, &[topology.accelerators()]).map(Part::Places);
+                let line = [topology.accelerators()];
+                let in_order = || places(workload, &network.name, &line).map(Part::Places).map_err(named);
                 return Ok((topology.kept().map_or(Ok(Part::All), |_| in_order())?, None));
             }
-            let (places, note) = places_on(workload, &network.name, &*topology)?;
+            let (places, note) = places_on(workload, &network.name, &*topology).map_err(named)?;
             Ok((Part::Places(places), note))
         }
         (part, ..) => Ok((part.clone(), None)),

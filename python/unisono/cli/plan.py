@@ -477,9 +477,11 @@ def print_candidates(
         print_lines(
             f"simulated candidates are listed first; the time of {others} may be lower than that of a simulation"
         )
-    refused = next((c for c in candidates if c["refused"] is not None), None)
-    if refused is not None and marks:
-        print_lines(f"{refused['algorithm']} {params_text(refused['params'])}".rstrip() + f": {refused['refused']}")
+    reasons: dict[str, list[str]] = {}
+    for one in shown if marks else []:
+        if one["refused"] is not None:
+            reasons.setdefault(one["refused"], []).append(f"{one['algorithm']} {params_text(one['params'])}".rstrip())
+    print_lines(*(f"{', '.join(names)}: {reason}" for reason, names in reasons.items()))
     left = len(candidates) - len(shown) - sum(alike.values())
     if left > 0 or alike:
         print_lines(f"and {left} more: --all" if left > 0 else "--all lists candidates that are alike too")

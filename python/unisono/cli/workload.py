@@ -199,12 +199,12 @@ def workload(
         on = f"{report['accelerators']} cores of {report['machine']}, {trained}"
         _report(report, on, None, as_json)
         return
-    if nodes is not None or minibatch is not None or algorithm is not None:
-        only = "--nodes, --minibatch and --algorithm are for vgg16 on switches that reduce"
-        raise click.UsageError(f"{only}; 'unisono workload --from {name}' takes --nodes and --algorithm on networks")
+    if minibatch is not None or algorithm is not None:
+        only = "--minibatch and --algorithm are for vgg16 on switches that reduce"
+        raise click.UsageError(f"{only}; 'unisono workload --from {name}' takes --algorithm on networks")
     check_picture(plot)
     with working(f"running {name}"):
-        network = by_rates(unisono.machine(machine, failed=fail), model)
+        network = by_rates(unisono.machine(machine, nodes=nodes, failed=fail), model)
         report = unisono.workload(name, network, level=level, overlap=not no_overlap, fill=fill)
     _draw(report, plot)
     on = f"{report['accelerators']} accelerators of {report['machine']}{without(network)}, by {level}"

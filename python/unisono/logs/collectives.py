@@ -63,8 +63,6 @@ _WIDTHS = {
     "half": 2, "bfloat16": 2, "float": 4, "double": 8,
     "f8e4m3": 1, "f8e5m2": 1, "fp8_e4m3": 1, "fp8_e5m2": 1,
 }  # fmt: skip
-#: The collectives that have the same ratio of bandwidths.
-_BLOCKS = ("allgather", "alltoall", "gather", "scatter")
 #: The relative tolerance of stated bandwidths, because times have three digits.
 _ROUNDED = 0.01
 
@@ -129,11 +127,9 @@ class LeftOut:
 
     def guess(self, name: str, origin: str) -> None:
         """Collects a test without a name, which is read as the collective ``name``."""
-        others = [one for one in _BLOCKS if one != name] if name in _BLOCKS else []
-        alike = f", although {', '.join(others)} have the same" if others else ""
         self._cut.append(
-            f"{origin}: nothing names the test; by the ratio of its bandwidths it is read as {name}{alike}: add a line "
-            "that names it, as in 'all_reduce_perf'"
+            f"{origin}: nothing names the test; by its columns it is read as {name}: add a line that names it, as in "
+            "'all_reduce_perf'"
         )
 
     def sentences(self) -> list[str]:
@@ -193,6 +189,8 @@ class _Run:
     nodes: int
     gpu: str
     launched: int
+    #: The words of the line above the rows.
+    head: list[str]
     #: The file and line of a row, its words, and the index of the time among its words.
     rows: list[tuple[str, list[str], int]] = field(default_factory=list)
     #: True if the test printed its last line, the mean bus bandwidth.
@@ -241,7 +239,7 @@ def _tests(lines: list[str], origin: str, given: StatedRanks | None, left_out: L
             if left_out.leaves(name, origin):
                 continue
             if run is None:
-                run = _Run(name, *_placed(hosts, words[at_time + 1 :], given, where), gpu, launched)
+                run = _Run(name, *_placed(hosts, words[at_time + 1 :], given, where), gpu, launched, head)
                 runs.append(run)
             run.rows.append((where, words, at_time))
     if at_time is None:
@@ -285,11 +283,19 @@ def _points(run: _Run, origin: str, left_out: LeftOut) -> list[Measured]:
     Rows of size 0 are left out.
     """
     ranks, found = run.ranks, []
-    guesses = [_guessed(words, at_time, ranks) for _, words, at_time in run.rows]
-    guess = next((kind for kind in reversed(guesses) if kind), "")
-    if not run.name and not guess:
-        raise InputError(f"{origin}: nothing names the test, as in 'all_reduce_perf'; add a line that does")
+    guess = ""
     if not run.name:
+        # Long vectors have the most digits in their bandwidths; other rows may show whether results were checked.
+        guesses = list[str]()
+        for of_row in filter(None, (_guesses(*row[1:], run.head, ranks) for row in reversed(run.rows))):
+            if not guesses or {*of_row} < {*guesses}:
+                guesses = of_row
+        if len(guesses) != 1:
+            alike = f", and its columns are those of {' and '.join(guesses)}" if guesses else ""
+            raise InputError(
+                f"{origin}: nothing names the test{alike}; add a line that names it, as in 'all_reduce_perf'"
+            )
+        [guess] = guesses
         left_out.guess(guess, origin)
     for where, words, at_time in run.rows:
         name = _collective(run.name, where) if run.name else guess
@@ -338,8 +344,7 @@ def _check_bandwidths(name: str, ranks: int, size: int, time: float, stated: lis
     if values[0] is None or values[1] is None:
         raise InputError(f"{where}: the bandwidths are {shown(' '.join(stated))}; accepted are two numbers, in GB/s")
     algbw, busbw = values[0], values[1]
-    rates = _core.bandwidths(name, ranks, 1, 1.0)
-    share = (rates["busbw"] or 0.0) / (rates["algbw"] or 1.0)
+    share = _share(name, ranks)
 
     def differs(found: float, expected: float, last: float) -> bool:
         return abs(found - expected) > _ROUNDED * abs(expected) + last
@@ -356,21 +361,33 @@ def _check_bandwidths(name: str, ranks: int, size: int, time: float, stated: lis
         )
 
 
-def _guessed(words: list[str], at_time: int, ranks: int) -> str:
-    """Returns the collective of a row, inferred from its operator and busbw / algbw; empty if none fits.
+def _share(name: str, ranks: int) -> float:
+    """Returns busbw / algbw of a collective."""
+    rates = _core.bandwidths(name, ranks, 1, 1.0)
+    return (rates["busbw"] or 0.0) / (rates["algbw"] or 1.0)
 
-    On one rank, which has no such ratio, it is an allreduce if the row has a sum, else an allgather.
+
+def _guesses(words: list[str], at_time: int, head: list[str], ranks: int) -> list[str]:
+    """Returns the collectives that a row can be of, by its operator, its root and its bandwidths.
+
+    nccl-tests prints the root -1 for collectives without one, and leaves the results of an alltoall in place unchecked
+    (``AlltoAllInitData``), so that "#wrong" is N/A in place only. On one rank, which has no ratio of bandwidths, all
+    collectives that reduce are alike.
     """
+    reduces, facts = bool({*words[:at_time]} & (_OPERATORS | _SCALED)), _core.collectives()
+    kinds = [kind for kind in dict.fromkeys(_NAMES.values()) if facts[kind]["reduces"] == reduces]
+    if "root" in head:
+        has_root = words[head.index("root")] != "-1"
+        kinds = [kind for kind in kinds if facts[kind]["has_root"] == has_root]
     if ranks == 1:
-        return "allreduce" if "sum" in words[:at_time] else "allgather"
-    values = [number(word) for word in words[at_time + 1 : at_time + 3]]
-    if len(values) < 2 or not values[0] or not values[1]:
-        return ""
-    ratio = values[1] / values[0]
-    # With two ranks the ratio is the same for an allreduce and a reduce; an allreduce is the more usual test.
-    kinds = ("allreduce", "reduce-scatter", "reduce") if "sum" in words[:at_time] else ("", "allgather", "broadcast")
-    shares = (2 * (ranks - 1) / ranks, (ranks - 1) / ranks, 1.0)
-    return next((kind for kind, of in zip(kinds, shares, strict=True) if abs(ratio - of) < 0.02 * of), "")
+        return kinds[:1]
+    algbw, busbw = (number(word) for word in words[at_time + 1 : at_time + 3])
+    ratio = busbw / algbw if algbw and busbw else 0.0
+    kinds = [kind for kind in kinds if abs(ratio - _share(kind, ranks)) < 0.02 * ratio]
+    checks = [words[at] for at in range(len(words)) if head[at : at + 1] == ["#wrong"]]
+    if len(checks) == 2 and checks[0] != "N/A":
+        kinds = [kind for kind in kinds if (kind == "alltoall") == (checks[1] == "N/A")]
+    return kinds
 
 
 def _plain(name: str) -> str:

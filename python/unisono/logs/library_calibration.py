@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from unisono._core import InputError, Machine, UnsupportedError, dtypes
+from unisono._core import InputError, Machine, UnsupportedError, dtypes, gpu_architecture
 from unisono.base.reports import LibraryReport
 from unisono.logs.collectives import Measured
 from unisono.machines.descriptions import machine as described
@@ -61,17 +61,6 @@ _PRESETS = {
     ("V100-SXM", 16): "dgx2",
     ("MI300X", 8): "mi300x",
     ("MI250", 16): "mi250",
-}
-
-#: The architectures of GPUs, by words in their names.
-_ARCHITECTURES = {
-    "V100": "volta",
-    "A100|A800|A30": "ampere",
-    "H100|H200|H800|H20|GH200": "hopper",
-    "B100|B200|B300|GB200|GB300": "blackwell",
-    "MI2[15]0X?": "cdna2",
-    "MI3(?:00|08|25)[AX]?": "cdna3",
-    "MI35[05]X?": "cdna4",
 }
 
 _Key = tuple[str, str, bool]
@@ -235,7 +224,7 @@ def check_gpus(machine: Machine, names: Iterable[str]) -> list[str]:
     own = [word for (word, _), preset in _PRESETS.items() if re.fullmatch(rf"{preset}(-x\d+)?", machine.name)]
     notes = []
     for gpu in filter(None, dict.fromkeys(names)):
-        measured = next((of for words, of in _ARCHITECTURES.items() if re.search(rf"\b({words})", gpu)), None)
+        measured = gpu_architecture(gpu)
         if measured is None and stated is not None:
             notes.append(
                 f"the architecture of {gpu} is not known here; it is taken for {stated}, as {machine.name} states"

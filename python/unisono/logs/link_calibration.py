@@ -305,8 +305,8 @@ def _fit_interfaces(network: _Network, interfaces: Sequence[Interface], notes: l
     """Sets the rates and the latency of the cables of network interfaces, and returns the comparison."""
     if not network.doors:
         raise InputError(
-            f"{network.name} has no interfaces, and a log measures one; name several boxes with their network, as "
-            "dgx-h100-x8"
+            f"{network.name} has no interfaces, and a log measures one; name "
+            + (network.table.get("cluster") or 'a file of several boxes with their network ([topology] name = "boxes")')
         )
     best: dict[str, float] = {}
     for one in interfaces:

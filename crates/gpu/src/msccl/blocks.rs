@@ -22,6 +22,8 @@ pub struct Maker<'a> {
     pub flow: &'a Flow,
     pub pieces: &'a Pieces,
     pub connections: &'a Connections,
+    /// The most thread blocks of a GPU.
+    pub most: usize,
 }
 
 #[derive(Default)]
@@ -90,7 +92,7 @@ impl Maker<'_> {
         let alias = Alias { kind: c.kind, shift: node.0 * (c.elements / unit) };
         let in_place = alias.is_safe(&works);
         let blocks = self.steps(&works, &blocks, in_place.then_some(alias));
-        limits::check(node, &blocks, limits::BLOCKS_OF_ALL)?;
+        limits::check(node, &blocks, self.most)?;
         Ok((Gpu { line: 0, input, output, scratch, blocks }, in_place))
     }
 

@@ -10,7 +10,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use unisono_base::{InstrId, NodeId, Span, StreamId, narrow};
 use unisono_schedule::{Flow, Operand, Operands, Schedule};
 
-use super::pieces::Pieces;
+use super::{limits::BLOCKS_OF_A_CHANNEL, pieces::Pieces};
+
+/// The connections that share a thread block.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Joins {
+    None,
+    /// Those of fused steps.
+    Fused,
+    /// Those of fused steps, and every other connection from which a GPU receives with one on which it sends.
+    Pairs,
+}
 
 pub struct Connection {
     pub source: u32,
@@ -35,9 +45,9 @@ type Message = (u32, u32);
 type Known = (usize, Vec<Message>);
 
 impl Connections {
-    /// Assigns streams to connections. `order` is a topological order of all instructions. With `fuse`, connections are
-    /// joined for fused steps where channels allow it.
-    pub fn new(schedule: &Schedule, flow: &Flow, order: &[InstrId], pieces: &Pieces, fuse: bool) -> Self {
+    /// Assigns streams to connections. `order` is a topological order of all instructions. Connections are joined where
+    /// channels allow it.
+    pub fn new(schedule: &Schedule, flow: &Flow, order: &[InstrId], pieces: &Pieces, joins: Joins) -> Self {
         let mut rank = vec![0u32; schedule.instr_count()];
         for (at, id) in order.iter().enumerate() {
             rank[id.index()] = narrow(at);
@@ -72,8 +82,13 @@ impl Connections {
         c.joined = vec![None; c.all.len()];
         let mut groups: Vec<usize> = (0..c.all.len()).collect();
         let mut pairs: Vec<BTreeSet<(u32, u32)>> = c.all.iter().map(|c| [(c.source, c.sink)].into()).collect();
-        if fuse {
-            c.join(schedule, &mut groups, &mut pairs);
+        if joins != Joins::None {
+            c.join(&c.fused(schedule), &mut groups, &mut pairs);
+        }
+        if joins == Joins::Pairs {
+            let messages = of_pair.into_values().flatten();
+            let first = messages.filter_map(|(at, of)| Some((at, *of.first()?))).collect();
+            c.join(&c.paired(&first), &mut groups, &mut pairs);
         }
         c.color(&groups, &pairs);
         c
@@ -89,9 +104,8 @@ impl Connections {
         &self.of_edge[first..first + schedule.stream_sinks(stream).len()]
     }
 
-    /// Joins pairs of connections that fused steps would use, those of the most steps first, if both connections are
-    /// still free and their groups share no pair of GPUs.
-    fn join(&mut self, schedule: &Schedule, groups: &mut [usize], pairs: &mut [BTreeSet<(u32, u32)>]) {
+    /// Returns the pairs of connections that fused steps would use, those of the most steps first.
+    fn fused(&self, schedule: &Schedule) -> Vec<(usize, usize)> {
         let mut fused: BTreeMap<(usize, usize), u64> = BTreeMap::new();
         for node in schedule.all_nodes() {
             for id in schedule.node_instrs(node).map(InstrId::new) {
@@ -108,8 +122,36 @@ impl Connections {
         }
         let mut by_use: Vec<_> = fused.into_iter().map(|(pair, steps)| (std::cmp::Reverse(steps), pair)).collect();
         by_use.sort_unstable();
+        by_use.into_iter().map(|(_, pair)| pair).collect()
+    }
+
+    /// Returns for each GPU the pairs of a connection from which it receives and one on which it sends that are joined
+    /// with no other, both in the order of their first messages: a thread block then waits least.
+    fn paired(&self, first: &BTreeMap<usize, Message>) -> Vec<(usize, usize)> {
+        let mut ends: BTreeMap<u32, [Vec<(u32, usize)>; 2]> = BTreeMap::new();
+        let sends: BTreeSet<usize> = self.joined.iter().copied().flatten().collect();
+        for (&at, &(sent, received)) in first {
+            if self.joined[at].is_none() {
+                ends.entry(self.all[at].sink).or_default()[0].push((received, at));
+            }
+            if !sends.contains(&at) {
+                ends.entry(self.all[at].source).or_default()[1].push((sent, at));
+            }
+        }
+        let pairs = ends.into_values().flat_map(|[mut from, mut to]| {
+            from.sort_unstable();
+            to.sort_unstable();
+            from.into_iter().zip(to).map(|((_, from), (_, to))| (from, to))
+        });
+        pairs.collect()
+    }
+
+    /// Joins the wanted pairs of connections, in this order, if both connections are still free and their groups share
+    /// no pair of GPUs.
+    fn join(&mut self, wanted: &[(usize, usize)], groups: &mut [usize], pairs: &mut [BTreeSet<(u32, u32)>]) {
         let mut sends = vec![false; self.all.len()];
-        for (_, (from, to)) in by_use {
+        self.joined.iter().flatten().for_each(|&to| sends[to] = true);
+        for &(from, to) in wanted {
             let (a, b) = (root(groups, from), root(groups, to));
             let free = self.joined[from].is_none() && !sends[to];
             if free && (a == b || pairs[a].is_disjoint(&pairs[b])) {
@@ -125,18 +167,35 @@ impl Connections {
         }
     }
 
-    /// Assigns each group the first channel on which none of its pairs of GPUs has a connection yet.
+    /// Assigns each group the first channel on which none of its pairs of GPUs has a connection yet, and no GPU sends
+    /// to or receives from too many others.
     fn color(&mut self, groups: &[usize], pairs: &[BTreeSet<(u32, u32)>]) {
         let mut taken: Vec<BTreeSet<(u32, u32)>> = Vec::new();
+        // For each channel, the number of connections of each GPU, false for sending and true for receiving.
+        let mut held: Vec<BTreeMap<(bool, u32), usize>> = Vec::new();
+        let ends = |pair: &(u32, u32)| [(false, pair.0), (true, pair.1)];
         let mut channel = vec![None; self.all.len()];
         for at in 0..self.all.len() {
             let group = root(groups, at);
             self.all[at].channel = *channel[group].get_or_insert_with(|| {
-                let free = taken.iter().position(|t| t.is_disjoint(&pairs[group])).unwrap_or(taken.len());
+                let mut more: BTreeMap<(bool, u32), usize> = BTreeMap::new();
+                for end in pairs[group].iter().flat_map(ends) {
+                    *more.entry(end).or_default() += 1;
+                }
+                let has_room = |held: &BTreeMap<(bool, u32), usize>| {
+                    more.iter().all(|(end, more)| held.get(end).unwrap_or(&0) + more <= BLOCKS_OF_A_CHANNEL)
+                };
+                let mut channels = taken.iter().zip(&held);
+                let free = channels.position(|(taken, held)| taken.is_disjoint(&pairs[group]) && has_room(held));
+                let free = free.unwrap_or(taken.len());
                 if free == taken.len() {
                     taken.push(BTreeSet::new());
+                    held.push(BTreeMap::new());
                 }
                 taken[free].extend(&pairs[group]);
+                for (end, more) in more {
+                    *held[free].entry(end).or_default() += more;
+                }
                 narrow(free)
             });
         }

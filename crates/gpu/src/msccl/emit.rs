@@ -6,6 +6,7 @@ use unisono_base::InstrId;
 use unisono_collective::{Kind, Operator};
 use unisono_formats::{Facts, Refused};
 use unisono_lower::{File, VerifiedFile};
+use unisono_machine::network::Network;
 use unisono_schedule::{
     Schedule,
     verify::{Method, Proof, verify},
@@ -13,7 +14,7 @@ use unisono_schedule::{
 
 use super::{
     blocks::Maker,
-    connections::Connections,
+    connections::{Connections, Joins},
     executed::running,
     format::NAME,
     import,
@@ -25,36 +26,48 @@ use super::{
     write::write,
 };
 use crate::{
-    Choices,
+    Choices, PROCESSORS,
     ordered::{Ordered, plan_name},
 };
 
-/// The largest piece in chunks, and whether steps are fused, in the order of attempts. Fused steps bind a receive to a
-/// send, and long pieces bind the two GPUs that exchange them, so that some schedules deadlock with the small capacity
-/// of a connection. Short pieces need more steps.
-const WAYS: [(u32, bool); 4] =
-    [(limits::COUNT, true), (limits::COUNT, false), (limits::IN_FLIGHT, true), (limits::IN_FLIGHT, false)];
+/// The largest piece in chunks, and the connections that share a thread block, in the order of attempts. Fused steps
+/// bind a receive to a send, and long pieces bind the two GPUs that exchange them, so that some schedules deadlock with
+/// the small capacity of a connection. Short pieces need more steps. Pairs halve the thread blocks, and make each wait
+/// for one more GPU.
+const WAYS: [(u32, Joins); 6] = [
+    (limits::COUNT, Joins::Fused),
+    (limits::COUNT, Joins::None),
+    (limits::IN_FLIGHT, Joins::Fused),
+    (limits::IN_FLIGHT, Joins::None),
+    (limits::COUNT, Joins::Pairs),
+    (limits::IN_FLIGHT, Joins::Pairs),
+];
 
 /// The programs of a schedule, one for each entry of [`WAYS`], each built when it is first used.
 pub(super) struct Programs<'a> {
     ordered: Ordered<'a>,
     made: [OnceLock<Result<Program, String>>; WAYS.len()],
+    /// The most thread blocks of a GPU: RCCL's limit, unless the GPUs are known to be NVIDIA's.
+    most: usize,
 }
 
 impl<'a> Programs<'a> {
     /// # Errors
     /// Returns the reason if no program can have the results of the schedule.
     pub fn new(proven: &'a VerifiedFile<'a>) -> Result<Self, Refused> {
-        Ok(Self { ordered: Ordered::new(NAME, proven, expressible)?, made: Default::default() })
+        let gpu = proven.file().machine.as_ref().and_then(|machine| machine.get::<Network>()?.gpu);
+        let is_nvidia = gpu.is_some_and(|gpu| !gpu.architecture.is_amd());
+        let most = if is_nvidia { PROCESSORS as usize } else { limits::BLOCKS_OF_ALL };
+        Ok(Self { ordered: Ordered::new(NAME, proven, expressible)?, made: Default::default(), most })
     }
 
     fn program(&self, n: usize) -> Result<&Program, String> {
         let made = || {
-            let (longest, fuse) = WAYS[n];
+            let (longest, joins) = WAYS[n];
             let Ordered { schedule, flow, order, .. } = &self.ordered;
             let pieces = Pieces::new(schedule, flow, longest)?;
-            let connections = Connections::new(schedule, flow, order, &pieces, fuse);
-            program(&Maker { schedule, flow, pieces: &pieces, connections: &connections }, order)
+            let connections = Connections::new(schedule, flow, order, &pieces, joins);
+            program(&Maker { schedule, flow, pieces: &pieces, connections: &connections, most: self.most }, order)
         };
         self.made[n].get_or_init(made).as_ref().map_err(Clone::clone)
     }
@@ -72,7 +85,7 @@ impl<'a> Programs<'a> {
         }
         let mut last = String::new();
         for n in 0..WAYS.len() {
-            let program = self.program(n).and_then(|p| instances(p, choices.thread_blocks.unwrap_or(1)));
+            let program = self.program(n).and_then(|p| instances(p, choices.thread_blocks.unwrap_or(1), self.most));
             let in_protocol = |p| match choices.protocol {
                 Some(protocol) => Program { protocol: protocol.name().to_owned(), ..p },
                 None => p,

@@ -14,12 +14,12 @@ use super::{
 };
 use crate::PROCESSORS;
 
-/// Returns the program in `count` instances.
+/// Returns the program in `count` instances, with at most `most` thread blocks on a GPU.
 ///
 /// # Errors
 /// Returns the reason if `count` does not divide the elements of a chunk, a step crosses groups, or a limit is
 /// exceeded.
-pub fn instances(p: &Program, count: u32) -> Result<Program, String> {
+pub fn instances(p: &Program, count: u32, most: usize) -> Result<Program, String> {
     if count == 1 {
         return Ok(p.clone());
     }
@@ -45,7 +45,9 @@ pub fn instances(p: &Program, count: u32) -> Result<Program, String> {
     let gpus = p.gpus.iter().map(|gpu| of_gpu(gpu, group, count)).collect();
     let made = Program { channels: p.channels * count, chunks: p.chunks * count, gpus, ..p.clone() };
     let refused = limits::of_program(&made, PROCESSORS).into_iter().next().map(|(_, message)| message);
-    match refused.or_else(|| limits::notes(&made).into_iter().next()) {
+    let over = || made.gpus.iter().map(|gpu| gpu.blocks.len()).find(|&blocks| blocks > most);
+    match refused.or_else(|| Some(format!("{count} instances take {} thread blocks; at most {most} are held", over()?)))
+    {
         Some(message) => Err(message),
         None => Ok(made),
     }

@@ -209,13 +209,24 @@ impl Network {
         (self.buffer_bytes as f64) < self.own_speed().gbps / 8.0 * way_ns + f64::from(self.packet_bytes)
     }
 
-    /// Adds the number of boxes to an error on too many ranks, if a preset joins boxes like this one.
+    /// Returns the number of boxes with at least `ranks` accelerators, if the topology consists of boxes or a preset
+    /// joins boxes like this one.
+    pub fn boxes_for(&self, ranks: u32) -> Option<u32> {
+        let topology = self.whole_topology(&self.name).ok().filter(|_| self.failed.is_empty())?;
+        let each = match topology.numbers_of_boxes() {
+            Some(numbers) => numbers.accelerators,
+            None => self.cluster.as_ref().map(|_| topology.accelerators())?,
+        };
+        let boxes = ranks.div_ceil(each.max(1));
+        self.of_boxes(boxes).is_ok().then_some(boxes)
+    }
+
+    /// Adds the number of boxes to an error on too many ranks ([`Self::boxes_for`]).
     #[must_use]
     pub fn with_boxes_named(&self, error: MachineError) -> MachineError {
         match error {
-            MachineError::TooManyRanks { ranks, machine, accelerators, .. } if self.cluster.is_some() => {
-                let boxes = ranks.div_ceil(accelerators);
-                let or = format!(", or for {boxes} boxes: --nodes {boxes}");
+            MachineError::TooManyRanks { ranks, machine, accelerators, .. } => {
+                let or = self.boxes_for(ranks).map_or_else(String::new, |n| format!(", or for {n} boxes: --nodes {n}"));
                 MachineError::TooManyRanks { ranks, machine, accelerators, or }
             }
             other => other,

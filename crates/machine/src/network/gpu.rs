@@ -27,7 +27,52 @@ unisono_base::named! {
     }
 }
 
+/// The compute capabilities of NVIDIA's GPUs, by words in their names; the first that matches counts, since one model
+/// number names GPUs of several generations. Source: NVIDIA, "CUDA GPU compute capability".
+const CAPABILITIES: [(u32, &[&str]); 12] = [
+    (121, &["GB10"]),
+    (120, &["Blackwell", "5050", "5060", "5070", "5080", "5090"]),
+    (110, &["Thor"]),
+    (103, &["B300", "GB300"]),
+    (100, &["B100", "B200", "GB200"]),
+    (90, &["H20", "H100", "H200", "H800", "GH200"]),
+    (89, &["Ada", "L4", "L20", "L40", "4050", "4060", "4070", "4080", "4090"]),
+    (87, &["Orin"]),
+    (
+        86,
+        &[
+            "A2", "A10", "A16", "A40", "A2000", "A4000", "A4500", "A5000", "A5500", "A6000", "3050", "3060", "3070",
+            "3080", "3090",
+        ],
+    ),
+    (80, &["A30", "A100", "A800"]),
+    (
+        75,
+        &[
+            "T4", "T400", "T600", "T1000", "1650", "1660", "2060", "2070", "2080", "3000", "4000", "5000", "6000",
+            "8000",
+        ],
+    ),
+    (70, &["V100", "GV100"]),
+];
+
+/// The targets of AMD's GPUs, by words in their names. Source: AMD, "ROCm: GPU hardware specifications".
+const TARGETS: [(&str, &[&str]); 3] =
+    [("90a", &["MI210", "MI250"]), ("942", &["MI300", "MI308", "MI325"]), ("950", &["MI350", "MI355"])];
+
 impl Architecture {
+    /// Returns the architecture of a GPU with the name that its driver states, such as `NVIDIA A100-SXM4-80GB`.
+    pub fn of_name(name: &str) -> Option<Self> {
+        // A word of the name may have letters behind the number, as in A10G and MI300X.
+        let is_of = |word: &str| {
+            let mut found = name.split(|c: char| !c.is_ascii_alphanumeric());
+            found.any(|own| own.strip_prefix(word).is_some_and(|rest| rest.chars().all(|c| c.is_ascii_alphabetic())))
+        };
+        let sm = CAPABILITIES.iter().find(|(_, words)| words.iter().any(|word| is_of(word)));
+        let gcn = || TARGETS.iter().find(|(_, words)| words.iter().any(|word| is_of(word)));
+        sm.map_or_else(|| Self::of_gcn(gcn()?.0), |(sm, _)| Self::of_sm(*sm))
+    }
+
     /// Returns the architecture of a compute capability such as 90; `None` below Volta.
     pub fn of_sm(sm: u32) -> Option<Self> {
         match sm {
@@ -47,6 +92,10 @@ impl Architecture {
             name if name.starts_with("95") => Some(Self::Cdna4),
             _ => None,
         }
+    }
+
+    pub fn is_amd(self) -> bool {
+        matches!(self, Self::Cdna2 | Self::Cdna3 | Self::Cdna4)
     }
 }
 

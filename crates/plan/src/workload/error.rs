@@ -1,6 +1,7 @@
 //! The reasons why a workload has no time.
 
 use unisono_base::limits::OverLimit;
+use unisono_machine::network::Network;
 
 use super::graph::ClockError;
 
@@ -14,8 +15,8 @@ pub enum WorkloadError {
     Wrong { origin: String, error: WrongWorkload },
     #[error("{origin}: level is '{found}'; accepted are {accepted}")]
     Level { accepted: &'static str, origin: String, found: String },
-    #[error("{name} needs {ranks} accelerators, and {machine} has {accelerators}")]
-    TooLarge { name: String, ranks: u32, machine: String, accelerators: u64 },
+    #[error("{name} needs {ranks} accelerators, and {machine} has {accelerators}{or}")]
+    TooLarge { name: String, ranks: u32, machine: String, accelerators: u64, or: String },
     #[error(
         "{name} takes {tall}x{wide} accelerators, which do not fit on the {rows}x{cols} of {machine}; give its dimensions another shape"
     )]
@@ -59,6 +60,21 @@ pub enum WorkloadError {
     Tasks { name: String, message: String },
     #[error("step '{step}': {message}")]
     Step { step: String, message: String },
+}
+
+impl WorkloadError {
+    /// Adds the number of boxes to an error on a machine that is too small ([`Network::boxes_for`]).
+    #[must_use]
+    pub fn with_boxes_named(self, network: &Network) -> Self {
+        match self {
+            Self::TooLarge { name, ranks, machine, accelerators, .. } => {
+                let boxes = network.boxes_for(ranks);
+                let or = boxes.map_or_else(String::new, |n| format!("; {n} boxes have as many: --nodes {n}"));
+                Self::TooLarge { name, ranks, machine, accelerators, or }
+            }
+            other => other,
+        }
+    }
 }
 
 /// The reasons why a workload description is invalid.

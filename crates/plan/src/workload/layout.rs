@@ -78,6 +78,7 @@ pub fn places(workload: &Workload, machine: &str, extents: &[u32]) -> Result<Vec
                 ranks,
                 machine: machine.to_owned(),
                 accelerators,
+                or: String::new(),
             })
         };
     };
@@ -87,6 +88,7 @@ pub fn places(workload: &Workload, machine: &str, extents: &[u32]) -> Result<Vec
             ranks,
             machine: machine.to_owned(),
             accelerators,
+            or: String::new(),
         });
     }
     let [tall, wide] = workload.sides();
