@@ -244,6 +244,8 @@ pub enum Profile {
 pub struct Size {
     /// An upper bound of the instructions of the schedule; `None` if only a build of the schedule shows their number.
     pub instructions: Option<u64>,
+    /// A lower bound of the messages that the busiest rank sends.
+    pub sends: u64,
     /// Elementary steps of [`Algorithm::profile`], each about a nanosecond by measurement; 0 if the profile takes only
     /// a moment.
     pub profile_steps: u128,

@@ -134,11 +134,13 @@ pub(crate) type Refusals = BTreeMap<&'static str, PlanError>;
 pub(crate) const TIMING: &str = "the timing of candidates";
 
 /// The candidates that a ranking must contain.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Ranked {
     All,
     /// The best candidate, and any others that were timed to find it.
     Best,
+    /// The candidates that take less than a time. There may be none.
+    Within(Time),
 }
 
 /// Timed candidates in the order of [`sort`].
@@ -171,12 +173,12 @@ pub(crate) fn rank(
     rank_with(problem, wanted, form, ranked, only, if is_composed { 2 } else { 0 })
 }
 
-/// Times the candidates of a part of a composition, among them compositions of at most `composed` collectives.
+/// Times the `ranked` candidates of a part of a composition, among them compositions of at most `composed` collectives.
 ///
 /// # Errors
 /// Returns the errors of [`rank`].
-pub(crate) fn rank_part(problem: &Problem, composed: usize) -> Result<Vec<Timed>, PlanError> {
-    Ok(rank_with(problem, &Params::new(), None, Ranked::Best, None, composed)?.timed)
+pub(crate) fn rank_part(problem: &Problem, ranked: Ranked, composed: usize) -> Result<Vec<Timed>, PlanError> {
+    Ok(rank_with(problem, &Params::new(), None, ranked, None, composed)?.timed)
 }
 
 fn rank_with(
@@ -199,7 +201,8 @@ fn rank_with(
     listed.sort_by_cached_key(|(_, (algorithm, params))| target.steps(c, *algorithm, params));
     let (mut timed, mut refused, mut left_out) = (Vec::new(), Refusals::new(), LeftOut::default());
     let mut faults = Faults::default();
-    let (mut slow, mut most, mut dropped) = (Vec::new(), None::<Time>, Vec::new());
+    let limit = if let Ranked::Within(most) = ranked { Some(most) } else { None };
+    let (mut slow, mut most, mut dropped) = (Vec::new(), limit, Vec::new());
     let time = |(_, (algorithm, params)): &(usize, (&'static dyn Algorithm, Params)), most: Option<Time>| {
         (!target.is_slow(c, *algorithm, params)).then(|| time_within(problem, *algorithm, params, most))
     };
@@ -234,8 +237,8 @@ fn rank_with(
             Err(e) => faults.add(e)?,
         }
     }
-    compositions::add(problem, &mut timed, listed.len(), composed)?;
-    if timed.is_empty() {
+    compositions::add(problem, &mut timed, listed.len(), composed, most)?;
+    if timed.is_empty() && dropped.is_empty() {
         faults.fail()?;
         let left_out = left_out.first.map(|(_, over)| over.into());
         return Err(left_out.unwrap_or_else(|| no_candidate(problem, wanted, refused)));
@@ -391,7 +394,7 @@ pub(crate) fn time_and_spare(
 
 /// Times a candidate like [`time_and_spare`]; `None` if the target finds that it takes longer than [`CLOSE`] times
 /// `most`.
-fn time_within(
+pub(crate) fn time_within(
     problem: &Problem,
     algorithm: &'static dyn Algorithm,
     params: &Params,

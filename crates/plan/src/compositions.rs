@@ -4,11 +4,11 @@
 use unisono_algorithms::{AlgorithmError, Means, Params, catalog::composition, find, named};
 use unisono_base::interrupt;
 use unisono_collective::Kind;
-use unisono_cost::tightest;
+use unisono_cost::{Time, tightest};
 
 use crate::{
     PlanError, Problem, Timed,
-    candidates::{rank_part, time_and_spare},
+    candidates::{Ranked, rank_part, time_within},
 };
 
 /// The name of the algorithm.
@@ -29,8 +29,8 @@ const MOST_INSTRUCTIONS: u64 = 1 << 18;
 const MOST_CUT: u32 = 128;
 
 /// Adds compositions of at most `most` collectives to the timed candidates of a problem among ranks. `next` is the
-/// place of the first in the list of candidates. Networks are left out, as their candidates of one collective take
-/// seconds.
+/// place of the first in the list of candidates; those that take much longer than `limit` are left out. Networks are
+/// left out, as their candidates of one collective take seconds.
 ///
 /// # Errors
 /// Returns the errors of [`rank_part`] and of timing, except those of limits and of cases that are not supported.
@@ -39,6 +39,7 @@ pub(crate) fn add(
     timed: &mut Vec<(usize, Timed)>,
     next: usize,
     most: usize,
+    limit: Option<Time>,
 ) -> Result<(), PlanError> {
     let c = problem.collective;
     let case = problem.target.case(c);
@@ -57,8 +58,8 @@ pub(crate) fn add(
         if algorithm.size(&case, &params).instructions.is_none_or(|count| count > MOST_INSTRUCTIONS) {
             continue;
         }
-        match time_and_spare(problem, algorithm, &params) {
-            Ok(one) => timed.push((next + timed.len(), one)),
+        match time_within(problem, algorithm, &params, limit) {
+            Ok(one) => timed.extend(one.map(|one| (next + timed.len(), one))),
             Err(e) if leaves_out(&e) => {}
             Err(e) => return Err(e),
         }
@@ -82,8 +83,10 @@ fn settings(problem: &Problem, kinds: &[Kind], best: f64) -> Result<Vec<Params>,
     // A part of a sequence may be cut out of one collective, such as a scatter out of a broadcast.
     let is_cut = parts.len() > 1 && problem.collective.ranks <= MOST_CUT;
     let composed = usize::from(is_cut);
+    // Only the best algorithm of each part of a sequence is used.
+    let wanted = if parts.len() == 1 { Ranked::Within(Time::from_ns(most * 1e9)) } else { Ranked::Best };
     for part in &parts {
-        match rank_part(part, composed) {
+        match rank_part(part, wanted, composed) {
             Ok(timed) => ranked.push(timed),
             Err(e) if leaves_out(&e) => return Ok(Vec::new()),
             Err(e) => return Err(e),

@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use unisono_base::rounded;
 use unisono_collective::Kind;
 use unisono_cost::{
     Time,
@@ -12,13 +13,14 @@ use unisono_lower::{
     tasks::{draft, from_schedule},
 };
 use unisono_schedule::Schedule;
-use unisono_sim::endpoint;
+use unisono_sim::endpoint::{self, SimError};
 
 use crate::{PlanError, Run, RunError, RunOptions};
 
 const WAFER_ONLY: &str = "queue_depth and noop_probability are a wafer's; among ranks there are late and noise";
 
-/// Returns the simulated time of an unproved schedule. Errors name `algorithm` and `model`.
+/// Returns the simulated time of an unproved schedule; `None` if the simulation stopped because it takes longer than
+/// `most`. Errors name `algorithm` and `model`.
 ///
 /// # Errors
 /// Returns an error if the schedule has no task graph, or its run cannot finish.
@@ -27,12 +29,16 @@ pub(crate) fn time(
     prices: &impl Prices,
     algorithm: &str,
     model: &'static str,
-) -> Result<Time, PlanError> {
+    most: Option<Time>,
+) -> Result<Option<Time>, PlanError> {
     let failed = |message| PlanError::NotTimed { algorithm: algorithm.to_owned(), model, message };
     let graph = draft(schedule).map_err(|e| failed(e.to_string()))?;
-    let run = endpoint::run(&graph, prices, &endpoint::Options::default());
-    let makespan = run.map_err(|e| failed(e.to_string()))?.makespan;
-    Ok(Time::from_ns(makespan as f64 / TICKS_PER_NS))
+    let most = most.map(|most| rounded((most.seconds * 1e9 * TICKS_PER_NS).ceil()));
+    match endpoint::run(&graph, prices, &endpoint::Options { most, ..Default::default() }) {
+        Ok(run) => Ok(Some(Time::from_ns(run.makespan as f64 / TICKS_PER_NS))),
+        Err(SimError::Late { .. }) => Ok(None),
+        Err(e) => Err(failed(e.to_string())),
+    }
 }
 
 /// Simulates a proved schedule by the prices of messages.

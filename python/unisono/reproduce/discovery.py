@@ -12,7 +12,6 @@ from typing import Any
 from unisono._core import Discovery, Mapper, TaskList, discovery_rate
 from unisono.base.files import write
 from unisono.base.tables import csv_text
-from unisono.pictures import plots
 from unisono.pictures.graphs import Source, write_graph
 from unisono.reproduce import Finding, discovery_predicted, discovery_statements
 
@@ -48,6 +47,9 @@ _VECTOR, _COMPONENT = 24, 8
 
 def draw(folder: Path, _full: bool = False) -> list[str]:
     """Draws the command graphs of Figs. 1 and 2, also as Graphviz text, and Fig. 3 with its CSV; makes the folder."""
+    # Imported late, because matplotlib takes long to import.
+    from unisono.pictures import plots
+
     folder.mkdir(parents=True, exist_ok=True)
     files = []
     for number, rules, what in ((1, "off", "point-to-point"), (2, "paper", "with discovery")):

@@ -12,44 +12,29 @@
 array([28.])
 """
 
-from unisono.tasks._arrays import Access, Array, View
-from unisono.tasks._explanation import Explanation
-from unisono.tasks._mappers import (
-    all_,
-    even_split,
-    fixed,
-    halo,
-    mapper,
-    neighborhood,
-    one_to_one,
-    project,
-    row,
-    row_chunk,
-    shift,
-    slice_,
-    transposed,
-)
-from unisono.tasks._program import Program
-from unisono.tasks._scaling import Scaling
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "Access",
-    "Array",
-    "Explanation",
-    "Program",
-    "Scaling",
-    "View",
-    "all_",
-    "even_split",
-    "fixed",
-    "halo",
-    "mapper",
-    "neighborhood",
-    "one_to_one",
-    "project",
-    "row",
-    "row_chunk",
-    "shift",
-    "slice_",
-    "transposed",
-]
+from unisono.base.lazy import lazy
+
+if TYPE_CHECKING:
+    from unisono.tasks._arrays import Access as Access
+    from unisono.tasks._arrays import Array as Array
+    from unisono.tasks._arrays import View as View
+    from unisono.tasks._explanation import Explanation as Explanation
+    from unisono.tasks._mappers import all_ as all_
+    from unisono.tasks._mappers import even_split as even_split
+    from unisono.tasks._mappers import fixed as fixed
+    from unisono.tasks._mappers import halo as halo
+    from unisono.tasks._mappers import mapper as mapper
+    from unisono.tasks._mappers import neighborhood as neighborhood
+    from unisono.tasks._mappers import one_to_one as one_to_one
+    from unisono.tasks._mappers import project as project
+    from unisono.tasks._mappers import row as row
+    from unisono.tasks._mappers import row_chunk as row_chunk
+    from unisono.tasks._mappers import shift as shift
+    from unisono.tasks._mappers import slice_ as slice_
+    from unisono.tasks._mappers import transposed as transposed
+    from unisono.tasks._program import Program as Program
+    from unisono.tasks._scaling import Scaling as Scaling
+
+__all__, __getattr__ = lazy(__name__, globals())

@@ -16,15 +16,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import numpy.typing as npt
-
 from unisono._core import Error, InputError, UnsupportedError
 from unisono.base.files import check_regular
 
 __all__ = ["ROUNDS", "Recorded", "fetched", "made", "record", "recording"]
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from unisono.tasks._arrays import Array
     from unisono.tasks._program import Program
 
@@ -79,7 +78,7 @@ def made(program: "Program") -> None:
         _now.programs.append(program)
 
 
-def fetched(array: "Array", initial: npt.NDArray[Any] | None) -> npt.NDArray[Any]:
+def fetched(array: "Array", initial: "npt.NDArray[Any] | None") -> "npt.NDArray[Any]":
     """Returns contents for a fetch of an array; ends the recording if the same line has fetched too often.
 
     ``initial`` has the contents of an array that no task has written; None stands for unknown contents.
@@ -96,19 +95,23 @@ def fetched(array: "Array", initial: npt.NDArray[Any] | None) -> npt.NDArray[Any
         raise _EnoughError
     if initial is not None:
         return initial.copy()
-    return _falling(array, left) if _now.falling else np.zeros(array.shape, array.dtype)
+    return _filled(array, left if _now.falling else None)
 
 
-def _falling(array: "Array", left: int) -> npt.NDArray[Any]:
+def _filled(array: "Array", left: int | None) -> "npt.NDArray[Any]":
     """Returns contents that a loop takes for "not converged", and in the last round for "converged".
 
-    Floating-point numbers are the number of rounds left, in the last round almost 0; integers are 1 and flags true, in
-    the last round 0 and false; other elements are zeros.
+    ``left`` is the number of rounds left; None stands for contents of zeros. Floating-point numbers are the number of
+    rounds left, in the last round almost 0; integers are 1 and flags true, in the last round 0 and false; other
+    elements are zeros.
     """
+    # Most commands need no NumPy, whose import takes longer than they do.
+    import numpy as np
+
     value: float = 0
-    if array.dtype.kind in "fc":
+    if left is not None and array.dtype.kind in "fc":
         value = float(left) if left else float(np.finfo(array.dtype).tiny)
-    elif array.dtype.kind in "iub":
+    elif left is not None and array.dtype.kind in "iub":
         value = int(left > 0)
     filled = np.zeros(array.shape, array.dtype)
     if value:

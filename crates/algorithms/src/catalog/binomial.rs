@@ -180,7 +180,12 @@ impl RankAlgorithm for Binomial {
 
     fn instructions(&self, case: &Case, params: &Params) -> u64 {
         let times = if case.collective.kind == Kind::ReduceScatter { 2 } else { 1 };
-        3 * times * u64::from(case.collective.ranks) * segments::count(INFO.name, None, case, params)
+        3 * times * u64::from(case.collective.ranks) * self.sends(case, params)
+    }
+
+    /// Returns the number of segments: each goes from the top of the tree to a child, or to the top from a leaf.
+    fn sends(&self, case: &Case, params: &Params) -> u64 {
+        segments::count(INFO.name, None, case, params)
     }
 
     fn emit(&self, b: &mut Builder, case: &Case, params: &Params) -> Result<(), AlgorithmError> {

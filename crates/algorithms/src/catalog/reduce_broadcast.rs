@@ -176,7 +176,7 @@ impl Algorithm for ReduceBroadcast {
         let broadcast = broadcast_part(case, params).ok().filter(|_| case.offers().contains(&Means::Messages));
         let more = broadcast.and_then(|(broadcast, inner, rest)| broadcast.size(&inner, &rest).instructions);
         let instructions = reduce.instructions.zip(more).map(|(a, b)| a + b);
-        Size { instructions, profile_steps: reduce.profile_steps }
+        Size { instructions, ..reduce }
     }
 
     fn candidates(&self, case: &Case) -> Vec<Params> {

@@ -65,6 +65,11 @@ impl<T: PipelinedTree> RankAlgorithm for Pipelined<T> {
         self.0.instructions(case.collective.ranks.into()) * segments
     }
 
+    /// Returns the number of segments: each goes from the top of the tree to a child, or to the top from a leaf.
+    fn sends(&self, case: &Case, params: &Params) -> u64 {
+        segments::count(self.info().name, DEFAULT, case, params)
+    }
+
     fn emit(&self, b: &mut Builder, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
         let c = &case.collective;
         let segments = segments::segments(self.info().name, DEFAULT, case, params)?;

@@ -32,6 +32,12 @@ pub trait RankAlgorithm: Sync {
         ranks * (4 * u64::from(ranks.ilog2()) + 4)
     }
 
+    /// Returns a lower bound of the messages that the busiest of at least two ranks sends, so that plans need not build
+    /// schedules of very many messages.
+    fn sends(&self, _case: &Case, _params: &Params) -> u64 {
+        0
+    }
+
     /// Adds the instructions of all ranks. Node `k` is rank `k`; there are at least two ranks, because the caller
     /// handles one rank. The vector may have no elements.
     ///
@@ -103,7 +109,8 @@ impl<T: RankAlgorithm> Algorithm for Among<T> {
     }
 
     fn size(&self, case: &Case, params: &Params) -> Size {
-        Size { instructions: Some(self.0.instructions(case, params)), ..Size::default() }
+        let sends = if case.collective.ranks > 1 { self.0.sends(case, params) } else { 0 };
+        Size { instructions: Some(self.0.instructions(case, params)), sends, ..Size::default() }
     }
 
     fn candidates(&self, case: &Case) -> Vec<Params> {

@@ -7,7 +7,7 @@ use unisono_base::narrow;
 use unisono_collective::Collective;
 use unisono_cost::{
     Time,
-    endpoint::{LevelPrices, TICKS_PER_NS, rounds_ns, schedule_terms},
+    endpoint::{LevelPrices, Prices, TICKS_PER_NS, rounds_ns, schedule_terms},
 };
 use unisono_lower::{Placed, Placement, Round, VerifiedFile};
 use unisono_machine::{Endpoint, EndpointModel, Machine, RankOrder, Shape};
@@ -97,8 +97,17 @@ impl OnRanks {
         }
     }
 
-    fn simulated(&self, schedule: &Schedule, algorithm: &str) -> Result<Time, PlanError> {
-        messages::time(schedule, &self.prices, algorithm, self.model.name())
+    /// Returns a lower bound of the time in which a rank sends messages: the last one starts when the others have
+    /// occupied its CPU or its interface.
+    fn least_time(&self, sends: u64) -> Time {
+        let (prices, send) = (self.prices.cheapest(), self.prices.cheapest().send(1));
+        let each = if prices.uses_cpus() { send.cpu.max(send.nic) } else { send.nic };
+        let ticks = u128::from(sends.saturating_sub(1)) * u128::from(each);
+        Time::from_ns(ticks.saturating_sub(self.prices.gap_slack().into()) as f64 / TICKS_PER_NS)
+    }
+
+    fn simulated(&self, schedule: &Schedule, algorithm: &str, most: Option<Time>) -> Result<Option<Time>, PlanError> {
+        messages::time(schedule, &self.prices, algorithm, self.model.name(), most)
     }
 }
 
@@ -160,7 +169,7 @@ impl Target for OnRanks {
         collective: Collective,
         algorithm: &'static dyn Algorithm,
         params: Params,
-        _: Option<Time>,
+        most: Option<Time>,
     ) -> Result<Option<Timed>, PlanError> {
         let case = self.case(collective);
         let timed = |params, time, source| Some(Timed { algorithm, params, time, source, estimate: None });
@@ -168,8 +177,13 @@ impl Target for OnRanks {
             let time = Time::from_ns(rounds_ns(&rounds, &self.prices));
             return Ok(timed(params, time, TimeSource::Rounds));
         }
+        let sends = algorithm.size(&case, &params).sends;
+        if most.is_some_and(|most| self.least_time(sends).seconds > most.seconds) {
+            return Ok(None);
+        }
         let schedule = build(algorithm, &case, &params)?.schedule;
-        Ok(timed(params, self.simulated(&schedule, algorithm.name())?, TimeSource::Simulated))
+        let time = self.simulated(&schedule, algorithm.name(), most)?;
+        Ok(time.and_then(|time| timed(params, time, TimeSource::Simulated)))
     }
 
     fn build(&self, collective: Collective, candidate: &Timed) -> Result<Placed, PlanError> {
@@ -188,7 +202,7 @@ impl Target for OnRanks {
     }
 
     fn predict(&self, schedule: &Schedule, _: Option<&Placement>) -> Result<Prediction, PlanError> {
-        let time = self.simulated(schedule, schedule.origin())?;
+        let time = self.simulated(schedule, schedule.origin(), None)?.expect("no time is longer");
         Ok(Prediction::new(time, TimeSource::Simulated, schedule_terms(schedule).ok()))
     }
 }

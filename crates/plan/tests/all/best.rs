@@ -3,7 +3,9 @@
 use unisono_algorithms::Params;
 use unisono_collective::Kind;
 use unisono_machine::{Machine, Shape};
-use unisono_plan::{Part, Plan, PlanError, Problem, Request, plan, plan_best};
+use unisono_plan::{Part, Plan, PlanError, Problem, Request, Timed, plan, plan_best};
+
+use crate::common::problems::on_endpoints;
 
 const MACHINES: [&str; 4] = ["archer", "dgx-h100-x8", "hx2mesh-small", "torus2d-small"];
 
@@ -15,6 +17,16 @@ fn the_best_is_that_of_all_candidates() {
 #[test]
 fn the_best_is_that_of_all_candidates_on_grids() {
     is_that_of_all(&MACHINES[2..]);
+}
+
+#[test]
+fn the_best_is_that_of_all_candidates_among_random_ranks() {
+    let drawn = |seed| (seed, on_endpoints(u64::from(seed)));
+    let dropped = (0..crate::soak::cases(100)).map(drawn).map(|(seed, drawn)| {
+        let what = format!("{} of {} on {} (seed {seed})", drawn.kind, drawn.elements, drawn.machine.to_toml());
+        dropped_from(|| drawn.problem(), &what)
+    });
+    assert!(dropped.sum::<usize>() > 0);
 }
 
 fn is_that_of_all(machines: &[&str]) {
@@ -29,31 +41,28 @@ fn is_that_of_all(machines: &[&str]) {
                     if !crate::soak::runs_often(number) {
                         continue;
                     }
-                    let problem = || {
-                        let part = Part::Shape(Shape::line(ranks));
-                        Problem::new(&Request::new(
-                            kind,
-                            &machine,
-                            part,
-                            if kind == Kind::Barrier { 0 } else { elements },
-                        ))
-                    };
-                    let planned = |plan: fn(Problem, Option<&str>, &Params) -> Result<Plan, PlanError>| {
-                        problem().and_then(|problem| plan(problem, None, &Params::new())).ok()
-                    };
-                    let (all, best) = (planned(plan), planned(plan_best));
-                    assert_eq!(all.is_some(), best.is_some());
-                    let (Some(all), Some(best)) = (all, best) else { continue };
-                    let facts = |plan: &Plan| {
-                        let best = plan.best();
-                        (best.algorithm.name(), best.params.to_string(), best.time.seconds, best.source)
-                    };
-                    assert_eq!(facts(&all), facts(&best), "{kind} of {elements} on {ranks} of {name}");
-                    assert!(best.candidates.len() <= all.candidates.len());
-                    dropped += all.candidates.len() - best.candidates.len();
+                    let part = Part::Shape(Shape::line(ranks));
+                    let elements = if kind == Kind::Barrier { 0 } else { elements };
+                    let request = Request::new(kind, &machine, part, elements);
+                    dropped +=
+                        dropped_from(|| Problem::new(&request), &format!("{kind} of {elements} on {ranks} of {name}"));
                 }
             }
         }
     }
     assert!(dropped > crate::soak::cases(50) as usize, "{dropped} candidates were dropped");
+}
+
+/// Plans all candidates and the best one, and compares both best candidates. Returns the number of candidates whose
+/// timing stopped.
+fn dropped_from(problem: impl Fn() -> Result<Problem, PlanError>, what: &str) -> usize {
+    let planned = |plan: fn(Problem, Option<&str>, &Params) -> Result<Plan, PlanError>| {
+        problem().and_then(|problem| plan(problem, None, &Params::new())).ok()
+    };
+    let (all, best) = (planned(plan), planned(plan_best));
+    assert_eq!(all.is_some(), best.is_some(), "{what}");
+    let (Some(all), Some(best)) = (all, best) else { return 0 };
+    let facts = |one: &Timed| (one.algorithm.name(), one.params.to_string(), one.time.seconds, one.source);
+    assert_eq!(facts(all.best()), facts(best.best()), "{what}");
+    all.candidates.len().checked_sub(best.candidates.len()).expect(what)
 }

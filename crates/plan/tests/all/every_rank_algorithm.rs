@@ -121,6 +121,22 @@ fn work(schedule: &Schedule, node: NodeId) -> [u64; 3] {
     work
 }
 
+/// The lower bound by which plans skip schedules of very many messages.
+#[test]
+fn the_busiest_rank_sends_at_least_as_many_messages_as_stated() {
+    let mut most = 0;
+    every_rank_case(&[1, 19], Operator::Sum, |algorithm, case, params| {
+        let cuts = params.clone().with("segment", 8);
+        let params = if algorithm.supports(case, &cuts).is_ok() { &cuts } else { params };
+        let schedule = algorithm.build(case, params).unwrap().schedule;
+        let sends = (0..case.collective.ranks).map(|rank| work(&schedule, NodeId(rank))[0]).max().unwrap();
+        let stated = algorithm.size(case, params).sends;
+        assert!(stated <= sends, "{}: {stated} of {sends}", label(algorithm, case, params));
+        most = most.max(stated);
+    });
+    assert!(most > 1);
+}
+
 #[test]
 fn rounds_are_those_of_the_schedule() {
     let mut units = std::collections::BTreeSet::new();

@@ -50,6 +50,8 @@ pub enum SimError {
     Routing { routing: String, what: String },
     #[error("a time of {place} is beyond 2^64 ticks of the simulator's clock; its prices, or its calcs, are too long")]
     Overflow { place: String },
+    #[error("a rank finishes after {most} ticks, the most that the caller accepts")]
+    Late { most: u64 },
     #[error("{what} is {found}; the simulator takes {accepted}")]
     Unsupported { what: &'static str, found: String, accepted: String },
 }

@@ -72,6 +72,8 @@ pub struct Options {
     /// True if the CPU of a send in `leaving` begins no other send, and no calc or reduce that takes time, before its
     /// message has left.
     pub blocking: bool,
+    /// The run fails as soon as a rank is known to finish after this time. Ignored if prices may be negative.
+    pub most: Option<u64>,
 }
 
 /// Results of a run. Times are ticks of the prices.

@@ -109,9 +109,13 @@ impl<P: Prices, C: Carrier> Engine<'_, P, C> {
         if self.classes && to < from { Err(Halt::Fell) } else { Ok(()) }
     }
 
-    /// Makes a message hold a CPU. If messages occupy no CPU, only the finish of the rank changes.
+    /// Makes a task or a message hold a CPU. If messages occupy no CPU, they change only the finish of the rank. Clocks
+    /// of CPUs do not decrease, so a rank whose CPU is held for too long finishes too late.
     pub(super) fn hold_cpu(&mut self, cpu: usize, from: u64, to: u64) -> Result<(), Halt> {
         let until = if self.uses_cpus { to } else { self.clocks[cpu].max(to) };
+        if let Some(most) = self.options.most.filter(|&most| until > most && !self.wraps) {
+            return Err(Halt::Failed(SimError::Late { most }));
+        }
         self.hold(cpu, from, until)
     }
 

@@ -51,7 +51,7 @@ impl<P: Prices, C: Carrier> Engine<'_, P, C> {
             return Ok(());
         }
         let end = self.after(rank, event.time, &[ticks, self.noise(rank, id, 0)])?;
-        self.hold(at.cpu, event.time, end)?;
+        self.hold_cpu(at.cpu, event.time, end)?;
         self.record(rank, task, None, event.time, end);
         self.counts[task.kind as usize] += 1;
         self.start(id);
