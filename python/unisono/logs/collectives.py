@@ -48,7 +48,7 @@ _NAMES = {
 }
 #: Tests of nccl-tests and rccl-tests whose rows are left out, because Unisono has no such collective.
 _OTHERS = frozenset(("alltoallv", "allgatherv", "hypercube", "reducescatterv", "sendrecv"))
-_RANK = re.compile(r"#?\s+Rank\s+(\d+)\s.*?\bon\s+(\S+)\s+device\b.*?\]\s*(.*?)\s*$")
+_RANK = re.compile(r"(?:#\s*)?Rank\s+(\d+)\s.*?\bon\s+(\S+)\s+device\b.*?\]\s*(.*?)\s*$")
 _LAUNCH = re.compile(r"\bnThread\s+\d+\s+nGpus\s+(\d{1,4})\b")
 _TEST = re.compile(r"\b((?:all_|reduce_|send)?[a-z]+)_perf\b")
 #: The datatypes and operators of nccl-tests that the model of NCCL distinguishes; rows with others are read as f16 and
@@ -203,9 +203,9 @@ def _tests(lines: list[str], origin: str, given: StatedRanks | None, left_out: L
     hosts: dict[int, str] = {}
     gpu, name, launched, at_time, head = "", "", 1, None, list[str]()
     is_open = False
-    for place, line in enumerate(lines, 1):
+    for place, line in enumerate(map(str.strip, lines), 1):
         where = f"{origin}, line {place}"
-        words = line.strip().strip("#").split()
+        words = line.strip("#").split()
         # A line about the end of a test names the finished test.
         if (test := _TEST.search(line)) and "concluded" not in line:
             name, run = test.group(1).replace("_", ""), None
