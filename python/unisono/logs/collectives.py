@@ -397,7 +397,7 @@ def _guesses(words: list[str], at_time: int, head: list[str], ranks: int) -> lis
     ratio = busbw / algbw if algbw and busbw else 0.0
     kinds = [kind for kind in kinds if abs(ratio - _share(kind, ranks)) < 0.02 * ratio]
     checks = [words[at] for at in range(len(words)) if head[at : at + 1] == ["#wrong"]]
-    if len(checks) == 2 and checks[0] != "N/A":
+    if "alltoall" in kinds and len(checks) == 2 and checks[0] != "N/A":
         kinds = [kind for kind in kinds if (kind == "alltoall") == (checks[1] == "N/A")]
     return kinds
 
