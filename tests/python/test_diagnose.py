@@ -376,6 +376,7 @@ def test_labels_of_launchers_are_removed(tmp_path: Path) -> None:
     text = nccl_log("allreduce", 2, 2, [(1 << 20, 30.0), (1 << 21, 50.0)])
     (tmp_path / "plain.log").write_text(text)
     plain = read_logs([tmp_path / "plain.log"])[0]
-    for label in ("[0] ", "3: ", " 0: ", "[1,0]<stdout>:", "Thu Jul 18 15:41:05 2024<stdout>:"):
+    for label in ("[0] ", "3: ", " 0: ", "0:  ", "[1,0]<stdout>:", "Thu Jul 18 15:41:05 2024<stdout>:"):
         (tmp_path / "a.log").write_text("".join(f"{label}{line}\n" for line in text.splitlines()))
-        assert read_logs([tmp_path / "a.log"])[0].points == plain.points
+        of = read_logs([tmp_path / "a.log"])[0]
+        assert (of.points, of.of_gpus) == (plain.points, True)

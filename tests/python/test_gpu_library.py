@@ -289,6 +289,9 @@ def test_the_choice_is_printed_and_in_the_report() -> None:
         (["alltoall", "--machine", "mi300x", "--as", "rccl"], "RCCL has no algorithms for alltoall"),
         (["scan", "--machine", "dgx-a100", "--as", "nccl"], "NCCL has no algorithms for scan"),
         (["allreduce", "--machine", "dgx-a100", "--as", "nccl", "--op", "avg"], "an average is a sum that each rank"),
+        (["allreduce", "--machine", "dgx-a100", "--as", "nccl", "--op", "mean"], "an average is a sum that each rank"),
+        (["allreduce", "--machine", "dgx-a100", "--as", "nccl", "--dtype", "i16"], "nccl has no reductions of i16"),
+        (["allreduce", "--machine", "mi300x", "--as", "rccl", "--dtype", "i16"], "rccl has no reductions of i16"),
         (["alltoall", "--machine", "dgx-a100", "--for", "nccl"], "ncclSend and ncclRecv, among which no tuner chooses"),
     ],
 )
@@ -448,6 +451,24 @@ def log_of(points: list[Measured], *, is_named: bool, some: random.Random, is_ch
         checks = ["0" if is_checked and not (in_place and test == "alltoall") else "N/A" for in_place in (False, True)]
         lines.append(f"{one.bytes} {one.bytes // 8} double {redop} {root} {half} {checks[0]} {half} {checks[1]}")
     return "\n".join([*lines, *([f"# Collective test concluded: {test}_perf"] if is_named else []), ""])
+
+
+@pytest.mark.parametrize("kind", [*SHARES])
+def test_a_log_without_operators_has_the_same_times(kind: str) -> None:
+    """Old releases of nccl-tests leave the cell of tests that do not reduce blank, or have no such column."""
+    some = random.Random(kind)
+    ranks = some.randint(2, 64)
+    points = [Measured(kind, ranks, -(-ranks // 8), 8 * ranks << 9 + n, 1e-5, dtype="f64") for n in range(4)]
+    text = log_of(points, is_named=True, some=some)
+    blank = text.replace("none", "    ")
+    # Unlike a blank cell, a test that reduces has its operator in every release.
+    assert (blank == text) == ("reduce" in SHARES[kind][0])
+    for older in (blank, *([blank.replace("redop", "")] if blank != text else [])):
+        assert read_log(older, "log") == read_log(text, "log")
+        for cut in (some.randint(1, 5) for _ in range(4)):
+            row = next(line for line in older.splitlines() if line[:1].isdigit())
+            with pytest.raises(un.InputError, match="the row is cut"):
+                read_log(older.replace(row, " ".join(row.split()[:-cut])), "log")
 
 
 def test_tests_in_one_file_keep_their_names_and_a_cut_file_gives_no_wrong_time() -> None:

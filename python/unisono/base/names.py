@@ -89,7 +89,7 @@ def operator(name: object) -> str:
         InputError: there is no such name.
 
     """
-    if isinstance(name, str) and _folded(name) in ("avg", "average"):
+    if isinstance(name, str) and _folded(name) in ("avg", "average", "mean"):
         raise InputError(
             f"{shown(name)} is not an operator; an average is a sum that each rank scales: plan sum, at the same cost "
             "(NCCL's avg has no NVLS: ask for its choice with prod)"

@@ -25,7 +25,7 @@ __all__ = ["Log", "read_benchmarks", "read_log_text", "read_logs"]
 
 _OSU = re.compile(r"^#\s*OSU MPI\S* (.*?) Latency Test", re.MULTILINE)
 #: The line before the rows of nccl-tests, or the first line of a table of GPUs.
-_ROWS = re.compile(r"^#?[ \t]*size\s+count\s+type\s|^(?:\w+,)*gpus(?:,\w+)*$", re.MULTILINE)
+_ROWS = re.compile(r"^[ \t]*#?[ \t]*size\s+count\s+type\s|^(?:\w+,)*gpus(?:,\w+)*$", re.MULTILINE)
 #: The beginning of a line of the inspector of NCCL or RCCL.
 _INSPECTED = re.compile(r'^[ \t]*\{.*"coll_perf"\s*:', re.MULTILINE)
 _IMB = re.compile(r"^#\s*Benchmarking\s+(\S+)", re.MULTILINE)

@@ -48,7 +48,7 @@ _NAMES = {
 }
 #: Tests of nccl-tests and rccl-tests whose rows are left out, because Unisono has no such collective.
 _OTHERS = frozenset(("alltoallv", "allgatherv", "hypercube", "reducescatterv", "sendrecv"))
-_RANK = re.compile(r"#?\s+Rank\s+(\d+)\s.*?\bon\s+(\S+)\s+device\b.*?\]\s*(.*?)\s*$")
+_RANK = re.compile(r"(?:#\s*)?Rank\s+(\d+)\s.*?\bon\s+(\S+)\s+device\b.*?\]\s*(.*?)\s*$")
 _LAUNCH = re.compile(r"\bnThread\s+\d+\s+nGpus\s+(\d{1,4})\b")
 _TEST = re.compile(r"\b((?:all_|reduce_|send)?[a-z]+)_perf\b")
 #: The datatypes and operators of nccl-tests that the model of NCCL distinguishes; rows with others are read as f16 and
@@ -203,9 +203,9 @@ def _tests(lines: list[str], origin: str, given: StatedRanks | None, left_out: L
     hosts: dict[int, str] = {}
     gpu, name, launched, at_time, head = "", "", 1, None, list[str]()
     is_open = False
-    for place, line in enumerate(lines, 1):
+    for place, line in enumerate(map(str.strip, lines), 1):
         where = f"{origin}, line {place}"
-        words = line.strip().strip("#").split()
+        words = line.strip("#").split()
         # A line about the end of a test names the finished test.
         if (test := _TEST.search(line)) and "concluded" not in line:
             name, run = test.group(1).replace("_", ""), None
@@ -218,10 +218,12 @@ def _tests(lines: list[str], origin: str, given: StatedRanks | None, left_out: L
                 hosts, is_open = {}, False
             hosts[int(rank.group(1)) % MOST_RANKS], gpu = rank.group(2), rank.group(3)
         elif words[:3] == ["size", "count", "type"] and "time" in words:
+            words = _with_operator(words, "redop")
             at_time, is_open, head = words.index("time"), True, words
         elif words[:3] == ["Avg", "bus", "bandwidth"] and run is not None:
             run.is_complete = True
         elif not line.startswith("#") and at_time is not None and words and words[0].isdecimal():
+            words = _with_operator(words, "none")
             if len(words) <= at_time + 2:
                 missing = "no time" if len(words) <= at_time else "no bandwidths after the time"
                 raise InputError(f"{where}: the row is cut, as it has {missing}; run the test to its end")
@@ -258,6 +260,16 @@ def _tests(lines: list[str], origin: str, given: StatedRanks | None, left_out: L
         if not one.is_complete:
             left_out.end_early(one.name, one.rows[-1][1][0], origin)
     return [point for one in runs for point in _points(one, origin, left_out)]
+
+
+def _with_operator(words: list[str], name: str) -> list[str]:
+    """Returns a head or row with ``name`` after its type if it has a root or a time there.
+
+    Old releases of nccl-tests print no operator for tests that do not reduce: the cell is blank, or the head has no
+    such column.
+    """
+    is_without = words[3:4] and (words[3] in ("root", "time") or number(words[3]) is not None)
+    return [*words[:3], name, *words[3:]] if is_without else words
 
 
 def _placed(hosts: dict[int, str], rates: list[str], given: StatedRanks | None, where: str) -> tuple[int, int]:
@@ -385,7 +397,7 @@ def _guesses(words: list[str], at_time: int, head: list[str], ranks: int) -> lis
     ratio = busbw / algbw if algbw and busbw else 0.0
     kinds = [kind for kind in kinds if abs(ratio - _share(kind, ranks)) < 0.02 * ratio]
     checks = [words[at] for at in range(len(words)) if head[at : at + 1] == ["#wrong"]]
-    if len(checks) == 2 and checks[0] != "N/A":
+    if "alltoall" in kinds and len(checks) == 2 and checks[0] != "N/A":
         kinds = [kind for kind in kinds if (kind == "alltoall") == (checks[1] == "N/A")]
     return kinds
 

@@ -20,8 +20,13 @@ fn same_messages(kind: Kind) -> &'static str {
 /// The largest size in bytes at which the choice is computed for a tuning file, as an exponent of 2.
 const MOST_POWER: u32 = 34;
 
-/// Returns the network part on which a library for GPUs runs.
+/// Returns the network part on which a library for GPUs runs, if the library can add the problem's elements.
 pub(super) fn part<'a>(name: &str, problem: &'a Problem) -> Result<&'a NetworkPart, PlanError> {
+    let c = &problem.collective;
+    if c.kind.reduces() && c.dtype == Dtype::I16 {
+        let message = format!("{name} has no reductions of {}, as it has no such type; choose f16 or i32", c.dtype);
+        return Err(PlanError::NoLibrary(message));
+    }
     problem.target.part().downcast_ref::<NetworkPart>().ok_or_else(|| {
         let (machine, kind) = (problem.target.machine().name(), problem.target.machine().kind());
         PlanError::NoLibrary(format!("{name} runs on networks of GPUs; {machine} is of kind {kind}"))
@@ -32,9 +37,6 @@ pub(super) fn part<'a>(name: &str, problem: &'a Problem) -> Result<&'a NetworkPa
 pub(super) fn nccl(problem: &Problem) -> Result<(Nccl, Call), PlanError> {
     let c = &problem.collective;
     let part = part(NAME, problem)?;
-    if c.kind.reduces() && c.dtype == Dtype::I16 {
-        return Err(PlanError::NoLibrary(format!("{NAME} has no reductions of {}", c.dtype)));
-    }
     let network_reduces = spread(problem).is_some_and(|spread| spread.boxes > 1 && spread.network_reduces);
     // NCCL reads nominal rates, but for PCIe the rates that programs reach.
     let facts = |part: &NetworkPart| Facts::new(&part.network, &*part.topology, part.model.places(), network_reduces);
