@@ -292,6 +292,8 @@ def test_the_choice_is_printed_and_in_the_report() -> None:
         (["allreduce", "--machine", "dgx-a100", "--as", "nccl", "--op", "mean"], "an average is a sum that each rank"),
         (["allreduce", "--machine", "dgx-a100", "--as", "nccl", "--dtype", "i16"], "nccl has no reductions of i16"),
         (["allreduce", "--machine", "mi300x", "--as", "rccl", "--dtype", "i16"], "rccl has no reductions of i16"),
+        (["allreduce", "--machine", "dgx-a100", "--as", "nccl", "--dtype", "fp8_e4m3"], "plan --bytes in f16"),
+        (["allreduce", "--machine", "dgx-a100", "--as", "nccl", "--fail", "3"], "leave out --fail"),
         (["alltoall", "--machine", "dgx-a100", "--for", "nccl"], "ncclSend and ncclRecv, among which no tuner chooses"),
     ],
 )
@@ -364,8 +366,10 @@ def test_a_plan_for_nccl_has_lines_of_its_own_algorithms(tmp_path: Path) -> None
 
 def test_a_line_that_is_not_the_best_of_nccl_says_why(tmp_path: Path) -> None:
     words = ["plan", "allreduce", "--machine", "dgx-a100", "--bytes", "64KiB", "--fail", "7", "--for", "nccl"]
-    ran = call(*words, "-o", str(tmp_path / "tuner.csv"))
-    assert "not the best of NCCL's own algorithms: NCCL's model is of whole boxes, and dgx-a100 states fail" in ran.out
+    said = "not the best of NCCL's own algorithms: NCCL's model is of whole boxes"
+    assert said in call(*words, "-o", str(tmp_path / "tuner.csv")).out
+    ran = call(*words, "--explain", "-o", str(tmp_path / "tuner.csv"))
+    assert f"{said}, and parts of dgx-a100 have failed; leave out --fail" in " ".join(ran.out.split())
 
 
 def test_logs_of_nccl_tests_are_read() -> None:
@@ -451,6 +455,22 @@ def log_of(points: list[Measured], *, is_named: bool, some: random.Random, is_ch
         checks = ["0" if is_checked and not (in_place and test == "alltoall") else "N/A" for in_place in (False, True)]
         lines.append(f"{one.bytes} {one.bytes // 8} double {redop} {root} {half} {checks[0]} {half} {checks[1]}")
     return "\n".join([*lines, *([f"# Collective test concluded: {test}_perf"] if is_named else []), ""])
+
+
+@pytest.mark.parametrize(
+    ("name", "width", "op", "read"),
+    [
+        ("float", 4, "sum", "sum"),
+        ("uint32", 4, "sum", "sum"),
+        ("half", 2, "avg", "prod"),
+        ("int8", 1, "sum", "prod"),
+        ("f8e4m3", 1, "max", "prod"),
+    ],
+)
+def test_sums_that_have_no_nvls_are_read_as_products(name: str, width: int, op: str, read: str) -> None:
+    row = f"8388608 {8388608 // width} {name} {op} -1 119.35 70.29 105.43 0 118.00 71.09 106.63 0"
+    (found,) = read_log("\n".join([*LOG.splitlines()[:11], row]), "log")
+    assert (found.bytes, found.op) == (8388608, read)
 
 
 @pytest.mark.parametrize("kind", [*SHARES])

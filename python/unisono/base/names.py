@@ -65,6 +65,10 @@ def collective(name: object) -> str:
     return _chosen("the collective", name, "a collective", tuple(collectives()), _COLLECTIVES)
 
 
+#: Parts of the names of datatypes of one byte, in lower case without separators.
+_OF_ONE_BYTE = ("int8", "i8", "u8", "f8", "fp8", "float8", "e4m3", "e5m2", "byte")
+
+
 def datatype(name: object) -> str:
     """Returns the datatype of that name or of that type of NumPy, as in ``float32`` or ``numpy.float32``.
 
@@ -79,6 +83,12 @@ def datatype(name: object) -> str:
             f"the datatype is {shown(name)}, of another byte order than this machine's; accepted is its own"
         )
     asked = word if isinstance(word, str) else name
+    if isinstance(asked, str) and any(part in _folded(asked) for part in _OF_ONE_BYTE):
+        raise InputError(
+            f"{shown(asked)} is not a datatype, because none has one byte; messages take the time of their bytes: plan "
+            "--bytes in f16 (on GPUs, sums of such a type have no NVLS: ask for NCCL's choice with --op prod); "
+            f"accepted are {', '.join(dtypes())}"
+        )
     return _chosen("the datatype", asked, "a datatype", tuple(dtypes()), _DATATYPES)
 
 
@@ -92,7 +102,7 @@ def operator(name: object) -> str:
     if isinstance(name, str) and _folded(name) in ("avg", "average", "mean"):
         raise InputError(
             f"{shown(name)} is not an operator; an average is a sum that each rank scales: plan sum, at the same cost "
-            "(NCCL's avg has no NVLS: ask for its choice with prod)"
+            f"(NCCL's avg has no NVLS: ask for its choice with prod); accepted are {', '.join(operators())}"
         )
     return _chosen("the operator", name, "an operator", tuple(operators()), _OPERATORS)
 

@@ -55,7 +55,8 @@ _TEST = re.compile(r"\b((?:all_|reduce_|send)?[a-z]+)_perf\b")
 #: sum.
 _TYPES = {"half": "f16", "bfloat16": "bf16", "float": "f32", "double": "f64", "int32": "i32", "int64": "i64"}
 _OPERATORS = frozenset(("sum", "prod", "max", "min"))
-#: The operators that NCCL scales on the GPUs, so that they have no NVLS, as ``prod``.
+#: The operators that NCCL scales on the GPUs, so that they have no NVLS, as ``prod``. Neither have types of one byte
+#: (github.com/NVIDIA/nccl, ``ncclNvlsSupported``).
 _SCALED = frozenset(("avg", "mulsum"))
 #: The bytes of an element of each type of nccl-tests and rccl-tests.
 _WIDTHS = {
@@ -317,6 +318,8 @@ def _points(run: _Run, origin: str, left_out: LeftOut) -> list[Measured]:
             time = microseconds(words[at_time], where)
             _check_bandwidths(name, ranks, size, time, words[at_time + 1 : at_time + 3], where)
             op = words[3] if words[3] in _OPERATORS else "prod" if words[3] in _SCALED else "sum"
+            if _WIDTHS[words[2]] == 1 and words[3] != "none":
+                op = "prod"
             dtype = _TYPES.get(words[2], "f16")
             found.append(Measured(name, ranks, run.nodes, size, time, run.gpu, dtype, op, run.launched))
     return found

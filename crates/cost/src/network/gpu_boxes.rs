@@ -63,7 +63,8 @@ impl GpuBoxes {
         };
         if !network.failed.is_empty() {
             return Err(format!(
-                "{library}'s model is of whole boxes, and {} states failures; leave them out",
+                "{library}'s model is of whole boxes, and parts of {} have failed; leave out --fail, and 'failed' of the \
+                 machine file",
                 network.name
             ));
         }

@@ -69,7 +69,8 @@ impl WorkloadError {
         match self {
             Self::TooLarge { name, ranks, machine, accelerators, .. } => {
                 let boxes = network.boxes_for(ranks);
-                let or = boxes.map_or_else(String::new, |n| format!("; {n} boxes have as many: --nodes {n}"));
+                let smaller = "; take a larger machine, or a workload file with smaller dimensions".to_owned();
+                let or = boxes.map_or(smaller, |n| format!("; {n} boxes have as many: --nodes {n}"));
                 Self::TooLarge { name, ranks, machine, accelerators, or }
             }
             other => other,
