@@ -85,6 +85,7 @@ __all__ = [
     "emitters",
     "encode_plan",
     "export_table",
+    "gpu_architecture",
     "import_network",
     "import_schedule",
     "importers",
