@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from unisono import InputError
 from unisono.mpi import groups
-from unisono.tuning.calibration import LIMITS, Calibration, calibrate, disturbances, line, outliers
+from unisono.tuning.calibration import LIMITS, Calibration, calibrate, disturbances
+from unisono.tuning.lines import line, outliers
 from unisono.tuning.network_calibration import message_costs
 
 #: The tag of a peer's message that it is ready for a multicast.
@@ -37,8 +38,10 @@ def test_one_disturbed_measurement_does_not_bend_the_line() -> None:
     assert found.fits()["beta"].slope == pytest.approx(0.03, rel=1e-6)
     assert found.fits()["beta"].residual < 1e-6
     assert found.set_aside() == {"beta": [4 << 20]}
-    machine = found.machine("m")
+    machine = found.machine("m", by_length=False)
     assert machine["beta_ns_per_byte"] == pytest.approx(0.03)
+    (long,) = found.machine("m")["protocols"]
+    assert (long["from_bytes"], long["beta_ns_per_byte"]) == (SIZES[0], pytest.approx(0.03))
     assert (machine["fit"]["set_aside"], machine["fit"]["poor"]) == ({"beta": [4 << 20]}, [])
     # A line through all four points would not fit.
     assert line(SIZES, times).residual > 0.9
@@ -57,7 +60,7 @@ def test_a_line_that_does_not_fit_is_no_outlier() -> None:
 def test_a_fit_of_disturbed_rounds_takes_the_fastest_rounds_and_states_it() -> None:
     """Medians fall with the bytes, as on four ranks on two busy cores; the fastest rounds are sane."""
     floors = [7000 + 0.035 * size for size in SIZES]
-    found = measured([8e6, 8e6, 7.9e6, 7.5e6], floors).machine("m")
+    found = measured([8e6, 8e6, 7.9e6, 7.5e6], floors).machine("m", by_length=False)
     assert found["beta_ns_per_byte"] == pytest.approx(0.035)
     # All values are of the same rounds.
     assert (found["alpha_ns"], found["alpha_r_ns"]) == pytest.approx((285, 50))
@@ -141,6 +144,7 @@ def test_a_file_has_only_values_within_the_limits(
         assert least <= machine[key] <= most, key
     of_medians = not outside[0]
     assert machine["fit"]["values"] == ("medians" if of_medians else "minima")
+    machine["beta_ns_per_byte"] = found.machine("m", by_length=False)["beta_ns_per_byte"]
     assert {key: machine[key] for key in LIMITS} == pytest.approx(by_rounds[0 if of_medians else 1], rel=1e-5)
 
 
@@ -233,3 +237,42 @@ def test_groups_fill_their_first_nodes() -> None:
         else:
             filled = [per_node] * (used - 1) + [ranks - per_node * (used - 1)]
             assert found == [rank for node, count in zip(machine, filled, strict=False) for rank in node[:count]]
+
+
+@given(
+    st.lists(st.floats(1.5, 6), min_size=0, max_size=2),
+    st.lists(st.integers(3, 11), min_size=2, max_size=2, unique=True).filter(lambda at: abs(at[0] - at[1]) > 2),
+    st.floats(1e-2, 10),
+    st.integers(0, 1 << 30),
+)
+@settings(max_examples=60, deadline=None)
+def test_protocols_are_found_and_predict_the_ping_pong(
+    jumps: list[float], at: list[int], byte: float, seed: int
+) -> None:
+    """Each protocol is slower to start by a factor; times have noise of 3 %. A library with one protocol gets none."""
+    sizes = [0, 8, 64, *(1 << power for power in range(9, 19)), 1 << 20, 4 << 20]
+    limits = sorted(at)[: len(jumps)]
+    draw = random.Random(seed)
+
+    def time(size: int) -> float:
+        base = 1000.0
+        for jump, limit in zip(jumps, limits, strict=True):
+            # The jump is seen beside the bytes of the length, too.
+            base += (jump - 1) * (base + byte * sizes[limit]) if size >= sizes[limit] else 0
+        return base + byte * size
+
+    rows = [(size, took := time(size) * draw.uniform(0.97, 1.03), took) for size in sizes]
+    made = measured([1.0] * 4, [1.0] * 4)
+    made.ping_pong = rows
+    machine = made.machine("m")
+    found = [protocol["from_bytes"] for protocol in machine.get("protocols", [])]
+    if not jumps:
+        assert found == []
+    assert len(found) <= len(jumps)
+    machine["alpha_p_ns"] = machine["alpha_ns"] - machine["alpha_r_ns"]
+    for protocol in machine.get("protocols", []):
+        protocol["alpha_p_ns"] = protocol["alpha_ns"] - machine["alpha_r_ns"]
+    described = un.machine(machine)
+    for size, took, _ in rows[1:]:
+        plan = un.plan("gather", described, ranks=2, bytes=size, dtype="f16")
+        assert plan.predicted["seconds"] == pytest.approx(took * 1e-9, rel=0.25)

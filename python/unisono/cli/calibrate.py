@@ -26,8 +26,9 @@ from unisono.cli._types import MACHINE
 from unisono.lab.session import time_scale
 from unisono.mpi.groups import nodes
 from unisono.mpi.library import check_several, together
-from unisono.tuning.calibration import POOR, Calibration, Levels, calibrate_levels, disturbances
+from unisono.tuning.calibration import Calibration, Levels, calibrate_levels, disturbances
 from unisono.tuning.calibration import calibrate as measure
+from unisono.tuning.lines import POOR
 from unisono.tuning.network_calibration import MessageCosts, check_network, message_costs, ranks_costs
 
 __all__ = ["calibrate"]
@@ -206,10 +207,13 @@ def _print_levels(measured: Levels, machine: dict[str, Any]) -> None:
         print_lines(f"poor fit: {', '.join(poor)}; measure on a quiet machine, or with more rounds")
 
 
-def _print(measured: Calibration, machine: dict[str, object]) -> None:
+def _print(measured: Calibration, machine: dict[str, Any]) -> None:
     print_lines(f"{measured.ranks} ranks, {measured.library}, {measured.rounds} rounds")
     keys = ("alpha_p_ns", "alpha_r_ns", "beta_ns_per_byte", "gamma_ns_per_byte", "alpha_ns")
     print_fields([(key, f"{machine[key]:g}") for key in keys])
+    for protocol in machine.get("protocols", []):
+        values = ", ".join(f"{key} {value:g}" for key, value in protocol.items() if key != "from_bytes")
+        print_lines(f"messages of {protocol['from_bytes']} bytes or more: {values}")
     print_lines("")
     fits = measured.fits()
     rows = [[name, number(fit.base), f"{fit.slope:.4g}", f"{fit.residual:.1%}"] for name, fit in fits.items()]

@@ -17,22 +17,17 @@ import numpy as np
 
 from unisono._core import InputError
 from unisono.tuning.levels import Level, levels, places, ranks_in_order
+from unisono.tuning.lines import Fit, line, outliers, protocols
 
 __all__ = [
     "LIMITS",
-    "POOR",
     "Calibration",
-    "Fit",
     "Levels",
     "calibrate",
     "calibrate_levels",
     "disturbances",
-    "line",
-    "outliers",
 ]
 
-#: The largest residual of a regression that describes the machine.
-POOR = 0.15
 #: The least and the greatest value of each parameter that a fit may have: a message takes from 0.1 ns to 10 s, and a
 #: byte from that of 100 TB/s to that of 1 kB/s. A value outside, such as 0, is an error of the measurement, after which
 #: plans would count on messages or bytes without cost.
@@ -55,63 +50,17 @@ _OF_ROUNDS = {1: "medians", 2: "minima"}
 #: The largest number of peers of the multicast, as in "Recursive multiplying", section 5.1.
 MOST_PEERS = 8
 _SMALL = 8
-_SIZES = (0, 8, 64, 512, 4096, 32768, 262144, 1 << 20, 4 << 20)
+_SIZES = (0, 8, 64, *(1 << power for power in range(9, 19)), 1 << 20, 4 << 20)
 #: The sizes whose bytes cost next to nothing beside the latency of a message.
 _LEAST = (0, 8, 64)
 #: The size in bytes from which times enter the lines of beta and gamma, because the cost of bytes dominates them.
 _LONG = 32768
 
 
-@dataclass
-class Fit:
-    """A straight line through measured times: ``base + slope * x``, nanoseconds."""
-
-    base: float
-    slope: float
-    #: The largest relative distance of a measured time from the line; 0 if the line fits at most two times.
-    residual: float
-
-    @property
-    def poor(self) -> bool:
-        """Returns whether the line does not describe the measurements."""
-        return not self.residual <= POOR or self.slope < 0 or self.base < 0
-
-
-#: The multiple of the minimum above which a median shows that other work took the core in many rounds.
-_DISTURBED = 2.0
 #: The multiple of the least latency above which a latency is the time that ranks wait for cores.
 _WAITING = 10.0
 #: The share of preempted rounds from which on other work decides the median, and mostly the fastest rounds too.
 _PREEMPTED = 0.5
-#: The relative distance from the line of the other times that makes a disturbed time an outlier.
-_FAR = 0.5
-
-
-def outliers(xs: Sequence[float], times: Sequence[float], floors: Sequence[float]) -> list[int]:
-    """Returns the indices of disturbed times far from the line of most times: at most a quarter of all.
-
-    The line is that with the smallest sum of relative distances, which few outliers do not move; it runs through two of
-    the times. ``floors`` are the minima of the times. If more than a quarter of the times are disturbed and far from
-    the line, none is returned, and the residual is large.
-    """
-    x, t = np.asarray(xs, dtype=float), np.asarray(times, dtype=float)
-    pairs = [(i, j) for i in range(len(x)) for j in range(i) if x[i] != x[j]]
-    slopes = [(t[i] - t[j]) / (x[i] - x[j]) for i, j in pairs]
-    distances = [np.abs(t[i] + slope * (x - x[i]) - t) / t for (i, _), slope in zip(pairs, slopes, strict=True)]
-    if not distances:
-        return []
-    off = min(distances, key=lambda found: float(found.sum()))
-    found = [at for at in range(len(t)) if off[at] > _FAR and t[at] > _DISTURBED * floors[at]]
-    return found if len(found) <= len(t) // 4 else []
-
-
-def line(xs: Sequence[float], times: Sequence[float]) -> Fit:
-    """Fits the line with the least squares of relative errors, because times span orders of magnitude."""
-    x, t = np.asarray(xs, dtype=float), np.asarray(times, dtype=float)
-    design = np.stack([np.ones_like(x), x], axis=1) / t[:, None]
-    base, slope = np.linalg.lstsq(design, np.ones_like(t), rcond=None)[0]
-    residual = float(np.max(np.abs(base + slope * x - t) / t)) if len(x) > 2 else 0.0
-    return Fit(float(base), float(slope), residual)
 
 
 def latency(ping_pong: Sequence[tuple[int, float, float]]) -> tuple[float, float]:
@@ -183,8 +132,16 @@ class Calibration:
             "gamma_ns_per_byte": fits["gamma"].slope,
         }
 
-    def machine(self, name: str) -> dict[str, Any]:
+    def protocols(self, of: int = 1) -> list[tuple[int, Fit]]:
+        """Returns the :func:`protocols` of messages, without lengths that are set aside from the line of beta."""
+        out = self.set_aside().get("beta", [])
+        return protocols([(row[0], row[of]) for row in self.ping_pong if row[0] not in out])
+
+    def machine(self, name: str, by_length: bool = True) -> dict[str, Any]:
         """Returns the description of the machine for a machine file, with its ``fit``.
+
+        With ``by_length``, a library that has several protocols of messages gives the machine ``protocols``. Without
+        it, the time of a byte is that of long messages.
 
         If a parameter by medians is outside of :data:`LIMITS`, all parameters are those by minima, which other work on
         the cores disturbs less; ``fit`` states this as ``values``, and the wrong parameters as ``refused``.
@@ -202,6 +159,15 @@ class Calibration:
                 f"no file is written, because by medians {_said(refused)}, and by the fastest rounds {_said(also)}; "
                 "other work took the cores: start no more ranks than cores, stop other programs, or give more --rounds"
             )
+        found = self.protocols(of) if by_length else []
+        residuals = {key: fit.residual for key, fit in medians.items()}
+        poor = {key for key, fit in medians.items() if fit.poor}
+        longer = []
+        if len(found) > 1:
+            values["beta_ns_per_byte"] = _byte(found[0][1])
+            longer = [_protocol(at, fit, values) for at, fit in found[1:]]
+            residuals["beta"] = max(fit.residual for _, fit in found)
+            poor -= {"beta"}
         fit = {
             "values": _OF_ROUNDS[of],
             "refused": {key: _round(value) for key, value in refused.items()},
@@ -216,12 +182,9 @@ class Calibration:
             "preempted": _round(self.preempted),
             "issue_ns": [_round(time) for time in self.issue],
             "multicast_peers": "one rank, several times" if self.one_peer else "different ranks",
-            "residuals": {key: _round(found.residual) for key, found in medians.items()},
+            "residuals": {key: _round(value) for key, value in residuals.items()},
             "set_aside": self.set_aside(),
-            "poor": sorted(
-                {key for key, found in medians.items() if found.poor}
-                | {_LINES[key] for key in refused if key in _LINES}
-            ),
+            "poor": sorted(poor | {_LINES[key] for key in refused if key in _LINES}),
             "ping_pong_ns": [[size, _round(mid), _round(low)] for size, mid, low in self.ping_pong],
             "multicast_ns": [[k, _round(mid), _round(low)] for k, mid, low in self.multicast["non-blocking"]],
             "multicast_blocking_ns": [[k, _round(mid), _round(low)] for k, mid, low in self.multicast["blocking"]],
@@ -233,8 +196,21 @@ class Calibration:
             "summary": f"calibrated on {self.ranks} ranks, {self.library}",
             "model": "pipelining-postal",
             **{key: _round(value) for key, value in values.items()},
+            **({"protocols": longer} if longer else {}),
             "fit": fit,
         }
+
+
+def _byte(fit: Fit) -> float:
+    """Returns the nanoseconds of a byte, which a machine file does not have as 0."""
+    return max(fit.slope, LIMITS["beta_ns_per_byte"][0])
+
+
+def _protocol(at: int, fit: Fit, short: Mapping[str, float]) -> dict[str, float]:
+    """Returns the parameters of messages from ``at`` bytes on, on a machine with the parameters ``short``."""
+    later = fit.base - short["alpha_ns"]
+    latencies = {key: _round(max(short[key] + later, LIMITS[key][0])) for key in ("alpha_ns", "alpha_p_ns")}
+    return {"from_bytes": at, **latencies, "beta_ns_per_byte": _round(_byte(fit))}
 
 
 def disturbances(machine: Mapping[str, Any]) -> list[str]:
@@ -292,7 +268,7 @@ class Levels:
 
     def machine(self, name: str) -> dict[str, Any]:
         """Returns the description of the machine; parameters outside of ``levels`` are those of the outermost level."""
-        made = [calibration.machine(name) for calibration in self.measured]
+        made = [of.machine(name, by_length=of is self.measured[-1]) for of in self.measured]
         inner = list(zip(self.found, made, strict=True))[:-1]
         described = [{"name": of.name, "size": of.size} | {key: m[key] for key in _OF_LEVEL} for of, m in inner]
         machine = made[-1] | {"placement": self.placement}

@@ -93,7 +93,7 @@ def message_costs(machine: Machine, measured: Calibration, scale: float = 1.0) -
     """
     bare = _with_hosts(with_share(machine, None), 0.0, 0.0, 0.0)
     short, long = (_message_ns(bare, size) for size in (_SHORT, _LONG))
-    made = measured.machine(machine.name)
+    made = measured.machine(machine.name, by_length=False)
     byte_ns = made["beta_ns_per_byte"] / scale
     notes = disturbances(made)
     share = (long - short) / (_LONG - _SHORT) / byte_ns
@@ -130,7 +130,7 @@ def ranks_costs(machine: Machine, measured: Levels, scale: float = 1.0) -> Messa
 
     """
     network = message_costs(without_ranks(machine), measured.measured[-1], scale)
-    inside = measured.measured[-2].machine(machine.name)
+    inside = measured.measured[-2].machine(machine.name, by_length=False)
     if not inside["beta_ns_per_byte"] > 0:
         raise InputError("long messages in a node took no longer than short ones; measure on a quiet machine")
     table = network.machine.describe()
