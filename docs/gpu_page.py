@@ -98,7 +98,7 @@ def predicted(row: dict[str, str]) -> LibraryReport:
 def _posted() -> str:
     lines = [
         "\n## Large vectors: posted and predicted",
-        "The table has bus bandwidths of allreduces in GB/s; no constant was fitted to them. "
+        "The table has bus bandwidths of allreduces in GB/s. No constant was fitted to them. "
         "`docs/measured/posted.tsv` describes the boxes. `ratio` is the predicted bandwidth divided by the posted one.\n",
         "| GPUs | boxes | interfaces of a box | bytes | posted | predicted | ratio | NCCL's choice | source |",
         "|---|---:|---|---:|---:|---:|---:|---|---|",
@@ -143,7 +143,7 @@ def _logs() -> str:
         "near if it differs from the posted time by at most a factor of 1.5. Times that are not near have these known "
         "causes: RoCE without its settings (2), GPUs that send to each other through the memory of the CPUs (10, 18), "
         "a setting of 32 channels for short sizes (13), NVLS for 64 B to 2 MiB (17), and single sizes that took longer "
-        "than larger ones (4, 5, 7, 8, 13). RCCL's model has no times for several boxes (12).\n",
+        "than larger ones (4, 5, 7, 8, 13). RCCL's choice has no time on several boxes (12).\n",
         "| | machine | library | near, of sizes to 1 MiB | within 15 %, of sizes from 256 MiB |",
         "|---|---|---|---|---|",
     ]
@@ -186,7 +186,7 @@ def amd() -> list[tuple[str, int, float, float]]:
 def _amd() -> str:
     lines = [
         "\nThe next table has the bus bandwidth in GB/s of Unisono's plan for `mi300x`, beside that of RCCL "
-        "(rouge3877/ns3-msccl-data). [Plans for GPUs](gpu-plans.md) has times of MSCCL files on this machine.\n",
+        "(rouge3877/ns3-msccl-data):\n",
         "| 8 MI300X | bytes | posted | plan | ratio |",
         "|---|---:|---:|---:|---:|",
     ]
