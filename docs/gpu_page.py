@@ -247,8 +247,7 @@ def _calibrated() -> str:
         )
     within = sum(abs(r.error) <= _GOOD for r in residuals)
     lines.append(
-        f"\nOf all times {within} of {len(residuals)} ({100 * within / len(residuals):.0f} %) are within 15 %; "
-        "`--json` lists them."
+        f"\nOf all times, {within} of {len(residuals)} ({100 * within / len(residuals):.0f} %) are within 15 %."
     )
     return "\n".join(lines) + "\n"
 
@@ -266,13 +265,13 @@ def _network() -> str:
     within = sum(abs(r.error) <= _GOOD for r in unseen)
     lines = [
         "\n## Two such nodes over TCP",
-        "The table has times of allreduces on 8 GPUs of two nodes as above, with NCCL over TCP on four interfaces of "
-        "Slingshot a node. NCCL's own constants are for RDMA. "
+        "The times are of allreduces on two nodes of 4 A100, with NCCL over TCP on four interfaces of Slingshot in each "
+        "node. NCCL's own constants are for RDMA. "
         "`unisono calibrate --from docs/measured/a100-2x4-slingshot-tcp.csv --machine "
         f"docs/measured/a100-2x4.toml --points {POINTS} -o M.toml` fits to {POINTS} sizes, except one that took longer "
         f"than a longer call by the same algorithm. Of the other sizes, {within} of {len(unseen)} are within 15 %. "
         "The fit misses 512 B, which took longer than 4 KiB, and 192 to 512 KiB, which took longer than 768 KiB. "
-        "No fitted size runs by tree LL128. The rows are every second size; * marks fitted ones:\n",
+        "No fitted size runs by tree LL128. The table has every second size; * marks fitted sizes:\n",
         "| bytes | measured, µs | own constants | calibrated | error | by |",
         "|---:|---:|---:|---:|---:|---|",
     ]
