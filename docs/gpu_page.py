@@ -98,8 +98,8 @@ def predicted(row: dict[str, str]) -> LibraryReport:
 def _posted() -> str:
     lines = [
         "\n## Large vectors: posted and predicted",
-        "The table has bus bandwidths of allreduces in GB/s. No constant was fitted to them. "
-        "`docs/measured/posted.tsv` describes the boxes. `ratio` is the predicted bandwidth divided by the posted one.\n",
+        "The table has bus bandwidths of allreduces in GB/s. No constant was fitted to them. `docs/measured/posted.tsv` "
+        "describes the boxes. `ratio` is the predicted bandwidth divided by the posted one.\n",
         "| GPUs | boxes | interfaces of a box | bytes | posted | predicted | ratio | NCCL's choice | source |",
         "|---|---:|---|---:|---:|---:|---:|---|---|",
     ]
@@ -157,7 +157,8 @@ def _logs() -> str:
         library = "RCCL" if row["joined"] == "mesh" else "NCCL"
         lines.append(f"| {at} | {row['name']} | {library} | {near} of {len(short)} | {within} of {len(long)} |")
     lines += [
-        "\nThe next table has the predicted time divided by the posted one, at every third size; its columns are the logs:\n",
+        "\nThe next table has the predicted time divided by the posted one, at every third size; its columns are the "
+        "logs:\n",
         "| bytes | " + " | ".join(str(at) for at in range(1, len(logs) + 1)) + " |",
         "|---:" * (len(logs) + 1) + "|",
     ]
@@ -265,8 +266,8 @@ def _network() -> str:
     within = sum(abs(r.error) <= _GOOD for r in unseen)
     lines = [
         "\n## Two such nodes over TCP",
-        "The times are of allreduces on two nodes of 4 A100, with NCCL over TCP on four interfaces of Slingshot in each "
-        "node. NCCL's own constants are for RDMA. "
+        "The times are of allreduces on two nodes of 4 A100, with NCCL over TCP on four interfaces of Slingshot in "
+        "each node. NCCL's own constants are for RDMA. "
         "`unisono calibrate --from docs/measured/a100-2x4-slingshot-tcp.csv --machine "
         f"docs/measured/a100-2x4.toml --points {POINTS} -o M.toml` fits to {POINTS} sizes, except one that took longer "
         f"than a longer call by the same algorithm. Of the other sizes, {within} of {len(unseen)} are within 15 %. "
