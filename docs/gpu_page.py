@@ -98,8 +98,8 @@ def predicted(row: dict[str, str]) -> LibraryReport:
 def _posted() -> str:
     lines = [
         "\n## Large vectors: posted and predicted",
-        "The table has bus bandwidths of allreduces in GB/s. No constant was fitted to them. `docs/measured/posted.tsv` "
-        "describes the boxes. `ratio` is the predicted bandwidth divided by the posted one.\n",
+        "The table has bus bandwidths of allreduces in GB/s. No constant was fitted to them. "
+        "`docs/measured/posted.tsv` describes the boxes. `ratio` is the predicted bandwidth divided by the posted one.\n",
         "| GPUs | boxes | interfaces of a box | bytes | posted | predicted | ratio | NCCL's choice | source |",
         "|---|---:|---|---:|---:|---:|---:|---|---|",
     ]
@@ -140,8 +140,8 @@ def _logs() -> str:
         "\n## Whole logs: posted and predicted",
         "The logs are of allreduces out of place; `docs/measured/posted-times.tsv` names the sources. One constant is "
         "fitted to them: the start of a kernel by a process with several GPUs (logs 3, 10, 13 and 18). A prediction is "
-        "near if it differs from the posted time by at most a factor of 1.5. Times that are not near have these known "
-        "causes: RoCE without its settings (2), GPUs that send to each other through the memory of the CPUs (10, 18), "
+        "near if it differs from the posted time by at most a factor of 1.5. Some times that are not near have a known "
+        "cause: RoCE without its settings (2), GPUs that send to each other through the memory of the CPUs (10, 18), "
         "a setting of 32 channels for short sizes (13), NVLS for 64 B to 2 MiB (17), and single sizes that took longer "
         "than larger ones (4, 5, 7, 8, 13). RCCL's choice has no time on several boxes (12).\n",
         "| | machine | library | near, of sizes to 1 MiB | within 15 %, of sizes from 256 MiB |",
