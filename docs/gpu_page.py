@@ -16,7 +16,7 @@ from unisono.planning.libraries import library_choice
 PAGE = Path(__file__).with_name("gpus.md")
 DATA = Path(__file__).with_name("measured")
 #: The line of the page after which everything is generated.
-_MARK = "`python docs/generate.py` writes the sections below, mostly from the data in `docs/measured`.\n"
+_MARK = "`python docs/generate.py` writes the sections below.\n"
 POINTS = 6
 _GOOD = 0.15
 #: Microseconds of a message between boxes if a row states none: those of InfiniBand in the presets.
