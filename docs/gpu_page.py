@@ -99,7 +99,8 @@ def _posted() -> str:
     lines = [
         "\n## Large vectors: posted and predicted",
         "The table has bus bandwidths of allreduces in GB/s. No constant was fitted to them. "
-        "`docs/measured/posted.tsv` describes the boxes. `ratio` is the predicted bandwidth divided by the posted one.\n",
+        "`docs/measured/posted.tsv` describes the boxes. `ratio` is the predicted bandwidth divided by the posted "
+        "one.\n",
         "| GPUs | boxes | interfaces of a box | bytes | posted | predicted | ratio | NCCL's choice | source |",
         "|---|---:|---|---:|---:|---:|---:|---|---|",
     ]
