@@ -16,7 +16,7 @@ from unisono.planning.libraries import library_choice
 PAGE = Path(__file__).with_name("gpus.md")
 DATA = Path(__file__).with_name("measured")
 #: The line of the page after which everything is generated.
-_MARK = "`python docs/generate.py` generates the tables below from the data in `docs/measured`.\n"
+_MARK = "`python docs/generate.py` writes the sections below.\n"
 POINTS = 6
 _GOOD = 0.15
 #: Microseconds of a message between boxes if a row states none: those of InfiniBand in the presets.
@@ -98,8 +98,9 @@ def predicted(row: dict[str, str]) -> LibraryReport:
 def _posted() -> str:
     lines = [
         "\n## Large vectors: posted and predicted",
-        "Bus bandwidth in GB/s; nothing was fitted to these values. `docs/measured/posted.tsv` describes the boxes and "
-        "names the sources. `ratio` is the predicted bandwidth divided by the posted one.\n",
+        "The table has bus bandwidths of allreduces in GB/s. No constant was fitted to them. "
+        "`docs/measured/posted.tsv` describes the boxes. `ratio` is the predicted bandwidth divided by the posted "
+        "one.\n",
         "| GPUs | boxes | interfaces of a box | bytes | posted | predicted | ratio | NCCL's choice | source |",
         "|---|---:|---|---:|---:|---:|---:|---|---|",
     ]
@@ -138,13 +139,12 @@ _SHORT, _LONG = 1 << 20, 256 << 20
 def _logs() -> str:
     lines = [
         "\n## Whole logs: posted and predicted",
-        "These are allreduces out of place; `docs/measured/posted-times.tsv` names the sources. One number is fitted "
-        "to these times: the start of a kernel by a process with several GPUs (logs 3, 10, 13 and 18). A prediction is "
-        "near if it differs by at most a factor of 1.5. Machine 6 has the latency of EFA. Some times have a known "
-        "reason not to be near: RoCE without its settings (2), GPUs that send to each other through the memory of the "
-        "CPUs (10, 18), a setting of 32 channels for short sizes (13), a library that took NVLS for 64 B to 2 MiB "
-        "(17), and single sizes that took longer than larger ones (4, 5, 7, 8, 13). RCCL's model has no times of "
-        "several boxes (12).\n",
+        "The logs are of allreduces out of place; `docs/measured/posted-times.tsv` names the sources. One constant is "
+        "fitted to them: the start of a kernel by a process with several GPUs (logs 3, 10, 13 and 18). A prediction is "
+        "near if it differs from the posted time by at most a factor of 1.5. Some times that are not near have a known "
+        "cause: RoCE without its settings (2), GPUs that send to each other through the memory of the CPUs (10, 18), "
+        "a setting of 32 channels for short sizes (13), NVLS for 64 B to 2 MiB (17), and single sizes that took longer "
+        "than larger ones (4, 5, 7, 8, 13). RCCL's choice has no time on several boxes (12).\n",
         "| | machine | library | near, of sizes to 1 MiB | within 15 %, of sizes from 256 MiB |",
         "|---|---|---|---|---|",
     ]
@@ -158,7 +158,8 @@ def _logs() -> str:
         library = "RCCL" if row["joined"] == "mesh" else "NCCL"
         lines.append(f"| {at} | {row['name']} | {library} | {near} of {len(short)} | {within} of {len(long)} |")
     lines += [
-        "\nThe predicted time divided by the measured one, at every third size:\n",
+        "\nThe next table has the predicted time divided by the posted one, at every third size; its columns are the "
+        "logs:\n",
         "| bytes | " + " | ".join(str(at) for at in range(1, len(logs) + 1)) + " |",
         "|---:" * (len(logs) + 1) + "|",
     ]
@@ -186,8 +187,8 @@ def amd() -> list[tuple[str, int, float, float]]:
 
 def _amd() -> str:
     lines = [
-        "\nBus bandwidth in GB/s of Unisono's plan for `mi300x`, beside that of RCCL (rouge3877/ns3-msccl-data); "
-        "[GPU plans](gpu-plans.md) has 32 times of MSCCL files on the same machine.\n",
+        "\nThe next table has the bus bandwidth in GB/s of Unisono's plan for `mi300x`, beside that of RCCL "
+        "(rouge3877/ns3-msccl-data):\n",
         "| 8 MI300X | bytes | posted | plan | ratio |",
         "|---|---:|---:|---:|---:|",
     ]
@@ -226,14 +227,13 @@ def _calibrated() -> str:
     seen = sum(r.fitted for r in residuals)
     lines = [
         "\n## One node of 4 A100, by NCCL's own constants and calibrated",
-        "The times were measured with NCCL 2.31.2. The columns of own constants are for sizes up to 1 MiB; ratios are "
-        "predicted divided by measured time. "
+        "The times were measured with NCCL 2.31.2. The second and third columns are for sizes up to 1 MiB; `ratios` "
+        "are predicted times divided by measured ones. "
         "`unisono calibrate --from docs/measured/a100x4-nvlink.csv --machine a100x4 --points "
         f"{POINTS} -o M.toml` fits 12 prices (a start, a step and two prices of bytes for each of three protocols) to "
-        f"{seen} of {len(residuals)} times: {POINTS} sizes of each collective on each number of GPUs, less those that "
-        "took longer than a longer call by the same algorithm. The largest errors are at 8 B (allgather) and 1 KiB "
-        "(reduce-scatter) on 2 GPUs, which took longer than 2 KiB: a time that never falls with the bytes is within "
-        "15 % of at most 20 of these 22 reduce-scatters.\n",
+        f"{seen} of {len(residuals)} times: {POINTS} sizes of each collective on each number of GPUs, except one that "
+        "took longer than a longer call by the same algorithm. The three largest errors are of calls of 8 B and 1 KiB "
+        "on 2 GPUs, which took longer than calls of 2 KiB.\n",
         "| collective | own constants: within a factor of 1.5 | ratios | calibrated: within 15 % | largest error |",
         "|---|---|---|---|---|",
     ]
@@ -249,8 +249,7 @@ def _calibrated() -> str:
         )
     within = sum(abs(r.error) <= _GOOD for r in residuals)
     lines.append(
-        f"\n{within} of {len(residuals)} times ({100 * within / len(residuals):.0f} %) are within 15 %; "
-        "`--json` lists all of them."
+        f"\nOf all times, {within} of {len(residuals)} ({100 * within / len(residuals):.0f} %) are within 15 %."
     )
     return "\n".join(lines) + "\n"
 
@@ -268,14 +267,13 @@ def _network() -> str:
     within = sum(abs(r.error) <= _GOOD for r in unseen)
     lines = [
         "\n## Two such nodes over TCP",
-        "These are times of allreduces on 8 GPUs, with NCCL over TCP on four interfaces of Slingshot "
-        "(`docs/measured/a100-2x4-slingshot-tcp.csv`). NCCL's own constants are for RDMA, not for TCP. "
+        "The times are of allreduces on two nodes of 4 A100, with NCCL over TCP on four interfaces of Slingshot in "
+        "each node. NCCL's own constants are for RDMA. "
         "`unisono calibrate --from docs/measured/a100-2x4-slingshot-tcp.csv --machine "
-        f"docs/measured/a100-2x4.toml --points {POINTS} -o M.toml` fits to {POINTS} sizes, less one that took longer "
-        f"than a longer call by the same algorithm. Of the others, {within} of {len(unseen)} are within 15 %. "
-        "The fit misses 512 B and 192 to 512 KiB, which took longer than 4 and 768 KiB (no cost that grows with bytes "
-        "gives that, and the source states no algorithms), and tree LL128, which ran at none of the six sizes. The "
-        "table has every second size; * marks fitted ones:\n",
+        f"docs/measured/a100-2x4.toml --points {POINTS} -o M.toml` fits to {POINTS} sizes, except one that took longer "
+        f"than a longer call by the same algorithm. Of the other sizes, {within} of {len(unseen)} are within 15 %. "
+        "The fit misses 512 B, which took longer than 4 KiB, and 192 to 512 KiB, which took longer than 768 KiB. "
+        "No fitted size runs by tree LL128. The table has every second size; * marks fitted sizes:\n",
         "| bytes | measured, µs | own constants | calibrated | error | by |",
         "|---:|---:|---:|---:|---:|---|",
     ]
