@@ -51,21 +51,35 @@ _WIDEST = 16
 @click.argument("collective", type=COLLECTIVE)
 @machine_option
 @site_options
-@click.option("--shapes", type=Shapes(), help="As in 4,8,16 or 4x4,8x8; 4..512 is 4, its doublings, and 512.")
+@click.option(
+    "--shapes", type=Shapes(), help="The shapes, as in 4,8,16 or 4x4,8x8; 4..512 is 4, its doublings, and 512."
+)
 @click.option(
     "--ranks",
     type=Lengths(),
-    help="In place of --shapes: numbers of ranks, on a wafer PEs of a row; 3..13 is 3,6,12,13.",
+    help="In place of --shapes: numbers of ranks (on a wafer, of PEs in a row); 3..13 is 3,6,12,13.",
 )
-@click.option("--elements", type=Lengths(), required=True, help="As in 1,2,4; 1..32768 is 1, its doublings, and 32768.")
+@click.option(
+    "--elements",
+    type=Lengths(),
+    required=True,
+    help="The numbers of elements, as in 1,2,4; 1..32768 is 1, its doublings, and 32768.",
+)
 @click.option(
     "--algorithms",
     "listed",
     type=Names(),
     shell_complete=complete(algorithms, several=True),
-    help="Only these, as in star,chain,tree.",
+    help="Compare only these algorithms, as in star,chain,tree.",
 )
-@click.option("--algorithm", "named", type=ALGORITHM, multiple=True, metavar="NAME", help="Only this one; repeatable.")
+@click.option(
+    "--algorithm",
+    "named",
+    type=ALGORITHM,
+    multiple=True,
+    metavar="NAME",
+    help="Compare only this algorithm; repeatable.",
+)
 @click.option(
     "--baseline",
     metavar="NAME",
@@ -91,7 +105,7 @@ _WIDEST = 16
 )
 @points_option
 @study_options
-@click.option("--plot", metavar="FILE.png|svg|pdf", help="Draw the map of winners and speed-ups.")
+@click.option("--plot", metavar="FILE.png|svg|pdf", help="Draw the map of best algorithms and speed-ups.")
 @json_option
 @limit_options
 def sweep(
