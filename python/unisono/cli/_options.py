@@ -349,7 +349,7 @@ nodes_option = click.option(
     "--nodes",
     type=int,
     metavar="N",
-    help="The number of nodes of a machine of kind in-network, or of boxes of a network.",
+    help="Number of nodes of a machine of kind in-network, or of boxes of a network.",
 )
 
 #: Options of a machine other than its shape.
@@ -368,9 +368,9 @@ shape_options = _stack(
 )
 
 size_options = _stack(
-    click.option("--elements", type=int, metavar="N", help="The size of the vector or block in elements."),
+    click.option("--elements", type=int, metavar="N", help="Size of the vector or block in elements."),
     click.option(
-        "--bytes", metavar="SIZE", help="The size of the vector or block in bytes, as in 4096, 64KiB, 64K or 1.5MB."
+        "--bytes", metavar="SIZE", help="Size of the vector or block in bytes, as in 4096, 64KiB, 64K or 1.5MB."
     ),
 )
 

@@ -101,9 +101,9 @@ def _boards(report: AllocationReport) -> str:
     default=1000,
     show_default=True,
     metavar="N",
-    help="The number of random samples of failures and jobs.",
+    help="Number of random samples of failures and jobs.",
 )
-@click.option("--seed", type=int, default=0, show_default=True, metavar="S", help="The seed of the samples.")
+@click.option("--seed", type=int, default=0, show_default=True, metavar="S", help="Seed of the samples.")
 @study_options
 @shard_option
 @click.option("--plot", metavar="FILE.png|svg|pdf", help="Draw the boards of each job of the first sample.")

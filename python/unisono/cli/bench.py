@@ -44,7 +44,7 @@ _MOST_COUNT = 2**31 - 1
     metavar="LIST",
     help="Sizes in bytes, multiples of 4, counted as --bytes of 'unisono plan'.",
 )
-@click.option("--rounds", type=int, default=6, show_default=True, metavar="N", help="The number of interleaved rounds.")
+@click.option("--rounds", type=int, default=6, show_default=True, metavar="N", help="Number of interleaved rounds.")
 @json_option
 def bench(collective: str, plan_file: str, vs: str, sizes: str, rounds: int, as_json: bool) -> int:  # noqa: ARG001
     """Times COLLECTIVE by a plan and by the MPI library in alternation, under mpiexec."""

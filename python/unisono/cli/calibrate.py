@@ -42,7 +42,7 @@ __all__ = ["calibrate"]
     default=200,
     show_default=True,
     metavar="N",
-    help="The number of repetitions of each short measurement.",
+    help="Number of repetitions of each short measurement.",
 )
 @click.option(
     "--levels", is_flag=True, help="Measure messages within sockets, within nodes and between nodes separately."

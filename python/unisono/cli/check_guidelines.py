@@ -21,14 +21,14 @@ _SHOWN = 40
     "--ranks",
     type=click.IntRange(2),
     metavar="P",
-    help="The number of ranks, for logs that do not state it, such as those of OSU.",
+    help="Number of ranks, for logs that do not state it, such as those of OSU.",
 )
 @click.option(
     "--tolerance",
     type=float,
     default=TOLERANCE,
     show_default=True,
-    help="The relative difference up to which two times count as equal.",
+    help="Relative difference up to which two times count as equal.",
 )
 @json_option
 def check_guidelines(files: tuple[str, ...], ranks: int | None, tolerance: float, as_json: bool) -> int:

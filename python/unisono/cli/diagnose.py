@@ -55,20 +55,20 @@ _SENTENCES = 3
     "--ranks",
     type=click.IntRange(1),
     metavar="P",
-    help="The number of ranks, for logs that do not state it, such as those of OSU.",
+    help="Number of ranks, for logs that do not state it, such as those of OSU.",
 )
 @click.option(
     "--nodes",
     type=click.IntRange(1),
     metavar="N",
-    help="The number of nodes, for logs that do not state their ranks [1].",
+    help="Number of nodes, for logs that do not state their ranks [1].",
 )
 @click.option(
     "--tolerance",
     type=float,
     default=TOLERANCE,
     show_default=True,
-    help="The relative difference up to which two times count as equal.",
+    help="Relative difference up to which two times count as equal.",
 )
 @json_option
 def diagnose(

@@ -32,7 +32,7 @@ __all__ = ["discover"]
 @click.command()
 @click.argument("program", metavar="PROGRAM.json|PROGRAM.py")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[-- ARGS]...")
-@click.option("--nodes", type=int, required=True, metavar="M", help="The number of ranks that share the work.")
+@click.option("--nodes", type=int, required=True, metavar="M", help="Number of ranks that share the work.")
 @click.option(
     "--rules",
     metavar="NAME",

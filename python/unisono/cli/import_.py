@@ -29,9 +29,9 @@ __all__ = ["import_"]
     "--elements",
     type=int,
     metavar="N",
-    help="The number of elements, in whole chunks [the file's, or one element a chunk].",
+    help="Number of elements, in whole chunks [the file's, or one element a chunk].",
 )
-@click.option("--bytes", metavar="SIZE", help="The size of these elements in bytes, as in 64KiB.")
+@click.option("--bytes", metavar="SIZE", help="Size of these elements in bytes, as in 64KiB.")
 @click.option("--dtype", metavar="NAME", help="The datatype [the file's, or f32].")
 @click.option("--op", metavar="NAME", help="The operator [the file's, or sum].")
 @click.option("--root", type=int, metavar="INDEX", help="The root [the file's, or 0].")

@@ -19,14 +19,14 @@ _SHOWN = 30
 
 @click.command()
 @machine_option
-@click.option("--bytes", "size", metavar="SIZE", help="The size of each message [by the rates of the machine].")
+@click.option("--bytes", "size", metavar="SIZE", help="Size of each message [by the rates of the machine].")
 @click.option(
     "--rounds",
     type=int,
     default=ROUNDS,
     show_default=True,
     metavar="N",
-    help="The number of measurements of each set of messages.",
+    help="Number of measurements of each set of messages.",
 )
 @click.option("--simulate", is_flag=True, help="Measure with the packet simulator instead of MPI.")
 @slow_option("With --simulate")

@@ -23,7 +23,7 @@ __all__ = ["reproduce"]
 @click.argument("paper", required=False, shell_complete=of_names(PAPERS))
 @click.option("--quick", is_flag=True, help="Compute fewer points and draw no figures.")
 @click.option("--full", is_flag=True, help="Also run the largest simulations (512 x 512 PEs), which take minutes.")
-@click.option("-o", "--output", metavar="DIR", help="The folder of the figures [default: out/PAPER].")
+@click.option("-o", "--output", metavar="DIR", help="Folder of the figures [default: out/PAPER].")
 @rows_option
 @study_options
 @shard_option

@@ -22,7 +22,7 @@ __all__ = ["note_unserved", "passing_signals", "run"]
 
 
 @click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
-@click.option("-n", "--ranks", type=int, required=True, metavar="N", help="The number of ranks.")
+@click.option("-n", "--ranks", type=int, required=True, metavar="N", help="Number of ranks.")
 @click.option("--plan", metavar="FILE.plan", help="The plan that serves the program's collectives.")
 @click.option("--report", metavar="FILE|stderr", help="Write a report of the calls when the program ends.")
 @click.option(

@@ -66,7 +66,7 @@ _OF_RUN = (
     "--queue-depth",
     type=int,
     metavar="N",
-    help="The number of wavelets that may wait at a router for each color and input [the machine's].",
+    help="Number of wavelets that may wait at a router for each color and input [the machine's].",
 )
 @click.option(
     "--noop-probability",
@@ -74,10 +74,10 @@ _OF_RUN = (
     default=0.0,
     show_default=True,
     metavar="P",
-    help="The share of cycles in which a PE idles, as the hardware does against overheating.",
+    help="Share of cycles in which a PE idles, as the hardware does against overheating.",
 )
 @click.option(
-    "--seed", type=int, default=0, show_default=True, metavar="N", help="The seed of the idle cycles or of the noise."
+    "--seed", type=int, default=0, show_default=True, metavar="N", help="Seed of the idle cycles or of the noise."
 )
 @click.option(
     "--calibrated",

@@ -63,7 +63,7 @@ _WIDEST = 16
     "--elements",
     type=Lengths(),
     required=True,
-    help="The numbers of elements, as in 1,2,4; 1..32768 is 1, its doublings, and 32768.",
+    help="Numbers of elements, as in 1,2,4; 1..32768 is 1, its doublings, and 32768.",
 )
 @click.option(
     "--algorithms",

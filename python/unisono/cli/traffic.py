@@ -40,7 +40,7 @@ __all__ = ["traffic"]
     "sizes",
     type=Names(),
     required=True,
-    help="The size of the block of each pair (alltoall), of the message of each accelerator (permutation) or of the "
+    help="Size of the block of each pair (alltoall), of the message of each accelerator (permutation) or of the "
     "vector (allreduce); several sizes make a sweep, as in 4KiB,64KiB,1MiB.",
 )
 @click.option(
@@ -55,14 +55,14 @@ __all__ = ["traffic"]
     type=click.Choice(LEVELS),
     help=f"packet simulates every packet; flow shares links fairly [packet up to {MOST_BY_PACKETS} accelerators].",
 )
-@click.option("--seed", type=int, default=0, show_default=True, metavar="N", help="The seed of the permutation.")
+@click.option("--seed", type=int, default=0, show_default=True, metavar="N", help="Seed of the permutation.")
 @click.option(
     "--jobs",
     type=click.IntRange(1, MOST_JOBS),
     default=1,
     show_default=True,
     metavar="N",
-    help="The number of threads that simulate packets, which does not change the result.",
+    help="Number of threads that simulate packets, which does not change the result.",
 )
 @click.option("--plot", metavar="FILE.png|svg|pdf", help="Draw the bandwidth of the accelerators at each size.")
 @json_option

@@ -62,13 +62,13 @@ _SIZES = "8,64,512,4KiB,32KiB,256KiB,1MiB,4MiB"
     metavar="M.toml",
     help="The machine whose model proposes candidates, such as a file of 'unisono calibrate'.",
 )
-@click.option("--ranks", metavar="LIST", help="The numbers of ranks to measure, as in 2,4,8 [all ranks of this run].")
+@click.option("--ranks", metavar="LIST", help="Numbers of ranks to measure, as in 2,4,8 [all ranks of this run].")
 @click.option(
-    "--per-node", metavar="LIST", help="The numbers of ranks on a node to measure, as in 1,48 [all ranks of a node]."
+    "--per-node", metavar="LIST", help="Numbers of ranks on a node to measure, as in 1,48 [all ranks of a node]."
 )
-@click.option("--sizes", default=_SIZES, show_default=True, metavar="LIST", help="The sizes to measure, in bytes.")
+@click.option("--sizes", default=_SIZES, show_default=True, metavar="LIST", help="Sizes to measure, in bytes.")
 @click.option(
-    "--candidates", type=int, default=3, show_default=True, metavar="N", help="The number of candidates at each size."
+    "--candidates", type=int, default=3, show_default=True, metavar="N", help="Number of candidates at each size."
 )
 @click.option(
     "--rounds",
@@ -76,7 +76,7 @@ _SIZES = "8,64,512,4KiB,32KiB,256KiB,1MiB,4MiB"
     default=6,
     show_default=True,
     metavar="N",
-    help="The number of interleaved rounds at each size.",
+    help="Number of interleaved rounds at each size.",
 )
 @click.option(
     "--for",

@@ -81,7 +81,7 @@ _BY = {"model": "by the model", "flow": "by flows", "packet": "packet by packet"
     metavar="FILE|DIR",
     help="The program: HLO text of XLA, traces of Chakra or PyTorch, GOAL, or a program of tasks in JSON or Python.",
 )
-@click.option("--ranks", type=int, metavar="N", help="The number of ranks of a program of tasks.")
+@click.option("--ranks", type=int, metavar="N", help="Number of ranks of a program of tasks.")
 @rounds_option
 @click.option("--strict", is_flag=True, help="Refuse operations of the program whose time is not known.")
 @rate_options
