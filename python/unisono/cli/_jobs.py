@@ -53,7 +53,7 @@ def _threads(*, is_parameter: bool, default: int, shown: str) -> Callable[[_F], 
         default=default,
         expose_value=is_parameter,
         callback=_use_cores,
-        help=f"Number of threads, which does not change the result [{shown}].",
+        help=f"Number of threads, without effect on the result [{shown}].",
     )
 
 

@@ -85,9 +85,7 @@ def _boards(report: AllocationReport) -> str:
     metavar="N",
     help="On machines without boards: the number of adjacent accelerators that form a board. [default: 1]",
 )
-@click.option(
-    "--aligned", is_flag=True, help="Place each job that fits into one leaf, router, group or box inside one."
-)
+@click.option("--aligned", is_flag=True, help="Place a job inside one leaf, router, group or box, if it fits.")
 @click.option(
     "--heuristic",
     default="sort",

@@ -35,7 +35,7 @@ _MOST_COUNT = 2**31 - 1
     "--vs",
     type=click.Choice(["default"]),
     default="default",
-    help="Compare with the library's default algorithms, the only choice.",
+    help="The opponent: the library's default algorithms (the only value).",
 )
 @click.option(
     "--sizes",

@@ -53,7 +53,7 @@ __all__ = ["calibrate"]
     multiple=True,
     metavar="LOG",
     help="Measure nothing: fit the times of NCCL to the output of nccl-tests, or the rates of links to the output of "
-    "ib_write_bw, p2pBandwidthLatencyTest or nvbandwidth; tables in CSV replace both; repeatable.",
+    "ib_write_bw, p2pBandwidthLatencyTest or nvbandwidth; tables in CSV may replace both; repeatable.",
 )
 @click.option(
     "--machine",

@@ -62,7 +62,7 @@ __all__ = ["traffic"]
     default=1,
     show_default=True,
     metavar="N",
-    help="Number of threads that simulate packets, which does not change the result.",
+    help="Number of threads that simulate packets, without effect on the result.",
 )
 @click.option("--plot", metavar="FILE.png|svg|pdf", help="Draw the bandwidth of the accelerators at each size.")
 @json_option

@@ -51,7 +51,7 @@ _LISTED = 16
     type=click.Choice(["auto", "exact", "fingerprint"]),
     default="auto",
     show_default=True,
-    help="Prove exactly by intervals, or by fingerprint; auto proves exactly unless that takes too long.",
+    help="Prove exactly by intervals, or by fingerprint; auto proves exactly up to a limit of intervals.",
 )
 @click.option(
     "--seed",
@@ -71,8 +71,8 @@ _LISTED = 16
 @click.option(
     "--require",
     type=click.Choice(BITS),
-    help="Fail unless results have the same bits on all ranks (ranks), also at each place of a vector (place), or, for "
-    "a .plan, also at each size (size) or on each number of ranks (ranks-count).",
+    help="Fail unless results have the same bits on all ranks (ranks), also at each place of a vector (place), also at "
+    "each size (size; of a .plan or a plan for GPUs), or also on each number of ranks (ranks-count; of a .plan).",
 )
 @contributors_option
 @click.option(

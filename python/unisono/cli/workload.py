@@ -60,7 +60,9 @@ _BY = {"model": "by the model", "flow": "by flows", "packet": "packet by packet"
 @level_options
 @fail_option
 @fill_option
-@click.option("--nodes", type=int, metavar="N", help="Nodes of a machine whose switches reduce, or boxes of a network.")
+@click.option(
+    "--nodes", type=int, metavar="N", help="Number of nodes of a machine of kind in-network, or of boxes of a network."
+)
 @click.option(
     "--minibatch",
     type=int,
