@@ -84,9 +84,9 @@ _WIDEST = 16
     "--baseline",
     metavar="NAME",
     shell_complete=complete(algorithms),
-    help="The algorithm that the speed-up compares with [default on a wafer: chain, or flood for a broadcast; among "
-    "ranks the one that libraries use for short vectors; on switches that reduce recursive-doubling for an allreduce, "
-    "else in-network].",
+    help="The algorithm that the speed-up compares with [on a wafer chain, or flood for a broadcast; among ranks "
+    "recursive-doubling, pairwise, dissemination or binomial, by the collective; on machines of kind in-network "
+    "recursive-doubling for an allreduce, else in-network].",
 )
 @click.option(
     "--param", type=Param(), multiple=True, help="A parameter of the algorithms, as in root=middle; repeatable."
