@@ -86,8 +86,8 @@ _SIZES = "8,64,512,4KiB,32KiB,256KiB,1MiB,4MiB"
     default=PRELOAD,
     show_default=True,
     help="Measure only algorithms that a file of this format of 'unisono export' can state. For openmpi-rules (or "
-    "openmpi), openmpi-json and mpich-json (or mpich) these are the running library's own; for openmpi-han and "
-    "ucc they are Unisono's schedules; preload has all schedules.",
+    "openmpi) and openmpi-json under Open MPI, and mpich-json (or mpich) under MPICH, these are the library's "
+    "own; else they are Unisono's schedules. preload can state all schedules.",
 )
 @click.option(
     "--bits",
