@@ -34,7 +34,7 @@ __all__ = ["export"]
 @click.option(
     "--check/--no-check",
     default=True,
-    help="Run the library with the file, if the library is installed.",
+    help="Test the file by a run of the library, if it is installed.",
 )
 @json_option
 @limit_options

@@ -42,8 +42,8 @@ _HOW = "to import a machine, run 'unisono machines import FILE -o MACHINE.toml'"
 @click.option(
     "--accelerators",
     metavar="N|NAMES",
-    help="With import of a list of cables: the nodes that are accelerators, as those below N, or by names, as in "
-    "'host*,gpu*' [all nodes].",
+    help="With import of a list of cables: the accelerators, as the nodes below N or by names, as in 'host*,gpu*' [all "
+    "nodes].",
 )
 @json_option
 def machines(

@@ -17,7 +17,12 @@ __all__ = ["merge"]
 
 @click.command()
 @click.argument("parts", nargs=-1, required=True, metavar="PART...")
-@click.option("-o", "--output", metavar="FILE.csv|tex|FILE", help="Write every point as CSV, or as a table in LaTeX.")
+@click.option(
+    "-o",
+    "--output",
+    metavar="FILE.csv|tex|FILE",
+    help="Write every point as CSV (.csv) or as a table in LaTeX (.tex); for files of --resume: the joined file.",
+)
 @click.option("--plot", metavar="FILE.png|svg|pdf", help="Draw the map of best algorithms and speed-ups.")
 @json_option
 def merge(parts: tuple[str, ...], output: str | None, plot: str | None, as_json: bool) -> None:

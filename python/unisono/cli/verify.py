@@ -56,7 +56,7 @@ _LISTED = 16
 @click.option(
     "--seed",
     metavar="HEX",
-    help="The printed seed of a proof, to repeat it [drawn from the operating system].",
+    help="The seed that a proof printed, to repeat the proof [drawn from the operating system].",
 )
 @click.option(
     "--certificate",
