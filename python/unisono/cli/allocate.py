@@ -91,7 +91,7 @@ def _boards(report: AllocationReport) -> str:
     default="sort",
     show_default=True,
     metavar="NAME",
-    help="greedy, transpose, aspect, sort or locality; each includes those before it.",
+    help="The placement: greedy, transpose, aspect, sort or locality; each includes those before it.",
 )
 @click.option(
     "--samples",

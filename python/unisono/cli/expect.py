@@ -93,8 +93,8 @@ def expect(
 ) -> None:
     """Lists the expected time and bus bandwidth of COLLECTIVE by size.
 
-    The ceiling is the lower bound of `unisono plan`, on a network by the data sheet. The plan is the best schedule of
-    `unisono plan`.
+    The ceiling is the lower bound of `unisono plan`; on a network it uses the data sheet. The plan is that of `unisono
+    plan`.
     """
     request = Request(elements=None, bytes=None, **options)
     if output is not None and not output.endswith(_FILES):

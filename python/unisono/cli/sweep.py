@@ -52,7 +52,9 @@ _WIDEST = 16
 @machine_option
 @site_options
 @click.option(
-    "--shapes", type=Shapes(), help="The shapes, as in 4,8,16 or 4x4,8x8; 4..512 is 4, its doublings, and 512."
+    "--shapes",
+    type=Shapes(),
+    help="Parts of the machine, as in 4,8,16 or 4x4,8x8; 4..512 is 4, its doublings, and 512.",
 )
 @click.option(
     "--ranks",
