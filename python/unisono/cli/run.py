@@ -26,14 +26,18 @@ __all__ = ["note_unserved", "passing_signals", "run"]
 @click.option("--plan", metavar="FILE.plan", help="The plan that serves the program's collectives.")
 @click.option("--report", metavar="FILE|stderr", help="Write a report of the calls when the program ends.")
 @click.option(
-    "--check", is_flag=True, help="Run every planned collective also by the MPI library, and compare the results."
+    "--check",
+    is_flag=True,
+    help="Run every planned blocking collective also by the MPI library, and compare the results.",
 )
 @click.option(
     "--safe-ops",
     is_flag=True,
     help="State that the program's own operators are associative, so that the plan may serve them.",
 )
-@click.option("--nonblocking", is_flag=True, help="Serve nonblocking collectives too, such as MPI_Iallreduce.")
+@click.option(
+    "--nonblocking", is_flag=True, help="Serve nonblocking and persistent collectives too, such as MPI_Iallreduce."
+)
 @click.option(
     "--unlike-bits",
     is_flag=True,
