@@ -54,8 +54,8 @@ _SHOWN = 5
     "--gpus-per-box",
     type=click.IntRange(1, 65536),
     metavar="N",
-    help="For mscclpp: the GPUs of a box, which share memory; port channels connect boxes [the machine's boxes, or all "
-    "GPUs in one].",
+    help="For mscclpp: number of GPUs in a box; these share memory, and port channels connect boxes [the machine's "
+    "boxes, or all GPUs in one].",
 )
 @click.option(
     "--thread-blocks",
