@@ -113,7 +113,7 @@ class _Program(click.Group):
     "scripts",
     multiple=True,
     metavar="FILE.py",
-    help="Run this Python file first: its algorithms (unisono.algorithm) rank beside the others.",
+    help="Run this Python file first; its algorithms (unisono.algorithm) are ranked beside the built-in ones.",
 )
 @click.version_option(__version__, prog_name="unisono", message="%(prog)s %(version)s")
 def program(scripts: tuple[str, ...]) -> None:

@@ -33,19 +33,17 @@ _HOW = "to import a machine, run 'unisono machines import FILE -o MACHINE.toml'"
     "source",
     metavar="FORMAT",
     shell_complete=of_names(IMPORTED_NETWORKS),
-    help="Of an import: nccl-topo, edges or graphml [by the name of FILE].",
+    help="With import: the format of FILE: nccl-topo, edges or graphml [by the name of FILE].",
 )
+@click.option("-o", "--output", metavar="FILE.toml", help="The machine file to write, of an import or of a preset.")
 @click.option(
-    "-o", "--output", metavar="FILE.toml", help="Where the machine is written: an import, or the file of a preset."
-)
-@click.option(
-    "--boxes", type=int, metavar="N", help="Of an import: boxes of which a topology of NCCL describes one [1]."
+    "--boxes", type=int, metavar="N", help="With import: the number of boxes; a topology of NCCL describes one [1]."
 )
 @click.option(
     "--accelerators",
     metavar="N|NAMES",
-    help="Of a list of cables: nodes below N are accelerators [all nodes]; if nodes have names, those of NAMES, as in "
-    "'host*,gpu*'.",
+    help="With import of a list of cables: the accelerators, as the nodes below N or by names, as in 'host*,gpu*' [all "
+    "nodes].",
 )
 @json_option
 def machines(
