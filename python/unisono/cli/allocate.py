@@ -124,7 +124,7 @@ def allocate(
 ) -> None:
     """Places jobs on boards of a network, around failed boards, and reports the share of healthy boards in use."""
     check_picture(plot)
-    check_files({"--plot": plot, "--resume": resume}, *([] if jobs == TRACE else [jobs]))
+    check_files(plot, resume)
     counts = [one for one in fail if isinstance(one, int)]
     if len(counts) > 1:
         raise InputError(f"--fail has {len(counts)} numbers of boards to draw; give one, beside boards as ROW,COL")

@@ -72,7 +72,7 @@ def compare(
     if a workload does not fit a machine.
     """
     check_picture(plot)
-    check_files({"--plot": plot, "--resume": resume}, *workloads)
+    check_files(plot, resume)
     places = [unisono.machine(name, failed=fail) for name in machines]
     notes = list(dict.fromkeys(note for place in places for note in place.notes()))
     with progress("comparing") as on_row, study(jobs, executor, resume, shard) as (by, kept):

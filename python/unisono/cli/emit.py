@@ -81,7 +81,7 @@ def emit(
     refuse_unused(() if form == "mscclpp" else NOT_FOR_GPUS)
     check_target(output)
     if is_file(output):
-        check_writable(output, file_or_collective)
+        check_writable(output)
     target = form if form in PLANNED_FORMATS else None
     try:
         schedule = schedule_of(file_or_collective, machine, options, "emit", target=target)

@@ -102,7 +102,7 @@ def expect(
     check_picture(plot)
     if plot is not None and not has_busbw(request.collective):
         raise InputError(f"--plot draws bus bandwidths, and nccl-tests define none of a {request.collective}; drop it")
-    check_files({"-o": output, "--plot": plot, "--resume": resume}, request.machine)
+    check_files(output, plot, resume)
     note_unused(request.collective)
     if sizes is not None and request.collective == "barrier":
         click.echo("note: a collective of kind barrier has no data; --sizes is not used", err=True)

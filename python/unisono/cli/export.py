@@ -40,7 +40,7 @@ __all__ = ["export"]
 @limit_options
 def export(table: str, target: str, output: str, library: str | None, check: bool, as_json: bool) -> int:
     """Writes the decision TABLE (a .plan, or its JSON form) as a tuning file of another library."""
-    check_writable(output, table)
+    check_writable(output)
     try:
         made = export_table(table, target, library)
     except UnsupportedError as refused:

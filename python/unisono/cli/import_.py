@@ -50,7 +50,7 @@ def import_(
 ) -> None:
     """Converts the schedule in FILE to a schedule file, which `unisono verify` can prove."""
     check_ending(output, SCHEDULE_FILES)
-    check_writable(output, file)
+    check_writable(output)
     if elements is not None or bytes is not None:
         elements = element_count(elements, bytes, dtype or "f32", "import")
     with working("reading"):

@@ -129,7 +129,7 @@ def _run(program: tuple[str, ...], ranks: int | None, plan: str | None, report: 
     if plan is None and (both or report is not None):
         raise click.UsageError(f"{'--both' if both else '--report'} goes with a plan; name it with --plan")
     if report is not None and report != "stderr":
-        check_writable(report, plan)
+        check_writable(report)
     if plan is not None:
         if not (is_file(plan) and is_plan_file(plan)):
             raise InputError(

@@ -124,7 +124,7 @@ def _import(file: str | None, output: str | None, shape: str | None, options: di
         raise click.UsageError("--shape is a part of a machine, and an import makes a whole one; drop it")
     if not output.endswith(".toml"):
         raise InputError(f"'{output}' is no machine file; accepted are names that end in .toml")
-    check_writable(output, file)
+    check_writable(output)
     source, boxes = options["source"], 1 if options["boxes"] is None else options["boxes"]
     machine = unisono.import_machine(file, source, boxes=boxes, accelerators=_accelerators(options["accelerators"]))
     write(output, machine.to_toml())

@@ -31,7 +31,7 @@ def merge(parts: tuple[str, ...], output: str | None, plot: str | None, as_json:
     The PARTs of other studies (`--shard I/N --resume PART`) become one file for `--resume` of the whole study.
     """
     check_picture(plot)
-    check_files({"-o": output, "--plot": plot}, *parts)
+    check_files(output, plot)
     if is_file_of_points(parts[0]):
         if output is None or plot is not None:
             raise click.UsageError("files of points become one file: name it with -o, and draw by the study's command")

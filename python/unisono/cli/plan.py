@@ -145,7 +145,7 @@ def plan(
         raise InputError(f"--bits is for schedules of this program, and {target} has algorithms of a library; drop it")
     check_contributors("--bits", bits, contributors)
     check_picture(plot)
-    check_files({"-o": output, "--certificate": certificate, "--plot": plot}, options["machine"])
+    check_files(output, certificate, plot)
     served = None if serve is None else serve_range(serve)
     requests = [Request(name, **options, bits=bits, contributors=contributors) for name in collectives]
     is_unsized = options["elements"] is None and options["bytes"] is None and served is not None

@@ -46,7 +46,7 @@ def reproduce(
     refuse_unused(QUICK if quick else ())
     if quick and full:
         raise InputError("--quick and --full exclude each other")
-    check_files({"--resume": resume})
+    check_files(resume)
     papers = PAPERS if paper is None else (paper,)
     with progress("reproducing") as on_claim, study(jobs, executor, resume, shard) as (by, kept):
         claims = reproduce_papers(papers, quick=quick, full=full, executor=by, kept=kept, progress=on_claim)

@@ -83,7 +83,7 @@ def run(
     has_plan = plan is not None or bool(os.environ.get("UNISONO_PLAN"))
     refuse_unused(NOT_OBSERVED if off else (), () if has_plan or off else NOT_PLANNED)
     if report is not None and report != "stderr":
-        check_writable(report, plan)
+        check_writable(report)
     if is_launcher(program[0]):
         raise InputError(
             f"'{program[0]}' starts ranks itself, and -n {ranks} would start it {ranks} times; name the program after "

@@ -125,7 +125,7 @@ def simulate(
     runs a program of another tool.
     """
     given = ranks_options
-    check_files({"--trace": trace, "--timeline": given.timeline}, given.goal or file_or_collective)
+    check_files(trace, given.timeline)
     if trace is None and trace_pes is not None:
         raise click.UsageError("--trace-pes chooses what --trace writes, and --trace is not given")
     what, where = _subject(file_or_collective, machine, options, given)

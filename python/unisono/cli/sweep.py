@@ -147,7 +147,7 @@ def sweep(
             "one --subset of its nodes"
         )
     check_picture(plot)
-    check_files({"-o": output, "--plot": plot, "--resume": resume}, machine)
+    check_files(output, plot, resume)
     if shard is None:
         check_ending(output, SWEEP_FILES)
     note_unused(collective)

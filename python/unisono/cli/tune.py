@@ -169,7 +169,7 @@ def tune(
             raise InputError(f"'{file}' does not end in .plan, and a plan file does")
         # Only rank 0 checks, because the nodes of other ranks need not have the folder.
         if world.rank == 0:
-            check_files({"-o": file, "--resume": resume}, machine)
+            check_files(file, resume)
         check_several(world, "tuning", "tune allreduce --machine M.toml -o T.plan")
         wanted = whole_numbers(ranks, "--ranks", world.size) if ranks else [world.size]
         if wanted[0] < 2:

@@ -241,7 +241,7 @@ def _check_target(what: str, certificate: str) -> None:
     """
     if what.endswith((".json", ".registers")):
         raise InputError(f"a certificate is of the text form of a schedule (.sched), and '{what}' is another form")
-    check_writable(certificate, what)
+    check_writable(certificate)
     if is_file(certificate) and file_types.form_of(certificate) == file_types.BOUND:
         raise InputError(
             f"'{certificate}' is the certificate of a bound, which --certificate would replace; name another file"

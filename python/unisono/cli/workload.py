@@ -138,7 +138,7 @@ def workload(
         changes = [parse_changes(text) for text in what_if]
         algorithms = {} if algorithm is None else parse_algorithms(algorithm)
         check_picture(plot)
-        check_files({"--plot": plot, "--resume": resume}, source)
+        check_files(plot, resume)
         with working(f"timing {source}"), study(1, executor, resume, shard) as (by, kept):
             graph, notes = _recorded(source, words, ranks, rounds, strict=strict) if is_script else (source, [])
             place = by_rates(unisono.machine(machine, nodes=nodes, failed=fail), model)
