@@ -397,9 +397,9 @@ root_option = click.option(
 )
 
 _MODELS_OF_RANKS = (
-    "among ranks: hockney, postal, pipelining-postal, logp, loggp, logfp or loggops [the machine's]; on a network: "
-    "links (the default), packets (simulates the best candidates) or data-sheet (links, without measured rates); on "
-    "machines of kind in-network: alpha-beta."
+    "on machines of kind endpoint: hockney, postal, pipelining-postal, logp, loggp, logfp or loggops [the machine's]; "
+    "on a network: links (the default), packets (simulates the best candidates) or data-sheet (links, without measured "
+    "rates); on machines of kind in-network: alpha-beta."
 )
 model_option = click.option(
     "--model",

@@ -35,7 +35,7 @@ _MOST_COUNT = 2**31 - 1
     "--vs",
     type=click.Choice(["default"]),
     default="default",
-    help="The opponent: the library's default algorithms (the only value).",
+    help="The library's algorithms to compare with: its default ones (the only value).",
 )
 @click.option(
     "--sizes",

@@ -26,7 +26,7 @@ __all__ = ["merge"]
 @click.option("--plot", metavar="FILE.png|svg|pdf", help="Draw the map of best algorithms and speed-ups.")
 @json_option
 def merge(parts: tuple[str, ...], output: str | None, plot: str | None, as_json: bool) -> None:
-    """Joins the PARTs that `unisono sweep --shard I/N -o PART` wrote into the result of one sweep.
+    """Joins PARTs, the files of `unisono sweep --shard I/N -o PART`, to the result of one sweep.
 
     The PARTs of other studies (`--shard I/N --resume PART`) become one file for `--resume` of the whole study.
     """

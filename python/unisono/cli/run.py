@@ -47,7 +47,7 @@ __all__ = ["note_unserved", "passing_signals", "run"]
 @click.option(
     "--anywhere",
     is_flag=True,
-    help="Use rows also with another MPI library, way of waiting or sharing of cores than in their measurement.",
+    help="Use rows also under another MPI library, wait method or sharing of cores than those of their measurement.",
 )
 @click.option("--off", is_flag=True, help="Load the preload library, but leave all calls to MPI.")
 @click.option(

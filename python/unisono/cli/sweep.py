@@ -86,8 +86,8 @@ _WIDEST = 16
     "--baseline",
     metavar="NAME",
     shell_complete=complete(algorithms),
-    help="The algorithm that the speed-up compares with [on a wafer chain, or flood for a broadcast; among ranks "
-    "recursive-doubling, pairwise, dissemination or binomial, by the collective; on machines of kind in-network "
+    help="The algorithm that the speed-up compares with [on a wafer: chain, or flood for a broadcast; among ranks: "
+    "recursive-doubling, pairwise, dissemination or binomial, by the collective; on machines of kind in-network: "
     "recursive-doubling for an allreduce, else in-network].",
 )
 @click.option(
