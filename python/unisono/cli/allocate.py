@@ -68,7 +68,7 @@ def _boards(report: AllocationReport) -> str:
     default=TRACE,
     show_default=True,
     metavar="FILE|alibaba",
-    help="A file with one job a line, as a number of boards or RxC; or alibaba, jobs with the sizes of that trace "
+    help="A file with one job a line, as a number of boards or RxC; or alibaba, jobs with sizes from Alibaba's trace "
     "until all healthy boards are taken.",
 )
 @click.option(

@@ -80,7 +80,7 @@ def calibrate(
     points: int | None,
     as_json: bool,
 ) -> int:
-    """Measures latency, overhead, bandwidth and reduction of this machine: mpiexec -n 4 unisono calibrate -o M.toml.
+    """Measures the costs of messages and reductions on this machine: mpiexec -n 4 unisono calibrate -o M.toml.
 
     With --machine, measures the costs of messages of that network; rank i is on accelerator i. If several ranks share
     each node, an accelerator is a host, and the ranks of a node share the cables of their host.

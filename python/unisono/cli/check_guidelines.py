@@ -34,9 +34,9 @@ _SHOWN = 40
 def check_guidelines(files: tuple[str, ...], ranks: int | None, tolerance: float, as_json: bool) -> int:
     """Lists the measured collectives that take longer than other collectives that could replace them.
 
-    An allreduce could replace a broadcast of the same vector, so a broadcast should not take longer. A FILE is the
-    output of the OSU benchmarks, IMB-MPI1, nccl-tests, rccl-tests or `unisono tune --json`, or a table in CSV. The
-    times of all FILEs belong to one system. Exit code 1: a guideline is broken.
+    An allreduce could replace a broadcast of the same vector, so a broadcast should not take longer. A FILE is a log of
+    times that `unisono diagnose` reads. The times of all FILEs belong to one system. Exit code 1: a guideline is
+    broken.
     """
     if not 0 <= tolerance < 10:
         raise InputError(f"--tolerance is {tolerance}; accepted is 0 or more, and less than 10")

@@ -22,7 +22,7 @@ _FIXED = ["star", "tree", "two-phase", "chain", "ring"]
 def demo(output: str) -> int:
     """Plans, proves and predicts collectives on a wafer, and writes a table, a picture, a schedule and a report.
 
-    It takes some seconds and needs no network, MPI or compiler: the test of a new installation.
+    The command tests a new installation in some seconds, without a network, MPI or a compiler.
     """
     check_folder(output)
     folder = Path(output)

@@ -14,9 +14,9 @@ __all__ = ["doctor"]
 def doctor(as_json: bool) -> int:
     """Reports the installed parts, tests MPI, and prints the commands that install missing parts.
 
-    The exit code is 1 if a part is missing that the main work needs; MPI and packages of single commands do not count.
+    The exit code is 1 if a part of Unisono itself is missing; MPI and packages of single commands do not count.
     """
-    with working("looking around, and starting two ranks"):
+    with working("checking the installation, and starting two ranks"):
         checks = diagnose()
     if as_json:
         print_json({"checks": [check.report() for check in checks]})

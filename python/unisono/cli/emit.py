@@ -61,7 +61,7 @@ _SHOWN = 5
     "--thread-blocks",
     type=click.IntRange(1, 65536),
     metavar="N",
-    help="For mscclpp: the number of thread blocks that share the work of a GPU [by the size of chunks].",
+    help="For mscclpp: the number of thread blocks that share each operation [by simulation or the size of chunks].",
 )
 @json_option
 @limit_options

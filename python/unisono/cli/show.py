@@ -30,9 +30,9 @@ _SHOWN = 20
 def show(file: str, show_all: bool, as_json: bool) -> None:
     """Prints the contents of FILE: a schedule, plan, machine, report, trace, table or program.
 
-    Schedules (.sched, .json, .xml, .registers), plans for MPI programs (.plan), plans for GPUs, machines and workloads
-    (.toml), certificates, reports, sweeps (.csv), traces, rules for libraries, and programs of other tools. The
-    contents decide the form.
+    FILE has a schedule (.sched, .json, .xml, .registers), plan for MPI programs (.plan) or GPUs, machine or workload
+    (.toml), certificate, report, sweep (.csv), trace, rules for libraries, or program of another tool. The contents
+    decide the form.
     """
     found = contents(file, lines=None if show_all else _SHOWN)
     if as_json:
