@@ -330,7 +330,8 @@ fail_option = click.option(
     multiple=True,
     metavar="A-B|N|NAME",
     help="Remove from a network the cables between nodes A and B (A-B:1 for one of them), node N, a part by its name, "
-    "one cable of each class that can lose one (one-link), or one of several planes (plane K); repeatable.",
+    "one cable of each class whose loss cuts off no accelerator (one-link), or one of several planes (plane K); "
+    "repeatable.",
 )
 
 

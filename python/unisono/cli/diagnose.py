@@ -82,10 +82,10 @@ def diagnose(
 ) -> int:
     """Lists the times in logs that are too long, with causes and remedies, or the calls of a hang.
 
-    A LOG is the output of nccl-tests, rccl-tests, the OSU benchmarks, IMB-MPI1, ReproMPI, NCCL's or RCCL's inspector, or
-    `unisono tune --json`, or a table in CSV. Several logs are compared with each other. Dumps of PyTorch's flight
-    recorder, one of each rank, show which ranks wait for which, and so do reports of NCCL's RAS, in the order of time.
-    Exit code 1: there are findings or hangs.
+    A LOG is the output of nccl-tests, rccl-tests, the OSU benchmarks, IMB-MPI1, ReproMPI, the inspector of NCCL or
+    RCCL, or `unisono tune --json`, or a table in CSV. Several logs are compared with each other. Dumps of PyTorch's
+    flight recorder, one of each rank, show which ranks wait for which, and so do reports of NCCL's RAS, in the order of
+    time. Exit code 1: there are findings or hangs.
     """
     contents = [(path, read_bytes(path, MOST_BYTES)) for path in files]
     for recognizes, shows in ((is_dump, _hangs), (is_ras, _of_ras)):
