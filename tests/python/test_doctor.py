@@ -57,12 +57,13 @@ def test_a_launcher_of_another_library_is_found_out(monkeypatch: pytest.MonkeyPa
     assert "Open MPI" in check.found
 
 
+@pytest.mark.parametrize("warnings", [1, 2])
 def test_a_launcher_of_another_library_is_found_out_if_ranks_print_nothing(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, warnings: int
 ) -> None:
     failing = tmp_path / "mpiexec"
     words = "Your environment has PMI_SIZE=2 set, but mpi4py was built with Open MPI."
-    failing.write_text(f"#!/bin/sh\necho '{words}\nYou may be using another.' >&2\nexit 1\n")
+    failing.write_text(f"#!/bin/sh\necho '{warnings * words}\nYou may be using another.' >&2\nexit 1\n")
     failing.chmod(0o755)
     monkeypatch.setattr(doctor, "_launcher", lambda: Launcher(failing, "mpich"))
     found = doctor._ranks().found

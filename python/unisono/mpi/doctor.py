@@ -23,7 +23,7 @@ __all__ = ["Check", "diagnose"]
 _PATIENCE = 60
 _FAMILIES = {"openmpi": "Open MPI", "mpich": "MPICH"}
 #: The warning of mpi4py under the launcher of another library, with the name of its own library.
-_WARNING = re.compile(r"but mpi4py was built with (.+)\.$", re.MULTILINE)
+_WARNING = re.compile(r"but mpi4py was built with ([^.\n]+)\.")
 #: The program of each of two ranks: it prints the number of ranks in its world, and the MPI library.
 _RANK = "from mpi4py import MPI; print(MPI.COMM_WORLD.size, MPI.Get_library_version().split(chr(10))[0].split(',')[0])"
 
@@ -139,7 +139,7 @@ def _ranks() -> Check:
     # The lines of two unconnected ranks may be joined, and these ranks may end with an error, also before they print.
     size, library = lines[0] if lines else ("", "")
     warned = _WARNING.search(ran.stderr)
-    if not lines and ran.returncode and warned:
+    if not lines and warned:
         size, library = "1", warned[1]
     if size == "1":
         text = (
