@@ -164,6 +164,7 @@ build: extension ## the extension module, the library for MPI programs, and the 
 
 # The extension module and the program, without what MPI programs and pages need.
 extension: $(VENV)/.package
+	@$(BIN)/python tools/report_types.py
 	$(say) "building the extension module (release)"
 	@$(SHARED) $(BIN)/maturin develop --quiet --release --locked --skip-install $(HUSH)
 
@@ -187,7 +188,7 @@ wheel: $(PAGE) $(WHEEL)/.tools ## the source archive and a manylinux wheel, in o
 	@$(WHEEL)/bin/python tools/wheel.py
 
 clean: ## removes what was built, .venv included
-	rm -rf $(VENV) $(MPICH) $(WHEEL) target out .mypy_cache .ruff_cache .pytest_cache .hypothesis python/unisono/_core*.so python/unisono/_lib python/unisono/_web web/node_modules
+	rm -rf $(VENV) $(MPICH) $(WHEEL) target out .mypy_cache .ruff_cache .pytest_cache .hypothesis python/unisono/_core*.so python/unisono/_lib python/unisono/_web python/unisono/base/_reported.py web/node_modules
 	find python tests examples benches docs -name __pycache__ -type d -prune -exec rm -rf {} +
 
 prerequisites:

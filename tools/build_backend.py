@@ -81,7 +81,7 @@ def build_wheel(folder: str, settings: Settings = None, metadata: str | None = N
     """Writes the wheel into a folder, and returns its name."""
     glibc = _glibc(settings)
     _build_library(glibc)
-    _build_page()
+    _build_python()
     if glibc:
         tag = f"manylinux_{glibc.replace('.', '_')}"
         settings = {**(settings or {}), "maturin.build-args": ["--zig", "--compatibility", tag, "--locked"]}
@@ -92,7 +92,7 @@ def build_wheel(folder: str, settings: Settings = None, metadata: str | None = N
 def build_editable(folder: str, settings: Settings = None, metadata: str | None = None) -> str:
     """Writes a wheel that refers to this folder, and returns its name."""
     _build_library()
-    _build_page()
+    _build_python()
     made: str = maturin.build_editable(folder, settings, metadata)
     return made
 
@@ -179,6 +179,15 @@ def _build_library(glibc: str | None = None) -> None:
             new = place / f".{name}.{os.getpid()}"
             shutil.copy2(built, new)
             new.replace(place / name)
+
+
+def _build_python() -> None:
+    """Writes the types of reports, and the JavaScript of the pages."""
+    # Imported late, because only builds have this folder on their path.
+    import report_types
+
+    report_types.write()
+    _build_page()
 
 
 def _has_page() -> bool:

@@ -154,7 +154,7 @@ def _accepts(*lines: str) -> frozenset[str]:
 
 _PLACED = _accepts("machine null", "placement null")
 #: Keys of a point that a machine may lack.
-_OPTIONAL = ("cycles", "cycles_by_algorithm", "baseline", "baseline_cycles", "baseline_seconds", "baseline_ratio")
+_OPTIONAL = ("cycles", "cycles_by_algorithm", "baseline_cycles", "baseline_ratio")
 _GROUP = "traceEvents.*.args.Process\0Group\0Ranks"
 #: Values that may be wrong, since a reader takes a group's ranks from the first of several keys that has them.
 _KINETO = _accepts(

@@ -11,7 +11,9 @@ use crate::{
     space::Box3,
 };
 
+/// Data that a task (`before_task`) needs from an earlier task (`after_task`).
 #[derive(Clone, PartialEq, Debug, Serialize)]
+#[serde(rename = "Forward")]
 pub struct ForwardReport {
     pub after_task: String,
     pub before_task: String,
@@ -27,7 +29,9 @@ pub struct ForwardReport {
     pub group: Option<u32>,
 }
 
+/// The messages of all ranks.
 #[derive(Clone, PartialEq, Debug, Serialize)]
+#[serde(rename = "MessageCounts")]
 pub struct Messages {
     /// The number of messages between pairs of ranks: one for each ordered pair that communicates in a read, also in a
     /// halo.
@@ -39,6 +43,7 @@ pub struct Messages {
 }
 
 #[derive(Clone, PartialEq, Debug, Serialize)]
+#[serde(rename = "Discovered")]
 pub struct Report {
     pub nodes: u32,
     /// The forwards in the order of issue, which is the same on every rank.

@@ -27,7 +27,7 @@ pub struct Terms {
 }
 
 /// A time that an algorithm states, more precise than the time that a model computes from the terms.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Sharper {
     /// The cycles of the phase without those of the depth. They replace `max(C, E/N + L)`.
     pub cycles_beside_depth: f64,
@@ -35,7 +35,7 @@ pub struct Sharper {
 }
 
 /// A named part of a schedule. Phases run in sequence, so their times add up.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Phase {
     pub name: String,
     pub terms: Terms,
@@ -48,7 +48,7 @@ pub struct Phase {
 }
 
 /// The terms of a schedule, known before it runs.
-#[derive(Clone, PartialEq, Debug, Default, Serialize)]
+#[derive(Clone, PartialEq, Debug, Default)]
 pub struct Estimate {
     pub phases: Vec<Phase>,
 }
@@ -78,7 +78,7 @@ impl Estimate {
 /// A round of messages, equal on every rank or stated for the slowest rank: each rank sends `messages` messages of
 /// `bytes` bytes back to back, receives as many (in a [`Waits::Pipeline`], the number stated there), and reduces
 /// `reduced` bytes.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Round {
     pub messages: u32,
     pub bytes: u64,
@@ -89,8 +89,7 @@ pub struct Round {
 }
 
 /// The messages for which the next equal round waits.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Waits {
     /// All messages of the round.
     All,

@@ -152,6 +152,7 @@ pub struct PricedOperation {
     pub simulated_seconds: Option<f64>,
 }
 
+/// The time of the communication for one task.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct TaskTime {
     pub task: String,

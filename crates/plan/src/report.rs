@@ -11,7 +11,9 @@ use unisono_machine::network::Network;
 
 use crate::{Bits, Expressible, Format, LibraryReport, Plan, PlanError, Problem, TimeSource, Timed};
 
+/// One phase of a schedule on a wafer.
 #[derive(Clone, PartialEq, Debug, Serialize)]
+#[serde(rename = "Phase")]
 pub struct PhaseReport {
     pub name: String,
     pub cycles: f64,
@@ -21,7 +23,9 @@ pub struct PhaseReport {
     pub note: Option<String>,
 }
 
+/// The time of a schedule by a model; `source` names the model or the measurement.
 #[derive(Clone, PartialEq, Debug, Serialize)]
+#[serde(rename = "PredictedTime")]
 pub struct Prediction {
     pub cycles: Option<f64>,
     pub seconds: f64,
@@ -46,7 +50,9 @@ pub struct MemoryReport {
     pub pe_bytes: u64,
 }
 
+/// One lower bound.
 #[derive(Clone, PartialEq, Debug, Serialize)]
+#[serde(rename = "Bound")]
 pub struct BoundReport {
     pub name: &'static str,
     pub cycles: Option<f64>,
@@ -55,10 +61,14 @@ pub struct BoundReport {
     /// The value of `reference` again, under a second key.
     pub source: &'static str,
     pub assumes: String,
+    /// `bound` holds for every schedule on the machine, `of-model` only by a model; `model-optimum`, also by a model,
+    /// is reached by a candidate of the plan.
     pub standing: Standing,
 }
 
+/// One algorithm with its parameters, as a plan ranks it.
 #[derive(Clone, PartialEq, Debug, Serialize)]
+#[serde(rename = "Candidate")]
 pub struct CandidateReport {
     pub algorithm: &'static str,
     pub params: BTreeMap<String, String>,
@@ -72,6 +82,7 @@ pub struct CandidateReport {
     pub refused: Option<String>,
 }
 
+/// `Plan.report()` and `unisono plan --json`; candidates are sorted, best first.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct PlanReport {
     pub collective: &'static str,
@@ -85,7 +96,8 @@ pub struct PlanReport {
     pub root: u32,
     pub algorithm: &'static str,
     pub params: BTreeMap<String, String>,
-    /// The performance guideline that the algorithm fulfils; `None` if it does not run collectives in sequence.
+    /// The performance guideline that the algorithm fulfils, such as `broadcast <= scatter + allgather`; `None` if it
+    /// does not run collectives in sequence.
     pub guideline: Option<String>,
     pub model: &'static str,
     /// The source of a network's rates for times: `measured` or `data-sheet`. Bounds use the data sheet.
@@ -101,7 +113,8 @@ pub struct PlanReport {
     /// may be faster.
     pub model_optimum: Option<BoundReport>,
     pub ratio: Option<f64>,
-    /// The algorithm bandwidth in GB/s, as nccl-tests define it, by the predicted time.
+    /// The algorithm bandwidth in GB/s, as nccl-tests define it, by the predicted time; `None` for a barrier and a
+    /// scan.
     pub algbw: Option<f64>,
     /// The bus bandwidth in GB/s, as nccl-tests define it, by the predicted time.
     pub busbw: Option<f64>,

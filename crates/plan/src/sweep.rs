@@ -13,7 +13,9 @@ use crate::{
     report::map,
 };
 
+/// One point of a sweep; `baseline_ratio` is the baseline's time divided by the best algorithm's time.
 #[derive(Clone, PartialEq, Debug, Serialize)]
+#[serde(rename = "SweepPoint")]
 pub struct Point {
     pub shape: Vec<u32>,
     pub elements: u64,

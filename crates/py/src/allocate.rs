@@ -24,6 +24,7 @@ use crate::{
 /// A job of the first sample. `positions` lists its boards' coordinates by dimension, None if it was not placed; in two
 /// dimensions `rows` and `columns` repeat the two lists.
 #[derive(Serialize)]
+#[serde(rename = "Job")]
 struct JobReport {
     boards: u32,
     rows: Option<Vec<u32>>,
@@ -31,13 +32,17 @@ struct JobReport {
     positions: Option<Vec<Vec<u32>>>,
 }
 
+/// One sample: the positions of the boards that failed, such as (row, column), and its jobs.
 #[derive(Serialize)]
+#[serde(rename = "SampledJobs")]
 struct FirstReport {
     failed: Vec<Vec<u32>>,
     jobs: Vec<JobReport>,
 }
 
+/// `unisono.allocate` and `unisono allocate --json`.
 #[derive(Serialize)]
+#[serde(rename = "AllocationReport")]
 struct Report<'a> {
     machine: &'a str,
     boards: &'a [u32],

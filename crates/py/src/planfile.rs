@@ -1,9 +1,9 @@
 //! Writes, reads and proves `.plan` files: decision tables with stored schedules.
 
-use pyo3::{
-    prelude::*,
-    types::{PyBytes, PyDict, PyList},
-};
+use std::collections::BTreeMap;
+
+use pyo3::{prelude::*, types::PyBytes};
+use serde::Serialize;
 use unisono_collective::{Choice, DecisionTable, Kind, OperatorClass, Row};
 use unisono_mpi::TUNED;
 use unisono_plan::{PlanError, stored};
@@ -13,7 +13,7 @@ use unisono_schedule::{
 };
 
 use crate::{
-    errors::{UnsupportedError, detached, input, plan_error},
+    errors::{UnsupportedError, detached, input, plan_error, to_python},
     plan::Plan,
     schedule::Schedule,
 };
@@ -123,61 +123,61 @@ pub fn prove_plan(py: Python<'_>, bytes: &[u8], ranks: Option<u32>) -> PyResult<
 /// number of ranks. The property `ranks-count` is checked for `contributors` logical contributors, if given.
 #[pyfunction]
 #[pyo3(signature = (bytes, contributors = None))]
-pub fn plan_bits<'py>(py: Python<'py>, bytes: &[u8], contributors: Option<u32>) -> PyResult<Bound<'py, PyList>> {
+pub fn plan_bits<'py>(py: Python<'py>, bytes: &[u8], contributors: Option<u32>) -> PyResult<Bound<'py, PyAny>> {
     let file = PlanFile::read(bytes.to_vec()).map_err(input)?;
-    let found = detached(py, || file.bits(contributors))?.map_err(input)?;
-    let all = PyList::empty(py);
-    for one in found {
-        let dict = PyDict::new(py);
-        dict.set_item("collective", one.kind.name())?;
-        dict.set_item("ranks", one.ranks)?;
-        dict.set_item("bits", one.bits)?;
-        dict.set_item("unlike_elements", one.unlike)?;
-        dict.set_item("unlike_contributors", one.unlike_contributors)?;
-        dict.set_item("left_to_library", one.left)?;
-        all.append(dict)?;
-    }
-    Ok(all)
+    to_python(py, &detached(py, || file.bits(contributors))?.map_err(input)?)
+}
+
+/// A row of a `.plan` file; the values of a schedule are `None` if the row leaves its calls to the MPI library.
+#[derive(Serialize)]
+#[serde(rename = "PlanRow")]
+struct RowReport<'a> {
+    collective: &'static str,
+    ranks: u32,
+    per_node: Option<u32>,
+    operators: &'static str,
+    first_bytes: u64,
+    last_bytes: Option<u64>,
+    algorithm: Option<&'a str>,
+    params: BTreeMap<&'a str, &'a str>,
+    /// The conditions under which the row was measured: library, version, `spin` or `yield`, `own` or `shared` cores.
+    tuned: Option<&'a str>,
+    blocks: Option<u32>,
+    any_count: Option<bool>,
+    in_place: Option<bool>,
+    repeatable: Option<bool>,
+    expression_class: Option<String>,
 }
 
 /// Returns the rows of a `.plan` file, each as a dict.
 #[pyfunction]
-pub fn decode_plan<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyList>> {
+pub fn decode_plan<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
     let file = PlanFile::read(bytes.to_vec()).map_err(input)?;
-    let rows = PyList::empty(py);
+    let mut rows = Vec::new();
     for (number, row) in file.table().rows().iter().enumerate() {
-        let dict = PyDict::new(py);
-        dict.set_item("collective", row.kind.name())?;
-        dict.set_item("ranks", row.ranks)?;
-        dict.set_item("per_node", row.per_node)?;
-        dict.set_item("operators", row.class.name())?;
-        dict.set_item("first_bytes", row.first_bytes)?;
-        dict.set_item("last_bytes", (row.last_bytes != u64::MAX).then_some(row.last_bytes))?;
-        let params = PyDict::new(py);
-        let mut tuned = None;
-        let algorithm = match &row.choice {
-            Choice::Library => None,
-            Choice::Algorithm { name, params: given } => {
-                for (key, value) in given {
-                    if key == TUNED {
-                        tuned = Some(value);
-                    } else {
-                        params.set_item(key, value)?;
-                    }
-                }
-                Some(name)
-            }
+        let (algorithm, given) = match &row.choice {
+            Choice::Library => (None, &[][..]),
+            Choice::Algorithm { name, params } => (Some(name.as_str()), &params[..]),
         };
-        dict.set_item("algorithm", algorithm)?;
-        dict.set_item("params", params)?;
-        dict.set_item("tuned", tuned)?;
+        let mut params: BTreeMap<_, _> = given.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+        let tuned = params.remove(TUNED);
         let facts = file.schedule(number).map(|schedule| file.facts(schedule));
-        dict.set_item("blocks", facts.map(|f| f.collective.elements))?;
-        dict.set_item("any_count", facts.map(|f| f.blocking == Blocking::Any || f.collective.elements == 1))?;
-        dict.set_item("in_place", facts.map(|f| f.in_place))?;
-        dict.set_item("repeatable", facts.map(|f| f.repeatable))?;
-        dict.set_item("expression_class", facts.map(|f| f.expression.clone()))?;
-        rows.append(dict)?;
+        rows.push(RowReport {
+            collective: row.kind.name(),
+            ranks: row.ranks,
+            per_node: row.per_node,
+            operators: row.class.name(),
+            first_bytes: row.first_bytes,
+            last_bytes: (row.last_bytes != u64::MAX).then_some(row.last_bytes),
+            algorithm,
+            params,
+            tuned,
+            blocks: facts.map(|f| f.collective.elements),
+            any_count: facts.map(|f| f.blocking == Blocking::Any || f.collective.elements == 1),
+            in_place: facts.map(|f| f.in_place),
+            repeatable: facts.map(|f| f.repeatable),
+            expression_class: facts.map(|f| f.expression.clone()),
+        });
     }
-    Ok(rows)
+    to_python(py, &rows)
 }

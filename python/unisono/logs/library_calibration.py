@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from unisono._core import InputError, Machine, UnsupportedError, dtypes, gpu_architecture
-from unisono.base.reports import LibraryReport
+from unisono.base.reports import LibraryPrices, LibraryReport
 from unisono.logs.collectives import Measured
 from unisono.machines.descriptions import machine as described
 from unisono.planning.libraries import library_choice
@@ -284,7 +284,7 @@ def choice_at(machine: Machine, point: Measured, library: str = "nccl") -> Libra
 
 
 def _groups(machine: Machine, points: Iterable[Measured]) -> list[Group]:
-    rows: dict[_Key, list[tuple[list[float], float, dict[str, float]]]] = {}
+    rows: dict[_Key, list[tuple[list[float], float, LibraryPrices]]] = {}
     for point in points:
         best = choice_at(machine, point)["choices"][0]
         work, prices = best["work"], best["prices"]

@@ -1,6 +1,6 @@
 """Computes what "HammingMesh" and its artifact state about jobs on boards: sizes, and traffic above the leaves."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -42,7 +42,7 @@ def draw(folder: Path, full: bool = False) -> list[str]:
 def _upper(listed: Listed) -> Finding:
     """Computes the percentage of traffic through the upper level, for one job on all boards."""
     sides = "x".join(map(str, listed["job"]))
-    found = allocate(listed["machine"], [sides], samples=1)["upper_level"]
+    found: Mapping[str, Any] = allocate(listed["machine"], [sides], samples=1)["upper_level"]
     return Finding(listed["reported"], 100 * found[listed["collective"]])
 
 

@@ -32,7 +32,9 @@ pub struct DeviceOperation {
     pub updates: u64,
 }
 
+/// The copies between the memories of a process with devices.
 #[derive(Clone, PartialEq, Debug, Serialize)]
+#[serde(rename = "DeviceCopies")]
 pub struct DeviceReport {
     pub count: u32,
     pub rank: u32,

@@ -16,6 +16,7 @@ use crate::{FileBits, Options};
 
 /// A finding about a file.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename = "MscclFinding")]
 pub struct Finding {
     pub code: &'static str,
     /// The index of the GPU.
@@ -28,6 +29,7 @@ pub struct Finding {
 
 /// The proved properties of a file, each of which holds in all ways to run it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename = "MscclProof")]
 pub struct Checked {
     pub complete: bool,
     pub deadlock_free: bool,

@@ -17,8 +17,9 @@ use super::{
 };
 use crate::{FileBits, Options};
 
-/// The result of the check of a plan. A value is `None` if an earlier check found faults.
+/// The result of the check of a plan: `unisono verify --json`. A value is `None` if an earlier check found faults.
 #[derive(Serialize, Debug)]
+#[serde(rename = "GpuPlanProof")]
 pub struct Checked {
     pub complete: Option<bool>,
     pub deadlock_free: Option<bool>,

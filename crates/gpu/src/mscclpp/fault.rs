@@ -29,6 +29,7 @@ impl std::fmt::Display for Place {
 
 /// A finding, with the same first keys as a finding of a schedule. `instruction` is the operation's index.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename = "GpuPlanFinding")]
 pub struct Fault {
     pub code: &'static str,
     pub rank: Option<u32>,

@@ -21,7 +21,8 @@ pub use nccl_bits::{LibraryBits, LibraryLoss, LibrarySettings};
 /// The libraries whose own choice is known here.
 pub const LIBRARIES: [&str; 4] = ["mpich", "nccl", "openmpi", "rccl"];
 
-/// The choice of a library. Values that the library's model does not have are `None`.
+/// The choice of a library: `unisono plan --as`. Values that the library's model does not have are `None`; MPI libraries
+/// choose by rules, so they have no protocol and no channels.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct LibraryReport {
     pub name: &'static str,
@@ -31,7 +32,7 @@ pub struct LibraryReport {
     pub protocol: Option<&'static str>,
     pub channels: Option<u32>,
     pub channel_gb_per_second: Option<f64>,
-    /// The predicted time of the chosen algorithm.
+    /// The predicted time of the chosen algorithm; `None` if Unisono has no equal algorithm.
     pub seconds: Option<f64>,
     /// The library's own estimate of the time, by which it chooses.
     pub cost_seconds: Option<f64>,
@@ -48,6 +49,7 @@ pub struct LibraryReport {
     pub bits: Option<LibraryBits>,
 }
 
+/// An algorithm and a protocol that a library enables.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct LibraryChoice {
     pub algorithm: &'static str,
@@ -57,6 +59,7 @@ pub struct LibraryChoice {
     /// The rate of a call's bytes, by the library's model.
     pub gb_per_second: f64,
     pub latency_us: f64,
+    /// The library's own estimate; `seconds` equals it if there is no other prediction.
     pub cost_seconds: f64,
     pub seconds: f64,
     pub calibrated: bool,
@@ -68,6 +71,7 @@ pub struct LibraryChoice {
 /// NCCL's own prices for [`Work`]: the time of a call without steps, of a step to a GPU of the same box or of another
 /// box, and of a byte that a thread block sends or works on.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+#[serde(rename = "LibraryPrices")]
 pub struct Prices {
     pub start_us: f64,
     pub hop_us: f64,
@@ -78,6 +82,7 @@ pub struct Prices {
 /// The amounts of work in one call, for which prices can be fitted to measured times: thread blocks, steps to GPUs of
 /// the same box and of other boxes, and bytes.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+#[serde(rename = "LibraryWork")]
 pub struct Work {
     pub blocks: f64,
     pub hops: f64,

@@ -17,6 +17,7 @@ pub struct Taken {
 
 /// One communication with its start and end, in seconds.
 #[derive(Clone, PartialEq, Debug, Serialize)]
+#[serde(rename = "Communication")]
 pub struct Communicated {
     pub collective: &'static str,
     pub bytes: u64,
@@ -30,6 +31,7 @@ pub struct Communicated {
 
 /// A phase of compute and the communication that begins after it, with times in seconds.
 #[derive(Clone, PartialEq, Debug, Serialize)]
+#[serde(rename = "WorkloadPhase")]
 pub struct Phase {
     pub name: String,
     pub begin: f64,

@@ -12,6 +12,7 @@
 
 use std::collections::BTreeMap;
 
+use serde::Serialize;
 use unisono_collective::{Kind, Row};
 
 use super::{PlanFile, PlanFileError};
@@ -20,21 +21,22 @@ use crate::{
     verify::{Expression, MOST_CONTRIBUTORS},
 };
 
-/// Bitwise properties of the results of one collective on one number of ranks.
-#[derive(Clone, PartialEq, Eq, Debug)]
+/// Bitwise properties of the results of one collective on one number of ranks, over all rows of a `.plan` file.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename = "PlanBits")]
 pub struct TableBits {
-    pub kind: Kind,
+    pub collective: &'static str,
     pub ranks: u32,
     /// The properties that hold, each including those before it: `ranks`, all ranks get the same bits; `place`, each
     /// element of a result is the same expression over the ranks; `size`, also at every length and in every row;
     /// `ranks-count`, and this expression is the tree of the given contributors.
     pub bits: Vec<&'static str>,
-    /// Two elements or two sizes with different expressions, described for users; `None` if `size` holds.
-    pub unlike: Option<String>,
+    /// A sentence that names two elements or sizes with different expressions; `None` if `size` holds.
+    pub unlike_elements: Option<String>,
     /// Reason why `ranks-count` does not hold, if the number of contributors is given and `size` holds.
     pub unlike_contributors: Option<String>,
-    /// Calls left to the MPI library, described for users.
-    pub left: Vec<String>,
+    /// Sentences that name the calls left to the MPI library.
+    pub left_to_library: Vec<String>,
 }
 
 impl PlanFile {
@@ -65,26 +67,27 @@ impl PlanFile {
         }
         let repeatable = !served.is_empty() && served.iter().all(|(_, facts, _)| facts.repeatable);
         let place = repeatable && served.iter().all(|(.., elements)| elements.class.is_some());
-        let mut unlike = served.iter().find_map(|(row, _, elements)| {
+        let mut unlike_elements = served.iter().find_map(|(row, _, elements)| {
             elements.unlike.as_ref().map(|unlike| format!("in the blocks of the row '{row}', {unlike}"))
         });
         let apart = served.windows(2).find(|pair| pair[0].2.class != pair[1].2.class);
-        if unlike.is_none()
+        if unlike_elements.is_none()
             && let Some([(one, ..), (other, ..)]) = apart
         {
             let sizes = (one.first_bytes, other.first_bytes);
-            unlike = Some(format!(
+            unlike_elements = Some(format!(
                 "the elements of {} bytes have another expression than those of {} bytes ('{one}', '{other}')",
                 sizes.0, sizes.1
             ));
         }
-        let size = place && unlike.is_none();
+        let size = place && unlike_elements.is_none();
         let lacks_tree = |n| served.first().and_then(|(_, _, elements)| lacks_tree(kind, ranks, elements, n));
         let unlike_contributors = contributors.filter(|_| size).and_then(lacks_tree);
         let of_tree = size && contributors.is_some() && unlike_contributors.is_none();
         let hold = [("ranks", repeatable), ("place", place), ("size", size), ("ranks-count", of_tree)];
         let bits = hold.into_iter().filter(|one| one.1).map(|one| one.0).collect();
-        Ok(TableBits { kind, ranks, bits, unlike, unlike_contributors, left: self.left(rows) })
+        let (collective, left_to_library) = (kind.name(), self.left(rows));
+        Ok(TableBits { collective, ranks, bits, unlike_elements, unlike_contributors, left_to_library })
     }
 
     /// Lists the calls of a collective on its number of ranks that are left to the MPI library.

@@ -13,6 +13,7 @@ use crate::PlanError;
 
 /// A communication of a program, and the cheaper communication that suffices.
 #[derive(Clone, PartialEq, Debug, Serialize)]
+#[serde(rename = "SecondOpinion")]
 pub struct OpinionRow {
     pub name: String,
     pub kind: &'static str,

@@ -23,6 +23,7 @@ use crate::{BoundReport, PlanError, RunError};
 
 /// One distinct collective, with its times in seconds.
 #[derive(Clone, PartialEq, Debug, Serialize)]
+#[serde(rename = "StepCollective")]
 pub struct CollectiveRow {
     pub kind: &'static str,
     /// The number of ranks in a group.
