@@ -46,7 +46,7 @@ _PLAIN = {
     "bool": "bool",
 }
 _STRUCT = re.compile(
-    r"(?P<docs>(?:^///.*\n)*)^#\[derive\([^)]*\bSerialize(?:, Debug)?\)\]\n(?P<serde>(?:^#\[.*\]\n)*)"
+    r"(?P<docs>(?:^///.*\n)*)^#\[derive\((?!.*Deserialize).*\bSerialize\b.*\)\]\n(?P<serde>(?:^#\[.*\]\n)*)"
     r"^(?:pub )?struct (?P<name>\w+)(?:<'a>)? \{\n(?P<fields>(?:.*\n)*?)^\}",
     re.MULTILINE,
 )

@@ -21,6 +21,7 @@ pub struct Piece {
     pub instr: InstrId,
 }
 
+#[derive(Default)]
 pub struct Flow {
     /// First stream element of each operand row; 0 for slices of memory.
     position: Vec<u32>,
@@ -38,19 +39,7 @@ impl Flow {
     /// `found` is not empty.
     pub fn new(schedule: &Schedule, found: &mut Diagnostics) -> Self {
         well_formed::check(schedule, found);
-        if found.is_empty() {
-            Self::index(schedule)
-        } else {
-            Self {
-                position: Vec::new(),
-                lane_of: Vec::new(),
-                node_of_lane: Vec::new(),
-                writer_rows: Vec::new(),
-                writers: Vec::new(),
-                reader_rows: Vec::new(),
-                readers: Vec::new(),
-            }
-        }
+        if found.is_empty() { Self::index(schedule) } else { Self::default() }
     }
 
     /// Indexes a schedule that [`well_formed::check`] found to be well-formed.
@@ -60,9 +49,8 @@ impl Flow {
             lane_of: schedule.lanes_of_instrs(),
             node_of_lane: schedule.nodes_of_lanes(),
             writer_rows: vec![0; schedule.streams.len() + 1],
-            writers: Vec::new(),
             reader_rows: vec![0; schedule.streams.len() + 1],
-            readers: Vec::new(),
+            ..Self::default()
         };
         flow.count(schedule);
         flow.fill(schedule);

@@ -10,6 +10,7 @@ use unisono_base::narrow;
 use crate::jobs::{Jobs, Work};
 
 /// The hosts of ranks as additional links, each of which computes one sum at a time.
+#[derive(Default)]
 pub(crate) struct Hosts {
     /// The number of links for messages; hosts are numbered after them.
     links: u32,
@@ -38,14 +39,7 @@ pub(crate) struct Sum {
 
 impl Hosts {
     pub(crate) fn new(links: usize) -> Self {
-        Self {
-            links: narrow(links),
-            of: FxHashMap::default(),
-            classes: FxHashMap::default(),
-            operands: FxHashMap::default(),
-            sums: FxHashMap::default(),
-            messages: Vec::new(),
-        }
+        Self { links: narrow(links), ..Self::default() }
     }
 
     /// Begins a tree. `senders` yields the sender of each message of the tree.

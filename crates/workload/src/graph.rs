@@ -12,7 +12,7 @@ use unisono_collective::Kind;
 use crate::{Groups, hlo::Finding};
 
 /// A program on a number of ranks.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Default)]
 pub struct WorkloadGraph {
     pub name: String,
     pub format: &'static str,

@@ -1,9 +1,6 @@
 //! Converts task graphs to programs, and programs to task graphs.
 
-use std::{
-    cmp::Reverse,
-    collections::{BTreeMap, BinaryHeap},
-};
+use std::{cmp::Reverse, collections::BinaryHeap};
 
 use unisono_base::{TaskId, interrupt::poll, limits, narrow, rounded};
 use unisono_lower::tasks::{ANY, Builder, Kind, Task, TaskError, TaskGraph};
@@ -50,14 +47,9 @@ pub fn from_tasks(
         name: name.to_owned(),
         format,
         ranks,
-        groups: Vec::new(),
-        receivers: Vec::new(),
         classes: (0..ranks).map(class).collect::<Result<_, NotTasks>>()?,
         queues: Queues::AsReady,
-        choices: Vec::new(),
-        findings: Vec::new(),
-        unknown: BTreeMap::new(),
-        notes: Vec::new(),
+        ..WorkloadGraph::default()
     })
 }
 

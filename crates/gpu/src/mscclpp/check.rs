@@ -18,7 +18,7 @@ use super::{
 use crate::{FileBits, Options};
 
 /// The result of the check of a plan: `unisono verify --json`. A value is `None` if an earlier check found faults.
-#[derive(Serialize, Debug)]
+#[derive(Serialize, Debug, Default)]
 #[serde(rename = "GpuPlanProof")]
 pub struct Checked {
     pub complete: Option<bool>,
@@ -71,21 +71,11 @@ pub(super) fn check_plan(plan: &Plan, facts: &Facts, options: Options) -> Result
     let mut faults = limits::check(plan, options.processors);
     faults.extend(natural.faults.iter().cloned());
     let mut checked = Checked {
-        complete: None,
         deadlock_free: natural.run.ends,
-        race_free: None,
-        repeatable: None,
-        relaunch: None,
         keeps_input: natural.keeps_input(),
-        sizes: None,
         method: "exact",
-        error_probability: None,
-        seed: None,
         scratch_bytes_max: natural.scratch_bytes_max(),
-        expression_class: None,
-        bits: FileBits::default(),
-        diagnostics: Vec::new(),
-        schedule: None,
+        ..Checked::default()
     };
     let found = natural.ordered(options)?;
     checked.race_free = found.as_ref().map(|found| !found.iter().any(|f| f.code == "race"));

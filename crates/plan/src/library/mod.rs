@@ -23,7 +23,7 @@ pub const LIBRARIES: [&str; 4] = ["mpich", "nccl", "openmpi", "rccl"];
 
 /// The choice of a library: `unisono plan --as`. Values that the library's model does not have are `None`; MPI libraries
 /// choose by rules, so they have no protocol and no channels.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize)]
 pub struct LibraryReport {
     pub name: &'static str,
     /// The library's version, and the source of its rules or model.
@@ -50,7 +50,7 @@ pub struct LibraryReport {
 }
 
 /// An algorithm and a protocol that a library enables.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize)]
 pub struct LibraryChoice {
     pub algorithm: &'static str,
     pub protocol: &'static str,

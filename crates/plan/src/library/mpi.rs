@@ -94,16 +94,10 @@ pub fn choice(library: &MpiLibrary, problem: &Problem) -> Result<LibraryReport, 
         name: library.name,
         version: library.version,
         algorithm,
-        protocol: None,
-        channels: None,
-        channel_gb_per_second: None,
         seconds,
-        cost_seconds: None,
         algbw: bandwidths.map(|b| b.algbw),
         busbw: bandwidths.map(|b| b.busbw),
-        calibrated: false,
         notes,
-        choices: Vec::new(),
-        bits: None,
+        ..LibraryReport::default()
     })
 }

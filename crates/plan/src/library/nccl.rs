@@ -99,17 +99,10 @@ pub(super) fn nothing(name: &'static str, version: &'static str) -> LibraryRepor
         name,
         version,
         algorithm: "none",
-        protocol: None,
-        channels: None,
-        channel_gb_per_second: None,
         seconds: Some(0.0),
         cost_seconds: Some(0.0),
-        algbw: None,
-        busbw: None,
-        calibrated: false,
         notes: vec![format!("{name} returns from a call without elements at once, and starts no kernel ({version})")],
-        choices: Vec::new(),
-        bits: None,
+        ..LibraryReport::default()
     }
 }
 
@@ -129,22 +122,16 @@ fn as_messages(problem: &Problem, nccl: &Nccl) -> Result<LibraryReport, PlanErro
         name: NAME,
         version: VERSION,
         algorithm: "sendrecv",
-        protocol: None,
-        channels: None,
-        channel_gb_per_second: None,
         seconds: Some(seconds),
-        cost_seconds: None,
         algbw: bandwidths.map(|b| b.algbw),
         busbw: bandwidths.map(|b| b.busbw),
-        calibrated: false,
         notes: vec![format!(
             "NCCL moves the blocks of {} in one group of ncclSend and ncclRecv, for which its model has no choice and \
              no time; the time is that of {same} among the candidates with NCCL's start of {start_us} µs \
              ({VERSION}), and not measured",
             c.kind
         )],
-        choices: Vec::new(),
-        bits: None,
+        ..LibraryReport::default()
     })
 }
 

@@ -48,10 +48,9 @@ pub fn choice(problem: &Problem) -> Result<LibraryReport, PlanError> {
         cost_seconds: Some(best.cost_seconds),
         algbw: bandwidths.map(|b| b.algbw),
         busbw: bandwidths.map(|b| b.busbw),
-        calibrated: false,
         notes: vec![note],
         choices,
-        bits: None,
+        ..LibraryReport::default()
     })
 }
 
@@ -65,9 +64,7 @@ fn one_of(time: &Time) -> LibraryChoice {
         latency_us: time.latency_us,
         cost_seconds: time.seconds,
         seconds: time.seconds,
-        calibrated: false,
-        work: None,
-        prices: None,
+        ..LibraryChoice::default()
     }
 }
 
@@ -76,13 +73,10 @@ fn by_file(file: &FileTime) -> LibraryChoice {
         algorithm: file.name,
         protocol: file.protocol.name(),
         channels: Some(file.channels),
-        channel_gb_per_second: None,
         gb_per_second: file.bandwidth,
         latency_us: file.latency_us,
         cost_seconds: file.seconds,
         seconds: file.seconds,
-        calibrated: false,
-        work: None,
-        prices: None,
+        ..LibraryChoice::default()
     }
 }

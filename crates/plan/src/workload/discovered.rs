@@ -102,13 +102,10 @@ impl TaskProgram<'_> {
             format: "tasks",
             ranks,
             groups: groups.sets,
-            choices: Vec::new(),
-            receivers: Vec::new(),
             classes,
             queues: Queues::AsReady,
-            findings: Vec::new(),
             unknown,
-            notes: Vec::new(),
+            ..WorkloadGraph::default()
         })
     }
 }

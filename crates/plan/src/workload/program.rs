@@ -4,7 +4,7 @@
 //! different sets. A step becomes a node that computes, followed by a node for each communication.
 
 use rustc_hash::FxHashMap;
-use unisono_workload::{Choice, Collected, Compute, Groups, Queues, RankClass, Work, WorkNode, WorkloadGraph};
+use unisono_workload::{Choice, Collected, Compute, Groups, RankClass, Work, WorkNode, WorkloadGraph};
 
 use super::{Communication, Pattern, Step, Workload, groups, layout::rectangle};
 
@@ -50,10 +50,7 @@ impl Workload {
             choices,
             receivers: tables.receivers,
             classes,
-            queues: Queues::InOrder,
-            findings: Vec::new(),
-            notes: Vec::new(),
-            unknown: std::collections::BTreeMap::new(),
+            ..WorkloadGraph::default()
         }
     }
 

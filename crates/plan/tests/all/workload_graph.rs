@@ -34,13 +34,9 @@ fn graph(ranks: u32, groups: Vec<Groups>, classes: Vec<RankClass>) -> WorkloadGr
         format: "test",
         ranks,
         groups,
-        receivers: Vec::new(),
         classes,
-        queues: Queues::InOrder,
-        choices: Vec::new(),
-        findings: Vec::new(),
         unknown,
-        notes: Vec::new(),
+        ..WorkloadGraph::default()
     }
 }
 

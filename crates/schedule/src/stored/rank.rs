@@ -55,6 +55,7 @@ pub struct LaneBuild {
 }
 
 /// Rows of a rank so far, and the latest accesses to its memory.
+#[derive(Default)]
 pub struct Rank {
     pub first_lane: u32,
     pub scratch: u32,
@@ -102,11 +103,8 @@ impl Rank {
             first_lane: lanes.start as u32,
             scratch: schedule.scratch_elements(node),
             lanes: builds,
-            departures: Vec::new(),
-            waits: Vec::new(),
-            touches: Default::default(),
             first,
-            shift: Default::default(),
+            ..Self::default()
         }
     }
 

@@ -183,6 +183,7 @@ fn raise(clock: &mut [u32], to: &[u32]) {
 }
 
 /// Instructions that were reached and not visited yet, by their position, each with its clock.
+#[derive(Default)]
 struct Front {
     /// One bit for each position; `filled` has one bit for each word of `reached` that is not 0.
     reached: Vec<u64>,
@@ -201,11 +202,8 @@ impl Front {
         Self {
             reached: vec![0; count.div_ceil(64)],
             filled: vec![0; count.div_ceil(64 * 64)],
-            from: 0,
             slot: vec![0; count],
-            width: 0,
-            clocks: Vec::new(),
-            free: Vec::new(),
+            ..Self::default()
         }
     }
 

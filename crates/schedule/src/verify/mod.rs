@@ -79,7 +79,7 @@ impl FromStr for Method {
     }
 }
 
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize)]
 pub struct Proof {
     pub complete: bool,
     pub deadlock_free: bool,
@@ -227,20 +227,9 @@ type Run<'a> = (&'a Schedule, &'a Roundings);
 fn prove((schedule, roundings): Run<'_>, method: Method, seed: Seed, demand: Demand<'_>) -> Proof {
     let mut found = Diagnostics::default();
     let mut proof = Proof {
-        complete: false,
-        deadlock_free: false,
-        race_free: false,
-        repeatable: false,
         method: if method == Method::Fingerprint { "fingerprint" } else { "exact" },
-        error_probability: None,
-        seed: None,
         scratch_bytes_max: scratch_bytes_max(schedule),
-        expression_class: None,
-        bits: Vec::new(),
-        element_class: None,
-        element_expression: None,
-        unlike_elements: None,
-        diagnostics: Vec::new(),
+        ..Proof::default()
     };
     well_formed::check(schedule, &mut found);
     if found.is_empty() {

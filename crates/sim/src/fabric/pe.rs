@@ -15,7 +15,7 @@ use super::{
 };
 
 /// State of a thread, with a copy of the data of its current operation for the hot loop.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct Thread {
     op: u32,
     end: u32,
@@ -69,22 +69,11 @@ impl Thread {
         let mut t = Self {
             op: narrow::<u32>(ops.start),
             end: narrow::<u32>(ops.end),
-            len: 0,
-            element: 0,
             chunk: 1,
-            chunk_start: 0,
-            step: 0,
             work: 1,
-            sources: 0,
             pairs: true,
-            switches: 0,
             pace: 1,
-            started: false,
-            waits: false,
-            places: 0,
-            places_end: 0,
-            start: 0,
-            earliest: 0,
+            ..Self::default()
         };
         t.load(program, op_places);
         t

@@ -143,6 +143,7 @@ const AHEAD: usize = 16;
 /// A lane with fewer events is not read ahead.
 const FEW: usize = 4;
 
+#[derive(Default)]
 pub(super) struct Events {
     made: u64,
     /// Lane of arrivals for each link speed; an arrival without a lane is put in `late`.
@@ -206,25 +207,14 @@ impl Events {
             u8::try_from(lane).unwrap_or(u8::MAX)
         });
         Self {
-            made: 0,
             arrivals_of: arrivals_of.collect(),
             arrivals,
             hops_ps,
-            late: BinaryHeap::new(),
             most_lanes: if timing.links.len() == 1 { LANES } else { UNLIKE_LANES },
-            own_lanes: 0,
-            lanes: Vec::new(),
-            own_credits: 0,
-            credits: Vec::new(),
-            strict: false,
-            others: Queue::new(),
             heads: vec![NEVER; places.len()],
             places,
-            due: None,
             current: OTHERS,
-            bound: 0,
-            popped: 0,
-            incoming: Vec::new(),
+            ..Self::default()
         }
     }
 

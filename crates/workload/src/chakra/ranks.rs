@@ -103,13 +103,11 @@ pub fn read(files: &[SourceFile], strict: bool) -> Result<WorkloadGraph, ReadErr
         format: "chakra",
         ranks,
         groups: groups.into_rows(),
-        receivers: Vec::new(),
         classes,
         queues,
-        choices: Vec::new(),
-        findings: Vec::new(),
         unknown,
         notes: rounded_up(&rounded).into_iter().collect(),
+        ..WorkloadGraph::default()
     };
     let node_of = |rank: u32, node: usize| &traces[rank as usize].nodes[node];
     let file_and_node = |rank, node| (by_rank[&rank].0.as_str(), node_of(rank, node).id);

@@ -17,7 +17,7 @@ use super::{
     redundant::{Among, Known, pure_computations},
     text::{bracketed, parts},
 };
-use crate::{Collected, Groups, Queues, RankClass, Work, WorkNode, WorkloadGraph, error::Wrong, graph::Distinct};
+use crate::{Collected, Groups, RankClass, Work, WorkNode, WorkloadGraph, error::Wrong, graph::Distinct};
 
 const MOST_NODES: usize = 1 << 20;
 /// The most visits of instructions and iterations of loops together.
@@ -140,11 +140,10 @@ impl<'a> Expansion<'a> {
             groups: self.groups.into_rows(),
             receivers: self.receivers.into_rows(),
             classes: vec![RankClass { ranks: (0..ranks).collect(), nodes: self.nodes }],
-            queues: Queues::InOrder,
-            choices: Vec::new(),
             findings: self.findings.into_values().collect(),
             unknown: self.unknown,
             notes: note.into_iter().collect(),
+            ..WorkloadGraph::default()
         })
     }
 

@@ -128,14 +128,12 @@ impl<'a> Program<'a> {
             ranks: self.ranks,
             notes: stands_for_all.then(note).into_iter().chain(rounded).collect(),
             groups: self.groups.into_rows(),
-            receivers: Vec::new(),
             classes,
             // NCCL sends messages of different pairs on separate streams. The edges of compute nodes keep these in
             // sequence.
             queues: if has_messages { Queues::AsReady } else { Queues::InOrder },
-            choices: Vec::new(),
-            findings: Vec::new(),
             unknown,
+            ..WorkloadGraph::default()
         };
         let node_of = |rank: u32, node: usize| traces.get(&rank).and_then(|(_, trace)| trace.nodes.get(node));
         let file_and_node = |rank, node| (traces[&rank].0, node_of(rank, node).map_or(0, |node| node.event));

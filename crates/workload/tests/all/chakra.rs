@@ -111,13 +111,8 @@ fn every_collective_keeps_its_bytes() {
         format: "chakra",
         ranks: 6,
         groups: vec![Groups::new(6, [vec![0, 2, 4], vec![1, 3, 5]]).unwrap()],
-        receivers: Vec::new(),
         classes: vec![RankClass { ranks: (0..6).collect(), nodes: kinds.iter().map(node).collect() }],
-        queues: Queues::InOrder,
-        choices: Vec::new(),
-        findings: Vec::new(),
-        unknown: std::collections::BTreeMap::new(),
-        notes: Vec::new(),
+        ..WorkloadGraph::default()
     };
     assert_eq!(read(&chakra::write(&graph).unwrap(), true).unwrap(), graph);
 }

@@ -85,6 +85,7 @@ impl Operation {
     }
 }
 
+#[derive(Default)]
 pub struct Pe {
     values: BTreeMap<String, Value>,
     arrays: BTreeMap<String, Vec<f32>>,
@@ -122,22 +123,7 @@ impl Pe {
         let colors = tile.colors.iter().map(|(name, color)| (name.clone(), Value::Number(*color)));
         let flags = tile.flags.iter().map(|(name, flag)| (name.clone(), Value::Number(u64::from(*flag))));
         let values = colors.chain(flags).collect();
-        let mut pe = Self {
-            values,
-            arrays: BTreeMap::new(),
-            tasks: BTreeMap::new(),
-            functions: BTreeMap::new(),
-            clock: 0,
-            now: 0,
-            samples: BTreeMap::new(),
-            sequence: VecDeque::new(),
-            active: VecDeque::new(),
-            running: Vec::new(),
-            operator,
-            ended: 0,
-            is_wse3,
-            bound: BTreeMap::new(),
-        };
+        let mut pe = Self { values, operator, is_wse3, ..Self::default() };
         for s in program {
             if let Stmt::Block(name, body) = s
                 && name == "comptime"

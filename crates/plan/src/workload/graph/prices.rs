@@ -49,7 +49,7 @@ use crate::{
 pub(super) const MOST_PLANNED: u32 = 1024;
 
 /// A distinct communication with its time.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Default)]
 pub struct Communication {
     pub kind: &'static str,
     /// The number of ranks in a group; of groups of several sizes, in the slowest.
@@ -438,18 +438,7 @@ fn larger(a: Option<BoundReport>, b: Option<BoundReport>) -> Option<BoundReport>
 
 impl Communication {
     fn nothing(kind: Kind, bytes: u64) -> Self {
-        Self {
-            kind: kind.name(),
-            ranks: 1,
-            groups: 0,
-            bytes,
-            algorithm: "none".to_owned(),
-            params: BTreeMap::new(),
-            seconds: 0.0,
-            bound: None,
-            latency_seconds: 0.0,
-            overhead_seconds: [0.0; 2],
-        }
+        Self { kind: kind.name(), ranks: 1, bytes, algorithm: "none".to_owned(), ..Self::default() }
     }
 
     /// Takes algorithm, parameters and time from a candidate.

@@ -6,7 +6,7 @@ use unisono_plan::{
     Part,
     workload::graph::{Level, Prices, Step},
 };
-use unisono_workload::{Collected, Groups, Queues, RankClass, Work, WorkNode, WorkloadGraph};
+use unisono_workload::{Collected, Groups, RankClass, Work, WorkNode, WorkloadGraph};
 
 /// Returns a program with one collective of all groups.
 fn program(ranks: u32, groups: &[Vec<u32>], kind: Kind, bytes: u64) -> WorkloadGraph {
@@ -16,13 +16,8 @@ fn program(ranks: u32, groups: &[Vec<u32>], kind: Kind, bytes: u64) -> WorkloadG
         format: "test",
         ranks,
         groups: vec![Groups::new(ranks, groups.to_vec()).unwrap()],
-        receivers: Vec::new(),
         classes: vec![RankClass { ranks: (0..ranks).collect(), nodes: vec![WorkNode::new("all", work, Vec::new())] }],
-        queues: Queues::InOrder,
-        choices: Vec::new(),
-        findings: Vec::new(),
-        notes: Vec::new(),
-        unknown: std::collections::BTreeMap::new(),
+        ..WorkloadGraph::default()
     }
 }
 

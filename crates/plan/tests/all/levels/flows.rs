@@ -34,11 +34,7 @@ fn program(
         groups,
         receivers: receivers.into_iter().map(|table| vec![table]).collect(),
         classes: classes.iter().map(class).collect(),
-        queues: Queues::InOrder,
-        choices: Vec::new(),
-        findings: Vec::new(),
-        notes: Vec::new(),
-        unknown: std::collections::BTreeMap::new(),
+        ..WorkloadGraph::default()
     }
 }
 

@@ -23,14 +23,9 @@ fn tasks(nodes: Vec<Vec<WorkNode>>) -> WorkloadGraph {
         name: "messages".to_owned(),
         format: "test",
         ranks,
-        groups: Vec::new(),
-        receivers: Vec::new(),
         classes: (0..).zip(nodes).map(class).collect(),
         queues: Queues::AsReady,
-        choices: Vec::new(),
-        findings: Vec::new(),
-        notes: Vec::new(),
-        unknown: std::collections::BTreeMap::new(),
+        ..WorkloadGraph::default()
     }
 }
 

@@ -3,7 +3,7 @@
 
 pub use unisono_base::Random;
 use unisono_collective::Kind;
-use unisono_workload::{Collected, Compute, Groups, Queues, RankClass, Work, WorkNode, WorkloadGraph};
+use unisono_workload::{Collected, Compute, Groups, RankClass, Work, WorkNode, WorkloadGraph};
 
 pub struct Style {
     /// The sizes from which both sides of the mesh are drawn.
@@ -85,11 +85,7 @@ pub fn program(r: &mut Random, style: &Style) -> WorkloadGraph {
         groups: groups.to_vec(),
         receivers,
         classes: classes.collect(),
-        queues: Queues::InOrder,
-        choices: Vec::new(),
-        findings: Vec::new(),
-        notes: Vec::new(),
-        unknown: std::collections::BTreeMap::new(),
+        ..WorkloadGraph::default()
     }
 }
 
