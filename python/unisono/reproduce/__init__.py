@@ -18,7 +18,7 @@ threshold or both of its values are this project's (``self``), the paper's numbe
 
 import math
 import tomllib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -37,7 +37,9 @@ __all__ = [
     "VERDICTS",
     "Claim",
     "Finding",
+    "Listed",
     "check",
+    "checks_of",
     "draw_paper",
     "judge",
     "listed_claims",
@@ -46,6 +48,8 @@ __all__ = [
     "reproduce_papers",
 ]
 
+#: A row of the list of claims.
+Listed = dict[str, Any]
 #: The papers that can be reproduced, by name.
 PAPERS = ("discovery", "hammingmesh", "multiplying", "piuma", "wafer")
 #: The verdicts of the judge on a claim, and those that are faults.
@@ -100,6 +104,16 @@ class Finding:
     reported: Any
     ours: Any
     remark: str = ""
+
+
+def checks_of(module: Mapping[str, Any]) -> dict[str, Callable[[Listed], Finding]]:
+    """Returns the functions from a row to a finding in the globals of a module, by the names of checks.
+
+    The function ``_less_data`` computes rows with ``check = "less-data"``.
+    """
+    form = {"listed": Listed, "return": Finding}
+    own = (of for of in module.values() if getattr(of, "__module__", "") == module["__name__"])
+    return {of.__name__[1:].replace("_", "-"): of for of in own if getattr(of, "__annotations__", None) == form}
 
 
 def listed_claims(paper: str) -> list[dict[str, Any]]:

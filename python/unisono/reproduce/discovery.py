@@ -4,20 +4,18 @@ Each function of ``CHECKS`` computes one kind of claim of `papers/discovery/clai
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 from unisono._core import Discovery, Mapper, TaskList, discovery_rate
 from unisono.base.files import write
 from unisono.base.tables import csv_text
 from unisono.pictures.graphs import Source, write_graph
-from unisono.reproduce import Finding, discovery_predicted, discovery_statements
+from unisono.reproduce import Finding, Listed, checks_of, discovery_predicted, discovery_statements
 
 __all__ = ["CHECKS", "EXAMPLES", "NODES", "draw", "loop", "n_body"]
 
-Listed = Mapping[str, Any]
 #: The numbers of nodes on which programs are checked.
 NODES = (2, 3, 4, 7, 8, 64)
 #: The number of elements in a dimension of buffers: 64 nodes get parts that are not empty, and 3 or 7 nodes uneven
@@ -292,18 +290,4 @@ def _throughput(listed: Listed) -> Finding:
     return Finding(listed["reported"], ours, remark=f"Tasks per second: {shown}.")
 
 
-CHECKS: dict[str, Callable[[Listed], Finding]] = {
-    "commands-per-node": _commands_per_node,
-    "communication-gain": _communication_gain,
-    "communication-gains": _communication_gains,
-    "edge": _edge,
-    "in-vain": _in_vain,
-    "loop": _loop,
-    "n-body-commands": _n_body_commands,
-    "n-body-forwards": _n_body_forwards,
-    "n-body-variants": _n_body_variants,
-    "strong-scaling": _strong_scaling,
-    "throughput": _throughput,
-    "tracked": _tracked,
-    **discovery_statements.checks(_example),
-}
+CHECKS = checks_of(globals()) | discovery_statements.checks(_example)

@@ -1,6 +1,5 @@
 """Computes what "HammingMesh: A Network Topology for Large-Scale Deep Learning" (2022) claims."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +8,16 @@ from unisono.base.files import write
 from unisono.base.tables import csv_text
 from unisono.machines.descriptions import machine
 from unisono.pictures.networks import draw as draw_network
-from unisono.reproduce import Finding, hammingmesh_allocation, hammingmesh_traffic, hammingmesh_training
+from unisono.reproduce import (
+    Finding,
+    Listed,
+    checks_of,
+    hammingmesh_allocation,
+    hammingmesh_traffic,
+    hammingmesh_training,
+)
 
 __all__ = ["CHECKS", "draw"]
-
-Listed = dict[str, Any]
 
 #: The rows of Table 2.
 TOPOLOGIES = hammingmesh_training.CLUSTERS
@@ -110,15 +114,8 @@ def _deadlock(listed: Listed) -> Finding:
     return Finding(listed["reported"], sum(not routing["deadlock_free"] for routing in found))
 
 
-CHECKS: dict[str, Callable[[Listed], Finding]] = {
-    "bill": _bill,
-    "bisection": _bisection,
-    "cost": _cost,
-    "cost-at-scale": _cost_at_scale,
-    "deadlock": _deadlock,
-    "fewer": _fewer,
-    "diameter": _diameter,
-    "saving": _saving,
+CHECKS = {
+    **checks_of(globals()),
     **hammingmesh_allocation.CHECKS,
     **hammingmesh_traffic.CHECKS,
     **hammingmesh_training.CHECKS,

@@ -1,6 +1,6 @@
 """Computes what "HammingMesh" and its artifact state about jobs on boards: sizes, and traffic above the leaves."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -11,11 +11,9 @@ from unisono.base.tables import csv_text
 from unisono.machines.allocation import allocate, submesh
 from unisono.machines.descriptions import machine
 from unisono.pictures.plots import allocations
-from unisono.reproduce import Finding
+from unisono.reproduce import Finding, Listed, checks_of
 
 __all__ = ["CHECKS", "draw"]
-
-Listed = dict[str, Any]
 
 HEURISTICS = ("greedy", "transpose", "aspect", "sort", "locality")
 #: The numbers of failed boards in the artifact, for small and large clusters.
@@ -39,7 +37,7 @@ def draw(folder: Path, full: bool = False) -> list[str]:
     )
 
 
-def _upper(listed: Listed) -> Finding:
+def _upper_level(listed: Listed) -> Finding:
     """Computes the percentage of traffic through the upper level, for one job on all boards."""
     sides = "x".join(map(str, listed["job"]))
     found: Mapping[str, Any] = allocate(listed["machine"], [sides], samples=1)["upper_level"]
@@ -58,7 +56,7 @@ def _upper_lines(listed: Listed) -> Finding:
     return Finding(listed["reported"], 100 * mean)
 
 
-def _ordered(listed: Listed) -> Finding:
+def _heuristics(listed: Listed) -> Finding:
     """Computes the largest loss of mean utilization from one heuristic to the next, in percentage points."""
     found = [
         allocate(listed["machine"], heuristic=heuristic, samples=listed["samples"])["utilization_mean"]
@@ -94,10 +92,4 @@ def _scattered(listed: Listed) -> Finding:
     return Finding(listed["reported"], ours)
 
 
-CHECKS: dict[str, Callable[[Listed], Finding]] = {
-    "heuristics": _ordered,
-    "over-torus": _over_torus,
-    "scattered": _scattered,
-    "upper-level": _upper,
-    "upper-lines": _upper_lines,
-}
+CHECKS = checks_of(globals())

@@ -8,16 +8,14 @@ from typing import Any
 import unisono as un
 from unisono._core import Machine
 from unisono.machines.descriptions import machine
-from unisono.reproduce import Finding
+from unisono.reproduce import Finding, Listed, checks_of
 from unisono.reproduce.hammingmesh_training import CLUSTERS
 from unisono.simulation.network_traffic import traffic
 
 __all__ = ["CHECKS", "network"]
 
-Listed = dict[str, Any]
 
-
-def _alltoall(listed: Listed) -> Finding:
+def _alltoall_share(listed: Listed) -> Finding:
     shares = []
     for preset in listed["presets"]:
         done = traffic("alltoall", _buffered(preset, listed), bytes=listed["bytes"], level=listed["level"])
@@ -32,7 +30,7 @@ def _buffered(preset: str, listed: Listed) -> Machine:
     return made if buffers is None else made.changed("buffer_bytes", str(buffers))
 
 
-def _allreduce(listed: Listed) -> Finding:
+def _allreduce_share(listed: Listed) -> Finding:
     shares = []
     for preset in listed["presets"]:
         done = traffic("allreduce", preset, bytes=listed["bytes"], algorithm=listed["algorithm"], level="flow")
@@ -98,7 +96,7 @@ def _best(preset: str, bytes: int, algorithms: tuple[str, ...]) -> tuple[str, fl
     return best, least / times[best]
 
 
-def _permutation(listed: Listed) -> Finding:
+def _permutation_share(listed: Listed) -> Finding:
     """Computes the mean bandwidth of accelerators, in percent of the injection rate."""
     shares = []
     for preset in listed["presets"]:
@@ -134,7 +132,7 @@ def _torus() -> Machine:
     return network("torus", "one plane", 1, 'name = "torus"\ndims = [8, 8]')
 
 
-def _volumes(listed: Listed) -> Finding:
+def _allreduce_volumes(listed: Listed) -> Finding:
     """Divides predicted allreduce times on an 8 x 8 torus by the time in which a link carries the vector."""
     carried = listed["bytes"] * 8 / 400e9
     plans = [
@@ -144,7 +142,7 @@ def _volumes(listed: Listed) -> Finding:
     return Finding(listed["reported"], [plan.predicted["seconds"] / carried for plan in plans])
 
 
-def _latencies(listed: Listed) -> Finding:
+def _allreduce_latencies(listed: Listed) -> Finding:
     """Divides the simulated times of two algorithms for a few bytes, packet by packet."""
     on = _torus()
     first, second = (
@@ -154,7 +152,7 @@ def _latencies(listed: Listed) -> Finding:
     return Finding(listed["reported"], first / second)
 
 
-def _tree(listed: Listed) -> Finding:
+def _tree_formula(listed: Listed) -> Finding:
     """Divides the simulated time of a reduction in a binomial tree by log2 p (alpha + S beta).
 
     A message of S bytes takes alpha + S beta.
@@ -168,7 +166,7 @@ def _tree(listed: Listed) -> Finding:
     return Finding(listed["reported"], ours)
 
 
-def _faster(listed: Listed) -> Finding:
+def _allreduce_faster(listed: Listed) -> Finding:
     """Divides the predicted times of two allreduce algorithms on parts of a machine."""
     ours = []
     for shape, bytes in listed["cases"]:
@@ -182,13 +180,13 @@ def _faster(listed: Listed) -> Finding:
     return Finding(listed["reported"], ours)
 
 
-def _spread(listed: Listed) -> Finding:
+def _permutation_spread(listed: Listed) -> Finding:
     """Divides the largest rate of an accelerator in a permutation by the smallest, on each small cluster of the row."""
     found = [traffic("permutation", f"{one}-small", bytes=listed["bytes"], level="flow") for one in listed["clusters"]]
     return Finding(listed["reported"], [float(done.rates.max() / done.rates.min()) for done in found])
 
 
-def _cost_rank(listed: Listed) -> Finding:
+def _permutation_rank(listed: Listed) -> Finding:
     """Ranks small clusters, from 1 on, by the mean rate of a permutation divided by the cost, best first."""
     values = {}
     for name in CLUSTERS:
@@ -217,7 +215,7 @@ def _bandwidth_cost(listed: Listed) -> Finding:
     return Finding(listed["reported"], max(ratios) if listed.get("largest") else ratios)
 
 
-def _curve(listed: Listed) -> Finding:
+def _allreduce_curve(listed: Listed) -> Finding:
     """Computes the predicted Gb/s of an allreduce on one of four planes, at each length of the whole vector."""
     ours = []
     for size in listed["bytes"]:
@@ -226,19 +224,4 @@ def _curve(listed: Listed) -> Finding:
     return Finding(listed["reported"], ours)
 
 
-CHECKS: dict[str, Callable[[Listed], Finding]] = {
-    "bandwidth-cost": _bandwidth_cost,
-    "allreduce-best": _allreduce_best,
-    "allreduce-curve": _curve,
-    "allreduce-share": _allreduce,
-    "allreduce-faster": _faster,
-    "allreduce-latencies": _latencies,
-    "allreduce-volumes": _volumes,
-    "alltoall-limit": _alltoall_limit,
-    "alltoall-share": _alltoall,
-    "over-cut": _over_cut,
-    "permutation-rank": _cost_rank,
-    "permutation-share": _permutation,
-    "permutation-spread": _spread,
-    "tree-formula": _tree,
-}
+CHECKS = checks_of(globals())

@@ -6,7 +6,6 @@ the accelerator that computes longest. Costs are those of all planes, with the p
 """
 
 import io
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +17,10 @@ from unisono.base.files import write_figure
 from unisono.base.tables import csv_text
 from unisono.machines.descriptions import machine
 from unisono.planning.workloads import workload
-from unisono.reproduce import Finding, listed_claims
+from unisono.reproduce import Finding, Listed, checks_of, listed_claims
 from unisono.reproduce.once import once
 
 __all__ = ["CHECKS", "draw"]
-
-Listed = dict[str, Any]
 
 #: The rows of Table 2, by the names of presets.
 CLUSTERS = (
@@ -62,7 +59,7 @@ def _case(name: str, cluster: str) -> tuple[str, str]:
 
 
 @once
-def _iteration(name: str, cluster: str, level: str, routing: str | None = None) -> tuple[float, float]:
+def _timed(name: str, cluster: str, level: str, routing: str | None = None) -> tuple[float, float]:
     """Returns an iteration's time and overhead in seconds; ``routing`` replaces the network's routing."""
     variant, preset = _case(name, cluster)
     on = machine(preset)
@@ -81,15 +78,15 @@ def _cost(cluster: str) -> float:
 
 def _saving(name: str, mesh: str, cluster: str, level: str) -> float:
     costs = _cost(cluster) / _cost(mesh)
-    return costs * _iteration(name, SIMULATED.get(cluster, cluster), level)[1] / _iteration(name, mesh, level)[1]
+    return costs * _timed(name, SIMULATED.get(cluster, cluster), level)[1] / _timed(name, mesh, level)[1]
 
 
 def _rows(name: str) -> list[list[Any]]:
     rows = []
     for cluster in CLUSTERS:
         savings = [_saving(name, mesh, cluster, "model") for mesh in MESHES]
-        found = [_cells()[name, mesh].get(cluster, "") for mesh in MESHES]
-        times = _iteration(name, SIMULATED.get(cluster, cluster), "model")
+        found = [_artifact_cells()[name, mesh].get(cluster, "") for mesh in MESHES]
+        times = _timed(name, SIMULATED.get(cluster, cluster), "model")
         rows.append([name, cluster, *times, _cost(cluster), *savings, *found])
     return rows
 
@@ -119,12 +116,12 @@ def _figure(rows: list[list[Any]]) -> bytes:
     return file.getvalue()
 
 
-def _times(listed: Listed) -> Finding:
-    found = [1e3 * _iteration(listed["workload"], cluster, listed["level"])[0] for cluster in listed["clusters"]]
+def _iteration(listed: Listed) -> Finding:
+    found = [1e3 * _timed(listed["workload"], cluster, listed["level"])[0] for cluster in listed["clusters"]]
     return Finding(listed["reported"], found)
 
 
-def _savings(listed: Listed) -> Finding:
+def _workload_saving(listed: Listed) -> Finding:
     """Computes for each workload the least saving relative to some clusters; with ``least``, the least of all."""
     found, shown = [], []
     for name in listed["workloads"]:
@@ -137,7 +134,7 @@ def _savings(listed: Listed) -> Finding:
     )
 
 
-def _cells() -> dict[tuple[str, str], dict[str, float]]:
+def _artifact_cells() -> dict[tuple[str, str], dict[str, float]]:
     """Returns the artifact's savings, by workload and HammingMesh, relative to each other network."""
     (listed,) = (claim for claim in listed_claims("hammingmesh") if claim["id"] == "fig16-cells")
     return {
@@ -147,11 +144,11 @@ def _cells() -> dict[tuple[str, str], dict[str, float]]:
     }
 
 
-def _compared(listed: Listed) -> Finding:
+def _cells(listed: Listed) -> Finding:
     """Counts the cells of the artifact's table from which our values differ by at most a fourth."""
     ratios = {
         (name, mesh, cluster): _saving(name, mesh, cluster, listed["level"]) / found
-        for (name, mesh), cells in _cells().items()
+        for (name, mesh), cells in _artifact_cells().items()
         for cluster, found in cells.items()
     }
     close = [case for case, ratio in ratios.items() if 0.75 <= ratio <= 1.25]
@@ -168,10 +165,10 @@ def _volumes(listed: Listed) -> Finding:
     return Finding(listed["reported"], [alltoall / 2**20, allreduces / 2**20])
 
 
-def _artifact(listed: Listed) -> Finding:
+def _artifact_saving(listed: Listed) -> Finding:
     """Returns the artifact's least saving of each workload (``least``: of all), or the number of cells ``below``."""
     cells = [
-        {cluster: _cells()[name, mesh][cluster] for cluster in listed["over"]}
+        {cluster: _artifact_cells()[name, mesh][cluster] for cluster in listed["over"]}
         for mesh in listed["meshes"]
         for name in WORKLOADS
     ]
@@ -186,16 +183,9 @@ def _overheads(listed: Listed) -> Finding:
     """Divides the overheads of a workload on two networks."""
 
     def overhead(cluster: str) -> float:
-        return _iteration(listed["workload"], cluster, listed["level"], listed.get("routing"))[1]
+        return _timed(listed["workload"], cluster, listed["level"], listed.get("routing"))[1]
 
     return Finding(listed["reported"], [overhead(one) / overhead(other) for one, other in listed["pairs"]])
 
 
-CHECKS: dict[str, Callable[[Listed], Finding]] = {
-    "artifact-saving": _artifact,
-    "cells": _compared,
-    "iteration": _times,
-    "overheads": _overheads,
-    "volumes": _volumes,
-    "workload-saving": _savings,
-}
+CHECKS = checks_of(globals())

@@ -6,11 +6,12 @@ import re
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 from unisono.planning.multiplying import best, cost, count, fan_out
 from unisono.reproduce import (
     Finding,
+    Listed,
+    checks_of,
     multiplying_dissemination,
     multiplying_figures,
     multiplying_table,
@@ -26,7 +27,6 @@ RATIOS = [1 + k / 4 for k in range(61)]
 FIG_4_ALPHA_P, FIG_4_ALPHA_R = 1.0, 0.25
 FIG_4_FAN_OUTS = list(range(1, 17))
 FIG_4_RANKS = [2**k for k in range(2, 17, 2)]
-Listed = dict[str, Any]
 
 
 def draw(folder: Path, _full: bool = False) -> list[str]:
@@ -269,27 +269,10 @@ def _compared(row: Row) -> multiplying_figures.Compared:
     return multiplying_figures.Compared(row.ranks, row.schedule, predicted, measured)
 
 
-CHECKS: dict[str, Callable[[Listed], Finding]] = {
-    "best-costs": _best_costs,
-    "choice": _choice,
-    "consistent": _consistent,
-    "counts": _counts,
-    "critical-path": _critical_path,
-    "elimination-bound": _elimination_bound,
-    "elimination-excess": _elimination_excess,
-    "elimination-gain": _elimination_gain,
-    "elimination-over-split": _elimination_over_split,
-    "elimination-rounds": _elimination_rounds,
-    "factorisations": _factorisations,
-    "fan-out": _fan_out,
-    "order-traffic": _order_traffic,
+CHECKS = {
+    **checks_of(globals()),
     "orders-on-dragonfly": multiplying_topology.orders,
-    "prime-threshold": _prime_threshold,
-    "program": _program,
-    "rounds": _rounds,
     "self-congestion": multiplying_topology.congestion,
-    "simulated": _simulated,
-    "stages": _stages,
     "unrepaired": multiplying_dissemination.unrepaired,
     **multiplying_table.CHECKS,
     **runs.CHECKS,

@@ -5,7 +5,6 @@ Runs that check equations of section 3 use machines of that section's models.
 
 import json
 import re
-from collections.abc import Callable, Mapping
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,12 +13,11 @@ from typing import Any
 from unisono import Run, plan, simulate
 from unisono._core import Machine, Schedule, emit
 from unisono.base.files import write
-from unisono.reproduce import Finding
+from unisono.reproduce import Finding, Listed, checks_of
 from unisono.reproduce.once import once
 
 __all__ = ["CHECKS", "MACHINES", "doubling", "draw", "finish", "goal", "machine", "program", "rounds", "run", "time"]
 
-Listed = Mapping[str, Any]
 
 #: The runs of Figs. 18 to 23: processes, algorithm, its parameters.
 FIGURES: dict[int, tuple[int, str, dict[str, str]]] = {
@@ -152,7 +150,7 @@ def draw(folder: Path) -> list[str]:
     return paths
 
 
-def _times(listed: Listed) -> Finding:
+def _simulated_times(listed: Listed) -> Finding:
     """Computes the simulated ns of each run; with ``relative``, times of later runs divided by that of the first."""
     ours = [time(listed["machine"], ranks, schedule) for ranks, schedule in listed["runs"]]
     if listed.get("relative", False):
@@ -160,18 +158,18 @@ def _times(listed: Listed) -> Finding:
     return Finding(listed["reported"], ours)
 
 
-def _skew(listed: Listed) -> Finding:
+def _simulated_skew(listed: Listed) -> Finding:
     times = [finish(*run) for run in listed["runs"]]
     remark = "Done after, by rank: " + "; ".join(" ".join(f"{t:.0f}" for t in each) for each in times) + " ns."
     return Finding(listed["reported"], [max(each) - min(each) for each in times], remark=remark)
 
 
-def _gain(listed: Listed) -> Finding:
+def _simulated_gain(listed: Listed) -> Finding:
     over = max(finish(*listed["over"]))
     return Finding(listed["reported"], [over - max(finish(*run)) for run in listed["runs"]])
 
 
-def _falls(listed: Listed) -> Finding:
+def _multicast_falls(listed: Listed) -> Finding:
     """Counts, on some machines, the numbers of peers to which a multicast is faster than to one peer fewer."""
     falls = 0
     for on in listed["machines"]:
@@ -191,7 +189,7 @@ def _best_factor(listed: Listed) -> Finding:
     return Finding(listed["reported"], ours)
 
 
-def _internal(listed: Listed) -> Finding:
+def _internal_processes(listed: Listed) -> Finding:
     """Counts the processes outside the collapse that send before the first message of the collapse arrives."""
     ranks, schedule = listed["run"]
     with TemporaryDirectory() as folder:
@@ -209,12 +207,4 @@ def _messages(listed: Listed) -> Finding:
     return Finding(listed["reported"], [schedule.streams / ranks for ranks, schedule in made])
 
 
-CHECKS: dict[str, Callable[[Listed], Finding]] = {
-    "best-factor": _best_factor,
-    "internal-processes": _internal,
-    "messages": _messages,
-    "multicast-falls": _falls,
-    "simulated-gain": _gain,
-    "simulated-skew": _skew,
-    "simulated-times": _times,
-}
+CHECKS = checks_of(globals())

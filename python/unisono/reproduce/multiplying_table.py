@@ -1,18 +1,17 @@
 """Table 2 of "Generalisation of recursive doubling for AllReduce" (2017), and statements on its times."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from statistics import median
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from unisono.planning.multiplying import cost
-from unisono.reproduce import Finding, multiplying_topology
+from unisono.reproduce import Finding, Listed, checks_of, multiplying_topology
 from unisono.reproduce import multiplying_simulated as runs
 
 __all__ = ["ALPHAS", "CHECKS", "ROUNDING", "TABLE_2", "Row", "predictions"]
 
-Listed = Mapping[str, Any]
 #: Table 1: alpha_p and alpha_r in us.
 ALPHAS = {"minimum": (1.34, 0.34), "median": (1.51, 0.38)}
 #: The number of blocks of an allocation of nodes, and of operations of a block (section 5.2).
@@ -151,4 +150,4 @@ def _table(listed: Listed) -> Finding:
     return Finding(listed["reported"], ours, remark=f"By process count: {shown}." if listed.get("shown") else "")
 
 
-CHECKS: dict[str, Callable[[Listed], Finding]] = {"table": _table}
+CHECKS = checks_of(globals())

@@ -1,15 +1,15 @@
 """Computes what "Accelerating Allreduce with in-network reduction on Intel PIUMA" (2022) claims."""
 
 import json
-from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import unisono as un
 from unisono.planning.training import BYTES, Iteration, iteration, reduction, vgg16
 from unisono.reproduce import (
     Finding,
+    Listed,
+    checks_of,
     multiplying_simulated,
     piuma_figures,
     piuma_messages,
@@ -32,8 +32,6 @@ FIG_5_MINIBATCHES = [32, 64, 128, 256, 512, 1024]
 _COUNTED = 1280
 #: The paper's algorithms on the cores, for one element and for vectors.
 SHORT, VECTORS = "recursive-doubling", "rabenseifner"
-
-Listed = dict[str, Any]
 
 
 def draw(folder: Path, full: bool = False) -> list[str]:
@@ -353,37 +351,8 @@ def _several(listed: Listed) -> Finding:
     return Finding(listed["reported"], one.nanoseconds / two.nanoseconds, remark=f"Two embeddings: {loads}.")
 
 
-CHECKS: dict[str, Callable[[Listed], Finding]] = {
-    "bandwidth-share": _bandwidth_share,
-    "beside": _beside,
-    "beside-over-alone": _beside_over_alone,
-    "congestion": _congestion,
-    "curve": _curve,
-    "dense-layers": _dense_layers,
-    "digests": _digests,
-    "eq2": _eq2,
-    "exposed": _exposed,
-    "extends": _extends,
-    "facts": _facts,
-    "falls": _falls,
-    "gradients": _gradients,
-    "hockney": _hockney,
-    "host-growth": _host_growth,
-    "host-loss": _host_loss,
-    "host-rounds": _host_rounds,
-    "host-volume": _host_volume,
-    "latency-ratio": _latency_ratio,
-    "latency-share": _latency_share,
-    "latency-spread": _latency_spread,
-    "less-data": _less_data,
-    "loss": _loss,
-    "memory-limit": _memory_limit,
-    "repeatable": _repeatable,
-    "several": _several,
-    "share": _share,
-    "single-element": _single_element,
-    "speedup": _speedup,
-    "throughput-ratio": _throughput_ratio,
+CHECKS = {
+    **checks_of(globals()),
     **piuma_messages.CHECKS,
     **piuma_trees.CHECKS,
     **piuma_variants.CHECKS,

@@ -4,17 +4,13 @@ The machine is of kind ``network``: every core is an accelerator, joined to its 
 its memory; switches have the links of `piuma_links`. Software takes no time, so that links alone decide.
 """
 
-from collections.abc import Callable
-from typing import Any
-
 import unisono as un
-from unisono.reproduce import Finding
+from unisono.reproduce import Finding, Listed, checks_of
 from unisono.reproduce.piuma_links import links
 from unisono.reproduce.piuma_trees import machine
 
 __all__ = ["CHECKS", "network"]
 
-Listed = dict[str, Any]
 #: A link rate so far above that of memories that no two messages wait for each other on a link.
 _UNLIMITED_GBPS = 64_000.0
 _PACKET_BYTES = 1024
@@ -53,7 +49,7 @@ def network(nodes: int, link_gbps: float) -> un.Machine:
     )
 
 
-def _congestion(listed: Listed) -> Finding:
+def _message_congestion(listed: Listed) -> Finding:
     """Divides the throughput of an allreduce by that without waiting for links, for each number of nodes."""
     ours = []
     for nodes in listed["nodes"]:
@@ -66,4 +62,4 @@ def _congestion(listed: Listed) -> Finding:
     return Finding(listed["reported"], ours)
 
 
-CHECKS: dict[str, Callable[[Listed], Finding]] = {"message-congestion": _congestion}
+CHECKS = checks_of(globals())

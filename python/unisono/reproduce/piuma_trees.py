@@ -9,13 +9,11 @@ from itertools import pairwise, product
 from typing import Any
 
 import unisono as un
-from unisono.reproduce import Finding
+from unisono.reproduce import Finding, Listed, checks_of
 from unisono.reproduce.once import once
 from unisono.reproduce.piuma_links import distances
 
 __all__ = ["CHECKS", "changed", "levels", "machine", "on_subset", "run"]
-
-Listed = dict[str, Any]
 
 
 @once
@@ -306,7 +304,7 @@ def _latencies(nodes: int) -> Callable[[int, int], float]:
     return lambda a, b: float(described[f"{level(a, b)}_latency_ns"])
 
 
-def _together(listed: Listed) -> Finding:
+def _together_over_sum(listed: Listed) -> Finding:
     """Divides the time until the last of simultaneous allreduces ends by the sum of their times alone."""
     ours: list[float] = []
     in_turns: list[float] = []
@@ -330,21 +328,4 @@ def _in_turn(listed: Listed) -> Finding:
     return Finding(listed["reported"], ours)
 
 
-CHECKS: dict[str, Callable[[Listed], Finding]] = {
-    "fan-in": _fan_in,
-    "in-turn": _in_turn,
-    "inverse": _inverse,
-    "leaving": _leaving,
-    "level-hops": _level_hops,
-    "local-completion": _local_completion,
-    "longer-inside": _longer_inside,
-    "longer-ways": _longer_ways,
-    "not-peers": _not_peers,
-    "point-to-point": _point_to_point,
-    "predefined": _predefined,
-    "root-eccentricity": _root_eccentricity,
-    "root-radix": _root_radix,
-    "together-over-sum": _together,
-    "topologies": _topologies,
-    "unmerged": _unmerged,
-}
+CHECKS = checks_of(globals())

@@ -4,19 +4,17 @@ Machines differ from the preset by ports, by latency that grows with distance, o
 operator NOR, which no machine has, is computed with AND.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 import unisono as un
-from unisono.reproduce import Finding
+from unisono.reproduce import Finding, Listed, checks_of
 from unisono.reproduce.once import once
 from unisono.reproduce.piuma_trees import machine
 
 __all__ = ["CHECKS"]
 
-Listed = dict[str, Any]
 #: A node with so few cores that each can be tried as a root.
 _SMALL = {
     "cores_per_socket": 4,
@@ -62,7 +60,7 @@ def _eccentricities(dims: tuple[int, ...], step_ns: float) -> tuple[float, list[
     return _latency("allreduce", on), [2 * each for each in far]
 
 
-def _midpoint(listed: Listed) -> Finding:
+def _midpoint_root(listed: Listed) -> Finding:
     """Divides an allreduce's latency by that with the root at the best core of all, for each HyperX."""
     ours, remarks = [], []
     for dims in listed["node_dims"]:
@@ -72,7 +70,7 @@ def _midpoint(listed: Listed) -> Finding:
     return Finding(listed["reported"], ours, remark="; ".join(remarks) + ".")
 
 
-def _corner(listed: Listed) -> Finding:
+def _corner_root(listed: Listed) -> Finding:
     """Divides the latency with the root at the best core of the first node, a corner, by an allreduce's."""
     found = [_eccentricities(tuple(dims), listed["step_ns"]) for dims in listed["node_dims"]]
     return Finding(listed["reported"], [by_node[0] / taken for taken, by_node in found])
@@ -106,10 +104,4 @@ def _nor(listed: Listed) -> Finding:
     return Finding(listed["reported"], wrong)
 
 
-CHECKS: dict[str, Callable[[Listed], Finding]] = {
-    "corner-root": _corner,
-    "midpoint-root": _midpoint,
-    "nor": _nor,
-    "part-of-grid": _part_of_grid,
-    "scans": _scans,
-}
+CHECKS = checks_of(globals())

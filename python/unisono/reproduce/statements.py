@@ -11,11 +11,9 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from unisono.reproduce import APART, listed_claims, listed_sections, listed_statements
+from unisono.reproduce import APART, Listed, listed_claims, listed_sections, listed_statements
 
 __all__ = ["Inventory", "inventory", "section_of"]
-
-Listed = dict[str, Any]
 
 
 @dataclass(frozen=True)

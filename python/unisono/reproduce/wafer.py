@@ -1,8 +1,6 @@
 """Computes what "Near-Optimal Wafer-Scale Reduce" (HPDC 2024) claims, with a function for each kind of claim."""
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +9,8 @@ from unisono import _core, plan, sweep
 from unisono.base.reports import SweepPoint, in_cycles
 from unisono.reproduce import (
     Finding,
+    Listed,
+    checks_of,
     wafer_figures,
     wafer_recursions,
     wafer_reread,
@@ -37,8 +37,6 @@ PES_MAX = 512
 #: The fixed algorithms of Fig. 8 and of Fig. 10.
 FIXED_1D = ("star", "tree", "two-phase", "chain", "ring")
 FIXED_2D = ("star", "tree", "two-phase", "chain", "snake")
-
-Listed = dict[str, Any]
 
 
 def draw(folder: Path, full: bool = False) -> list[str]:
@@ -237,23 +235,8 @@ def _simulated_mispredictions(listed: Listed) -> Finding:
     return Finding(listed["reported"], cycles, remark=remark)
 
 
-CHECKS: dict[str, Callable[[Listed], Finding]] = {
-    "best-of-manual": _best_of_manual,
-    "bound": _bound,
-    "broadcast-over-message": _broadcast_over_message,
-    "formula": _formula,
-    "gains": _gains,
-    "least-advantage": _least_advantage,
-    "longest-winners": _longest_winners,
-    "ring-over-best": _ring_over_best,
-    "simulated-closed-form": _simulated_closed_form,
-    "simulated-mean-error": _simulated_mean_error,
-    "simulated-mispredictions": _simulated_mispredictions,
-    "simulated-model-error": _simulated_model_error,
-    "snake-depth": _snake_depth,
-    "snake-over-bound": _snake_over_bound,
-    "winners": _winners,
-    "worst-ratio": _worst_ratio,
+CHECKS = {
+    **checks_of(globals()),
     **wafer_recursions.CHECKS,
     **wafer_reread.CHECKS,
     **wafer_squares.CHECKS,

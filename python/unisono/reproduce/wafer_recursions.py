@@ -6,14 +6,11 @@ A step is one choice of i in a minimum. The library has closed forms of both rec
 import math
 from collections.abc import Callable
 from itertools import product
-from typing import Any
 
-from unisono.reproduce import Finding
+from unisono.reproduce import Finding, Listed, checks_of
 from unisono.reproduce.wafer_formulas import auto_gen_energy
 
 __all__ = ["CHECKS"]
-
-Listed = dict[str, Any]
 
 
 def _auto_gen_steps(pes: int) -> int:
@@ -55,10 +52,10 @@ _STEPS: list[Callable[[int], int]] = [
 ]
 
 
-def _exponents(listed: Listed) -> Finding:
+def _recursion_exponents(listed: Listed) -> Finding:
     """Computes the exponents by which the steps grow from half of the PEs to all PEs."""
     pes = listed["pes"]
     return Finding(listed["reported"], [math.log2(steps(pes) / steps(pes // 2)) for steps in _STEPS])
 
 
-CHECKS: dict[str, Callable[[Listed], Finding]] = {"recursion-exponents": _exponents}
+CHECKS = checks_of(globals())

@@ -5,12 +5,11 @@ Eq. 1 than the paper's best tree.
 """
 
 import math
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 from unisono import plan, simulate, sweep
 from unisono.base.reports import in_cycles
-from unisono.reproduce import Finding
+from unisono.reproduce import Finding, Listed, checks_of
 from unisono.reproduce import wafer_simulated as runs
 from unisono.reproduce.wafer_formulas import FORMULAS, auto_gen, star_of_two_of_grid
 from unisono.reproduce.wafer_statements import cycles_by_algorithm
@@ -20,8 +19,6 @@ __all__ = ["CHECKS"]
 
 MACHINE = "wse2"
 _STEP = 5
-
-Listed = dict[str, Any]
 
 
 def _largest_gain(listed: Listed) -> Finding:
@@ -229,16 +226,4 @@ def _packed(listed: Listed) -> Finding:
     return Finding(listed["reported"], ours)
 
 
-CHECKS: dict[str, Callable[[Listed], Finding]] = {
-    "auto-gen-over-trees": _auto_gen_over_trees,
-    "clock-spread": _clock_spread,
-    "compared-with-allreduce": _compared_with_allreduce,
-    "contention-only": _contention_only,
-    "group-energy": _group_energy,
-    "implied-error": _implied_error,
-    "largest-gain": _largest_gain,
-    "packed": _packed,
-    "ring-mappings": _ring_mappings,
-    "ring-over-chain": _ring_over_chain,
-    "star-of-two-of-grid": _star_of_two_of_grid,
-}
+CHECKS = checks_of(globals())

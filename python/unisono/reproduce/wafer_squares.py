@@ -7,18 +7,15 @@ simulate follow from rows.
 
 import math
 from collections.abc import Callable
-from typing import Any
 
-from unisono.reproduce import Finding
+from unisono.reproduce import Finding, Listed, checks_of
 from unisono.reproduce import wafer_simulated as runs
 from unisono.reproduce.wafer_formulas import FORMULAS
 
 __all__ = ["CHECKS"]
 
-Listed = dict[str, Any]
 
-
-def _gains(listed: Listed) -> Finding:
+def _simulated_gain_2d(listed: Listed) -> Finding:
     """Divides the chain's time by Auto-Gen's at every point, with all PEs of the square simulated."""
 
     def cycles(name: str, shape: tuple[int, ...], length: int) -> float:
@@ -27,7 +24,7 @@ def _gains(listed: Listed) -> Finding:
     return _beside_formula(listed, listed["points"], cycles)
 
 
-def _gains_of_rows(listed: Listed) -> Finding:
+def _gain_of_rows(listed: Listed) -> Finding:
     """Divides the chain's time by Auto-Gen's at every length, from simulated rows."""
 
     def cycles(name: str, shape: tuple[int, ...], length: int) -> float:
@@ -49,7 +46,7 @@ def _beside_formula(
     return Finding([FORMULAS[listed["formula"]](*point) for point in points], ours, remark=remark)
 
 
-def _differences(listed: Listed) -> Finding:
+def _xy_of_rows(listed: Listed) -> Finding:
     """Computes the largest relative difference of times computed from rows from those of simulated squares."""
     ours, remarks = [], []
     for side in listed["sides"]:
@@ -71,8 +68,4 @@ def _of_rows(collective: str, name: str, side: int, length: int) -> float:
     return 2 * row + (FORMULAS["broadcast-2d"](side, side, length) if collective == "allreduce" else 0)
 
 
-CHECKS: dict[str, Callable[[Listed], Finding]] = {
-    "gain-of-rows": _gains_of_rows,
-    "simulated-gain-2d": _gains,
-    "xy-of-rows": _differences,
-}
+CHECKS = checks_of(globals())

@@ -5,17 +5,15 @@ the total to their half.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 from unisono import Buffer, Error, Schedule, ScheduleBuilder, machine, simulate
-from unisono.reproduce import Finding
+from unisono.reproduce import Finding, Listed, checks_of
 from unisono.reproduce import wafer_simulated as runs
 from unisono.reproduce.wafer_formulas import star_of_two
 
 __all__ = ["CHECKS", "cycles"]
 
-Listed = dict[str, Any]
 _MACHINE = "wse2"
 
 
@@ -66,7 +64,7 @@ def cycles(rows: int, columns: int, length: int) -> int:
     return ran.cycles
 
 
-def _over_formula(listed: Listed) -> Finding:
+def _star_of_two_over_formula(listed: Listed) -> Finding:
     """Divides the simulated cycles by those of Eq. 1, at every length."""
     rows, columns = listed["shape"]
     ours = []
@@ -76,7 +74,7 @@ def _over_formula(listed: Listed) -> Finding:
     return Finding(listed["reported"], ours)
 
 
-def _against_patterns(listed: Listed) -> Finding:
+def _star_of_two_over_patterns(listed: Listed) -> Finding:
     """Divides the simulated cycles by those of the fastest of some patterns, at every length."""
     rows, columns = listed["shape"]
     ours, shown = [], []
@@ -92,7 +90,4 @@ def _against_patterns(listed: Listed) -> Finding:
     return Finding(listed["reported"], ours, remark=f"Cycles: {'; '.join(shown)}.")
 
 
-CHECKS: dict[str, Callable[[Listed], Finding]] = {
-    "star-of-two-over-formula": _over_formula,
-    "star-of-two-over-patterns": _against_patterns,
-}
+CHECKS = checks_of(globals())

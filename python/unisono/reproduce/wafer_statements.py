@@ -5,7 +5,7 @@ measurements.
 """
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from itertools import groupby, pairwise
 from typing import Any
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from unisono import Schedule, ScheduleBuilder, Stream, machine, plan, simulate, sweep
 from unisono.base.reports import SweepPoint, in_cycles
-from unisono.reproduce import Finding
+from unisono.reproduce import Finding, Listed, checks_of
 from unisono.reproduce import wafer_simulated as runs
 from unisono.reproduce.wafer_formulas import star_of_two
 from unisono.reproduce.wafer_terms import terms_of
@@ -22,8 +22,6 @@ __all__ = ["CHECKS", "cycles_by_algorithm", "letters"]
 
 MACHINE = "wse2"
 LETTERS = {"S": "star", "T": "tree", "2": "two-phase", "C": "chain", "R": "ring", "N": "snake"}
-
-Listed = dict[str, Any]
 
 
 def cycles_by_algorithm(point: SweepPoint) -> dict[str, float]:
@@ -268,21 +266,4 @@ def _facts(listed: Listed) -> Finding:
     return Finding(listed["reported"], [listed["together"] * np.prod(found)] if "together" in listed else found)
 
 
-CHECKS: dict[str, Callable[[Listed], Finding]] = {
-    "allreduce-adds-broadcast": _allreduce_adds_broadcast,
-    "auto-gen-behind": _auto_gen_behind,
-    "better-than-auto-gen": _better_than_auto_gen,
-    "broadcast-growth": _broadcast_growth,
-    "colors": _colors,
-    "facts": _facts,
-    "over-auto-gen": _over_auto_gen,
-    "over-best": _over_best,
-    "prediction-error": _prediction_error,
-    "ratio": _ratio,
-    "ring-mapped-chain": _ring_mapped_chain,
-    "star-of-two": _star_of_two,
-    "start-spread": _start_spread,
-    "terms": _terms,
-    "winner-order": _winner_order,
-    "winners-where-equal": _winners_where_equal,
-}
+CHECKS = checks_of(globals())

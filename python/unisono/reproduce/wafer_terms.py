@@ -3,11 +3,11 @@
 import math
 from collections.abc import Callable, Sequence
 from itertools import accumulate
-from typing import Any, cast
+from typing import cast
 
 from unisono import Schedule, ScheduleBuilder, Stream, bounds, machine, plan, simulate
 from unisono.base.reports import in_cycles
-from unisono.reproduce import Finding
+from unisono.reproduce import Finding, Listed, checks_of
 from unisono.reproduce import wafer_simulated as runs
 from unisono.reproduce.wafer_formulas import FORMULAS
 
@@ -17,7 +17,6 @@ MACHINE = "wse2"
 #: The cycles of each dependent operation, 2 T_R + 1, and of a ramp, T_R.
 _STEP, _RAMP = 5, 2
 
-Listed = dict[str, Any]
 Terms = dict[str, float]
 
 
@@ -187,13 +186,4 @@ def _one_ramp(listed: Listed) -> Finding:
     return Finding(listed["reported"], ours)
 
 
-CHECKS: dict[str, Callable[[Listed], Finding]] = {
-    "bound-over-fastest": _bound_over_fastest,
-    "fastest-over-bound": _fastest_over_bound,
-    "group-choice": _group_choice,
-    "group-order": _group_order,
-    "improvement": _improvement,
-    "one-ramp": _one_ramp,
-    "other-ramps": _other_ramps,
-    "terms-needed": _terms_needed,
-}
+CHECKS = checks_of(globals())
