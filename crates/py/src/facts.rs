@@ -1,6 +1,9 @@
 //! The names and properties of collectives, datatypes and operators.
 
-use pyo3::{prelude::*, types::PyDict};
+use pyo3::{
+    prelude::*,
+    types::{IntoPyDict, PyDict},
+};
 use unisono_collective::{Dtype, Kind, Operator};
 use unisono_machine::network::Architecture;
 
@@ -9,24 +12,15 @@ use crate::errors::input;
 /// Returns `{name: {has_root, reduces}}` of all collectives.
 #[pyfunction]
 pub fn collectives(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
-    let dict = PyDict::new(py);
-    for kind in Kind::ALL {
-        let properties = PyDict::new(py);
-        properties.set_item("has_root", kind.has_root())?;
-        properties.set_item("reduces", kind.reduces())?;
-        dict.set_item(kind.name(), properties)?;
-    }
-    Ok(dict)
+    let of = |kind: Kind| [("has_root", kind.has_root()), ("reduces", kind.reduces())].into_py_dict(py);
+    let rows = Kind::ALL.iter().map(|&kind| Ok((kind.name(), of(kind)?))).collect::<PyResult<Vec<_>>>()?;
+    rows.into_py_dict(py)
 }
 
 /// Returns `{name: bytes}`: the size of one element of each datatype.
 #[pyfunction]
 pub fn dtypes(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
-    let dict = PyDict::new(py);
-    for dtype in Dtype::ALL {
-        dict.set_item(dtype.name(), dtype.bytes())?;
-    }
-    Ok(dict)
+    Dtype::ALL.iter().map(|dtype| (dtype.name(), dtype.bytes())).into_py_dict(py)
 }
 
 /// Returns `{algbw, busbw}` in GB/s by the definitions of nccl-tests; the values are None for collectives that
@@ -42,10 +36,7 @@ pub fn bandwidths<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let kind: Kind = collective.parse().map_err(input)?;
     let found = kind.bandwidths(ranks, bytes, seconds);
-    let dict = PyDict::new(py);
-    dict.set_item("algbw", found.map(|b| b.algbw))?;
-    dict.set_item("busbw", found.map(|b| b.busbw))?;
-    Ok(dict)
+    [("algbw", found.map(|b| b.algbw)), ("busbw", found.map(|b| b.busbw))].into_py_dict(py)
 }
 
 /// Returns the architecture of GPUs by the name that their driver states; None if it is not known.

@@ -39,127 +39,59 @@ mod tuning;
 mod workload;
 mod workload_graph;
 
-use pyo3::prelude::*;
+#[pyo3::pymodule]
+mod _core {
+    use pyo3::prelude::*;
 
-#[pymodule]
-fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    errors::quiet_panics();
-    limits::warn_in_python();
-    m.add("__version__", env!("CARGO_PKG_VERSION"))?;
-    let py = m.py();
-    m.add("Error", py.get_type::<errors::Error>())?;
-    m.add("InputError", py.get_type::<errors::InputError>())?;
-    m.add("NotExpressibleError", py.get_type::<errors::NotExpressibleError>())?;
-    m.add("UnsupportedError", py.get_type::<errors::UnsupportedError>())?;
-    m.add("VerifyError", py.get_type::<errors::VerifyError>())?;
-    m.add("SimulationError", py.get_type::<errors::SimulationError>())?;
-    m.add_class::<machine::Machine>()?;
-    m.add_class::<mpi::Channel>()?;
-    m.add_class::<mpi::LibraryCall>()?;
-    m.add_class::<plan::Plan>()?;
-    m.add_class::<proof::Proof>()?;
-    m.add_class::<schedule::Schedule>()?;
-    m.add_class::<simulation::Simulation>()?;
-    m.add_class::<mapper::Mapper>()?;
-    m.add_class::<discover::Operation>()?;
-    m.add_class::<discover::Discovery>()?;
-    m.add_class::<discover::TaskList>()?;
-    m.add_class::<moved::Moved>()?;
-    m.add_class::<tasks::Reducing>()?;
-    m.add_class::<tasks::TaskMemory>()?;
-    m.add_class::<tasks::TaskSchedule>()?;
-    m.add_class::<tasks::WorldCall>()?;
-    m.add_class::<moved::Pricing>()?;
-    m.add_class::<workload_graph::WorkloadGraph>()?;
-    m.add_function(wrap_pyfunction!(moved::pricing, m)?)?;
-    m.add_class::<builder::Stream>()?;
-    m.add_class::<builder::Slice>()?;
-    m.add_class::<builder::Buffer>()?;
-    m.add_class::<builder::ScheduleBuilder>()?;
-    m.add_function(wrap_pyfunction!(allocate::admit_allocations, m)?)?;
-    m.add_function(wrap_pyfunction!(allocate::allocation_report, m)?)?;
-    m.add_function(wrap_pyfunction!(allocate::count_allocations, m)?)?;
-    m.add_function(wrap_pyfunction!(allocate::submesh, m)?)?;
-    m.add_function(wrap_pyfunction!(facts::collectives, m)?)?;
-    m.add_function(wrap_pyfunction!(facts::bandwidths, m)?)?;
-    m.add_function(wrap_pyfunction!(facts::dtypes, m)?)?;
-    m.add_function(wrap_pyfunction!(facts::gpu_architecture, m)?)?;
-    m.add_function(wrap_pyfunction!(facts::operators, m)?)?;
-    m.add_function(wrap_pyfunction!(limits::admit_sweep, m)?)?;
-    m.add_function(wrap_pyfunction!(limits::default_steps, m)?)?;
-    m.add_function(wrap_pyfunction!(limits::limits_follow, m)?)?;
-    m.add_function(wrap_pyfunction!(limits::limits_now, m)?)?;
-    m.add_function(wrap_pyfunction!(limits::note_large_work, m)?)?;
-    m.add_function(wrap_pyfunction!(limits::set_cores, m)?)?;
-    m.add_function(wrap_pyfunction!(limits::set_limits, m)?)?;
-    m.add_function(wrap_pyfunction!(limits::steps_counted, m)?)?;
-    m.add_function(wrap_pyfunction!(machine::machine_presets, m)?)?;
-    m.add_function(wrap_pyfunction!(machine::preset_toml, m)?)?;
-    m.add_function(wrap_pyfunction!(machine::require_offer, m)?)?;
-    m.add_function(wrap_pyfunction!(simulate::simulators, m)?)?;
-    m.add_function(wrap_pyfunction!(plan::algorithms, m)?)?;
-    m.add_function(wrap_pyfunction!(machine::parse_shape, m)?)?;
-    m.add_function(wrap_pyfunction!(own_algorithm::register_algorithm, m)?)?;
-    m.add_function(wrap_pyfunction!(own_algorithm::unregister_algorithm, m)?)?;
-    m.add_function(wrap_pyfunction!(plan::plan, m)?)?;
-    m.add_function(wrap_pyfunction!(plan::bounds, m)?)?;
-    m.add_function(wrap_pyfunction!(plan::library_choice_of, m)?)?;
-    m.add_function(wrap_pyfunction!(plan::library_sizes, m)?)?;
-    m.add_function(wrap_pyfunction!(plan::check_bound, m)?)?;
-    m.add_function(wrap_pyfunction!(planfile::encode_plan, m)?)?;
-    m.add_function(wrap_pyfunction!(planfile::decode_plan, m)?)?;
-    m.add_function(wrap_pyfunction!(planfile::prove_plan, m)?)?;
-    m.add_function(wrap_pyfunction!(planfile::plan_bits, m)?)?;
-    m.add_function(wrap_pyfunction!(plan::sweep_point, m)?)?;
-    m.add_function(wrap_pyfunction!(tuning::chosen, m)?)?;
-    m.add_function(wrap_pyfunction!(tuning::plan_size_class, m)?)?;
-    m.add_function(wrap_pyfunction!(tuning::propose, m)?)?;
-    m.add_function(wrap_pyfunction!(tuning::settings, m)?)?;
-    m.add_function(wrap_pyfunction!(tuning::size_class, m)?)?;
-    m.add_function(wrap_pyfunction!(tuning::tuned_regions, m)?)?;
-    m.add_function(wrap_pyfunction!(tuning::worthwhile, m)?)?;
-    m.add_function(wrap_pyfunction!(simulate::simulate, m)?)?;
-    m.add_function(wrap_pyfunction!(simulate::simulate_beside, m)?)?;
-    m.add_function(wrap_pyfunction!(simulate::measure, m)?)?;
-    m.add_function(wrap_pyfunction!(endpoint::simulate_goal, m)?)?;
-    m.add_function(wrap_pyfunction!(traffic::simulate_network_goal, m)?)?;
-    m.add_function(wrap_pyfunction!(traffic::injection, m)?)?;
-    m.add_function(wrap_pyfunction!(traffic::traffic_flows, m)?)?;
-    m.add_function(wrap_pyfunction!(traffic::message_routes, m)?)?;
-    m.add_function(wrap_pyfunction!(traffic::simulate_messages, m)?)?;
-    m.add_function(wrap_pyfunction!(traffic::traffic_packets, m)?)?;
-    m.add_function(wrap_pyfunction!(emit::emit, m)?)?;
-    m.add_function(wrap_pyfunction!(emit::emission_notes, m)?)?;
-    m.add_function(wrap_pyfunction!(emit::emitters, m)?)?;
-    m.add_function(wrap_pyfunction!(gpu_plans::check_plan, m)?)?;
-    m.add_function(wrap_pyfunction!(gpu_plans::is_gpu_plan, m)?)?;
-    m.add_function(wrap_pyfunction!(export::check_registers, m)?)?;
-    m.add_function(wrap_pyfunction!(export::export_table, m)?)?;
-    m.add_function(wrap_pyfunction!(export::import_schedule, m)?)?;
-    m.add_function(wrap_pyfunction!(export::importers, m)?)?;
-    m.add_function(wrap_pyfunction!(export::tunings, m)?)?;
-    m.add_function(wrap_pyfunction!(workload::workload_presets, m)?)?;
-    m.add_function(wrap_pyfunction!(mpi::is_switched_on, m)?)?;
-    m.add_function(wrap_pyfunction!(mpi::unknown_variables, m)?)?;
-    m.add_function(wrap_pyfunction!(mpi::variables_of_programs, m)?)?;
-    m.add_function(wrap_pyfunction!(multiplying::multiplying_best, m)?)?;
-    m.add_function(wrap_pyfunction!(multiplying::multiplying_cost, m)?)?;
-    m.add_function(wrap_pyfunction!(multiplying::multiplying_count, m)?)?;
-    m.add_function(wrap_pyfunction!(multiplying::multiplying_fan_out, m)?)?;
-    m.add_function(wrap_pyfunction!(multiplying::multiplying_schedules, m)?)?;
-    m.add_function(wrap_pyfunction!(network::check_routing, m)?)?;
-    m.add_function(wrap_pyfunction!(network::import_network, m)?)?;
-    m.add_function(wrap_pyfunction!(network::network_formats, m)?)?;
-    m.add_function(wrap_pyfunction!(network::part_names, m)?)?;
-    m.add_function(wrap_pyfunction!(network::plane, m)?)?;
-    m.add_function(wrap_pyfunction!(network::topologies, m)?)?;
-    m.add_function(wrap_pyfunction!(discover::discover, m)?)?;
-    m.add_function(wrap_pyfunction!(discover::discover_moved, m)?)?;
-    m.add_function(wrap_pyfunction!(discover::discovery_rate, m)?)?;
-    m.add_function(wrap_pyfunction!(reproduce::auto_gen, m)?)?;
-    m.add_function(wrap_pyfunction!(reproduce::reduce_optimality, m)?)?;
-    m.add_function(wrap_pyfunction!(reproduce::paper_claims, m)?)?;
-    // Exceptions of failed argument conversions become `InputError`.
-    py.import("unisono.base.border")?.call_method1("install", (m,))?;
-    Ok(())
+    use crate::{errors, limits};
+
+    #[pymodule_export]
+    use crate::{
+        allocate::{admit_allocations, allocation_report, count_allocations, submesh},
+        builder::{Buffer, ScheduleBuilder, Slice, Stream},
+        discover::{Discovery, Operation, TaskList, discover, discover_moved, discovery_rate},
+        emit::{emission_notes, emit, emitters},
+        endpoint::simulate_goal,
+        errors::{Error, InputError, NotExpressibleError, SimulationError, UnsupportedError, VerifyError},
+        export::{check_registers, export_table, import_schedule, importers, tunings},
+        facts::{bandwidths, collectives, dtypes, gpu_architecture, operators},
+        gpu_plans::{check_plan, is_gpu_plan},
+        limits::{
+            admit_sweep, default_steps, limits_follow, limits_now, note_large_work, set_cores, set_limits,
+            steps_counted,
+        },
+        machine::{Machine, machine_presets, parse_shape, preset_toml, require_offer},
+        mapper::Mapper,
+        moved::{Moved, Pricing, pricing},
+        mpi::{Channel, LibraryCall, is_switched_on, unknown_variables, variables_of_programs},
+        multiplying::{
+            multiplying_best, multiplying_cost, multiplying_count, multiplying_fan_out, multiplying_schedules,
+        },
+        network::{check_routing, import_network, network_formats, part_names, plane, topologies},
+        own_algorithm::{register_algorithm, unregister_algorithm},
+        plan::{Plan, algorithms, bounds, check_bound, library_choice_of, library_sizes, plan, sweep_point},
+        planfile::{decode_plan, encode_plan, plan_bits, prove_plan},
+        proof::Proof,
+        reproduce::{auto_gen, paper_claims, reduce_optimality},
+        schedule::Schedule,
+        simulate::{measure, simulate, simulate_beside, simulators},
+        simulation::Simulation,
+        tasks::{Reducing, TaskMemory, TaskSchedule, WorldCall},
+        traffic::{
+            injection, message_routes, simulate_messages, simulate_network_goal, traffic_flows, traffic_packets,
+        },
+        tuning::{chosen, plan_size_class, propose, settings, size_class, tuned_regions, worthwhile},
+        workload::workload_presets,
+        workload_graph::WorkloadGraph,
+    };
+
+    #[pymodule_init]
+    fn init(m: &Bound<'_, PyModule>) -> PyResult<()> {
+        errors::quiet_panics();
+        limits::warn_in_python();
+        m.add("__version__", env!("CARGO_PKG_VERSION"))?;
+        // Exceptions of failed argument conversions become `InputError`.
+        m.py().import("unisono.base.border")?.call_method1("install", (m,))?;
+        Ok(())
+    }
 }

@@ -1,6 +1,9 @@
 //! Schedules of recursive multiplying: their cost, their number and the cheapest schedule.
 
-use pyo3::{prelude::*, types::PyDict};
+use pyo3::{
+    prelude::*,
+    types::{IntoPyDict, PyDict},
+};
 use unisono_algorithms::multiplying::{self, Search, StagePrices, Stages};
 use unisono_collective::Collective;
 
@@ -61,11 +64,7 @@ pub fn multiplying_cost(schedule: &str, ranks: &Bound<'_, PyAny>, prices: (f64, 
 pub fn multiplying_count<'py>(py: Python<'py>, ranks: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
     let ranks = self::ranks(ranks)?;
     let found = detached(py, || multiplying::count(ranks))?;
-    let dict = PyDict::new(py);
-    dict.set_item("factored", found.factored)?;
-    dict.set_item("split", found.split)?;
-    dict.set_item("merge", found.merge)?;
-    Ok(dict)
+    [("factored", found.factored), ("split", found.split), ("merge", found.merge)].into_py_dict(py)
 }
 
 /// Returns all schedules, if at most [`MOST_LISTED`]: factored, then split, then merge.
