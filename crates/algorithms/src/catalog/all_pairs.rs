@@ -20,19 +20,6 @@ use crate::{
 
 pub struct AllPairs;
 
-const INFO: Info = Info {
-    name: "all-pairs",
-    summary: "blocks go straight to one rank each, and from there straight to all; best for few ranks and middle sizes",
-    reference: "Cowan and others: MSCCLang, ASPLOS 2023",
-    collectives: &[Kind::Allreduce, Kind::Broadcast, Kind::Reduce],
-    sequences: &[
-        (Kind::Allreduce, &[Kind::ReduceScatter, Kind::Allgather]),
-        (Kind::Broadcast, &[Kind::Scatter, Kind::Allgather]),
-        (Kind::Reduce, &[Kind::ReduceScatter, Kind::Gather]),
-    ],
-    ..Info::AMONG_RANKS
-};
-
 /// The most ranks for which a plan builds the schedule of P^2 messages to time it. For more ranks a plan considers the
 /// algorithm on networks only, by its exchanges; on other machines algorithms in rounds are better.
 const MOST_RANKS: u32 = 32;
@@ -155,9 +142,18 @@ fn broadcast(b: &mut Builder, c: &Collective) {
 }
 
 impl RankAlgorithm for AllPairs {
-    fn info(&self) -> &'static Info {
-        &INFO
-    }
+    const INFO: Info = Info {
+        name: "all-pairs",
+        summary: "blocks go straight to one rank each, and from there straight to all; best for few ranks and middle sizes",
+        reference: "Cowan and others: MSCCLang, ASPLOS 2023",
+        collectives: &[Kind::Allreduce, Kind::Broadcast, Kind::Reduce],
+        sequences: &[
+            (Kind::Allreduce, &[Kind::ReduceScatter, Kind::Allgather]),
+            (Kind::Broadcast, &[Kind::Scatter, Kind::Allgather]),
+            (Kind::Reduce, &[Kind::ReduceScatter, Kind::Gather]),
+        ],
+        ..Info::AMONG_RANKS
+    };
 
     fn keeps_order(&self, _: &Collective) -> bool {
         true

@@ -41,9 +41,7 @@ fn origin(torus: &Extents, rank: u32, by: u32) -> u32 {
 }
 
 impl RankAlgorithm for BalancedShift {
-    fn info(&self) -> &'static Info {
-        &INFO
-    }
+    const INFO: Info = INFO;
 
     fn instructions(&self, case: &Case, _: &Params) -> u64 {
         2 * u64::from(case.collective.ranks).pow(2)

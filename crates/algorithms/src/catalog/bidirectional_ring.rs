@@ -18,21 +18,17 @@ use crate::{
 
 pub struct BidirectionalRing;
 
-const INFO: Info = Info {
-    name: "bidirectional-ring",
-    summary: "two rings in opposite directions with half of the vector each; best for long vectors on links of two directions",
-    reference: "Jain, Sabharwal: Optimal bucket algorithms for large MPI collectives on torus interconnects, 2010",
-    collectives: &[Kind::Allreduce],
-    formulas: &[Formula::new("hockney", &[Kind::Allreduce], "4 (P-1) (alpha + n/(2 P) beta)")
-        .when("2 P divides the vector, and a reduction is faster than its message")],
-    sequences: &[(Kind::Allreduce, &[Kind::ReduceScatter, Kind::Allgather])],
-    ..Info::AMONG_RANKS
-};
-
 impl RankAlgorithm for BidirectionalRing {
-    fn info(&self) -> &'static Info {
-        &INFO
-    }
+    const INFO: Info = Info {
+        name: "bidirectional-ring",
+        summary: "two rings in opposite directions with half of the vector each; best for long vectors on links of two directions",
+        reference: "Jain, Sabharwal: Optimal bucket algorithms for large MPI collectives on torus interconnects, 2010",
+        collectives: &[Kind::Allreduce],
+        formulas: &[Formula::new("hockney", &[Kind::Allreduce], "4 (P-1) (alpha + n/(2 P) beta)")
+            .when("2 P divides the vector, and a reduction is faster than its message")],
+        sequences: &[(Kind::Allreduce, &[Kind::ReduceScatter, Kind::Allgather])],
+        ..Info::AMONG_RANKS
+    };
 
     fn instructions(&self, case: &Case, _: &Params) -> u64 {
         4 * u64::from(case.collective.ranks).pow(2)

@@ -27,24 +27,23 @@ const ORDER: &str = "order";
 const LEVELS: &str = "levels";
 const ORDERS: [&str; 2] = ["subtrees", LEVELS];
 
-const INFO: Info = Info {
-    name: "binary-tree",
-    summary: "a tree of at most two children a rank, segment after segment; best for middle sizes, and in shared memory",
-    reference: "Open MPI, coll_base: binary",
-    params: &[SEGMENT, Param { name: ORDER, values: "subtrees, levels (default: subtrees)" }],
-    ..pipelined::INFO
-};
-
 impl PipelinedTree for BinaryTree {
-    fn info(&self) -> &'static Info {
-        &INFO
-    }
+    const INFO: Info = Info {
+        name: "binary-tree",
+        summary: "a tree of at most two children a rank, segment after segment; best for middle sizes, and in shared memory",
+        reference: "Open MPI, coll_base: binary",
+        params: &[SEGMENT, Param { name: ORDER, values: "subtrees, levels (default: subtrees)" }],
+        ..pipelined::INFO
+    };
 
     fn check(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
         let c = &case.collective;
-        if params.choice(INFO.name, ORDER, &ORDERS)? == LEVELS && c.kind == Kind::Reduce && !c.operator.commutative() {
+        if params.choice(Self::INFO.name, ORDER, &ORDERS)? == LEVELS
+            && c.kind == Kind::Reduce
+            && !c.operator.commutative()
+        {
             let reason = format!("order=levels reorders operands, and operator {} does not commute", c.operator);
-            return Err(AlgorithmError::Unsupported { algorithm: INFO.name, reason });
+            return Err(AlgorithmError::Unsupported { algorithm: Self::INFO.name, reason });
         }
         Ok(())
     }

@@ -155,9 +155,7 @@ fn longest_way(ranks: u32) -> Vec<u32> {
 }
 
 impl RankAlgorithm for Binomial {
-    fn info(&self) -> &'static Info {
-        &INFO
-    }
+    const INFO: Info = INFO;
 
     fn keeps_order(&self, _: &Collective) -> bool {
         true

@@ -17,18 +17,6 @@ use crate::{AlgorithmError, Case, Formula, Info, Params, formula::POWER_OF_TWO, 
 
 pub struct Bruck;
 
-const INFO: Info = Info {
-    name: "bruck",
-    summary: "as few rounds as any number of ranks can do with; blocks travel in several hops; best for short blocks",
-    reference: "Bruck et al.: Efficient algorithms for all-to-all communications in multiport message-passing systems, 1997",
-    collectives: &[Kind::Allgather, Kind::Alltoall],
-    formulas: &[
-        Formula::new("hockney", &[Kind::Allgather], "ceil(log2(P)) alpha + (P-1) n beta"),
-        Formula::new("hockney", &[Kind::Alltoall], "log2(P) (alpha + P/2 n beta)").when(POWER_OF_TWO),
-    ],
-    ..Info::AMONG_RANKS
-};
-
 /// Returns the distance of each round, in ranks.
 fn distances(ranks: u32) -> impl Iterator<Item = u32> {
     (0..u32::BITS).map(|k| 1 << k).take_while(move |&distance| distance < ranks)
@@ -99,9 +87,17 @@ fn alltoall(b: &mut Builder, c: &Collective) {
 }
 
 impl RankAlgorithm for Bruck {
-    fn info(&self) -> &'static Info {
-        &INFO
-    }
+    const INFO: Info = Info {
+        name: "bruck",
+        summary: "as few rounds as any number of ranks can do with; blocks travel in several hops; best for short blocks",
+        reference: "Bruck et al.: Efficient algorithms for all-to-all communications in multiport message-passing systems, 1997",
+        collectives: &[Kind::Allgather, Kind::Alltoall],
+        formulas: &[
+            Formula::new("hockney", &[Kind::Allgather], "ceil(log2(P)) alpha + (P-1) n beta"),
+            Formula::new("hockney", &[Kind::Alltoall], "log2(P) (alpha + P/2 n beta)").when(POWER_OF_TWO),
+        ],
+        ..Info::AMONG_RANKS
+    };
 
     fn check(&self, case: &Case, _: &Params) -> Result<(), AlgorithmError> {
         // The scratch memory needs room for all blocks and for packed messages.
@@ -109,7 +105,7 @@ impl RankAlgorithm for Bruck {
         let scratch = 2 * u64::from(c.ranks) * u64::from(c.elements);
         if c.kind == Kind::Alltoall && scratch > u64::from(u32::MAX) {
             let reason = format!("it would pack up to {scratch} elements on a rank; at most {} fit", u32::MAX);
-            return Err(AlgorithmError::Unsupported { algorithm: INFO.name, reason });
+            return Err(AlgorithmError::Unsupported { algorithm: Self::INFO.name, reason });
         }
         Ok(())
     }

@@ -55,9 +55,7 @@ fn within(whole: Span, count: u32, at: u32) -> Span {
 }
 
 impl RankAlgorithm for Bucket {
-    fn info(&self) -> &'static Info {
-        &INFO
-    }
+    const INFO: Info = INFO;
 
     fn instructions(&self, case: &Case, params: &Params) -> u64 {
         let torus =

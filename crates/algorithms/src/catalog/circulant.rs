@@ -33,23 +33,6 @@ pub struct Circulant;
 
 const BLOCKS: &str = "blocks";
 
-const INFO: Info = Info {
-    name: "circulant",
-    summary: "as few rounds as any number of ranks can do with, over distances that halve; a vector of one root in blocks",
-    reference: "Träff: Optimal broadcast schedules in logarithmic time, arXiv 2407.18004",
-    collectives: &[Kind::Allgather, Kind::Allreduce, Kind::Broadcast, Kind::Reduce, Kind::ReduceScatter],
-    params: &[Param {
-        name: BLOCKS,
-        values: "of a broadcast or a reduce: the blocks of the vector, 1 to 1048576 (default: the best number by alpha and beta)",
-    }],
-    formulas: &[
-        Formula::new("hockney", &[Kind::Allgather], "ceil(log2(P)) alpha + (P-1) n beta"),
-        Formula::new("hockney", &[Kind::ReduceScatter], "ceil(log2(P)) alpha + (P-1) n (beta + gamma)"),
-    ],
-    sequences: &[(Kind::Allreduce, &[Kind::ReduceScatter, Kind::Allgather])],
-    ..Info::AMONG_RANKS
-};
-
 const MOST_BLOCKS: u32 = 1 << 20;
 
 /// On a network, a plan also considers this multiple of the best number of blocks: messages share links, so blocks
@@ -73,7 +56,7 @@ fn best_blocks(case: &Case) -> u32 {
 /// Returns the elements of a block of a broadcast or a reduce. All blocks except the last are equal: a rank that
 /// received a shorter block would run ahead, and its next message would delay other messages.
 fn length(case: &Case, params: &Params) -> Result<u32, AlgorithmError> {
-    let given = params.number(INFO.name, BLOCKS, 1..=MOST_BLOCKS)?;
+    let given = params.number(Circulant::INFO.name, BLOCKS, 1..=MOST_BLOCKS)?;
     Ok(case.collective.elements.div_ceil(given.unwrap_or_else(|| best_blocks(case))).max(1))
 }
 
@@ -225,14 +208,27 @@ fn before(ranks: u32, rank: u32, steps: u32) -> u32 {
 }
 
 impl RankAlgorithm for Circulant {
-    fn info(&self) -> &'static Info {
-        &INFO
-    }
+    const INFO: Info = Info {
+        name: "circulant",
+        summary: "as few rounds as any number of ranks can do with, over distances that halve; a vector of one root in blocks",
+        reference: "Träff: Optimal broadcast schedules in logarithmic time, arXiv 2407.18004",
+        collectives: &[Kind::Allgather, Kind::Allreduce, Kind::Broadcast, Kind::Reduce, Kind::ReduceScatter],
+        params: &[Param {
+            name: BLOCKS,
+            values: "of a broadcast or a reduce: the blocks of the vector, 1 to 1048576 (default: the best number by alpha and beta)",
+        }],
+        formulas: &[
+            Formula::new("hockney", &[Kind::Allgather], "ceil(log2(P)) alpha + (P-1) n beta"),
+            Formula::new("hockney", &[Kind::ReduceScatter], "ceil(log2(P)) alpha + (P-1) n (beta + gamma)"),
+        ],
+        sequences: &[(Kind::Allreduce, &[Kind::ReduceScatter, Kind::Allgather])],
+        ..Info::AMONG_RANKS
+    };
 
     fn check(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
         match params.get(BLOCKS) {
             Some(found) if !case.collective.kind.has_root() => Err(AlgorithmError::Param {
-                algorithm: INFO.name,
+                algorithm: Self::INFO.name,
                 param: BLOCKS,
                 found: found.to_owned(),
                 accepted: format!("none in a collective without a root such as {}", case.collective.kind),

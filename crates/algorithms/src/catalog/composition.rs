@@ -185,9 +185,7 @@ fn emit_parts(b: &mut Builder, c: &Collective, parts: &[Part]) -> Result<fn(u32,
 }
 
 impl RankAlgorithm for Composition {
-    fn info(&self) -> &'static Info {
-        &INFO
-    }
+    const INFO: Info = INFO;
 
     fn keeps_order(&self, _: &Collective) -> bool {
         // The check of each part includes the order.

@@ -253,9 +253,7 @@ impl<'a> Messages<'a> {
 }
 
 impl RankAlgorithm for ConcurrentFlow {
-    fn info(&self) -> &'static Info {
-        &INFO
-    }
+    const INFO: Info = INFO;
 
     /// Checks that trees exist, and that forwarded and packed blocks fit into scratch memory.
     fn check(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError> {

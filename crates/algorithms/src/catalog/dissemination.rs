@@ -20,16 +20,6 @@ use crate::{AlgorithmError, Case, Formula, Info, Param, Params, formula::POWER_O
 
 pub struct Dissemination;
 
-const INFO: Info = Info {
-    name: "dissemination",
-    summary: "all ranks send to several ranks ahead each round; best where a rank has several messages under way at once",
-    reference: "Hoefler et al.: Fast barrier synchronization for InfiniBand, 2006; Bruck, Ho: Efficient global combine operations, 1993",
-    collectives: &[Kind::Allreduce, Kind::Barrier],
-    params: &[Param { name: "ways", values: "messages of a rank in a round, from 1 to 1024 (default: 1)" }],
-    formulas: &[Formula::new("hockney", &[Kind::Allreduce], "log2(P) (alpha + n beta + n gamma)").when(POWER_OF_TWO)],
-    ..Info::AMONG_RANKS
-};
-
 /// A message of each rank in a round, to the rank `ahead` ranks after it; `with_own` is true if it includes the
 /// sender's operand.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -39,7 +29,7 @@ struct Message {
 }
 
 fn ways(params: &Params) -> Result<u32, AlgorithmError> {
-    Ok(params.number(INFO.name, "ways", 1..=1024)?.unwrap_or(1))
+    Ok(params.number(Dissemination::INFO.name, "ways", 1..=1024)?.unwrap_or(1))
 }
 
 fn rounds(c: &Collective, ways: u32) -> Vec<Vec<Message>> {
@@ -70,9 +60,17 @@ fn rounds(c: &Collective, ways: u32) -> Vec<Vec<Message>> {
 }
 
 impl RankAlgorithm for Dissemination {
-    fn info(&self) -> &'static Info {
-        &INFO
-    }
+    const INFO: Info = Info {
+        name: "dissemination",
+        summary: "all ranks send to several ranks ahead each round; best where a rank has several messages under way at once",
+        reference: "Hoefler et al.: Fast barrier synchronization for InfiniBand, 2006; Bruck, Ho: Efficient global combine operations, 1993",
+        collectives: &[Kind::Allreduce, Kind::Barrier],
+        params: &[Param { name: "ways", values: "messages of a rank in a round, from 1 to 1024 (default: 1)" }],
+        formulas: &[
+            Formula::new("hockney", &[Kind::Allreduce], "log2(P) (alpha + n beta + n gamma)").when(POWER_OF_TWO)
+        ],
+        ..Info::AMONG_RANKS
+    };
 
     fn check(&self, _: &Case, params: &Params) -> Result<(), AlgorithmError> {
         ways(params).map(|_| ())

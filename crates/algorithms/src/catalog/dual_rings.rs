@@ -17,34 +17,30 @@ use crate::{
 
 pub struct DualRings;
 
-const INFO: Info = Info {
-    name: "dual-rings",
-    summary: "two bidirectional rings on edge-disjoint cycles of a torus; best for long vectors on networks of four links a rank",
-    reference: "HammingMesh, section 4; Bae, AlBdaiwi, Bose: Edge-disjoint Hamiltonian cycles in two-dimensional torus, 2004",
-    collectives: &[Kind::Allgather, Kind::Allreduce, Kind::ReduceScatter],
-    params: &[DIMS],
-    sequences: &[(Kind::Allreduce, &[Kind::ReduceScatter, Kind::Allgather])],
-    ..Info::AMONG_RANKS
-};
-
 /// The number of rings: one in each direction on each of two cycles.
 const RINGS: u32 = 4;
 
 /// Returns the ranks in the order of each ring.
 fn rings(case: &Case, params: &Params) -> Result<[Vec<u32>; 4], AlgorithmError> {
-    let (rows, columns) = Extents::of_two(INFO.name, case, params)?;
+    let (rows, columns) = Extents::of_two(DualRings::INFO.name, case, params)?;
     let Some([one, other]) = two_cycles(rows, columns) else {
         let reason = format!("{rows}x{columns} ranks have no two such cycles; it needs a torus of at least 3x3");
-        return Err(AlgorithmError::Unsupported { algorithm: INFO.name, reason });
+        return Err(AlgorithmError::Unsupported { algorithm: DualRings::INFO.name, reason });
     };
     let back = |cycle: &[u32]| cycle.iter().rev().copied().collect();
     Ok([back(&one), back(&other), one, other])
 }
 
 impl RankAlgorithm for DualRings {
-    fn info(&self) -> &'static Info {
-        &INFO
-    }
+    const INFO: Info = Info {
+        name: "dual-rings",
+        summary: "two bidirectional rings on edge-disjoint cycles of a torus; best for long vectors on networks of four links a rank",
+        reference: "HammingMesh, section 4; Bae, AlBdaiwi, Bose: Edge-disjoint Hamiltonian cycles in two-dimensional torus, 2004",
+        collectives: &[Kind::Allgather, Kind::Allreduce, Kind::ReduceScatter],
+        params: &[DIMS],
+        sequences: &[(Kind::Allreduce, &[Kind::ReduceScatter, Kind::Allgather])],
+        ..Info::AMONG_RANKS
+    };
 
     fn instructions(&self, case: &Case, _: &Params) -> u64 {
         2 * u64::from(RINGS) * u64::from(case.collective.ranks).pow(2)

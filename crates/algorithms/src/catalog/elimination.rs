@@ -28,21 +28,11 @@ use crate::{AlgorithmError, Case, Formula, Info, Param, Params, formula::POWER_O
 
 pub struct Elimination;
 
-const INFO: Info = Info {
-    name: "elimination",
-    summary: "recursive doubling that takes ranks out three to two, or two to one, for numbers that are no power of two",
-    reference: "Rabenseifner, Traeff: More efficient reduction algorithms for non-power-of-two number of processors, 2004",
-    collectives: &[Kind::Allreduce],
-    params: &[Param { name: "protocol", values: "overlapping, non-overlapping, halving (default: overlapping)" }],
-    formulas: &[Formula::new("hockney", &[Kind::Allreduce], "log2(P) (alpha + n beta + n gamma)").when(POWER_OF_TWO)],
-    ..Info::AMONG_RANKS
-};
-
 const HALVING: &str = "halving";
 const PROTOCOLS: [&str; 3] = ["overlapping", "non-overlapping", HALVING];
 
 fn protocol(params: &Params) -> Result<&'static str, AlgorithmError> {
-    params.choice(INFO.name, "protocol", &PROTOCOLS)
+    params.choice(Elimination::INFO.name, "protocol", &PROTOCOLS)
 }
 
 /// Emits the instructions, with the state of each rank.
@@ -170,9 +160,17 @@ fn time(case: &Case, rounds: &[Round]) -> f64 {
 }
 
 impl RankAlgorithm for Elimination {
-    fn info(&self) -> &'static Info {
-        &INFO
-    }
+    const INFO: Info = Info {
+        name: "elimination",
+        summary: "recursive doubling that takes ranks out three to two, or two to one, for numbers that are no power of two",
+        reference: "Rabenseifner, Traeff: More efficient reduction algorithms for non-power-of-two number of processors, 2004",
+        collectives: &[Kind::Allreduce],
+        params: &[Param { name: "protocol", values: "overlapping, non-overlapping, halving (default: overlapping)" }],
+        formulas: &[
+            Formula::new("hockney", &[Kind::Allreduce], "log2(P) (alpha + n beta + n gamma)").when(POWER_OF_TWO)
+        ],
+        ..Info::AMONG_RANKS
+    };
 
     fn keeps_order(&self, _: &Collective) -> bool {
         true

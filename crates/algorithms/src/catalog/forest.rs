@@ -196,9 +196,7 @@ fn known_roots(case: &Case, params: &Params) -> Result<Option<Roots>, AlgorithmE
 }
 
 impl RankAlgorithm for Forest {
-    fn info(&self) -> &'static Info {
-        &INFO
-    }
+    const INFO: Info = INFO;
 
     /// Checks that the network allows the forest, by building it.
     fn check(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError> {

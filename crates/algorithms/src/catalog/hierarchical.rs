@@ -294,9 +294,7 @@ fn inside(kind: Kind) -> [(&'static str, &'static str, Kind); 2] {
 }
 
 impl RankAlgorithm for Hierarchical {
-    fn info(&self) -> &'static Info {
-        &INFO
-    }
+    const INFO: Info = INFO;
 
     fn keeps_order(&self, _: &Collective) -> bool {
         // The check refuses nodes whose ranks are not consecutive, and checks the order of each step's algorithm.

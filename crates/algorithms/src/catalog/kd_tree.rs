@@ -20,15 +20,6 @@ use crate::{
 
 pub struct KdTree;
 
-const INFO: Info = Info {
-    name: "kd-tree",
-    summary: "two or four balanced trees over a grid, each with a share of the vector; best for middle lengths",
-    reference: "this project; goes beyond Near-Optimal Wafer-Scale Reduce, section 7",
-    collectives: &[Kind::Reduce],
-    params: &[Param { name: "trees", values: "4, 2 (default: 4)" }, CHUNK],
-    ..Info::ON_GRID
-};
-
 /// A rectangle of PEs: first row and column, rows, columns.
 #[derive(Clone, Copy)]
 struct Rect {
@@ -110,16 +101,21 @@ fn nearest(grid: Grid, rect: Rect, parity: u32, parents: &[u32]) -> u32 {
 }
 
 impl GridTrees for KdTree {
-    fn info(&self) -> &'static Info {
-        &INFO
-    }
+    const INFO: Info = Info {
+        name: "kd-tree",
+        summary: "two or four balanced trees over a grid, each with a share of the vector; best for middle lengths",
+        reference: "this project; goes beyond Near-Optimal Wafer-Scale Reduce, section 7",
+        collectives: &[Kind::Reduce],
+        params: &[Param { name: "trees", values: "4, 2 (default: 4)" }, CHUNK],
+        ..Info::ON_GRID
+    };
 
     fn needs_corner(&self) -> bool {
         false
     }
 
     fn count(&self, _: &Case, params: &Params) -> Result<u32, AlgorithmError> {
-        Ok(if params.choice(INFO.name, "trees", &["4", "2"])? == "2" { 2 } else { 4 })
+        Ok(if params.choice(Self::INFO.name, "trees", &["4", "2"])? == "2" { 2 } else { 4 })
     }
 
     fn trees(&self, case: &Case, params: &Params) -> Result<Vec<Tree>, AlgorithmError> {

@@ -15,18 +15,6 @@ use crate::{AlgorithmError, Case, Formula, Info, Params, ranks::RankAlgorithm};
 
 pub struct Linear;
 
-const INFO: Info = Info {
-    name: "linear",
-    summary: "straight to every rank that needs it, or rank after rank for a scan; best for few ranks",
-    reference: "Open MPI, coll_base: basic linear",
-    collectives: &[Kind::Alltoall, Kind::Gather, Kind::ReduceScatter, Kind::Scan, Kind::Scatter],
-    formulas: &[
-        Formula::new("hockney", &[Kind::Alltoall, Kind::Gather, Kind::Scatter], "(P-1) (alpha + n beta)"),
-        Formula::new("hockney", &[Kind::Scan], "(P-1) (alpha + n beta + n gamma)"),
-    ],
-    ..Info::AMONG_RANKS
-};
-
 /// The most ranks of a reduce-scatter that a plan considers: P^2 messages are fastest among few ranks only.
 const MOST_REDUCED: u32 = 32;
 
@@ -92,9 +80,17 @@ fn exchange(b: &mut Builder, c: &Collective) {
 }
 
 impl RankAlgorithm for Linear {
-    fn info(&self) -> &'static Info {
-        &INFO
-    }
+    const INFO: Info = Info {
+        name: "linear",
+        summary: "straight to every rank that needs it, or rank after rank for a scan; best for few ranks",
+        reference: "Open MPI, coll_base: basic linear",
+        collectives: &[Kind::Alltoall, Kind::Gather, Kind::ReduceScatter, Kind::Scan, Kind::Scatter],
+        formulas: &[
+            Formula::new("hockney", &[Kind::Alltoall, Kind::Gather, Kind::Scatter], "(P-1) (alpha + n beta)"),
+            Formula::new("hockney", &[Kind::Scan], "(P-1) (alpha + n beta + n gamma)"),
+        ],
+        ..Info::AMONG_RANKS
+    };
 
     fn keeps_order(&self, _: &Collective) -> bool {
         true

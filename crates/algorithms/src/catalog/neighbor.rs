@@ -15,19 +15,15 @@ use crate::{AlgorithmError, Case, Formula, Info, Params, formula::EVEN, ranks::R
 
 pub struct Neighbor;
 
-const INFO: Info = Info {
-    name: "neighbor",
-    summary: "exchanges two blocks a round with one neighbor and the other by turns, among an even number of ranks",
-    reference: "Chen et al.: Performance evaluation of allgather algorithms on terascale Linux cluster with fast Ethernet, 2005",
-    collectives: &[Kind::Allgather],
-    formulas: &[Formula::new("hockney", &[Kind::Allgather], "P/2 alpha + (P-1) n beta").when(EVEN)],
-    ..Info::AMONG_RANKS
-};
-
 impl RankAlgorithm for Neighbor {
-    fn info(&self) -> &'static Info {
-        &INFO
-    }
+    const INFO: Info = Info {
+        name: "neighbor",
+        summary: "exchanges two blocks a round with one neighbor and the other by turns, among an even number of ranks",
+        reference: "Chen et al.: Performance evaluation of allgather algorithms on terascale Linux cluster with fast Ethernet, 2005",
+        collectives: &[Kind::Allgather],
+        formulas: &[Formula::new("hockney", &[Kind::Allgather], "P/2 alpha + (P-1) n beta").when(EVEN)],
+        ..Info::AMONG_RANKS
+    };
 
     fn check(&self, case: &Case, _: &Params) -> Result<(), AlgorithmError> {
         let ranks = case.collective.ranks;
@@ -35,7 +31,7 @@ impl RankAlgorithm for Neighbor {
             return Ok(());
         }
         let reason = format!("its ranks go in pairs, and {ranks} is odd");
-        Err(AlgorithmError::Unsupported { algorithm: INFO.name, reason })
+        Err(AlgorithmError::Unsupported { algorithm: Self::INFO.name, reason })
     }
 
     fn instructions(&self, case: &Case, _: &Params) -> u64 {

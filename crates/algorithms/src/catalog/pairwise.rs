@@ -13,22 +13,18 @@ use crate::{AlgorithmError, Case, Formula, Info, Params, ranks::RankAlgorithm};
 
 pub struct Pairwise;
 
-const INFO: Info = Info {
-    name: "pairwise",
-    summary: "P-1 rounds, in round k with the ranks k before and after; best for long blocks",
-    reference: "Thakur, Rabenseifner, Gropp: Optimization of Collective Communication Operations in MPICH, 2005",
-    collectives: &[Kind::Alltoall, Kind::ReduceScatter],
-    formulas: &[
-        Formula::new("hockney", &[Kind::Alltoall], "(P-1) (alpha + n beta)"),
-        Formula::new("hockney", &[Kind::ReduceScatter], "(P-1) (alpha + n beta + n gamma)"),
-    ],
-    ..Info::AMONG_RANKS
-};
-
 impl RankAlgorithm for Pairwise {
-    fn info(&self) -> &'static Info {
-        &INFO
-    }
+    const INFO: Info = Info {
+        name: "pairwise",
+        summary: "P-1 rounds, in round k with the ranks k before and after; best for long blocks",
+        reference: "Thakur, Rabenseifner, Gropp: Optimization of Collective Communication Operations in MPICH, 2005",
+        collectives: &[Kind::Alltoall, Kind::ReduceScatter],
+        formulas: &[
+            Formula::new("hockney", &[Kind::Alltoall], "(P-1) (alpha + n beta)"),
+            Formula::new("hockney", &[Kind::ReduceScatter], "(P-1) (alpha + n beta + n gamma)"),
+        ],
+        ..Info::AMONG_RANKS
+    };
 
     fn instructions(&self, case: &Case, _: &Params) -> u64 {
         2 * u64::from(case.collective.ranks).pow(2)

@@ -17,22 +17,18 @@ use crate::{
 
 pub struct PipelinedChain;
 
-const INFO: Info = Info {
-    name: "pipelined-chain",
-    summary: "a chain through all ranks, segment after segment; best for very long vectors",
-    reference: "Open MPI, coll_base: pipeline",
-    formulas: &[
-        Formula::new("hockney", &[Kind::Broadcast], "(P-2+S) (alpha + n/S beta)").when("S equal segments"),
-        Formula::new("hockney", &[Kind::Reduce], "(P-2+S) (alpha + n/S beta) + (P-1) n/S gamma")
-            .when("S equal segments, and a reduction is faster than its message"),
-    ],
-    ..pipelined::INFO
-};
-
 impl PipelinedTree for PipelinedChain {
-    fn info(&self) -> &'static Info {
-        &INFO
-    }
+    const INFO: Info = Info {
+        name: "pipelined-chain",
+        summary: "a chain through all ranks, segment after segment; best for very long vectors",
+        reference: "Open MPI, coll_base: pipeline",
+        formulas: &[
+            Formula::new("hockney", &[Kind::Broadcast], "(P-2+S) (alpha + n/S beta)").when("S equal segments"),
+            Formula::new("hockney", &[Kind::Reduce], "(P-2+S) (alpha + n/S beta) + (P-1) n/S gamma")
+                .when("S equal segments, and a reduction is faster than its message"),
+        ],
+        ..pipelined::INFO
+    };
 
     fn tree(&self, ranks: u32, top: u32, _: &Params) -> Tree {
         Tree::chain(ranks, top)

@@ -13,15 +13,6 @@ use crate::{
 
 pub struct QuadChain;
 
-const INFO: Info = Info {
-    name: "quad-chain",
-    summary: "four chains over a grid, each with a quarter of the vector; best for long vectors",
-    reference: "this project; goes beyond Near-Optimal Wafer-Scale Reduce, section 7",
-    collectives: &[Kind::Reduce],
-    params: &[CHUNK],
-    ..Info::ON_GRID
-};
-
 struct Chain;
 
 impl Lines for Chain {
@@ -31,9 +22,14 @@ impl Lines for Chain {
 }
 
 impl GridTrees for QuadChain {
-    fn info(&self) -> &'static Info {
-        &INFO
-    }
+    const INFO: Info = Info {
+        name: "quad-chain",
+        summary: "four chains over a grid, each with a quarter of the vector; best for long vectors",
+        reference: "this project; goes beyond Near-Optimal Wafer-Scale Reduce, section 7",
+        collectives: &[Kind::Reduce],
+        params: &[CHUNK],
+        ..Info::ON_GRID
+    };
 
     fn count(&self, _: &Case, _: &Params) -> Result<u32, AlgorithmError> {
         Ok(4)

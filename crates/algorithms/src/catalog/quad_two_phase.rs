@@ -15,18 +15,6 @@ use crate::{
 
 pub struct QuadTwoPhase;
 
-const INFO: Info = Info {
-    name: "quad-two-phase",
-    summary: "four two-phase lines over a grid, each with a quarter of the vector",
-    reference: "this project; goes beyond Near-Optimal Wafer-Scale Reduce, section 7",
-    collectives: &[Kind::Reduce],
-    params: &[
-        Param { name: "group", values: "PEs in a group, from 2 (default: floor(sqrt(longer side)), at least 3)" },
-        CHUNK,
-    ],
-    ..Info::ON_GRID
-};
-
 /// Input queues of a PE of the WSE-2; programs that need more are refused.
 const INPUT_QUEUES: u16 = 8;
 
@@ -61,9 +49,17 @@ fn size(case: &Case, params: &Params) -> Result<u32, AlgorithmError> {
 }
 
 impl GridTrees for QuadTwoPhase {
-    fn info(&self) -> &'static Info {
-        &INFO
-    }
+    const INFO: Info = Info {
+        name: "quad-two-phase",
+        summary: "four two-phase lines over a grid, each with a quarter of the vector",
+        reference: "this project; goes beyond Near-Optimal Wafer-Scale Reduce, section 7",
+        collectives: &[Kind::Reduce],
+        params: &[
+            Param { name: "group", values: "PEs in a group, from 2 (default: floor(sqrt(longer side)), at least 3)" },
+            CHUNK,
+        ],
+        ..Info::ON_GRID
+    };
 
     fn count(&self, case: &Case, params: &Params) -> Result<u32, AlgorithmError> {
         size(case, params).map(|_| 4)

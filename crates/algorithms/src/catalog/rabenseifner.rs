@@ -21,21 +21,21 @@ use crate::{
 
 pub struct Rabenseifner;
 
-const INFO: Info = Info {
-    name: "rabenseifner",
-    summary: "halves of the vector are exchanged and reduced, then gathered the same way back; best for long vectors",
-    reference: "Rabenseifner: Optimization of collective reduction operations, 2004",
-    collectives: &[Kind::Allreduce],
-    formulas: &[Formula::new("hockney", &[Kind::Allreduce], "2 log2(P) alpha + 2 (P-1)/P n beta + (P-1)/P n gamma")
-        .when(POWER_THAT_DIVIDES)],
-    sequences: &[(Kind::Allreduce, &[Kind::ReduceScatter, Kind::Allgather])],
-    ..Info::AMONG_RANKS
-};
-
 impl RankAlgorithm for Rabenseifner {
-    fn info(&self) -> &'static Info {
-        &INFO
-    }
+    const INFO: Info = Info {
+        name: "rabenseifner",
+        summary: "halves of the vector are exchanged and reduced, then gathered the same way back; best for long vectors",
+        reference: "Rabenseifner: Optimization of collective reduction operations, 2004",
+        collectives: &[Kind::Allreduce],
+        formulas: &[Formula::new(
+            "hockney",
+            &[Kind::Allreduce],
+            "2 log2(P) alpha + 2 (P-1)/P n beta + (P-1)/P n gamma",
+        )
+        .when(POWER_THAT_DIVIDES)],
+        sequences: &[(Kind::Allreduce, &[Kind::ReduceScatter, Kind::Allgather])],
+        ..Info::AMONG_RANKS
+    };
 
     fn keeps_order(&self, _: &Collective) -> bool {
         true

@@ -20,18 +20,6 @@ use crate::{
 
 pub struct RecursiveDoubling;
 
-const INFO: Info = Info {
-    name: "recursive-doubling",
-    summary: "exchanges with the rank 1, 2, 4, ... away; best for short vectors where a message costs the same to any number",
-    reference: "Thakur, Rabenseifner, Gropp: Optimization of Collective Communication Operations in MPICH, 2005",
-    collectives: &[Kind::Allgather, Kind::Allreduce, Kind::Scan],
-    formulas: &[
-        Formula::new("hockney", &[Kind::Allreduce], "log2(P) (alpha + n beta + n gamma)").when(POWER_OF_TWO),
-        Formula::new("hockney", &[Kind::Allgather], "log2(P) alpha + (P-1) n beta").when(POWER_OF_TWO),
-    ],
-    ..Info::AMONG_RANKS
-};
-
 fn allreduce(b: &mut Builder, c: &Collective) {
     let (ranks, len) = (c.ranks, c.elements);
     let whole = 1 << ranks.ilog2();
@@ -118,9 +106,17 @@ fn scan(b: &mut Builder, c: &Collective) {
 }
 
 impl RankAlgorithm for RecursiveDoubling {
-    fn info(&self) -> &'static Info {
-        &INFO
-    }
+    const INFO: Info = Info {
+        name: "recursive-doubling",
+        summary: "exchanges with the rank 1, 2, 4, ... away; best for short vectors where a message costs the same to any number",
+        reference: "Thakur, Rabenseifner, Gropp: Optimization of Collective Communication Operations in MPICH, 2005",
+        collectives: &[Kind::Allgather, Kind::Allreduce, Kind::Scan],
+        formulas: &[
+            Formula::new("hockney", &[Kind::Allreduce], "log2(P) (alpha + n beta + n gamma)").when(POWER_OF_TWO),
+            Formula::new("hockney", &[Kind::Allgather], "log2(P) alpha + (P-1) n beta").when(POWER_OF_TWO),
+        ],
+        ..Info::AMONG_RANKS
+    };
 
     fn keeps_order(&self, _: &Collective) -> bool {
         true

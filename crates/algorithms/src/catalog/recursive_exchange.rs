@@ -23,18 +23,6 @@ use crate::{AlgorithmError, Case, Info, Param, Params, ranks::RankAlgorithm};
 
 pub struct RecursiveExchange;
 
-const INFO: Info = Info {
-    name: "recursive-exchange",
-    summary: "exchanges among groups of k ranks at distances 1, k, k^2, ...; best for short blocks where messages overlap",
-    reference: "MPICH, allgather_intra_recexch; Sack, Gropp: Faster topology-aware collective algorithms through non-minimal communication, 2012",
-    collectives: &[Kind::Allgather],
-    params: &[
-        Param { name: "radix", values: "ranks of a group (default: 2)" },
-        Param { name: "order", values: "doubling, halving of distances (default: doubling)" },
-    ],
-    ..Info::AMONG_RANKS
-};
-
 const ORDERS: [&str; 2] = ["doubling", "halving"];
 const MOST_RADIX: u32 = 1 << 16;
 
@@ -167,14 +155,22 @@ impl Exchange<'_> {
 
 /// Returns the radix, and whether distances are halved.
 fn given(params: &Params) -> Result<(u32, bool), AlgorithmError> {
-    let radix = params.number(INFO.name, "radix", 2..=MOST_RADIX)?.unwrap_or(2);
-    Ok((radix, params.choice(INFO.name, "order", &ORDERS)? == "halving"))
+    let radix = params.number(RecursiveExchange::INFO.name, "radix", 2..=MOST_RADIX)?.unwrap_or(2);
+    Ok((radix, params.choice(RecursiveExchange::INFO.name, "order", &ORDERS)? == "halving"))
 }
 
 impl RankAlgorithm for RecursiveExchange {
-    fn info(&self) -> &'static Info {
-        &INFO
-    }
+    const INFO: Info = Info {
+        name: "recursive-exchange",
+        summary: "exchanges among groups of k ranks at distances 1, k, k^2, ...; best for short blocks where messages overlap",
+        reference: "MPICH, allgather_intra_recexch; Sack, Gropp: Faster topology-aware collective algorithms through non-minimal communication, 2012",
+        collectives: &[Kind::Allgather],
+        params: &[
+            Param { name: "radix", values: "ranks of a group (default: 2)" },
+            Param { name: "order", values: "doubling, halving of distances (default: doubling)" },
+        ],
+        ..Info::AMONG_RANKS
+    };
 
     fn check(&self, _: &Case, params: &Params) -> Result<(), AlgorithmError> {
         given(params).map(|_| ())

@@ -19,21 +19,16 @@ use crate::{
 
 pub struct RecursiveHalving;
 
-const INFO: Info = Info {
-    name: "recursive-halving",
-    summary: "exchanges half of what is left with the rank P/2, P/4, ... away; best for short and middle blocks",
-    reference: "Thakur, Rabenseifner, Gropp: Optimization of Collective Communication Operations in MPICH, 2005",
-    collectives: &[Kind::ReduceScatter],
-    formulas: &[
-        Formula::new("hockney", &[Kind::ReduceScatter], "log2(P) alpha + (P-1) n (beta + gamma)").when(POWER_OF_TWO)
-    ],
-    ..Info::AMONG_RANKS
-};
-
 impl RankAlgorithm for RecursiveHalving {
-    fn info(&self) -> &'static Info {
-        &INFO
-    }
+    const INFO: Info = Info {
+        name: "recursive-halving",
+        summary: "exchanges half of what is left with the rank P/2, P/4, ... away; best for short and middle blocks",
+        reference: "Thakur, Rabenseifner, Gropp: Optimization of Collective Communication Operations in MPICH, 2005",
+        collectives: &[Kind::ReduceScatter],
+        formulas: &[Formula::new("hockney", &[Kind::ReduceScatter], "log2(P) alpha + (P-1) n (beta + gamma)")
+            .when(POWER_OF_TWO)],
+        ..Info::AMONG_RANKS
+    };
 
     fn emit(&self, b: &mut Builder, case: &Case, _: &Params) -> Result<(), AlgorithmError> {
         let c = case.collective;

@@ -42,9 +42,7 @@ const INFO: Info = Info {
 const MOST_MESSAGES: u64 = 1 << 26;
 
 impl RankAlgorithm for RecursiveMultiplying {
-    fn info(&self) -> &'static Info {
-        &INFO
-    }
+    const INFO: Info = INFO;
 
     /// Returns true: all schedules keep the order of operands except merges of several ranks, which
     /// [`RankAlgorithm::check`] refuses.

@@ -21,21 +21,17 @@ use crate::{
 
 pub struct ReduceScatterGather;
 
-const INFO: Info = Info {
-    name: "reduce-scatter-gather",
-    summary: "halves of the vector are exchanged and reduced, then gathered to the root; best for long vectors",
-    reference: "Thakur, Rabenseifner, Gropp: Optimization of Collective Communication Operations in MPICH, 2005",
-    collectives: &[Kind::Reduce],
-    formulas: &[Formula::new("hockney", &[Kind::Reduce], "2 log2(P) alpha + 2 (P-1)/P n beta + (P-1)/P n gamma")
-        .when(POWER_THAT_DIVIDES)],
-    sequences: &[(Kind::Reduce, &[Kind::ReduceScatter, Kind::Gather])],
-    ..Info::AMONG_RANKS
-};
-
 impl RankAlgorithm for ReduceScatterGather {
-    fn info(&self) -> &'static Info {
-        &INFO
-    }
+    const INFO: Info = Info {
+        name: "reduce-scatter-gather",
+        summary: "halves of the vector are exchanged and reduced, then gathered to the root; best for long vectors",
+        reference: "Thakur, Rabenseifner, Gropp: Optimization of Collective Communication Operations in MPICH, 2005",
+        collectives: &[Kind::Reduce],
+        formulas: &[Formula::new("hockney", &[Kind::Reduce], "2 log2(P) alpha + 2 (P-1)/P n beta + (P-1)/P n gamma")
+            .when(POWER_THAT_DIVIDES)],
+        sequences: &[(Kind::Reduce, &[Kind::ReduceScatter, Kind::Gather])],
+        ..Info::AMONG_RANKS
+    };
 
     fn keeps_order(&self, _: &Collective) -> bool {
         true

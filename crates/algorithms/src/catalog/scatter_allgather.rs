@@ -24,28 +24,13 @@ use crate::{
 
 pub struct ScatterAllgather;
 
-const INFO: Info = Info {
-    name: "scatter-allgather",
-    summary: "the root scatters blocks of the vector, then all gather them; best for long vectors",
-    reference: "Barnett et al.: Interprocessor collective communication library, 1994",
-    collectives: &[Kind::Broadcast],
-    params: &[Param {
-        name: ALLGATHER,
-        values: "ring, recursive-doubling or distance-halving (P a power of two) (default: ring)",
-    }],
-    formulas: &[Formula::new("hockney", &[Kind::Broadcast], "(log2(P) + P - 1) alpha + 2 (P-1)/P n beta")
-        .when(POWER_THAT_DIVIDES)],
-    sequences: &[(Kind::Broadcast, &[Kind::Scatter, Kind::Allgather])],
-    ..Info::AMONG_RANKS
-};
-
 const ALLGATHER: &str = "allgather";
 const ALLGATHERS: [&str; 3] = ["ring", "recursive-doubling", "distance-halving"];
 
 /// Returns, for each stage of an allgather by doubling, the bit in which peers differ; `None` if it goes around a ring.
 fn bits(case: &Case, params: &Params) -> Result<Option<Vec<u32>>, AlgorithmError> {
     let stages = 0..case.collective.ranks.ilog2();
-    Ok(match params.choice(INFO.name, ALLGATHER, &ALLGATHERS)? {
+    Ok(match params.choice(ScatterAllgather::INFO.name, ALLGATHER, &ALLGATHERS)? {
         "recursive-doubling" => Some(stages.collect()),
         "distance-halving" => Some(stages.rev().collect()),
         _ => None,
@@ -53,15 +38,26 @@ fn bits(case: &Case, params: &Params) -> Result<Option<Vec<u32>>, AlgorithmError
 }
 
 impl RankAlgorithm for ScatterAllgather {
-    fn info(&self) -> &'static Info {
-        &INFO
-    }
+    const INFO: Info = Info {
+        name: "scatter-allgather",
+        summary: "the root scatters blocks of the vector, then all gather them; best for long vectors",
+        reference: "Barnett et al.: Interprocessor collective communication library, 1994",
+        collectives: &[Kind::Broadcast],
+        params: &[Param {
+            name: ALLGATHER,
+            values: "ring, recursive-doubling or distance-halving (P a power of two) (default: ring)",
+        }],
+        formulas: &[Formula::new("hockney", &[Kind::Broadcast], "(log2(P) + P - 1) alpha + 2 (P-1)/P n beta")
+            .when(POWER_THAT_DIVIDES)],
+        sequences: &[(Kind::Broadcast, &[Kind::Scatter, Kind::Allgather])],
+        ..Info::AMONG_RANKS
+    };
 
     fn check(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
         let ranks = case.collective.ranks;
         if bits(case, params)?.is_some() && !ranks.is_power_of_two() {
             let reason = format!("its doubling needs a power of two, and {ranks} ranks are none");
-            return Err(AlgorithmError::Unsupported { algorithm: INFO.name, reason });
+            return Err(AlgorithmError::Unsupported { algorithm: Self::INFO.name, reason });
         }
         Ok(())
     }

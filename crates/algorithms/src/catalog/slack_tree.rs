@@ -369,9 +369,7 @@ pub fn trees(case: &Case, params: &Params) -> Result<Vec<Tree>, AlgorithmError> 
 }
 
 impl GridTrees for SlackTree {
-    fn info(&self) -> &'static Info {
-        &INFO
-    }
+    const INFO: Info = INFO;
 
     fn needs_corner(&self) -> bool {
         false

@@ -24,23 +24,13 @@ use crate::{
 
 pub struct Swing;
 
-const INFO: Info = Info {
-    name: "swing",
-    summary: "halves exchanged at distances 1, 1, 3, 5, 11, ... on alternating sides; best for middle vectors on a torus",
-    reference: "De Sensi, Bonato, Saam, Hoefler: Swing: Short-cutting Rings for Higher Bandwidth Allreduce, NSDI 2024",
-    collectives: &[Kind::Allreduce],
-    params: &[DIMS],
-    sequences: &[(Kind::Allreduce, &[Kind::ReduceScatter, Kind::Allgather])],
-    ..Info::AMONG_RANKS
-};
-
 /// Returns the extents of the torus, or an error unless each is even or 1.
 fn torus(case: &Case, params: &Params) -> Result<Extents, AlgorithmError> {
-    let torus = Extents::of(INFO.name, case, params)?;
+    let torus = Extents::of(Swing::INFO.name, case, params)?;
     match torus.dims().iter().find(|&&d| d > 1 && d % 2 == 1) {
         None => Ok(torus),
         Some(odd) => Err(AlgorithmError::Unsupported {
-            algorithm: INFO.name,
+            algorithm: Swing::INFO.name,
             reason: format!("its ranks meet in pairs, and of {torus} ranks the extent {odd} is odd"),
         }),
     }
@@ -140,9 +130,15 @@ fn peer(torus: &Extents, mirrored: bool, rank: u32, step: Step) -> u32 {
 const NEVER: u8 = u8::MAX;
 
 impl RankAlgorithm for Swing {
-    fn info(&self) -> &'static Info {
-        &INFO
-    }
+    const INFO: Info = Info {
+        name: "swing",
+        summary: "halves exchanged at distances 1, 1, 3, 5, 11, ... on alternating sides; best for middle vectors on a torus",
+        reference: "De Sensi, Bonato, Saam, Hoefler: Swing: Short-cutting Rings for Higher Bandwidth Allreduce, NSDI 2024",
+        collectives: &[Kind::Allreduce],
+        params: &[DIMS],
+        sequences: &[(Kind::Allreduce, &[Kind::ReduceScatter, Kind::Allgather])],
+        ..Info::AMONG_RANKS
+    };
 
     fn instructions(&self, case: &Case, params: &Params) -> u64 {
         let ranks = u64::from(case.collective.ranks);

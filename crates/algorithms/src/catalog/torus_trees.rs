@@ -156,9 +156,7 @@ fn ends(parents: &[u32], root: u32, takes: impl Fn(usize) -> f64) -> Vec<(u32, f
 }
 
 impl RankAlgorithm for TorusTrees {
-    fn info(&self) -> &'static Info {
-        &INFO
-    }
+    const INFO: Info = INFO;
 
     fn check(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
         chunks(case, params)?;

@@ -16,15 +16,6 @@ use crate::{
 
 pub struct XyYx;
 
-const INFO: Info = Info {
-    name: "xy-yx",
-    summary: "half the vector by rows first, half by columns first; for short vectors",
-    reference: "this project; goes beyond Near-Optimal Wafer-Scale Reduce, section 7",
-    collectives: &[Kind::Reduce],
-    params: &[CHUNK],
-    ..Info::ON_GRID
-};
-
 /// The most children of a PE in a line: two in a row and two in a column, in each of the two halves, use all eight
 /// input queues of the root.
 const CHILDREN: u32 = 2;
@@ -45,9 +36,14 @@ fn tree(v: View, case: &Case) -> Tree {
 }
 
 impl GridTrees for XyYx {
-    fn info(&self) -> &'static Info {
-        &INFO
-    }
+    const INFO: Info = Info {
+        name: "xy-yx",
+        summary: "half the vector by rows first, half by columns first; for short vectors",
+        reference: "this project; goes beyond Near-Optimal Wafer-Scale Reduce, section 7",
+        collectives: &[Kind::Reduce],
+        params: &[CHUNK],
+        ..Info::ON_GRID
+    };
 
     fn count(&self, _: &Case, _: &Params) -> Result<u32, AlgorithmError> {
         Ok(2)

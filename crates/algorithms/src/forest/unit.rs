@@ -8,7 +8,7 @@ use crate::{Algorithm, AlgorithmError, Case, Info, Params, Profile, Size};
 /// An algorithm that reduces over several trees of a grid, each for a part of the vector.
 pub trait GridTrees: Sync {
     /// Returns the facts of the algorithm, with [`super::CHUNK`] among its parameters.
-    fn info(&self) -> &'static Info;
+    const INFO: Info;
 
     /// Returns whether the root must be in a corner.
     fn needs_corner(&self) -> bool {
@@ -43,21 +43,21 @@ pub struct Over<T>(pub T);
 
 impl<T: GridTrees> Algorithm for Over<T> {
     fn info(&self) -> &'static Info {
-        self.0.info()
+        &T::INFO
     }
 
     fn supports(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
         self.0.count(case, params)?;
-        chunk(self.info().name, params)?;
-        supports(self.info().name, case, self.0.needs_corner())
+        chunk(T::INFO.name, params)?;
+        supports(T::INFO.name, case, self.0.needs_corner())
     }
 
     fn build(&self, case: &Case, params: &Params) -> Result<Placed, AlgorithmError> {
-        build(case, &self.0.trees(case, params)?, chunk(self.info().name, params)?)
+        build(case, &self.0.trees(case, params)?, chunk(T::INFO.name, params)?)
     }
 
     fn profile(&self, case: &Case, params: &Params) -> Option<Profile> {
-        Some(Profile::Terms(estimate(case, &self.0.trees(case, params).ok()?, chunk(self.info().name, params).ok()?)))
+        Some(Profile::Terms(estimate(case, &self.0.trees(case, params).ok()?, chunk(T::INFO.name, params).ok()?)))
     }
 
     fn size(&self, case: &Case, params: &Params) -> Size {

@@ -18,7 +18,7 @@ const DEFAULT: Option<u32> = Some(8 << 10);
 /// If the operator of a reduce does not commute, rank 0 is the top of the tree and sends the result to the root.
 pub trait PipelinedTree: Sync {
     /// Returns the facts of the algorithm, which extend [`INFO`].
-    fn info(&self) -> &'static Info;
+    const INFO: Info;
 
     /// # Errors
     /// Returns an error if a parameter of the tree is wrong, or the tree cannot keep the order of the operands.
@@ -47,32 +47,30 @@ pub const INFO: Info = Info { collectives: &[Kind::Broadcast, Kind::Reduce], par
 pub struct Pipelined<T>(pub T);
 
 impl<T: PipelinedTree> RankAlgorithm for Pipelined<T> {
-    fn info(&self) -> &'static Info {
-        self.0.info()
-    }
+    const INFO: Info = T::INFO;
 
     fn keeps_order(&self, _: &Collective) -> bool {
         true
     }
 
     fn check(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
-        segments::segments(self.info().name, DEFAULT, case, params).map(|_| ())?;
+        segments::segments(T::INFO.name, DEFAULT, case, params).map(|_| ())?;
         self.0.check(case, params)
     }
 
     fn instructions(&self, case: &Case, params: &Params) -> u64 {
-        let segments = segments::count(self.info().name, DEFAULT, case, params);
+        let segments = segments::count(T::INFO.name, DEFAULT, case, params);
         self.0.instructions(case.collective.ranks.into()) * segments
     }
 
     /// Returns the number of segments: each goes from the top of the tree to a child, or to the top from a leaf.
     fn sends(&self, case: &Case, params: &Params) -> u64 {
-        segments::count(self.info().name, DEFAULT, case, params)
+        segments::count(T::INFO.name, DEFAULT, case, params)
     }
 
     fn emit(&self, b: &mut Builder, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
         let c = &case.collective;
-        let segments = segments::segments(self.info().name, DEFAULT, case, params)?;
+        let segments = segments::segments(T::INFO.name, DEFAULT, case, params)?;
         if c.kind == Kind::Reduce {
             reduce(b, c, &self.0.tree(c.ranks, top(c), params), segments, Operand::Out);
         } else {
@@ -83,7 +81,7 @@ impl<T: PipelinedTree> RankAlgorithm for Pipelined<T> {
 
     fn rounds(&self, case: &Case, params: &Params) -> Option<Vec<Round>> {
         let c = &case.collective;
-        let (first, more) = segments::first_and_more(self.info().name, DEFAULT, case, params).ok()?;
+        let (first, more) = segments::first_and_more(T::INFO.name, DEFAULT, case, params).ok()?;
         self.0.rounds(case, params, case.bytes(first), more, c.kind == Kind::Reduce && top(c) != c.root)
     }
 

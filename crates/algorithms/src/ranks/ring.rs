@@ -129,18 +129,14 @@ pub struct RankRing;
 /// The collectives that a ring of ranks implements.
 pub const RING_COLLECTIVES: &[Kind] = &[Kind::Allgather, Kind::Allreduce, Kind::ReduceScatter];
 
-const INFO: Info = Info {
-    name: "ring",
-    summary: "blocks go around the ranks, each rank sending to the next; best for long vectors",
-    reference: "Thakur, Rabenseifner, Gropp: Optimization of Collective Communication Operations in MPICH, 2005",
-    collectives: RING_COLLECTIVES,
-    ..Info::AMONG_RANKS
-};
-
 impl RankAlgorithm for RankRing {
-    fn info(&self) -> &'static Info {
-        &INFO
-    }
+    const INFO: Info = Info {
+        name: "ring",
+        summary: "blocks go around the ranks, each rank sending to the next; best for long vectors",
+        reference: "Thakur, Rabenseifner, Gropp: Optimization of Collective Communication Operations in MPICH, 2005",
+        collectives: RING_COLLECTIVES,
+        ..Info::AMONG_RANKS
+    };
 
     fn instructions(&self, case: &Case, _: &Params) -> u64 {
         2 * u64::from(case.collective.ranks).pow(2)
@@ -150,7 +146,7 @@ impl RankAlgorithm for RankRing {
         match params.get("mapping") {
             None => Ok(()),
             Some(found) => Err(AlgorithmError::Param {
-                algorithm: INFO.name,
+                algorithm: Self::INFO.name,
                 param: "mapping",
                 found: found.to_owned(),
                 accepted: "none among ranks, which lie on no line".to_owned(),

@@ -10,7 +10,7 @@ use crate::{Algorithm, AlgorithmError, Case, Info, Means, Params, Profile, Size,
 /// An algorithm among ranks. A new algorithm needs a file in `catalog/` that implements this trait, and an entry in the
 /// registry.
 pub trait RankAlgorithm: Sync {
-    fn info(&self) -> &'static Info;
+    const INFO: Info;
 
     /// Returns whether operands are combined in the order of ranks, as operators that do not commute require.
     fn keeps_order(&self, _collective: &Collective) -> bool {
@@ -93,7 +93,7 @@ pub struct Among<T>(pub T);
 
 impl<T: RankAlgorithm> Algorithm for Among<T> {
     fn info(&self) -> &'static Info {
-        self.0.info()
+        &T::INFO
     }
 
     fn supports(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
@@ -123,9 +123,8 @@ impl<T: RankAlgorithm> Algorithm for Among<T> {
 }
 
 /// Checks that the algorithm `unit` supports `case`.
-pub fn supports(unit: &dyn RankAlgorithm, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
-    let c = &case.collective;
-    let info = unit.info();
+pub fn supports<T: RankAlgorithm>(unit: &T, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
+    let (c, info) = (&case.collective, &T::INFO);
     if !case.offers().contains(&Means::Messages) {
         return Err(lacks(info, case.offers()));
     }
@@ -142,17 +141,17 @@ pub fn supports(unit: &dyn RankAlgorithm, case: &Case, params: &Params) -> Resul
     if profile(unit, case, params).is_some() { Ok(()) } else { check_size(unit, case, params) }
 }
 
-fn check_size(unit: &dyn RankAlgorithm, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
+fn check_size<T: RankAlgorithm>(unit: &T, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
     match too_large(unit.instructions(case, params)) {
         Some(reason) if case.collective.ranks > 1 => {
-            Err(AlgorithmError::Unsupported { algorithm: unit.info().name, reason })
+            Err(AlgorithmError::Unsupported { algorithm: T::INFO.name, reason })
         }
         _ => Ok(()),
     }
 }
 
 /// Builds the schedule of the algorithm `unit` for `case`.
-pub fn build(unit: &dyn RankAlgorithm, case: &Case, params: &Params) -> Result<Placed, AlgorithmError> {
+pub fn build<T: RankAlgorithm>(unit: &T, case: &Case, params: &Params) -> Result<Placed, AlgorithmError> {
     check_size(unit, case, params)?;
     let mut b = Builder::new(case.collective);
     if case.collective.ranks == 1 {
@@ -166,7 +165,7 @@ pub fn build(unit: &dyn RankAlgorithm, case: &Case, params: &Params) -> Result<P
 
 /// Returns the closed form of the algorithm `unit` for `case`: exchanges or trees on a network, rounds on other
 /// machines.
-pub fn profile(unit: &dyn RankAlgorithm, case: &Case, params: &Params) -> Option<Profile> {
+pub fn profile<T: RankAlgorithm>(unit: &T, case: &Case, params: &Params) -> Option<Profile> {
     let alone = case.collective.ranks == 1;
     if case.ranks().extents.is_some() {
         if alone {
