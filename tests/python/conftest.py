@@ -125,6 +125,20 @@ def json_of(*arguments: str) -> Any:
     return ran.json
 
 
+def text_of(*arguments: str) -> str:
+    """Returns what a command prints on standard output; the command must end with 0."""
+    ran = call(*arguments)
+    assert ran.code == 0, ran.err
+    return ran.out
+
+
+def refusal(*arguments: str) -> str:
+    """Returns the error of a command, which must end with 2 and print nothing on standard output."""
+    ran = call(*arguments)
+    assert (ran.code, ran.out) == (2, ""), ran
+    return ran.err
+
+
 #: True under `make soak`, where random tests have more cases.
 SOAK = os.environ.get("UNISONO_SOAK", "0") == "1"
 Spawn = Callable[..., Ran]

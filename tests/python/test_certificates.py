@@ -14,7 +14,7 @@ import pytest
 import unisono as un
 from unisono import certificate_checker as checker
 
-from .conftest import ROOT, SOAK, call
+from .conftest import ROOT, SOAK, call, json_of
 
 FILE = Path(checker.__file__)
 FILETESTS = sorted((ROOT / "tests" / "filetests").glob("*.sched"))
@@ -379,9 +379,8 @@ def test_command_line_writes_and_checks(tmp_path: Path) -> None:
     assert call("schedule", *options, "-o", schedule).code == 0
     assert call("verify", schedule, "--certificate", certificate).code == 0
     text = Path(certificate).read_text()
-    ran = call("verify", schedule, "--check", certificate, "--json")
-    assert ran.code == 0
-    assert (ran.json["holds"], ran.json["error_probability"], ran.json["repeatable"]) == (True, 0.0, True)
+    found = json_of("verify", schedule, "--check", certificate)
+    assert (found["holds"], found["error_probability"], found["repeatable"]) == (True, 0.0, True)
     assert checker.main([schedule, certificate]) == 0
     # The certificate of the plan is that of the file that `schedule` writes.
     assert call("verify", *options, "--certificate", certificate).code == 0

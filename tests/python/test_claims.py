@@ -22,7 +22,7 @@ from unisono.reproduce import (
 )
 from unisono.reproduce.statements import inventory, section_of
 
-from .conftest import ROOT, Shared, call
+from .conftest import ROOT, Shared, call, json_of
 
 MODULES = (discovery, hammingmesh, multiplying, piuma, wafer)
 Check = Callable[[str, dict[str, Any]], Finding]
@@ -267,9 +267,8 @@ def test_a_refuted_claim_that_holds_is_the_answer_no(monkeypatch: pytest.MonkeyP
 @pytest.mark.usefixtures("found_once")
 @pytest.mark.parametrize("paper", PAPERS)
 def test_refuted_rows_are_counted(paper: str) -> None:
-    ran = call("reproduce", paper, "--quick", "--json")
-    assert ran.code == 0
-    claims = ran.json["claims"]
+    found = json_of("reproduce", paper, "--quick")
+    claims = found["claims"]
     refuted = {claim["id"]: claim for claim in claims if claim["verdict"] == "refuted"}
     quick = [row for row in listed_claims(paper) if row.get("quick", True) and not row.get("full", False)]
     assert set(refuted) == {row["id"] for row in quick if "refuted" in row}
@@ -277,7 +276,7 @@ def test_refuted_rows_are_counted(paper: str) -> None:
     differing = [claim for claim in claims if claim["verdict"] == "differs"]
     assert {claim["id"] for claim in differing} == {row["id"] for row in quick if "differs" in row}
     apart = [claim for claim in claims if claim["apart"]]
-    assert ran.json["verdicts"] == {
+    assert found["verdicts"] == {
         "holds": len(claims) - len(refuted) - len(apart),
         "refuted": len(refuted),
         "consistent": len(apart) - len(differing),
@@ -285,7 +284,7 @@ def test_refuted_rows_are_counted(paper: str) -> None:
         "missed": 0,
         "contradicted": 0,
     }
-    assert ran.json["statements"] == [inventory(paper).report()]
+    assert found["statements"] == [inventory(paper).report()]
     text = call("reproduce", paper, "--quick").out
     assert (f" hold, {len(refuted)} refuted" in text) == bool(refuted)
     assert str(inventory(paper)) in text

@@ -10,7 +10,7 @@ import unisono as un
 from unisono import tasks
 from unisono._core import Discovery, Mapper
 
-from .conftest import call, json_of
+from .conftest import call, json_of, refusal, text_of
 
 NODES = (1, 2, 3, 4, 7, 8, 64)
 Task = dict[str, Any]
@@ -61,10 +61,9 @@ def test_rules_and_defaults(file: str) -> None:
     assert json_of("discover", file, "--nodes", "4") == json_of("discover", file, "--nodes", "4", "--rules", "full")
     off = json_of("discover", file, "--nodes", "4", "--rules", "off")
     assert (off["messages"]["p2p"], off["messages"]["collective"], off["forwards"]) == (2 * 4 * 3, 0, [])
-    ran = call("discover", file, "--nodes", "4")
-    assert ran.code == 0
-    assert "allgather" in ran.out
-    assert "4 nodes: 2 collectives" in ran.out
+    text = text_of("discover", file, "--nodes", "4")
+    assert "allgather" in text
+    assert "4 nodes: 2 collectives" in text
 
 
 def test_the_table_has_one_row_for_the_rounds_of_a_loop(tmp_path: Path) -> None:
@@ -103,26 +102,22 @@ def test_python_takes_dictionaries_and_files(file: str) -> None:
 def test_wrong_programs(tmp_path: Path, change: dict[str, Any], said: str) -> None:
     path = tmp_path / "wrong.json"
     path.write_text(json.dumps(n_body(1) | change))
-    ran = call("discover", str(path), "--nodes", "4")
-    assert ran.code == 2
-    assert said in ran.err
-    assert ran.err.count("\n") == 1
+    refused = refusal("discover", str(path), "--nodes", "4")
+    assert said in refused
+    assert refused.count("\n") == 1
 
 
 def test_unwritten_data_is_named(tmp_path: Path) -> None:
     wrong = {"buffers": [{"name": "A", "shape": [8]}], "tasks": [task("t", [8], ("A", "read", "one_to_one"))]}
     path = tmp_path / "wrong.json"
     path.write_text(json.dumps(wrong))
-    ran = call("discover", str(path), "--nodes", "4")
-    assert ran.code == 2
-    assert "task 't', buffer 'A', rank 0: it reads [0, 2), which nothing has written" in ran.err
+    refused = refusal("discover", str(path), "--nodes", "4")
+    assert "task 't', buffer 'A', rank 0: it reads [0, 2), which nothing has written" in refused
 
 
 @pytest.mark.parametrize("arguments", [["--nodes", "0"], ["--nodes", "-1"], ["--nodes", "4", "--rules", "some"], []])
 def test_wrong_options(file: str, arguments: list[str]) -> None:
-    ran = call("discover", file, *arguments)
-    assert ran.code == 2
-    assert ran.err.startswith("error: ")
+    assert refusal("discover", file, *arguments).startswith("error: ")
 
 
 def test_commands_of_a_rank() -> None:
@@ -240,9 +235,7 @@ def test_granularity_is_one_number_and_operators_are_accepted(tmp_path: Path, mo
 
     assert parts(None)["forwards"] == parts(more.get("granularity", 1))["forwards"] == parts([2, 1])["forwards"]
     path.write_text(json.dumps(program([{**task("t", [4]), "op": "xor"}])))
-    ran = call("discover", str(path), "--nodes", "2")
-    assert ran.code == 2
-    assert "expected one of `sum`, `prod`, `min`, `max`" in ran.err
+    assert "expected one of `sum`, `prod`, `min`, `max`" in refusal("discover", str(path), "--nodes", "2")
 
 
 def test_programs_of_row_chunks_run() -> None:

@@ -11,7 +11,7 @@ from unisono.logs.benchmarks import read_benchmarks
 from unisono.logs.collectives import Measured
 from unisono.logs.guidelines import GUIDELINES, violations
 
-from .conftest import ROOT, call
+from .conftest import ROOT, call, refusal
 
 OSU = """
 # OSU MPI{} Allreduce Latency Test v7.3
@@ -134,9 +134,7 @@ def test_tuning_reports_have_the_chosen_times(tmp_path: Path) -> None:
 def test_what_is_no_log_is_refused(tmp_path: Path, text: str, message: str) -> None:
     log = tmp_path / "a.log"
     log.write_text(text.replace("{}", ""))
-    ran = call("check-guidelines", str(log), *([] if text == OSU else ["--ranks", "4"]))
-    assert (ran.code, ran.out) == (2, "")
-    assert message in ran.err
+    assert message in refusal("check-guidelines", str(log), *([] if text == OSU else ["--ranks", "4"]))
 
 
 def test_an_ideal_library_breaks_nothing_and_a_slow_collective_is_named() -> None:
@@ -192,5 +190,4 @@ def test_the_command_prints_what_the_page_shows_and_ends_with_1() -> None:
         "collective", "bytes", "ranks", "seconds", "guideline", "other_seconds", "ratio",
     }  # fmt: skip
     assert call("check-guidelines", str(ROOT / "README.md")).code == 2
-    plan = call("check-guidelines", "some.plan")
-    assert (plan.code, "which holds no times" in plan.err) == (2, True)
+    assert "which holds no times" in refusal("check-guidelines", "some.plan")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import unisono as un
 
-from .conftest import call, json_of
+from .conftest import call, json_of, refusal
 
 #: Presets of boxes, whose number a user can request.
 BOXES = ["dgx-a100", "dgx-a100-x2", "dgx-h100", "dgx-h100-x8", "mi250"]
@@ -120,6 +120,5 @@ def test_more_ranks_than_a_box_has_name_the_boxes_that_have_them(preset: str) ->
 
 
 def test_one_box_without_a_cluster_says_what_is_missing() -> None:
-    ran = call("plan", "allreduce", "--machine", "mi300x", "--nodes", "2", "--bytes", "1MiB")
-    assert ran.code == 2
-    assert "mi300x is one box, and its description does not say how several are joined" in ran.err
+    refused = refusal("plan", "allreduce", "--machine", "mi300x", "--nodes", "2", "--bytes", "1MiB")
+    assert "mi300x is one box, and its description does not say how several are joined" in refused

@@ -11,7 +11,7 @@ import pytest
 import unisono as un
 from unisono import _core
 
-from .conftest import PROGRAM, call, json_of
+from .conftest import PROGRAM, call, json_of, refusal
 
 Function = Callable[..., un.Schedule]
 SOURCE = '''"""An allreduce through rank 0."""
@@ -325,9 +325,7 @@ def test_tuning_proposes_own_algorithms(name: str) -> None:
 def test_files_that_add_nothing_are_refused(text: str, words: str, tmp_path: Path) -> None:
     file = tmp_path / "own.py"
     file.write_text(text)
-    ran = call("--load", str(file), "algorithms")
-    assert (ran.code, ran.out) == (2, "")
-    assert words in ran.err
+    assert words in refusal("--load", str(file), "algorithms")
 
 
 def test_a_missing_file_is_named() -> None:

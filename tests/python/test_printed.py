@@ -8,7 +8,7 @@ import unisono as un
 from unisono.cli import _output
 from unisono.cli._output import bandwidths_text
 
-from .conftest import call, json_of
+from .conftest import call, json_of, refusal
 
 
 def text_of(*arguments: str) -> str:
@@ -100,9 +100,7 @@ def test_memory_is_counted_in_bytes() -> None:
     assert memory["pe_bytes"] == 49152
     need = f"a PE needs {memory['needed_bytes']} bytes for input, output and scratch memory, and has 49152"
     assert need in text_of("plan", *arguments)
-    ran = call("simulate", *arguments)
-    assert (ran.code, ran.out) == (2, "")
-    assert need in ran.err
+    assert need in refusal("simulate", *arguments)
     assert "memory" not in text_of("plan", *arguments[:-3], "100")
 
 
@@ -125,9 +123,7 @@ def test_a_folder_holds_one_program(tmp_path: Path) -> None:
     folder = str(tmp_path / "out")
     assert call("emit", *where, "--format", "csl", "-o", folder).code == 0
     before = {path: path.read_bytes() for path in Path(folder).rglob("*") if path.is_file()}
-    refused = call("emit", *where, "--format", "csl-module", "-o", folder)
-    assert refused.code == 2
-    assert "files of another program" in refused.err
+    assert "files of another program" in refusal("emit", *where, "--format", "csl-module", "-o", folder)
     assert before == {path: path.read_bytes() for path in Path(folder).rglob("*") if path.is_file()}
     with pytest.raises(un.InputError, match="another program"):
         un.emit(un.plan("allreduce", "wse2", shape=(4, 4), elements=64, target="csl").schedule, "csl-module", folder)
@@ -221,18 +217,15 @@ def test_wrong_values_are_named_with_their_key(key: str, value: str, words: str,
     line = next(line for line in text.splitlines() if line.startswith(f"{key} ="))
     file = tmp_path / "own.toml"
     file.write_text(text.replace(line, f"{key} = {value}"))
-    ran = call("topology", str(file))
-    assert ran.code == 2
-    assert words in ran.err
+    assert words in refusal("topology", str(file))
 
 
 def test_files_that_are_no_schedules_are_said_to_be_none(tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     page.write_text("<!doctype html>\n<html></html>\n")
     for command in ("simulate", "verify"):
-        ran = call(command, str(page), *(("--machine", "archer") if command == "simulate" else ()))
-        assert ran.code == 2
-        assert "is no schedule: it begins with '<!doctype html>'" in ran.err
+        refused = refusal(command, str(page), *(("--machine", "archer") if command == "simulate" else ()))
+        assert "is no schedule: it begins with '<!doctype html>'" in refused
 
 
 def test_a_long_list_of_needless_communication_is_cut(tmp_path: Path) -> None:

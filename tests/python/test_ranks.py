@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 import unisono as un
-from unisono.cli import main
 from unisono.planning.multiplying import schedules
 
-from .conftest import SOAK
+from .conftest import SOAK, call, json_of, refusal
 
 ROOT = Path(__file__).parents[2]
 GOAL = ROOT / "tests" / "goal"
@@ -39,12 +38,6 @@ gamma_ns_per_byte = 0
 """
 
 
-def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, Any, str]:
-    code = main(arguments)
-    out, err = capsys.readouterr()
-    return code, json.loads(out) if out.startswith("{") else out, err
-
-
 @pytest.fixture
 def machine(tmp_path: Path) -> Any:
     def write(text: str) -> str:
@@ -55,10 +48,8 @@ def machine(tmp_path: Path) -> Any:
     return write
 
 
-def test_recursive_multiplying_beats_doubling_on_archer(capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ("plan", "allreduce", "--machine", "archer", "--ranks", "96", "--bytes", "8", "--json")
-    code, report, _ = run(capsys, *arguments)
-    assert code == 0
+def test_recursive_multiplying_beats_doubling_on_archer() -> None:
+    report = json_of("plan", "allreduce", "--machine", "archer", "--ranks", "96", "--bytes", "8")
     assert report["algorithm"] == "recursive-multiplying"
     assert report["params"] == {"schedule": "a6,a4,a4"}
     assert report["predicted"]["seconds"] == pytest.approx(7.76e-6)
@@ -127,28 +118,26 @@ def test_finish_times_of_the_papers_simulator(machine: Any, schedule: str, ranks
     assert done.finish_ns.tolist() == finish
 
 
-def test_goal_files_run_as_in_loggopsim(capsys: pytest.CaptureFixture[str]) -> None:
+def test_goal_files_run_as_in_loggopsim() -> None:
     head, *rows = [line.split("\t") for line in (GOAL / "expected.tsv").read_text().splitlines()]
     assert len(rows) > 20
     for row in rows:
         expected = dict(zip(head, row, strict=True))
         options = [] if "default" in expected["args"] else expected["args"].split()
         options = [f"-{option}" if option.startswith("-") else option for option in options]
-        code, report, _ = run(capsys, "simulate", "--goal", str(GOAL / expected["file"]), *options, "--json")
-        assert code == 0
+        report = json_of("simulate", "--goal", str(GOAL / expected["file"]), *options)
         assert max(report["finish_ns"]) == int(expected["max_finish"]), expected
         assert sum(report["finish_ns"]) == int(expected["sum_finish_all_hosts"]), expected
         assert report["events"] == int(expected["events"]), expected
         assert report["deadlock"] == []
 
 
-def test_a_program_that_cannot_finish_ends_with_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_program_that_cannot_finish_ends_with_1(tmp_path: Path) -> None:
     path = tmp_path / "stuck.goal"
     path.write_text("num_ranks 2\nrank 0 {\nl1: recv 8b from 1\n}\nrank 1 {\nl1: recv 8b from 0\n}\n")
-    code, report, err = run(capsys, "simulate", "--goal", str(path), "--json")
-    assert code == 1
-    assert len(report["deadlock"]) == 2
-    assert "rank 0 task 1 (recv 8b from 1" in err
+    ran = call("simulate", "--goal", str(path), "--json")
+    assert (ran.code, len(ran.json["deadlock"])) == (1, 2)
+    assert "rank 0 task 1 (recv 8b from 1" in ran.err
 
 
 @pytest.mark.parametrize(
@@ -160,15 +149,12 @@ def test_a_program_that_cannot_finish_ends_with_1(tmp_path: Path, capsys: pytest
         ("rank 0 {\n}\n", "num_ranks"),
     ],
 )
-def test_wrong_goal_is_named_with_its_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, said: str
-) -> None:
+def test_wrong_goal_is_named_with_its_line(tmp_path: Path, text: str, said: str) -> None:
     path = tmp_path / "wrong.goal"
     path.write_text(text)
-    code, _, err = run(capsys, "simulate", "--goal", str(path))
-    assert code == 2
-    assert said in err
-    assert err.count("\n") == 1
+    refused = refusal("simulate", "--goal", str(path))
+    assert said in refused
+    assert refused.count("\n") == 1
 
 
 def test_schedules_go_to_goal_and_back(tmp_path: Path) -> None:
@@ -182,18 +168,16 @@ def test_schedules_go_to_goal_and_back(tmp_path: Path) -> None:
     assert run.events == direct.events
 
 
-def test_levels_make_hierarchies_worth_while(machine: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_levels_make_hierarchies_worth_while(machine: Any) -> None:
     path = machine(LEVELS)
-    code, report, _ = run(capsys, "plan", "allreduce", "--machine", path, "--ranks", "32", "--bytes", "1MiB", "--json")
-    assert code == 0
+    report = json_of("plan", "allreduce", "--machine", path, "--ranks", "32", "--bytes", "1MiB")
     seconds: dict[str, float] = {}
     for candidate in report["candidates"]:
         seconds.setdefault(candidate["algorithm"], candidate["seconds"])
     assert seconds["hierarchical"] < seconds["recursive-doubling"]
     for mode in ("leaders", "lanes"):
         arguments = ("verify", "allreduce", "--machine", path, "--ranks", "16", "--elements", "37")
-        code, proof, _ = run(capsys, *arguments, "--algorithm", "hierarchical", "--param", f"mode={mode}", "--json")
-        assert code == 0
+        proof = json_of(*arguments, "--algorithm", "hierarchical", "--param", f"mode={mode}")
         assert proof["complete"]
 
 
@@ -255,23 +239,19 @@ def test_no_plan_is_below_its_bound(machine: Any, model: str, parameters: str, c
             assert (candidate["ratio"] or 0) >= 1, (elements, candidate)
 
 
-def test_plans_of_a_million_ranks(capsys: pytest.CaptureFixture[str]) -> None:
+def test_plans_of_a_million_ranks() -> None:
     arguments = ("--machine", "archer", "--ranks", "1000000", "--bytes", "8")
-    code, report, _ = run(capsys, "plan", "allreduce", *arguments, "--algorithm", "recursive-multiplying", "--json")
-    assert code == 0
+    report = json_of("plan", "allreduce", *arguments, "--algorithm", "recursive-multiplying")
     assert report["params"] == {"schedule": "a5,a5,a5,a5,a5,a5,a4,a4,a4"}
     assert report["predicted"]["source"] == "rounds"
     assert report["predicted"]["terms"] is None
     assert report["predicted"]["seconds"] == pytest.approx(23.28e-6)
-    code, _, err = run(capsys, "verify", "allreduce", *arguments, "--algorithm", "recursive-multiplying")
-    assert code == 2
-    assert "at most 67108864 are made" in err
+    refused = refusal("verify", "allreduce", *arguments, "--algorithm", "recursive-multiplying")
+    assert "at most 67108864 are made" in refused
 
 
 @pytest.mark.parametrize("ranks", [5, 16, 23])
-def test_hierarchies_where_ranks_are_dealt_to_nodes(
-    machine: Any, capsys: pytest.CaptureFixture[str], ranks: int
-) -> None:
+def test_hierarchies_where_ranks_are_dealt_to_nodes(machine: Any, ranks: int) -> None:
     cyclic = un.machine(machine(LEVELS.replace("[[levels]]", 'placement = "cyclic"\n[[levels]]')), ranks)
     block = un.machine(machine(LEVELS), ranks)
     for collective in ("allreduce", "broadcast", "reduce"):
@@ -298,17 +278,14 @@ def test_messages_that_cost_less_than_nothing_have_no_length(tmp_path: Path) -> 
     assert [event["dur"] for event in events if event["ph"] == "X"] == [1.5, 0.0]
 
 
-def test_bounds_by_another_model(capsys: pytest.CaptureFixture[str]) -> None:
+def test_bounds_by_another_model() -> None:
     arguments = ("--bytes", "8", "--model", "hockney")
-    code, _, err = run(capsys, "bound", "allreduce", "--machine", "archer", "--ranks", "4", *arguments)
-    assert code == 2
-    assert "alpha_ns is missing" in err
-    code, _, err = run(capsys, "bound", "allreduce", "--machine", "wse2", "--shape", "4", *arguments)
-    assert code == 2
-    assert "machines of ranks" in err
+    refused = refusal("bound", "allreduce", "--machine", "archer", "--ranks", "4", *arguments)
+    assert "alpha_ns is missing" in refused
+    assert "machines of ranks" in refusal("bound", "allreduce", "--machine", "wse2", "--shape", "4", *arguments)
 
 
-def test_noise_and_late_ranks(capsys: pytest.CaptureFixture[str]) -> None:
+def test_noise_and_late_ranks() -> None:
     schedule = un.plan("allreduce", un.machine("archer", 16), elements=2).schedule
     quiet = un.simulate(schedule).seconds
     noisy = un.simulate(schedule, noise=("exponential", 100.0), seed=3)
@@ -319,9 +296,8 @@ def test_noise_and_late_ranks(capsys: pytest.CaptureFixture[str]) -> None:
     assert late.seconds == pytest.approx(quiet + 50e-6, rel=0.2)
     # The list of delays is longer than any name of a file.
     many = ",".join(str(100_000.25 + rank) for rank in range(64))
-    arguments = ("--machine", "archer", "--ranks", "64", "--elements", "2", "--late", many, "--json")
-    code, report, _ = run(capsys, "simulate", "allreduce", *arguments)
-    assert code == 0
+    arguments = ("--machine", "archer", "--ranks", "64", "--elements", "2", "--late", many)
+    report = json_of("simulate", "allreduce", *arguments)
     assert report["nanoseconds"] > 100_063
     common = ("simulate", "allreduce", "--machine", "archer", "--ranks", "4", "--elements", "2")
     for wrong, said in [
@@ -334,9 +310,7 @@ def test_noise_and_late_ranks(capsys: pytest.CaptureFixture[str]) -> None:
         (("--queue-depth", "3"), "are a wafer's"),
         (("--sim", "fabric"), "of kind endpoint"),
     ]:
-        code, _, err = run(capsys, *common, *wrong)
-        assert code == 2, wrong
-        assert said in err, err
+        assert said in refusal(*common, *wrong)
 
 
 def test_pictures_and_traces_are_the_same_every_time(tmp_path: Path) -> None:
@@ -405,51 +379,41 @@ def test_a_message_has_the_prices_of_its_protocol(machine: Any) -> None:
         ),
     ],
 )
-def test_wrong_machines_are_named(
-    machine: Any, capsys: pytest.CaptureFixture[str], change: tuple[str, str], said: str
-) -> None:
-    code, _, err = run(
-        capsys, "plan", "allreduce", "--machine", machine(RATIO_4.replace(*change)), "--ranks", "4", "--bytes", "8"
+def test_wrong_machines_are_named(machine: Any, change: tuple[str, str], said: str) -> None:
+    refused = refusal(
+        "plan", "allreduce", "--machine", machine(RATIO_4.replace(*change)), "--ranks", "4", "--bytes", "8"
     )
-    assert code == 2
-    assert said in err, err
+    assert said in refused
 
 
 @pytest.mark.parametrize(
     ("schedule", "said"),
     [("a3,a3", "3"), ("m9g2a3,n9g3a2", "9"), ("c6m4,a2,e6m4", "6"), ("a0", "a0"), ("", "")],
 )
-def test_schedules_that_do_not_fit_are_refused(capsys: pytest.CaptureFixture[str], schedule: str, said: str) -> None:
+def test_schedules_that_do_not_fit_are_refused(schedule: str, said: str) -> None:
     arguments = ("plan", "allreduce", "--machine", "archer", "--ranks", "7", "--bytes", "8")
-    code, _, err = run(capsys, *arguments, "--algorithm", "recursive-multiplying", "--param", f"schedule={schedule}")
-    assert code == 2
-    assert said in err
+    assert said in refusal(*arguments, "--algorithm", "recursive-multiplying", "--param", f"schedule={schedule}")
 
 
-def test_ranks_are_needed_and_wafers_are_not_ranks(capsys: pytest.CaptureFixture[str]) -> None:
-    code, _, err = run(capsys, "plan", "allreduce", "--machine", "archer", "--bytes", "8")
-    assert code == 2
-    assert "give the number of ranks of archer" in err
-    code, _, err = run(capsys, "plan", "allreduce", "--machine", "archer", "--shape", "4x4", "--bytes", "8")
-    assert code == 2
-    code, _, err = run(
-        capsys, "plan", "reduce", "--machine", "archer", "--ranks", "4", "--bytes", "8", "--algorithm", "auto-gen"
+def test_ranks_are_needed_and_wafers_are_not_ranks() -> None:
+    refused = refusal("plan", "allreduce", "--machine", "archer", "--bytes", "8")
+    assert "give the number of ranks of archer" in refused
+    refusal("plan", "allreduce", "--machine", "archer", "--shape", "4x4", "--bytes", "8")
+    refused = refusal(
+        "plan", "reduce", "--machine", "archer", "--ranks", "4", "--bytes", "8", "--algorithm", "auto-gen"
     )
-    assert code == 2
-    assert "wafer" in err
+    assert "wafer" in refused
 
 
-def test_long_vectors_on_free_bytes_are_noted(capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ("plan", "allreduce", "--machine", "archer", "--ranks", "4", "--bytes", "1MiB", "--json")
-    _, report, _ = run(capsys, *arguments)
+def test_long_vectors_on_free_bytes_are_noted() -> None:
+    report = json_of("plan", "allreduce", "--machine", "archer", "--ranks", "4", "--bytes", "1MiB")
     assert any("costs nothing" in note for note in report["notes"])
 
 
-def test_sweeps_in_seconds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_sweeps_in_seconds(tmp_path: Path) -> None:
     table, picture = tmp_path / "s.csv", tmp_path / "s.png"
     arguments = ("sweep", "allreduce", "--machine", "paper-sim", "--shapes", "4,7", "--elements", "1,1000")
-    code, report, _ = run(capsys, *arguments, "-o", str(table), "--plot", str(picture), "--json")
-    assert code == 0
+    report = json_of(*arguments, "-o", str(table), "--plot", str(picture))
     assert len(report["points"]) == 4
     assert all(point["seconds"] <= point["baseline_seconds"] for point in report["points"])
     assert "seconds_recursive-doubling" in table.read_text().splitlines()[0]
@@ -463,33 +427,31 @@ def test_finish_is_an_array_of_seconds() -> None:
     assert done.cycles is None
 
 
-def test_a_root_that_nothing_asks_for_is_said_to_be_unused(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_root_that_nothing_asks_for_is_said_to_be_unused() -> None:
     for place in (("archer", "--ranks", "4"), ("wse2", "--shape", "4x4")):
-        code, _, err = run(capsys, "plan", "allreduce", "--machine", *place, "--bytes", "8", "--root", "1")
-        assert (code, err) == (0, "note: a collective of kind allreduce has no root; --root is not used\n")
-        assert run(capsys, "plan", "reduce", "--machine", *place, "--bytes", "8", "--root", "1")[2] == ""
+        ran = call("plan", "allreduce", "--machine", *place, "--bytes", "8", "--root", "1")
+        assert (ran.code, ran.err) == (0, "note: a collective of kind allreduce has no root; --root is not used\n")
+        assert call("plan", "reduce", "--machine", *place, "--bytes", "8", "--root", "1").err == ""
 
 
-def test_a_barrier_needs_no_size(capsys: pytest.CaptureFixture[str]) -> None:
-    code, report, _ = run(capsys, "simulate", "barrier", "--machine", "archer", "--ranks", "8", "--json")
-    assert code == 0
+def test_a_barrier_needs_no_size() -> None:
+    report = json_of("simulate", "barrier", "--machine", "archer", "--ranks", "8")
     assert report["result_correct"] is None
 
 
-def test_more_ranks_than_there_are_numbers(capsys: pytest.CaptureFixture[str]) -> None:
+def test_more_ranks_than_there_are_numbers() -> None:
     arguments = ("--machine", "archer", "--ranks", "4294967296", "--bytes", "8")
-    code, _, err = run(capsys, "plan", "allreduce", *arguments)
-    assert (code, err) == (2, "error: --ranks is 4294967296; accepted is a whole number from 1 to 4294967295\n")
+    refused = refusal("plan", "allreduce", *arguments)
+    assert refused == "error: --ranks is 4294967296; accepted is a whole number from 1 to 4294967295\n"
 
 
-def test_goal_prices_are_fractions_of_a_nanosecond(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_goal_prices_are_fractions_of_a_nanosecond(tmp_path: Path) -> None:
     path = tmp_path / "one.goal"
     path.write_text("num_ranks 2\nrank 0 {\nsend 1000b to 1\n}\nrank 1 {\nrecv 1000b from 0\n}\n")
     # o + L + o + (n - 1) G.
     assert un.simulate_goal(path, G=0.08).seconds == pytest.approx((1500 + 2500 + 1500 + 999 * 0.08) / 1e9, rel=1e-12)
     assert un.simulate_goal(path, G=6.0, L=2500.0).finish.tolist() == un.simulate_goal(path).finish.tolist()
-    code, report, _ = run(capsys, "simulate", "--goal", str(path), "--G", "0.08", "--L", "812.5", "--json")
-    assert code == 0
+    report = json_of("simulate", "--goal", str(path), "--G", "0.08", "--L", "812.5")
     assert report["nanoseconds"] == pytest.approx(1500 + 812.5 + 1500 + 999 * 0.08, rel=1e-12)
     assert report["parameters"] == {"G": 0.08, "L": 812.5}
     for option, value, said in [
@@ -498,21 +460,16 @@ def test_goal_prices_are_fractions_of_a_nanosecond(tmp_path: Path, capsys: pytes
         ("--S", "0.5", "'0.5' is not a valid integer"),
         ("--L", "-1", "L is -1; accepted are whole numbers from 0 to 2^63 - 1"),
     ]:
-        code, _, err = run(capsys, "simulate", "--goal", str(path), option, value)
-        assert code == 2, value
-        assert said in err, err
+        assert said in refusal("simulate", "--goal", str(path), option, value)
     with pytest.raises(un.InputError, match=r"multiples of 0\.001 ns"):
         un.simulate_goal(path, o=0.0005)
 
 
-def test_a_sweep_takes_numbers_of_ranks(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_sweep_takes_numbers_of_ranks() -> None:
     common = ("sweep", "allreduce", "--machine", "archer", "--elements", "16")
-    _, by_ranks, _ = run(capsys, *common, "--ranks", "4,6", "--json")
-    _, by_shapes, _ = run(capsys, *common, "--shapes", "4,6", "--json")
+    by_ranks = json_of(*common, "--ranks", "4,6")
+    by_shapes = json_of(*common, "--shapes", "4,6")
     assert by_ranks["points"] == by_shapes["points"]
-    code, _, err = run(capsys, *common)
-    assert code == 2
-    assert "give --shapes, as 4..64 or 8x8,16x16, or --ranks, as 4,8,16, or one --subset of its nodes" in err
-    code, _, err = run(capsys, *common, "--ranks", "4", "--shapes", "4")
-    assert code == 2
-    assert "--shapes and --ranks both choose" in err
+    refused = refusal(*common)
+    assert "give --shapes, as 4..64 or 8x8,16x16, or --ranks, as 4,8,16, or one --subset of its nodes" in refused
+    assert "--shapes and --ranks both choose" in refusal(*common, "--ranks", "4", "--shapes", "4")

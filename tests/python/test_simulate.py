@@ -10,7 +10,7 @@ from click import BadParameter
 from unisono.cli._types import TracePes
 from unisono.simulation.traces import sample
 
-from .conftest import Ran, call, json_of
+from .conftest import Ran, call, json_of, text_of
 
 ON_8 = ["reduce", "--machine", "wse2", "--shape", "8", "--elements", "16", "--algorithm", "chain"]
 KEYS = {
@@ -56,12 +56,11 @@ def test_finish_of_many_pes_is_not_listed() -> None:
 
 
 def test_people_get_a_table() -> None:
-    ran = call("simulate", *ON_8, "--queue-depth", "2")
-    assert ran.code == 0
-    assert "58 cycles" in ran.out
-    assert "queue depth 2" in ran.out
-    assert "correct" in ran.out
-    assert "model paper" in ran.out
+    text = text_of("simulate", *ON_8, "--queue-depth", "2")
+    assert "58 cycles" in text
+    assert "queue depth 2" in text
+    assert "correct" in text
+    assert "model paper" in text
 
 
 @pytest.mark.parametrize("collective", ["broadcast", "reduce", "allreduce"])
@@ -224,10 +223,9 @@ def test_measured_as_on_hardware() -> None:
     assert found["start_spread"] == 5
     assert found["trigger_spread"] == 7 + 5
     assert json_of("simulate", *ON_8)["calibrated"] is None
-    ran = call("simulate", *ON_8, "--calibrated", "--noop-probability", "0.05", "--seed", "3")
-    assert ran.code == 0
-    assert "alpha" in ran.out
-    assert "by the trigger alone" in ran.out
+    text = text_of("simulate", *ON_8, "--calibrated", "--noop-probability", "0.05", "--seed", "3")
+    assert "alpha" in text
+    assert "by the trigger alone" in text
 
 
 def test_calibration_from_python() -> None:

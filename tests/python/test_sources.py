@@ -9,7 +9,7 @@ import unisono as un
 from click.core import Option
 from unisono.cli import command
 
-from .conftest import ROOT, call
+from .conftest import ROOT, call, refusal
 
 #: Words that give each option a valid value.
 VALUES: Mapping[str, tuple[str, ...]] = {
@@ -287,6 +287,5 @@ def test_a_network_is_named_where_its_simulator_is(files: Path, monkeypatch: pyt
 
 @pytest.mark.parametrize("operator", ["nonsense", ""])
 def test_a_bound_takes_operators_only(operator: str) -> None:
-    ran = call("bound", "reduce", "--machine", "archer", "--ranks", "4", "--elements", "4", "--op", operator)
-    assert ran.code == 2
-    assert f"'{operator}' is not an operator" in ran.err
+    refused = refusal("bound", "reduce", "--machine", "archer", "--ranks", "4", "--elements", "4", "--op", operator)
+    assert f"'{operator}' is not an operator" in refused

@@ -17,7 +17,7 @@ from playwright.sync_api import Browser, Page
 from unisono.base.html import time_text
 from unisono.viewing import schedules
 
-from .conftest import ROOT, call, json_of
+from .conftest import ROOT, call, json_of, refusal
 
 #: A machine of each kind, and the unit of its simulator's times of transfers.
 KINDS = (("wse2", (4, 4), "cycles"), ("archer", (8,), "ns"), ("hx2mesh-small", (4, 4), "ns"), ("piuma", None, "steps"))
@@ -152,9 +152,7 @@ def test_wrong_input_is_one_sentence(
     arguments: tuple[str, ...], words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    ran = call("view", *arguments)
-    assert (ran.code, ran.out) == (2, "")
-    assert words in ran.err
+    assert words in refusal("view", *arguments)
     assert not list(tmp_path.iterdir())
 
 

@@ -57,7 +57,13 @@ def test_the_wheel_holds_the_package_and_its_entry_point(tmp_path: Path) -> None
     sources = {name.removeprefix("python/") for name in tracked.stdout.splitlines() if (ROOT / name).is_file()}
     built = {
         f"unisono/{name}"
-        for name in ("_core.abi3.so", "_lib/libunisono_preload.so", "_lib/unisono-fabric", "_web/view.js", "base/_reported.py")
+        for name in (
+            "_core.abi3.so",
+            "_lib/libunisono_preload.so",
+            "_lib/unisono-fabric",
+            "_web/view.js",
+            "base/_reported.py",
+        )
     }
     assert sources | built <= names
     assert not [name for name in names if not name.startswith(("unisono/", "unisono-")) or "__pycache__" in name]

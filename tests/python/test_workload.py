@@ -1,17 +1,14 @@
 """Training workloads on networks, by the model and packet by packet."""
 
-import json
 import tomllib
 from pathlib import Path
-from typing import Any
 
 import pytest
 import unisono as un
 from unisono.base.html import TableOfRows
-from unisono.cli import main
 from unisono.pictures.plots import workloads
 
-from .conftest import ROOT
+from .conftest import ROOT, json_of, refusal, text_of
 
 #: A workload in which accelerators allreduce 1 MB while they compute for 5 ms, and then send it in pairs.
 PAIRS = """
@@ -40,12 +37,6 @@ partners = [1, 2]
 elements = 262144
 over = ["data"]
 """
-
-
-def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, Any, str]:
-    code = main(arguments)
-    out, err = capsys.readouterr()
-    return code, json.loads(out) if out.startswith("{") else out, err
 
 
 @pytest.fixture
@@ -91,23 +82,21 @@ def test_a_workload_file_names_algorithms_at_every_level(pairs: str) -> None:
         un.workload(pairs, "torus2d-small", level="guess")
 
 
-def test_the_command(capsys: pytest.CaptureFixture[str], pairs: str, tmp_path: Path) -> None:
+def test_the_command(pairs: str, tmp_path: Path) -> None:
     picture = tmp_path / "pairs.svg"
-    code, report, _ = run(capsys, "workload", pairs, "--machine", "torus2d-small", "--plot", str(picture), "--json")
-    assert code == 0
+    report = json_of("workload", pairs, "--machine", "torus2d-small", "--plot", str(picture))
     assert {"seconds", "compute_seconds", "communication_seconds", "exposed_seconds", "phases"} <= set(report)
     assert picture.read_bytes() == workloads.draw(report, "svg")
     accelerators = report["accelerators"]
     assert f"on {accelerators} accelerators of torus2d-small" in picture.read_text()
     # Names are drawn if they have room; the first step is too short for its name.
     assert all(f"<!-- {name} -->".encode() in picture.read_bytes() for name in ("second", "allreduce", "exchange"))
-    code, listed, _ = run(capsys, "workload", "--json")
+    listed = json_of("workload")
     names = [w["name"] for w in listed["workloads"]]
     models = ["cosmoflow", "dlrm", "gpt-3", "gpt-3-moe", "resnet-152"]
     artifact = [f"{name}-artifact" for name in models]
-    assert (code, names) == (0, [*sorted([*models, *artifact, "dlrm-artifact-rings"]), "vgg16"])
-    code, text, _ = run(capsys, "workload", pairs, "--machine", "torus2d-small")
-    assert code == 0
+    assert names == [*sorted([*models, *artifact, "dlrm-artifact-rings"]), "vgg16"]
+    text = text_of("workload", pairs, "--machine", "torus2d-small")
     assert "exchange among 2" in text
 
 
@@ -219,23 +208,21 @@ def test_communication_costs_more_where_bandwidth_is_less() -> None:
         (["gpt-3", "--machine", "torus2d-small", "--plot", "a.txt"], "end in .png, .svg or .pdf"),
     ],
 )
-def test_mistakes_are_one_sentence(capsys: pytest.CaptureFixture[str], arguments: list[str], said: str) -> None:
-    code, out, err = run(capsys, "workload", *arguments)
-    assert (code, out) == (2, "")
-    assert said in err
+def test_mistakes_are_one_sentence(arguments: list[str], said: str) -> None:
+    assert said in refusal("workload", *arguments)
 
 
 @pytest.mark.parametrize("machine", ["dgx-h100", pytest.param("dgx-a100", marks=pytest.mark.soak)])
-def test_a_workload_runs_on_the_boxes_that_its_refusal_names(capsys: pytest.CaptureFixture[str], machine: str) -> None:
+def test_a_workload_runs_on_the_boxes_that_its_refusal_names(machine: str) -> None:
     for few in ([], ["--nodes", "4"]):
         for request in (["gpt-3"], ["--from", "gpt-3"]):
-            code, _, err = run(capsys, "workload", *request, "--machine", machine, *few)
-            assert code == 2
-            assert err.rstrip().endswith("48 boxes have as many: --nodes 48") or "for 48 boxes: --nodes 48" in err
+            refused = refusal("workload", *request, "--machine", machine, *few)
+            assert (
+                refused.rstrip().endswith("48 boxes have as many: --nodes 48") or "for 48 boxes: --nodes 48" in refused
+            )
     reports = []
     for request in (["gpt-3"], ["--from", "gpt-3"]):
-        code, text, _ = run(capsys, "workload", *request, "--machine", machine, "--nodes", "48", "--json")
-        assert code == 0
+        text = json_of("workload", *request, "--machine", machine, "--nodes", "48")
         reports.append(text["seconds"])
     assert reports[0] == reports[1]
 
@@ -282,10 +269,9 @@ def test_a_filled_network_has_the_size_that_its_workload_states() -> None:
     assert "<td>1,024 of 1,024</td>" in rows._repr_html_()
 
 
-def test_what_cannot_fill_a_network_is_refused(capsys: pytest.CaptureFixture[str], pairs: str) -> None:
-    code, _, err = run(capsys, "workload", pairs, "--machine", "torus2d-small", "--fill")
-    assert code == 2
-    assert "pairs cannot fill torus2d-small: none of its dimensions has data_parallel = true" in err
+def test_what_cannot_fill_a_network_is_refused(pairs: str) -> None:
+    refused = refusal("workload", pairs, "--machine", "torus2d-small", "--fill")
+    assert "pairs cannot fill torus2d-small: none of its dimensions has data_parallel = true" in refused
     with pytest.raises(
         un.InputError, match=r"fill \(--fill\) is for workloads, by name or TOML file, and step states its ranks"
     ):
@@ -297,9 +283,9 @@ def test_what_cannot_fill_a_network_is_refused(capsys: pytest.CaptureFixture[str
     assert "gpt-3-artifact cannot fill fattree-small" in str(row["reason"])
 
 
-def test_the_command_says_what_is_used(capsys: pytest.CaptureFixture[str]) -> None:
-    code, text, _ = run(capsys, "workload", "gpt-3", "--machine", "hx2mesh-small", "--fill")
-    assert code == 0
+def test_the_command_says_what_is_used() -> None:
+    text = text_of("workload", "gpt-3", "--machine", "hx2mesh-small", "--fill")
     assert "uses           75.0% of the accelerators, 2 copies of the model, 4.059 M$ of the network" in text
-    code, text, _ = run(capsys, "compare", "gpt-3", "--machines", "hx2mesh-small", "--fill")
-    assert (code, "768 of 1,024, 2 copies" in text, "s x $ a copy" in text) == (0, True, True)
+    text = text_of("compare", "gpt-3", "--machines", "hx2mesh-small", "--fill")
+    assert "768 of 1,024, 2 copies" in text
+    assert "s x $ a copy" in text
