@@ -1,6 +1,6 @@
 //! Programs timed by the clock and on machines.
 
-use crate::common::network;
+use crate::common::{network, step};
 
 use proptest::prelude::*;
 use unisono_collective::Kind;
@@ -9,7 +9,7 @@ use unisono_plan::{
     Part,
     workload::{
         Workload,
-        graph::{Clock, GraphReport, Interval, Level, Prices, Step, graph_report},
+        graph::{Clock, GraphReport, Interval, Level, Prices, graph_report},
     },
 };
 use unisono_workload::{
@@ -28,16 +28,7 @@ fn collective(kind: Kind, bytes: u64, groups: u32, after: &[u32]) -> WorkNode {
 }
 
 fn graph(ranks: u32, groups: Vec<Groups>, classes: Vec<RankClass>) -> WorkloadGraph {
-    let (name, unknown) = ("w".to_owned(), std::collections::BTreeMap::new());
-    WorkloadGraph {
-        name,
-        format: "test",
-        ranks,
-        groups,
-        classes,
-        unknown,
-        ..WorkloadGraph::default()
-    }
+    WorkloadGraph { name: "w".to_owned(), format: "test", ranks, groups, classes, ..WorkloadGraph::default() }
 }
 
 /// Draws a program of several classes, with the times of their nodes. Node n of every class has the same kind: compute,
@@ -147,8 +138,7 @@ fn partners_exchange_at_once() {
     let machine = network(1000, 1_000_000, graph);
     let program = workload.program();
     for level in Level::ALL {
-        let prices = Prices::new(&program, &machine, &Part::All).unwrap();
-        let report = Step { prices, accelerator: None, overlap: true, level }.report().unwrap();
+        let report = step(&machine, &program, level, true);
         let seconds = report.iteration.seconds;
         assert!((seconds / 20e-6 - 1.0).abs() < 0.02, "{level:?}: {seconds}");
         assert_eq!((report.collectives[0].kind, report.collectives[0].groups), ("exchange", 8));

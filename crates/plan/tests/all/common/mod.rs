@@ -7,7 +7,12 @@ use crate::soak;
 use unisono_algorithms::{ALGORITHMS, Algorithm, Case, Means, Params, Ranks};
 use unisono_collective::{Collective, Dtype, Kind, Operator};
 use unisono_machine::{Grid, Machine};
+use unisono_plan::{
+    Part,
+    workload::graph::{GraphReport, Level, Prices, Step},
+};
 use unisono_schedule::interpret::Element;
+use unisono_workload::WorkloadGraph;
 
 pub const DEPTH_CYCLES: f64 = 5.0;
 
@@ -19,6 +24,12 @@ pub fn network(packet_bytes: u32, buffer_bytes: u32, lines: &str) -> Machine {
          output_latency_ns = 20\npacket_bytes = {packet_bytes}\nbuffer_bytes = {buffer_bytes}\n{lines}\n"
     );
     Machine::from_toml(&text, "test").unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// Returns the report of a program at `level`, with compute and communication at the same time if `overlap`.
+pub fn step(machine: &Machine, program: &WorkloadGraph, level: Level, overlap: bool) -> GraphReport {
+    let prices = Prices::new(program, machine, &Part::All).unwrap();
+    Step { prices, accelerator: None, overlap, level }.report().unwrap()
 }
 
 pub fn case(kind: Kind, grid: Grid, elements: u64, root: u32, operator: Operator) -> Case<'static> {

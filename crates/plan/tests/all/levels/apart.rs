@@ -1,11 +1,10 @@
 //! Groups that perform a collective by forests or in switches, compared with single groups.
 
+use crate::common::step;
+
 use unisono_collective::Kind;
 use unisono_machine::Machine;
-use unisono_plan::{
-    Part,
-    workload::graph::{Level, Prices, Step},
-};
+use unisono_plan::workload::graph::Level;
 use unisono_workload::{Collected, Groups, RankClass, Work, WorkNode, WorkloadGraph};
 
 /// Returns a program with one collective of all groups.
@@ -22,8 +21,7 @@ fn program(ranks: u32, groups: &[Vec<u32>], kind: Kind, bytes: u64) -> WorkloadG
 }
 
 fn timed(machine: &Machine, program: &WorkloadGraph, level: Level) -> (String, f64) {
-    let prices = Prices::new(program, machine, &Part::All).unwrap();
-    let report = Step { prices, accelerator: None, overlap: true, level }.report().unwrap();
+    let report = step(machine, program, level, true);
     (report.collectives[0].algorithm.clone(), report.iteration.seconds)
 }
 

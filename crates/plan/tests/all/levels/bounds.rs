@@ -1,11 +1,10 @@
 //! Bounds of groups and messages that communicate at the same time, compared with packets.
 
+use crate::common::step;
+
 use unisono_collective::Kind;
 use unisono_machine::{Machine, network::Network};
-use unisono_plan::{
-    Part,
-    workload::graph::{GraphReport, Level, Prices, Step},
-};
+use unisono_plan::workload::graph::Level;
 use unisono_workload::{Collected, Groups, Queues, RankClass, Work, WorkNode, WorkloadGraph};
 
 use super::random::{Random, Style};
@@ -15,11 +14,6 @@ fn program(of: WorkloadGraph, work: Work) -> WorkloadGraph {
     let node = WorkNode::new("all", work, Vec::new());
     let classes = vec![RankClass { ranks: (0..of.ranks).collect(), nodes: vec![node] }];
     WorkloadGraph { classes, queues: Queues::InOrder, ..of }
-}
-
-fn report(machine: &Machine, program: &WorkloadGraph, level: Level) -> GraphReport {
-    let prices = Prices::new(program, machine, &Part::All).unwrap();
-    Step { prices, accelerator: None, overlap: true, level }.report().unwrap()
 }
 
 /// No collective or permutation of any groups is faster by packets than its bound.
@@ -56,7 +50,7 @@ fn packets_take_at_least_the_bound() {
                 Work::Collective(Collected { kind, bytes, element_bytes: 4, root, groups })
             };
             let program = program(of, work);
-            let report = report(&machine, &program, Level::Packet);
+            let report = step(&machine, &program, Level::Packet, true);
             let Some(row) = report.collectives.first() else { continue };
             let (Some(bound), seconds) = (row.bound, report.iteration.seconds) else { continue };
             assert!(bound <= seconds * (1.0 + 1e-9), "{name}, {work:?}: bound {bound} s, packets {seconds} s");
@@ -81,7 +75,7 @@ fn groups_across_boxes_share_their_interfaces() {
         let [all, one] = [8, 1].map(|count| {
             let groups = vec![Groups::new(64, rails[..count].to_vec()).unwrap()];
             let of = WorkloadGraph { groups, ..super::random::program(&mut r, &style) };
-            report(&machine, &program(of, work), Level::Model).collectives[0].bound.unwrap()
+            step(&machine, &program(of, work), Level::Model, true).collectives[0].bound.unwrap()
         });
         // An interface has 50 GB/s; an allreduce sends 2 (8 - 1) vectors between 8 boxes.
         let expected = crossing * bytes as f64 / 50e9;

@@ -1,12 +1,12 @@
 //! Programs timed by flows, compared with closed forms.
 
-use crate::common::network;
+use crate::common::{network, step};
 
 use unisono_collective::Kind;
 use unisono_machine::Machine;
 use unisono_plan::{
     Part,
-    workload::graph::{GraphReport, Level, Prices, Step},
+    workload::graph::{Level, Prices, Step},
 };
 use unisono_workload::{Collected, Compute, Groups, Queues, RankClass, Work, WorkNode, WorkloadGraph};
 
@@ -38,11 +38,6 @@ fn program(
     }
 }
 
-fn at(level: Level, program: &WorkloadGraph, machine: &Machine) -> GraphReport {
-    let prices = Prices::new(program, machine, &Part::All).unwrap();
-    Step { prices, accelerator: None, overlap: true, level }.report().unwrap()
-}
-
 const BYTES: u64 = 1_000_000;
 
 /// Ranks 0 and 1 send 1 MB to ranks 2 and 3 on the link in the middle. A message alone takes 20 us there, so both
@@ -52,7 +47,7 @@ fn unlike_communications_share_a_link() {
     let send = |receivers| Work::Permute { bytes: BYTES, receivers };
     let tables = vec![vec![2, 1, 2, 3], vec![0, 3, 2, 3]];
     let both = program(4, Vec::new(), tables, &[(&[0, 2], vec![send(0)]), (&[1, 3], vec![send(1)])]);
-    let seconds = |level| at(level, &both, &line(4)).iteration.seconds;
+    let seconds = |level| step(&line(4), &both, level, true).iteration.seconds;
     assert!((seconds(Level::Flow) / 40e-6 - 1.0).abs() < 1e-9, "{}", seconds(Level::Flow));
     // The model times each message alone: 20 us and the latency of two links.
     assert!((seconds(Level::Model) / 20.16e-6 - 1.0).abs() < 1e-9, "{}", seconds(Level::Model));
@@ -67,7 +62,7 @@ fn rates_change_when_others_begin_and_end() {
     let tables = vec![vec![2, 1, 2, 3], vec![0, 3, 2, 3]];
     let mut both = program(4, Vec::new(), tables, &[(&[0, 2], vec![send(0)]), (&[1, 3], vec![wait, send(1)])]);
     both.classes[1].nodes[1].after = vec![0];
-    let report = at(Level::Flow, &both, &line(4));
+    let report = step(&line(4), &both, Level::Flow, true);
     // Of 20.16 us alone, 10.16 us are left. The link is busy for 20 of 20.16 us, so both proceed at a rate of 0.504.
     let together = 10.16e-6 / 0.504;
     let alone = 20.16e-6 - 0.504 * together;
@@ -87,7 +82,8 @@ fn groups_apart_take_what_the_model_says() {
             let work = Work::Collective(Collected { kind, bytes: BYTES, element_bytes: 4, root: 0, groups: 0 });
             let all: Vec<u32> = (0..64).collect();
             let program = program(64, vec![groups], Vec::new(), &[(&all, vec![work, work])]);
-            let [model, flow] = [Level::Model, Level::Flow].map(|level| at(level, &program, &torus).iteration.seconds);
+            let [model, flow] =
+                [Level::Model, Level::Flow].map(|level| step(&torus, &program, level, true).iteration.seconds);
             assert!((flow / model - 1.0).abs() < 0.02, "{kind}: {flow} s by flows, {model} s by the model");
         }
     }
@@ -101,8 +97,8 @@ fn messages_between_pairs_are_no_flows() {
     pair.queues = Queues::AsReady;
     let machine = line(2);
     let prices = Prices::new(&pair, &machine, &Part::All).unwrap();
-    let step = Step { prices, accelerator: None, overlap: true, level: Level::Flow };
-    assert!(step.report().unwrap_err().to_string().starts_with("w has messages between pairs of ranks"));
+    let by_flows = Step { prices, accelerator: None, overlap: true, level: Level::Flow };
+    assert!(by_flows.report().unwrap_err().to_string().starts_with("w has messages between pairs of ranks"));
     // The time is 80 ns, and 8 bytes at 50 bytes a nanosecond.
-    assert_eq!(at(Level::Packet, &pair, &machine).iteration.seconds, 80.16e-9);
+    assert_eq!(step(&machine, &pair, Level::Packet, true).iteration.seconds, 80.16e-9);
 }

@@ -1,20 +1,12 @@
 //! Messages between pairs at the levels that time them, and identities in every report.
 
-use crate::common::network;
+use crate::common::{network, step as on};
 
 use unisono_machine::Machine;
-use unisono_plan::{
-    Part,
-    workload::graph::{GraphReport, Level, Prices, Step},
-};
+use unisono_plan::workload::graph::{GraphReport, Level};
 use unisono_workload::{Compute, Queues, RankClass, Work, WorkNode, WorkloadGraph};
 
 use super::random::{Random, Style, program};
-
-fn on(machine: &Machine, program: &WorkloadGraph, level: Level, overlap: bool) -> GraphReport {
-    let prices = Prices::new(program, machine, &Part::All).unwrap();
-    Step { prices, accelerator: None, overlap, level }.report().unwrap()
-}
 
 fn tasks(nodes: Vec<Vec<WorkNode>>) -> WorkloadGraph {
     let ranks = u32::try_from(nodes.len()).unwrap();

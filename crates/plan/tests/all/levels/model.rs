@@ -1,11 +1,9 @@
 //! The times of the model, compared with packets.
 
+use crate::common::step;
+
 use unisono_machine::Machine;
-use unisono_plan::{
-    Part,
-    workload::graph::{Level, Prices, Step},
-};
-use unisono_workload::WorkloadGraph;
+use unisono_plan::workload::graph::Level;
 
 use super::random::{Random, Style, program};
 
@@ -15,12 +13,6 @@ const STYLE: Style = Style { sides: &[2, 4, 4], nodes: 8, bytes: 10..19, microse
 const WIDE: Style = Style { sides: &[2, 4, 8], ..STYLE };
 
 const MACHINES: [&str; 5] = ["fattree-small", "hx2mesh-small", "torus2d-small", "dragonfly-small", "dgx-h100-x8"];
-
-fn seconds(program: &WorkloadGraph, machine: &Machine, level: Level) -> f64 {
-    let prices = Prices::new(program, machine, &Part::All).unwrap();
-    let report = Step { prices, accelerator: None, overlap: true, level }.report().unwrap();
-    report.iteration.seconds
-}
 
 /// Returns the number of random programs, which `UNISONO_LEVELS_COUNT` sets.
 fn count() -> u64 {
@@ -51,8 +43,8 @@ fn the_model_and_flows_are_near_packets() {
         let mut r = Random(seed);
         let at = r.below(MACHINES.len() as u64) as usize;
         let program = program(&mut r, style());
-        let [model, flow, packets] =
-            [Level::Model, Level::Flow, Level::Packet].map(|level| seconds(&program, &machines[at], level));
+        let [model, flow, packets] = [Level::Model, Level::Flow, Level::Packet]
+            .map(|level| step(&machines[at], &program, level, true).iteration.seconds);
         ratios.push((at, [model, flow].map(|other| if packets > 0.0 { other / packets } else { 1.0 })));
     }
     for (which, level) in [Level::Model, Level::Flow].into_iter().enumerate() {
