@@ -33,7 +33,7 @@ use super::{
     routed::{Patterns, add},
     schedule::{Message, MessageRound, message_rounds},
     speeds::Speeds,
-    timetable::{self, Prices},
+    timetable,
 };
 
 /// The most messages that are routed for one predicted time; of more messages, only every n-th flow or exchange is
@@ -45,10 +45,10 @@ const MOST_ROUTED: u64 = 1 << 21;
 const MOST_TIMETABLED: usize = 1 << 20;
 
 pub struct NetworkModel {
-    plane: Plane,
-    routing: Box<dyn Routing>,
+    pub(super) plane: Plane,
+    pub(super) routing: Box<dyn Routing>,
     places: Vec<u32>,
-    speeds: Speeds,
+    pub(super) speeds: Speeds,
     /// The overhead of the sending and the receiving host of one message together.
     pub overhead_ns: f64,
     /// The time from the arrival of a message at a rank until the rank notices it.
@@ -56,19 +56,19 @@ pub struct NetworkModel {
     /// The time before a rank begins the collective.
     pub launch_ns: f64,
     /// The time of a byte of the vector that a rank copies.
-    copy_ns_per_byte: f64,
+    pub(super) copy_ns_per_byte: f64,
     /// The time of a byte of the vector on links of the machine's own rate, divided by the planes, which share the
     /// vector.
     pub ns_per_byte: f64,
     pub reduce_ns_per_byte: f64,
     /// The bytes of the vector that one packet on every plane carries together.
-    packet_bytes: u64,
+    pub(super) packet_bytes: u64,
     /// The number of packets that fit into the buffer of a virtual channel at the end of a link.
-    places_of_buffer: u64,
-    send_machines: u32,
-    send_machines_per: MachinesPer,
-    computing: Switches,
-    planes: u32,
+    pub(super) places_of_buffer: u64,
+    pub(super) send_machines: u32,
+    pub(super) send_machines_per: MachinesPer,
+    pub(super) computing: Switches,
+    pub(super) planes: u32,
     pub(super) patterns: Patterns,
 }
 
@@ -236,29 +236,16 @@ impl NetworkModel {
         most_ns: f64,
     ) -> Result<Option<f64>, Vec<Diagnostic>> {
         let has_switches = schedule.check_ranks_only().is_err();
-        let prices = Prices {
-            plane: &self.plane,
-            routing: &*self.routing,
-            speeds: &self.speeds,
-            places,
-            computing: &self.computing,
-            planes: self.planes,
-            host_ns: self.overhead_ns / 2.0,
-            signal_ns: self.signal_ns,
-            launch_ns: self.launch_ns,
-            copy_ns_per_byte: self.copy_ns_per_byte,
-            ns_per_byte: self.ns_per_byte,
-            reduce_ns_per_byte: self.reduce_ns_per_byte,
-            packet_bytes: self.packet_bytes,
-            places_of_buffer: self.places_of_buffer,
-            send_machines: self.send_machines,
-            send_machines_per: self.send_machines_per,
-        };
         if schedule.instr_count() > MOST_TIMETABLED && !has_switches {
             self.rounds_ns(schedule).map(Some)
         } else {
-            timetable::end_ns(schedule, &prices, most_ns)
+            timetable::end_ns(schedule, self, places, most_ns)
         }
+    }
+
+    /// Returns the number of packets of a message; a message without bytes has one packet.
+    pub(super) fn packets(&self, bytes: u64) -> u64 {
+        bytes.div_ceil(self.packet_bytes.max(1)).max(1)
     }
 
     /// Returns the nanoseconds of a schedule in rounds ([`MessageRound`]): the latency of its longest chain of

@@ -71,29 +71,29 @@ pub(super) struct Interface {
 impl Run<'_> {
     /// Returns whether a switch that computes sends or receives the message, which then crosses only one link.
     fn is_direct(&self, from: u32, to: u32) -> bool {
-        from.max(to) >= self.prices.plane.accelerators()
+        from.max(to) >= self.model.plane.accelerators()
     }
 
     /// Returns the source's choice of a path for a message, which the routing makes by random bits; 0 if the message
     /// crosses only one link.
     fn way(&self, from: u32, to: u32, random: u64) -> u32 {
-        if self.is_direct(from, to) { 0 } else { self.prices.routing.choose(from, to, mix(random)) }
+        if self.is_direct(from, to) { 0 } else { self.model.routing.choose(from, to, mix(random)) }
     }
 
     fn list_hops(&mut self, node: u32, from: u32, header: Header) {
         self.hops.clear();
         if self.is_direct(from, header.to) {
-            self.hops.extend(self.prices.plane.links_between(node, header.to).map(|link| Hop { link, vc: 0 }));
+            self.hops.extend(self.model.plane.links_between(node, header.to).map(|link| Hop { link, vc: 0 }));
         } else {
-            self.prices.routing.hops(node, header, &mut self.hops);
+            self.model.routing.hops(node, header, &mut self.hops);
         }
     }
 
     /// Returns the index of the interface of a message: that of its accelerator, or of the first link that it may take.
     fn interface(&mut self, at: u32) -> usize {
         let Message { from, to, .. } = self.messages[at as usize];
-        let accelerators = self.prices.plane.accelerators();
-        let by_link = self.prices.send_machines_per == MachinesPer::Link;
+        let accelerators = self.model.plane.accelerators();
+        let by_link = self.model.send_machines_per == MachinesPer::Link;
         if !by_link && from < accelerators {
             return from as usize;
         }
@@ -110,7 +110,7 @@ impl Run<'_> {
             return;
         }
         let interface = self.interface(at);
-        let machines = self.prices.send_machines;
+        let machines = self.model.send_machines;
         let interface = &mut self.interfaces[interface];
         if interface.busy < machines {
             interface.busy += 1;
@@ -152,7 +152,7 @@ impl Run<'_> {
     /// Sends a part over its next link. Returns the time at which the part starts on the link, and the ps from then to
     /// the start of its last packet. `place` is the part's index in `parts`, if it has crossed a link.
     fn go(&mut self, now: u64, node: u32, part: Part, place: Option<u32>) -> (u64, u64) {
-        let plane = self.prices.plane;
+        let plane = &self.model.plane;
         let Message { from, to, part_ps, gap_ps, packets, mean_packets, .. } = self.messages[part.message as usize];
         self.list_hops(node, from, Header { to, vc: part.vc, way: part.way });
         let weight = |link: u32| self.links[link as usize].weight;
@@ -226,8 +226,8 @@ impl Run<'_> {
         message.latest = message.latest.max(tail);
         message.missing -= 1;
         if message.missing == 0 {
-            let to_rank = message.to < self.prices.plane.accelerators();
-            let signal_ns = if to_rank { self.prices.signal_ns } else { 0.0 };
+            let to_rank = message.to < self.model.plane.accelerators();
+            let signal_ns = if to_rank { self.model.signal_ns } else { 0.0 };
             let known = message.latest.saturating_add(rounded_up(signal_ns * PS_PER_NS));
             self.events.add(known, Event::There(at));
         }
@@ -236,7 +236,7 @@ impl Run<'_> {
     /// Sends a part over its next link, when its head is at an intermediate node.
     pub(super) fn go_on(&mut self, now: u64, at: u32) {
         let part = self.parts[at as usize];
-        let node = self.prices.plane.link(part.link).to;
+        let node = self.model.plane.link(part.link).to;
         self.go(now, node, part, Some(at));
     }
 }

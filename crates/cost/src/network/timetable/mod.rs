@@ -28,7 +28,7 @@ mod windows;
 
 use unisono_base::{Diagnostic, Diagnostics, InstrId, NodeId, interrupt::poll, limits, narrow, rounded_up};
 use unisono_lower::tasks::crossings;
-use unisono_machine::network::{Hop, MachinesPer, Plane, Routing, Switches};
+use unisono_machine::network::{Hop, MachinesPer};
 use unisono_schedule::{Flow, Schedule, topological};
 
 use self::{
@@ -37,7 +37,7 @@ use self::{
     unlike::{Ahead, Unlike},
     windows::Windows,
 };
-use super::Speeds;
+use super::NetworkModel;
 
 /// The most parts of all messages together, except that each message has at least one.
 const PARTS: u64 = 1 << 19;
@@ -53,51 +53,21 @@ const MOST_PARTS_UNLIKE: u64 = 1 << 10;
 /// The bytes of memory of a message with its parts and events.
 const MESSAGE_BYTES: u128 = 160;
 
-/// The parameters of a machine for a timetable. Times per byte count bytes of the vector, which all planes transfer
-/// together.
-pub(super) struct Prices<'a> {
-    pub plane: &'a Plane,
-    pub routing: &'a dyn Routing,
-    pub speeds: &'a Speeds,
-    /// The accelerator of each rank, then the switch of each other node.
-    pub places: &'a [u32],
-    pub computing: &'a Switches,
-    pub planes: u32,
-    /// The time in which a host sends or receives a message.
-    pub host_ns: f64,
-    /// The time from the arrival of a message at a rank until the rank notices it.
-    pub signal_ns: f64,
-    /// The time before a rank begins the schedule.
-    pub launch_ns: f64,
-    pub copy_ns_per_byte: f64,
-    /// The time of a byte on a link of the machine's own rate.
-    pub ns_per_byte: f64,
-    pub reduce_ns_per_byte: f64,
-    /// The bytes of the vector that one packet on every plane carries together.
-    pub packet_bytes: u64,
-    /// The number of packets that fit into the buffer of a virtual channel at the end of a link.
-    pub places_of_buffer: u64,
-    pub send_machines: u32,
-    pub send_machines_per: MachinesPer,
-}
-
-impl Prices<'_> {
-    /// Returns the number of packets of a message; a message without bytes has one packet.
-    fn packets(&self, bytes: u64) -> u64 {
-        bytes.div_ceil(self.packet_bytes.max(1)).max(1)
-    }
-}
-
 /// Returns the nanoseconds until the last instruction of a schedule is done and the last message has arrived; `None` if
-/// they exceed `most_ns`.
+/// they exceed `most_ns`. `places` has the accelerator of each rank, then the switch of each other node.
 ///
 /// # Errors
 /// Returns the faults of a schedule that is not well-formed, or that cannot run.
-pub(super) fn end_ns(schedule: &Schedule, prices: &Prices, most_ns: f64) -> Result<Option<f64>, Vec<Diagnostic>> {
+pub(super) fn end_ns(
+    schedule: &Schedule,
+    model: &NetworkModel,
+    places: &[u32],
+    most_ns: f64,
+) -> Result<Option<f64>, Vec<Diagnostic>> {
     let mut found = Diagnostics::default();
     let flow = Flow::new(schedule, &mut found);
     if found.is_empty() {
-        let mut run = Run::new(schedule, &flow, prices);
+        let mut run = Run::new(schedule, &flow, model, places);
         let most_ps = most_ns * PS_PER_NS;
         if run.least_ps() > most_ps || !run.all(most_ps) {
             return Ok(None);
@@ -117,7 +87,8 @@ const NONE: u32 = u32::MAX;
 struct Run<'a> {
     schedule: &'a Schedule,
     flow: &'a Flow,
-    prices: &'a Prices<'a>,
+    model: &'a NetworkModel,
+    places: &'a [u32],
     /// For each instruction, the number of predecessors and messages that are not done.
     missing: Vec<u32>,
     /// For each instruction, the index in `messages` of the first message that it sends; then the number of all
@@ -148,7 +119,7 @@ struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    fn new(schedule: &'a Schedule, flow: &'a Flow, prices: &'a Prices<'a>) -> Self {
+    fn new(schedule: &'a Schedule, flow: &'a Flow, model: &'a NetworkModel, places: &'a [u32]) -> Self {
         let count = schedule.instr_count();
         let width = schedule.collective().element_bytes();
         let (mut all, mut shortest_bytes) = (0, f64::INFINITY);
@@ -156,19 +127,19 @@ impl<'a> Run<'a> {
             for (stream, span) in flow.pushes(schedule, id) {
                 let bytes = u64::from(span.len) * width;
                 all += schedule.stream_sinks(stream).len() as u64;
-                shortest_bytes = shortest_bytes.min(bytes as f64 / prices.packets(bytes) as f64);
+                shortest_bytes = shortest_bytes.min(bytes as f64 / model.packets(bytes) as f64);
             }
         }
         limits::take("the timetable of messages", MESSAGE_BYTES * u128::from(all));
         assert!(all < MOST_NUMBERED, "a timetable of {all} messages");
         let most = (PARTS / all.max(1)).clamp(1, MOST_PARTS);
         let most_unlike = (PARTS_UNLIKE / all.max(1)).clamp(most, MOST_PARTS_UNLIKE);
-        let windows = Windows::new(prices, shortest_bytes * prices.ns_per_byte * PS_PER_NS);
+        let windows = Windows::new(model, shortest_bytes * model.ns_per_byte * PS_PER_NS);
         // Messages have more parts if packets wait for places, and so alternate with others.
         let most = if windows.is_some() { most_unlike } else { most };
-        let (mut unlike, mut chooses) = (Unlike::new(prices), false);
-        let ps_per_byte = prices.ns_per_byte * PS_PER_NS;
-        let crossings = crossings(schedule, flow, prices.computing, prices.places, &|_| None);
+        let (mut unlike, mut chooses) = (Unlike::new(model), false);
+        let ps_per_byte = model.ns_per_byte * PS_PER_NS;
+        let crossings = crossings(schedule, flow, &model.computing, places, &|_| None);
         let (mut missing, mut first_message, mut messages) =
             (vec![0; count], Vec::with_capacity(count + 1), Vec::new());
         for id in (0..count).map(InstrId::new) {
@@ -180,12 +151,12 @@ impl<'a> Run<'a> {
             for (stream, span) in flow.pushes(schedule, id) {
                 let bytes = u64::from(span.len) * width;
                 let crossing = bytes as f64 * crossings[stream.index()];
-                let packets = prices.packets(rounded_up(crossing));
+                let packets = model.packets(rounded_up(crossing));
                 for readers in flow.readers_by_sink(stream) {
                     let before = readers.partition_point(|piece| piece.start <= span.start);
                     let reader = readers[before.saturating_sub(1)].instr;
                     missing[reader.index()] += 1;
-                    let [from, to] = [id, reader].map(|id| prices.places[flow.node_of(id).index()]);
+                    let [from, to] = [id, reader].map(|id| places[flow.node_of(id).index()]);
                     let is_unlike = unlike.between(from, to);
                     chooses |= is_unlike;
                     let most = if is_unlike { most_unlike } else { most };
@@ -200,7 +171,7 @@ impl<'a> Run<'a> {
                         mean_packets: mean,
                         reader: reader.0,
                         part_ps,
-                        gap_ps: part_ps.min(prices.packet_bytes as f64 * ps_per_byte),
+                        gap_ps: part_ps.min(model.packet_bytes as f64 * ps_per_byte),
                         unmade: parts,
                         missing: parts,
                         latest: 0,
@@ -211,20 +182,20 @@ impl<'a> Run<'a> {
         first_message.push(narrow(messages.len()));
         let mut later: Vec<_> = schedule.dependencies().iter().map(|&(later, earlier)| (earlier, later)).collect();
         later.sort_unstable();
-        let links = prices.plane.links().len();
+        let links = model.plane.links().len();
         let has_switches = schedule.node_count() > schedule.collective().ranks as usize;
-        let by_link = prices.send_machines_per == MachinesPer::Link;
-        let of_nodes = if by_link { 0 } else { prices.plane.accelerators() as usize };
+        let by_link = model.send_machines_per == MachinesPer::Link;
+        let of_nodes = if by_link { 0 } else { model.plane.accelerators() as usize };
         let of_links = if by_link || has_switches { links } else { 0 };
         let mut first_host = vec![0];
         for node in schedule.all_nodes() {
-            first_host
-                .push(first_host[node.index()] + u32::from(prices.computing.engines(prices.places[node.index()])));
+            first_host.push(first_host[node.index()] + u32::from(model.computing.engines(places[node.index()])));
         }
         let mut run = Self {
             schedule,
             flow,
-            prices,
+            model,
+            places,
             missing,
             first_message,
             ready: vec![0; count],
@@ -236,7 +207,7 @@ impl<'a> Run<'a> {
             first_host,
             interfaces: (0..of_nodes + of_links).map(|_| Interface::default()).collect(),
             free: vec![0; links],
-            links: prices.plane.links().iter().map(|link| LinkPrice::new(link.speed, prices.speeds)).collect(),
+            links: model.plane.links().iter().map(|link| LinkPrice::new(link.speed, &model.speeds)).collect(),
             windows,
             ahead: chooses.then(|| Ahead::new(links)),
             events: Events::default(),
@@ -247,7 +218,7 @@ impl<'a> Run<'a> {
         for id in 0..narrow::<u32>(count) {
             if run.missing[id as usize] == 0 {
                 let node = flow.node_of(InstrId(id));
-                let begin = if run.is_switch(node) { 0.0 } else { prices.launch_ns };
+                let begin = if run.is_switch(node) { 0.0 } else { model.launch_ns };
                 run.events.add(rounded_up(begin * PS_PER_NS), Event::Begin(id));
             }
         }
@@ -257,7 +228,7 @@ impl<'a> Run<'a> {
     /// Returns a lower bound on the time of the schedule: the most ps for which the links of one accelerator are busy;
     /// 0 if links differ.
     fn least_ps(&self) -> f64 {
-        let Prices { speeds, plane, .. } = *self.prices;
+        let NetworkModel { speeds, plane, .. } = self.model;
         let mut sent = vec![0.0; plane.accelerators() as usize];
         for message in self.messages.iter().filter(|message| message.from != message.to && speeds.is_even()) {
             if let Some(sent) = sent.get_mut(message.from as usize) {
@@ -313,17 +284,17 @@ impl<'a> Run<'a> {
 
     /// Returns the ps in which the host of a node sends or receives a message; 0 for a switch.
     fn host_ps(&self, node: NodeId) -> u64 {
-        if self.is_switch(node) { 0 } else { rounded_up(self.prices.host_ns * PS_PER_NS) }
+        if self.is_switch(node) { 0 } else { rounded_up(self.model.overhead_ns / 2.0 * PS_PER_NS) }
     }
 
     fn is_switch(&self, node: NodeId) -> bool {
-        self.prices.places[node.index()] >= self.prices.plane.accelerators()
+        self.places[node.index()] >= self.model.plane.accelerators()
     }
 
     fn begin(&mut self, now: u64, id: InstrId) {
-        let (schedule, flow, prices) = (self.schedule, self.flow, self.prices);
+        let (schedule, flow, model) = (self.schedule, self.flow, self.model);
         let node = flow.node_of(id);
-        let place = prices.places[node.index()];
+        let place = self.places[node.index()];
         let is_switch = self.is_switch(node);
         let host = self.host(node, id);
         let host_ps = self.host_ps(node);
@@ -332,14 +303,14 @@ impl<'a> Run<'a> {
         // Only reductions of a switch occupy an engine.
         let is_engine = is_switch && operands > 1;
         let reduce_ns = match (is_switch, is_engine) {
-            (true, true) => bytes as f64 * prices.computing.reduce_ns_per_byte(place) / f64::from(prices.planes.max(1)),
+            (true, true) => bytes as f64 * model.computing.reduce_ns_per_byte(place) / f64::from(model.planes.max(1)),
             (true, false) => 0.0,
-            (false, _) => (operands.saturating_sub(1) * bytes) as f64 * prices.reduce_ns_per_byte,
+            (false, _) => (operands.saturating_sub(1) * bytes) as f64 * model.reduce_ns_per_byte,
         };
         let messages = self.first_message[id.index()]..self.first_message[id.index() + 1];
-        let is_stored = prices.computing.is_stored(place, schedule.sources(id).len(), messages.len());
+        let is_stored = model.computing.is_stored(place, schedule.sources(id).len(), messages.len());
         let stored_ps = if is_stored { self.stored_ps(place) } else { 0 };
-        let latency_ps = rounded_up(prices.computing.latency_ns(place) * PS_PER_NS).saturating_add(stored_ps);
+        let latency_ps = rounded_up(model.computing.latency_ns(place) * PS_PER_NS).saturating_add(stored_ps);
         let free = if is_switch && !is_engine { now } else { self.hosts[host] };
         let mut time = now.max(free).saturating_add(rounded_up(reduce_ns * PS_PER_NS));
         for message in messages {
@@ -353,7 +324,7 @@ impl<'a> Run<'a> {
         }
         if !is_switch && schedule.is_copy(id) {
             // An instruction's sends do not wait for its copy.
-            time = time.saturating_add(rounded_up(bytes as f64 * prices.copy_ns_per_byte * PS_PER_NS));
+            time = time.saturating_add(rounded_up(bytes as f64 * model.copy_ns_per_byte * PS_PER_NS));
         }
         if !is_switch || is_engine {
             self.hosts[host] = time;
@@ -376,8 +347,8 @@ impl<'a> Run<'a> {
 
     /// Returns the ps in which an accelerator receives a sum of a switch and sends it back to the switch.
     fn stored_ps(&self, switch: u32) -> u64 {
-        let links = self.prices.plane.leaving(switch).map(|link| self.links[link as usize].latency_ps());
-        rounded_up(self.prices.signal_ns * PS_PER_NS).saturating_add(2 * links.max().unwrap_or(0))
+        let links = self.model.plane.leaving(switch).map(|link| self.links[link as usize].latency_ps());
+        rounded_up(self.model.signal_ns * PS_PER_NS).saturating_add(2 * links.max().unwrap_or(0))
     }
 
     /// Returns the index of the host of a rank, or of the engine of a switch that executes the lane of an instruction.

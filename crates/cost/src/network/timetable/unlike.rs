@@ -5,22 +5,22 @@ use std::{cmp::Reverse, collections::BinaryHeap};
 use rustc_hash::FxHashMap;
 use unisono_machine::network::{Header, Hop};
 
-use super::Prices;
+use super::NetworkModel;
 
 /// A check whether messages between two accelerators may choose among links of different speeds.
 pub(super) struct Unlike<'a> {
-    prices: &'a Prices<'a>,
+    model: &'a NetworkModel,
     /// The results by `(from, to)`.
     known: FxHashMap<(u32, u32), bool>,
 }
 
 impl<'a> Unlike<'a> {
-    pub(super) fn new(prices: &'a Prices<'a>) -> Self {
-        Self { prices, known: FxHashMap::default() }
+    pub(super) fn new(model: &'a NetworkModel) -> Self {
+        Self { model, known: FxHashMap::default() }
     }
 
     pub(super) fn between(&mut self, from: u32, to: u32) -> bool {
-        let Prices { speeds, plane, .. } = *self.prices;
+        let NetworkModel { speeds, plane, .. } = self.model;
         let alike = speeds.is_even() && speeds.same_ns().is_some();
         if alike || from == to || from.max(to) >= plane.accelerators() {
             return false;
@@ -36,7 +36,7 @@ impl<'a> Unlike<'a> {
     /// Returns whether a node on the paths of one choice of the source, that for random bits 0, has hops of different
     /// speeds.
     fn search(&self, from: u32, to: u32) -> bool {
-        let Prices { routing, plane, .. } = *self.prices;
+        let NetworkModel { routing, plane, .. } = self.model;
         let way = routing.choose(from, to, 0);
         let (mut seen, mut open, mut hops) = (vec![(from, 0)], vec![(from, 0)], Vec::<Hop>::new());
         while let Some((at, vc)) = open.pop() {

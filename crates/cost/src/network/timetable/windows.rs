@@ -10,7 +10,7 @@
 use unisono_base::rounded;
 use unisono_machine::network::Hop;
 
-use super::{PS_PER_NS, Prices};
+use super::{NetworkModel, PS_PER_NS};
 
 pub(super) struct Windows {
     places: f64,
@@ -26,15 +26,15 @@ pub(super) struct Windows {
 impl Windows {
     /// Creates the state of all channels; `None` if every buffer has enough places to keep its link busy. The shortest
     /// packet takes `shortest_ps` on a link of the machine's own rate.
-    pub(super) fn new(prices: &Prices, shortest_ps: f64) -> Option<Self> {
-        let Prices { plane, speeds, .. } = *prices;
-        let places = prices.places_of_buffer as f64;
+    pub(super) fn new(model: &NetworkModel, shortest_ps: f64) -> Option<Self> {
+        let NetworkModel { plane, speeds, .. } = model;
+        let places = model.places_of_buffer as f64;
         let round_trip_ps = |speed: u8| speeds.round_trip_ns(speed) * PS_PER_NS;
         let waits = |speed: u8| {
             let packet_ps = shortest_ps * if speeds.is_even() { 1.0 } else { speeds.weight(speed) };
             round_trip_ps(speed) + packet_ps > packet_ps * places
         };
-        let channels_of_link = usize::from(prices.routing.virtual_channels().max(1));
+        let channels_of_link = usize::from(model.routing.virtual_channels().max(1));
         let channels = plane.links().len() * channels_of_link;
         plane.links().iter().any(|link| waits(link.speed)).then(|| Self {
             places,
