@@ -14,6 +14,8 @@ _WRITTEN = _ROOT / "python" / "unisono" / "base" / "_reported.py"
 #: The files with the structs, below `crates`. Every struct in them that Serde writes becomes a type.
 _FILES = (
     "base/src/diagnostic.rs",
+    "cost/src/network/nccl/mod.rs",
+    "cost/src/network/nccl/steps.rs",
     "discover/src/report.rs",
     "discover/src/devices/report.rs",
     "gpu/src/bits.rs",
@@ -121,7 +123,7 @@ class _Types:
 
 def _docs(docs: str, before: str, after: str = "") -> list[str]:
     """Returns a comment in Rust as lines of Python."""
-    text = re.sub(r"\[(`[^`]*`)\]", r"\1", docs).replace("`", "``").replace("None", "None")
+    text = re.sub(r"\[(`[^`]*`)\]", r"\1", docs).replace("`", "``")
     lines = [line.strip().removeprefix("///").strip() for line in text.splitlines()]
     if after:
         return [before + "\n    ".join(lines) + after] if lines else []

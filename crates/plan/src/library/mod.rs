@@ -11,7 +11,10 @@ mod openmpi;
 mod rccl;
 
 use serde::Serialize;
-use unisono_cost::tightest;
+use unisono_cost::{
+    network::nccl::{Prices, Steps},
+    tightest,
+};
 
 use crate::{Bits, PlanError, Problem};
 
@@ -21,8 +24,8 @@ pub use nccl_bits::{LibraryBits, LibraryLoss, LibrarySettings};
 /// The libraries whose own choice is known here.
 pub const LIBRARIES: [&str; 4] = ["mpich", "nccl", "openmpi", "rccl"];
 
-/// The choice of a library: `unisono plan --as`. Values that the library's model does not have are `None`; MPI libraries
-/// choose by rules, so they have no protocol and no channels.
+/// The choice of a library: `unisono plan --as`. Values that the library's model does not have are `None`; MPI
+/// libraries choose by rules, so they have no protocol and no channels.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
 pub struct LibraryReport {
     pub name: &'static str,
@@ -64,33 +67,8 @@ pub struct LibraryChoice {
     pub seconds: f64,
     pub calibrated: bool,
     /// The amounts of work whose prices can be fitted; `None` if the library's model has no such prices.
-    pub work: Option<Work>,
+    pub work: Option<Steps>,
     pub prices: Option<Prices>,
-}
-
-/// NCCL's own prices for [`Work`]: the time of a call without steps, of a step to a GPU of the same box or of another
-/// box, and of a byte that a thread block sends or works on.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
-#[serde(rename = "LibraryPrices")]
-pub struct Prices {
-    pub start_us: f64,
-    pub hop_us: f64,
-    pub network_hop_us: f64,
-    pub ns_per_byte: f64,
-}
-
-/// The amounts of work in one call, for which prices can be fitted to measured times: thread blocks, steps to GPUs of
-/// the same box and of other boxes, and bytes.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
-#[serde(rename = "LibraryWork")]
-pub struct Work {
-    pub blocks: f64,
-    pub hops: f64,
-    pub network_hops: f64,
-    /// The bytes that one thread block sends.
-    pub sent_bytes: f64,
-    /// The bytes that one thread block reduces or copies.
-    pub worked_bytes: f64,
 }
 
 /// The algorithm that a tuning file names for calls from `first_bytes` to `last_bytes` (`None` for no limit), counted

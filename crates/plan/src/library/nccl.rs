@@ -6,7 +6,7 @@ use unisono_cost::network::{
     nccl::{Algorithm, Call, Facts, Nccl, Protocol, Time, VERSION, constants::base_us},
 };
 
-use super::{LibraryChoice, LibraryRegion, LibraryReport, Prices, Work, mpi::Run};
+use super::{LibraryChoice, LibraryRegion, LibraryReport, mpi::Run};
 use crate::{PlanError, Problem, targets::spread};
 
 const NAME: &str = "nccl";
@@ -136,7 +136,6 @@ fn as_messages(problem: &Problem, nccl: &Nccl) -> Result<LibraryReport, PlanErro
 }
 
 fn one_of(time: &Time) -> LibraryChoice {
-    let steps = time.steps;
     LibraryChoice {
         algorithm: time.algorithm.name(),
         protocol: time.protocol.name(),
@@ -147,19 +146,8 @@ fn one_of(time: &Time) -> LibraryChoice {
         cost_seconds: time.cost_seconds,
         seconds: time.seconds,
         calibrated: time.is_fitted,
-        work: Some(Work {
-            blocks: steps.blocks,
-            hops: steps.hops,
-            network_hops: steps.network_hops,
-            sent_bytes: steps.sent,
-            worked_bytes: steps.worked,
-        }),
-        prices: Some(Prices {
-            start_us: time.prices.start_us,
-            hop_us: time.prices.hop_us,
-            network_hop_us: time.prices.network_hop_us,
-            ns_per_byte: time.prices.ns_per_byte,
-        }),
+        work: Some(time.steps),
+        prices: Some(time.prices),
     }
 }
 

@@ -18,6 +18,7 @@ mod search;
 mod steps;
 mod times;
 
+use serde::Serialize;
 use unisono_collective::{Dtype, Kind, Operator};
 use unisono_machine::network::NcclTimes;
 
@@ -99,7 +100,10 @@ pub struct Time {
     pub prices: Prices,
 }
 
-#[derive(Clone, Copy, PartialEq, Debug)]
+/// NCCL's own prices for [`Steps`]: the time of a call without steps, of a step to a GPU of the same box or of another
+/// box, and of a byte.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+#[serde(rename = "LibraryPrices")]
 pub struct Prices {
     pub start_us: f64,
     pub hop_us: f64,
@@ -188,7 +192,8 @@ impl Nccl {
                 hop_us: constants::hop_us(self.graphs.medium(&self.facts), algorithm, protocol),
                 network_hop_us: constants::hop_us(Medium::Net, algorithm, protocol)
                     + steps::network_late_us(&self.facts),
-                ns_per_byte: bytes as f64 / rates.bandwidth * steps.stretch / (steps.sent + steps.worked).max(1.0),
+                ns_per_byte: bytes as f64 / rates.bandwidth * steps.stretch
+                    / (steps.sent_bytes + steps.worked_bytes).max(1.0),
             },
             steps,
         }

@@ -30,6 +30,7 @@
 //! Source: `topoGetAlgoInfo` of NVIDIA/nccl, src/enqueue.cc; `threadThresholds` of src/graph/tuning.cc; chunks of
 //! src/include/collectives.h.
 
+use serde::Serialize;
 use unisono_collective::Kind;
 use unisono_machine::network::{Cpu, NcclFit};
 
@@ -46,7 +47,8 @@ const CHUNK: f64 = 524_288.0;
 
 /// The amounts of work of a call, and corrections of NCCL's estimate. The time of a start, plus each of the hops and
 /// bytes times its price, is the fitted time of the call.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+#[serde(rename = "LibraryWork")]
 pub struct Steps {
     /// The number of thread blocks (open channels) of the call.
     pub blocks: f64,
@@ -55,13 +57,15 @@ pub struct Steps {
     /// The number of steps to a GPU of another box.
     pub network_hops: f64,
     /// The bytes that one thread block sends.
-    pub sent: f64,
+    pub sent_bytes: f64,
     /// The bytes that one thread block reduces or copies.
-    pub worked: f64,
+    pub worked_bytes: f64,
     /// The factor, at least 1, by which too few thread blocks and an unfilled pipeline lengthen NCCL's own time of the
     /// bytes.
+    #[serde(skip)]
     pub stretch: f64,
     /// Microseconds to add to NCCL's own estimate.
+    #[serde(skip)]
     pub late_us: f64,
 }
 
@@ -120,8 +124,8 @@ impl Steps {
             blocks: open,
             hops,
             network_hops,
-            sent: sent * s + fill,
-            worked: worked * s,
+            sent_bytes: sent * s + fill,
+            worked_bytes: worked * s,
             stretch: idle * filled * slower(f, rates),
             late_us: network_hops * network_late_us(f) + (hops + network_hops) * passed + nvls_us + chain_us,
         }
@@ -131,7 +135,7 @@ impl Steps {
         fit.start_us
             + self.hops * fit.hop_us
             + self.network_hops * fit.network_hop_us
-            + (self.sent * fit.sent_ns_per_byte + self.worked * fit.worked_ns_per_byte) / 1000.0
+            + (self.sent_bytes * fit.sent_ns_per_byte + self.worked_bytes * fit.worked_ns_per_byte) / 1000.0
     }
 }
 
