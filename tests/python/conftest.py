@@ -114,7 +114,12 @@ def four_accelerators(file: Path, cables: Iterable[tuple[int, int, int]], planes
     """Writes a network, named after its file, of four accelerators and cables (two nodes and Gbit/s each)."""
     edges = "\n".join(f"{a} {b} gbps={rate}" for a, b, rate in cables)
     topology = f"name = \"graph\"\naccelerators = 4\nedges = '''\n{edges}\n'''\n"
-    file.write_text(network_text(topology, file.stem, planes=planes, gbps=100, ns=(100, 0, 0), packet_bytes=4096))
+    return written(file, network_text(topology, file.stem, planes=planes, gbps=100, ns=(100, 0, 0), packet_bytes=4096))
+
+
+def written(file: Path, text: str) -> Path:
+    """Writes a file, and returns its path."""
+    file.write_text(text)
     return file
 
 

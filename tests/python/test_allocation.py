@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import unisono as un
 
-from .conftest import Spawn, call, json_of, refusal
+from .conftest import Spawn, call, json_of, refusal, written
 
 KEYS = {"utilization_mean", "utilization_p1", "placed", "refused"}
 
@@ -28,8 +28,7 @@ def test_allocate_says_how_much_is_used(tmp_path: Path) -> None:
 
 
 def test_jobs_of_a_file_keep_off_failed_boards(tmp_path: Path) -> None:
-    jobs = tmp_path / "jobs.txt"
-    jobs.write_text("8x8  # the large one\n12\n5\n")
+    jobs = written(tmp_path / "jobs.txt", "8x8  # the large one\n12\n5\n")
     study = un.allocate("hx2mesh-small", jobs, fail=40, samples=3, seed=7)
     assert study == un.allocate("hx2mesh-small", ["8x8", 12, 5], fail=40, samples=3, seed=7)
     taken = {tuple(board) for board in study["first"]["failed"]}
@@ -271,8 +270,7 @@ def test_families_are_compared_on_the_command_line(tmp_path: Path) -> None:
     assert near["upper_level"]["alltoall"] < json_of("allocate", *fly)["upper_level"]["alltoall"]
     assert near["utilization_mean"] == 1
     # Each of the eight groups has room for one job of 20 of its 32 boards.
-    jobs = tmp_path / "jobs"
-    jobs.write_text("20\n" * 12)
+    jobs = written(tmp_path / "jobs", "20\n" * 12)
     on = ("allocate", "--machine", "dragonfly-small", "--board", "4", "--samples", "1", "--jobs", str(jobs))
     found = [json_of(*on, *more) for more in ((), ("--aligned",))]
     assert [(study["rule"], study["placed"]) for study in found] == [("any", 12), ("aligned", 8)]

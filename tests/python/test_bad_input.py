@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import unisono as un
 
-from .conftest import PROGRAM, Ran, Spawn, call
+from .conftest import PROGRAM, Ran, Spawn, call, written
 
 WSE = ["--machine", "wse2"]
 SIZE = ["--elements", "4"]
@@ -293,8 +293,7 @@ def test_a_builder_refuses_what_would_not_be_built() -> None:
 
 
 def test_a_full_disk_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    target = tmp_path / "a.sched"
-    target.write_text("before")
+    target = written(tmp_path / "a.sched", "before")
 
     def full(descriptor: int, data: bytes) -> int:
         raise OSError(28, "No space left on device")

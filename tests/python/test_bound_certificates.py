@@ -6,7 +6,7 @@ import pytest
 import unisono as un
 
 from .bound_checker import bound_seconds
-from .conftest import SOAK, call, network_text, refusal
+from .conftest import SOAK, call, network_text, refusal, written
 
 #: Gbit/s of the cable from an accelerator to the switch of its box, and from that switch to the outer switch.
 INSIDE, OUTSIDE = 300, 100
@@ -41,9 +41,7 @@ PARTS: list[tuple[list[str], list[int] | None]] = [
 
 @pytest.fixture
 def pairs(tmp_path: Path) -> Path:
-    file = tmp_path / "pairs.toml"
-    file.write_text(network_text(BOXES, "pairs", gbps=100, ns=(100, 0, 0), packet_bytes=4096))
-    return file
+    return written(tmp_path / "pairs.toml", network_text(BOXES, "pairs", gbps=100, ns=(100, 0, 0), packet_bytes=4096))
 
 
 def cables(boxes: int, failed: list[tuple[int, int]]) -> list[tuple[int, int, int]]:

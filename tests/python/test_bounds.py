@@ -8,7 +8,7 @@ import pytest
 import unisono as un
 from unisono.base.reports import in_cycles
 
-from .conftest import call, json_of, refusal
+from .conftest import call, json_of, refusal, written
 
 BASE = {
     "name": "m", "kind": "network", "planes": 1, "link_gbps": 100, "link_latency_ns": 0, "input_latency_ns": 0,
@@ -227,8 +227,7 @@ GPU = """<pci busid="0000:0{0}:00.0" class="0x030200" link_speed="16 GT/s" link_
 
 @pytest.mark.parametrize(("sm", "says"), [(80, False), (90, True), (100, True)])
 def test_a_bound_names_what_an_imported_machine_may_lack(sm: int, says: bool, tmp_path: Any) -> None:
-    file = tmp_path / "topo.xml"
-    file.write_text(TOPOLOGY.format("".join(GPU.format(n, sm) for n in range(4))))
+    file = written(tmp_path / "topo.xml", TOPOLOGY.format("".join(GPU.format(n, sm) for n in range(4))))
     on = un.import_machine(file)
     bound = un.plan("allreduce", on, bytes="1MiB").bound
     assert ("NVLink SHARP" in (bound["assumes"] or "")) is says

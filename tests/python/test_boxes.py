@@ -8,7 +8,7 @@ import pytest
 import unisono as un
 from unisono.planning.libraries import library_choice
 
-from .conftest import SOAK
+from .conftest import SOAK, written
 
 #: Forests are heuristic; more ranks may have a better one by this share.
 SLACK = 0.005
@@ -81,8 +81,7 @@ def test_an_import_takes_the_time_of_the_preset_of_its_box(seed: int, tmp_path: 
     preset, boxes = ["dgx-a100", "dgx-h100", "dgx-h200", "dgx-b200"][seed % 4], 2 + seed % 2 * SOAK
     kind = draw.choice(["alltoall", "allgather", "allreduce", "reduce-scatter", "broadcast", "reduce"])
     size = 4 * int(2 ** draw.uniform(1, 26 if SOAK else 20))
-    file = tmp_path / "box.xml"
-    file.write_text(dumped(preset, draw.choice([1, 2, 4])))
+    file = written(tmp_path / "box.xml", dumped(preset, draw.choice([1, 2, 4])))
     machines = un.machine(preset, nodes=boxes), un.import_machine(file, boxes=boxes)
     first, second = (un.plan(kind, machine, bytes=size, as_library="nccl") for machine in machines)
     said = preset, boxes, kind, size

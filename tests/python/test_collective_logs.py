@@ -12,7 +12,7 @@ from unisono import _core
 from unisono.logs.collectives import LeftOut, Measured, read_log, read_logs
 from unisono.logs.library_calibration import check_gpus, preset_of
 
-from tests.python.conftest import ROOT, call, text_of
+from tests.python.conftest import ROOT, call, text_of, written
 
 MESH = "a100x4"
 TIMES = ROOT / "docs" / "measured" / "a100x4-nvlink.csv"
@@ -274,8 +274,7 @@ def test_logs_of_nccl_tests_are_read() -> None:
     ],
 )
 def test_other_and_cut_logs_get_one_sentence(text: str, needed: str, tmp_path: Path) -> None:
-    log = tmp_path / "log"
-    log.write_text(text)
+    log = written(tmp_path / "log", text)
     ran = call("calibrate", "--from", str(log), "--machine", str(MESH), "-o", str(tmp_path / "m.toml"))
     assert needed in ran.err, (ran.code, ran.err)
     assert len(ran.err.strip().splitlines()) == 1
@@ -382,8 +381,7 @@ def test_damaged_logs_are_read_or_refused() -> None:
 
 def test_logs_of_one_thread_for_all_gpus_are_noted(tmp_path: Path) -> None:
     for gpus, is_noted in ((1, False), (4, True)):
-        path = tmp_path / "t.log"
-        path.write_text(LOG.replace("nGpus 4", f"nGpus {gpus}"))
+        path = written(tmp_path / "t.log", LOG.replace("nGpus 4", f"nGpus {gpus}"))
         ran = call("calibrate", "--from", str(path), "--machine", "dgx-a100", "-o", str(tmp_path / "m.toml"))
         assert ran.code == 0, ran.err
         assert ("started the kernels of 4 GPUs" in ran.out) == is_noted

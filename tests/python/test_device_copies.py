@@ -11,7 +11,7 @@ import unisono as un
 from unisono.tasks import Program, View, all_, halo, one_to_one
 
 from ..mpi.standin import StandIn
-from .conftest import call, json_of
+from .conftest import call, json_of, written
 from .test_discover import n_body
 
 #: A machine of a host and devices, with 10 µs a copy and 10 GB/s.
@@ -26,15 +26,13 @@ beta_ns_per_byte = 0.1
 
 @pytest.fixture
 def machine(tmp_path: Path) -> str:
-    path = tmp_path / "host.toml"
-    path.write_text(HOST)
+    path = written(tmp_path / "host.toml", HOST)
     return str(path)
 
 
 @pytest.fixture
 def file(tmp_path: Path) -> str:
-    path = tmp_path / "n-body.json"
-    path.write_text(json.dumps(n_body(4)))
+    path = written(tmp_path / "n-body.json", json.dumps(n_body(4)))
     return str(path)
 
 

@@ -18,7 +18,7 @@ from unisono.logs.library_calibration import calibrated
 from unisono.logs.remarks import Remark, remarks
 from unisono.planning.libraries import library_choice, library_sizes
 
-from .conftest import ROOT, call, refusal
+from .conftest import ROOT, call, refusal, written
 from .posted_logs import H100, MISSED, POSTED, Posted, nccl_log, osu_log
 
 sys.path.insert(0, str(ROOT / "docs"))
@@ -255,10 +255,8 @@ def test_remarks_are_of_lines_and_excused_by_others() -> None:
 def test_choices_of_mpi_libraries_are_judged_by_their_rules(tmp_path: Path) -> None:
     """Open MPI broadcasts 64 KiB on 7 ranks by 6 messages of the root, although a binomial tree needs 3 rounds."""
     model = "alpha_ns = 1000\nbeta_ns_per_byte = 1\ngamma_ns_per_byte = 0\n"
-    machine = tmp_path / "h.toml"
-    machine.write_text(f'name = "h"\nkind = "endpoint"\nmodel = "hockney"\n{model}')
-    log = tmp_path / "a.csv"
-    log.write_text("op,ranks,bytes,time_us\nbroadcast,7,65536,400\n")
+    machine = written(tmp_path / "h.toml", f'name = "h"\nkind = "endpoint"\nmodel = "hockney"\n{model}')
+    log = written(tmp_path / "a.csv", "op,ranks,bytes,time_us\nbroadcast,7,65536,400\n")
 
     def findings_of(library: str) -> list[dict[str, Any]]:
         ran = call("diagnose", str(log), "--machine", str(machine), "--as", library, "--json")
@@ -330,8 +328,7 @@ SUMMARY = """#@nprocs=16
 
 
 def test_medians_of_reprompi_are_read(tmp_path: Path) -> None:
-    log = tmp_path / "repro.txt"
-    log.write_text(REPRO)
+    log = written(tmp_path / "repro.txt", REPRO)
     assert [(p.collective, p.ranks, p.bytes, round(p.seconds * 1e6, 3)) for p in read_logs([log])[0].points] == [
         ("broadcast", 16, 40, 60.0),
         ("allgather", 16, 128, 70.0),

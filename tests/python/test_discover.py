@@ -10,7 +10,7 @@ import unisono as un
 from unisono import tasks
 from unisono._core import Discovery, Mapper
 
-from .conftest import call, json_of, refusal, text_of
+from .conftest import call, json_of, refusal, text_of, written
 
 NODES = (1, 2, 3, 4, 7, 8, 64)
 Task = dict[str, Any]
@@ -37,8 +37,7 @@ def n_body(steps: int) -> dict[str, Any]:
 
 @pytest.fixture
 def file(tmp_path: Path) -> str:
-    path = tmp_path / "n-body.json"
-    path.write_text(json.dumps(n_body(3)))
+    path = written(tmp_path / "n-body.json", json.dumps(n_body(3)))
     return str(path)
 
 
@@ -70,8 +69,7 @@ def test_the_table_has_one_row_for_the_rounds_of_a_loop(tmp_path: Path) -> None:
     """A loop of 40 rounds prints as many rows as one of three; the numbers of a table add up to all exchanges."""
     rows = []
     for rounds in (3, 40):
-        path = tmp_path / f"{rounds}.json"
-        path.write_text(json.dumps(n_body(rounds)))
+        path = written(tmp_path / f"{rounds}.json", json.dumps(n_body(rounds)))
         table = call("discover", str(path), "--nodes", "4").out.partition("\n\n")[0].split("\n")
         assert table[0].split()[:3] == ["times", "after", "task"]
         assert sum(int(row.split()[0]) for row in table[2:]) == len(un.discover(n_body(rounds), 4)["forwards"])
@@ -100,8 +98,7 @@ def test_python_takes_dictionaries_and_files(file: str) -> None:
     ],
 )
 def test_wrong_programs(tmp_path: Path, change: dict[str, Any], said: str) -> None:
-    path = tmp_path / "wrong.json"
-    path.write_text(json.dumps(n_body(1) | change))
+    path = written(tmp_path / "wrong.json", json.dumps(n_body(1) | change))
     refused = refusal("discover", str(path), "--nodes", "4")
     assert said in refused
     assert refused.count("\n") == 1
@@ -109,8 +106,7 @@ def test_wrong_programs(tmp_path: Path, change: dict[str, Any], said: str) -> No
 
 def test_unwritten_data_is_named(tmp_path: Path) -> None:
     wrong = {"buffers": [{"name": "A", "shape": [8]}], "tasks": [task("t", [8], ("A", "read", "one_to_one"))]}
-    path = tmp_path / "wrong.json"
-    path.write_text(json.dumps(wrong))
+    path = written(tmp_path / "wrong.json", json.dumps(wrong))
     refused = refusal("discover", str(path), "--nodes", "4")
     assert "task 't', buffer 'A', rank 0: it reads [0, 2), which nothing has written" in refused
 
@@ -202,8 +198,7 @@ def test_rows_that_are_written_by_columns_are_gathered(tmp_path: Path, whole: bo
         )
         for t in range(1, steps)
     ]
-    path = tmp_path / "rsim.json"
-    path.write_text(json.dumps(program(made, R=[steps, columns])))
+    path = written(tmp_path / "rsim.json", json.dumps(program(made, R=[steps, columns])))
     for nodes in (2, 3, 4, 12):
         found = json_of("discover", str(path), "--nodes", str(nodes))
         # Every rank gets the elements of rows 1 to 3 that other ranks wrote, and no row twice.

@@ -8,7 +8,7 @@ from unisono.mpi import doctor
 from unisono.mpi.doctor import Check, diagnose
 from unisono.mpi.launchers import Launcher, family
 
-from .conftest import ROOT, Ran, call
+from .conftest import ROOT, Ran, call, written
 
 MPICH = ROOT / ".venv-mpich" / "bin" / "mpiexec"
 
@@ -73,8 +73,7 @@ def test_a_launcher_of_another_library_is_found_out_if_ranks_print_nothing(
 def test_a_launcher_that_does_not_end_is_named_with_its_options(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    slow = tmp_path / "mpiexec"
-    slow.write_text("#!/bin/sh\nexec sleep 30\n")
+    slow = written(tmp_path / "mpiexec", "#!/bin/sh\nexec sleep 30\n")
     slow.chmod(0o755)
     monkeypatch.setattr(doctor, "_launcher", lambda: Launcher(slow, "openmpi"))
     monkeypatch.setattr(doctor, "_PATIENCE", 0.2)
@@ -84,8 +83,7 @@ def test_a_launcher_that_does_not_end_is_named_with_its_options(
 
 
 def test_a_launcher_that_does_not_start_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    broken = tmp_path / "mpiexec"
-    broken.write_text("#!/bin/sh\necho no such host >&2; exit 3\n")
+    broken = written(tmp_path / "mpiexec", "#!/bin/sh\necho no such host >&2; exit 3\n")
     broken.chmod(0o755)
     monkeypatch.setattr(doctor, "_launcher", lambda: Launcher(broken, "openmpi"))
     check = named(diagnose())["mpi4py"]

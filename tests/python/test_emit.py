@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import unisono as un
 
-from .conftest import SOAK, call, json_of, refusal, text_of
+from .conftest import SOAK, call, json_of, refusal, text_of, written
 
 REDUCE = ["--machine", "wse2", "--shape", "8x6", "--elements", "16"]
 
@@ -106,8 +106,7 @@ def test_a_plan_for_a_tuning_file_takes_what_the_library_names(form: str, tmp_pa
     for candidate in report["candidates"][:: 1 if SOAK else 3]:
         row = {"collective": "allreduce", "ranks": ranks, "first_bytes": 0, "last_bytes": None}
         row |= {"algorithm": candidate["algorithm"], "params": candidate["params"]}
-        table = tmp_path / "table.json"
-        table.write_text(json.dumps({"unisono_table": 1, "rows": [row]}))
+        table = written(tmp_path / "table.json", json.dumps({"unisono_table": 1, "rows": [row]}))
         exported = call("export", str(table), "--format", form, "-o", str(tmp_path / "out"), "--no-check")
         # A table has one name for equal schedules, but candidates are judged by their own names.
         assert candidate["expressible"] is False or exported.code == 0
@@ -174,7 +173,6 @@ def test_wrong_input(tmp_path: Path) -> None:
     out = tmp_path / "out"
     refused = refusal("emit", "reduce", *REDUCE, "--format", "cls", "-o", str(out))
     assert "'cls' is not a format; accepted are astra-sim, chakra, csl, " in refused
-    file = tmp_path / "file"
-    file.write_text("")
+    file = written(tmp_path / "file", "")
     assert "is a file" in refusal("emit", "reduce", *REDUCE, "--format", "csl", "-o", str(file))
     assert not out.exists()

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import unisono as un
 
-from .conftest import ROOT, call, json_of, refusal
+from .conftest import ROOT, call, json_of, refusal, written
 
 MACHINE = 'name = "m"\nkind = "endpoint"\nmodel = "hockney"\nalpha_ns = 1000\nbeta_ns_per_byte = 1\n'
 #: A table with all entries that a table of MPICH must have, in place of the library's file.
@@ -18,8 +18,7 @@ MPICH: dict[str, Any] = {
 
 
 def table(folder: Path, *rows: dict[str, Any]) -> str:
-    path = folder / "table.json"
-    path.write_text(json.dumps({"unisono_table": 1, "rows": rows}))
+    path = written(folder / "table.json", json.dumps({"unisono_table": 1, "rows": rows}))
     return str(path)
 
 
@@ -30,8 +29,7 @@ def ring(**changed: Any) -> dict[str, Any]:
 
 @pytest.fixture
 def machine(tmp_path: Path) -> str:
-    path = tmp_path / "m.toml"
-    path.write_text(MACHINE)
+    path = written(tmp_path / "m.toml", MACHINE)
     return str(path)
 
 
@@ -61,8 +59,7 @@ def test_an_import_takes_what_the_file_leaves_open(tmp_path: Path, machine: str)
     assert json_of("verify", out)["complete"]
     refused = refusal("import", file, "--format", "xml", "-o", out)
     assert "'xml' is not a format to import; accepted are msccl-xml" in refused
-    damaged = tmp_path / "damaged.xml"
-    damaged.write_text(Path(file).read_text().replace('type="s"', 'type="q"', 1))
+    damaged = written(tmp_path / "damaged.xml", Path(file).read_text().replace('type="s"', 'type="q"', 1))
     ran = call("import", str(damaged), "--format", "msccl-xml", "-o", out)
     assert ran.code == 2
     assert f'{damaged}: line 4: type="q" is not a step' in ran.err

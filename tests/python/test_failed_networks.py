@@ -8,7 +8,7 @@ import unisono as un
 from unisono.machines import part_names
 from unisono.planning.comparison import failed_names
 
-from .conftest import call, network_text, refusal
+from .conftest import call, network_text, refusal, written
 
 #: A workload of eight ranks, in which ranks r and r ^ 1 send each other 1 MiB.
 WORKLOAD = """
@@ -54,9 +54,7 @@ def network(family: str) -> un.Machine:
 
 @pytest.fixture
 def workload(tmp_path: Path) -> Path:
-    path = tmp_path / "pairs.toml"
-    path.write_text(WORKLOAD)
-    return path
+    return written(tmp_path / "pairs.toml", WORKLOAD)
 
 
 def test_every_family_is_here() -> None:

@@ -11,7 +11,7 @@ import pytest
 import unisono as un
 from unisono.base import files, messages
 
-from .conftest import PROGRAM, Spawn, call, network_text
+from .conftest import PROGRAM, Spawn, call, network_text, written
 from .test_bad_input import ON_4, assert_one_sentence
 
 GRAPH = network_text(
@@ -86,8 +86,7 @@ def test_cables_lie_beside_their_machine(tmp_path: Path) -> None:
     (folder / "cables" / "ring.txt").write_text(CABLES)
     (folder / "a.toml").write_text(GRAPH + 'file = "cables/ring.txt"\n')
     assert un.machine(folder / "a.toml").shape == (3,)
-    outside = tmp_path / "secret.txt"
-    outside.write_text("the secret\n")
+    outside = written(tmp_path / "secret.txt", "the secret\n")
     (folder / "link.txt").symlink_to(outside)
     (folder / "here.txt").symlink_to(folder / "cables" / "ring.txt")
     os.mkfifo(folder / "pipe.txt")
@@ -136,8 +135,7 @@ def test_a_replaced_file_keeps_its_owner(tmp_path: Path) -> None:
 def test_a_file_of_another_owner_is_refused_where_that_cannot_be_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    target = tmp_path / "a.sched"
-    target.write_text("before")
+    target = written(tmp_path / "a.sched", "before")
     if os.geteuid() != 0:
         pytest.skip("only the administrator gives files away")
     os.chown(target, 4321, 4322)
@@ -351,8 +349,7 @@ def test_values_in_messages_are_short() -> None:
 
 
 def test_output_survives_any_encoding(tmp_path: Path) -> None:
-    name = tmp_path / "ü\u202e.toml"
-    name.write_text(un.machine("archer").to_toml())
+    name = written(tmp_path / "ü\u202e.toml", un.machine("archer").to_toml())
     for arguments in (["machines", str(name)], ["plan", "reduce", "--machine", "ü", "--ranks", "2", "--elements", "4"]):
         done = subprocess.run(
             [sys.executable, "-m", "unisono", *arguments],

@@ -7,7 +7,7 @@ import pytest
 import unisono as un
 
 from .bound_checker import bound_seconds
-from .conftest import call, four_accelerators, network_text
+from .conftest import call, four_accelerators, network_text, written
 
 #: Cables with their Gbit/s among four accelerators and switch 4, through which the fastest path from 0 to 1 leads.
 CABLES = [(0, 4, 300), (1, 4, 300), (0, 1, 50), (1, 2, 100), (2, 3, 200), (3, 0, 25)]
@@ -29,8 +29,7 @@ def test_a_certificate_proves_the_bound(machine: Path, tmp_path: Path) -> None:
     assert seconds == pytest.approx(4 * 2**20 * 8 / (2 * 125e9))
     plan = un.plan("alltoall", machine, bytes="1MiB")
     assert un.simulate(plan.schedule).seconds >= seconds
-    file = tmp_path / "bound.json"
-    file.write_text(plan.certificate())
+    file = written(tmp_path / "bound.json", plan.certificate())
     found = un.check_bound(file, machine)
     assert found["holds"]
     assert found["seconds"] == pytest.approx(seconds)

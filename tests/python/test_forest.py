@@ -8,7 +8,7 @@ import pytest
 import unisono as un
 
 from .bound_checker import bound_seconds
-from .conftest import SOAK, call, four_accelerators, network_text, refusal, text_of
+from .conftest import SOAK, call, four_accelerators, network_text, refusal, text_of, written
 
 #: Cables with their Gbit/s among four accelerators and two switches.
 CABLES = [(0, 4, 300), (1, 4, 300), (2, 5, 300), (3, 5, 300), (4, 5, 100), (0, 1, 50), (2, 3, 50)]
@@ -24,8 +24,7 @@ def test_a_certificate_proves_the_bound(collective: str, machine: Path, tmp_path
     plan = un.plan(collective, machine, bytes="1MiB", algorithm="forest")
     assert plan.schedule.verify().holds
     cut = next(bound for bound in un.bounds(collective, machine, bytes="1MiB") if bound["name"] == "cut")
-    file = tmp_path / "bound.json"
-    file.write_text(plan.certificate())
+    file = written(tmp_path / "bound.json", plan.certificate())
     found = un.check_bound(file, machine)
     assert found["holds"]
     assert found["seconds"] == pytest.approx(cut["seconds"])
@@ -82,8 +81,7 @@ def test_a_certificate_belongs_to_a_machine_with_its_failures(machine: Path, tmp
     "option", ["--subset=0", "--root=1", "--bytes=3", "--op=max", "--method=exact", "--model=links"]
 )
 def test_a_check_of_a_bound_refuses_options_without_effect(option: str, machine: Path, tmp_path: Path) -> None:
-    file = tmp_path / "bound.json"
-    file.write_text(un.plan("allgather", machine, bytes=64).certificate())
+    file = written(tmp_path / "bound.json", un.plan("allgather", machine, bytes=64).certificate())
     assert option.split("=")[0] in refusal("verify", "--certificate", str(file), "--machine", str(machine), option)
 
 
@@ -116,17 +114,14 @@ def star(tmp_path: Path, leaves: int, rate: str = "100") -> Path:
     """Writes a network of accelerators around one switch."""
     lines = "\n".join(f"{leaf} {leaves} gbps={rate}" for leaf in range(leaves))
     topology = f"name = \"graph\"\naccelerators = {leaves}\nedges = '''\n{lines}\n'''\n"
-    file = tmp_path / "star.toml"
-    file.write_text(network_text(topology, "star", gbps=100, ns=(0, 0, 0), packet_bytes=4096))
-    return file
+    return written(tmp_path / "star.toml", network_text(topology, "star", gbps=100, ns=(0, 0, 0), packet_bytes=4096))
 
 
 @pytest.mark.parametrize("rate", ["1e-9", "1.4e-6", "33.33333333333", "2400", "1e9", "1e15"])
 def test_bounds_hold_at_any_rate(rate: str, tmp_path: Path) -> None:
     machine = star(tmp_path, 3, rate)
     plan = un.plan("broadcast", machine, bytes=4096, algorithm="forest")
-    file = tmp_path / "bound.json"
-    file.write_text(plan.certificate())
+    file = written(tmp_path / "bound.json", plan.certificate())
     found = un.check_bound(file, machine)
     assert found["seconds"] == pytest.approx(4096 * 8 / (float(rate) * 1e9), rel=1e-11)
     assert all(
@@ -154,8 +149,7 @@ def test_certificates_of_many_ranks_take_little_memory(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["", "{}", '{"format": "unisono-bound 2"}', "prices"])
 def test_what_is_no_certificate_is_refused(text: str, machine: Path, tmp_path: Path) -> None:
-    file = tmp_path / "bound.json"
-    file.write_text(text)
+    file = written(tmp_path / "bound.json", text)
     assert refusal("verify", "--certificate", str(file), "--machine", str(machine)).count("\n") == 1
     with pytest.raises(un.InputError):
         un.check_bound(file, machine)

@@ -8,7 +8,7 @@ import pytest
 import unisono as un
 from unisono.planning.emission import FORMATS, TARGETS
 
-from .conftest import call, json_of, refusal
+from .conftest import call, json_of, refusal, written
 
 #: Formats that are not for libraries of GPUs, and one that needs a library's table.
 NOT_OF_LIBRARIES = {*FORMATS} - {"msccl-xml", "mscclpp"} | {"mpich-json"}
@@ -45,9 +45,7 @@ def allgather(*last: str) -> dict[str, Any]:
 
 @pytest.fixture
 def plan(tmp_path: Path) -> Path:
-    path = tmp_path / "pair.json"
-    path.write_text(json.dumps(allgather("signal", "wait")))
-    return path
+    return written(tmp_path / "pair.json", json.dumps(allgather("signal", "wait")))
 
 
 def test_a_plan_is_proved_and_converted(plan: Path, tmp_path: Path) -> None:
@@ -116,8 +114,7 @@ def test_a_schedule_has_one_size(plan: Path, tmp_path: Path) -> None:
 def test_faults_are_shown_with_a_trace(
     last: tuple[str, ...], code: str, place: tuple[int, int, int], tmp_path: Path
 ) -> None:
-    path = tmp_path / "wrong.json"
-    path.write_text(json.dumps(allgather(*last)))
+    path = written(tmp_path / "wrong.json", json.dumps(allgather(*last)))
     first = un.check_gpu_plan(path)["diagnostics"][0]
     assert first["code"] == code
     assert (first["rank"], first["threadblock"], first["instruction"]) == place

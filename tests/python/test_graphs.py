@@ -18,7 +18,7 @@ from unisono.pictures.graphs._tasks import Edge, dot, task_graph
 from unisono.reproduce.discovery import EXAMPLES, loop, n_body
 from unisono.tasks import Program, all_, one_to_one
 
-from .conftest import call, json_of, refusal
+from .conftest import call, json_of, refusal, written
 from .test_discover import n_body as n_body_json
 from .test_tasks import N_BODY
 
@@ -215,8 +215,7 @@ def test_command_line_draws_both_forms_of_programs(tmp_path: Path) -> None:
     ],
 )
 def test_wrong_files(tmp_path: Path, file: str, kind: str, said: str) -> None:
-    program = tmp_path / "program.py"
-    program.write_text("raise SystemExit('executed')")
+    program = written(tmp_path / "program.py", "raise SystemExit('executed')")
     refused = refusal("discover", str(program), "--nodes", "2", "--graph", str(tmp_path / file), "--graph-kind", kind)
     assert said in refused
 

@@ -11,7 +11,7 @@ from unisono.logs.benchmarks import read_benchmarks
 from unisono.logs.collectives import Measured
 from unisono.logs.guidelines import GUIDELINES, violations
 
-from .conftest import ROOT, call, refusal
+from .conftest import ROOT, call, refusal, written
 
 OSU = """
 # OSU MPI{} Allreduce Latency Test v7.3
@@ -99,8 +99,7 @@ def test_tuning_reports_have_the_chosen_times(tmp_path: Path) -> None:
         "chosen": "ring",
         "contenders": contenders,
     }
-    report = tmp_path / "tuned.json"
-    report.write_text(json.dumps({"cells": [cell]}))
+    report = written(tmp_path / "tuned.json", json.dumps({"cells": [cell]}))
     assert read_benchmarks([report]) == [Measured("allgather", 6, 2, 384, 2e-6)]
     for damaged in (
         {},
@@ -132,8 +131,7 @@ def test_tuning_reports_have_the_chosen_times(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_no_log_is_refused(tmp_path: Path, text: str, message: str) -> None:
-    log = tmp_path / "a.log"
-    log.write_text(text.replace("{}", ""))
+    log = written(tmp_path / "a.log", text.replace("{}", ""))
     assert message in refusal("check-guidelines", str(log), *([] if text == OSU else ["--ranks", "4"]))
 
 

@@ -21,7 +21,7 @@ import pytest
 import unisono as un
 from unisono import _core
 
-from .conftest import SOAK, call, network_text
+from .conftest import SOAK, call, network_text, written
 from .test_bad_input import assert_one_sentence
 
 #: A program that runs its arguments and prints their peak memory in kilobytes. Linux counts the memory of the process
@@ -73,8 +73,7 @@ node 1:
 
 def scratch(folder: Path) -> un.Schedule:
     """Returns the schedule `SCRATCH`, placed on a wafer."""
-    path = folder / "tmp.sched"
-    path.write_text(SCRATCH)
+    path = written(folder / "tmp.sched", SCRATCH)
     return un.load(path).on(un.machine("wse2", shape=2))
 
 
@@ -248,8 +247,7 @@ def growing(ranks: int) -> str:
     ],
 )
 def test_proofs_of_short_files_take_less_than_a_gigabyte(text: str, limit: str | None, tmp_path: Path) -> None:
-    file = tmp_path / "bomb.sched"
-    file.write_text(text)
+    file = written(tmp_path / "bomb.sched", text)
     command = [sys.executable, "-m", "unisono", "verify", str(file), *(("--limit-memory", limit) if limit else ())]
     done = subprocess.run([sys.executable, "-c", PEAK, *command], capture_output=True, text=True, check=False)
     assert done.returncode == 1

@@ -9,7 +9,7 @@ import unisono as un
 from unisono.logs.link_calibration import with_links
 from unisono.logs.links import Interface, LinkLog, Pair, read_links
 
-from tests.python.conftest import ROOT, call, json_of
+from tests.python.conftest import ROOT, call, json_of, written
 
 COPIES = ROOT / "docs" / "measured" / "a100x4-nvlink-p2p.csv"
 RULE = "-" * 87
@@ -318,7 +318,6 @@ def test_the_command_writes_links_and_collectives(tmp_path: Path) -> None:
     assert "name one like it with --machine" in call(*words).err
     few = call("calibrate", "--from", str(COPIES), "-o", str(out), "--machine", "a100x4", "--points", "3")
     assert "--points chooses among times of collectives" in few.err
-    other = tmp_path / "h100.log"
-    other.write_text(copies_log(pairs_of(4), 4, "NVIDIA H100 80GB HBM3"))
+    other = written(tmp_path / "h100.log", copies_log(pairs_of(4), 4, "NVIDIA H100 80GB HBM3"))
     refused = call("calibrate", "--from", str(other), "-o", str(out), "--machine", "a100x4")
     assert "which is hopper, and a100x4 states GPUs of ampere" in refused.err

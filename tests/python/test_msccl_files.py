@@ -12,7 +12,7 @@ from unisono import InputError
 from unisono.planning.gpu_plans import check_msccl
 
 from . import msccl_executor as executor
-from .conftest import call, json_of
+from .conftest import call, json_of, written
 
 Step = tuple[str, str, int, str, int, int, int, int, int]
 
@@ -104,8 +104,7 @@ WAIT_1: Step = ("nop", "i", 0, "i", 0, 0, 1, 1, 0)
 
 def agrees(text: str, tmp_path: Path) -> str:
     """Returns the verdict of `check_msccl`, and checks that the executor agrees at all sizes."""
-    path = tmp_path / "x.xml"
-    path.write_text(text)
+    path = written(tmp_path / "x.xml", text)
     words = [executor.verdict(text, size) for size in executor.sizes(text)]
     try:
         found = check_msccl(path)
@@ -242,8 +241,7 @@ def idle(nodes: int) -> str:
 def test_a_file_that_no_call_runs_says_so(
     least: int, most: int, size: int | None, served: bool, tmp_path: Path
 ) -> None:
-    path = tmp_path / "x.xml"
-    path.write_text(gather(lambda _: [SEND, RECEIVE], 1, minBytes=least, maxBytes=most))
+    path = written(tmp_path / "x.xml", gather(lambda _: [SEND, RECEIVE], 1, minBytes=least, maxBytes=most))
     # `--bytes` counts those of one rank, half of the whole.
     ran = call("verify", str(path), *(() if size is None else ("--bytes", str(size // 2))))
     assert ran.code == 0
@@ -509,8 +507,7 @@ def test_thread_blocks_need_a_processor_each(
         own: list[Step] = [("cpy", "i", 0, "o", g, 1, -1, -1, 0)]
         more = [block(n, (-1, -1), [("cpy", "i", 0, "s", n, 1, -1, -1, 0)]) for n in range(2, blocks)]
         gpus.append(gpu(g, (1, 2, blocks), [block(0, (p, p), exchange), block(1, (-1, -1), own), *more]))
-    path = tmp_path / "x.xml"
-    path.write_text(algo("allgather", 2, gpus))
+    path = written(tmp_path / "x.xml", algo("allgather", 2, gpus))
     ran = call("verify", str(path), *(() if processors is None else ("--processors", str(processors))))
     assert (ran.code == 0) is (code is None), ran
     assert code is None or code in ran.out

@@ -11,7 +11,7 @@ from unisono.lab.scaling import Cable, Network, scaled
 from unisono.lab.session import Lab
 from unisono.machines.named_cables import named_nodes
 
-from .conftest import call, refusal
+from .conftest import call, refusal, written
 
 #: Two leaves with two hosts each; names have dashes and numbers of several digits.
 NAMED = """
@@ -25,8 +25,7 @@ NAMES = ["host1", "host2", "host9", "host10", "leaf-a", "leaf-b"]
 
 
 def machine(folder: Path, text: str = NAMED, accelerators: str = "host*") -> un.Machine:
-    file = folder / "cables.txt"
-    file.write_text(text)
+    file = written(folder / "cables.txt", text)
     return un.import_machine(file, accelerators=accelerators)
 
 
@@ -63,8 +62,7 @@ def test_accelerators_come_first_in_the_order_of_their_numbers(tmp_path: Path) -
 
 
 def test_failures_and_messages_name_nodes(tmp_path: Path) -> None:
-    file = tmp_path / "m.toml"
-    file.write_text(machine(tmp_path).to_toml())
+    file = written(tmp_path / "m.toml", machine(tmp_path).to_toml())
     plan = ("plan", "allreduce", "--machine", str(file), "--bytes", "64KiB", "--fail")
     assert call(*plan, "leaf-a-leaf-b:1").code == call(*plan, "leaf-b to leaf-a:1").code == 0
     assert call(*plan, "host9").out == call(*plan, "2").out
@@ -97,8 +95,7 @@ def test_failures_and_messages_name_nodes(tmp_path: Path) -> None:
     ],
 )
 def test_wrong_lists_name_what_is_wrong(tmp_path: Path, text: str, accelerators: str | int | None, said: str) -> None:
-    file = tmp_path / "cables.txt"
-    file.write_text(text)
+    file = written(tmp_path / "cables.txt", text)
     with pytest.raises(InputError) as refused:
         un.import_machine(file, accelerators=accelerators)
     assert said in str(refused.value)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import ROOT, json_of
+from .conftest import ROOT, json_of, written
 
 SOURCES = ROOT / "tests" / "nccl"
 NAMES = {
@@ -145,7 +145,6 @@ def test_the_plugin_chooses_what_the_table_says(built: tuple[Path, list[Path]], 
 )
 def test_the_checking_plugin_refuses_wrong_files(built: tuple[Path, list[Path]], tmp_path: Path, line: str) -> None:
     host, (plugin, *_) = built
-    file = tmp_path / "tuner.conf"
-    file.write_text(f"allreduce,0,9,ring,simple,0,1,4\n{line}\n")
+    file = written(tmp_path / "tuner.conf", f"allreduce,0,9,ring,simple,0,1,4\n{line}\n")
     assert ask(host, plugin, file, 4, 1, []) == (3, [])
     assert ask(host, plugin, tmp_path / "missing", 4, 1, []) == (3, [])

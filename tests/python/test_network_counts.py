@@ -9,7 +9,7 @@ import pytest
 import unisono as un
 from unisono.machines import plane
 
-from .conftest import call, json_of, network_text
+from .conftest import call, json_of, network_text, written
 
 HEAD = network_text("", more="[prices]\nswitch_usd = 1000\ndac_usd = 10\naoc_usd = 100\n")
 
@@ -83,8 +83,7 @@ def test_no_halves_are_joined_by_less_than_the_bisection(family: str) -> None:
 
 def test_an_uneven_tree_states_the_narrow_cut(tmp_path: Path) -> None:
     """Of 18 leaves with 32 cables to 9 top switches, nine have 268 cables to the others, not 288."""
-    file = tmp_path / "ft.toml"
-    file.write_text(HEAD + 'name = "fattree"\naccelerators = 576\nlevels = 2\ndown = 32\nup = 32')
+    file = written(tmp_path / "ft.toml", HEAD + 'name = "fattree"\naccelerators = 576\nlevels = 2\ndown = 32\nup = 32')
     report = json_of("topology", str(file))
     assert report["bisection_is_least"] is False
     assert 0.8 < report["bisection_share"] <= 268 / 288
@@ -124,8 +123,7 @@ def test_ports_without_a_cable_are_paid_only_on_request(tmp_path: Path) -> None:
 
 
 def test_a_failed_board_keeps_its_name_and_grid(tmp_path: Path) -> None:
-    file = tmp_path / "hx.toml"
-    file.write_text(HEAD + 'name = "hxmesh"\nboard = [3, 3]\nboards = [3, 4]')
+    file = written(tmp_path / "hx.toml", HEAD + 'name = "hxmesh"\nboard = [3, 3]\nboards = [3, 4]')
     report = json_of("topology", str(file), "--fail", "board 2,1")
     assert report["whole"] == {"family": "hxmesh", "accelerators": 108, "extents": [9, 12]}
     assert report["failed_names"] == ["board 2,1"]

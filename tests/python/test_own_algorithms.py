@@ -11,7 +11,7 @@ import pytest
 import unisono as un
 from unisono import _core
 
-from .conftest import PROGRAM, call, json_of, refusal
+from .conftest import PROGRAM, call, json_of, refusal, written
 
 Function = Callable[..., un.Schedule]
 SOURCE = '''"""An allreduce through rank 0."""
@@ -323,8 +323,7 @@ def test_tuning_proposes_own_algorithms(name: str) -> None:
     ],
 )
 def test_files_that_add_nothing_are_refused(text: str, words: str, tmp_path: Path) -> None:
-    file = tmp_path / "own.py"
-    file.write_text(text)
+    file = written(tmp_path / "own.py", text)
     assert words in refusal("--load", str(file), "algorithms")
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import unisono as un
 
-from .conftest import call, json_of, refusal
+from .conftest import call, json_of, refusal, written
 
 
 @pytest.fixture(scope="module")
@@ -38,8 +38,7 @@ def test_a_file_with_switches_and_no_placement_does_not_run(machine: str, switch
     lines = switches.read_text().splitlines(keepends=True)
     at = lines.index("machine\n")
     described = un.machine(machine).to_toml().splitlines(keepends=True)
-    file = tmp_path / "made.sched"
-    file.write_text("".join([*lines[:at], "machine\n", *(f"| {line}" for line in described)]))
+    file = written(tmp_path / "made.sched", "".join([*lines[:at], "machine\n", *(f"| {line}" for line in described)]))
     schedule = un.load(file)
     with pytest.raises(un.Error):
         schedule.predict()
@@ -137,8 +136,7 @@ def test_a_grid_goes_where_its_machine_has_none(tmp_path: Path) -> None:
 @pytest.mark.parametrize("part", [{"shape": (4, 4)}, {"shape": 16}])
 def test_work_on_whole_networks_refuses_a_part(part: dict[str, object], tmp_path: Path) -> None:
     machine = un.machine("hx2mesh-small", **part)  # type: ignore[arg-type]
-    goal = tmp_path / "made.goal"
-    goal.write_text("num_ranks 1\nrank 0 {\nl1: calc 100\n}\n")
+    goal = written(tmp_path / "made.goal", "num_ranks 1\nrank 0 {\nl1: calc 100\n}\n")
     for work in (
         lambda: un.traffic("alltoall", machine, bytes=64, level="flow"),
         lambda: un.traffic("permutation", machine, bytes=64, level="flow"),

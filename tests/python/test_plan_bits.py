@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import unisono as un
 
-from .conftest import call
+from .conftest import call, written
 
 #: Sends cost little and receives much, so dissemination by single exchanges takes as long as recursive doubling.
 MACHINE = """
@@ -24,8 +24,7 @@ gamma_ns_per_byte = 0.07
 @pytest.fixture
 def machine(tmp_path: Path) -> str:
     """Writes a machine whose fastest candidate gives ranks different bits."""
-    path = tmp_path / "pairs.toml"
-    path.write_text(MACHINE)
+    path = written(tmp_path / "pairs.toml", MACHINE)
     best = un.plan("allreduce", str(path), shape=4, bytes="4KiB")
     assert (best.algorithm, best.schedule.verify().repeatable) == ("dissemination", False)
     return str(path)

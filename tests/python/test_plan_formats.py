@@ -10,7 +10,7 @@ import pytest
 import unisono as un
 from unisono.planning.libraries import library_choice
 
-from .conftest import SOAK, call, json_of, refusal
+from .conftest import SOAK, call, json_of, refusal, written
 
 GPUS = ("allreduce", "--machine", "dgx-h100", "--bytes", "16MiB")
 XML = "msccl-xml"
@@ -36,8 +36,7 @@ def test_the_name_of_a_library_stands_for_its_format(name: str, form: str) -> No
 
 def test_export_takes_the_name_of_a_library(tmp_path: Path) -> None:
     row = {"collective": "allreduce", "ranks": 8, "first_bytes": 0, "last_bytes": None, "algorithm": "ring"}
-    table = tmp_path / "table.json"
-    table.write_text(json.dumps({"unisono_table": 1, "rows": [row]}))
+    table = written(tmp_path / "table.json", json.dumps({"unisono_table": 1, "rows": [row]}))
     out = str(tmp_path / "rules.conf")
     assert json_of("export", str(table), "--format", "openmpi", "-o", out, "--no-check")["format"] == "openmpi-rules"
     assert "'gloo'" in refusal("export", str(table), "--format", "gloo", "-o", out)

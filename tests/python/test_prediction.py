@@ -13,7 +13,7 @@ from unisono.discovery.prediction import Prediction, total_lines
 from unisono.tasks import Explanation, Program, View, all_, fixed, neighborhood, one_to_one
 from unisono.tasks.recording import record
 
-from .conftest import ROOT, json_of, refusal, text_of
+from .conftest import ROOT, json_of, refusal, text_of, written
 
 EXAMPLES = ["fft2d", "jacobi", "matmul", "nbody", "power", "wave"]
 LOGGP = """
@@ -108,8 +108,7 @@ def halo_ns(model: str, n: int) -> float:
 @pytest.mark.parametrize("model", ["postal", "loggp"])
 @pytest.mark.parametrize("columns", [16, 4096])
 def test_halo_is_the_closed_form(tmp_path: Path, model: str, columns: int) -> None:
-    file = tmp_path / "linear.toml"
-    file.write_text(LOGGP)
+    file = written(tmp_path / "linear.toml", LOGGP)
     steps = 5
     explained = wave(64, columns, steps).explain(8, machine=file, model=model, simulate=True)
     expected = (steps - 1) * halo_ns(model, 8 * columns) / 1e9
@@ -182,8 +181,7 @@ def test_a_program_in_json_is_predicted_as_one_in_python(tmp_path: Path) -> None
     own = {"buffer": "P", "mode": "write", "mapper": {"kind": "one_to_one"}}
     buffers = [{"name": "P", "shape": [64], "host_initialized": True, "element_bytes": 24}]
     tasks = [{"name": "step", "range": [64], "accesses": [own]}, {"name": "look", "range": [64], "accesses": [access]}]
-    file = tmp_path / "program.json"
-    file.write_text(json.dumps({"buffers": buffers, "tasks": tasks * 3}))
+    file = written(tmp_path / "program.json", json.dumps({"buffers": buffers, "tasks": tasks * 3}))
     found = json_of("discover", str(file), "--nodes", "8", "--machine", "archer")
     assert (
         found["predicted"]["seconds"] == 3 * un.plan("allgather", "archer", shape=8, elements=24).predicted["seconds"]

@@ -8,7 +8,7 @@ import unisono as un
 from unisono.cli import _output
 from unisono.cli._output import bandwidths_text
 
-from .conftest import call, json_of, refusal
+from .conftest import call, json_of, refusal, written
 
 
 def text_of(*arguments: str) -> str:
@@ -215,14 +215,12 @@ def test_missing_keys_are_named_together(tmp_path: Path) -> None:
 def test_wrong_values_are_named_with_their_key(key: str, value: str, words: str, tmp_path: Path) -> None:
     text = un.machine("dgx-h100").to_toml()
     line = next(line for line in text.splitlines() if line.startswith(f"{key} ="))
-    file = tmp_path / "own.toml"
-    file.write_text(text.replace(line, f"{key} = {value}"))
+    file = written(tmp_path / "own.toml", text.replace(line, f"{key} = {value}"))
     assert words in refusal("topology", str(file))
 
 
 def test_files_that_are_no_schedules_are_said_to_be_none(tmp_path: Path) -> None:
-    page = tmp_path / "page.html"
-    page.write_text("<!doctype html>\n<html></html>\n")
+    page = written(tmp_path / "page.html", "<!doctype html>\n<html></html>\n")
     for command in ("simulate", "verify"):
         refused = refusal(command, str(page), *(("--machine", "archer") if command == "simulate" else ()))
         assert "is no schedule: it begins with '<!doctype html>'" in refused
@@ -237,8 +235,7 @@ def test_a_long_list_of_needless_communication_is_cut(tmp_path: Path) -> None:
         "ENTRY %main (x: f32[1]) -> f32[8] {",
         "  %x = f32[1]{0} parameter(0)",
     ]
-    program = tmp_path / "m.hlo"
-    program.write_text("\n".join([*lines, *gathers, "  ROOT %r = f32[8]{0} copy(%g.13)", "}", ""]))
+    program = written(tmp_path / "m.hlo", "\n".join([*lines, *gathers, "  ROOT %r = f32[8]{0} copy(%g.13)", "}", ""]))
     request = ("workload", "--from", str(program), "--machine", "dgx-h100")
     printed = [line for line in text_of(*request).splitlines() if "is not needed" in line]
     assert len(printed) == 10

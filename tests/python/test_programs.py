@@ -12,7 +12,7 @@ import unisono as un
 from unisono.base import reports
 from unisono.cli import main
 
-from .conftest import ROOT, SOAK, Shared, call, json_of, refusal
+from .conftest import ROOT, SOAK, Shared, call, json_of, refusal, written
 from .test_reports import check
 
 FOLDER = ROOT / "examples" / "programs"
@@ -46,9 +46,7 @@ def fewer(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for whole, part in FEWER.items():
         assert whole in text
         text = text.replace(whole, part)
-    path = tmp_path_factory.mktemp("programs") / "fewer.hlo"
-    path.write_text(text)
-    return path
+    return written(tmp_path_factory.mktemp("programs") / "fewer.hlo", text)
 
 
 @pytest.fixture(scope="session")
@@ -66,8 +64,7 @@ def modelled(fewer: Path, shared: Shared) -> Modelled:
 
 @pytest.fixture
 def small(tmp_path: Path) -> str:
-    path = tmp_path / "small.hlo"
-    path.write_text(SUM)
+    path = written(tmp_path / "small.hlo", SUM)
     return str(path)
 
 
@@ -145,8 +142,7 @@ def test_cables_with_a_rate_of_their_own_are_changed_by_it(tmp_path: Path) -> No
     with pytest.raises(un.InputError, match="none of torus2d-small states one"):
         un.step(gradients, "torus2d-small", what_if=[{"gbps.100": 400}])
     everywhere = tmp_path / "pair.toml"
-    cables = tmp_path / "pair.edges"
-    cables.write_text("".join(f"{k} 16 gbps=200\n" for k in range(16)))
+    cables = written(tmp_path / "pair.edges", "".join(f"{k} 16 gbps=200\n" for k in range(16)))
     everywhere.write_text(un.import_machine(cables, accelerators=16).to_toml())
     with pytest.raises(un.InputError, match=r"link_gbps changes nothing: .* give gbps.200=N"):
         un.step(gradients, everywhere, what_if=[{"link_gbps": 800}])
@@ -219,8 +215,7 @@ def test_another_algorithm_is_asked_for_with_what_if(small: str) -> None:
 def test_large_groups_that_lie_alike_take_forests(tmp_path: Path) -> None:
     """8 groups of 32, whose ranks are 8 apart, each sum 64 MiB."""
     text = SUM.replace("=8", "=256", 1).replace("[1,8]<=[8]", "[8,32]<=[32,8]T(1,0)").replace("262144", f"{1 << 24}")
-    path = tmp_path / "groups.hlo"
-    path.write_text(text)
+    path = written(tmp_path / "groups.hlo", text)
 
     def row(machine: str, **options: Any) -> Any:
         (only,) = un.step(path, machine, **options)["collectives"]

@@ -9,7 +9,7 @@ import pytest
 import unisono as un
 from unisono.planning.multiplying import schedules
 
-from .conftest import SOAK, call, json_of, refusal
+from .conftest import SOAK, call, json_of, refusal, written
 
 ROOT = Path(__file__).parents[2]
 GOAL = ROOT / "tests" / "goal"
@@ -41,8 +41,7 @@ gamma_ns_per_byte = 0
 @pytest.fixture
 def machine(tmp_path: Path) -> Any:
     def write(text: str) -> str:
-        path = tmp_path / "machine.toml"
-        path.write_text(text)
+        path = written(tmp_path / "machine.toml", text)
         return str(path)
 
     return write
@@ -150,8 +149,7 @@ def test_a_program_that_cannot_finish_ends_with_1(tmp_path: Path) -> None:
     ],
 )
 def test_wrong_goal_is_named_with_its_line(tmp_path: Path, text: str, said: str) -> None:
-    path = tmp_path / "wrong.goal"
-    path.write_text(text)
+    path = written(tmp_path / "wrong.goal", text)
     refused = refusal("simulate", "--goal", str(path))
     assert said in refused
     assert refused.count("\n") == 1
@@ -271,8 +269,7 @@ def test_hierarchies_where_ranks_are_dealt_to_nodes(machine: Any, ranks: int) ->
 
 
 def test_messages_that_cost_less_than_nothing_have_no_length(tmp_path: Path) -> None:
-    goal = tmp_path / "empty.goal"
-    goal.write_text("num_ranks 2\nrank 0 {\nsend 0b to 1\n}\nrank 1 {\nrecv 0b from 0\n}\n")
+    goal = written(tmp_path / "empty.goal", "num_ranks 2\nrank 0 {\nsend 0b to 1\n}\nrank 1 {\nrecv 0b from 0\n}\n")
     un.simulate_goal(goal, G=2000).trace(tmp_path / "empty.json")
     events = json.loads((tmp_path / "empty.json").read_text())["traceEvents"]
     assert [event["dur"] for event in events if event["ph"] == "X"] == [1.5, 0.0]
@@ -446,8 +443,7 @@ def test_more_ranks_than_there_are_numbers() -> None:
 
 
 def test_goal_prices_are_fractions_of_a_nanosecond(tmp_path: Path) -> None:
-    path = tmp_path / "one.goal"
-    path.write_text("num_ranks 2\nrank 0 {\nsend 1000b to 1\n}\nrank 1 {\nrecv 1000b from 0\n}\n")
+    path = written(tmp_path / "one.goal", "num_ranks 2\nrank 0 {\nsend 1000b to 1\n}\nrank 1 {\nrecv 1000b from 0\n}\n")
     # o + L + o + (n - 1) G.
     assert un.simulate_goal(path, G=0.08).seconds == pytest.approx((1500 + 2500 + 1500 + 999 * 0.08) / 1e9, rel=1e-12)
     assert un.simulate_goal(path, G=6.0, L=2500.0).finish.tolist() == un.simulate_goal(path).finish.tolist()

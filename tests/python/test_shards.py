@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import unisono as un
 
-from .conftest import PROGRAM, call, json_of, refusal
+from .conftest import PROGRAM, call, json_of, refusal, written
 from .test_limits import heed, past_the_start
 
 SWEEP = ["sweep", "allreduce", "--machine", "archer", "--shapes", "4,8,12", "--elements", "1,64,4096,65536"]
@@ -103,8 +103,7 @@ def test_wrong_parts_are_refused(damage: Any, reason: str, tmp_path: Path) -> No
         made.append(json.loads(part.read_text()))
     paths = []
     for at, contents in enumerate(damage(made)):
-        path = tmp_path / f"damaged-{at}.json"
-        path.write_text(json.dumps(contents))
+        path = written(tmp_path / f"damaged-{at}.json", json.dumps(contents))
         paths.append(str(path))
     ran = call("merge", *paths)
     assert (ran.code, ran.err.count("\n")) == (2, 1)

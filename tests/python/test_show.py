@@ -11,7 +11,7 @@ from unisono.base.file_types import FORMS
 from unisono.base.json_streams import members
 from unisono.planning.contents import contents
 
-from .conftest import ROOT, call, json_of, refusal, text_of
+from .conftest import ROOT, call, json_of, refusal, text_of, written
 
 
 def test_headings_break_between_words_only(tmp_path: Path) -> None:
@@ -197,8 +197,7 @@ def test_rules_name_their_format(name: str, files: dict[str, Path]) -> None:
 
 
 def test_other_files_are_refused(tmp_path: Path, files: dict[str, Path]) -> None:
-    other = tmp_path / "notes.md"
-    other.write_text("# Notes\n")
+    other = written(tmp_path / "notes.md", "# Notes\n")
     for name, reason in (("/dev/null", "not a regular file"), (str(other), "of no form"), ("nope", "there is no file")):
         ran = call("show", name)
         assert (ran.code, ran.err.count("\n")) == (2, 1)
@@ -292,8 +291,7 @@ def test_a_trace_is_read_an_event_at_a_time(tmp_path: Path, monkeypatch: pytest.
     ],
 )
 def test_a_cut_trace_is_refused(tmp_path: Path, text: str) -> None:
-    path = tmp_path / "cut.json"
-    path.write_text(text)
+    path = written(tmp_path / "cut.json", text)
     refused = refusal("show", str(path))
     assert "cut.json' is not JSON: " in refused or "damaged" in refused
 

@@ -7,7 +7,7 @@ import pytest
 import unisono as un
 from unisono.planning import training
 
-from .conftest import Spawn, call, json_of, refusal
+from .conftest import Spawn, call, json_of, refusal, written
 
 
 def planned(nodes: int = 2, elements: int = 256, embeddings: int = 1, name: str = "piuma") -> un.Plan:
@@ -136,8 +136,7 @@ def test_a_damaged_placement_is_one_sentence(
     plan = un.plan("allreduce", un.machine("piuma", nodes=1), elements=8, algorithm="in-network")
     text = plan.schedule.to_text()
     assert text.count(found) == 1
-    file = tmp_path / "made.sched"
-    file.write_text(text.replace(found, replacement))
+    file = written(tmp_path / "made.sched", text.replace(found, replacement))
     ran = call("simulate", str(file))
     assert ran.code == code
     assert says in ran.err

@@ -9,7 +9,7 @@ import pytest
 import unisono as un
 from unisono.tasks import Program, View, all_, fixed, halo, mapper, one_to_one, project, row, shift, slice_, transposed
 
-from .conftest import call, json_of
+from .conftest import call, json_of, written
 
 N_BODY = """
 import numpy as np
@@ -61,8 +61,7 @@ def test_n_body_is_plain_numpy(tmp_path: Path) -> None:
     assert explained.messages["collective_bytes"] == 3 * 63 * 64 * 24
     assert "move -> step: P allgather" in str(explained)
 
-    file = tmp_path / "n-body.py"
-    file.write_text(N_BODY)
+    file = written(tmp_path / "n-body.py", N_BODY)
     report = json_of("discover", str(file), "--nodes", "64")
     assert (report["forwards"], report["messages"]) == (explained.forwards, explained.messages)
 
@@ -222,8 +221,7 @@ def test_what_is_refused() -> None:
     ],
 )
 def test_files_without_a_program(tmp_path: Path, text: str, code: int, said: str) -> None:
-    file = tmp_path / "program.py"
-    file.write_text(text)
+    file = written(tmp_path / "program.py", text)
     ran = call("discover", str(file), "--nodes", "4")
     assert ran.code == code
     assert said in ran.err
@@ -232,8 +230,7 @@ def test_files_without_a_program(tmp_path: Path, text: str, code: int, said: str
 
 
 def test_json_is_all_on_standard_output(tmp_path: Path) -> None:
-    file = tmp_path / "n-body.py"
-    file.write_text(N_BODY)
+    file = written(tmp_path / "n-body.py", N_BODY)
     ran = call("discover", str(file), "--nodes", "2", "--json")
     assert json.loads(ran.out)["nodes"] == 2
     assert "done" in ran.err
@@ -262,9 +259,7 @@ while True:
 @pytest.fixture
 def converging(tmp_path: Path) -> Path:
     (tmp_path / "helper.py").write_text("LIMIT = 10\n")
-    file = tmp_path / "converges.py"
-    file.write_text(CONVERGES)
-    return file
+    return written(tmp_path / "converges.py", CONVERGES)
 
 
 def test_a_loop_that_waits_for_contents_is_recorded_for_some_rounds(converging: Path) -> None:

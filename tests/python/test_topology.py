@@ -13,7 +13,7 @@ from unisono.machines import graphml
 from unisono.pictures.networks import DRAWN, boxes, draw
 from unisono.pictures.networks.graph import layout, route
 
-from .conftest import ROOT, SOAK, call, json_of, network_text, refusal
+from .conftest import ROOT, SOAK, call, json_of, network_text, refusal, written
 
 HEAD = network_text("", planes=2)
 #: A small complete network of each family.
@@ -122,8 +122,7 @@ def test_plot_and_check_on_the_command_line(tmp_path: Path) -> None:
 
 def test_a_graph_from_a_file_beside_the_machine_file(tmp_path: Path) -> None:
     (tmp_path / "ring.txt").write_text("# a ring\n0 1\n1 2\n2 3 aoc\n3 0\n")
-    file = tmp_path / "ring.toml"
-    file.write_text(HEAD + 'name = "graph"\naccelerators = 4\nfile = "ring.txt"')
+    file = written(tmp_path / "ring.toml", HEAD + 'name = "graph"\naccelerators = 4\nfile = "ring.txt"')
     report = json_of("topology", str(file))
     assert report["cables"] == {"dac": 6, "aoc": 2}
     assert report["bisection_share"] == 0.5
@@ -165,8 +164,7 @@ def test_wrong_input_is_one_sentence(arguments: list[str], word: str) -> None:
     ],
 )
 def test_sizes_that_do_not_close_are_one_sentence(lines: str, words: list[str], tmp_path: Path) -> None:
-    file = tmp_path / "mine.toml"
-    file.write_text(HEAD + lines)
+    file = written(tmp_path / "mine.toml", HEAD + lines)
     refused = refusal("topology", str(file))
     assert refused.count("\n") == 1, refused
     for word in ["mine.toml" if "none.txt" not in lines else "", *words]:
@@ -341,8 +339,7 @@ def test_a_default_for_all_is_one_for_nodes_and_one_for_edges() -> None:
     ],
 )
 def test_wrong_graphml_is_refused(old: str, new: str, said: str, tmp_path: Path) -> None:
-    file = tmp_path / "star.graphml"
-    file.write_text(GRAPHML.replace(old, new))
+    file = written(tmp_path / "star.graphml", GRAPHML.replace(old, new))
     refused = refusal("machines", "import", str(file), "-o", str(tmp_path / "star.toml"))
     assert refused.startswith(f"error: {file}: ")
     assert said in refused

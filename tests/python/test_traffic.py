@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import unisono as un
 
-from .conftest import call, json_of, network_text, refusal
+from .conftest import call, json_of, network_text, refusal, written
 
 LARGE: dict[str, Any] = {"planes": 4, "buffer_bytes": 1 << 25, "more": "host_overhead_ns = 1\n"}
 MESH = network_text('name = "hxmesh"\nboard = [2, 2]\nboards = [2, 2]\n', "mesh16", **LARGE)
@@ -20,16 +20,14 @@ INJECTION = 16 * 400e9 / 8
 @pytest.fixture
 def mesh(tmp_path: Path) -> str:
     """Writes a machine file of 16 accelerators."""
-    path = tmp_path / "mesh16.toml"
-    path.write_text(MESH)
+    path = written(tmp_path / "mesh16.toml", MESH)
     return str(path)
 
 
 @pytest.fixture
 def ring(tmp_path: Path) -> str:
     """Writes a machine file of 8 accelerators in a ring."""
-    path = tmp_path / "ring8.toml"
-    path.write_text(RING)
+    path = written(tmp_path / "ring8.toml", RING)
     return str(path)
 
 

@@ -17,7 +17,7 @@ from playwright.sync_api import Browser, Page
 from unisono.base.html import time_text
 from unisono.viewing import schedules
 
-from .conftest import ROOT, call, json_of, refusal
+from .conftest import ROOT, call, json_of, refusal, written
 
 #: A machine of each kind, and the unit of its simulator's times of transfers.
 KINDS = (("wse2", (4, 4), "cycles"), ("archer", (8,), "ns"), ("hx2mesh-small", (4, 4), "ns"), ("piuma", None, "steps"))
@@ -245,8 +245,7 @@ def test_failed_parts_are_named() -> None:
 
 
 def test_a_step_of_a_workload_is_drawn(tmp_path: Path) -> None:
-    report = tmp_path / "step.json"
-    report.write_text(call("workload", "gpt-3", "--machine", "hx2mesh-small", "--json").out)
+    report = written(tmp_path / "step.json", call("workload", "gpt-3", "--machine", "hx2mesh-small", "--json").out)
     found = json.loads(report.read_text())
     html = un.view(report)
     assert [panel["kind"] for panel in data_of(html)["panels"]] == ["picture", "table"]
@@ -324,8 +323,7 @@ def test_pages_of_probes_diagnoses_and_expectations(tmp_path: Path) -> None:
 def test_a_browser_colours_slow_cables_and_draws_times(open_page: Any, tmp_path: Path, width: int) -> None:
     edges = "".join(f"{host} 8 gbps=100 ns=150\n" for host in range(8))
     star = un._core.import_network(edges, "cables", "edges", "star", 1, 8)
-    file = tmp_path / "probe.json"
-    file.write_text(json.dumps(un.probe(star, simulate=True, slow={"3-8": 0.2}).report()))
+    file = written(tmp_path / "probe.json", json.dumps(un.probe(star, simulate=True, slow={"3-8": 0.2}).report()))
     page = open_page(un.view(file), viewport={"width": width, "height": 900})
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert page.locator(".below .key").all_text_contents() == ["accelerator", "switch", "slow", "in time"]
@@ -351,8 +349,7 @@ def open_page(browser: Browser, tmp_path: Path) -> Iterator[Any]:
     pages: list[Page] = []
 
     def opened(html: str, **options: Any) -> Page:
-        file = tmp_path / "page.html"
-        file.write_text(html)
+        file = written(tmp_path / "page.html", html)
         page = browser.new_page(**options)
         pages.append(page)
         page.on("console", lambda message: faults.append(message.text) if message.type == "error" else None)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import unisono as un
 
-from .conftest import ROOT
+from .conftest import ROOT, written
 
 #: A replacement for cargo that compiles nothing: it describes the workspace, and reports an existing library.
 CARGO = """#!{python}
@@ -36,8 +36,7 @@ def test_the_wheel_holds_the_package_and_its_entry_point(tmp_path: Path) -> None
     assert cargo is not None
     # maturin may change the library that it packs.
     library = shutil.copy(un._core.__file__, tmp_path / "lib_core.so")
-    script = tmp_path / "cargo"
-    script.write_text(CARGO.format(python=sys.executable, cargo=cargo, library=str(library)))
+    script = written(tmp_path / "cargo", CARGO.format(python=sys.executable, cargo=cargo, library=str(library)))
     script.chmod(0o755)
     env = {**os.environ, "CARGO": str(script), "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
     maturin = [str(Path(sys.executable).with_name("maturin")), "build", "--release", "--offline", "--locked"]

@@ -8,7 +8,7 @@ import unisono as un
 from unisono.base.html import TableOfRows
 from unisono.pictures.plots import workloads
 
-from .conftest import ROOT, json_of, refusal, text_of
+from .conftest import ROOT, json_of, refusal, text_of, written
 
 #: A workload in which accelerators allreduce 1 MB while they compute for 5 ms, and then send it in pairs.
 PAIRS = """
@@ -41,8 +41,7 @@ over = ["data"]
 
 @pytest.fixture
 def pairs(tmp_path: Path) -> str:
-    path = tmp_path / "pairs.toml"
-    path.write_text(PAIRS)
+    path = written(tmp_path / "pairs.toml", PAIRS)
     return str(path)
 
 
