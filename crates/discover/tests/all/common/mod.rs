@@ -56,28 +56,21 @@ impl Programs {
     }
 
     pub fn gather_scatter(n: i64, steps: u64) -> Program {
-        let range = format!("[{n}]");
-        let tasks: Vec<String> = (0..steps)
-            .flat_map(|_| {
-                [
-                    task("one", "[1]", &[("A", "read", "all"), ("B", "write", "all")]),
-                    task("many", &range, &[("B", "read", "one_to_one"), ("A", "write", "one_to_one")]),
-                ]
-            })
-            .collect();
-        program(&[("A", &range, true), ("B", &range, true)], &tasks)
+        Self::gathering(n, steps, "one_to_one")
     }
 
     pub fn gather_bcast(n: i64, steps: u64) -> Program {
+        Self::gathering(n, steps, "all")
+    }
+
+    /// Returns rounds of one work item that reads all of A, and many that read B by a mapper.
+    fn gathering(n: i64, steps: u64, mapper: &str) -> Program {
         let range = format!("[{n}]");
-        let tasks: Vec<String> = (0..steps)
-            .flat_map(|_| {
-                [
-                    task("one", "[1]", &[("A", "read", "all"), ("B", "write", "all")]),
-                    task("many", &range, &[("B", "read", "all"), ("A", "write", "one_to_one")]),
-                ]
-            })
-            .collect();
+        let round = [
+            task("one", "[1]", &[("A", "read", "all"), ("B", "write", "all")]),
+            task("many", &range, &[("B", "read", mapper), ("A", "write", "one_to_one")]),
+        ];
+        let tasks: Vec<String> = (0..steps).flat_map(|_| round.clone()).collect();
         program(&[("A", &range, true), ("B", &range, true)], &tasks)
     }
 
