@@ -3,7 +3,7 @@
 import re
 import reprlib
 
-__all__ = ["MOST_MESSAGE", "counted", "cut", "printable", "sentence", "shown"]
+__all__ = ["MOST_MESSAGE", "counted", "cut", "printable", "sentence", "shown", "size_text"]
 
 #: The numbers of characters above which a value, a word of a message, and a whole message are shortened.
 MOST_VALUE, MOST_WORD, MOST_MESSAGE = 100, 200, 1500
@@ -32,6 +32,14 @@ def shown(value: object) -> str:
 def counted(number: int, noun: str) -> str:
     """Returns a number and its noun: ``1 message``, ``2 messages``."""
     return f"{number} {noun}" + ("" if number == 1 else "s")
+
+
+def size_text(size: int) -> str:
+    """Returns a size in the largest binary unit that divides it: ``4 KiB``, ``4097 B``."""
+    for unit, name in ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
+        if size and size % unit == 0:
+            return f"{size // unit} {name}"
+    return f"{size} B"
 
 
 def printable(text: str) -> str:

@@ -14,6 +14,7 @@ import click
 
 from unisono import Machine
 from unisono.base import interrupts
+from unisono.base.messages import counted as counted
 from unisono.base.messages import printable
 from unisono.base.reports import Bound, MemoryReport
 
@@ -206,11 +207,6 @@ def time_of(times: Mapping[str, Any]) -> str:
 def unit_of(times: Mapping[str, Any]) -> str:
     """Returns the unit of :func:`time_of`."""
     return "cycles" if times["cycles"] is not None else "µs"
-
-
-def counted(number: int, noun: str) -> str:
-    """Formats ``1 row`` or ``3 rows``."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def one_of(names: Sequence[str]) -> str:

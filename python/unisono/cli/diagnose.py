@@ -9,6 +9,7 @@ import click
 import unisono
 from unisono import InputError
 from unisono.base.files import read_bytes, title
+from unisono.base.messages import size_text
 from unisono.cli._options import json_option
 from unisono.cli._output import (
     counted,
@@ -23,7 +24,7 @@ from unisono.cli._types import MACHINE
 from unisono.logs.benchmarks import Log, read_logs
 from unisono.logs.collectives import Measured
 from unisono.logs.expectations import Expected, Key, expected_times, key_of, library_of
-from unisono.logs.findings import TOLERANCE, Finding, findings, sentences, size_text
+from unisono.logs.findings import TOLERANCE, Finding, findings, sentences
 from unisono.logs.hangs import Hang, hangs, is_dump, read_dump
 from unisono.logs.library_calibration import preset_of
 from unisono.logs.ras import is_ras, ras_hangs, read_ras

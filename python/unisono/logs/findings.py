@@ -12,14 +12,14 @@ from statistics import median
 from typing import Any
 
 from unisono import _core
-from unisono.base.messages import counted
+from unisono.base.messages import counted, size_text
 from unisono.logs.benchmarks import Log
 from unisono.logs.collectives import Measured
 from unisono.logs.expectations import Choice, Expected, Key, key_of
 from unisono.logs.guidelines import HALVES, Curve, violations
 from unisono.logs.remarks import CONNECT, Remark
 
-__all__ = ["KINDS", "TOLERANCE", "Finding", "findings", "sentences", "size_text"]
+__all__ = ["KINDS", "TOLERANCE", "Finding", "findings", "sentences"]
 
 #: All kinds of findings.
 KINDS = ("not-connected", "faster-than-possible", "below-expectation", "algorithm", "cliff", "guideline", "spread")
@@ -31,7 +31,6 @@ _CEILING_ROUNDED = 0.02
 #: The ratio of times per byte above which the advice on a jump between nodes is about the network: another algorithm or
 #: protocol cannot explain it.
 _FALL = 3
-_UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 
 #: The advice of findings, for libraries of GPUs and for MPI.
 _CLIFF_GPU = "NCCL_ALGO and NCCL_PROTO can force what smaller sizes use; or cut the call into calls of that size"
@@ -135,14 +134,6 @@ def findings(
     found += _guidelines(connected, tolerance)
     found += _spreads(connected, tolerance)
     return sorted(found, key=lambda of: (-of.lost, KINDS.index(of.kind)))
-
-
-def size_text(size: int) -> str:
-    """Formats a size in the largest binary unit that divides it."""
-    for unit, name in _UNITS:
-        if size and size % unit == 0:
-            return f"{size // unit} {name}"
-    return f"{size} B"
 
 
 def _curves(points: Iterable[Measured]) -> dict[_Case, Curve]:

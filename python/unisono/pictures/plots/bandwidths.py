@@ -6,12 +6,12 @@ from textwrap import wrap
 import numpy as np
 from matplotlib.figure import Figure
 
+from unisono.base.messages import size_text
 from unisono.base.pictures import Form, encoded, thousands
 from unisono.simulation.network_traffic import Traffic
 
 __all__ = ["bandwidths"]
 
-_UNITS = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
 _COLOR = "#31688e"
 
 
@@ -57,9 +57,9 @@ def bandwidths(points: Sequence[Traffic], form: Form = "png") -> bytes:
     what = {"alltoall": "block of each pair", "permutation": "sent by each", "allreduce": "vector"}[first.pattern]
     if len(points) == 1:
         axes.set_xticks(at, ["slowest accelerator", "mean", "fastest"])
-        axes.set_xlabel(f"{what}: {_size(first.bytes)}")
+        axes.set_xlabel(f"{what}: {size_text(first.bytes)}")
     else:
-        axes.set_xticks(at, [_size(point.bytes) for point in points], rotation=45 if len(points) > 8 else 0)
+        axes.set_xticks(at, [size_text(point.bytes) for point in points], rotation=45 if len(points) > 8 else 0)
         axes.set_xlabel(what)
     axes.set_ylabel("bandwidth of an accelerator, Gb/s")
     axes.set_ylim(0, 1.12 * max(most, *(float(point.rates.max()) * 8e-9 for point in points)))
@@ -70,10 +70,3 @@ def bandwidths(points: Sequence[Traffic], form: Form = "png") -> bytes:
     axes.grid(axis="y", alpha=0.3)
     figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=8)
     return encoded(figure, form)
-
-
-def _size(count: int) -> str:
-    for unit, name in _UNITS:
-        if count >= unit and count % unit == 0:
-            return f"{count // unit} {name}"
-    return f"{count} B"
