@@ -154,10 +154,7 @@ impl RankAlgorithm for AllPairs {
         ],
         ..Info::AMONG_RANKS
     };
-
-    fn keeps_order(&self, _: &Collective) -> bool {
-        true
-    }
+    const KEEPS_ORDER: bool = true;
 
     fn instructions(&self, case: &Case, _: &Params) -> u64 {
         4 * u64::from(case.collective.ranks).pow(2)

@@ -156,10 +156,7 @@ fn longest_way(ranks: u32) -> Vec<u32> {
 
 impl RankAlgorithm for Binomial {
     const INFO: Info = INFO;
-
-    fn keeps_order(&self, _: &Collective) -> bool {
-        true
-    }
+    const KEEPS_ORDER: bool = true;
 
     fn check(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
         segments::segments(INFO.name, None, case, params).map(|_| ())?;

@@ -187,10 +187,8 @@ fn emit_parts(b: &mut Builder, c: &Collective, parts: &[Part]) -> Result<fn(u32,
 impl RankAlgorithm for Composition {
     const INFO: Info = INFO;
 
-    fn keeps_order(&self, _: &Collective) -> bool {
-        // The check of each part includes the order.
-        true
-    }
+    // The check of each part includes the order.
+    const KEEPS_ORDER: bool = true;
 
     fn check(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
         parts(case, params).map(|_| ())

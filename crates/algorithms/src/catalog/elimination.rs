@@ -20,7 +20,7 @@
 pub(crate) mod halving;
 
 use unisono_base::NodeId;
-use unisono_collective::{Collective, Kind};
+use unisono_collective::Kind;
 use unisono_lower::Round;
 use unisono_schedule::{Builder, Operand};
 
@@ -171,10 +171,7 @@ impl RankAlgorithm for Elimination {
         ],
         ..Info::AMONG_RANKS
     };
-
-    fn keeps_order(&self, _: &Collective) -> bool {
-        true
-    }
+    const KEEPS_ORDER: bool = true;
 
     fn check(&self, _: &Case, params: &Params) -> Result<(), AlgorithmError> {
         protocol(params).map(|_| ())

@@ -296,10 +296,8 @@ fn inside(kind: Kind) -> [(&'static str, &'static str, Kind); 2] {
 impl RankAlgorithm for Hierarchical {
     const INFO: Info = INFO;
 
-    fn keeps_order(&self, _: &Collective) -> bool {
-        // The check refuses nodes whose ranks are not consecutive, and checks the order of each step's algorithm.
-        true
-    }
+    // The check refuses nodes whose ranks are not consecutive, and checks the order of each step's algorithm.
+    const KEEPS_ORDER: bool = true;
 
     fn check(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
         Levels::new(case, params)?.check()

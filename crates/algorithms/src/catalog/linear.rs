@@ -91,10 +91,7 @@ impl RankAlgorithm for Linear {
         ],
         ..Info::AMONG_RANKS
     };
-
-    fn keeps_order(&self, _: &Collective) -> bool {
-        true
-    }
+    const KEEPS_ORDER: bool = true;
 
     fn instructions(&self, case: &Case, _: &Params) -> u64 {
         let ranks = u64::from(case.collective.ranks);

@@ -6,7 +6,7 @@
 //! Source: Rabenseifner, "Optimization of collective reduction operations", ICCS 2004; Thakur, Rabenseifner, Gropp,
 //! "Optimization of Collective Communication Operations in MPICH", 2005, section 5.1.
 
-use unisono_collective::{Collective, Kind};
+use unisono_collective::Kind;
 use unisono_lower::{Exchange, Round};
 use unisono_schedule::{Builder, Operand};
 
@@ -36,10 +36,7 @@ impl RankAlgorithm for Rabenseifner {
         sequences: &[(Kind::Allreduce, &[Kind::ReduceScatter, Kind::Allgather])],
         ..Info::AMONG_RANKS
     };
-
-    fn keeps_order(&self, _: &Collective) -> bool {
-        true
-    }
+    const KEEPS_ORDER: bool = true;
 
     fn emit(&self, b: &mut Builder, case: &Case, _: &Params) -> Result<(), AlgorithmError> {
         let c = case.collective;

@@ -117,10 +117,7 @@ impl RankAlgorithm for RecursiveDoubling {
         ],
         ..Info::AMONG_RANKS
     };
-
-    fn keeps_order(&self, _: &Collective) -> bool {
-        true
-    }
+    const KEEPS_ORDER: bool = true;
 
     fn emit(&self, b: &mut Builder, case: &Case, _: &Params) -> Result<(), AlgorithmError> {
         let c = &case.collective;

@@ -8,7 +8,7 @@
 //! Source: Ruefenacht, Bull, Booth: "Generalisation of recursive doubling for AllReduce: Now with simulation", 2017.
 
 use unisono_base::{NodeId, StreamId, narrow};
-use unisono_collective::{Collective, Kind};
+use unisono_collective::Kind;
 use unisono_lower::Round;
 use unisono_schedule::{Builder, Operand};
 
@@ -44,11 +44,8 @@ const MOST_MESSAGES: u64 = 1 << 26;
 impl RankAlgorithm for RecursiveMultiplying {
     const INFO: Info = INFO;
 
-    /// Returns true: all schedules keep the order of operands except merges of several ranks, which
-    /// [`RankAlgorithm::check`] refuses.
-    fn keeps_order(&self, _: &Collective) -> bool {
-        true
-    }
+    /// All schedules keep the order of operands except merges of several ranks, which [`RankAlgorithm::check`] refuses.
+    const KEEPS_ORDER: bool = true;
 
     fn check(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
         let Some(stages) = given(case, params)? else {

@@ -32,10 +32,7 @@ impl RankAlgorithm for ReduceScatterGather {
         sequences: &[(Kind::Reduce, &[Kind::ReduceScatter, Kind::Gather])],
         ..Info::AMONG_RANKS
     };
-
-    fn keeps_order(&self, _: &Collective) -> bool {
-        true
-    }
+    const KEEPS_ORDER: bool = true;
 
     fn emit(&self, b: &mut Builder, case: &Case, _: &Params) -> Result<(), AlgorithmError> {
         let c = case.collective;

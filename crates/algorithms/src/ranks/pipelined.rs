@@ -1,6 +1,6 @@
 //! Pipelined broadcasts and reduces, which send segments along a tree. Algorithms differ by the tree and its rounds.
 
-use unisono_collective::{Collective, Kind};
+use unisono_collective::Kind;
 use unisono_lower::Round;
 use unisono_schedule::{Builder, Operand};
 
@@ -48,10 +48,7 @@ pub struct Pipelined<T>(pub T);
 
 impl<T: PipelinedTree> RankAlgorithm for Pipelined<T> {
     const INFO: Info = T::INFO;
-
-    fn keeps_order(&self, _: &Collective) -> bool {
-        true
-    }
+    const KEEPS_ORDER: bool = true;
 
     fn check(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
         segments::segments(T::INFO.name, DEFAULT, case, params).map(|_| ())?;

@@ -1,7 +1,7 @@
 //! The trait of algorithms among ranks, and the wrapper that makes them an [`Algorithm`].
 
 use unisono_base::{NodeId, narrow};
-use unisono_collective::{Collective, Kind};
+use unisono_collective::Kind;
 use unisono_lower::{Exchange, Placed, Round, Trees};
 use unisono_schedule::{Builder, Operand};
 
@@ -12,10 +12,8 @@ use crate::{Algorithm, AlgorithmError, Case, Info, Means, Params, Profile, Size,
 pub trait RankAlgorithm: Sync {
     const INFO: Info;
 
-    /// Returns whether operands are combined in the order of ranks, as operators that do not commute require.
-    fn keeps_order(&self, _collective: &Collective) -> bool {
-        false
-    }
+    /// True if operands are combined in the order of ranks, as operators that do not commute require.
+    const KEEPS_ORDER: bool = false;
 
     /// Checks the parameters and the case. The caller has checked the kind of collective and the order of the operator.
     ///
@@ -133,7 +131,7 @@ pub fn supports<T: RankAlgorithm>(unit: &T, case: &Case, params: &Params) -> Res
         let made = info.collectives.iter().map(|k| k.name()).collect::<Vec<_>>().join(", ");
         return no(format!("it makes {made}, not {}", c.kind));
     }
-    if c.kind.reduces() && c.kind != Kind::Barrier && !c.operator.commutative() && !unit.keeps_order(c) {
+    if c.kind.reduces() && c.kind != Kind::Barrier && !c.operator.commutative() && !T::KEEPS_ORDER {
         return no(format!("it reorders operands, and operator {} does not commute", c.operator));
     }
     unit.check(case, params)?;
