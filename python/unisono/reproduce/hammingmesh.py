@@ -16,6 +16,7 @@ from unisono.reproduce import (
     hammingmesh_traffic,
     hammingmesh_training,
 )
+from unisono.reproduce.hammingmesh_training import facts_of
 
 __all__ = ["CHECKS", "draw"]
 
@@ -33,7 +34,7 @@ def draw(folder: Path, full: bool = False) -> list[str]:
     rows = []
     for size in SIZES:
         for name in TOPOLOGIES:
-            facts = _facts(f"{name}-{size}")
+            facts = facts_of(f"{name}-{size}")
             bought = [facts["accelerators"], facts["planes"], facts["switches"], *facts["cables"].values()]
             rows.append([facts["name"], *bought, facts["cost_usd"], facts["diameter"], facts["bisection_share"]])
     files: dict[Path, str | bytes] = {
@@ -48,16 +49,10 @@ def draw(folder: Path, full: bool = False) -> list[str]:
     return [*drawn, *hammingmesh_allocation.draw(folder, full), *hammingmesh_training.draw(folder)]
 
 
-def _facts(preset: str) -> dict[str, Any]:
-    facts = machine(preset).topology
-    assert facts is not None  # the presets of Table 2 are networks
-    return facts
-
-
 def _rows(listed: Listed) -> list[dict[str, Any]]:
     """Returns the facts of the topologies of a cluster size that a claim is about."""
     named = listed.get("only") or [name for name in TOPOLOGIES if name not in listed.get("without", [])]
-    return [_facts(f"{name}-{listed['size']}") for name in named]
+    return [facts_of(f"{name}-{listed['size']}") for name in named]
 
 
 def _bill(listed: Listed) -> Finding:
@@ -79,7 +74,7 @@ def _saving(listed: Listed) -> Finding:
 def _cost_at_scale(listed: Listed) -> Finding:
     """Divides the cost ratio of two networks for large clusters by that for small clusters."""
     small, large = (
-        _facts(f"{listed['over'][0]}-{size}")["cost_usd"] / _facts(f"{listed['over'][1]}-{size}")["cost_usd"]
+        facts_of(f"{listed['over'][0]}-{size}")["cost_usd"] / facts_of(f"{listed['over'][1]}-{size}")["cost_usd"]
         for size in SIZES
     )
     remark = f"{small:.2f} small, {large:.2f} large."
@@ -90,7 +85,7 @@ def _fewer(listed: Listed) -> Finding:
     """Divides the switches and cables of the nonblocking tree by those of each HammingMesh."""
 
     def parts(preset: str) -> tuple[int, int]:
-        facts = _facts(preset)
+        facts = facts_of(preset)
         return facts["switches"], sum(facts["cables"].values())
 
     ours = []
@@ -106,7 +101,7 @@ def _diameter(listed: Listed) -> Finding:
 
 
 def _bisection(listed: Listed) -> Finding:
-    return Finding(listed["reported"], [100 * _facts(preset)["bisection_share"] for preset in listed["presets"]])
+    return Finding(listed["reported"], [100 * facts_of(preset)["bisection_share"] for preset in listed["presets"]])
 
 
 def _deadlock(listed: Listed) -> Finding:

@@ -3,13 +3,12 @@
 import math
 from collections.abc import Callable
 from functools import cache
-from typing import Any
 
 import unisono as un
 from unisono._core import Machine
 from unisono.machines.descriptions import machine
 from unisono.reproduce import Finding, Listed, checks_of
-from unisono.reproduce.hammingmesh_training import CLUSTERS
+from unisono.reproduce.hammingmesh_training import CLUSTERS, facts_of
 from unisono.simulation.network_traffic import traffic
 
 __all__ = ["CHECKS", "network"]
@@ -60,17 +59,11 @@ def _over_cut(listed: Listed) -> Finding:
     ours = []
     for mesh in listed["meshes"]:
         small, large = (
-            _limit(preset, listed["bytes"])[1] / _facts(preset)["bisection_share"]
+            _limit(preset, listed["bytes"])[1] / facts_of(preset)["bisection_share"]
             for preset in (f"{mesh}-small", f"{mesh}-large")
         )
         ours += [large, small / large]
     return Finding(listed["reported"], ours)
-
-
-def _facts(preset: str) -> dict[str, Any]:
-    facts = machine(preset).topology
-    assert facts is not None  # the presets of Table 2 are networks
-    return facts
 
 
 def _bounds(collective: str, preset: str, bytes: int) -> dict[str, float]:
@@ -191,7 +184,7 @@ def _permutation_rank(listed: Listed) -> Finding:
     values = {}
     for name in CLUSTERS:
         done = traffic("permutation", f"{name}-small", bytes=listed["bytes"], level="flow")
-        values[name] = float(done.rates.mean()) / done.injection / _facts(f"{name}-small")["cost_usd"]
+        values[name] = float(done.rates.mean()) / done.injection / facts_of(f"{name}-small")["cost_usd"]
     order = sorted(values, key=lambda name: -values[name])
     return Finding(listed["reported"], [1 + order.index(name) for name in listed["clusters"]], f"{', '.join(order)}.")
 
@@ -208,7 +201,7 @@ def _bandwidth_cost(listed: Listed) -> Finding:
     }
     share, size = shares[listed["by"]], listed["size"]
     tree, *others = (
-        float(_facts(preset)["cost_usd"] / share(preset))
+        float(facts_of(preset)["cost_usd"] / share(preset))
         for preset in (f"{name}-{size}" for name in ("fattree", *listed["clusters"]))
     )
     ratios = [tree / other for other in others]

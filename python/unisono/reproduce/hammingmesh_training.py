@@ -20,7 +20,7 @@ from unisono.planning.workloads import workload
 from unisono.reproduce import Finding, Listed, checks_of, listed_claims
 from unisono.reproduce.once import once
 
-__all__ = ["CHECKS", "draw"]
+__all__ = ["CHECKS", "draw", "facts_of"]
 
 #: The rows of Table 2, by the names of presets.
 CLUSTERS = (
@@ -70,10 +70,15 @@ def _timed(name: str, cluster: str, level: str, routing: str | None = None) -> t
     return seconds, seconds - compute
 
 
-def _cost(cluster: str) -> float:
-    facts = machine(f"{cluster}-small").topology
+def facts_of(preset: str) -> dict[str, Any]:
+    """Returns the facts of a network's topology."""
+    facts = machine(preset).topology
     assert facts is not None  # the presets of Table 2 are networks
-    return float(facts["cost_usd"])
+    return facts
+
+
+def _cost(cluster: str) -> float:
+    return float(facts_of(f"{cluster}-small")["cost_usd"])
 
 
 def _saving(name: str, mesh: str, cluster: str, level: str) -> float:
