@@ -367,5 +367,5 @@ MISSED = {
     "NVIDIA/nccl-tests#293": "the cause is a setting of the BIOS (NUMA nodes of a socket)",
     "NVIDIA/nccl#820": "the cause is the order of interfaces in a topology; jobs of the logs are concurrent",
     "open-mpi/ompi#11022": "the barrier of the benchmark decides the measured broadcast",
-    "NVIDIA/nccl-tests#167": "results are wrong, and a log with wrong results is refused",
+    "NVIDIA/nccl-tests#167": "the log is refused for wrong results",
 }
