@@ -5,16 +5,47 @@ use unisono_collective::{Collective, Kind, Source};
 
 use super::contents::{Contributions, Fault, Wanted};
 
-/// Number of intervals of ranks, 8 bytes each, at which [`super::Method::Auto`] changes to fingerprints.
+/// Number of intervals of ranks, 4 or 8 bytes each, at which [`super::Method::Auto`] changes to fingerprints.
 pub const DEFAULT_BUDGET: usize = 1 << 25;
+
+/// Intervals `start .. end` of ranks. Up to 2^16 ranks, `start` and `end - 1` share a word.
+struct Intervals {
+    are_narrow: bool,
+    words: Vec<u32>,
+}
+
+impl Intervals {
+    fn len(&self) -> usize {
+        if self.are_narrow { self.words.len() } else { self.words.len() / 2 }
+    }
+
+    #[inline]
+    fn get(&self, at: usize) -> (u32, u32) {
+        if self.are_narrow {
+            let word = self.words[at];
+            (word >> 16, (word & 0xffff) + 1)
+        } else {
+            (self.words[2 * at], self.words[2 * at + 1])
+        }
+    }
+
+    #[inline]
+    fn push(&mut self, (start, end): (u32, u32)) {
+        if self.are_narrow { self.words.push(start << 16 | (end - 1)) } else { self.words.extend([start, end]) }
+    }
+
+    fn truncate(&mut self, len: usize) {
+        self.words.truncate(if self.are_narrow { len } else { 2 * len });
+    }
+}
 
 pub struct Exact {
     ranks: u32,
     commutative: bool,
     idempotent: bool,
     budget: usize,
-    /// Intervals `start .. end` of ranks, combination after combination.
-    intervals: Vec<(u32, u32)>,
+    /// Intervals of combination after combination.
+    intervals: Intervals,
     /// First interval of each combination, and the end of the last combination's.
     rows: Vec<u32>,
     /// For each combination, true if its ranks ascend from left to right; stored only if the operator requires it.
@@ -28,7 +59,7 @@ impl Exact {
             commutative: c.operator.commutative(),
             idempotent: c.kind == Kind::Barrier,
             budget: budget.min(u32::MAX as usize),
-            intervals: Vec::new(),
+            intervals: Intervals { are_narrow: c.ranks <= 1 << 16, words: Vec::new() },
             rows: vec![0],
             ordered: Vec::new(),
         }
@@ -39,16 +70,15 @@ impl Exact {
         Some(self.rows[row] as usize..self.rows[row + 1] as usize)
     }
 
-    fn with_ranks<R>(&self, id: u32, f: impl FnOnce(&[(u32, u32)]) -> R) -> R {
-        match self.range(id) {
-            None => f(&[(id, id + 1)]),
-            Some(range) => f(&self.intervals[range]),
-        }
+    /// Returns the intervals of an expression, in ascending order.
+    fn held(&self, id: u32) -> impl DoubleEndedIterator<Item = (u32, u32)> + ExactSizeIterator + Clone {
+        let range = self.range(id);
+        range.clone().unwrap_or(0..1).map(move |at| if range.is_some() { self.intervals.get(at) } else { (id, id + 1) })
     }
 
     /// Returns interval `n` of an expression whose intervals start at row `first`.
     fn interval(&self, id: u32, first: usize, n: usize) -> (u32, u32) {
-        if id < self.ranks { (id, id + 1) } else { self.intervals[first + n] }
+        if id < self.ranks { (id, id + 1) } else { self.intervals.get(first + n) }
     }
 
     /// Appends the union of the ranks of two expressions. A rank in both is a fault, unless the collective is a
@@ -74,29 +104,31 @@ impl Exact {
                 }
                 Some(last) if next.0 <= last.1 => last.1 = last.1.max(next.1),
                 _ => {
-                    self.intervals.extend(last.replace(next));
+                    if let Some(last) = last.replace(next) {
+                        self.intervals.push(last);
+                    }
                     if self.intervals.len() >= self.budget {
                         return Err(Fault::OverBudget);
                     }
                 }
             }
         }
-        self.intervals.extend(last);
+        if let Some(last) = last {
+            self.intervals.push(last);
+        }
         Ok(())
     }
 
     /// Compares the ranks of an expression with the required ranks, and checks their order if the operator needs it.
     fn holds(&self, id: u32, wanted: &[(u32, u32)]) -> Result<(), String> {
-        self.with_ranks(id, |held| {
-            if held != wanted {
-                return Err(format!("must hold {}; it holds {}", show(wanted), show(held)));
-            }
-            let any_order = self.commutative || self.idempotent;
-            if !any_order && !self.ascends(id) {
-                return Err("combines ranks out of order, and the operator does not commute".to_owned());
-            }
-            Ok(())
-        })
+        if !self.held(id).eq(wanted.iter().copied()) {
+            return Err(format!("must hold {}; it holds {}", show(wanted.iter().copied()), show(self.held(id))));
+        }
+        let any_order = self.commutative || self.idempotent;
+        if !any_order && !self.ascends(id) {
+            return Err("combines ranks out of order, and the operator does not commute".to_owned());
+        }
+        Ok(())
     }
 
     fn ascends(&self, id: u32) -> bool {
@@ -112,8 +144,8 @@ impl Contributions for Exact {
         self.unite(a, b)?;
         self.rows.push(self.intervals.len() as u32);
         if !self.commutative {
-            let last = self.with_ranks(a, |s| s[s.len() - 1].1);
-            let first = self.with_ranks(b, |s| s[0].0);
+            let last = self.held(a).next_back().map(|(_, end)| end);
+            let first = self.held(b).next().map(|(start, _)| start);
             self.ordered.push(self.ascends(a) && self.ascends(b) && last <= first);
         }
         Ok((self.intervals.len() - before) as u64)
@@ -121,9 +153,8 @@ impl Contributions for Exact {
 
     fn again(&mut self, id: u32) -> Result<u64, Fault> {
         let before = self.intervals.len();
-        match self.range(id) {
-            Some(range) => self.intervals.extend_from_within(range),
-            None => self.intervals.push((id, id + 1)),
+        for at in self.range(id).unwrap_or(0..1) {
+            self.intervals.push(self.interval(id, at, 0));
         }
         if self.intervals.len() >= self.budget {
             return Err(Fault::OverBudget);
@@ -142,9 +173,7 @@ impl Contributions for Exact {
         };
         match source {
             Source::Copy { rank } if id == rank => Ok(()),
-            Source::Copy { rank } => {
-                Err(format!("must be the input of rank {rank}; it is {}", self.with_ranks(id, show)))
-            }
+            Source::Copy { rank } => Err(format!("must be the input of rank {rank}; it is {}", show(self.held(id)))),
             Source::Reduction { ranks } | Source::AtLeastOnce { ranks } => self.holds(id, &[(0, ranks)]),
         }
     }
@@ -154,11 +183,8 @@ impl Contributions for Exact {
     }
 }
 
-fn show(held: &[(u32, u32)]) -> String {
-    let shown: Vec<String> = held
-        .iter()
-        .take(6)
-        .map(|&(a, b)| if b == a + 1 { format!("rank {a}") } else { format!("ranks {a}..{b}") })
-        .collect();
-    shown.join(", ") + if held.len() > 6 { ", ..." } else { "" }
+fn show(held: impl ExactSizeIterator<Item = (u32, u32)>) -> String {
+    let rest = if held.len() > 6 { ", ..." } else { "" };
+    let interval = |(a, b)| if b == a + 1 { format!("rank {a}") } else { format!("ranks {a}..{b}") };
+    held.take(6).map(interval).collect::<Vec<_>>().join(", ") + rest
 }

@@ -190,6 +190,10 @@ impl Memory {
         } else {
             &mut self.segments[self.above..]
         };
+        // Most writes go to the gap, where no search is needed.
+        if side.first().is_none_or(|first| first.start > span.start) {
+            return None;
+        }
         let at = side.partition_point(|s| s.end() <= span.start);
         side.get_mut(at).filter(|s| is(s))
     }

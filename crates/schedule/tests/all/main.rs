@@ -17,6 +17,7 @@ mod stored {
 }
 mod verify {
     mod cores;
+    mod exact;
     mod expressions;
     mod fingerprint;
     mod seed;

@@ -24,6 +24,10 @@ pub fn place(space: &JobSpace, free: &mut Free, job: &Job, heuristic: Heuristic)
         for start in (0..rows).step_by(space.leaf[0].max(1) as usize) {
             let Some(placed) = scan(space, free, shape, start) else { continue };
             let share = UpperShare::of(&placed, &space.leaf).alltoall;
+            // No other result has less.
+            if share == 0.0 {
+                return Some(placed);
+            }
             if best.as_ref().is_none_or(|(least, _)| share < *least) {
                 best = Some((share, placed));
             }
