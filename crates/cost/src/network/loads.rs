@@ -41,9 +41,9 @@ pub struct Loads<'a> {
     bytes: Vec<f64>,
     /// The load of the busiest link.
     most: f64,
-    /// For the first link of each run of hops, the place of the search in the run: `level`, `next`, and the number of
-    /// links. Tuples of zeros cost no time before their use.
-    cursors: Vec<(f64, u32, u32)>,
+    /// For the first link of each run of hops, the place of the search in the run: `most`, `level`, `next`, and the
+    /// number of links. Tuples of zeros cost no time before their use.
+    cursors: Vec<(f64, f64, u32, u32)>,
     /// The first links of the runs whose cursors have moved.
     moved: Vec<u32>,
     touched: Vec<u32>,
@@ -51,14 +51,16 @@ pub struct Loads<'a> {
     way: Vec<u32>,
     /// The number of parts of a message whose source has only one choice.
     parts: u32,
+    is_layered: bool,
 }
 
 impl<'a> Loads<'a> {
     pub fn new(plane: &'a Plane, routing: &'a dyn Routing, speeds: &'a Speeds) -> Self {
         let bytes = vec![0.0; plane.links().len()];
-        let cursors = vec![(0.0, 0, 0); bytes.len()];
+        let cursors = vec![(0.0, 0.0, 0, 0); bytes.len()];
         let (moved, touched, hops, way) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        Self { plane, routing, speeds, bytes, most: 0.0, cursors, moved, touched, hops, way, parts: PARTS }
+        let is_layered = routing.is_layered();
+        Self { plane, routing, speeds, bytes, most: 0.0, cursors, moved, touched, hops, way, parts: PARTS, is_layered }
     }
 
     /// Returns the load of the busiest link during these messages, in bytes as the head of the file counts them.
@@ -68,14 +70,14 @@ impl<'a> Loads<'a> {
         self.parts = (PARTS_OF_SENDER / messages_of_sender.max(1)).clamp(LEAST_PARTS, PARTS);
         let mut chose = false;
         for m in messages {
-            chose |= self.add(m, 0.0);
+            chose |= self.route(m, 0.0, |_, _| ());
         }
         let even = self.take();
         if !chose || even <= longest.max(self.least(messages)) * (1.0 + 1e-9) {
             return even;
         }
         for m in messages {
-            self.add(m, longest);
+            self.route(m, longest, |_, _| ());
             // Loads only grow, so the first routing has the smaller largest load.
             if self.most >= even {
                 break;
@@ -97,46 +99,34 @@ impl<'a> Loads<'a> {
     /// Returns the largest latency of a message over the paths among which its source may choose, each with the first
     /// hop that the routing lists at every node; 0 from an accelerator to itself.
     pub fn latency_ns(&mut self, from: u32, to: u32) -> f64 {
-        let choices = if from == to { Vec::new() } else { self.routing.choices(from, to) };
-        let of = |way| {
+        if from == to {
+            return 0.0;
+        }
+        let choices = self.routing.choices(from, to);
+        let of = |&way: &u32| {
             self.first_way(from, to, way);
             self.speeds.way_ns(self.way.iter().map(|&link| self.plane.link(link).speed))
         };
-        choices.into_iter().map(of).fold(0.0, f64::max)
+        choices.iter().map(of).fold(0.0, f64::max)
     }
 
-    /// Adds the load of a message, and returns whether the message could take several paths.
-    fn add(&mut self, message: &Sent, room: f64) -> bool {
-        self.route(message, room, |_, _| ())
-    }
-
-    /// Adds the load of a message, calls `on` with each link and its added load, and returns whether the message could
-    /// take several paths. `room` is the load up to which the first hop is taken; 0: always the least loaded. Until
-    /// [`Loads::take`], all messages have rooms of 0, or none has.
+    /// Adds the load of a message, calls `on` with each link and each load that it adds to the link, and returns whether
+    /// the message could take several paths. `room` is the load up to which the first hop is taken; 0: always the least
+    /// loaded. Until [`Loads::take`], all messages have rooms of 0, or none has.
     pub fn route(&mut self, message: &Sent, room: f64, mut on: impl FnMut(u32, f64)) -> bool {
-        let &Sent { from, to, bytes } = message;
+        let &Sent { from, to, .. } = message;
         if from == to {
             return false;
         }
         let choices = self.routing.choices(from, to);
-        let mut any = choices.len() > 1;
         // The source chooses a way for each part.
-        let parts = if choices.len() > 1 { PARTS } else { self.parts };
-        for part in 0..parts {
-            let choice = choices[part as usize * choices.len() / parts as usize];
-            let share = bytes / f64::from(parts);
-            any |= self.walk(from, to, choice, share, room);
-            // Without a choice all parts take the same way, so they are routed as one.
-            let share = if any { share } else { bytes };
-            for &link in &self.way {
-                if self.bytes[link as usize] == 0.0 {
-                    self.touched.push(link);
-                }
-                let bytes = share * self.weight(link);
-                self.bytes[link as usize] += bytes;
-                self.most = self.most.max(self.bytes[link as usize]);
-                on(link, bytes);
-            }
+        let chooses = choices.len() > 1;
+        let parts = if chooses { PARTS } else { self.parts };
+        let together = if chooses || !self.is_layered { 1 } else { parts };
+        let mut any = chooses;
+        for first in (0..parts).step_by(together as usize) {
+            let way = choices[first as usize * choices.len() / parts as usize];
+            any = self.walk(message, way, (together, parts), any, room, &mut on);
             if !any {
                 break;
             }
@@ -149,42 +139,115 @@ impl<'a> Loads<'a> {
         if self.speeds.is_even() { 1.0 } else { self.speeds.weight(self.plane.link(link).speed) }
     }
 
-    /// Stores the links of a path for a part of a message in `self.way`, and returns whether some node had several
-    /// hops. `way` is the choice of the source, and `share` are the bytes of the part.
-    fn walk(&mut self, from: u32, to: u32, way: u32, share: f64, room: f64) -> bool {
-        let mut chose = false;
-        self.follow(from, to, way, |loads, hops| {
-            chose |= hops.len() > 1;
-            loads.best(hops, share, room)
-        });
-        chose
+    /// Routes `together` of the `parts` parts of a message, link by link, and returns whether the message could take
+    /// several paths; `any` is true if that is known before. `way` is the choice of the source. If the routing is
+    /// layered, each node sees the parts in the same order as if they were routed one after the other.
+    fn walk(
+        &mut self,
+        &Sent { from, to, bytes }: &Sent,
+        way: u32,
+        (together, parts): (u32, u32),
+        any: bool,
+        room: f64,
+        on: &mut impl FnMut(u32, f64),
+    ) -> bool {
+        poll();
+        let share = bytes / f64::from(parts);
+        let mut listed = std::mem::take(&mut self.hops);
+        self.way.clear();
+        let (mut at, mut header) = (from, Header { to, vc: 0, way });
+        while at != to {
+            let hops = self.hops_at(at, header, &mut listed);
+            if hops.len() > 1 {
+                break;
+            }
+            (at, header.vc) = self.follow(hops.hop(0), (from, to));
+        }
+        let any = any || at != to;
+        // Without a choice all parts take the same way, so they are routed as one.
+        let (first, times) = if any { (share, together) } else { (bytes, 1) };
+        for index in 0..self.way.len() {
+            self.load(self.way[index], first, times, on);
+        }
+        // The places of the parts, and the parts that have not arrived, each as a bit.
+        let mut places = [(at, header.vc); PARTS as usize];
+        let mut open = if at == to { 0 } else { (1_u32 << together) - 1 };
+        let mut steps = narrow::<u32>(self.way.len());
+        while open > 0 {
+            steps += 1;
+            assert!(steps < LONGEST, "a way from {from} to {to} does not end");
+            let mut left = open;
+            while left > 0 {
+                let (at, vc) = places[left.trailing_zeros() as usize];
+                let hops = self.hops_at(at, Header { vc, ..header }, &mut listed);
+                for part in left.trailing_zeros()..together {
+                    let place = &mut places[part as usize];
+                    if left >> part & 1 == 0 || place.0 != at {
+                        continue;
+                    }
+                    // Another channel may have other hops, which later parts take after this part.
+                    if place.1 != vc {
+                        break;
+                    }
+                    let hop = self.best(hops, share, room);
+                    self.load(hop.link, share, 1, on);
+                    *place = (self.plane.end(hop.link), hop.vc);
+                    left &= !(1 << part);
+                    if place.0 == to {
+                        open &= !(1 << part);
+                    }
+                }
+            }
+        }
+        self.hops = listed;
+        any
+    }
+
+    /// Adds the load of a part of a message to a link, `times` times.
+    #[inline]
+    fn load(&mut self, link: u32, share: f64, times: u32, on: &mut impl FnMut(u32, f64)) {
+        let more = share * self.weight(link);
+        let load = &mut self.bytes[link as usize];
+        if *load == 0.0 {
+            self.touched.push(link);
+        }
+        for _ in 0..times {
+            *load += more;
+            on(link, more);
+        }
+        self.most = self.most.max(*load);
     }
 
     /// Stores the links of the path that takes the first hop at each node in `self.way`.
     fn first_way(&mut self, from: u32, to: u32, way: u32) {
-        self.follow(from, to, way, |_, hops| hops.hop(0));
-    }
-
-    /// Stores the links of a path in `self.way`; `choose` returns one of the hops at a node.
-    #[inline]
-    fn follow(&mut self, from: u32, to: u32, way: u32, mut choose: impl FnMut(&mut Self, Hops) -> Hop) {
         poll();
         self.way.clear();
         let (mut at, mut header) = (from, Header { to, vc: 0, way });
         let mut listed = std::mem::take(&mut self.hops);
         while at != to {
-            let hop = if let Some((first, count)) = self.routing.run(at, header) {
-                choose(self, Hops::Run(first, count))
-            } else {
-                listed.clear();
-                self.routing.hops(at, header, &mut listed);
-                choose(self, Hops::List(&listed))
-            };
-            self.way.push(hop.link);
-            assert!(narrow::<u32>(self.way.len()) < LONGEST, "a way from {from} to {to} does not end");
-            (at, header.vc) = (self.plane.end(hop.link), hop.vc);
+            let hop = self.hops_at(at, header, &mut listed).hop(0);
+            (at, header.vc) = self.follow(hop, (from, to));
         }
         self.hops = listed;
+    }
+
+    /// Appends the link of a hop to `self.way`, and returns the next node and virtual channel.
+    #[inline]
+    fn follow(&mut self, hop: Hop, (from, to): (u32, u32)) -> (u32, u8) {
+        self.way.push(hop.link);
+        assert!(narrow::<u32>(self.way.len()) < LONGEST, "a way from {from} to {to} does not end");
+        (self.plane.end(hop.link), hop.vc)
+    }
+
+    /// Returns the hops at a node, in `listed` if they are no run.
+    #[inline]
+    fn hops_at<'h>(&self, at: u32, header: Header, listed: &'h mut Vec<Hop>) -> Hops<'h> {
+        if let Some((first, count)) = self.routing.run(at, header) {
+            return Hops::Run(first, count);
+        }
+        listed.clear();
+        self.routing.hops(at, header, listed);
+        Hops::List(listed)
     }
 
     /// Returns the first hop whose link has room for a part of a message, or else the hop with the least loaded link.
@@ -195,7 +258,8 @@ impl<'a> Loads<'a> {
         }
         let is_even = self.speeds.is_even();
         let part = if is_even { share } else { 0.0 };
-        let most = (room > 0.0).then_some(room * (1.0 + 1e-9) - part);
+        // If always the least loaded link counts, a link without load is the first of them.
+        let most = if room > 0.0 { room * (1.0 + 1e-9) - part } else { 0.0 };
         if is_even && let Hops::Run(first, count) = hops {
             return hops.hop(self.best_of_run(first.link, count, most));
         }
@@ -205,12 +269,12 @@ impl<'a> Loads<'a> {
             let more = if is_even { 0.0 } else { share * self.weight(link) };
             self.bytes[link as usize] + more
         };
-        if let Some(roomy) = most.and_then(|most| (0..hops.len()).find(|&index| on(index) <= most)) {
-            return hops.hop(roomy);
-        }
-        let mut best = (0, on(0));
-        for index in 1..hops.len() {
+        let mut best = (0, f64::INFINITY);
+        for index in 0..hops.len() {
             let load = on(index);
+            if load <= most {
+                return hops.hop(index);
+            }
             if load < best.1 {
                 best = (index, load);
             }
@@ -220,31 +284,34 @@ impl<'a> Loads<'a> {
 
     /// Returns the index of the first link of a run with a load of at most `most`, or else of the first of the least
     /// loaded links. Loads only grow until they are cleared, so a search continues where the last one ended: all links
-    /// before `next` have loads above `level`. Without `most`, no link of the run has a load below `level`.
+    /// before `next` have loads above `level`. Once `level` is above `most`, no link of the run has a load below it.
     #[inline]
-    fn best_of_run(&mut self, first: u32, count: u32, most: Option<f64>) -> usize {
+    fn best_of_run(&mut self, first: u32, count: u32, most: f64) -> usize {
         let loads = &self.bytes[first as usize..][..count as usize];
-        let (level, next, known) = &mut self.cursors[first as usize];
+        let (of, level, next, known) = &mut self.cursors[first as usize];
         if *known == 0 {
             self.moved.push(first);
         }
-        if *known != count || most.is_some_and(|most| most != *level) {
-            (*level, *next, *known) = (most.unwrap_or(0.0), 0, count);
+        if *known != count || *of != most {
+            (*of, *level, *next, *known) = (most, most, 0, count);
         }
         let from = *next as usize;
-        if let Some(more) = loads[from..].iter().position(|load| load <= level) {
-            *next = narrow(from + more);
-            return from + more;
-        }
-        let (index, least) = first_of_least(loads);
-        (*level, *next) = if most.is_none() { (least, narrow(index)) } else { (*level, count) };
+        let index = match loads[from..].iter().position(|load| load <= level) {
+            Some(more) => from + more,
+            None => {
+                let (index, least) = first_of_least(loads);
+                *level = least;
+                index
+            }
+        };
+        *next = narrow(index);
         index
     }
 
     /// Returns the load of the busiest link in weighted bytes, and clears all loads.
     pub fn take(&mut self) -> f64 {
         self.touched.drain(..).for_each(|l| self.bytes[l as usize] = 0.0);
-        self.moved.drain(..).for_each(|l| self.cursors[l as usize] = (0.0, 0, 0));
+        self.moved.drain(..).for_each(|l| self.cursors[l as usize] = (0.0, 0.0, 0, 0));
         std::mem::take(&mut self.most)
     }
 }

@@ -76,7 +76,7 @@ impl NetworkModel {
     /// Adds the links of all paths between two accelerators.
     fn add_ways(&self, from: u32, to: u32, used: &mut Numbered) {
         let mut hops = Vec::new();
-        for way in self.routing().choices(from, to) {
+        for &way in &*self.routing().choices(from, to) {
             let (mut open, mut seen) = (vec![(from, 0)], FxHashSet::default());
             while let Some((at, vc)) = open.pop() {
                 poll();

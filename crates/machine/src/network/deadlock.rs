@@ -111,7 +111,7 @@ impl Dependencies {
             let mut sources: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
             for from in (0..plane.accelerators()).filter(|&from| from != to) {
                 poll();
-                for way in routing.choices(from, to) {
+                for &way in &*routing.choices(from, to) {
                     sources.entry(way).or_default().push(from);
                 }
             }

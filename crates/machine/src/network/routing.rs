@@ -1,5 +1,7 @@
 //! The rules that determine the next hops of a packet.
 
+use std::borrow::Cow;
+
 /// The most virtual channels of a link in simulations of packets.
 pub const MOST_SIMULATED_CHANNELS: u8 = 64;
 
@@ -34,8 +36,8 @@ pub trait Routing: Send + Sync {
     }
 
     /// Returns every value that [`Routing::choose`] may return for the pair, for proofs and evenly spread flows.
-    fn choices(&self, _from: u32, _to: u32) -> Vec<u32> {
-        vec![0]
+    fn choices(&self, _from: u32, _to: u32) -> Cow<'static, [u32]> {
+        Cow::Borrowed(&[0])
     }
 
     /// Returns whether [`Routing::detour`] exceeds 1 for some hop.
@@ -63,6 +65,12 @@ pub trait Routing: Send + Sync {
     /// This holds while all links have the same rate.
     fn blocks(&self) -> Vec<u32> {
         Vec::new()
+    }
+
+    /// Returns whether all paths from a source to a node have equally many links, of all packets with the same
+    /// destination and the same choice of the source.
+    fn is_layered(&self) -> bool {
+        true
     }
 
     /// Appends the hops that a packet at `at` may take, each the next step of a path to its destination; `at` is not

@@ -19,7 +19,8 @@ fn network(topology: &str) -> Network {
     Machine::from_toml(&text, "drawn").unwrap().get::<Network>().unwrap().clone()
 }
 
-/// Networks with runs of hops, with overlapping lists of hops, with links of two rates, and with choices of the source.
+/// Networks with runs of hops, with overlapping lists of hops, with links of two rates, with choices of the source, and
+/// with paths of different lengths.
 fn networks(draw: &mut impl FnMut(u32) -> u32) -> Vec<Network> {
     let (down, up) = (1 + draw(5), 1 + draw(6));
     let [leaves, pods] = [2 + draw(6), 1 + draw(3)];
@@ -39,6 +40,7 @@ fn networks(draw: &mut impl FnMut(u32) -> u32) -> Vec<Network> {
             300 + draw(2) * 100
         ),
         "name = \"dragonfly\"\np = 2\na = 4\nh = 2\ng = 9\nrouting = \"valiant\"".to_owned(),
+        format!("name = \"dragonfly\"\np = 2\na = 4\nh = {}\ng = {}", 1 + draw(3), 2 + draw(3)),
     ]
     .iter()
     .map(|topology| network(topology))

@@ -54,7 +54,7 @@ fn ways_have_no_more_cables_than_they_may() {
             let mut hops = Vec::new();
             for from in 0..plane.accelerators() {
                 for to in (0..plane.accelerators()).filter(|&to| to != from) {
-                    for way in routing.choices(from, to) {
+                    for &way in &*routing.choices(from, to) {
                         let mut open = HashSet::from([(from, 0)]);
                         for _ in 0..most {
                             let mut next = HashSet::new();
@@ -80,13 +80,13 @@ fn valiant_chooses_every_other_group_evenly() {
     // The accelerators are in groups 1 and 3. The number of a path is its group plus one.
     let (from, to) = (8, 24);
     let ways = routing.choices(from, to);
-    assert_eq!(ways, [1, 3, 5, 6, 7, 8, 9]);
+    assert_eq!(*ways, [1, 3, 5, 6, 7, 8, 9]);
     let chosen = (0..700_u64).map(|n| routing.choose(from, to, n * (u64::MAX / 700)));
     let mut times = [0; 10];
     chosen.for_each(|way| times[way as usize] += 1);
     assert!(ways.iter().all(|&way| (98..=102).contains(&times[way as usize])), "{times:?}");
     assert_eq!(times.iter().sum::<i32>(), 700);
-    assert_eq!(routing.choices(8, 9), [0]);
+    assert_eq!(*routing.choices(8, 9), [0]);
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! A routing with a fault is refused, and the message names the fault.
 
+use std::borrow::Cow;
+
 use unisono_machine::network::{
     Header, Hop, Routing,
     deadlock::{Fault, check},
@@ -23,7 +25,7 @@ impl Routing for Flat {
         self.0.choose(from, to, random)
     }
 
-    fn choices(&self, from: u32, to: u32) -> Vec<u32> {
+    fn choices(&self, from: u32, to: u32) -> Cow<'static, [u32]> {
         self.0.choices(from, to)
     }
 

@@ -1,7 +1,8 @@
 //! Properties that are computed from planes alone.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 
+use unisono_base::mix;
 use unisono_machine::network::{
     Cable, FAMILIES, Header, Hop, Plane, Routing, Speed, Topology,
     cut::{self, Cut},
@@ -88,7 +89,7 @@ pub fn is_minimal(plane: &Plane, routing: &dyn Routing, lengths: Option<&[u64]>)
         let distance = lengths_to(plane, lengths, to);
         let (mut seen, mut open) = (HashSet::new(), Vec::new());
         for from in (0..plane.accelerators()).filter(|&from| from != to) {
-            open.extend(routing.choices(from, to).into_iter().map(|way| (from, 0, way)));
+            open.extend(routing.choices(from, to).iter().map(|way| (from, 0, *way)));
         }
         while let Some((at, vc, way)) = open.pop() {
             if at == to || !seen.insert((at, vc, way)) {
@@ -123,6 +124,33 @@ pub fn is_connected_as_stated(text: &str) {
     let plane = sound_plane(&*topology, text);
     assert_eq!(diameter(&plane), topology.diameter(), "diameter of {text}");
     deadlock::check(&plane, &*topology.routing()).unwrap_or_else(|e| panic!("{text}: {e}"));
+    is_layered_as_stated(&plane, &*topology.routing(), text);
+}
+
+/// Asserts that no two paths of a message reach a node after different numbers of links, if the routing is layered.
+fn is_layered_as_stated(plane: &Plane, routing: &dyn Routing, text: &str) {
+    const PAIRS: u64 = 200;
+    let draw = |number: u64| (mix(number) % u64::from(plane.accelerators())) as u32;
+    let mut hops = Vec::new();
+    let pairs = (0..PAIRS).map(|k| (draw(2 * k), draw(2 * k + 1)));
+    for (from, to) in pairs.filter(|(from, to)| routing.is_layered() && from != to) {
+        for &way in &*routing.choices(from, to) {
+            let (mut links_to, mut open, mut links) = (HashMap::new(), HashSet::from([(from, 0)]), 0);
+            while !open.is_empty() {
+                links += 1;
+                let mut next = HashSet::new();
+                for (at, vc) in open {
+                    hops.clear();
+                    routing.hops(at, Header { to, vc, way }, &mut hops);
+                    next.extend(hops.iter().map(|hop| (plane.link(hop.link).to, hop.vc)));
+                }
+                for (node, _) in &next {
+                    assert_eq!(*links_to.entry(*node).or_insert(links), links, "{text}: {from} to {to} by {node}");
+                }
+                open = next.into_iter().filter(|(node, _)| *node != to).collect();
+            }
+        }
+    }
 }
 
 /// Asserts that the bill counts the cables of the plane.

@@ -206,7 +206,7 @@ fn begins(net: &Interconnect, link_shares: &LinkShares, loads: &Loads, bandwidth
                 let to = narrow((u64::from(from) + u64::from(k)) % u64::from(all));
                 let choices = net.routing.choices(from, to);
                 let part = 1.0 / choices.len() as f64;
-                for way in choices {
+                for &way in &*choices {
                     hops.clear();
                     net.routing.hops(from, Header { to, vc: 0, way }, &mut hops);
                     let weight = |hop: &Hop| link_shares.weights[hop.link as usize];

@@ -59,7 +59,7 @@ impl<'a> LinkShares<'a> {
             poll();
             let choices = self.net.routing.choices(from, to);
             let share = 1.0 / choices.len() as f64;
-            sources.extend(choices.into_iter().map(|way| (way, from, share)));
+            sources.extend(choices.iter().map(|way| (*way, from, share)));
         }
         if !sources.is_sorted_by_key(|source| source.0) {
             sources.sort_by_key(|source| source.0);

@@ -29,7 +29,7 @@ fn loads(net: &Interconnect, weights: &[f64]) -> Vec<f64> {
     let ranks = net.plane.accelerators();
     for (from, to) in (0..ranks).flat_map(|a| (0..ranks).map(move |b| (a, b))).filter(|(a, b)| a != b) {
         let choices = net.routing.choices(from, to);
-        for &way in &choices {
+        for &way in &*choices {
             let mut open = vec![(from, 0, 1.0 / choices.len() as f64)];
             while let Some((at, vc, share)) = open.pop() {
                 if at == to {

@@ -6,7 +6,7 @@
 //! chooses. Minimal paths then have channel 1 in the first group and 2 in the last; paths through another group have 3,
 //! 4 and 5.
 
-use std::ops::Range;
+use std::{borrow::Cow, ops::Range};
 
 use unisono_base::narrow;
 
@@ -86,10 +86,10 @@ impl Routing for ByGroups {
         })
     }
 
-    fn choices(&self, from: u32, to: u32) -> Vec<u32> {
+    fn choices(&self, from: u32, to: u32) -> Cow<'static, [u32]> {
         match self.between(from, to) {
             Some((low, high, others)) => (0..others).map(|n| Self::way(n, low, high)).collect(),
-            None => vec![0],
+            None => Cow::Borrowed(&[0]),
         }
     }
 
@@ -112,6 +112,11 @@ impl Routing for ByGroups {
         if is_free || header.vc > LAST_DIRECT {
             self.towards(at, header, BY_ANOTHER, hops);
         }
+    }
+
+    /// Returns false: a global link may lead to the last router, or to another one of its group.
+    fn is_layered(&self) -> bool {
+        false
     }
 
     fn has_detours(&self) -> bool {
