@@ -55,7 +55,7 @@ def test_a_row_serves_where_ranks_wait_as_where_it_was_tuned(
     assert done.err.count(SAID) == (not serves), done.err
     found = report(said)
     assert found.get(("allreduce", "recursive-doubling"), 0) == (6 if serves else 0)
-    assert ("was measured where ranks wait in another way" in said.read_text()) == (not serves)
+    assert ("was measured under other conditions" in said.read_text()) == (not serves)
 
 
 CONDITIONS = """
@@ -115,7 +115,7 @@ def test_a_world_asks_for_the_conditions_of_rows(tmp_path: Path, environment: Pa
     for number, (conditions, anywhere, serves) in enumerate(SERVES[library]):
         plan = tuned(tmp_path / f"{number}.plan", conditions)
         cases.append(Case([world, plan], {"UNISONO_ANYWHERE": anywhere}))
-        elsewhere = f"library because its row of {plan.name} was measured where ranks wait in another way"
+        elsewhere = f"library because its row of {plan.name} was measured under other conditions"
         short = f"recursive-doubling by {plan.name}, 0 to 4095 bytes" if serves else elsewhere
         expected.append([short, f"ring by {plan.name}, 4096 to any bytes"])
     found, *worlds = together(environment, 2, cases, tmp_path, **SPIN)

@@ -37,7 +37,7 @@ CALLS = {
     "conditions": (
         "world.Reduce(x[:4], y[:4])",
         "reduce",
-        "its row was measured where ranks wait in another way; --anywhere permits it",
+        "its row was measured under other conditions; --anywhere permits it",
     ),
     "unknown operator": (
         "world.Allreduce(x[:4], y[:4], op=MPI.Op.Create(lambda a, b, t: None))",
@@ -57,7 +57,7 @@ CALLS = {
     "operator of a row elsewhere": (
         "world.Reduce(x[:4], y[:4], op=MPI.Op.Create(lambda a, b, t: None))",
         "reduce",
-        "its row was measured where ranks wait in another way; --anywhere permits it",
+        "its row was measured under other conditions; --anywhere permits it",
     ),
     "groups": (
         "half = world.Split(world.rank % 2); "

@@ -44,7 +44,7 @@ reasons! {
     Root "its row's schedule has another root",
     Count "its row's schedule does not divide this count",
     Bits "ranks would get unlike bits; plan with --unlike-bits and set UNISONO_UNLIKE_BITS=1 to permit it",
-    Elsewhere "its row was measured where ranks wait in another way; --anywhere permits it",
+    Elsewhere "its row was measured under other conditions; --anywhere permits it",
     Otherwise "made inside another call, one buffer twice, or a datatype that the library refuses",
 }
 

@@ -35,7 +35,7 @@ __all__ = ["note_unserved", "passing_signals", "run"]
     "results.",
 )
 @click.option(
-    "--anywhere", is_flag=True, help="Use rows also where ranks wait in another way than where they were tuned."
+    "--anywhere", is_flag=True, help="Use rows also under other conditions than those in which they were tuned."
 )
 @click.option("--off", is_flag=True, help="Load the library, but leave all calls to MPI.")
 @click.option(

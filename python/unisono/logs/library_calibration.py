@@ -2,9 +2,9 @@
 
 A time is ``start + hops x hop + network hops x hop + bytes sent x price + bytes worked on x price`` of one channel. The
 model of NCCL gives these amounts of work for its own choice (``docs/gpus.md``). Prices belong to an algorithm with a
-protocol, on one box or on several; all collectives and numbers of ranks share them. They minimize the squares of
-relative errors and are not negative. Outliers have less weight, and prices that the points do not determine are NCCL's
-own constants times a common factor.
+protocol, on one box or on several; all collectives and numbers of ranks share them. They minimize the relative errors
+and are not negative. Large errors have less weight, as if their absolute values were summed, and prices that the points
+do not determine are NCCL's own constants times a common factor.
 """
 
 import re

@@ -325,10 +325,11 @@ def _fit_interfaces(network: _Network, interfaces: Sequence[Interface], notes: l
             of_sheet.setdefault(sheet, {})[device] = gbps
     compared = []
     for sheet, rates in of_sheet.items():
-        middle = _middle(rates.values())
+        least = (1 - _ALIKE) * max(rates.values())
+        middle = statistics.median(gbps for gbps in rates.values() if gbps >= least)
         for device, gbps in rates.items():
             compared.append(Compared(device, "gbps", gbps, middle))
-            if abs(gbps - middle) > _ALIKE * middle:
+            if gbps < least:
                 notes.append(
                     f"{device} reaches {gbps:.1f} Gb/s, and its like {middle:.1f}, and is left out: another interface, "
                     "or a link at a part of its width"
@@ -347,12 +348,6 @@ def _fit_interfaces(network: _Network, interfaces: Sequence[Interface], notes: l
             if abs(ns - middle) > _ALIKE * middle
         ]
     return compared
-
-
-def _middle(rates: Iterable[float]) -> float:
-    """Returns the median of rates, without rates below the largest by more than the fraction `_ALIKE`."""
-    rates = list(rates)
-    return statistics.median(rate for rate in rates if rate >= (1 - _ALIKE) * max(rates))
 
 
 def _write_latency(network: _Network, one_way_ns: float) -> None:

@@ -189,7 +189,7 @@ _REASONS = {
     "too-long": "no row of {} serves more than 2147483647 bytes of a rank",
     "root": "the row of {} serves another root",
     "count": "the schedule of {} does not divide this count",
-    "elsewhere": "its row of {} was measured where ranks wait in another way",
+    "elsewhere": "its row of {} was measured under other conditions",
     "unreadable": "a program of {} cannot be read",
 }
 
