@@ -168,7 +168,9 @@ def simulate(
                 )
         except SimulationError as stuck:
             if as_json:
-                print_json(_input_keys(what, where, simulator, model, queue_depth) | of_goal | {"deadlock": stuck.stuck})
+                print_json(
+                    _input_keys(what, where, simulator, model, queue_depth) | of_goal | {"deadlock": stuck.stuck}
+                )
             return say(str(stuck), NO)
     else:
         with working("simulating"):
@@ -189,7 +191,9 @@ def simulate(
         files.append(given.timeline)
     calibration = None if measured is None else asdict(measured)
     others = {**of_goal, "calibrated": calibration, "beside": rows, "files": files}
-    report = cast(SimulationReport, _input_keys(what, where, simulator, model, queue_depth) | _run_keys(run, what) | others)
+    report = cast(
+        SimulationReport, _input_keys(what, where, simulator, model, queue_depth) | _run_keys(run, what) | others
+    )
     if as_json:
         print_json(report)
     else:
