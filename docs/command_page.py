@@ -39,7 +39,7 @@ def page() -> str:
     options = {command.name or "": _options(command) for command in COMMANDS}
     times = Counter(option for rows in options.values() for option in rows)
     shared = [option for option, count in times.items() if count >= _SHARED]
-    parts = {"options": f"{_table(shared)}\nCommands list some of them under one name:\n\n{_groups()}"}
+    parts = {"options": f"{_table(shared)}\nSections list some of these options under one name:\n\n{_groups()}"}
     for command in COMMANDS:
         name = command.name or ""
         own = [option for option in options[name] if option not in shared]

@@ -232,7 +232,7 @@ def _calibrated() -> str:
         "`unisono calibrate --from docs/measured/a100x4-nvlink.csv --machine a100x4 --points "
         f"{POINTS} -o M.toml` fits 12 prices (a start, a step and two prices of bytes for each of three protocols) to "
         f"{seen} of {len(residuals)} times: {POINTS} sizes of each collective on each number of GPUs, except one that "
-        "took longer than a longer call by the same algorithm. The three largest errors are of calls of 8 B and 1 KiB "
+        "took longer than a larger size by the same algorithm. The three largest errors are of calls of 8 B and 1 KiB "
         "on 2 GPUs, which took longer than calls of 2 KiB.\n",
         "| collective | own constants: within a factor of 1.5 | ratios | calibrated: within 15 % | largest error |",
         "|---|---|---|---|---|",
@@ -271,9 +271,10 @@ def _network() -> str:
         "each node. NCCL's own constants are for RDMA. "
         "`unisono calibrate --from docs/measured/a100-2x4-slingshot-tcp.csv --machine "
         f"docs/measured/a100-2x4.toml --points {POINTS} -o M.toml` fits to {POINTS} sizes, except one that took longer "
-        f"than a longer call by the same algorithm. Of the other sizes, {within} of {len(unseen)} are within 15 %. "
+        f"than a larger size by the same algorithm. Of the other sizes, {within} of {len(unseen)} are within 15 %. "
         "The fit misses 512 B, which took longer than 4 KiB, and 192 to 512 KiB, which took longer than 768 KiB. "
-        "No fitted size runs by tree LL128. The table has every second size; * marks fitted sizes:\n",
+        "No fitted size runs by tree LL128, which keeps NCCL's constants. The table has every second size; * marks "
+        "fitted sizes:\n",
         "| bytes | measured, µs | own constants | calibrated | error | by |",
         "|---:|---:|---:|---:|---:|---|",
     ]

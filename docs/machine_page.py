@@ -11,8 +11,8 @@ _NAMES = ("{}.md", "{}s.md", "{}-model.md")
 _HEAD = """# Machines
 
 A machine is a preset of this table or a TOML file of your own; `unisono machines` prints each preset with a summary.
-Every kind has its own description in a machine file, its own lower bounds and its own model of time. An algorithm runs
-on each machine that offers one of the means that it needs. `python docs/generate.py` generates this table.
+Each kind has its own keys in a machine file, its own lower bounds and its own models of time. An algorithm applies only
+to kinds with one of the means that it needs.
 
 | kind | page | means | simulator | presets |
 |---|---|---|---|---|

@@ -432,7 +432,7 @@ class Replay:
         return best
 
     def outputs(self) -> list[str]:
-        """Checks all outputs; returns ``repeatable`` if equal outputs are one expression, ``place`` if elements are."""
+        """Checks all outputs; returns ``repeatable`` if equal outputs have one expression, ``place`` if elements do."""
         c, classes, values = self._s.collective, set[tuple[tuple[int, int, int, int], ...]](), set[tuple[int, int]]()
         right = set[tuple[int, int, int, int, int]]()
         for rank in range(c.ranks):

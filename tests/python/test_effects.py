@@ -8,12 +8,13 @@ import re
 import sys
 from pathlib import Path
 
+import click
 import pytest
 import unisono as un
 from unisono import _core
 from unisono.base import switches
 from unisono.base.facts import has_root, reduces
-from unisono.cli import NAMES, command
+from unisono.cli import NAMES, OUTPUTS, command
 from unisono.mpi import launchers
 
 from .conftest import ROOT, Ran, Spawn, call, json_of
@@ -75,11 +76,22 @@ def test_two_options_do_not_write_one_file(tmp_path: Path, monkeypatch: pytest.M
     Path("m.toml").write_text(un.preset_toml("archer"))
     un.save(un.plan("allreduce", "archer", shape=4, elements=4).schedule, "a.json")
     un.save_plans([(un.plan("allreduce", "archer", shape=4, elements=4), 0, None)], "a.plan")
+    Path("link.png").symlink_to("m.toml")
+    replacing_each = [
+        (name, of.opts[0], "link.png", *([other.opts[0]] if isinstance(other, click.Option) else []), "m.toml")
+        for name in NAMES
+        for of in command(name).params
+        for other in command(name).params
+        if of.name in OUTPUTS and other.name not in OUTPUTS and not getattr(other, "is_flag", False)
+    ]
+    assert len(replacing_each) > 200
     for replacing in (
         ("merge", "1.part", "2.part", "-o", "2.part"),
+        ("compare", "gpt-3", "--machines", "archer,m.toml", "--plot", "m.toml"),
         ("sweep", "allreduce", "--machine", "m.toml", "--ranks", "4", "--elements", "4", "-o", "m.toml"),
         ("emit", "a.json", "--format", "mscclpp", "-o", "a.json"),
         ("export", "a.plan", "--format", "openmpi", "-o", "a.plan"),
+        *replacing_each,
     ):
         before = {path: path.read_bytes() for path in Path().iterdir()}
         ran = call(*replacing)

@@ -33,8 +33,8 @@ pub enum Bits {
     Place,
     /// All elements of results of every size have the same expression.
     Size,
-    /// All elements have one expression, which depends only on this number of contributors. Each rank holds the data of
-    /// equally many contributors.
+    /// All elements have the same expression, which depends only on this number of contributors. Each rank holds the
+    /// data of equally many contributors.
     RanksCount(u32),
 }
 

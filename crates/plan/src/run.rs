@@ -194,7 +194,7 @@ pub(crate) const COLLECTIVE_ENGINE: Simulator = Simulator {
 };
 pub(crate) const ENDPOINT: Simulator = Simulator {
     name: "endpoint",
-    summary: "messages among ranks, at prices",
+    summary: "messages among ranks, with the times of a model",
     takes_model: true,
     records: Records::Ranks,
 };

@@ -10,7 +10,7 @@ import os
 import re
 import stat
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -210,17 +210,15 @@ def _named(path: str | bytes | os.PathLike[str]) -> Iterator[None]:
         raise OSError(error.errno, error.strerror or str(error), title(path)) from None
 
 
-def check_writable(path: str | bytes | os.PathLike[str], reads: str | os.PathLike[str] | None = None) -> None:
-    """Raises an error early if :func:`write` would fail, or would replace the file ``reads``.
+def check_writable(path: str | bytes | os.PathLike[str]) -> None:
+    """Raises an error early if :func:`write` would fail.
 
     Raises:
         InputError: the folder of the file does not exist or cannot be written to, or the path is a folder, a read-only
-            file, a pipe, a socket, a disk, or the file ``reads``.
+            file, a pipe, a socket or a disk.
 
     """
     name = title(path)
-    if reads is not None and is_file(reads) and is_file(path) and os.path.samefile(file_name(reads), file_name(path)):
-        raise InputError(f"writing '{name}' would replace the file that is read; name another file")
     if _descriptor(path) is not None or _is_device(path):
         return
     target = os.path.realpath(file_name(path))
@@ -235,23 +233,35 @@ def check_writable(path: str | bytes | os.PathLike[str], reads: str | os.PathLik
         raise InputError(f"cannot write '{name}': the file is read-only")
 
 
-def check_files(outputs: Mapping[str, str | None], *reads: str | None) -> None:
-    """Raises an error if one of the files to write cannot be written, or would replace another file of the command.
-
-    ``outputs`` maps each option to its file; ``reads`` are the files that the command reads.
+def check_files(*paths: str | None) -> None:
+    """Raises an error early if one of the files to write cannot be written; an absent option is None.
 
     Raises:
-        InputError: as for :func:`check_writable`, or two options name the same file.
+        InputError: as for :func:`check_writable`.
 
     """
+    for path in paths:
+        if path is not None:
+            check_writable(path)
+
+
+def check_distinct(outputs: Mapping[str, str], reads: Iterable[str]) -> None:
+    """Raises an error if a file to write would replace another file of the command.
+
+    ``outputs`` maps each option to its file; ``reads`` are texts of the command, of which some name files to read.
+
+    Raises:
+        InputError: an output is a file that is read, or two options write one file.
+
+    """
+    read = [file_name(text) for text in reads if is_file(text)]
     taken: dict[str, str] = {}
     for option, path in outputs.items():
-        if path is None:
+        if _descriptor(path) is not None or _is_device(path):
             continue
-        for read in reads or (None,):
-            check_writable(path, read)
-        is_shared = _descriptor(path) is not None or _is_device(path)
-        other = option if is_shared else taken.setdefault(os.path.realpath(file_name(path)), option)
+        if is_file(path) and any(os.path.samefile(other, file_name(path)) for other in read):
+            raise InputError(f"writing '{title(path)}' would replace the file that is read; name another file")
+        other = taken.setdefault(os.path.realpath(file_name(path)), option)
         if other != option:
             raise InputError(f"{other} and {option} both write '{title(path)}'; name two files")
 

@@ -10,7 +10,8 @@ import os
 import re
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from importlib import import_module
 from keyword import iskeyword
 from pathlib import Path
@@ -21,13 +22,14 @@ from click.shell_completion import shell_complete
 
 from unisono import __version__
 from unisono.base import interrupts
+from unisono.base.files import check_distinct
 from unisono.base.limits import note_large_work
 from unisono.base.switches import report_unknown
 from unisono.cli import _failures, _jobs
 from unisono.cli._examples import EXAMPLES, UNDER_MPI
 from unisono.mpi.library import end_other_ranks
 
-__all__ = ["COMMANDS", "GROUPS", "NAMES", "command", "main", "program"]
+__all__ = ["COMMANDS", "GROUPS", "NAMES", "OUTPUTS", "command", "main", "program"]
 
 #: The names of the commands by purpose. Each command has its own module, which is imported at its first use.
 GROUPS = {
@@ -44,6 +46,8 @@ GROUPS = {
 NAMES = tuple(sorted(name for group in GROUPS.values() for name in group))
 #: The key of the context's entry with sentences about repeated options.
 _REPEATED = "unisono.repeated"
+#: The names of parameters that are files which a command writes.
+OUTPUTS = ("output", "trace", "timeline", "certificate", "plot", "report", "resume")
 #: The environment variable in which a shell requests completions from click.
 _COMPLETE = "_UNISONO_COMPLETE"
 #: All commands; the first access imports them.
@@ -95,10 +99,20 @@ class _Program(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Returns the command, and stores a note about each option that takes one value and is given twice."""
+        """Returns the command, and stores a note about each option that takes one value and is given twice.
+
+        Raises:
+            InputError: an output of the command would replace another file of the command.
+
+        """
         name, found, rest = super().resolve_command(ctx, args)
         if found is not None:
-            ctx.meta[_REPEATED] = _repeated(found, rest)
+            context = found.context_class(found, **found.context_settings)
+            # Wrong options are an error of the command itself.
+            with suppress(click.UsageError):
+                values, _, order = found.make_parser(context).parse_args(list(rest))
+                ctx.meta[_REPEATED] = _repeated(order)
+                _check_outputs(found, values)
         return name, found, rest
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
@@ -113,7 +127,7 @@ class _Program(click.Group):
     "scripts",
     multiple=True,
     metavar="FILE.py",
-    help="Run this Python file first: its algorithms (unisono.algorithm) rank beside the others.",
+    help="Run this Python file first; its algorithms (unisono.algorithm) are ranked beside the built-in ones.",
 )
 @click.version_option(__version__, prog_name="unisono", message="%(prog)s %(version)s")
 def program(scripts: tuple[str, ...]) -> None:
@@ -161,13 +175,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return code if isinstance(code, int) else 0
 
 
-def _repeated(command: click.Command, arguments: Sequence[str]) -> list[str]:
-    """Returns a sentence for each repeated option whose last value counts; the command reports wrong options."""
-    context = command.context_class(command, **command.context_settings)
-    try:
-        order = command.make_parser(context).parse_args(list(arguments))[2]
-    except click.UsageError:
-        return []
+def _repeated(order: Sequence[click.Parameter]) -> list[str]:
+    """Returns a sentence for each repeated option whose last value counts."""
     return [
         f"{option.opts[-1]} is given {times} times; the last one counts"
         for option, times in Counter(order).items()
@@ -177,6 +186,15 @@ def _repeated(command: click.Command, arguments: Sequence[str]) -> list[str]:
         and not option.multiple
         and (option.secondary_opts or not option.is_flag)
     ]
+
+
+def _check_outputs(command: click.Command, values: Mapping[str, Any]) -> None:
+    outputs = {of.opts[0]: values[of.name] for of in command.params if of.name in OUTPUTS and values.get(of.name)}
+    others = [value for name, value in values.items() if name not in OUTPUTS]
+    texts = [text for value in others for text in (value if isinstance(value, list | tuple) else [value])]
+    # Some options take a list of files with commas.
+    words = [word for text in texts if isinstance(text, str) for word in (text, *text.split(","))]
+    check_distinct(outputs, words)
 
 
 def _spell(failure: UnicodeError) -> tuple[str | bytes, int]:

@@ -25,7 +25,8 @@ contributors_option = click.option(
     "--contributors",
     type=click.IntRange(1, 1 << 20),
     metavar="N",
-    help="Of ranks-count: the number of logical contributors, of which each rank holds as many.",
+    help="With ranks-count: the number of logical contributors, a multiple of the ranks; each rank holds an equal "
+    "share.",
 )
 
 

@@ -27,7 +27,7 @@ def calibrate_from(
         raise InputError(f"'{output}' does not end in .toml, and a machine file does")
     if points is not None and points < 1:
         raise InputError(f"--points is {points}; accepted is at least 1")
-    check_files({"-o": output}, *logs)
+    check_files(output)
     measured, links, left_out = read_logs(logs)
     if machine is None and links:
         raise InputError("logs of links do not say which machine was measured; name one like it with --machine")

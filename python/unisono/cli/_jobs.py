@@ -53,14 +53,14 @@ def _threads(*, is_parameter: bool, default: int, shown: str) -> Callable[[_F], 
         default=default,
         expose_value=is_parameter,
         callback=_use_cores,
-        help=f"Threads that compute; the result is the same [{shown}].",
+        help=f"Number of threads, without effect on the result [{shown}].",
     )
 
 
 #: The options of commands that compute on several cores. Only the first two pass the number to the command; for the
 #: others it only limits the extension module. A row of a paper may need 1.5 GB, so by default at most two rows are
 #: computed at the same time.
-rows_option = _threads(is_parameter=True, default=min(cores(), 2), shown="2, which may hold 3 GB")
+rows_option = _threads(is_parameter=True, default=min(cores(), 2), shown="2, which may need 3 GB of memory")
 points_option = _threads(is_parameter=True, default=cores(), shown="all cores")
 cores_option = _threads(is_parameter=False, default=cores(), shown="all cores")
 
@@ -71,13 +71,13 @@ def study_options(command: _F) -> _F:
         click.option(
             "--executor",
             metavar="WHERE",
-            help="Points by workers elsewhere: the address of a Dask scheduler, as tcp://HOST:PORT, or the file that "
-            "it wrote; or mpi, under mpiexec.",
+            help="Compute points in other processes: mpi (the ranks of mpiexec), the address of a Dask scheduler, as "
+            "tcp://HOST:PORT, or the file that the scheduler wrote.",
         ),
         click.option(
             "--resume",
             metavar="FILE",
-            help="Keep points in FILE as they end, and begin with those that are there.",
+            help="Store each finished point in FILE, and do not repeat the points that FILE already has.",
         ),
     )
     for option in reversed(options):

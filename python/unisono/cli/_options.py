@@ -227,22 +227,28 @@ level_options = _stack(
         show_default=True,
         help="The time of communication: by the model of plans, by flows on links, or packet by packet.",
     ),
-    click.option("--no-overlap", is_flag=True, help="Each step waits for all communication before it."),
+    click.option("--no-overlap", is_flag=True, help="Each computation waits for all earlier communication."),
 )
 #: Options of the rates of the accelerator, if the machine does not state them.
 rate_options = _stack(
     click.option(
-        "--tflops", type=float, metavar="N", help="Of a program: 10^12 operations a second of an accelerator."
+        "--tflops",
+        type=float,
+        metavar="N",
+        help="For programs of other tools: the rate of an accelerator, in 10^12 operations a second.",
     ),
     click.option(
-        "--memory-gb-per-second", type=float, metavar="N", help="Of a program: 10^9 bytes a second of its memory."
+        "--memory-gb-per-second",
+        type=float,
+        metavar="N",
+        help="For programs of other tools: the memory bandwidth of an accelerator, in 10^9 bytes a second.",
     ),
 )
 
 fill_option = click.option(
     "--fill",
     is_flag=True,
-    help="Fill the network with copies of the model, which reduce gradients together.",
+    help="Fill the network with copies of the trained model; all copies reduce their gradients together.",
 )
 
 
@@ -256,7 +262,7 @@ explain_option = click.option(
     is_flag=True,
     expose_value=False,
     callback=_explain,
-    help="Print notes whole, not one line of each.",
+    help="Print whole notes instead of one line of each.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object on standard output.")
 
@@ -288,7 +294,7 @@ limit_options = _stack(
         metavar="SIZE",
         expose_value=False,
         callback=_limit_memory,
-        help="Refuse work that needs more memory, as in 2GiB [80 % of what is free].",
+        help="Refuse work that needs more memory than SIZE, as in 2GiB [80 % of the free memory].",
     ),
     click.option(
         "--no-limit",
@@ -303,8 +309,8 @@ limit_options = _stack(
 shard_option = click.option(
     "--shard",
     type=Shard(),
-    help="Compute only every Nth point, from the Ith on, into the FILE of --resume, for jobs that share a study; "
-    "'unisono merge' joins the files.",
+    help="Compute only every Nth point, from the Ith on, and store these points in the FILE of --resume; 'unisono "
+    "merge' joins the files of all shards.",
 )
 
 machine_option = click.option(
@@ -315,14 +321,16 @@ machine_option = click.option(
     help="A preset (see 'unisono machines') or a TOML file.",
 )
 
-shape_option = click.option("--shape", metavar="N|MxN", help="PEs in a row, or rows x columns.")
+shape_option = click.option(
+    "--shape", metavar="N|MxN", help="The part of the machine: a row of N PEs or ranks, or M rows x N columns."
+)
 
 fail_option = click.option(
     "--fail",
     multiple=True,
     metavar="A-B|N|NAME",
-    help="Of a network: the cables between nodes A and B (A-B:1 for one of them), node N, a part by its name, one "
-    "cable of every class (one-link), or one of several planes (plane K) are gone; repeatable.",
+    help="Remove from a network the cables between nodes A and B (A-B:1 for one of them), node N, a part by its name, "
+    "one cable of each class that can lose one (one-link), or one of several planes (plane K); repeatable.",
 )
 
 
@@ -338,27 +346,32 @@ def slow_option(of: str) -> Callable[[_Decorated], _Decorated]:
 
 
 nodes_option = click.option(
-    "--nodes", type=int, metavar="N", help="Nodes of a machine whose switches reduce, or boxes of a network."
+    "--nodes",
+    type=int,
+    metavar="N",
+    help="Number of nodes of a machine of kind in-network, or of boxes of a network.",
 )
 
 #: Options of a machine other than its shape.
 site_options = _stack(
     nodes_option,
-    click.option("--subset", type=Nodes(), metavar="LIST", help="Of these nodes only some take part, as in 0,2,5..7."),
+    click.option("--subset", type=Nodes(), metavar="LIST", help="The nodes that take part, as in 0,2,5..7 [all]."),
     fail_option,
 )
 
 shape_options = _stack(
     shape_option,
     click.option(
-        "--ranks", type=int, metavar="P", help="In place of --shape: the number of ranks, on a wafer a row of PEs."
+        "--ranks", type=int, metavar="P", help="In place of --shape: the number of ranks (on a wafer, of PEs in a row)."
     ),
     site_options,
 )
 
 size_options = _stack(
-    click.option("--elements", type=int, metavar="N", help="Length of the vector in elements."),
-    click.option("--bytes", metavar="SIZE", help="Length of the vector in bytes, as in 4096, 64KiB, 64K or 1.5MB."),
+    click.option("--elements", type=int, metavar="N", help="Size of the vector or block in elements."),
+    click.option(
+        "--bytes", metavar="SIZE", help="Size of the vector or block in bytes, as in 4096, 64KiB, 64K or 1.5MB."
+    ),
 )
 
 
@@ -376,27 +389,31 @@ data_options = _stack(
 )
 
 root_option = click.option(
-    "--root", type=Root(), default="0", show_default=True, help="The root: an index (row-major) or row,col."
+    "--root",
+    type=Root(),
+    default="0",
+    show_default=True,
+    help="The root rank: an index (row-major on a grid) or row,col.",
 )
 
 _MODELS_OF_RANKS = (
-    "among ranks: hockney, postal, pipelining-postal, logp, loggp, logfp or loggops [the machine's]; on a network: "
-    "links (the default), packets (simulates the best candidates) or data-sheet (links without what was measured); on "
-    "switches that reduce: alpha-beta."
+    "on machines of kind endpoint: hockney, postal, pipelining-postal, logp, loggp, logfp or loggops [the machine's]; "
+    "on a network: links (the default), packets (simulates the best candidates) or data-sheet (links, without measured "
+    "rates); on machines of kind in-network: alpha-beta."
 )
 model_option = click.option(
     "--model",
     metavar="NAME",
     shell_complete=of_names(MODELS),
-    help="On a wafer: paper (Eq. 1; the default in a row) or links (largest link load; the default on a grid); "
-    f"{_MODELS_OF_RANKS}",
+    help="On a wafer: paper (Eq. 1 of the wafer paper; the default in a row) or links (largest link load; the default "
+    f"on a grid); {_MODELS_OF_RANKS}",
 )
 #: The option of a model for bounds; on a wafer the bounds of all models are listed.
 bound_model_option = click.option(
     "--model",
     metavar="NAME",
     shell_complete=of_names(MODELS),
-    help=f"{_MODELS_OF_RANKS.capitalize()} Not for a wafer, where the bounds of all are listed.",
+    help=f"{_MODELS_OF_RANKS.capitalize()} Not for a wafer: there the bounds of all models are listed.",
 )
 
 algorithm_options = _stack(
@@ -404,14 +421,14 @@ algorithm_options = _stack(
         "--algorithm",
         type=ALGORITHM,
         metavar="NAME",
-        help="This one only (see 'unisono algorithms'), with its best parameters.",
+        help="Plan only this algorithm (see 'unisono algorithms'), with its best parameters.",
     ),
     click.option(
         "--param",
         type=Param(),
         multiple=True,
         shell_complete=parameters,
-        help="A parameter of it, as in group=8, or of all candidates where none is named; repeatable.",
+        help="A parameter of the algorithm, as in group=8; without --algorithm, of all candidates; repeatable.",
     ),
     model_option,
 )
@@ -422,8 +439,8 @@ target_option = click.option(
     "target",
     type=FORMAT,
     metavar="FORMAT",
-    help="Plan what this format can express: of 'unisono emit', as csl; of 'unisono export', by its name or as "
-    "openmpi, mpich, ucc, nccl, ncclx; or preload: of a .plan for MPI programs.",
+    help="Plan only schedules that this format can express: a format of 'unisono emit', such as csl; a format of "
+    "'unisono export', or openmpi, mpich, ucc, nccl or ncclx; or preload, a .plan for MPI programs.",
 )
 
 plan_options = _stack(
@@ -438,7 +455,10 @@ plan_options = _stack(
 )
 _machine_and_plan_options = (
     click.option(
-        "--machine", type=MACHINE, metavar="NAME|FILE", help="The machine; of a file, the one to place its schedule on."
+        "--machine",
+        type=MACHINE,
+        metavar="NAME|FILE",
+        help="The machine to plan for, or to place the schedule of FILE on.",
     ),
     shape_options,
     size_options,

@@ -13,12 +13,12 @@ from unisono.simulation.schedules import Noise
 
 _PARAMETERS = ("L", "o", "g", "G", "O", "S")
 _HELP = {
-    "L": "latency, ns, as 2500 or 812.5",
-    "o": "time of a CPU for a message, ns",
-    "g": "time between two messages, ns",
-    "G": "time of a byte on a network interface, ns, as 6 or 0.08",
-    "O": "time of a byte on a CPU, ns",
-    "S": "bytes above which a send waits for its receiver",
+    "L": "latency in ns, as 2500 or 812.5",
+    "o": "time of a CPU for a message, in ns",
+    "g": "least time between two messages, in ns",
+    "G": "time of a byte on a network interface, in ns, as 6 or 0.08",
+    "O": "time of a byte on a CPU, in ns",
+    "S": "size in bytes above which a send waits for its receiver",
 }
 _NOISE = {"uniform": 1, "normal": 2, "exponential": 1}
 
@@ -55,7 +55,7 @@ def options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--goal",
             metavar="FILE.goal|DIR",
-            help="Run this GOAL program under LogGOPS, or the Chakra traces of a folder, in place of a schedule.",
+            help="Run this GOAL program, or the Chakra traces of this folder, in place of a schedule.",
         ),
         *(
             click.option(
@@ -70,22 +70,24 @@ def options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--zero-byte",
             type=click.Choice(["wrapped", "sane"]),
-            help="With --goal: what a message without bytes costs, as in LogGOPSim [wrapped] or as one byte.",
+            help="With --goal: a message of 0 bytes costs as much as in LogGOPSim (wrapped, the default), or as one "
+            "byte (sane).",
         ),
         click.option(
             "--noise",
             metavar="KIND:NS",
-            help="Among ranks: uniform:MOST, normal:MEAN:DEVIATION or exponential:MEAN lengthens what holds a CPU.",
+            help="Among ranks: lengthen each CPU operation by a random time in ns: uniform:MOST, "
+            "normal:MEAN:DEVIATION or exponential:MEAN.",
         ),
         click.option(
             "--late",
             metavar="NS,...|FILE",
-            help="Among ranks: when each begins, nanoseconds: a list, or a file with a number a line.",
+            help="Among ranks: the start time of each rank in ns, as a list or a file with one number a line.",
         ),
         click.option(
             "--timeline",
             metavar="FILE.png|svg|pdf",
-            help="Among ranks: draw the run, a row a rank, for up to 64 ranks.",
+            help="Among ranks: draw the run with one row for each rank, up to 64 ranks.",
         ),
     ]
     for option in reversed(added):

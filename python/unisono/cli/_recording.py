@@ -12,5 +12,5 @@ rounds_option = click.option(
     default=ROUNDS,
     show_default=True,
     metavar="N",
-    help="Of a Python file: record loops that wait for fetched contents for N rounds.",
+    help="For a Python file: record at most N rounds of each loop that waits for fetched contents.",
 )

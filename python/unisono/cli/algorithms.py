@@ -19,7 +19,7 @@ _MODELS = {"paper": "Eq. 1"}
 
 @click.command()
 @click.argument("name", type=ALGORITHM, required=False)
-@click.option("--collective", type=COLLECTIVE, metavar="NAME", help="Only those for this collective.")
+@click.option("--collective", type=COLLECTIVE, metavar="NAME", help="List only algorithms for this collective.")
 @json_option
 def algorithms(name: str | None, collective: str | None, as_json: bool) -> None:
     """Lists the algorithms, or shows one: collectives, parameters, formulas and source."""

@@ -68,35 +68,43 @@ def _boards(report: AllocationReport) -> str:
     default=TRACE,
     show_default=True,
     metavar="FILE|alibaba",
-    help="One job a line, a number of boards or RxC; or that trace's sizes until all healthy boards are taken.",
+    help="A file with one job a line, as a number of boards or RxC; or alibaba, jobs with the sizes of that trace "
+    "until all healthy boards are taken.",
 )
 @click.option(
     "--fail",
     multiple=True,
     type=FailedBoards(),
     metavar="N|ROW,COL|NAME",
-    help="A number of boards that fail, drawn at random; or a board that failed, by row and column from 0 on; or all "
-    "boards of a part, such as 'group 2'; repeatable.",
+    help="Failed boards: a number of boards, drawn at random; one board by its row and column from 0 on; or all boards "
+    "of a part, such as 'group 2'; repeatable.",
 )
 @click.option(
     "--board",
     type=int,
     metavar="N",
-    help="Adjacent accelerators that are given together, on machines without boards of their own. [default: 1]",
+    help="On machines without boards: the number of adjacent accelerators that form a board. [default: 1]",
 )
-@click.option("--aligned", is_flag=True, help="Jobs that fit into a leaf, router, group or box stay inside one.")
+@click.option("--aligned", is_flag=True, help="Place a job inside one leaf, router, group or box, if it fits.")
 @click.option(
     "--heuristic",
     default="sort",
     show_default=True,
     metavar="NAME",
-    help="greedy, transpose, aspect, sort or locality, each with those before it.",
+    help="The placement: greedy, transpose, aspect, sort or locality; each includes those before it.",
 )
-@click.option("--samples", type=int, default=1000, show_default=True, metavar="N", help="Samples of failures and jobs.")
-@click.option("--seed", type=int, default=0, show_default=True, metavar="S", help="Of the samples.")
+@click.option(
+    "--samples",
+    type=int,
+    default=1000,
+    show_default=True,
+    metavar="N",
+    help="Number of random samples of failures and jobs.",
+)
+@click.option("--seed", type=int, default=0, show_default=True, metavar="S", help="Seed of the samples.")
 @study_options
 @shard_option
-@click.option("--plot", metavar="FILE.png|svg|pdf", help="Draw which board each job of the first sample has.")
+@click.option("--plot", metavar="FILE.png|svg|pdf", help="Draw the boards of each job of the first sample.")
 @json_option
 @limit_options
 def allocate(
@@ -114,9 +122,9 @@ def allocate(
     plot: str | None,
     as_json: bool,
 ) -> None:
-    """Places jobs on boards, around failed boards, and reports the share of the machine in use."""
+    """Places jobs on boards of a network, around failed boards, and reports the share of healthy boards in use."""
     check_picture(plot)
-    check_files({"--plot": plot, "--resume": resume}, *([] if jobs == TRACE else [jobs]))
+    check_files(plot, resume)
     counts = [one for one in fail if isinstance(one, int)]
     if len(counts) > 1:
         raise InputError(f"--fail has {len(counts)} numbers of boards to draw; give one, beside boards as ROW,COL")

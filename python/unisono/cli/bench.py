@@ -30,13 +30,24 @@ _MOST_COUNT = 2**31 - 1
 
 @click.command()
 @click.argument("collective", type=COLLECTIVE)
-@click.option("--plan", "plan_file", metavar="FILE.plan", required=True, help="The table whose schedules are timed.")
-@click.option("--vs", type=click.Choice(["default"]), default="default", help="Against the library as it is.")
-@click.option("--sizes", default=_SIZES, show_default=True, metavar="LIST", help="Sizes in bytes, as MPI counts them.")
-@click.option("--rounds", type=int, default=6, show_default=True, metavar="N", help="Interleaved rounds.")
+@click.option("--plan", "plan_file", metavar="FILE.plan", required=True, help="The plan whose schedules are timed.")
+@click.option(
+    "--vs",
+    type=click.Choice(["default"]),
+    default="default",
+    help="The library's algorithms to compare with: its default ones (the only value).",
+)
+@click.option(
+    "--sizes",
+    default=_SIZES,
+    show_default=True,
+    metavar="LIST",
+    help="Sizes in bytes, multiples of 4, counted as --bytes of 'unisono plan'.",
+)
+@click.option("--rounds", type=int, default=6, show_default=True, metavar="N", help="Number of interleaved rounds.")
 @json_option
 def bench(collective: str, plan_file: str, vs: str, sizes: str, rounds: int, as_json: bool) -> int:  # noqa: ARG001
-    """Times COLLECTIVE by the plan and by the library, turn by turn, under mpiexec."""
+    """Times COLLECTIVE by a plan and by the MPI library in alternation, under mpiexec."""
     mpi = import_alike()
     world = mpi.COMM_WORLD
 

@@ -50,7 +50,7 @@ _HOLDS = {"bound": "any schedule", "of-model": "a model"}
 @json_option
 @limit_options
 def bound(as_json: bool, **options: Any) -> None:
-    """Lists every lower bound on the time of COLLECTIVE, and what each assumes."""
+    """Lists every lower bound on the time of COLLECTIVE, with its assumptions."""
     request = Request(**options)
     machine, count = request.sized_machine(), request.count()
     if request.model is not None and "grid" in machine.offers:

@@ -38,29 +38,36 @@ __all__ = ["calibrate"]
 @click.option("-o", "--output", metavar="MACHINE.toml", required=True, help="The machine file to write.")
 @click.option("--name", metavar="NAME", help="The machine's name in the file [calibrated, or that of --machine].")
 @click.option(
-    "--rounds", type=int, default=200, show_default=True, metavar="N", help="Repetitions of each short measurement."
+    "--rounds",
+    type=int,
+    default=200,
+    show_default=True,
+    metavar="N",
+    help="Number of repetitions of each short measurement.",
 )
-@click.option("--levels", is_flag=True, help="Measure sockets, nodes and the network apart.")
+@click.option(
+    "--levels", is_flag=True, help="Measure messages within sockets, within nodes and between nodes separately."
+)
 @click.option(
     "--from",
     "logs",
     multiple=True,
     metavar="LOG",
-    help="Measure nothing: fit the times of NCCL to the output of nccl-tests, or rates of links to that of "
-    "ib_write_bw, p2pBandwidthLatencyTest or nvbandwidth, or either to a table in CSV; repeatable.",
+    help="Measure nothing: fit the times of NCCL to the output of nccl-tests, or the rates of links to the output of "
+    "ib_write_bw, p2pBandwidthLatencyTest or nvbandwidth; tables in CSV may replace both; repeatable.",
 )
 @click.option(
     "--machine",
     type=MACHINE,
     metavar="NAME|FILE",
-    help="The network that is measured, which the file then has with the costs of messages; of --from: the machine "
-    "of the logs.",
+    help="The network to measure; the written file has this network with the measured costs of messages. With --from: "
+    "the machine of the logs.",
 )
 @click.option(
     "--points",
     type=int,
     metavar="N",
-    help="Of --from: fit to N sizes of each collective and number of GPUs, and predict the others [all].",
+    help="With --from: fit to N sizes of each collective and number of GPUs, and predict the others [all].",
 )
 @json_option
 def calibrate(
@@ -75,8 +82,8 @@ def calibrate(
 ) -> int:
     """Measures latency, overhead, bandwidth and reduction of this machine: mpiexec -n 4 unisono calibrate -o M.toml.
 
-    With --machine, fills the costs of messages of that network: rank i is on accelerator i. If several ranks share each
-    node, an accelerator is a host with these ranks, which share its cables.
+    With --machine, measures the costs of messages of that network; rank i is on accelerator i. If several ranks share
+    each node, an accelerator is a host, and the ranks of a node share the cables of their host.
     With --from, reads logs of GPUs and needs no MPI: unisono calibrate --from nccl.log --machine dgx-a100 -o M.toml.
     """
     if logs:

@@ -17,15 +17,26 @@ _SHOWN = 40
 
 @click.command(name="check-guidelines")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
-@click.option("--ranks", type=click.IntRange(2), metavar="P", help="Ranks of logs that do not state them, as OSU's.")
-@click.option("--tolerance", type=float, default=TOLERANCE, show_default=True, help="Times this much apart are equal.")
+@click.option(
+    "--ranks",
+    type=click.IntRange(2),
+    metavar="P",
+    help="Number of ranks, for logs that do not state it, such as those of OSU.",
+)
+@click.option(
+    "--tolerance",
+    type=float,
+    default=TOLERANCE,
+    show_default=True,
+    help="Relative difference up to which two times count as equal.",
+)
 @json_option
 def check_guidelines(files: tuple[str, ...], ranks: int | None, tolerance: float, as_json: bool) -> int:
-    """Lists the measured collectives that take longer than others which contain them.
+    """Lists the measured collectives that take longer than other collectives that could replace them.
 
-    No broadcast should take longer than an allreduce of the same vector. A FILE is the output of the OSU benchmarks,
-    Intel's IMB-MPI1, nccl-tests or rccl-tests, a table in CSV, or what `unisono tune --json` printed. The times of all
-    FILEs belong to one system. Exit code 1: some guideline is broken.
+    An allreduce could replace a broadcast of the same vector, so a broadcast should not take longer. A FILE is the
+    output of the OSU benchmarks, IMB-MPI1, nccl-tests, rccl-tests or `unisono tune --json`, or a table in CSV. The
+    times of all FILEs belong to one system. Exit code 1: a guideline is broken.
     """
     if not 0 <= tolerance < 10:
         raise InputError(f"--tolerance is {tolerance}; accepted is 0 or more, and less than 10")

@@ -66,13 +66,13 @@ def compare(
     plot: str | None,
     as_json: bool,
 ) -> int:
-    """Times WORKLOADs on several machines: exposed communication, price of what they use, and time x price.
+    """Compares WORKLOADs on several machines: time, exposed communication, price of the used part, and time x price.
 
-    A WORKLOAD is one of the list of `unisono workload`, a file of one, or a program of another tool. The exit code is 1
+    A WORKLOAD is a name that `unisono workload` lists, a TOML file, or a program of another tool. The exit code is 1
     if a workload does not fit a machine.
     """
     check_picture(plot)
-    check_files({"--plot": plot, "--resume": resume}, *workloads)
+    check_files(plot, resume)
     places = [unisono.machine(name, failed=fail) for name in machines]
     notes = list(dict.fromkeys(note for place in places for note in place.notes()))
     with progress("comparing") as on_row, study(jobs, executor, resume, shard) as (by, kept):

@@ -18,7 +18,7 @@ _FIXED = ["star", "tree", "two-phase", "chain", "ring"]
 
 
 @click.command()
-@click.option("-o", "--output", metavar="DIR", default="out", show_default=True, help="Where the files go.")
+@click.option("-o", "--output", metavar="DIR", default="out", show_default=True, help="The folder of the files.")
 def demo(output: str) -> int:
     """Plans, proves and predicts collectives on a wafer, and writes a table, a picture, a schedule and a report.
 

@@ -41,19 +41,35 @@ _SENTENCES = 3
     "--machine",
     type=MACHINE,
     metavar="NAME|FILE",
-    help="The machine that was measured; without it, times are compared with each other only [the preset of the GPUs "
-    "that a log of one box names].",
+    help="The machine of the logs [the preset of the GPUs, if all logs are of one box and name them; else none, and "
+    "times are compared only with each other].",
 )
 @click.option(
     "--as",
     "behaves_as",
     metavar="LIBRARY",
-    help="Expect this library's own times: nccl, rccl [by the GPUs that the machine states; else the best plan's], "
-    "openmpi, mpich.",
+    help="Compare with the times of this library: nccl, rccl, openmpi or mpich [nccl or rccl by the machine's GPUs; "
+    "without GPUs, the times of the best plan].",
 )
-@click.option("--ranks", type=click.IntRange(1), metavar="P", help="Ranks of logs that do not state them, as OSU's.")
-@click.option("--nodes", type=click.IntRange(1), metavar="N", help="Nodes of logs that do not state their ranks [1].")
-@click.option("--tolerance", type=float, default=TOLERANCE, show_default=True, help="Times this much apart are equal.")
+@click.option(
+    "--ranks",
+    type=click.IntRange(1),
+    metavar="P",
+    help="Number of ranks, for logs that do not state it, such as those of OSU.",
+)
+@click.option(
+    "--nodes",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Number of nodes, for logs that do not state their ranks [1].",
+)
+@click.option(
+    "--tolerance",
+    type=float,
+    default=TOLERANCE,
+    show_default=True,
+    help="Relative difference up to which two times count as equal.",
+)
 @json_option
 def diagnose(
     files: tuple[str, ...],
@@ -66,10 +82,10 @@ def diagnose(
 ) -> int:
     """Lists the times in logs that are too long, with causes and remedies, or the calls of a hang.
 
-    A LOG is the output of nccl-tests, rccl-tests, the OSU benchmarks, IMB-MPI1 or ReproMPI, a table in CSV, or what
-    `unisono tune --json` printed. Several logs are compared with each other. Dumps of PyTorch's flight recorder, one a
-    rank, show who waits for whom, and so do reports of NCCL's RAS, in the order of time. Exit code 1: something is
-    wrong.
+    A LOG is the output of nccl-tests, rccl-tests, the OSU benchmarks, IMB-MPI1, ReproMPI or `unisono tune --json`, or a
+    table in CSV. Several logs are compared with each other. Dumps of PyTorch's flight recorder, one of each rank, show
+    which ranks wait for which, and so do reports of NCCL's RAS, in the order of time. Exit code 1: there are findings
+    or hangs.
     """
     contents = [(path, read_bytes(path, MOST_BYTES)) for path in files]
     for recognizes, shows in ((is_dump, _hangs), (is_ras, _of_ras)):

@@ -32,27 +32,41 @@ __all__ = ["discover"]
 @click.command()
 @click.argument("program", metavar="PROGRAM.json|PROGRAM.py")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[-- ARGS]...")
-@click.option("--nodes", type=int, required=True, metavar="M", help="How many ranks share the work.")
+@click.option("--nodes", type=int, required=True, metavar="M", help="Number of ranks that share the work.")
 @click.option(
     "--rules",
     metavar="NAME",
     shell_complete=of_names(("full", "paper", "off")),
     default="full",
-    help="full, paper (the published rules) or off [full].",
+    help="The rules by which collectives are found: full, paper (the published rules) or off [full].",
 )
-@click.option("--machine", type=MACHINE, metavar="NAME|FILE", help="Also predict what the communication takes there.")
+@click.option(
+    "--machine", type=MACHINE, metavar="NAME|FILE", help="Also predict the time of the communication on this machine."
+)
 @click.option(
     "--model",
     metavar="NAME",
     shell_complete=of_names(MODELS),
-    help="With a machine of ranks: by this model [the machine's].",
+    help="With --machine: the model of the prediction [the machine's].",
 )
-@click.option("--simulate", is_flag=True, help="With a machine: run every operation on its simulator as well.")
-@click.option("--devices", type=int, metavar="D", help="Each rank drives D devices: list the copies of one rank.")
+@click.option("--simulate", is_flag=True, help="With --machine: also run every operation on the machine's simulator.")
+@click.option("--devices", type=int, metavar="D", help="Each rank drives D devices; list the copies of one rank.")
 @click.option("--rank", type=int, metavar="R", default=0, help="With --devices: the rank whose copies are listed [0].")
-@click.option("--device-machine", type=MACHINE, metavar="NAME|FILE", help="With --devices: predict what copies take.")
-@click.option("--graph", metavar="FILE.dot|png|svg|pdf", help="Write what each rank does: for Graphviz, or a picture.")
-@click.option("--graph-kind", type=click.Choice(KINDS), default=KINDS[0], help="The graph of commands or of tasks.")
+@click.option(
+    "--device-machine",
+    type=MACHINE,
+    metavar="NAME|FILE",
+    help="With --devices: predict the time of the copies on this machine.",
+)
+@click.option(
+    "--graph", metavar="FILE.dot|png|svg|pdf", help="Write the program's graph, as text for Graphviz or as a picture."
+)
+@click.option(
+    "--graph-kind",
+    type=click.Choice(KINDS),
+    default=KINDS[0],
+    help="The nodes of the graph: the commands of the ranks, or the tasks [commands].",
+)
 @rounds_option
 @json_option
 @limit_options
@@ -72,10 +86,10 @@ def discover(
     rounds: int,
     as_json: bool,
 ) -> None:
-    """Finds what the tasks of a program must exchange, and the collectives in it.
+    """Finds the data that the tasks of a program exchange, and the collectives among the exchanges.
 
-    A Python file is executed with ARGS; its program of unisono.tasks is recorded and not run, so contents that it
-    fetches are invented.
+    A Python file is executed with ARGS; its program of unisono.tasks is recorded without running kernels, so
+    fetched contents are invented.
     """
     notes: list[str] = []
     is_script = program.endswith(".py")

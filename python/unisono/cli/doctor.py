@@ -12,10 +12,9 @@ __all__ = ["doctor"]
 @click.command()
 @json_option
 def doctor(as_json: bool) -> int:
-    """Reports what is installed, which MPI is found and whether it works, and the command that fixes what is missing.
+    """Reports the installed parts, tests MPI, and prints the commands that install missing parts.
 
-    The exit code is 1 where something is missing that the main work needs; packages that only some commands use do not
-    count.
+    The exit code is 1 if a part is missing that the main work needs; MPI and packages of single commands do not count.
     """
     with working("looking around, and starting two ranks"):
         checks = diagnose()

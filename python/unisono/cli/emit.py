@@ -42,25 +42,26 @@ _SHOWN = 5
     "--output",
     metavar="FOLDER|FILE",
     required=True,
-    help="The folder to write to, made if it is missing; or the file, where the target is one.",
+    help="The folder to write, created if it is missing; or the file, for a target that is one file.",
 )
 @click.option(
     "--in-place/--not-in-place",
     "in_place",
     default=None,
-    help="For mscclpp: whether calls give one buffer as input and output [as torch.distributed calls the collective].",
+    help="For mscclpp: calls pass one buffer as input and output, or two [as torch.distributed calls the collective].",
 )
 @click.option(
     "--gpus-per-box",
     type=click.IntRange(1, 65536),
     metavar="N",
-    help="For mscclpp: GPUs that share memory; port channels join the others [the machine's boxes, or all in one].",
+    help="For mscclpp: number of GPUs in a box; these share memory, and port channels connect boxes [the machine's "
+    "boxes, or all GPUs in one].",
 )
 @click.option(
     "--thread-blocks",
     type=click.IntRange(1, 65536),
     metavar="N",
-    help="For mscclpp: thread blocks that share the work of a GPU [by the size of chunks].",
+    help="For mscclpp: the number of thread blocks that share the work of a GPU [by the size of chunks].",
 )
 @json_option
 @limit_options
@@ -80,7 +81,7 @@ def emit(
     refuse_unused(() if form == "mscclpp" else NOT_FOR_GPUS)
     check_target(output)
     if is_file(output):
-        check_writable(output, file_or_collective)
+        check_writable(output)
     target = form if form in PLANNED_FORMATS else None
     try:
         schedule = schedule_of(file_or_collective, machine, options, "emit", target=target)

@@ -66,15 +66,15 @@ _SIMULATED = {"simulated": "simulation", "estimated": "estimate"}
     "--as",
     "behaves_as",
     metavar="LIBRARY",
-    help="Add the time of this library by its own rules: nccl, rccl, openmpi, mpich.",
+    help="Add the time of this library's own choice: nccl, rccl, openmpi or mpich.",
 )
 @click.option(
     "-o",
     "--output",
     metavar="FILE",
-    help="Write the report (.json), or gauges for the monitoring by Prometheus (.prom).",
+    help="Write the report (.json), or gauges for Prometheus (.prom).",
 )
-@click.option("--plot", metavar="FILE.png|svg|pdf", help="Draw the bus bandwidths over bytes.")
+@click.option("--plot", metavar="FILE.png|svg|pdf", help="Draw the bus bandwidths by size.")
 @points_option
 @study_options
 @shard_option
@@ -91,10 +91,10 @@ def expect(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Lists the time and bus bandwidth to expect of COLLECTIVE by its size.
+    """Lists the expected time and bus bandwidth of COLLECTIVE by size.
 
-    The ceiling is the lower bound of time by the data sheet, which no schedule undercuts. The plan is the best schedule
-    of `unisono plan`.
+    The ceiling is the lower bound of `unisono plan`; on a network it uses the data sheet. The plan is that of `unisono
+    plan`.
     """
     request = Request(elements=None, bytes=None, **options)
     if output is not None and not output.endswith(_FILES):
@@ -102,7 +102,7 @@ def expect(
     check_picture(plot)
     if plot is not None and not has_busbw(request.collective):
         raise InputError(f"--plot draws bus bandwidths, and nccl-tests define none of a {request.collective}; drop it")
-    check_files({"-o": output, "--plot": plot, "--resume": resume}, request.machine)
+    check_files(output, plot, resume)
     note_unused(request.collective)
     if sizes is not None and request.collective == "barrier":
         click.echo("note: a collective of kind barrier has no data; --sizes is not used", err=True)

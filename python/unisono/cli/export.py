@@ -26,17 +26,21 @@ __all__ = ["export"]
     help=f"{one_of(FORMATS)}; openmpi, mpich, nccl and ncclx stand for the formats of these libraries.",
 )
 @click.option("-o", "--output", metavar="FILE", required=True, help="The file to write.")
-@click.option("--library", metavar="FILE", help="For mpich-json: the libmpi.so.12 that is to read it, or its table.")
+@click.option(
+    "--library",
+    metavar="FILE",
+    help="For mpich-json: the libmpi.so.12 that will read the file, or the table of that library in JSON.",
+)
 @click.option(
     "--check/--no-check",
     default=True,
-    help="Run the library with the file, where it is installed.",
+    help="Test the file by a run of the library, if it is installed.",
 )
 @json_option
 @limit_options
 def export(table: str, target: str, output: str, library: str | None, check: bool, as_json: bool) -> int:
-    """Writes the decision TABLE as a file for the user's own library."""
-    check_writable(output, table)
+    """Writes the decision TABLE (a .plan, or its JSON form) as a tuning file of another library."""
+    check_writable(output)
     try:
         made = export_table(table, target, library)
     except UnsupportedError as refused:

@@ -24,9 +24,14 @@ __all__ = ["import_"]
     shell_complete=of_names(IMPORTED_FORMATS),
     help=f"The format of FILE: {one_of(IMPORTED_FORMATS)}.",
 )
-@click.option("-o", "--output", metavar="FILE", required=True, help="Text (.sched), or JSON where it ends in .json.")
-@click.option("--elements", type=int, metavar="N", help="Elements, whole chunks [the file's, or one a chunk].")
-@click.option("--bytes", metavar="SIZE", help="The same in bytes, as in 64KiB.")
+@click.option("-o", "--output", metavar="FILE", required=True, help="The schedule file: text (.sched) or JSON (.json).")
+@click.option(
+    "--elements",
+    type=int,
+    metavar="N",
+    help="Number of elements, in whole chunks [the file's, or one element a chunk].",
+)
+@click.option("--bytes", metavar="SIZE", help="Size of these elements in bytes, as in 64KiB.")
 @click.option("--dtype", metavar="NAME", help="The datatype [the file's, or f32].")
 @click.option("--op", metavar="NAME", help="The operator [the file's, or sum].")
 @click.option("--root", type=int, metavar="INDEX", help="The root [the file's, or 0].")
@@ -45,7 +50,7 @@ def import_(
 ) -> None:
     """Converts the schedule in FILE to a schedule file, which `unisono verify` can prove."""
     check_ending(output, SCHEDULE_FILES)
-    check_writable(output, file)
+    check_writable(output)
     if elements is not None or bytes is not None:
         elements = element_count(elements, bytes, dtype or "f32", "import")
     with working("reading"):

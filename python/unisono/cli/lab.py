@@ -47,19 +47,28 @@ _NOT_OF_RUN = UnusedOptions(
     "places",
     type=int,
     metavar="K",
-    help="Of up: places for ranks on each host [those that the machine states, or 1].",
+    help="With up: the number of places for ranks on each host [the machine's number, or 1].",
 )
 @click.option(
-    "--mpi", type=click.Choice(["openmpi", "mpich"]), help="Of up: whose mpiexec starts programs [the program's own]."
+    "--mpi",
+    type=click.Choice(["openmpi", "mpich"]),
+    help="With up: the MPI whose mpiexec starts programs [the MPI of the program].",
 )
-@slow_option("Of up")
+@slow_option("With up")
 @click.option(
-    "--scale", type=float, metavar="S", help="Of up: divide rates by S [the least that this computer carries]."
+    "--scale",
+    type=float,
+    metavar="S",
+    help="With up: divide rates and multiply latencies by S [the least factor that this computer can emulate].",
 )
-@click.option("-n", "--ranks", type=int, metavar="N", help="Of run: how many ranks to start.")
-@click.option("--plan", metavar="FILE.plan", help="Of run: the plan that serves the program's collectives.")
-@click.option("--report", metavar="FILE|stderr", help="Of run, with a plan: write what ran, when the program ends.")
-@click.option("--both", is_flag=True, help="Of run: run without the plan first, and print both times.")
+@click.option("-n", "--ranks", type=int, metavar="N", help="With run: the number of ranks.")
+@click.option("--plan", metavar="FILE.plan", help="With run: the plan that serves the program's collectives.")
+@click.option(
+    "--report", metavar="FILE|stderr", help="With run and --plan: write a report of the calls when the program ends."
+)
+@click.option(
+    "--both", is_flag=True, help="With run: run first without the plan and then with it, and print both times."
+)
 @json_option
 def lab(
     action: str,
@@ -73,9 +82,9 @@ def lab(
 ) -> int | None:
     """Emulates a cluster on this computer: real MPI over TCP between hosts joined by the network of MACHINE.
 
-    `up MACHINE.toml` starts it, a host for each accelerator; rates are divided and latencies multiplied by one factor,
-    which it prints. `run -n N -- PROGRAM` runs an MPI program on it, `fail A-B` and `restore A-B` cut and mend a cable,
-    `stats` prints what each cable carried, `down` ends all of it.
+    `up MACHINE.toml` starts the lab with a host for each accelerator, and prints the factor that divides rates and
+    multiplies latencies. `run -n N -- PROGRAM` runs an MPI program in the lab. `fail A-B` takes a cable down, and
+    `restore A-B` brings it up. `stats` prints the traffic of each cable. `down` ends the lab.
     """
     if action not in _ACTIONS:
         raise InputError(
@@ -120,7 +129,7 @@ def _run(program: tuple[str, ...], ranks: int | None, plan: str | None, report: 
     if plan is None and (both or report is not None):
         raise click.UsageError(f"{'--both' if both else '--report'} goes with a plan; name it with --plan")
     if report is not None and report != "stderr":
-        check_writable(report, plan)
+        check_writable(report)
     if plan is not None:
         if not (is_file(plan) and is_plan_file(plan)):
             raise InputError(

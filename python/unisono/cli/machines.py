@@ -33,19 +33,17 @@ _HOW = "to import a machine, run 'unisono machines import FILE -o MACHINE.toml'"
     "source",
     metavar="FORMAT",
     shell_complete=of_names(IMPORTED_NETWORKS),
-    help="Of an import: nccl-topo, edges or graphml [by the name of FILE].",
+    help="With import: the format of FILE: nccl-topo, edges or graphml [by the name of FILE].",
 )
+@click.option("-o", "--output", metavar="FILE.toml", help="The machine file to write, of an import or of a preset.")
 @click.option(
-    "-o", "--output", metavar="FILE.toml", help="Where the machine is written: an import, or the file of a preset."
-)
-@click.option(
-    "--boxes", type=int, metavar="N", help="Of an import: boxes of which a topology of NCCL describes one [1]."
+    "--boxes", type=int, metavar="N", help="With import: the number of boxes; a topology of NCCL describes one [1]."
 )
 @click.option(
     "--accelerators",
     metavar="N|NAMES",
-    help="Of a list of cables: nodes below N are accelerators [all nodes]; if nodes have names, those of NAMES, as in "
-    "'host*,gpu*'.",
+    help="With import of a list of cables: the accelerators, as the nodes below N or by names, as in 'host*,gpu*' [all "
+    "nodes].",
 )
 @json_option
 def machines(
@@ -126,7 +124,7 @@ def _import(file: str | None, output: str | None, shape: str | None, options: di
         raise click.UsageError("--shape is a part of a machine, and an import makes a whole one; drop it")
     if not output.endswith(".toml"):
         raise InputError(f"'{output}' is no machine file; accepted are names that end in .toml")
-    check_writable(output, file)
+    check_writable(output)
     source, boxes = options["source"], 1 if options["boxes"] is None else options["boxes"]
     machine = unisono.import_machine(file, source, boxes=boxes, accelerators=_accelerators(options["accelerators"]))
     write(output, machine.to_toml())

@@ -17,16 +17,21 @@ __all__ = ["merge"]
 
 @click.command()
 @click.argument("parts", nargs=-1, required=True, metavar="PART...")
-@click.option("-o", "--output", metavar="FILE.csv|tex|FILE", help="Write every point as CSV, or as a table in LaTeX.")
-@click.option("--plot", metavar="FILE.png|svg|pdf", help="Draw the map of winners and speed-ups.")
+@click.option(
+    "-o",
+    "--output",
+    metavar="FILE.csv|tex|FILE",
+    help="Write every point as CSV (.csv) or as a table in LaTeX (.tex); for files of --resume: the joined file.",
+)
+@click.option("--plot", metavar="FILE.png|svg|pdf", help="Draw the map of best algorithms and speed-ups.")
 @json_option
 def merge(parts: tuple[str, ...], output: str | None, plot: str | None, as_json: bool) -> None:
-    """Joins the PARTs of a sweep that `unisono sweep --shard I/N -o PART` wrote, as if one job had made it.
+    """Joins PARTs, the files of `unisono sweep --shard I/N -o PART`, to the result of one sweep.
 
-    Files that other studies kept with `--shard I/N --resume PART` become one file, for `--resume` of the whole study.
+    The PARTs of other studies (`--shard I/N --resume PART`) become one file for `--resume` of the whole study.
     """
     check_picture(plot)
-    check_files({"-o": output, "--plot": plot}, *parts)
+    check_files(output, plot)
     if is_file_of_points(parts[0]):
         if output is None or plot is not None:
             raise click.UsageError("files of points become one file: name it with -o, and draw by the study's command")

@@ -68,47 +68,51 @@ _SCHEDULES = (
 @click.command()
 @click.argument("collectives", type=COLLECTIVES, metavar="COLLECTIVE[,COLLECTIVE...]")
 @plan_options
-@click.option("--all", "show_all", is_flag=True, help=f"List every candidate, not the best {_SHOWN}.")
+@click.option("--all", "show_all", is_flag=True, help=f"List all candidates instead of the best {_SHOWN}.")
 @click.option(
     "-o",
     "--output",
     metavar="FILE",
-    help="Write the report (.json), the schedule (.sched) or a plan for MPI (.plan); with --for a format of 'unisono "
-    "export', under any other ending, that file.",
+    help="Write the report (.json), the schedule (.sched) or a plan for MPI programs (.plan). With --for a format of "
+    "'unisono export', any other ending stands for a file of that format.",
 )
 @click.option(
     "--serve",
     metavar="FIRST-LAST|all",
-    help="Of a .plan or a tuning file: the sizes that it serves, as in 1KiB-64KiB or 64KiB-any, or all [the size "
-    "planned for]. Both ends and powers of four between them get the best plan of their own.",
+    help="For a .plan or a tuning file: the sizes that the file serves, as in 1KiB-64KiB, 64KiB-any or all [the "
+    "planned size]. Both ends and the powers of four between them are planned separately.",
 )
 @click.option(
     "--unlike-bits",
     is_flag=True,
-    help="Of a .plan: permit an allreduce after which ranks may have different bits of rounded results.",
+    help="For a .plan: permit an allreduce whose rounded results may have different bits on the ranks.",
 )
 @click.option(
     "--bits",
     type=click.Choice(BITS),
-    help="Plan only what gives the same bits on all ranks (ranks), at each place of a vector too (place), at each size "
-    "too (size), or on each number of ranks too (ranks-count); with --serve and -o FILE.plan, one table for these "
-    "sizes. With --as, add the settings of the library that do.",
+    help="Plan only schedules whose results have the same bits on all ranks (ranks), also at each place of a vector "
+    "(place), also at each size (size), or also on each number of ranks (ranks-count). With --serve and -o "
+    "FILE.plan, write one table for these sizes. With --as, add the settings of the library that give these bits.",
 )
 @contributors_option
 @click.option(
-    "--certificate", metavar="OUT", help="Write prices of links that prove the bound of a network to this file."
+    "--certificate",
+    metavar="OUT",
+    help="Write to this file the prices of links that prove the lower bound of a network.",
 )
 @click.option(
     "--plot",
     metavar="FILE.png|svg|pdf",
-    help="Draw the trees of a forest on its network and the time of forests by their depth, or else the candidates.",
+    help="Draw the candidates; if the best one is a forest, draw its trees on the network and the times of forests by "
+    "depth.",
 )
 @click.option(
     "--as",
     "behaves_as",
     metavar="LIBRARY",
-    help="Add what this library chooses on the machine by its own rules, and its time: nccl, rccl, openmpi, mpich. "
-    "With --for nccl and -o, the file has the best of the library's own algorithms for all sizes, or those of --serve.",
+    help="Add the choice of this library by its own rules, with the time of the choice: nccl, rccl, openmpi or mpich. "
+    "With --for nccl and -o, the file has the best of NCCL's own algorithms for all sizes, or for the sizes of "
+    "--serve.",
 )
 @cores_option
 @explain_option
@@ -126,7 +130,7 @@ def plan(
     plot: str | None,
     **options: Any,
 ) -> None:
-    """Finds the best schedule for COLLECTIVE, its predicted time, and how far that is from the best possible.
+    """Finds the best schedule for COLLECTIVE, its predicted time, and the ratio of this time to a lower bound.
 
     Several collectives, or a range of sizes without --bytes, become the rows of one file, a .plan or a tuning file.
     """
@@ -141,7 +145,7 @@ def plan(
         raise InputError(f"--bits is for schedules of this program, and {target} has algorithms of a library; drop it")
     check_contributors("--bits", bits, contributors)
     check_picture(plot)
-    check_files({"-o": output, "--certificate": certificate, "--plot": plot}, options["machine"])
+    check_files(output, certificate, plot)
     served = None if serve is None else serve_range(serve)
     requests = [Request(name, **options, bits=bits, contributors=contributors) for name in collectives]
     is_unsized = options["elements"] is None and options["bytes"] is None and served is not None

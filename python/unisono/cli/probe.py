@@ -19,17 +19,29 @@ _SHOWN = 30
 
 @click.command()
 @machine_option
-@click.option("--bytes", "size", metavar="SIZE", help="The size of each message [by the rates of the machine].")
+@click.option("--bytes", "size", metavar="SIZE", help="Size of each message [by the rates of the machine].")
 @click.option(
-    "--rounds", type=int, default=ROUNDS, show_default=True, metavar="N", help="Times that each set is measured."
+    "--rounds",
+    type=int,
+    default=ROUNDS,
+    show_default=True,
+    metavar="N",
+    help="Number of measurements of each set of messages.",
 )
 @click.option("--simulate", is_flag=True, help="Measure with the packet simulator instead of MPI.")
-@slow_option("Of --simulate")
+@slow_option("With --simulate")
 @click.option(
-    "--emit", metavar="DIR", help="Write the messages and a program in C that sends them, and measure nothing."
+    "--emit",
+    metavar="DIR",
+    help="Write to this folder the messages and a program in C that sends them, and measure nothing.",
 )
-@click.option("--ranks", type=click.IntRange(2), metavar="P", help="Of --emit: the ranks of the program [all].")
-@click.option("--from", "results", metavar="FILE", help="Take the times from the output of that program.")
+@click.option(
+    "--ranks",
+    type=click.IntRange(2),
+    metavar="P",
+    help="With --emit: the number of ranks of the program [all accelerators].",
+)
+@click.option("--from", "results", metavar="FILE", help="Read the times from the output of the program of --emit.")
 @json_option
 def probe(
     machine: str,
@@ -44,8 +56,8 @@ def probe(
 ) -> int:
     """Names the slow cables of a network: mpiexec -n 8 unisono probe --machine M.toml, rank k on accelerator k.
 
-    Sends sets of messages whose loads on the cables are known and differ. A message is as slow as the slowest of its
-    cables, and fast messages acquit theirs. Exit code 1: a cable is slow.
+    Sends sets of messages whose loads on the cables are known and differ. A message is as slow as its slowest cable, so
+    a fast message shows that none of its cables is slow. Exit code 1: a cable is slow.
     """
     if len(dict(slow)) < len(slow):
         raise InputError("--slow names a cable twice; give each cable one share of its rate")

@@ -21,9 +21,9 @@ __all__ = ["reproduce"]
 
 @click.command()
 @click.argument("paper", required=False, shell_complete=of_names(PAPERS))
-@click.option("--quick", is_flag=True, help="Fewer points and no figures.")
-@click.option("--full", is_flag=True, help="The largest simulations too (512 x 512 PEs), which take minutes.")
-@click.option("-o", "--output", metavar="DIR", help="Where the figures go [default: out/PAPER].")
+@click.option("--quick", is_flag=True, help="Compute fewer points and draw no figures.")
+@click.option("--full", is_flag=True, help="Also run the largest simulations (512 x 512 PEs), which take minutes.")
+@click.option("-o", "--output", metavar="DIR", help="Folder of the figures [default: out/PAPER].")
 @rows_option
 @study_options
 @shard_option
@@ -46,7 +46,7 @@ def reproduce(
     refuse_unused(QUICK if quick else ())
     if quick and full:
         raise InputError("--quick and --full exclude each other")
-    check_files({"--resume": resume})
+    check_files(resume)
     papers = PAPERS if paper is None else (paper,)
     with progress("reproducing") as on_claim, study(jobs, executor, resume, shard) as (by, kept):
         claims = reproduce_papers(papers, quick=quick, full=full, executor=by, kept=kept, progress=on_claim)

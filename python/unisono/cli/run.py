@@ -22,30 +22,42 @@ __all__ = ["note_unserved", "passing_signals", "run"]
 
 
 @click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
-@click.option("-n", "--ranks", type=int, required=True, metavar="N", help="How many ranks to start.")
+@click.option("-n", "--ranks", type=int, required=True, metavar="N", help="Number of ranks.")
 @click.option("--plan", metavar="FILE.plan", help="The plan that serves the program's collectives.")
-@click.option("--report", metavar="FILE|stderr", help="Write what ran, when the program ends.")
-@click.option("--check", is_flag=True, help="Run every planned collective by the MPI library too, and compare.")
-@click.option("--safe-ops", is_flag=True, help="The program's own operators are associative: plans may serve them.")
-@click.option("--nonblocking", is_flag=True, help="The plan serves MPI_Iallreduce and its like too.")
+@click.option("--report", metavar="FILE|stderr", help="Write a report of the calls when the program ends.")
+@click.option(
+    "--check",
+    is_flag=True,
+    help="Run every planned blocking collective also by the MPI library, and compare the results.",
+)
+@click.option(
+    "--safe-ops",
+    is_flag=True,
+    help="State that the program's own operators are associative, so that the plan may serve them.",
+)
+@click.option(
+    "--nonblocking", is_flag=True, help="Serve nonblocking and persistent collectives too, such as MPI_Iallreduce."
+)
 @click.option(
     "--unlike-bits",
     is_flag=True,
-    help="A plan made with --unlike-bits may serve an allreduce after which ranks have different bits of rounded "
-    "results.",
+    help="Let a plan made with --unlike-bits serve an allreduce whose rounded results may have different bits on the "
+    "ranks.",
 )
 @click.option(
-    "--anywhere", is_flag=True, help="Use rows also under other conditions than those in which they were tuned."
+    "--anywhere",
+    is_flag=True,
+    help="Use rows also under another MPI library, wait method or sharing of cores than those of their measurement.",
 )
-@click.option("--off", is_flag=True, help="Load the library, but leave all calls to MPI.")
+@click.option("--off", is_flag=True, help="Load the preload library, but leave all calls to MPI.")
 @click.option(
     "--launcher",
     "--mpiexec",
     metavar="COMMAND",
-    help="What starts the ranks, with its options, as 'srun -N 2' or 'mpiexec --hostfile hosts' [the mpiexec of the "
-    "program's MPI].",
+    help="The command that starts the ranks, with its options, as 'srun -N 2' or 'mpiexec --hostfile hosts' [the "
+    "mpiexec of the program's MPI].",
 )
-@click.option("--dry-run", is_flag=True, help="Print the command, and do not run it.")
+@click.option("--dry-run", is_flag=True, help="Print the command instead of running it.")
 @click.argument("program", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- PROGRAM [ARGS]...")
 def run(
     ranks: int,
@@ -61,7 +73,7 @@ def run(
     dry_run: bool,
     program: tuple[str, ...],
 ) -> int:
-    """Runs an MPI PROGRAM as it is, with collectives by the plan; the exit code is the program's."""
+    """Runs an unmodified MPI PROGRAM with the collectives of a plan; the exit code is the program's."""
     if ranks < 1:
         raise InputError(f"-n is {ranks}; accepted is a whole number from 1 on")
     if plan is not None and not is_file(plan):
@@ -71,7 +83,7 @@ def run(
     has_plan = plan is not None or bool(os.environ.get("UNISONO_PLAN"))
     refuse_unused(NOT_OBSERVED if off else (), () if has_plan or off else NOT_PLANNED)
     if report is not None and report != "stderr":
-        check_writable(report, plan)
+        check_writable(report)
     if is_launcher(program[0]):
         raise InputError(
             f"'{program[0]}' starts ranks itself, and -n {ranks} would start it {ranks} times; name the program after "

@@ -22,7 +22,7 @@ __all__ = ["schedule"]
     "--output",
     metavar="FILE",
     required=True,
-    help="Where to: text (.sched), JSON where FILE ends in .json, or the registers of switches (.registers).",
+    help="The file to write: text (.sched), JSON (.json), or the registers of switches (.registers).",
 )
 @limit_options
 def schedule(as_json: bool, output: str, **options: Any) -> None:

@@ -24,15 +24,15 @@ _SHOWN = 20
 
 @click.command()
 @click.argument("file", type=click.Path(), metavar="FILE")
-@click.option("--all", "show_all", is_flag=True, help=f"Print all rows and lines, not the first {_SHOWN}.")
+@click.option("--all", "show_all", is_flag=True, help=f"Print all rows and lines instead of the first {_SHOWN}.")
 @json_option
 @limit_options
 def show(file: str, show_all: bool, as_json: bool) -> None:
-    """Prints what is in FILE: any file that unisono writes or reads.
+    """Prints the contents of FILE: a schedule, plan, machine, report, trace, table or program.
 
     Schedules (.sched, .json, .xml, .registers), plans for MPI programs (.plan), plans for GPUs, machines and workloads
-    (.toml), certificates, reports, sweeps (.csv), traces, rules for libraries, and programs of other tools. Their form
-    is found by their contents.
+    (.toml), certificates, reports, sweeps (.csv), traces, rules for libraries, and programs of other tools. The
+    contents decide the form.
     """
     found = contents(file, lines=None if show_all else _SHOWN)
     if as_json:

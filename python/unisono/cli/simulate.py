@@ -63,7 +63,10 @@ _OF_RUN = (
     "[the machine's].",
 )
 @click.option(
-    "--queue-depth", type=int, metavar="N", help="Wavelets that wait at a router, per color and input [the machine's]."
+    "--queue-depth",
+    type=int,
+    metavar="N",
+    help="Number of wavelets that may wait at a router for each color and input [the machine's].",
 )
 @click.option(
     "--noop-probability",
@@ -71,21 +74,21 @@ _OF_RUN = (
     default=0.0,
     show_default=True,
     metavar="P",
-    help="Share of its cycles in which a PE idles, as it does against overheating.",
+    help="Share of cycles in which a PE idles, as the hardware does against overheating.",
 )
 @click.option(
-    "--seed", type=int, default=0, show_default=True, metavar="N", help="Draws the idle cycles, or the noise."
+    "--seed", type=int, default=0, show_default=True, metavar="N", help="Seed of the idle cycles or of the noise."
 )
 @click.option(
     "--calibrated",
     is_flag=True,
-    help="Also measure as on hardware, without a common clock: PEs calibrate their starts by a trigger.",
+    help="Also measure as on hardware, without a common clock: a trigger calibrates the starts of the PEs.",
 )
 @click.option(
     "--beside",
     multiple=True,
     metavar="FILE",
-    help="In switches that reduce: also run the schedule in FILE from the same time on. Can be given several times.",
+    help="On machines of kind in-network: also run the schedule in FILE, which starts at the same time; repeatable.",
 )
 @_ranks_options.options
 @click.option(
@@ -95,7 +98,7 @@ _OF_RUN = (
     "--trace-pes",
     type=TracePes(),
     metavar="all|N|LIST",
-    help=f"Which PEs or ranks: all, an even sample of N [default: {SAMPLED}], or a list as in 0,5,64..127.",
+    help=f"The PEs or ranks of the trace: all, an even sample of N [default: {SAMPLED}], or a list, as in 0,5,64..127.",
 )
 @explain_option
 @json_option
@@ -118,11 +121,11 @@ def simulate(
 ) -> int:
     """Runs the schedule in FILE, or the one planned for COLLECTIVE, on the simulated machine.
 
-    On a wafer data flows through it; among ranks messages run at the machine's prices, and --goal runs the program of
-    another tool.
+    On a wafer, data flows through the schedule; among ranks, messages take the times of the machine's model. --goal
+    runs a program of another tool.
     """
     given = ranks_options
-    check_files({"--trace": trace, "--timeline": given.timeline}, given.goal or file_or_collective)
+    check_files(trace, given.timeline)
     if trace is None and trace_pes is not None:
         raise click.UsageError("--trace-pes chooses what --trace writes, and --trace is not given")
     what, where = _subject(file_or_collective, machine, options, given)

@@ -51,28 +51,44 @@ _WIDEST = 16
 @click.argument("collective", type=COLLECTIVE)
 @machine_option
 @site_options
-@click.option("--shapes", type=Shapes(), help="As in 4,8,16 or 4x4,8x8; 4..512 is 4, its doublings, and 512.")
+@click.option(
+    "--shapes",
+    type=Shapes(),
+    help="Parts of the machine, as in 4,8,16 or 4x4,8x8; 4..512 is 4, its doublings, and 512.",
+)
 @click.option(
     "--ranks",
     type=Lengths(),
-    help="In place of --shapes: numbers of ranks, on a wafer PEs of a row; 3..13 is 3,6,12,13.",
+    help="In place of --shapes: numbers of ranks (on a wafer, of PEs in a row); 3..13 is 3,6,12,13.",
 )
-@click.option("--elements", type=Lengths(), required=True, help="As in 1,2,4; 1..32768 is 1, its doublings, and 32768.")
+@click.option(
+    "--elements",
+    type=Lengths(),
+    required=True,
+    help="Numbers of elements, as in 1,2,4; 1..32768 is 1, its doublings, and 32768.",
+)
 @click.option(
     "--algorithms",
     "listed",
     type=Names(),
     shell_complete=complete(algorithms, several=True),
-    help="Only these, as in star,chain,tree.",
+    help="Compare only these algorithms, as in star,chain,tree.",
 )
-@click.option("--algorithm", "named", type=ALGORITHM, multiple=True, metavar="NAME", help="Only this one; repeatable.")
+@click.option(
+    "--algorithm",
+    "named",
+    type=ALGORITHM,
+    multiple=True,
+    metavar="NAME",
+    help="Compare only this algorithm; repeatable.",
+)
 @click.option(
     "--baseline",
     metavar="NAME",
     shell_complete=complete(algorithms),
-    help="The algorithm that the speed-up compares with [default on a wafer: chain, or flood for a broadcast; among "
-    "ranks the one that libraries use for short vectors; on switches that reduce recursive-doubling for an allreduce, "
-    "else in-network].",
+    help="The algorithm that the speed-up compares with [on a wafer: chain, or flood for a broadcast; among ranks: "
+    "recursive-doubling, pairwise, dissemination or binomial, by the collective; on machines of kind in-network: "
+    "recursive-doubling for an allreduce, else in-network].",
 )
 @click.option(
     "--param", type=Param(), multiple=True, help="A parameter of the algorithms, as in root=middle; repeatable."
@@ -91,7 +107,7 @@ _WIDEST = 16
 )
 @points_option
 @study_options
-@click.option("--plot", metavar="FILE.png|svg|pdf", help="Draw the map of winners and speed-ups.")
+@click.option("--plot", metavar="FILE.png|svg|pdf", help="Draw the map of best algorithms and speed-ups.")
 @json_option
 @limit_options
 def sweep(
@@ -131,7 +147,7 @@ def sweep(
             "one --subset of its nodes"
         )
     check_picture(plot)
-    check_files({"-o": output, "--plot": plot, "--resume": resume}, machine)
+    check_files(output, plot, resume)
     if shard is None:
         check_ending(output, SWEEP_FILES)
     note_unused(collective)

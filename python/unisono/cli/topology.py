@@ -28,9 +28,9 @@ _PAPER = {"switch_usd": 14280.0, "dac_usd": 272.0, "aoc_usd": 603.0}
 @click.argument("name", required=False, shell_complete=complete(machines, files=True))
 @nodes_option
 @fail_option
-@click.option("--check", is_flag=True, help="Check that no packets can block each other for ever.")
+@click.option("--check", is_flag=True, help="Check that the routing cannot deadlock.")
 @click.option("--cables", is_flag=True, help="List every cable of a plane, by the numbers and the names of its nodes.")
-@click.option("--plot", metavar="FILE.png|svg|pdf", help="Draw the network, or a part of it where it is large.")
+@click.option("--plot", metavar="FILE.png|svg|pdf", help="Draw the network, or a part of a large network.")
 @json_option
 @limit_options
 def topology(

@@ -40,26 +40,29 @@ __all__ = ["traffic"]
     "sizes",
     type=Names(),
     required=True,
-    help="A block of each pair (alltoall), what each sends (permutation), the vector (allreduce); several make a "
-    "sweep, as in 4KiB,64KiB,1MiB.",
+    help="Size of the block of each pair (alltoall), of the message of each accelerator (permutation) or of the "
+    "vector (allreduce); several sizes make a sweep, as in 4KiB,64KiB,1MiB.",
 )
 @click.option(
-    "--algorithm", type=ALGORITHM, metavar="NAME", help="Of an allreduce [the best by the model of networks]."
+    "--algorithm",
+    type=ALGORITHM,
+    metavar="NAME",
+    help="The algorithm of an allreduce [the best by the model of networks].",
 )
-@click.option("--param", type=Param(), multiple=True, help="A parameter of it; repeatable.")
+@click.option("--param", type=Param(), multiple=True, help="A parameter of the algorithm; repeatable.")
 @click.option(
     "--level",
     type=click.Choice(LEVELS),
-    help=f"packet: every packet is simulated; flow: links are shared fairly [packet up to {MOST_BY_PACKETS}].",
+    help=f"packet simulates every packet; flow shares links fairly [packet up to {MOST_BY_PACKETS} accelerators].",
 )
-@click.option("--seed", type=int, default=0, show_default=True, metavar="N", help="Draws the permutation.")
+@click.option("--seed", type=int, default=0, show_default=True, metavar="N", help="Seed of the permutation.")
 @click.option(
     "--jobs",
     type=click.IntRange(1, MOST_JOBS),
     default=1,
     show_default=True,
     metavar="N",
-    help="Threads that simulate packets; the result is the same.",
+    help="Number of threads that simulate packets, without effect on the result.",
 )
 @click.option("--plot", metavar="FILE.png|svg|pdf", help="Draw the bandwidth of the accelerators at each size.")
 @json_option
@@ -78,10 +81,11 @@ def traffic(
     plot: str | None,
     as_json: bool,
 ) -> None:
-    """Loads all accelerators of a network with PATTERN and reports the bandwidth that they get.
+    """Simulates PATTERN among all accelerators of a network and reports their bandwidth.
 
-    An alltoall sends message k of accelerator r to (r + k) mod N, posted at once. A permutation is drawn by --seed, and
-    goes in two messages. Planes are alike: one is simulated, with its part of every message.
+    An alltoall sends message k of accelerator r to (r + k) mod N, posted at once. --seed draws a
+    permutation, whose accelerators send two messages each. Planes are alike: one plane is simulated, with its part of
+    every message.
     """
     is_threaded = pattern != "allreduce" and level != "flow"
     refuse_unused(() if pattern == "permutation" else NO_PERMUTATION, () if is_threaded else IN_ONE_THREAD)

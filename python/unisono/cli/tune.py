@@ -60,13 +60,24 @@ _SIZES = "8,64,512,4KiB,32KiB,256KiB,1MiB,4MiB"
     "--machine",
     type=MACHINE,
     metavar="M.toml",
-    help="Proposes candidates; unisono calibrate writes one.",
+    help="The machine whose model proposes candidates, such as a file of 'unisono calibrate'.",
 )
-@click.option("--ranks", metavar="LIST", help="Numbers of ranks to measure, as 2,4,8; by default all of this run.")
-@click.option("--per-node", metavar="LIST", help="The most ranks on a node; by default all that there are.")
-@click.option("--sizes", default=_SIZES, show_default=True, metavar="LIST", help="Sizes to measure at, in bytes.")
-@click.option("--candidates", type=int, default=3, show_default=True, metavar="N", help="Proposals a size.")
-@click.option("--rounds", type=int, default=6, show_default=True, metavar="N", help="Interleaved rounds a size.")
+@click.option("--ranks", metavar="LIST", help="Numbers of ranks to measure, as in 2,4,8 [all ranks of this run].")
+@click.option(
+    "--per-node", metavar="LIST", help="Numbers of ranks on a node to measure, as in 1,48 [all ranks of a node]."
+)
+@click.option("--sizes", default=_SIZES, show_default=True, metavar="LIST", help="Sizes to measure, in bytes.")
+@click.option(
+    "--candidates", type=int, default=3, show_default=True, metavar="N", help="Number of candidates at each size."
+)
+@click.option(
+    "--rounds",
+    type=int,
+    default=6,
+    show_default=True,
+    metavar="N",
+    help="Number of interleaved rounds at each size.",
+)
 @click.option(
     "--for",
     "target",
@@ -74,36 +85,38 @@ _SIZES = "8,64,512,4KiB,32KiB,256KiB,1MiB,4MiB"
     metavar="FORMAT",
     default=PRELOAD,
     show_default=True,
-    help="Measure only what a file of this format can state, for 'unisono export': openmpi-rules (openmpi), "
-    "openmpi-json and mpich-json (mpich), by the own algorithms of the library that runs; openmpi-han or ucc, by our "
-    "schedules; preload: everything.",
+    help="Measure only algorithms that a file of this format of 'unisono export' can state. For openmpi-rules (or "
+    "openmpi) and openmpi-json under Open MPI, and mpich-json (or mpich) under MPICH, these are the library's "
+    "own; else they are Unisono's schedules. preload can state all schedules.",
 )
 @click.option(
     "--bits",
     type=click.Choice(BITS),
-    help="Measure only tables with the same bits on all ranks (ranks), at each place of a vector too (place), at each "
-    "size too (size), or on each number of ranks too (ranks-count); the library then serves no call.",
+    help="Measure only tables whose results have the same bits on all ranks (ranks), also at each place of a vector "
+    "(place), also at each size (size), or also on each number of ranks (ranks-count). No row leaves calls to the "
+    "library.",
 )
 @contributors_option
-@click.option("--library", metavar="FILE", help="With --for mpich-json: the libmpi.so.12 that is to read the file.")
+@click.option("--library", metavar="FILE", help="With --for mpich-json: the libmpi.so.12 that will read the file.")
 @click.option("-o", "--output", metavar="T.plan", help="The plan file to write.")
 @click.option(
     "--resume",
     metavar="FILE",
-    help="Keep measurements in FILE as they end, and begin with those that are there [T.plan.points, which is removed "
-    "when T.plan is written].",
+    help="Store each finished measurement in FILE, and do not repeat those that FILE already has [T.plan.points, which "
+    "is removed after T.plan is written].",
 )
 @click.option(
     "--from",
     "results",
     metavar="FOLDER",
-    help="Measure nothing: judge choices from a part of the measurements of PICO in a folder.",
+    help="Measure nothing: evaluate the choices from a share of the measurements of PICO in this folder.",
 )
 @click.option(
     "--share",
     type=float,
     metavar="S",
-    help="Measure at most this part of the points, as in 0.25, and expect the others by those [all; with --from 0.25].",
+    help="Measure at most this share of the points, as in 0.25, and estimate the others from them [all; with --from "
+    "0.25].",
 )
 @json_option
 def tune(
@@ -124,7 +137,7 @@ def tune(
     share: float | None,
     as_json: bool,
 ) -> int:
-    """Measures what the machine's model proposes beside the library's own, and writes what is best as a plan file."""
+    """Times schedules that the machine's model proposes beside the MPI library, and writes a plan with the fastest."""
     refuse_unused(() if results is None else JUDGED)
     if target not in (PRELOAD, *OF_MPI):
         _refuse_target(target)
@@ -156,7 +169,7 @@ def tune(
             raise InputError(f"'{file}' does not end in .plan, and a plan file does")
         # Only rank 0 checks, because the nodes of other ranks need not have the folder.
         if world.rank == 0:
-            check_files({"-o": file, "--resume": resume}, machine)
+            check_files(file, resume)
         check_several(world, "tuning", "tune allreduce --machine M.toml -o T.plan")
         wanted = whole_numbers(ranks, "--ranks", world.size) if ranks else [world.size]
         if wanted[0] < 2:

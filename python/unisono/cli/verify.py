@@ -51,33 +51,39 @@ _LISTED = 16
     type=click.Choice(["auto", "exact", "fingerprint"]),
     default="auto",
     show_default=True,
-    help="Exact by intervals, or by fingerprint; auto is exact while that is affordable.",
+    help="Prove exactly by intervals, or by fingerprint; auto proves exactly up to a limit of intervals.",
 )
 @click.option(
     "--seed",
     metavar="HEX",
-    help="Repeats a proof with the seed that it printed (default: drawn from the operating system).",
+    help="The seed that a proof printed, to repeat the proof [drawn from the operating system].",
 )
 @click.option(
     "--certificate",
     metavar="OUT",
-    help="Write the certificate of a proof that holds to this file, or read that of a bound.",
+    help="Write the certificate of the proof to this file; without FILE, check this certificate of a bound.",
 )
-@click.option("--check", metavar="CERTIFICATE", help="Prove nothing; check a certificate of FILE, independently.")
+@click.option(
+    "--check",
+    metavar="CERTIFICATE",
+    help="Check this certificate of FILE with the independent checker, and prove nothing.",
+)
 @click.option(
     "--require",
     type=click.Choice(BITS),
-    help="Fail unless results have the same bits: on all ranks, at each place of a vector too, or, of a .plan, at each "
-    "size and on each number of ranks too.",
+    help="Fail unless results have the same bits on all ranks (ranks), also at each place of a vector (place), also at "
+    "each size (size; of a .plan or a plan for GPUs), or also on each number of ranks (ranks-count; of a .plan).",
 )
 @contributors_option
 @click.option(
-    "--trust-relaxed", is_flag=True, help="Of a plan for GPUs: let relaxed signals order writes too [reads only]."
+    "--trust-relaxed",
+    is_flag=True,
+    help="For a plan for GPUs: assume that relaxed signals also order writes [only reads].",
 )
 @click.option(
     "--processors",
     type=click.IntRange(1, 4096),
-    help="Of a plan for GPUs: processors of a GPU, each of which runs a thread block (default: 108, an A100).",
+    help="For a plan for GPUs: the number of processors of a GPU; each runs one thread block [108, an A100].",
 )
 @json_option
 @cores_option
@@ -235,7 +241,7 @@ def _check_target(what: str, certificate: str) -> None:
     """
     if what.endswith((".json", ".registers")):
         raise InputError(f"a certificate is of the text form of a schedule (.sched), and '{what}' is another form")
-    check_writable(certificate, what)
+    check_writable(certificate)
     if is_file(certificate) and file_types.form_of(certificate) == file_types.BOUND:
         raise InputError(
             f"'{certificate}' is the certificate of a bound, which --certificate would replace; name another file"

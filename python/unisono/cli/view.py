@@ -46,7 +46,7 @@ def view(
     if output is not None:
         if not output.lower().endswith((".html", ".htm")):
             raise InputError(f"'{output}' is no name of a page; accepted are names that end in .html")
-        check_writable(output, file_or_collective)
+        check_writable(output)
     path = output or str(Path(tempfile.mkdtemp(prefix="unisono-")) / "view.html")
     if is_file(file_or_collective) and machine is None:
         refuse_unused(VIEWED_FILE)

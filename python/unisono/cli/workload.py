@@ -56,34 +56,34 @@ _BY = {"model": "by the model", "flow": "by flows", "packet": "packet by packet"
     metavar="[NAME | -- ARGS...]",
     shell_complete=complete(workloads, files=True),
 )
-@click.option(
-    "--machine", type=MACHINE, metavar="NAME|FILE", help="A network: a preset (see 'unisono machines') or a TOML file."
-)
+@click.option("--machine", type=MACHINE, metavar="NAME|FILE", help="A preset (see 'unisono machines') or a TOML file.")
 @level_options
 @fail_option
 @fill_option
-@click.option("--nodes", type=int, metavar="N", help="Nodes of a machine whose switches reduce, or boxes of a network.")
+@click.option(
+    "--nodes", type=int, metavar="N", help="Number of nodes of a machine of kind in-network, or of boxes of a network."
+)
 @click.option(
     "--minibatch",
     type=int,
     metavar="N",
-    help=f"Images a node, on a machine whose switches reduce [{training.MINIBATCH}].",
+    help=f"On a machine of kind in-network: the images of each node [{training.MINIBATCH}].",
 )
 @click.option(
     "--algorithm",
     metavar="NAME|KIND=NAME",
-    help="Of a program, as in allreduce=ring. On switches that reduce: in-network [default], rabenseifner or "
-    "recursive-doubling.",
+    help="For a program of --from: the algorithm of a collective, as in allreduce=ring. On a machine of kind "
+    "in-network: in-network [default], rabenseifner or recursive-doubling.",
 )
-@click.option("--model", metavar="data-sheet", help="The rates of the data sheet, without what was measured.")
+@click.option("--model", metavar="data-sheet", help="Use the rates of the data sheet instead of measured rates.")
 @click.option("--plot", metavar="FILE.png|svg|pdf", help="Draw the iteration.")
 @click.option(
     "--from",
     "source",
     metavar="FILE|DIR",
-    help="A program of another tool: HLO text of XLA, traces of Chakra or PyTorch, GOAL; or tasks, in JSON or Python.",
+    help="The program: HLO text of XLA, traces of Chakra or PyTorch, GOAL, or a program of tasks in JSON or Python.",
 )
-@click.option("--ranks", type=int, metavar="N", help="The ranks of a program of tasks.")
+@click.option("--ranks", type=int, metavar="N", help="Number of ranks of a program of tasks.")
 @rounds_option
 @click.option("--strict", is_flag=True, help="Refuse operations of the program whose time is not known.")
 @rate_options
@@ -91,7 +91,8 @@ _BY = {"model": "by the model", "flow": "by flows", "packet": "packet by packet"
     "--what-if",
     multiple=True,
     metavar="K=V[,K=V...]",
-    help="Also with other values of the machine file, machine=NAME, fail=LINK or allreduce=ALGORITHM; may be repeated.",
+    help="Also time the program with other values of the machine file, machine=NAME, fail=LINK or allreduce=ALGORITHM; "
+    "repeatable.",
 )
 @study_options
 @shard_option
@@ -123,7 +124,7 @@ def workload(
     shard: tuple[int, int] | None,
     as_json: bool,
 ) -> None:
-    """One training iteration of workload NAME (see the list without NAME), of a TOML file, or of --from a program.
+    """Times a training iteration of workload NAME (without NAME: lists all), or a step of the program of --from.
 
     A program of tasks in Python is executed with ARGS, without its kernels.
     """
@@ -137,7 +138,7 @@ def workload(
         changes = [parse_changes(text) for text in what_if]
         algorithms = {} if algorithm is None else parse_algorithms(algorithm)
         check_picture(plot)
-        check_files({"--plot": plot, "--resume": resume}, source)
+        check_files(plot, resume)
         with working(f"timing {source}"), study(1, executor, resume, shard) as (by, kept):
             graph, notes = _recorded(source, words, ranks, rounds, strict=strict) if is_script else (source, [])
             place = by_rates(unisono.machine(machine, nodes=nodes, failed=fail), model)

@@ -59,10 +59,10 @@ def plan(
     libraries, and the time is that of the same algorithm here.
 
     With ``bits`` all candidates have a property, and the report has its price as ``bits_cost``: with ``"ranks"`` all
-    ranks have the same bits, with ``"place"`` all elements of a result have one expression too, and with ``"size"`` the
-    programs of a ``.plan`` have one expression at every size that they serve. See :func:`plan_table` for many sizes,
-    and for ``"ranks-count"`` with a number of ``contributors``. With ``as_library`` too, the report has the settings of
-    the library that give the property: ``report()["library"]["bits"]``.
+    ranks have the same bits, with ``"place"`` all elements of a result have the same expression too, and with
+    ``"size"`` the programs of a ``.plan`` have the same expression at every size that they serve. See
+    :func:`plan_table` for many sizes, and for ``"ranks-count"`` with a number of ``contributors``. With ``as_library``
+    too, the report has the settings of the library that give the property: ``report()["library"]["bits"]``.
 
     Raises:
         InputError: a name, size, shape or root that does not exist, or a library without a table or a model.

@@ -17,7 +17,7 @@ import numpy as np
 
 from unisono._core import InputError
 from unisono.tuning.levels import Level, levels, places, ranks_in_order
-from unisono.tuning.lines import Fit, line, outliers, protocols
+from unisono.tuning.lines import DISTURBED, POOR, Fit, line, outliers, protocols
 
 __all__ = [
     "LIMITS",
@@ -133,9 +133,8 @@ class Calibration:
         }
 
     def protocols(self, of: int = 1) -> list[tuple[int, Fit]]:
-        """Returns the :func:`protocols` of messages, without lengths that are set aside from the line of beta."""
-        out = self.set_aside().get("beta", [])
-        return protocols([(row[0], row[of]) for row in self.ping_pong if row[0] not in out])
+        """Returns the :func:`protocols` of messages, without lengths whose rounds other work disturbed."""
+        return protocols([(row[0], row[of]) for row in self.ping_pong if row[1] <= DISTURBED * row[2]])
 
     def machine(self, name: str, by_length: bool = True) -> dict[str, Any]:
         """Returns the description of the machine for a machine file, with its ``fit``.
@@ -167,7 +166,7 @@ class Calibration:
             values["beta_ns_per_byte"] = _byte(found[0][1])
             longer = [_protocol(at, fit, values) for at, fit in found[1:]]
             residuals["beta"] = max(fit.residual for _, fit in found)
-            poor -= {"beta"}
+            poor = poor - {"beta"} | ({"beta"} if residuals["beta"] > POOR else set())
         fit = {
             "values": _OF_ROUNDS[of],
             "refused": {key: _round(value) for key, value in refused.items()},

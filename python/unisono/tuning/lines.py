@@ -6,12 +6,12 @@ from itertools import combinations, pairwise
 
 import numpy as np
 
-__all__ = ["POOR", "Fit", "line", "outliers", "protocols"]
+__all__ = ["DISTURBED", "POOR", "Fit", "line", "outliers", "protocols"]
 
 #: The largest residual of a regression that describes the machine.
 POOR = 0.15
 #: The multiple of the minimum above which a median shows that other work took the core in many rounds.
-_DISTURBED = 2.0
+DISTURBED = 2.0
 #: The relative distance from the line of the other times that makes a disturbed time an outlier.
 _FAR = 0.5
 #: The largest number of protocols: of short messages, of long ones, and one between.
@@ -49,7 +49,7 @@ def outliers(xs: Sequence[float], times: Sequence[float], floors: Sequence[float
     if not distances:
         return []
     off = min(distances, key=lambda found: float(found.sum()))
-    found = [at for at in range(len(t)) if off[at] > _FAR and t[at] > _DISTURBED * floors[at]]
+    found = [at for at in range(len(t)) if off[at] > _FAR and t[at] > DISTURBED * floors[at]]
     return found if len(found) <= len(t) // 4 else []
 
 
@@ -67,20 +67,24 @@ def protocols(rows: Sequence[tuple[int, float]]) -> list[tuple[int, Fit]]:
 
     A library copies a short message at once, and asks the receiver before a long one, so that latency and rate change
     at a length. Source: Kielmann, Bal, Verstoep, "Fast Measurement of LogP Parameters", 2000, whose parameters depend
-    on the length. A protocol is the least length measured with it and its line, through three lengths or more. The
-    result has the fewest lines that describe all times, at most three, and is empty if more are needed: noise then
-    decides the times.
+    on the length. A protocol is the least length measured with it and its line, through three lengths or more. If one
+    line is poor, more lines are taken, at most three, where each number halves the largest distance of a time.
     """
+    taken: list[tuple[int, Fit]] = []
     for count in range(1, _MOST_PROTOCOLS + 1):
         found = []
         for breaks in combinations(range(len(rows)), count - 1):
             parts = [rows[start:end] for start, end in pairwise((0, *breaks, len(rows)))]
             if all(len(part) >= _LEAST_LENGTHS for part in parts):
                 found.append([(part[0][0], _rising(part)) for part in parts])
-        best = min(found, key=lambda fits: max(fit.residual for _, fit in fits), default=[])
-        if best and not any(fit.poor for _, fit in best):
-            return best
-    return []
+        best = min(found, key=_worst, default=[])
+        if best and (not taken or (_worst(taken) > POOR and _worst(best) <= _worst(taken) / 2)):
+            taken = best
+    return taken
+
+
+def _worst(found: Sequence[tuple[int, Fit]]) -> float:
+    return max(fit.residual for _, fit in found)
 
 
 def _rising(rows: Sequence[tuple[int, float]]) -> Fit:
