@@ -167,24 +167,26 @@ def test_a_run_of_nodes_past_all_numbers_is_refused() -> None:
         un.Schedule.parse_json(text.replace('"nodes":[[0,2]]', f'"nodes":[[5,{2**64 - 1}]]'))
 
 
-#: By simulator, the options of a machine, and the metrics that only this simulator has.
+#: By simulator, the options of a machine, and the metrics and files of its runs.
 SIMULATED = {
-    "fabric": (["wse2", "--shape", "6x5"], {"hops", "stalled_cycles"}),
-    "endpoint": (["archer", "--ranks", "12"], {"messages", "unreceived_messages"}),
+    "fabric": (["wse2", "--shape", "6x5"], {"hops", "stalled_cycles"}, {"trace"}),
+    "endpoint": (["archer", "--ranks", "12"], {"messages", "unreceived_messages"}, {"trace", "timeline"}),
     "network": (
         ["hx2mesh-small", "--shape", "4x6"],
         {"messages", "unreceived_messages", "planes", "packets", "hops", "link_packets"},
+        {"trace", "timeline"},
     ),
     "collective-engine": (
         ["piuma", "--nodes", "1"],
         {"latency", "embeddings", "packets", "computed_events", "link_loads", "elements_flowed", "digest"},
+        set(),
     ),
 }
 
 
 def test_runs_answer_alike_on_every_kind_of_machine() -> None:
     answers = {}
-    for simulator, (machine, metrics) in SIMULATED.items():
+    for simulator, (machine, metrics, _) in SIMULATED.items():
         answer = answers[simulator] = json_of("simulate", "allreduce", "--machine", *machine, "--elements", "60")
         assert answer["sim"] == simulator
         assert set(answer["metrics"]) == metrics
@@ -200,17 +202,16 @@ def test_runs_answer_alike_on_every_kind_of_machine() -> None:
 
 @pytest.mark.parametrize("simulator", SIMULATED)
 def test_a_run_without_a_trace_or_a_timeline_says_so(simulator: str, tmp_path: Path) -> None:
-    name, option, size = SIMULATED[simulator][0]
+    (name, option, size), _, written = SIMULATED[simulator]
     machine = un.machine(name, **({"nodes": int(size)} if option == "--nodes" else {"shape": size}))
     run = un.simulate(un.plan("allreduce", machine, elements=6).schedule)
     assert run.simulator == simulator == machine.simulator
     assert run.metrics == run.metrics
-    for write, known in (
-        (run.trace, {"fabric", "endpoint", "network"}),
-        (run.timeline, {"endpoint", "network"}),
+    for kind, write, path in (
+        ("trace", run.trace, tmp_path / "run.json"),
+        ("timeline", run.timeline, tmp_path / "run.svg"),
     ):
-        path = tmp_path / ("run.json" if write == run.trace else "run.svg")
-        if simulator in known:
+        if kind in written:
             write(path)
             assert path.stat().st_size > 0
         else:

@@ -171,7 +171,9 @@ def simulate(
                 )
         except SimulationError as stuck:
             if as_json:
-                print_json(_asked(what, where, simulator, model, queue_depth) | of_goal | {"deadlock": stuck.stuck})
+                print_json(
+                    _input_keys(what, where, simulator, model, queue_depth) | of_goal | {"deadlock": stuck.stuck}
+                )
             return say(str(stuck), NO)
     else:
         with working("simulating"):
@@ -192,7 +194,9 @@ def simulate(
         files.append(given.timeline)
     calibration = None if measured is None else asdict(measured)
     others = {**of_goal, "calibrated": calibration, "beside": rows, "files": files}
-    report = cast(SimulationReport, _asked(what, where, simulator, model, queue_depth) | _measured(run, what) | others)
+    report = cast(
+        SimulationReport, _input_keys(what, where, simulator, model, queue_depth) | _run_keys(run, what) | others
+    )
     if as_json:
         print_json(report)
     else:
@@ -242,7 +246,7 @@ def _check_memory(what: Schedule, where: Machine) -> None:
         )
 
 
-def _asked(
+def _input_keys(
     what: Schedule | None, machine: Machine | None, simulator: str, model: str | None, depth: int | None
 ) -> dict[str, Any]:
     """Returns the JSON report with the keys that describe the input; all others are null, for a run that gets stuck."""
@@ -265,7 +269,7 @@ def _asked(
     return dict.fromkeys(SimulationReport.__annotations__) | of_subject | known
 
 
-def _measured(run: Run, what: Schedule | None) -> dict[str, Any]:
+def _run_keys(run: Run, what: Schedule | None) -> dict[str, Any]:
     """Returns the keys of the JSON report that a run fills."""
     size = None if what is None else what.elements * unisono.dtypes()[what.dtype]
     listed = len(run.finish) <= _LISTED

@@ -47,7 +47,7 @@ class Run:
 
     @property
     def simulator(self) -> str:
-        """Returns ``fabric``, ``endpoint``, ``network`` or ``collective-engine``."""
+        """Returns the simulator's name, which ``--sim`` accepts."""
         return self._simulation.simulator
 
     @property

@@ -106,7 +106,7 @@ impl OnRanks {
         Time::from_ns(ticks.saturating_sub(self.prices.gap_slack().into()) as f64 / TICKS_PER_NS)
     }
 
-    fn simulated(&self, schedule: &Schedule, algorithm: &str, most: Option<Time>) -> Result<Option<Time>, PlanError> {
+    fn run_within(&self, schedule: &Schedule, algorithm: &str, most: Option<Time>) -> Result<Option<Time>, PlanError> {
         messages::time(schedule, &self.prices, algorithm, self.model.name(), most)
     }
 }
@@ -182,7 +182,7 @@ impl Target for OnRanks {
             return Ok(None);
         }
         let schedule = build(algorithm, &case, &params)?.schedule;
-        let time = self.simulated(&schedule, algorithm.name(), most)?;
+        let time = self.run_within(&schedule, algorithm.name(), most)?;
         Ok(time.and_then(|time| timed(params, time, TimeSource::Simulated)))
     }
 
@@ -202,7 +202,7 @@ impl Target for OnRanks {
     }
 
     fn predict(&self, schedule: &Schedule, _: Option<&Placement>) -> Result<Prediction, PlanError> {
-        let time = self.simulated(schedule, schedule.origin(), None)?.expect("no time is longer");
+        let time = self.run_within(schedule, schedule.origin(), None)?.expect("no time is longer");
         Ok(Prediction::new(time, TimeSource::Simulated, schedule_terms(schedule).ok()))
     }
 }

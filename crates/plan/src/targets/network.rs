@@ -204,7 +204,7 @@ impl Target for OnNetwork {
             }
             let simulated = build(algorithm, &case, &one.params).and_then(|placed| {
                 let on = (&placed.schedule, placed.placement.as_ref());
-                self.simulated(interconnect, on, algorithm.name(), &mut left)
+                self.packet_time(interconnect, on, algorithm.name(), &mut left)
             });
             match simulated {
                 Ok(Some(time)) => (one.time, one.source) = (time, TimeSource::Simulated),
@@ -241,7 +241,7 @@ impl Target for OnNetwork {
         }
         let interconnect = Interconnect::new(&self.part.network)?;
         let mut most = Some(*left);
-        let simulated = self.simulated(&interconnect, (schedule, placement), algorithm.name(), &mut most)?;
+        let simulated = self.packet_time(&interconnect, (schedule, placement), algorithm.name(), &mut most)?;
         *left = most.unwrap_or(0);
         Ok(match simulated {
             None => Refined::TooLarge,
@@ -300,7 +300,7 @@ impl Target for OnNetwork {
         let (time, source) = match &self.model {
             Model::Links | Model::DataSheet => (self.schedule_time(schedule, placement, name)?, TimeSource::Messages),
             Model::Packets(interconnect) => {
-                let time = self.simulated(interconnect, (schedule, placement), name, &mut None)?;
+                let time = self.packet_time(interconnect, (schedule, placement), name, &mut None)?;
                 (time.expect("the first is simulated"), TimeSource::Simulated)
             }
         };

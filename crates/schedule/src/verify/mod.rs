@@ -1,5 +1,5 @@
-//! The proof of a schedule. Only this module makes a [`Verified`]; simulation, emission and execution accept nothing
-//! else. It proves, in this order:
+//! The proof of a schedule. Only this module makes a [`Verified`]; emission, execution and simulations of users accept
+//! nothing else. It proves, in this order:
 //!
 //! 1. **well-formed**: spans inside buffers, streams with equal counts at both ends, operands that exist;
 //! 2. **no deadlock** with the declared capacities at any granularity ([`crate::order`] has the argument), and **no

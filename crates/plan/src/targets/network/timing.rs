@@ -55,7 +55,7 @@ fn ranks_of_box(part: &NetworkPart) -> Option<u32> {
 impl OnNetwork {
     /// Times a schedule by the packet simulator, and subtracts its steps from `left`; `None` if it takes more. If
     /// `left` is `None`, the simulation is not limited, and `left` becomes what remains of [`MOST_STEPS`].
-    pub(super) fn simulated(
+    pub(super) fn packet_time(
         &self,
         interconnect: &Interconnect,
         (schedule, placement): (&Schedule, Option<&Placement>),
