@@ -110,9 +110,9 @@ impl<'a> Loads<'a> {
         choices.iter().map(of).fold(0.0, f64::max)
     }
 
-    /// Adds the load of a message, calls `on` with each link and each load that it adds to the link, and returns whether
-    /// the message could take several paths. `room` is the load up to which the first hop is taken; 0: always the least
-    /// loaded. Until [`Loads::take`], all messages have rooms of 0, or none has.
+    /// Adds the load of a message, calls `on` with each link and each load that it adds to the link, and returns
+    /// whether the message could take several paths. `room` is the load up to which the first hop is taken; 0: always
+    /// the least loaded. Until [`Loads::take`], all messages have rooms of 0, or none has.
     pub fn route(&mut self, message: &Sent, room: f64, mut on: impl FnMut(u32, f64)) -> bool {
         let &Sent { from, to, .. } = message;
         if from == to {
