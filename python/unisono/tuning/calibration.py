@@ -1,9 +1,9 @@
 """Measures the costs of messages and reductions on this machine, under ``mpiexec``.
 
 There are three benchmarks between rank 0 and other ranks: a ping-pong by size; a multicast to one, two, ... up to eight
-peers with non-blocking and with blocking sends, whose regression gives alpha_p and alpha_r as in "Recursive
-multiplying", section 5.1; and local reductions by size. The machine's parameters fit medians; its table ``fit`` has
-those of minima, and residuals.
+peers with non-blocking and with blocking sends, whose regression gives alpha_r as in "Recursive multiplying", section
+5.1; and local reductions by size. There alpha_p is the intercept of the regression; here it is the rest of the
+ping-pong's latency. The machine's parameters fit medians; its table ``fit`` has those of minima, and residuals.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -40,7 +40,6 @@ LIMITS = {
 }
 #: The lines of the parameters that a line gives.
 _LINES = {
-    "alpha_p_ns": "multicast-non-blocking",
     "alpha_r_ns": "multicast-non-blocking",
     "beta_ns_per_byte": "beta",
     "gamma_ns_per_byte": "gamma",
@@ -122,11 +121,12 @@ class Calibration:
         multicast = fits["multicast-non-blocking"]
         # On a network the cost of one more peer may be less than the noise of latencies; it is at least the time in
         # which the rank begins a send.
-        issue = min(max(multicast.slope, self.issue[of - 1]), alpha)
-        # A message to one peer costs at least its measured latency, although the intercept of a noisy line may be less.
+        issue = min(max(multicast.slope, self.issue[of - 1]), alpha - LIMITS["alpha_p_ns"][0])
+        # A multicast to one peer is one message. The intercept of its line also has the time in which Python makes and
+        # completes requests, which no schedule pays.
         return {
             "alpha_ns": alpha,
-            "alpha_p_ns": max(multicast.base, alpha - issue),
+            "alpha_p_ns": alpha - issue,
             "alpha_r_ns": issue,
             "beta_ns_per_byte": fits["beta"].slope,
             "gamma_ns_per_byte": fits["gamma"].slope,
@@ -174,7 +174,7 @@ class Calibration:
             "ranks": self.ranks,
             "rounds": self.rounds,
             "alpha_min_ns": _round(latency(self.ping_pong)[1]),
-            "alpha_p_min_ns": _round(minima["multicast-non-blocking"].base),
+            "alpha_p_min_ns": _round(self.parameters(2)["alpha_p_ns"]),
             "alpha_r_min_ns": _round(minima["multicast-non-blocking"].slope),
             "alpha_r_blocking_ns": _round(medians["multicast-blocking"].slope),
             "beta_min_ns_per_byte": _round(minima["beta"].slope),
