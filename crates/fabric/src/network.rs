@@ -3,9 +3,9 @@
 //! Each direction of a cable is an output port with a rate, a latency and a drop-tail buffer. Switches forward a packet
 //! when its head arrives (cut-through). Times are nanoseconds of the caller's clock.
 //!
-//! Routes have the fewest cables that are up; among equal routes the index of the destination chooses. A packet that
-//! its own host sends is dropped only if no route exists. Instead the host waits until [`Network::free_at`], as if the
-//! queue of its network card were full.
+//! A route has only cables that are up, and as few as possible; among equal routes the index of the destination
+//! chooses. A host drops a packet of its own only if no route exists, not because a buffer is full. Before it sends the
+//! next one it waits until [`Network::free_at`], as if the queue of its network card were full.
 
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
@@ -88,7 +88,7 @@ pub struct Network {
     hosts: usize,
     /// Indices of the ports that leave each node.
     leaving: Vec<Vec<usize>>,
-    /// For each node and destination, the port that a packet takes; `None` if no path is up.
+    /// For each node and destination, the port that a packet takes; `None` at the destination, or if no path is up.
     routes: Vec<Vec<Option<usize>>>,
     /// Time in nanoseconds from which each host may send its next packet.
     free: Vec<i64>,

@@ -153,7 +153,10 @@ def calibrate(
 def _write_network(
     mpi: Any, measured: Calibration | Levels | None, base: str, name: str | None, output: str, as_json: bool
 ) -> None:
-    """Writes a network with the message costs of a calibration. All ranks call this; rank 0 has the result."""
+    """Writes a network with the message costs of a calibration, and prints these costs.
+
+    All ranks call this; ``measured`` is None on all ranks except 0.
+    """
 
     def made() -> tuple[MessageCosts, float] | None:
         if measured is None:

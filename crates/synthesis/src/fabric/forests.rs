@@ -237,8 +237,9 @@ impl Fabric {
         self.graph.ranks() > MOST_QUICK
     }
 
-    /// Returns the time for blocks of one unit, at or near the bound of the cut, at which packings are good enough.
-    /// Whole chunks of many ranks are farther from the cut in any case, and the last steps towards it take longest.
+    /// Returns the time for blocks of one unit at which the search for trees may end: the bound of the cut, or slightly
+    /// more for many ranks, because the last improvements take longest, and a forest of whole chunks misses the bound
+    /// by more in any case.
     pub(super) fn enough(&self, roots: Roots) -> f64 {
         let near = match self.graph.ranks() {
             0..=MOST_QUICK => 1.0,

@@ -86,9 +86,13 @@ class Edge:
 
 @dataclass(frozen=True)
 class TaskGraph:
-    """Tasks by number, and edges: those that the discovery reports as forwards, in the order of issue, then others."""
+    """The tasks of a program on a number of nodes, and the edges between them.
+
+    The edges of the discovery's forwards are first, in the order of issue, then those of reads without a forward.
+    """
 
     nodes: int
+    #: The names of the tasks; edges refer to their positions.
     tasks: list[str]
     edges: list[Edge]
 
