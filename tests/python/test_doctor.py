@@ -57,13 +57,9 @@ def test_a_launcher_of_another_library_is_found_out(monkeypatch: pytest.MonkeyPa
     assert "Open MPI" in check.found
 
 
-@pytest.mark.parametrize("warnings", [1, 2])
-def test_a_launcher_of_another_library_is_found_out_if_ranks_print_nothing(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, warnings: int
-) -> None:
-    failing = tmp_path / "mpiexec"
-    words = "Your environment has PMI_SIZE=2 set, but mpi4py was built with Open MPI."
-    failing.write_text(f"#!/bin/sh\necho '{warnings * words}\nYou may be using another.' >&2\nexit 1\n")
+def test_what_ranks_of_another_library_print_does_not_matter(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    # The lines of two ranks may be mixed in any way, and the ranks may fail before they print.
+    failing = written(tmp_path / "mpiexec", "#!/bin/sh\necho 'was built withYour environment' >&2\nexit 1\n")
     failing.chmod(0o755)
     monkeypatch.setattr(doctor, "_launcher", lambda: Launcher(failing, "mpich"))
     found = doctor._ranks().found
@@ -76,9 +72,9 @@ def test_a_launcher_that_does_not_end_is_named_with_its_options(
     slow = written(tmp_path / "mpiexec", "#!/bin/sh\nexec sleep 30\n")
     slow.chmod(0o755)
     monkeypatch.setattr(doctor, "_launcher", lambda: Launcher(slow, "openmpi"))
-    monkeypatch.setattr(doctor, "_PATIENCE", 0.2)
+    monkeypatch.setattr(doctor, "_PATIENCE", 1)
     check = doctor._ranks()
-    assert "two ranks did not start within 0.2 seconds" in check.found
+    assert "two ranks did not start within 1 seconds" in check.found
     assert check.mend == f"try {slow} --oversubscribe --bind-to none -n 2 hostname"
 
 

