@@ -45,11 +45,14 @@ const INFO: Info = Info {
 };
 
 const MOST_CHUNKS: u32 = 1024;
-/// The numbers of chunks of a block that a plan considers; `FEW_CHUNKS` are those for one root, or if all ranks are
-/// roots and see the same network. `BATCHES` (`BATCHES_OF_ONE` for one root) are the numbers of blocks in a message,
-/// other than all blocks.
+/// The numbers of chunks of a block that a plan considers: in general, for one root, and if all ranks are roots and see
+/// the same network. `BATCHES` (`BATCHES_OF_ONE` for one root) are the numbers of blocks in a message, other than all
+/// blocks.
 const CHUNKS: [u32; 4] = [1, 4, 16, 64];
-const FEW_CHUNKS: [u32; 2] = [1, 4];
+const CHUNKS_OF_ONE: [u32; 5] = [1, 4, 16, 64, 256];
+const CHUNKS_ALIKE: [u32; 2] = [1, 4];
+/// The least bytes of a chunk if a block of one root has more than [`CHUNKS_ALIKE`].
+const LEAST_BYTES_OF_ONE: u64 = 1 << 12;
 const BATCHES: [u32; 2] = [4, 16];
 const BATCHES_OF_ONE: [u32; 3] = [1, 4, 16];
 /// The most ranks for which a plan considers more than one chunk, unless all ranks are roots and see the same network.
@@ -329,14 +332,16 @@ impl RankAlgorithm for ConcurrentFlow {
         let Some(fabric) = case.fabric().filter(|fabric| fabric.scatters_quickly(roots)) else { return Vec::new() };
         let c = &case.collective;
         let batches: &[u32] = if roots == Roots::All { &BATCHES } else { &BATCHES_OF_ONE };
-        let counts: &[u32] = match (roots == Roots::All && fabric.is_alike(roots), c.ranks > MOST_CUT) {
-            (true, _) => &FEW_CHUNKS,
-            (false, true) => &CHUNKS[..1],
-            (false, false) if roots == Roots::All => &CHUNKS,
-            (false, false) => &FEW_CHUNKS,
+        let counts: &[u32] = match (roots == Roots::All, c.ranks > MOST_CUT) {
+            (true, _) if fabric.is_alike(roots) => &CHUNKS_ALIKE,
+            (_, true) => &CHUNKS[..1],
+            (true, false) => &CHUNKS,
+            (false, false) => &CHUNKS_OF_ONE,
         };
+        let is_long = |chunks: u32| chunk_bytes(case, chunks) >= LEAST_BYTES_OF_ONE || CHUNKS_ALIKE.contains(&chunks);
+        let counts = counts.iter().filter(|&&chunks| roots == Roots::All || is_long(chunks));
         let mut found = Vec::new();
-        for chunks in counts.iter().filter(|&&chunks| chunks <= c.elements.max(1)) {
+        for chunks in counts.filter(|&&chunks| chunks <= c.elements.max(1)) {
             let all = c.ranks.max(2) - 1;
             for batch in batches.iter().copied().filter(|&batch| batch < all).chain([all]) {
                 found.push(Params::new().with("chunks", chunks.to_string()).with("batch", batch.to_string()));

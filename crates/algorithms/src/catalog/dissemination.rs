@@ -28,8 +28,12 @@ struct Message {
     with_own: bool,
 }
 
+const MOST_WAYS: u32 = 1024;
+/// The most messages of a round that a plan considers.
+const MOST_MESSAGES: u64 = 1 << 14;
+
 fn ways(params: &Params) -> Result<u32, AlgorithmError> {
-    Ok(params.number(Dissemination::INFO.name, "ways", 1..=1024)?.unwrap_or(1))
+    Ok(params.number(Dissemination::INFO.name, "ways", 1..=MOST_WAYS)?.unwrap_or(1))
 }
 
 fn rounds(c: &Collective, ways: u32) -> Vec<Vec<Message>> {
@@ -145,7 +149,12 @@ impl RankAlgorithm for Dissemination {
     }
 
     fn candidates(&self, case: &Case) -> Vec<Params> {
-        let worth = [1, 2, 3, 7].into_iter().filter(|&ways| ways == 1 || ways < case.collective.ranks);
-        worth.map(|ways| Params::new().with("ways", ways)).collect()
+        // For each number of rounds, the fewest messages of a round.
+        let p = u64::from(case.collective.ranks);
+        let fewest = |rounds: u32| (1..=MOST_WAYS).find(|&ways| u64::from(ways + 1).saturating_pow(rounds) >= p);
+        let mut worth: Vec<u32> = (1..=32).rev().filter_map(fewest).collect();
+        worth.retain(|&ways| ways == 1 || u64::from(ways) * p <= MOST_MESSAGES);
+        worth.dedup();
+        worth.into_iter().map(|ways| Params::new().with("ways", ways)).collect()
     }
 }

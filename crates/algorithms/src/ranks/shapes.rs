@@ -128,21 +128,22 @@ fn shapes_of(
 ) -> Result<Vec<Shape>, NoForest> {
     let fabric = pairs.of(whole).ok_or(NoForest::Unreachable)?;
     let counts = chunks.map_or_else(|| counts(case, fabric, roots), |chunks| vec![chunks]);
-    let depths = match depth {
-        Some(depth) => vec![depth],
-        None => {
-            let least = fabric.least_depth(roots)?;
-            // Each depth needs its own packing and timetables, so all depths are tried only where that is cheap.
-            if fabric.is_cheap(roots) { fabric.depths(roots, least) } else { vec![fabric.usual_depth(roots, least)] }
-        }
-    };
     let shape = |depth, chunks| Shape { roots, depth, chunks, pairs };
-    let deepest = depths.last().map_or(0, |&depth| depth);
-    let mut least = f64::INFINITY;
-    if depths.len() > 1 {
-        let time = |&chunks: &u32| time_ns(case, whole, shape(deepest, chunks));
-        least = parallel::map(&counts, time).flatten().fold(least, f64::min);
+    let time = |depth| {
+        let times = parallel::map(&counts, |&chunks: &u32| time_ns(case, whole, shape(depth, chunks)));
+        times.into_iter().flatten().fold(f64::INFINITY, f64::min)
+    };
+    let (mut depths, mut least) = (Vec::new(), f64::INFINITY);
+    match depth {
+        Some(depth) => depths.push(depth),
+        // Each depth needs its own packing and timetables, so several depths are tried only where that is cheap.
+        None if fabric.is_cheap(roots) => {
+            depths = fabric.depths(roots, fabric.least_depth(roots)?);
+            least = deeper(case, fabric, roots, &mut depths, time);
+        }
+        None => depths.push(fabric.usual_depth(roots, fabric.least_depth(roots)?)),
     }
+    let deepest = depths.last().map_or(0, |&depth| depth);
     // For long blocks, forests with a small depth may load some links too much.
     let bytes = message_bytes(case, roots, 1);
     let is_worth = |&depth: &u32| {
@@ -150,6 +151,35 @@ fn shapes_of(
     };
     let worth = depths.into_iter().filter(is_worth);
     Ok(worth.flat_map(|depth| counts.iter().map(move |&chunks| shape(depth, chunks))).collect())
+}
+
+/// Adds depths while the forests of one more message on a path end sooner, and returns the time of the last depth, if
+/// there are several.
+///
+/// The depths of [`Fabric::depths`] end where the busiest link hardly gains. The trees of a greater depth may still
+/// meet less on links, which only timetables show, so depths are added where these are far from the busiest link, and
+/// bytes rather than latencies decide. With all ranks as roots, no network gained, and a timetable takes long.
+fn deeper(case: &Case, fabric: &Fabric, roots: Roots, depths: &mut Vec<u32>, time: impl Fn(u32) -> f64) -> f64 {
+    const FAR: std::ops::Range<f64> = 1.05..2.0;
+    const SOONER: f64 = 0.98;
+    let mut deepest = *depths.last().expect("the least depth");
+    let most = if roots == Roots::All { deepest } else { case.collective.ranks - 1 };
+    if depths.len() == 1 && deepest >= most {
+        return f64::INFINITY;
+    }
+    let in_sequence = if matches!(roots, Roots::Through(_)) { 1 } else { runs(case.collective.kind).len() as u64 };
+    let bytes = in_sequence * message_bytes(case, roots, 1);
+    let is_far = |depth, ns: f64| fabric.fluid_ns(roots, depth, bytes).is_ok_and(|fluid| FAR.contains(&(ns / fluid)));
+    let mut least = time(deepest);
+    while deepest < most && is_far(deepest, least) {
+        let next = time(deepest + 1);
+        if next > least * SOONER {
+            break;
+        }
+        (deepest, least) = (deepest + 1, next);
+        depths.push(deepest);
+    }
+    least
 }
 
 /// Returns the rank with the least depth, if an allreduce through this rank ends at least 2 % sooner than if every rank

@@ -50,20 +50,22 @@ pub fn roots(kind: Kind, pes: u32) -> Vec<u32> {
     roots
 }
 
-/// Returns a function that returns whether the next test case with these lengths runs ([`soak::runs_often`]).
-fn thinned(elements: &[u64]) -> impl FnMut() -> bool {
-    let mut number = elements.iter().sum::<u64>() << 32;
+/// Returns a function that returns whether the next test case of an algorithm for a collective with these lengths runs
+/// ([`soak::runs_often`]); the cases of other algorithms do not change the answer.
+fn thinned(algorithm: &dyn Algorithm, kind: Kind, elements: &[u64]) -> impl FnMut() -> bool {
+    let named = algorithm.name().bytes().chain(kind.name().bytes());
+    let mut number = named.fold(elements.iter().sum(), |seed, byte| unisono_base::mix(seed ^ u64::from(byte)));
     move || {
-        number += 1;
+        number = number.wrapping_add(1);
         soak::runs_often(number)
     }
 }
 
 /// Calls `f` for every algorithm with every supported case of its collectives and all candidate parameters.
 pub fn every_case(elements: &[u64], operator: Operator, mut f: impl FnMut(&'static dyn Algorithm, &Case, &Params)) {
-    let mut runs = thinned(elements);
     for &algorithm in ALGORITHMS.iter().filter(|a| a.info().needs.contains(&Means::Grid)) {
         for &kind in algorithm.info().collectives {
+            let mut runs = thinned(algorithm, kind, elements);
             for grid in grids() {
                 for root in roots(kind, grid.count() as u32) {
                     for &n in elements {
@@ -141,9 +143,9 @@ pub fn every_rank_case(
     operator: Operator,
     mut f: impl FnMut(&'static dyn Algorithm, &Case, &Params),
 ) {
-    let mut runs = thinned(elements);
     for &algorithm in ALGORITHMS.iter().filter(|a| a.info().needs.contains(&Means::Messages)) {
         for &kind in algorithm.info().collectives {
+            let mut runs = thinned(algorithm, kind, elements);
             for ranks in (1..=17).chain([32, 33]) {
                 for root in roots(kind, ranks) {
                     for &n in if kind == Kind::Barrier { &[1] } else { elements } {
