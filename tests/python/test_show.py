@@ -237,7 +237,7 @@ def test_other_objects_are_described(tmp_path: Path) -> None:
     refused = refusal("show", str(written(tmp_path / "x.json", '{"a": 1, "b": [2], "c": 3, "d": 4, "e": 5}')))
     assert "x.json' is an object of JSON with 5 keys ('a', 'b', 'c', 'd', ...); accepted are" in refused
     assert refused.strip().endswith(f"{', '.join(REPORTED)} with --json")
-    assert "begins with '[1]'" in refusal("show", str(written(tmp_path / "x.json", "[1]")))
+    assert "begins with '[1, 2]'" in refusal("show", str(written(tmp_path / "x.json", "[1, 2]")))
 
 
 def test_other_files_are_refused(tmp_path: Path, files: dict[str, Path]) -> None:

@@ -201,7 +201,7 @@ def _table(name: str) -> _Read:
 
 def _report(name: str) -> _Read:
     report = read_json(name)
-    rows = next((report[key] for key in _TABLES if report.get(key)), [])
+    rows: list[dict[str, Any]] = next((report[key] for key in _TABLES if report.get(key)), [])
     if "forwards" in report:
         rows = [{key: row[key] for key in _OF_FORWARDS} for row in report["forwards"]]
         for part in (value for value in report.values() if isinstance(value, dict)):
