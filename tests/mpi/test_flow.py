@@ -11,7 +11,7 @@ import pytest
 import unisono as un
 from unisono.mpi import exports
 
-from ..python.conftest import Ran, Shared, call
+from ..python.conftest import Ran, Shared, call, written
 from ..python.test_mpi import MPICH, OPEN_MPI
 from .launching import REFUSED_FIT, Case, launch, together
 
@@ -372,8 +372,11 @@ def test_two_ranks_of_mpich_bench(tmp_path: Path) -> None:
     check_benches(dict(zip(named, together(MPICH, 2, named.values(), tmp_path), strict=True)))
 
 
-def test_rows_of_the_library_are_timed_as_such(of_two: dict[str, list[Ran]]) -> None:
+def test_rows_of_the_library_are_timed_as_such(of_two: dict[str, list[Ran]], tmp_path: Path) -> None:
     timed = json_of_ranks(of_two["library"])
+    shown = call("show", str(written(tmp_path / "bench.json", json.dumps(timed))), "--json").json
+    assert shown["form"] == "report"
+    assert [row["ratio"] for row in shown["rows"]] == [row["ratio"] for row in timed["rows"]]
     assert [row["algorithm"] for row in timed["rows"]] == ["recursive-doubling", "library"]
     assert [row["ran"]["planned_calls"] > 0 for row in timed["rows"]] == [True, False]
 

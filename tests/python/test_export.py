@@ -100,6 +100,38 @@ def test_every_format_is_written(tmp_path: Path, target: str, says: str) -> None
     assert says in out.read_text()
 
 
+@pytest.mark.parametrize("target", ["nccl-tuner-csv", "ncclx-csv"])
+@pytest.mark.parametrize("per_node", [None, 4, 8, 16])
+@pytest.mark.parametrize(
+    ("algorithm", "theirs"),
+    [
+        ("nccl-tree", "tree"),
+        ("in-network", "nvls"),
+        ("nccl-nvls", "nvls"),
+        ("nccl-collnet-chain", "collnet_chain"),
+        ("nccl-nvls-tree", "nvls_tree"),
+    ],
+)
+def test_rows_that_need_a_reducing_network_are_for_one_node(
+    tmp_path: Path, algorithm: str, theirs: str, per_node: int | None, target: str
+) -> None:
+    """The file has the lines that a plan for a network without CollNet may have."""
+    out = tmp_path / "out"
+    given = table(tmp_path, ring(), ring(ranks=16, per_node=per_node, algorithm=algorithm))
+    report = json_of("export", given, "--format", target, "-o", str(out), "--no-check")
+    skips = per_node in (4, 8) and theirs not in ("tree", "nvls_tree")
+    assert (report["rows"], len(report["left"])) == ((1, 1) if skips else (2, 0))
+    assert not skips or f" on {16 // (per_node or 16)} nodes unless the network reduces" in report["left"][0]
+    lines = [line for line in out.read_text().splitlines() if line.startswith("allreduce,")]
+    assert skips != any(f",{theirs}," in line for line in lines)
+    if skips:
+        alone = table(tmp_path, ring(ranks=16, per_node=per_node, algorithm=algorithm))
+        ran = call("export", alone, "--format", target, "-o", str(tmp_path / "none"), "--no-check")
+        assert ran.code == 1
+        assert "no row can be expressed; allreduce on 16 ranks, 0 to any bytes" in ran.err
+        assert not (tmp_path / "none").exists()
+
+
 @pytest.mark.parametrize("conditions", ["openmpi 5.0.11 yield shared", "mpich 5.0.2 spin own"])
 @pytest.mark.parametrize("target", ["openmpi-rules", "openmpi-han", "openmpi-json", "ucc"])
 def test_conditions_of_rows_are_stated(tmp_path: Path, target: str, conditions: str) -> None:

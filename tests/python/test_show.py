@@ -7,7 +7,7 @@ import pytest
 import unisono as un
 from hypothesis import given
 from hypothesis import strategies as st
-from unisono.base.file_types import FORMS
+from unisono.base.file_types import FORMS, REPORTED
 from unisono.base.json_streams import members
 from unisono.planning.contents import contents
 
@@ -98,7 +98,6 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
             "export", str(folder / "table.json"), "--format", name, "--no-check", "-o", str(folder / f"rules.{name}")
         )
         assert ran.code == 0, ran.err
-    (folder / "table.json").unlink()
     slow = ["--simulate", "--slow", "0-8=0.2"]
     log = folder / "log.csv"
     log.write_text("op,gpus,bytes,time_us\nallreduce,4,64,20\nallreduce,4,1024,500\nallreduce,4,65536,40\n")
@@ -126,7 +125,7 @@ FORM_OF = {
     "schedule.cert": "certificate of a schedule", "trace.json": "trace", "sweep.csv": "sweep",
     "gpus.json": "plan for GPUs", "gpus.xml": "schedule", "a.goal": "program", "traces": "program",
     "switches.sched": "schedule", "switches.registers": "schedule", "machine.toml": "machine",
-    "tasks.json": "program", "discovered.json": "report",
+    "tasks.json": "program", "discovered.json": "report", "table.json": "decision table",
     "workload.toml": "program", "part.json": "part of a sweep", "probe.json": "probe",
     "diagnosis.json": "diagnosis", "expectation.json": "expectation", "b.plan": "plan for MPI programs",
     **{f"rules.{name}": "rules for a library" for name in (*LIBRARIES, *OF_GPUS)},
@@ -194,6 +193,51 @@ def test_facts_are_those_of_the_file(files: dict[str, Path]) -> None:
 @pytest.mark.parametrize("name", [*LIBRARIES, *OF_GPUS])
 def test_rules_name_their_format(name: str, files: dict[str, Path]) -> None:
     assert json_of("show", str(files[f"rules.{name}"]))["format"] == name
+
+
+#: A command for each report in JSON; `bench`, which needs MPI, is in `tests/mpi/test_flow.py`.
+REPORTS = (
+    "bound allreduce --machine archer --ranks 4 --bytes 64",
+    "compare cosmoflow --machines hx2mesh-small",
+    "plan allreduce --machine archer --ranks 4 --bytes 64",
+    "simulate SCHED",
+    "sweep allreduce --machine archer --shapes 3,4 --elements 1,2",
+    "traffic permutation --machine dgx-h100 --bytes 1KiB",
+    "traffic permutation --machine dgx-h100 --bytes 1KiB,4KiB",
+    "verify PLAN",
+    "verify SCHED",
+    "workload cosmoflow --machine hx2mesh-small",
+)
+#: Commands whose JSON has a file in :data:`FORM_OF`.
+OTHERS = ("diagnose", "discover", "expect", "probe")
+
+
+@pytest.mark.parametrize("command", REPORTS)
+def test_reports_in_json_are_shown(command: str, tmp_path: Path, files: dict[str, Path]) -> None:
+    ran = call(*command.replace("SCHED", str(files["a.sched"])).replace("PLAN", str(files["a.plan"])).split(), "--json")
+    found = json_of("show", str(written(tmp_path / "report.json", ran.out)))
+    assert found["form"] == "report"
+    rows = found.pop("rows")
+    kept = {key: value for key, value in ran.json.items() if not isinstance(value, list)}
+    assert found.items() <= {**kept, "file": found["file"], "form": "report"}.items()
+    points = ran.json.get("points", [])
+    assert len(rows) == len(points or rows)
+    # Each value of a report is a fact, or a column if the points differ in it.
+    assert {key for key in kept if key not in found} <= {key for point in points for key in point}
+    assert all(point[key] == found[key] for point in points for key in point if key in found)
+
+
+def test_every_reported_command_is_tested_and_named() -> None:
+    assert {command.split()[0] for command in REPORTS} | {"bench", *OTHERS} == set(REPORTED)
+    section = (ROOT / "docs" / "commands.md").read_text().split("## `unisono show`")[1].split("\n## ")[0]
+    assert all(f"`{command}`" in section for command in REPORTED)
+
+
+def test_other_objects_are_described(tmp_path: Path) -> None:
+    refused = refusal("show", str(written(tmp_path / "x.json", '{"a": 1, "b": [2], "c": 3, "d": 4, "e": 5}')))
+    assert "x.json' is an object of JSON with 5 keys ('a', 'b', 'c', 'd', ...); accepted are" in refused
+    assert refused.strip().endswith(f"{', '.join(REPORTED)} with --json")
+    assert "begins with '[1, 2]'" in refusal("show", str(written(tmp_path / "x.json", "[1, 2]")))
 
 
 def test_other_files_are_refused(tmp_path: Path, files: dict[str, Path]) -> None:

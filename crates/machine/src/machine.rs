@@ -195,7 +195,7 @@ pub trait Erased: fmt::Debug + erased_serde::Serialize + Send + Sync {
     fn summary(&self) -> &str;
     /// Returns the shape of the part in use ([`Description::shape`]).
     fn shape(&self, asked: Option<Shape>) -> Result<Option<Shape>, MachineError>;
-    /// Returns the times of a reduction and of its bytes in nanoseconds ([`Description::reduction_ns`]).
+    /// Returns the fixed nanoseconds of a reduction, and those of each byte ([`Description::reduction_ns`]).
     fn reduction_ns(&self) -> Option<[f64; 2]>;
     /// Returns sentences on costs that predictions omit or assume ([`Description::notes`]).
     fn notes(&self, bytes: u64, model: Option<&str>) -> Vec<String>;

@@ -12,7 +12,7 @@ from unisono.base.files import check_regular, exists, file_name, read_text, titl
 
 __all__ = [
     "BOUND", "CERTIFICATE", "DIAGNOSIS", "EXPECTATION", "FORMS", "GPU_PLAN", "HEAD", "MACHINE", "PROBE", "PROGRAM",
-    "SCHEDULE", "form_of", "is_gpu_plan", "is_task_program", "reading", "rules_of",
+    "REPORTED", "SCHEDULE", "form_of", "is_gpu_plan", "is_task_program", "reading", "rules_of",
 ]  # fmt: skip
 
 BOUND = "certificate of a bound"
@@ -154,6 +154,23 @@ def _is_program(name: str, head: bytes) -> bool:
     return Path(name).is_dir() or name.endswith(endings) or head.startswith((b"num_ranks", b"HloModule"))
 
 
+#: Commands whose JSON is a report, with keys in its beginning. One command may print several kinds of report.
+_REPORTS = (
+    ("plan", ("collective", "machine", "algorithm")),
+    ("workload", ("workload", "machine", "accelerators")),
+    ("traffic", ("pattern", "machine", "level")),
+    ("compare", ("level", "overlap", "fill", "rows")),
+    ("discover", ("program", "rules", "nodes", "forwards")),
+    ("simulate", ("machine", "sim", "queue_depth")),
+    ("bench", ("collective", "per_node", "plan", "rows")),
+    ("bound", ("collective", "machine", "bounds")),
+    ("sweep", ("collective", "machine", "points")),
+    ("verify", ("complete", "deadlock_free", "race_free")),
+    ("verify", ("holds", "reason")),
+)
+#: The commands whose JSON `unisono show` prints.
+REPORTED = tuple(sorted({"diagnose", "expect", "probe", *(command for command, _ in _REPORTS)}))
+
 #: The forms with their tests, in the order in which they are tried.
 FORMS: tuple[tuple[str, Callable[[str, bytes], bool]], ...] = (
     ("plan for MPI programs", _begins("UNISPLAN")),
@@ -167,14 +184,10 @@ FORMS: tuple[tuple[str, Callable[[str, bytes], bool]], ...] = (
     (PROBE, _holds("machine", "factor", "cut", "accused")),
     (DIAGNOSIS, _holds("diagnosis_of", "machine", "library")),
     (EXPECTATION, _holds("collective", "rates", "library", "rows")),
-    ("report", _holds("collective", "machine", "algorithm")),
-    # Of `traffic` and of `compare`.
-    ("report", _holds("pattern", "machine", "level")),
-    ("report", _holds("level", "overlap", "fill", "rows")),
-    # Of `discover`.
-    ("report", _holds("program", "rules", "nodes", "forwards")),
+    ("decision table", _holds("unisono_table", "rows")),
     ("trace", _holds("traceEvents")),
     ("part of a sweep", _holds("unisono_sweep")),
+    *(("report", _holds(*keys)) for _, keys in _REPORTS),
     ("sweep", _begins("shape,elements,best")),
     ("rules for a library", lambda _, head: rules_of(head) is not None),
     (MACHINE, _is_machine),

@@ -10,7 +10,7 @@ import click
 
 from unisono import InputError
 from unisono.base.files import is_file
-from unisono.base.limits import set_cores
+from unisono.base.limits import limits, set_cores
 from unisono.base.studies import KeptPoints, ShardEnded
 
 if TYPE_CHECKING:
@@ -29,6 +29,8 @@ __all__ = [
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
+#: The most memory that a row of a paper needs.
+_ROW_BYTES = 1_500_000_000
 #: True if threads of a command that failed or was interrupted still compute.
 _abandoned = False
 
@@ -45,7 +47,13 @@ def _use_cores(context: click.Context, _: click.Parameter, jobs: int) -> int:
     return jobs
 
 
-def _threads(*, is_parameter: bool, default: int, shown: str) -> Callable[[_F], _F]:
+def _rows_at_once() -> int:
+    """Counts the rows of papers that the cores and the limit on memory permit at the same time."""
+    memory = limits().memory
+    return cores() if memory is None else min(cores(), max(memory // _ROW_BYTES, 1))
+
+
+def _threads(*, is_parameter: bool, default: int | Callable[[], int], shown: str) -> Callable[[_F], _F]:
     return click.option(
         "--jobs",
         type=click.IntRange(min=1),
@@ -58,9 +66,8 @@ def _threads(*, is_parameter: bool, default: int, shown: str) -> Callable[[_F], 
 
 
 #: The options of commands that compute on several cores. Only the first two pass the number to the command; for the
-#: others it only limits the extension module. A row of a paper may need 1.5 GB, so by default at most two rows are
-#: computed at the same time.
-rows_option = _threads(is_parameter=True, default=min(cores(), 2), shown="2, which may need 3 GB of memory")
+#: others it only limits the extension module.
+rows_option = _threads(is_parameter=True, default=_rows_at_once, shown="all cores, with 1.5 GB of memory each")
 points_option = _threads(is_parameter=True, default=cores(), shown="all cores")
 cores_option = _threads(is_parameter=False, default=cores(), shown="all cores")
 

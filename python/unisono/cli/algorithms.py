@@ -65,7 +65,7 @@ def _show(entry: Mapping[str, Any]) -> None:
 #: The meaning of the names in formulas.
 LEGEND = (
     "P ranks or PEs (M x N on a grid); n bytes, as --bytes counts them; B wavelets of 32 bits; T_R the ramp latency in "
-    "cycles; alpha, beta, gamma the prices of a message, of its bytes, and of reducing a byte. For P > 1 and n, B > 0."
+    "cycles; alpha, beta, gamma the prices of a message, of a byte sent, and of a byte reduced. For P > 1 and n, B > 0."
 )
 
 

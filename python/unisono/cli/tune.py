@@ -40,7 +40,7 @@ from unisono.tuning.tables import tune as measure
 __all__ = ["tune"]
 
 _FOOTER = (
-    "* chosen. A schedule replaces the library if its time is at least 5 % less and it won five sixths of the rounds.",
+    "* chosen. A schedule replaces the library if that takes over 5 % longer and lost five sixths of the rounds.",
     f"Below {SHORT // 1024} KiB a round is won only by a time below all of the library's, and the library stays where "
     "ranks share cores.",
     "Along the sizes a choice may be kept, at up to 5 % more time, where another one would serve a short range only.",

@@ -12,6 +12,7 @@ from unisono.base.files import MOST_LIBRARY_BYTES, read_bytes, write
 from unisono.mpi import installations
 from unisono.mpi.equal_schedules import other_names
 from unisono.planning.decision_tables import read_table
+from unisono.planning.libraries import OF_NCCL
 
 __all__ = ["FORMATS", "export", "export_rows", "export_table", "loading", "other_library", "row_of", "says", "shown"]
 
@@ -26,6 +27,8 @@ _OF_FORMAT = {
     "openmpi-json": "openmpi",
     "mpich-json": "mpich",
 }
+#: NCCL's algorithms that it has on several nodes only if the network reduces.
+_BY_NETWORK = ("nvls", "collnet_direct", "collnet_chain")
 _STATIC = "names, ranges and completeness checked"
 
 
@@ -35,7 +38,8 @@ def export_table(
     """Returns a decision table as the file of a library: ``{text, load, notes, left, rows, written}``.
 
     A row whose algorithm the library lacks is written with an algorithm that makes the same schedule, if there is one,
-    and a note. ``written`` lists the indices of the table's rows that the file has.
+    and a note. Rows of NCCL's ``nvls`` and ``collnet_*`` on several nodes are left out, because a table does not state
+    whether the network reduces. ``written`` lists the indices of the table's rows that the file has.
 
     ``library`` is the ``libmpi.so`` of the MPICH that is to read the file, or its table in JSON; without it an
     installed MPICH is searched.
@@ -45,27 +49,56 @@ def export_table(
         UnsupportedError: no row of the table can be expressed.
 
     """
-    return export_rows(read_table(table), target, library)
+    return export_rows(read_table(table), target, library, network_reduces=False)
 
 
 def export_rows(
-    rows: list[dict[str, Any]], target: str, library: str | os.PathLike[str] | None = None
+    rows: list[dict[str, Any]],
+    target: str,
+    library: str | os.PathLike[str] | None = None,
+    *,
+    network_reduces: bool = True,
 ) -> dict[str, Any]:
-    """Returns rows of a decision table as the file of a library, like :func:`export_table`."""
+    """Returns rows of a decision table as the file of a library, like :func:`export_table`.
+
+    With ``network_reduces``, rows of NCCL's ``nvls`` and ``collnet_*`` on several nodes are written too; plans have
+    such rows only on networks that reduce.
+    """
     image = _image(target, library)
-    said, notes, written = [], [], []
+    said, notes, written, skipped = [], [], [], []
     for at, row in enumerate(rows):
         row = {key: value for key, value in row.items() if key != "tuned"}
         own = _said_as(row, target, image)
-        if own is not None:
+        if own is not None and not network_reduces and (reason := _skips(own, target)):
+            last = "any" if row["last_bytes"] is None else row["last_bytes"]
+            sizes = f"{row['first_bytes']} to {last} bytes"
+            skipped.append(f"{row['collective']} on {row['ranks']} ranks, {sizes}, {_algorithm(row)}: {reason}")
+            row = {**row, "algorithm": "library", "params": {}}
+        elif own is not None:
             written.append(at)
             if own["algorithm"] != row["algorithm"]:
                 notes.append(f"on {row['ranks']} ranks {_algorithm(row)} makes the schedule of {own['algorithm']}")
             row = own
         said.append(row)
+    if skipped and not written:
+        raise UnsupportedError(f"{target} cannot express this table: no row can be expressed; {'; '.join(skipped)}")
     made = _core.export_table(said, target, image)
     notes += _of_conditions({rows[at].get("tuned") for at in written}, target)
-    return {**made, "notes": [*dict.fromkeys(notes), *made["notes"]], "written": written}
+    left = [*made["left"], *skipped]
+    return {**made, "notes": [*dict.fromkeys(notes), *made["notes"]], "left": left, "written": written}
+
+
+def _skips(row: dict[str, Any], target: str) -> str | None:
+    """Returns the reason why NCCL skips a row's algorithm unless the network reduces; None if NCCL runs it."""
+    nodes = 1 if row["per_node"] is None else row["ranks"] // row["per_node"]
+    if target not in OF_NCCL or nodes == 1:
+        return None
+    text = _core.export_table([row], target, None)["text"]
+    name = next((name for name in _BY_NETWORK if f",{name}," in text), None)
+    return name and (
+        f"NCCL skips {name} on {nodes} nodes unless the network reduces (CollNet), which a table does not state; a row "
+        "without per_node is written"
+    )
 
 
 def _of_conditions(tuned: set[str | None], target: str) -> list[str]:

@@ -24,6 +24,7 @@ from unisono.base.file_types import (
     MACHINE,
     PROBE,
     PROGRAM,
+    REPORTED,
     SCHEDULE,
     form_of,
     is_task_program,
@@ -40,7 +41,9 @@ from unisono.base.files import (
     title,
 )
 from unisono.base.json_streams import members
+from unisono.base.messages import counted, shown
 from unisono.machines.descriptions import machine
+from unisono.planning.decision_tables import read_table
 from unisono.planning.gpu_plans import check_gpu_plan
 from unisono.planning.plan_files import load_plans
 from unisono.planning.programs import read_workload
@@ -49,8 +52,14 @@ __all__ = ["Contents", "contents"]
 
 #: The columns of the table of findings in logs.
 _OF_FINDINGS = ("kind", "collective", "ranks", "log", "bytes")
+#: The keys of lists that are the table of a report; the first one that has rows is shown.
+_TABLES = ("candidates", "collectives", "rows", "points", "bounds", "beside", "diagnostics")
+#: The number of columns of points that are shown.
+_COLUMNS = 8
 #: The columns of the table of communication between tasks.
 _OF_FORWARDS = ("after_task", "before_task", "buffer", "collective", "group")
+#: The number of keys of an unknown file that a message names.
+_KEYS = 4
 #: The default number of lines of a text that are kept.
 _LINES = 12
 
@@ -186,13 +195,22 @@ def _certificate(name: str) -> _Read:
     return facts, [], ""
 
 
+def _table(name: str) -> _Read:
+    return {}, [_flat(row) for row in read_table(name)], ""
+
+
 def _report(name: str) -> _Read:
     report = read_json(name)
-    rows = report.pop("candidates", None) or report.pop("collectives", None) or report.pop("rows", None) or []
+    rows: list[dict[str, Any]] = next((report[key] for key in _TABLES if report.get(key)), [])
     if "forwards" in report:
         rows = [{key: row[key] for key in _OF_FORWARDS} for row in report["forwards"]]
         for part in (value for value in report.values() if isinstance(value, dict)):
             part.update({key: len(of) for key, of in part.items() if isinstance(of, list)})
+    if points := report.get("points"):
+        # Values that all points share are facts, other values are columns.
+        alike = {key for key in points[0] if key in report and all(point[key] == report[key] for point in points)}
+        rows = [{key: point[key] for key in [key for key in point if key not in alike][:_COLUMNS]} for point in points]
+        report = {key: value for key, value in report.items() if key in alike or key not in points[0]}
     return (
         {key: value for key, value in report.items() if not isinstance(value, list)},
         [_flat(row) for row in rows],
@@ -239,13 +257,14 @@ def _part(name: str) -> _Read:
     points = part.pop("points")
     # The text of the request only distinguishes parts of different sweeps.
     part.pop("asked", None)
-    return part, [{key: _flat(row)[key] for key in list(row)[:8]} for row in points], ""
+    return part, [{key: _flat(row)[key] for key in list(row)[:_COLUMNS]} for row in points], ""
 
 
 def _sweep(name: str) -> _Read:
     rows: list[dict[str, Any]] = list(csv.DictReader(read_text(name, MOST_DESCRIPTION_BYTES).splitlines()))
     # The CSV reader gives None as the title of cells beyond the titles.
-    return {"points": len(rows)}, [{key: row[key] for key in list(row)[:8] if key is not None} for row in rows], ""
+    few = [{key: row[key] for key in list(row)[:_COLUMNS] if key is not None} for row in rows]
+    return {"points": len(rows)}, few, ""
 
 
 def _trace(name: str) -> _Read:
@@ -283,9 +302,27 @@ def _trace(name: str) -> _Read:
 def _program(name: str) -> _Read:
     if is_task_program(name):
         return _tasks(read_json(name))
-    graph = read_workload(name)
+    try:
+        graph = read_workload(name)
+    except InputError:
+        _refuse_other_json(name)
+        raise
     text = read_text(name) if name.endswith((".goal", ".hlo", ".toml")) else ""
     return {"name": graph.name, "format": graph.format, "ranks": graph.ranks, "nodes": sum(graph.nodes)}, [], text
+
+
+def _refuse_other_json(name: str) -> None:
+    """Names the keys of a JSON file that is no program, with the commands whose JSON is accepted."""
+    if not name.endswith(".json") or not read_bytes(name).lstrip().startswith(b"{"):
+        return
+    keys = list(dict.fromkeys(key for key, _ in members(name, "traceEvents")))
+    if not {"traceEvents", "workload_graph"} & set(keys):
+        listed = ", ".join([*map(shown, keys[:_KEYS]), *(["..."] if len(keys) > _KEYS else [])])
+        raise InputError(
+            f"'{title(name)}' is an object of JSON with {counted(len(keys), 'key')} ({listed}); accepted are "
+            "schedules, plans for GPUs, decision tables, traces, programs, rules for libraries, and the output of "
+            f"{', '.join(REPORTED)} with --json"
+        ) from None
 
 
 def _tasks(program: dict[str, Any]) -> _Read:
@@ -323,6 +360,7 @@ _READERS: dict[str, Callable[[str], _Read]] = {
     PROBE: _probe,
     DIAGNOSIS: _diagnosis,
     EXPECTATION: _expectation,
+    "decision table": _table,
     "report": _report,
     "trace": _trace,
     "part of a sweep": _part,

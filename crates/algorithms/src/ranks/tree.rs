@@ -173,7 +173,7 @@ impl Tree {
         std::iter::once(Operand::In(0)).chain((1..self.ranks).map(edge)).collect()
     }
 
-    /// Returns the ranks of the subtree of `v`, if it is an interval of virtual ranks, as intervals `(first, count)`:
+    /// Returns the ranks of the subtree of `v`, whose virtual ranks must be an interval, as intervals `(first, count)`:
     /// two if the subtree wraps past the last rank, otherwise one.
     pub fn intervals(&self, v: u32) -> Vec<(u32, u32)> {
         let (start, count) = (self.real(v).0, self.size(v));

@@ -56,8 +56,10 @@ pub fn root_of(site: &Site, c: &Collective) -> (u32, Root) {
 /// nearest to the middle is taken.
 const MOST_COMPARED: usize = 4096;
 
-/// Returns the participating node of least eccentricity; of equals, if all nodes take part, or of more than
-/// [`MOST_COMPARED`] nodes, the node whose distances to the middles of all dimensions have the least sum.
+/// Returns the participating node of least eccentricity, and of equal ones the node nearest to the middle of the grid.
+///
+/// The distance to the middle is the sum of the distances along all dimensions. If all nodes take part, or more than
+/// [`MOST_COMPARED`] nodes, eccentricities are not compared.
 fn middle(site: &Site, nodes: &[u32]) -> u32 {
     let layout = &*site.layout;
     let dims = layout.dims();

@@ -142,9 +142,11 @@ struct Groups {
 }
 
 impl Groups {
-    /// Returns, for each group, the groups that need different colors: groups of one color, if a router would have to
-    /// switch between them other than by an advance; and, if `across`, groups of different colors at one router, whose
-    /// order is not known.
+    /// Returns, for each group, the groups whose colors must differ from its own.
+    ///
+    /// Two groups of one color need different colors if a router would have to switch between them other than by an
+    /// advance. With `across`, groups of different colors at one router keep different colors, because the order of
+    /// these groups is not known.
     fn conflicts(&self, across: bool, both_sides: bool) -> Vec<BTreeSet<u32>> {
         let mut conflicts = vec![BTreeSet::new(); self.count];
         for at in self.visits.chunk_by(|a, b| a.pe == b.pe) {

@@ -103,7 +103,7 @@ class _Grid:
         return (place, at) if self.is_turned else (at, place)
 
     def cells(self, positions: Sequence[Iterable[int]]) -> Iterator[tuple[int, int]]:
-        """Yields the cell of each board at the crossings of positions."""
+        """Yields the cells of the boards whose number along each dimension is in ``positions``."""
         for at in itertools.product(*positions):
             number = 0
             for position, extent in zip(at, self.count, strict=True):
