@@ -216,6 +216,6 @@ def browser() -> Iterator[Browser]:
     if found is None:
         pytest.skip("no Chromium is installed here (on Debian and Ubuntu the package chromium)")
     with sync_playwright() as play:
-        made = play.chromium.launch(executable_path=found, args=QUIET)
+        made = play.chromium.launch(executable_path=found, args=QUIET, timeout=0)
         yield made
         made.close()
