@@ -24,7 +24,12 @@ def executed(path: Path) -> Any:
     from traitlets.config import Config
 
     made = _read(path, as_version=4)
-    limits = {"timeout": _LIMIT, "startup_timeout": _LIMIT, "iopub_timeout": _LIMIT, "raise_on_iopub_timeout": True}
+    limits: dict[str, Any] = {
+        "timeout": _LIMIT,
+        "startup_timeout": _LIMIT,
+        "iopub_timeout": _LIMIT,
+        "raise_on_iopub_timeout": True,
+    }
     where: Any = {"metadata": {"path": str(FOLDER)}}
     # Another process may take a port before the kernel does. The paths of sockets must be short.
     with tempfile.TemporaryDirectory(prefix="notebook", dir="/tmp") as own:
