@@ -24,17 +24,12 @@ def executed(path: Path) -> Any:
     from traitlets.config import Config
 
     made = _read(path, as_version=4)
-    limits: dict[str, Any] = {
-        "timeout": _LIMIT,
-        "startup_timeout": _LIMIT,
-        "iopub_timeout": _LIMIT,
-        "raise_on_iopub_timeout": True,
-    }
-    where: Any = {"metadata": {"path": str(FOLDER)}}
+    options: dict[str, Any] = dict.fromkeys(("timeout", "startup_timeout", "iopub_timeout"), _LIMIT)
+    options |= {"raise_on_iopub_timeout": True, "resources": {"metadata": {"path": str(FOLDER)}}}
     # Another process may take a port before the kernel does. The paths of sockets must be short.
     with tempfile.TemporaryDirectory(prefix="notebook", dir="/tmp") as own:
         sockets = Config(KernelManager={"transport": "ipc", "connection_file": f"{own}/kernel.json"})
-        NotebookClient(made, kernel_name="python3", resources=where, config=sockets, **limits).execute()
+        NotebookClient(made, kernel_name="python3", config=sockets, **options).execute()
     made.metadata = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}}
     for at, cell in enumerate(made.cells):
         cell.id, cell.metadata = f"cell-{at}", {}
