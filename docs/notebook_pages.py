@@ -4,6 +4,7 @@ A notebook is kept with its outputs. `tests/python/test_notebooks.py` executes e
 development environment and compares the outputs; with UNISONO_RECORD=1 in the environment it writes them.
 """
 
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,15 @@ def executed(path: Path) -> Any:
     """Returns a notebook with the outputs of a new kernel, without times and numbers that differ between runs."""
     # Only the test that executes notebooks needs nbclient.
     from nbclient import NotebookClient
+    from traitlets.config import Config
 
     made = _read(path, as_version=4)
-    NotebookClient(made, timeout=_LIMIT, kernel_name="python3", resources={"metadata": {"path": str(FOLDER)}}).execute()
+    options: dict[str, Any] = dict.fromkeys(("timeout", "startup_timeout", "iopub_timeout"), _LIMIT)
+    options |= {"raise_on_iopub_timeout": True, "resources": {"metadata": {"path": str(FOLDER)}}}
+    # Another process may take a port before the kernel does. The paths of sockets must be short.
+    with tempfile.TemporaryDirectory(prefix="notebook", dir="/tmp") as own:
+        sockets = Config(KernelManager={"transport": "ipc", "connection_file": f"{own}/kernel.json"})
+        NotebookClient(made, kernel_name="python3", config=sockets, **options).execute()
     made.metadata = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}}
     for at, cell in enumerate(made.cells):
         cell.id, cell.metadata = f"cell-{at}", {}

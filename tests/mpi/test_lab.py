@@ -95,7 +95,8 @@ def run(*words: str, **changed: str) -> Ran:
         timeout=PATIENCE,
         check=False,
     )
-    return Ran(done.returncode, done.stdout, done.stderr)
+    # Open MPI's launcher may print null characters between the lines of its ranks.
+    return Ran(done.returncode, done.stdout.replace("\0", ""), done.stderr.replace("\0", ""))
 
 
 def carried(lab: Lab) -> dict[tuple[str, str], int]:

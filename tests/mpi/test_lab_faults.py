@@ -44,7 +44,11 @@ if world.rank == 0:
 """
 #: A line of the program that kills the rank between two calls.
 KILL = "    os.kill(os.getpid(), 9)"
-WAITS = re.compile(r"unisono: rank (\d) on (c\d) has waited [\d.]+ s in a planned allreduce of 16 bytes (.*)")
+#: A whole line about a wait: a launcher may mix the lines of its ranks.
+WAITS = re.compile(
+    r"unisono: rank (\d) on (c\d) has waited [\d.]+ s in a planned allreduce of 16 bytes"
+    r"((?:(?: and)? (?:for a message of|until a message is taken by) rank \d(?:, \d)*)+)\n"
+)
 
 
 class Job:
@@ -66,15 +70,16 @@ class Job:
 
     def _read(self) -> None:
         assert self.process.stderr is not None
-        self.errors.extend(iter(self.process.stderr.readline, ""))
+        # Open MPI's launcher may print null characters between the lines of its ranks.
+        self.errors.extend(line.replace("\0", "") for line in iter(self.process.stderr.readline, ""))
 
     def line(self) -> str:
         assert self.process.stdout is not None
-        return self.process.stdout.readline().strip()
+        return self.process.stdout.readline().replace("\0", "").strip()
 
     def waits(self) -> dict[int, set[int]]:
         """Returns by rank the ranks that it waits for, from the last line that it printed."""
-        found = filter(None, map(WAITS.match, list(self.errors)))
+        found = filter(None, map(WAITS.fullmatch, list(self.errors)))
         return {int(one[1]): {int(rank) for rank in re.findall(r"\d", one[3])} for one in found}
 
     def until(self, what: str) -> None:

@@ -24,7 +24,8 @@ def is_alive(pid: int) -> bool:
     """Returns whether a process runs; a zombie, which waits for its parent, does not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
+        # The process ended before the file was opened, or before it was read.
         return False
 
 

@@ -74,7 +74,8 @@ def printed(line: str, folder: Path) -> str:
     if program != "unisono" or {"|", "run", "--load"} & set(words):
         env = {**os.environ, "PATH": f"{PROGRAM.parent}{os.pathsep}{os.environ['PATH']}"}
         done = subprocess.run(["bash", "-c", line], cwd=folder, env=env, capture_output=True, text=True, check=False)
-        ran = Ran(done.returncode, done.stdout, done.stderr)
+        # Open MPI's launcher may print null characters between the lines of its ranks.
+        ran = Ran(done.returncode, done.stdout.replace("\0", ""), done.stderr)
     else:
         with contextlib.chdir(folder):
             ran = call(*words)
@@ -215,6 +216,6 @@ def browser() -> Iterator[Browser]:
     if found is None:
         pytest.skip("no Chromium is installed here (on Debian and Ubuntu the package chromium)")
     with sync_playwright() as play:
-        made = play.chromium.launch(executable_path=found, args=QUIET)
+        made = play.chromium.launch(executable_path=found, args=QUIET, timeout=0)
         yield made
         made.close()

@@ -7,6 +7,8 @@ import pytest
 from unisono import InputError
 from unisono.mpi.library import check_alike
 
+from .test_mpi import PATIENCE
+
 
 class World:
     """A replacement of a communicator among threads, with the methods that the check needs."""
@@ -16,9 +18,9 @@ class World:
 
     def allgather(self, value: Any) -> list[Any]:
         self._board[self.rank] = value
-        self._barrier.wait(10)
+        self._barrier.wait(PATIENCE)
         found = list(self._board)
-        self._barrier.wait(10)
+        self._barrier.wait(PATIENCE)
         return found
 
     def bcast(self, value: Any) -> Any:

@@ -9,6 +9,7 @@ import pytest
 import unisono as un
 
 from .conftest import call
+from .test_mpi import PATIENCE
 
 STUB = """
 import numpy as np
@@ -55,7 +56,7 @@ def test_the_script_calibrates_and_measures(tmp_path: Path, rows: int, cols: int
     module.mkdir(parents=True)
     (module / "sdkruntimepybind.py").write_text(STUB.format(rows=rows, cols=cols, write=write))
     command = [sys.executable, "measure.py", "--name", "out", "--repeats", "2"]
-    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True, timeout=60)
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True, timeout=PATIENCE)
     *runs, summary = map(json.loads, ran.stdout.splitlines())
     assert len(runs) == summary["repeats"] == 2
     limit = 57 if rows == 1 else 129
@@ -105,7 +106,7 @@ def test_broadcasts_on_lines_are_measured_by_ping_pong(tmp_path: Path, machine: 
     module.mkdir(parents=True)
     (module / "sdkruntimepybind.py").write_text(PING_PONG)
     command = [sys.executable, "measure.py", "--name", "out", "--repeats", "3"]
-    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True, timeout=60)
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True, timeout=PATIENCE)
     *runs, summary = map(json.loads, ran.stdout.splitlines())
     # 10 rounds of two broadcasts of 77.5 cycles each, by a clock whose low word wraps around.
     assert runs == [{"cycles": 77.5, "rounds": 10}] * 3

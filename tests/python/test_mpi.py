@@ -7,14 +7,16 @@ import shlex
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from unittest.mock import patch
 
 import pytest
 import unisono as un
-from unisono.mpi import launchers
+from unisono.mpi import launchers, library
 
 from .conftest import PROGRAM, ROOT, Ran, Shared, call, refusal, text_of
 
@@ -408,6 +410,22 @@ def test_a_rank_that_dies_ends_the_program(plan: Callable[[int], Path]) -> None:
     program += "os._exit(7) if MPI.COMM_WORLD.rank == 1 else MPI.COMM_WORLD.allreduce(1)\n"
     done = run(2, OPEN_MPI / "bin" / "python", "-c", program, options=("--plan", str(plan(2))))
     assert done.code != 0
+
+
+@pytest.mark.parametrize("reads", [True, False])
+def test_ranks_end_after_their_output_is_read(monkeypatch: pytest.MonkeyPatch, reads: bool) -> None:
+    """The launcher reads the pipe late, or never, which must not keep the job."""
+    read, write = os.pipe()
+    aborted: list[tuple[int, int]] = []
+    world = SimpleNamespace(Abort=lambda code: aborted.append((code, library._unread(write))))
+    monkeypatch.setattr(library, "_PATIENCE", PATIENCE if reads else 0)
+    monkeypatch.setattr(library, "time", SimpleNamespace(monotonic=time.monotonic, sleep=lambda _: os.read(read, 3)))
+    with os.fdopen(write, "w") as stream:
+        monkeypatch.setattr(sys, "stderr", stream)
+        stream.write("error: no\n")
+        library.abort(SimpleNamespace(COMM_WORLD=world), 3)
+    os.close(read)
+    assert aborted == [(3, 0 if reads else len("error: no\n"))]
 
 
 def test_the_exit_code_is_the_programs() -> None:

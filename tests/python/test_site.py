@@ -11,6 +11,7 @@ import pytest
 import unisono as un
 
 from .conftest import ROOT, SOAK
+from .test_mpi import PATIENCE
 
 #: Calls mkdocs with plans on one machine at one size, since plans are most of the work of the site.
 FEWER = """
@@ -89,6 +90,7 @@ def test_lists_are_lists_on_the_site(site: Path) -> None:
 @pytest.mark.soak
 def test_the_search_finds_a_word(site: Path, browser: Any) -> None:
     page = browser.new_page()
+    page.set_default_timeout(1000 * PATIENCE)
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
     page.goto((site / "index.html").as_uri())

@@ -18,6 +18,7 @@ from unisono.base.html import time_text
 from unisono.viewing import schedules
 
 from .conftest import ROOT, call, json_of, refusal, written
+from .test_mpi import PATIENCE
 
 #: A machine of each kind, and the unit of its simulator's times of transfers.
 KINDS = (("wse2", (4, 4), "cycles"), ("archer", (8,), "ns"), ("hx2mesh-small", (4, 4), "ns"), ("piuma", None, "steps"))
@@ -351,6 +352,7 @@ def open_page(browser: Browser, tmp_path: Path) -> Iterator[Any]:
     def opened(html: str, **options: Any) -> Page:
         file = written(tmp_path / "page.html", html)
         page = browser.new_page(**options)
+        page.set_default_timeout(1000 * PATIENCE)
         pages.append(page)
         page.on("console", lambda message: faults.append(message.text) if message.type == "error" else None)
         page.on("pageerror", lambda error: faults.append(str(error)))
@@ -383,6 +385,8 @@ def test_a_browser_plays_a_schedule(open_page: Any) -> None:
     now = sum(start <= half < end for start, end in zip(seen["moves"]["start"], seen["moves"]["end"], strict=True))
     done = sum(end <= half for end in seen["moves"]["end"])
     assert page.locator(".counts").text_content() == f"{now} under way, {done} of {count} done"
+    # At the normal speed the rest of the run takes four seconds, in which a busy computer may not look at the page.
+    page.get_by_label("speed").select_option("0.1")
     page.get_by_role("button", name="Play").click()
     page.wait_for_function("document.querySelector('.play').textContent === 'Pause'")
     page.wait_for_function(f"!document.querySelector('.moment').textContent.startsWith('{half} ')")

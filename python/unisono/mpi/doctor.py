@@ -138,7 +138,8 @@ def _ranks() -> Check:
         late = f"two ranks did not start within {_PATIENCE} seconds; the computer may be busy"
         found = late if isinstance(failure, subprocess.TimeoutExpired) else str(failure)
         return Check(name, False, False, f"mpi4py {version}: {found}", f"try {shlex.join(command[:-3])} hostname")
-    sizes = [line for line in ran.stdout.splitlines() if line.isdigit()]
+    # Open MPI's launcher may print null characters between the lines of its ranks.
+    sizes = [line for line in ran.stdout.replace("\0", "").splitlines() if line.isdigit()]
     if alone or "1" in sizes:
         text = (
             f"mpi4py {version} uses {library}, but {launcher.path} is of {_FAMILIES[launcher.family]}: ranks are alone"

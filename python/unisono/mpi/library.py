@@ -1,7 +1,11 @@
 """Imports mpi4py, and ends all ranks together after a failure."""
 
+import fcntl
 import os
+import stat
 import sys
+import termios
+import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, TypeVar
@@ -9,13 +13,15 @@ from typing import Any, TypeVar
 from unisono._core import Error, InputError, UnsupportedError
 from unisono.base.messages import shown
 
-__all__ = ["check_alike", "check_several", "end_other_ranks", "import_mpi", "together"]
+__all__ = ["abort", "check_alike", "check_several", "end_other_ranks", "import_mpi", "together"]
 
 _Checked = TypeVar("_Checked")
 #: The environment variables in which launchers state the number of ranks.
 _SIZES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS")
 #: True if all ranks end because of the same failure.
 _all_end = False
+#: The seconds in which a launcher must read the last lines of a rank.
+_PATIENCE = 10.0
 
 
 def import_mpi(*, measures: bool = False) -> Any:
@@ -84,10 +90,28 @@ def end_other_ranks(code: int) -> None:
     mpi = sys.modules.get("mpi4py.MPI")
     if mpi is None or _all_end or not mpi.Is_initialized() or mpi.Is_finalized() or mpi.COMM_WORLD.size == 1:
         return
+    abort(mpi, code)
+
+
+def abort(mpi: Any, code: int) -> None:
+    """Ends all ranks of MPI's world, after the launcher has read the output of this rank.
+
+    The launcher of MPICH drops output that it has not read when it learns that a rank ends the job.
+    """
+    end = time.monotonic() + _PATIENCE
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError):
             stream.flush()
+            while _unread(stream.fileno()) and time.monotonic() < end:
+                time.sleep(0.001)
     mpi.COMM_WORLD.Abort(code)
+
+
+def _unread(descriptor: int) -> int:
+    """Returns the number of bytes that a pipe holds; 0 for anything else."""
+    if not stat.S_ISFIFO(os.fstat(descriptor).st_mode):
+        return 0
+    return int.from_bytes(fcntl.ioctl(descriptor, termios.FIONREAD, bytes(4)), sys.byteorder)
 
 
 def together(world: Any, check: Callable[[], _Checked]) -> _Checked:

@@ -3,6 +3,7 @@
 Each function of ``CHECKS`` computes one kind of claim of `papers/discovery/claims.toml`.
 """
 
+import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -275,7 +276,13 @@ def _strong_scaling(listed: Listed) -> Finding:
 def _rate(example: str, nodes: int, rules: str) -> float:
     # Without collectives a task has up to a command per node, so fewer tasks are timed.
     tasks = max(200, _FIG_3_TASKS // nodes) if rules == "off" else _FIG_3_TASKS
-    return discovery_rate(example, nodes, rules, tasks, 3)
+    spent = []
+    for _ in range(3):
+        # Other work on the cores lengthens the wall time of a short run by any factor.
+        begin = time.thread_time()
+        discovery_rate(example, nodes, rules, tasks, 1)
+        spent.append(time.thread_time() - begin)
+    return tasks / min(spent)
 
 
 def _throughput(listed: Listed) -> Finding:
@@ -287,7 +294,7 @@ def _throughput(listed: Listed) -> Finding:
         f"{name} {rate:.0f} over {base:.0f}" for name, (rate, base) in zip(listed["examples"], rates, strict=True)
     )
     ours = [median(ratios)] if listed.get("median", False) else ratios
-    return Finding(listed["reported"], ours, remark=f"Tasks per second: {shown}.")
+    return Finding(listed["reported"], ours, remark=f"Tasks per CPU second: {shown}.")
 
 
 CHECKS = checks_of(globals()) | discovery_statements.checks(_example)

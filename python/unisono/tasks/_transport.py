@@ -14,7 +14,7 @@ import numpy as np
 
 from unisono import mpi as worlds
 from unisono._core import Discovery, InputError
-from unisono.mpi.library import import_mpi
+from unisono.mpi.library import abort, import_mpi
 from unisono.mpi.sources import check
 from unisono.tasks._program_checksum import ProgramChecksum, refuse_different_contents
 from unisono.tasks._progress import ProgressThread
@@ -127,7 +127,7 @@ class Transport:
     def abort(self, what: str) -> None:
         """Ends all ranks after a failed kernel or exchange, because other ranks could wait for this rank for ever."""
         _write(f"{traceback.format_exc()}error: {what} failed on rank {self.rank}; all ranks are ended\n", self.rank)
-        self.mpi.COMM_WORLD.Abort(1)
+        abort(self.mpi, 1)
 
     def _equal(self, numbers: list[int]) -> bool:
         # max(x) is the minimum, -max(-x), only if all ranks have the same x.
