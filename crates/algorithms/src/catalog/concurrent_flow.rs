@@ -49,10 +49,13 @@ const MOST_CHUNKS: u32 = 1024;
 /// the same network. `BATCHES` (`BATCHES_OF_ONE` for one root) are the numbers of blocks in a message, other than all
 /// blocks.
 const CHUNKS: [u32; 4] = [1, 4, 16, 64];
-const CHUNKS_OF_ONE: [u32; 5] = [1, 4, 16, 64, 256];
+const CHUNKS_OF_ONE: [u32; 10] = [1, 4, 8, 16, 32, 64, 128, 256, 512, 1024];
 const CHUNKS_ALIKE: [u32; 2] = [1, 4];
-/// The least bytes of a chunk if a block of one root has more than [`CHUNKS_ALIKE`].
+/// If a block of one root has more than `FEW` chunks, the least bytes of a chunk and the most messages that a plan
+/// considers. Each message then carries one block, because more chunks serve as well as more messages.
+const FEW: u32 = 4;
 const LEAST_BYTES_OF_ONE: u64 = 1 << 12;
+const MOST_MESSAGES_OF_ONE: u32 = 1 << 14;
 const BATCHES: [u32; 2] = [4, 16];
 const BATCHES_OF_ONE: [u32; 3] = [1, 4, 16];
 /// The most ranks for which a plan considers more than one chunk, unless all ranks are roots and see the same network.
@@ -338,12 +341,15 @@ impl RankAlgorithm for ConcurrentFlow {
             (true, false) => &CHUNKS,
             (false, false) => &CHUNKS_OF_ONE,
         };
-        let is_long = |chunks: u32| chunk_bytes(case, chunks) >= LEAST_BYTES_OF_ONE || CHUNKS_ALIKE.contains(&chunks);
-        let counts = counts.iter().filter(|&&chunks| roots == Roots::All || is_long(chunks));
+        let all = c.ranks.max(2) - 1;
+        let is_listed = |chunks: u32| {
+            let is_worth = chunk_bytes(case, chunks) >= LEAST_BYTES_OF_ONE && chunks * all <= MOST_MESSAGES_OF_ONE;
+            chunks <= c.elements.max(1) && (roots == Roots::All || chunks <= FEW || is_worth)
+        };
         let mut found = Vec::new();
-        for chunks in counts.filter(|&&chunks| chunks <= c.elements.max(1)) {
-            let all = c.ranks.max(2) - 1;
-            for batch in batches.iter().copied().filter(|&batch| batch < all).chain([all]) {
+        for chunks in counts.iter().copied().filter(|&chunks| is_listed(chunks)) {
+            let (batches, most) = if roots == Roots::All || chunks <= FEW { (batches, all) } else { (&[][..], 1) };
+            for batch in batches.iter().copied().filter(|&batch| batch < all).chain([most]) {
                 found.push(Params::new().with("chunks", chunks.to_string()).with("batch", batch.to_string()));
             }
         }

@@ -1,0 +1,69 @@
+"""Parameters that a plan does not list gain little over its choice, on random machines."""
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+import unisono as un
+
+from .conftest import SOAK, network_text, written
+
+SEEDS = range(60 if SOAK else 6)
+
+
+def network(seed: int, folder: Path) -> Path:
+    """Writes a random connected network of 4 to 8 accelerators and up to three switches, with unlike cables."""
+    draw = random.Random(seed)
+    accelerators = draw.randint(4, 8)
+    nodes = accelerators + draw.randint(0, 3)
+    order = draw.sample(range(nodes), nodes)
+    pairs = {(order[at], order[draw.randrange(at)]) for at in range(1, nodes)}
+    pairs |= {(a, b) for a, b in (draw.sample(range(nodes), 2) for _ in range(nodes)) if (b, a) not in pairs}
+    cables = "\n".join(f"{a} {b} gbps={draw.choice([50, 200, 900])}" for a, b in sorted(pairs))
+    topology = f"name = \"graph\"\naccelerators = {accelerators}\nedges = '''\n{cables}\n'''\n"
+    times = (40, 20, 20)
+    return written(
+        folder / "net.toml", network_text(topology, "net", gbps=100, ns=times, packet_bytes=8192, buffer_bytes=1 << 25)
+    )
+
+
+def seconds(plan: un.Plan) -> float:
+    found = plan.predicted["seconds"]
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("collective", ["scatter", "gather"])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_more_chunks_gain_little(seed: int, collective: str, tmp_path: Path) -> None:
+    request: dict[str, Any] = {"machine": network(seed, tmp_path), "bytes": "16MiB", "root": seed % 4}
+    best = un.plan(collective, **request)
+    for chunks in (2, 8, 32, 128, 512):
+        params = {"chunks": chunks, "batch": 1}
+        other = un.plan(collective, **request, algorithm="concurrent-flow", params=params)
+        # Times rise and fall with the number of chunks, by how these divide among trees.
+        assert seconds(best) <= 1.1 * seconds(other), params
+
+
+@pytest.mark.parametrize("collective", ["broadcast", "reduce"])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_deeper_trees_gain_little(seed: int, collective: str, tmp_path: Path) -> None:
+    request: dict[str, Any] = {"machine": network(seed, tmp_path), "bytes": "16MiB", "root": seed % 4}
+    best = un.plan(collective, **request)
+    for depth in range(1, best.schedule.ranks):
+        try:
+            other = un.plan(collective, **request, algorithm="forest", params={"depth": depth})
+        except un.UnsupportedError as refused:
+            assert "messages away from a root" in str(refused)
+            continue
+        assert seconds(best) <= 1.05 * seconds(other), other.params
+
+
+@pytest.mark.parametrize("ranks", [3, 5, 6, 7, 12, 20, 40])
+@pytest.mark.parametrize("machine", ["archer", "paper-sim", "dgx-h100-x8"])
+def test_no_other_number_of_messages_ends_a_barrier_sooner(machine: str, ranks: int) -> None:
+    best = un.plan("barrier", machine, ranks=ranks)
+    for ways in range(1, ranks):
+        other = un.plan("barrier", machine, ranks=ranks, algorithm="dissemination", params={"ways": ways})
+        assert seconds(best) <= seconds(other) * (1 + 1e-9), ways
