@@ -135,7 +135,8 @@ fn read_regular(path: &Path) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Prints a line to standard error, and ignores errors.
+/// Prints a line to standard error, and ignores errors. The line is one write, so that launchers, which forward a short
+/// write as a whole, do not mix lines of ranks.
 pub fn say(text: &str) {
-    let _ = writeln!(std::io::stderr(), "unisono: {text}");
+    let _ = std::io::stderr().write_all(format!("unisono: {text}\n").as_bytes());
 }

@@ -422,6 +422,11 @@ fn carry_on<P: Program>(program: &P) -> Result<(), P::Error> {
     Ok(())
 }
 
+/// Prints a line to standard error in one write, so that launchers do not mix lines of ranks.
+fn say(text: &str) {
+    let _ = std::io::stderr().write_all(format!("unisono: {text}\n").as_bytes());
+}
+
 /// Advances every call under way until it is complete, or until no call has progressed for the time of
 /// `UNISONO_PATIENCE`. Later calls are refused. It runs when the program ends, before MPI is finalized.
 ///
@@ -434,7 +439,7 @@ pub fn finish<P: Program>(program: &P) -> Result<(), P::Error> {
     };
     let patience = longest_wait(|line| {
         if is_first() {
-            let _ = writeln!(std::io::stderr(), "unisono: {line}");
+            say(line);
         }
     });
     let level = library.thread_level().map_err(RunError::from)?;
@@ -455,8 +460,7 @@ pub fn finish<P: Program>(program: &P) -> Result<(), P::Error> {
     })?;
     let left = CALLS.count();
     if left > 0 {
-        let text = "collective calls had not ended when the program did; other ranks may wait for them";
-        let _ = writeln!(std::io::stderr(), "unisono: {left} {text}");
+        say(&format!("{left} collective calls had not ended when the program did; other ranks may wait for them"));
     }
     ended
 }
