@@ -177,6 +177,14 @@ impl Step<'_> {
         let iteration = seen.iteration(end);
         let collectives = seen.collectives(iteration.seconds);
         let second_opinion = second_opinion(graph, &mut prices)?;
+        let has_messages = graph.classes.iter().flat_map(|class| &class.nodes).any(|node| node.work.is_message());
+        let launched = prices.network().filter(|network| has_messages && network.launch_ns > 0.0);
+        let not_launched = launched.map(|network| {
+            let (name, launch) = (&network.name, network.launch_ns);
+            format!(
+                "messages do not include the start of a kernel, as collectives do: {launch} ns on {name} (launch_ns)"
+            )
+        });
         Ok(GraphReport {
             workload: graph.name.clone(),
             machine: prices.machine().name().to_owned(),
@@ -194,7 +202,13 @@ impl Step<'_> {
             second_opinion,
             iteration,
             unknown: graph.unknown.clone(),
-            notes: [graph.notes.clone(), prices.machine().notes(u64::MAX, Some(prices.model()))].concat(),
+            notes: graph
+                .notes
+                .iter()
+                .cloned()
+                .chain(not_launched)
+                .chain(prices.machine().notes(u64::MAX, Some(prices.model())))
+                .collect(),
             packets,
             events,
         })
