@@ -282,16 +282,18 @@ def test_the_package_takes_its_names_from_the_layers_before_it() -> None:
     assert {layer(name) for name in imported(modules()["unisono"])} <= set(before)
 
 
-@pytest.mark.parametrize("package", ["unisono", "unisono.mpi"])
+@pytest.mark.parametrize("package", ["", ".machines", ".mpi", ".planning", ".simulation"])
 def test_names_of_a_package_are_those_that_type_checkers_see(package: str) -> None:
-    (block,) = (node for node in ast.parse(modules()[package].read_text()).body if isinstance(node, ast.If))
+    (block,) = (node for node in ast.parse(modules()[f"unisono{package}"].read_text()).body if isinstance(node, ast.If))
     names = [alias.asname for node in block.body if isinstance(node, ast.ImportFrom) for alias in node.names]
-    found = import_module(package)
+    found = import_module(f"unisono{package}")
     assert found.__all__ == sorted(map(str, names))
     assert all(hasattr(found, name) for name in found.__all__)
 
 
-@pytest.mark.parametrize("imports", ["unisono", "unisono.cli.plan", "unisono.cli.sweep", "unisono.cli.run"])
+@pytest.mark.parametrize(
+    "imports", ["unisono", *(f"unisono.cli.{name}" for name in ("plan", "sweep", "run", "simulate"))]
+)
 def test_planning_does_without_numpy(imports: str) -> None:
     program = f"import sys, {imports}; sys.exit('numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program]).returncode == 0

@@ -4,7 +4,6 @@ from dataclasses import asdict
 from typing import Any, cast
 
 import click
-import numpy as np
 
 import unisono
 from unisono import InputError, Machine, Measurement, Run, Schedule, SimulationError, UnsupportedError
@@ -310,7 +309,7 @@ def _physical_bound(schedule: Schedule) -> Bound | None:
 
 
 def _listed(metric: Metric) -> MetricReport:
-    long = isinstance(metric.value, np.ndarray) and len(metric.value) > _LISTED
+    long = hasattr(metric.value, "tolist") and len(metric.value) > _LISTED
     return {"value": None if long else metric.value, "unit": metric.unit}
 
 
@@ -321,7 +320,7 @@ def _metric_text(name: str, metric: Metric) -> str:
     """
     value = metric.value
     unit = "" if name.endswith(metric.unit) else f" {metric.unit}"
-    if isinstance(value, np.ndarray):
+    if hasattr(value, "tolist"):
         if len(value) > _SHOWN:
             return f"{value.min()} to {value.max()}{unit}"
         value = ", ".join(map(str, value))

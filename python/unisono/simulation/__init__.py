@@ -1,18 +1,18 @@
 """Runs of schedules, GOAL programs and traffic on simulated machines."""
 
-from unisono.simulation.measurement import Measurement, measure
-from unisono.simulation.network_traffic import Traffic, traffic
-from unisono.simulation.runs import Metric, Run
-from unisono.simulation.schedules import simulate, simulate_beside, simulate_goal
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "Measurement",
-    "Metric",
-    "Run",
-    "Traffic",
-    "measure",
-    "simulate",
-    "simulate_beside",
-    "simulate_goal",
-    "traffic",
-]
+from unisono.base.lazy import lazy
+
+if TYPE_CHECKING:
+    from unisono.simulation.measurement import Measurement as Measurement
+    from unisono.simulation.measurement import measure as measure
+    from unisono.simulation.network_traffic import Traffic as Traffic
+    from unisono.simulation.network_traffic import traffic as traffic
+    from unisono.simulation.runs import Metric as Metric
+    from unisono.simulation.runs import Run as Run
+    from unisono.simulation.schedules import simulate as simulate
+    from unisono.simulation.schedules import simulate_beside as simulate_beside
+    from unisono.simulation.schedules import simulate_goal as simulate_goal
+
+__all__, __getattr__ = lazy(__name__, globals())

@@ -4,10 +4,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, NamedTuple
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from unisono._core import InputError, Simulation, UnsupportedError
 from unisono.base.files import check_writable, file_name, title, write
@@ -16,6 +13,10 @@ from unisono.base.pictures import FORMS, form_of
 from unisono.simulation.traces import TIMELINES, TRACES, Traced, checked_pes, operations_and_messages, sample
 
 __all__ = ["SAMPLED", "Metric", "Run", "check_outputs"]
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 #: The largest number of PEs or ranks in a trace by default.
 SAMPLED = 256
@@ -66,12 +67,12 @@ class Run:
         return self._simulation.nanoseconds
 
     @property
-    def finish(self) -> npt.NDArray[Any]:
+    def finish(self) -> "npt.NDArray[Any]":
         """Returns each node's end: on a wafer in cycles (0 for a PE without operations), else in seconds."""
         return self._simulation.finish
 
     @property
-    def finish_ns(self) -> npt.NDArray[np.float64] | None:
+    def finish_ns(self) -> "npt.NDArray[np.float64] | None":
         """Returns each node's end in nanoseconds; None on machines with cycles."""
         return self._simulation.finish_ns
 
