@@ -68,22 +68,29 @@ impl<'a> Loads<'a> {
         let longest = messages.iter().map(|m| m.bytes).fold(0.0, f64::max) * self.speeds.least_weight();
         let messages_of_sender = narrow::<u32>(messages.len()) / self.plane.accelerators();
         self.parts = (PARTS_OF_SENDER / messages_of_sender.max(1)).clamp(LEAST_PARTS, PARTS);
+        let least = longest.max(self.least(messages)) * (1.0 + 1e-9);
+        // Often the second result is the least possible, and the first exceeds it after few messages.
+        for room in [0.0, longest] {
+            let (most, _) = self.routed(messages, room, least);
+            if most <= least {
+                return most;
+            }
+        }
+        let (even, chose) = self.routed(messages, 0.0, f64::INFINITY);
+        if chose { even.min(self.routed(messages, longest, even).0) } else { even }
+    }
+
+    /// Routes messages until a load exceeds `most`. Returns the load of the busiest link, and whether a routed message
+    /// could take several paths.
+    fn routed(&mut self, messages: &[Sent], room: f64, most: f64) -> (f64, bool) {
         let mut chose = false;
         for m in messages {
-            chose |= self.route(m, 0.0, |_, _| ());
-        }
-        let even = self.take();
-        if !chose || even <= longest.max(self.least(messages)) * (1.0 + 1e-9) {
-            return even;
-        }
-        for m in messages {
-            self.route(m, longest, |_, _| ());
-            // Loads only grow, so the first routing has the smaller largest load.
-            if self.most >= even {
+            chose |= self.route(m, room, |_, _| ());
+            if self.most > most {
                 break;
             }
         }
-        even.min(self.take())
+        (self.take(), chose)
     }
 
     /// Returns a lower bound on the load of the busiest link: the links of a sender carry all bytes that it sends.
@@ -153,24 +160,27 @@ impl<'a> Loads<'a> {
     ) -> bool {
         poll();
         let share = bytes / f64::from(parts);
+        let is_even = self.speeds.is_even();
+        // If always the least loaded link counts, a link without load is the first of them.
+        let most = if room > 0.0 { room * (1.0 + 1e-9) - if is_even { share } else { 0.0 } } else { 0.0 };
         let mut listed = std::mem::take(&mut self.hops);
         self.way.clear();
-        let (mut at, mut header) = (from, Header { to, vc: 0, way });
+        let (mut at, mut vc) = (from, 0);
         while at != to {
-            let hops = self.hops_at(at, header, &mut listed);
+            let hops = self.hops_at(at, vc, (to, way), &mut listed);
             if hops.len() > 1 {
                 break;
             }
-            (at, header.vc) = self.follow(hops.hop(0), (from, to));
+            (at, vc) = self.follow(hops.hop(0), (from, to));
         }
         let any = any || at != to;
         // Without a choice all parts take the same way, so they are routed as one.
         let (first, times) = if any { (share, together) } else { (bytes, 1) };
         for index in 0..self.way.len() {
-            self.load(self.way[index], first, times, on);
+            self.load(self.way[index], first, (times, f64::INFINITY), on);
         }
         // The places of the parts, and the parts that have not arrived, each as a bit.
-        let mut places = [(at, header.vc); PARTS as usize];
+        let mut places = [(at, vc); PARTS as usize];
         let mut open = if at == to { 0 } else { (1_u32 << together) - 1 };
         let mut steps = narrow::<u32>(self.way.len());
         while open > 0 {
@@ -179,9 +189,9 @@ impl<'a> Loads<'a> {
             let mut left = open;
             while left > 0 {
                 let (at, vc) = places[left.trailing_zeros() as usize];
-                let hops = self.hops_at(at, Header { vc, ..header }, &mut listed);
+                let mut here = 0;
                 for part in left.trailing_zeros()..together {
-                    let place = &mut places[part as usize];
+                    let place = places[part as usize];
                     if left >> part & 1 == 0 || place.0 != at {
                         continue;
                     }
@@ -189,12 +199,25 @@ impl<'a> Loads<'a> {
                     if place.1 != vc {
                         break;
                     }
-                    let hop = self.best(hops, share, room);
-                    self.load(hop.link, share, 1, on);
-                    *place = (self.plane.end(hop.link), hop.vc);
-                    left &= !(1 << part);
-                    if place.0 == to {
-                        open &= !(1 << part);
+                    here |= 1 << part;
+                }
+                left &= !here;
+                let hops = self.hops_at(at, vc, (to, way), &mut listed);
+                // A link with room stays the first one until it is full.
+                let full = match hops.len() {
+                    1 => f64::INFINITY,
+                    _ if is_even => most,
+                    _ => f64::NEG_INFINITY,
+                };
+                while here > 0 {
+                    let hop = self.best(hops, share, most);
+                    let place = (self.plane.end(hop.link), hop.vc);
+                    for _ in 0..self.load(hop.link, share, (here.count_ones(), full), on) {
+                        places[here.trailing_zeros() as usize] = place;
+                        if place.0 == to {
+                            open &= !(1 << here.trailing_zeros());
+                        }
+                        here &= here - 1;
                     }
                 }
             }
@@ -203,30 +226,34 @@ impl<'a> Loads<'a> {
         any
     }
 
-    /// Adds the load of a part of a message to a link, `times` times.
+    /// Adds the load of a part of a message to a link, and of further parts while the load is at most `full`. Returns
+    /// the number of parts, at most `parts`.
     #[inline]
-    fn load(&mut self, link: u32, share: f64, times: u32, on: &mut impl FnMut(u32, f64)) {
+    fn load(&mut self, link: u32, share: f64, (parts, full): (u32, f64), on: &mut impl FnMut(u32, f64)) -> u32 {
         let more = share * self.weight(link);
         let load = &mut self.bytes[link as usize];
         if *load == 0.0 {
             self.touched.push(link);
         }
-        for _ in 0..times {
+        let mut added = 0;
+        while added == 0 || added < parts && *load <= full {
             *load += more;
             on(link, more);
+            added += 1;
         }
         self.most = self.most.max(*load);
+        added
     }
 
     /// Stores the links of the path that takes the first hop at each node in `self.way`.
     fn first_way(&mut self, from: u32, to: u32, way: u32) {
         poll();
         self.way.clear();
-        let (mut at, mut header) = (from, Header { to, vc: 0, way });
+        let (mut at, mut vc) = (from, 0);
         let mut listed = std::mem::take(&mut self.hops);
         while at != to {
-            let hop = self.hops_at(at, header, &mut listed).hop(0);
-            (at, header.vc) = self.follow(hop, (from, to));
+            let hop = self.hops_at(at, vc, (to, way), &mut listed).hop(0);
+            (at, vc) = self.follow(hop, (from, to));
         }
         self.hops = listed;
     }
@@ -241,29 +268,27 @@ impl<'a> Loads<'a> {
 
     /// Returns the hops at a node, in `listed` if they are no run.
     #[inline]
-    fn hops_at<'h>(&self, at: u32, header: Header, listed: &'h mut Vec<Hop>) -> Hops<'h> {
-        if let Some((first, count)) = self.routing.run(at, header) {
+    fn hops_at<'h>(&self, at: u32, vc: u8, (to, way): (u32, u32), listed: &'h mut Vec<Hop>) -> Hops<'h> {
+        // Each call takes a new header, since a copy of a header reads the byte of the channel in a longer word.
+        if let Some((first, count)) = self.routing.run(at, Header { to, vc, way }) {
             return Hops::Run(first, count);
         }
         listed.clear();
-        self.routing.hops(at, header, listed);
+        self.routing.hops(at, Header { to, vc, way }, listed);
         Hops::List(listed)
     }
 
-    /// Returns the first hop whose link has room for a part of a message, or else the hop with the least loaded link.
+    /// Returns the first hop whose link has a load of at most `most`, or else the hop with the least loaded link. If
+    /// links have different rates, the load includes the part of a message, of `share` bytes.
     #[inline]
-    fn best(&mut self, hops: Hops, share: f64, room: f64) -> Hop {
+    fn best(&mut self, hops: Hops, share: f64, most: f64) -> Hop {
         if hops.len() == 1 {
             return hops.hop(0);
         }
         let is_even = self.speeds.is_even();
-        let part = if is_even { share } else { 0.0 };
-        // If always the least loaded link counts, a link without load is the first of them.
-        let most = if room > 0.0 { room * (1.0 + 1e-9) - part } else { 0.0 };
         if is_even && let Hops::Run(first, count) = hops {
             return hops.hop(self.best_of_run(first.link, count, most));
         }
-        // If links have different rates, the load includes the part.
         let on = |index: usize| {
             let link = hops.hop(index).link;
             let more = if is_even { 0.0 } else { share * self.weight(link) };
