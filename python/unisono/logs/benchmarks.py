@@ -112,7 +112,8 @@ def read_log_text(text: str, label: str, given: StatedRanks) -> Log:
     of_gpus = _ROWS.search(text) is not None or _INSPECTED.search(text) is not None
     left_out = LeftOut()
     points = _read(text, label, given, left_out)
-    return Log(label, points, remarks(text), of_gpus, hosts(text), tuple(left_out.sentences()))
+    shows = remarks(text, {point.collective for point in points})
+    return Log(label, points, shows, of_gpus, hosts(text), tuple(left_out.sentences()))
 
 
 def _read(text: str, origin: str, given: StatedRanks, left_out: LeftOut) -> list[Measured]:

@@ -103,9 +103,9 @@ def read_logs(paths: Iterable[str | Path]) -> tuple[list[Measured], list[LinkLog
         if (of_links := read_links(text, origin)) is not None:
             links.append(of_links)
         else:
-            points += read_log(text, origin, left_out=left_out)
-            for of in remarks(text):
-                by = ", and a fit takes the times for those of NCCL's own choice" if "no other" in of.words else ""
+            points += (found := read_log(text, origin, left_out=left_out))
+            for of in remarks(text, {point.collective for point in found}):
+                by = ", and a fit takes the times for those of NCCL's own choice" if of.lists else ""
                 shows.append(f"{origin}: {of.words}{by}; {of.advice}")
     return points, links, [*left_out.sentences(), *shows]
 
