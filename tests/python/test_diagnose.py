@@ -430,7 +430,16 @@ def test_labels_of_launchers_are_removed(tmp_path: Path) -> None:
     text = nccl_log("allreduce", 2, 2, [(1 << 20, 30.0), (1 << 21, 50.0)])
     (tmp_path / "plain.log").write_text(text)
     plain = read_logs([tmp_path / "plain.log"])[0]
-    for label in ("[0] ", "3: ", " 0: ", "0:  ", "[1,0]<stdout>:", "Thu Jul 18 15:41:05 2024<stdout>:"):
+    of_open_mpi = (
+        "[1,0]<stdout>:",
+        "Thu Jul 18 15:41:05 2024<stdout>:",
+        "[0]<stdout>: ",
+        "[prterun-node-a.site-4711@1,0]<stdout>: ",
+        "[prterun-node-a.site-4711@1,0][node-a:4715]<stderr>: ",
+        "[prterun-node-a.site-4711@1,0][Thu Jul 18 15:41:05 2024]<stdout>: ",
+    )
+    of_containers = ("2024-07-18T15:41:05.123456789Z stdout F ", "2024-07-18T15:41:05+02:00 ")
+    for label in ("[0] ", "3: ", " 0: ", "0:  ", *of_open_mpi, *of_containers):
         (tmp_path / "a.log").write_text("".join(f"{label}{line}\n" for line in text.splitlines()))
         of = read_logs([tmp_path / "a.log"])[0]
         assert (of.points, of.of_gpus) == (plain.points, True)
