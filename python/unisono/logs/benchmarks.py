@@ -146,9 +146,9 @@ def _osu(text: str, origin: str, given: StatedRanks, left_out: LeftOut) -> list[
         elif title and words and words[0][0].isdecimal():
             # Other lines are commands and messages of the launcher.
             where = f"{origin}, line {place}"
-            if is_checked and words[-1] not in ("Pass", "Fail"):
+            if is_checked and not {"Pass", "Fail"} & {*words}:
                 raise InputError(f"{where}: the row is cut, as it has no Pass or Fail; run the benchmark to its end")
-            if words[-1] == "Fail":
+            if "Fail" in words:
                 raise InputError(f"{where}: {_WRONG}")
             of, of_latency, _ = title.partition(" Latency")
             name = _name(of) if of_latency else None
@@ -184,8 +184,8 @@ def _imb(text: str, origin: str, left_out: LeftOut) -> list[Measured]:
             left_out.drop(title, origin, _ONLY)
         elif name is not None and head:
             if len(words) < len(head):
-                many = f"{len(words)} words and the head {len(head)}"
-                raise InputError(f"{where}: the row is cut, as it has {many}; run the benchmark to its end")
+                missing = "t_avg" if len(words) <= head.index("t_avg[usec]") else head[-1]
+                raise InputError(f"{where}: the row is cut, as it has no {missing}; run the benchmark to its end")
             row = dict(zip(head, words, strict=False))
             # Builds that check results have this column.
             if number(row.get("defects", "0")) != 0:
