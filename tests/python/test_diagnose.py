@@ -248,8 +248,66 @@ def test_remarks_are_of_lines_and_excused_by_others() -> None:
     assert not remarks("nothing to remark on")
     [algorithm] = remarks("a NCCL INFO NCCL_ALGO set by environment to Ring,NVLSTree")
     assert algorithm == Remark(
-        "NCCL_ALGO=Ring,NVLSTree leaves NCCL no other algorithms", "unset NCCL_ALGO", ("ring", "nvlstree")
+        "NCCL_ALGO=Ring,NVLSTree leaves NCCL no other algorithms",
+        "unset NCCL_ALGO",
+        "NCCL_ALGO",
+        (("", "ring,nvlstree"),),
     )
+
+
+ALGORITHMS = ("tree", "ring", "collnetdirect", "collnetchain", "nvls", "nvlstree", "pat")
+FUNCTIONS = ("Broadcast", "Reduce", "AllGather", "ReduceScatter", "AllReduce")
+
+
+def test_settings_of_single_functions_are_read_as_nccl_reads_them(tmp_path: Path) -> None:
+    """The reference follows `parseList` of NCCL: a list sets a row of a matrix, and a later list replaces it."""
+    some = random.Random(24)
+    for _ in range(200):
+        enabled = {function: dict.fromkeys(ALGORITHMS, True) for function in FUNCTIONS}
+        entries, concerned = [], set[str]()
+        for at in range(some.randint(1, 4)):
+            of = "" if at == 0 and some.random() < 0.5 else some.choice(FUNCTIONS)
+            names, excludes = some.sample(ALGORITHMS, some.randint(1, 3)), some.random() < 0.3
+            for function in [of] if of else FUNCTIONS:
+                enabled[function] = {name: (name in names) != excludes for name in ALGORITHMS}
+                concerned.add(function)
+            cased = [some.choice((str.upper, str.lower))(name) for name in names]
+            entries.append(
+                f"{some.choice((of, of.lower()))}{':' if of else ''}{'^' if excludes else ''}{','.join(cased)}"
+            )
+        value = ";".join(entries)
+        quoted = some.choice(
+            (f"NCCL_ALGO='{value}' ./x", f"h:1:2 [0] NCCL INFO NCCL_ALGO set by environment to {value}")
+        )
+        [setting] = remarks(quoted)
+        assert f"NCCL_ALGO={value} " in setting.words
+        for function, row in enabled.items():
+            collective = "reduce-scatter" if function == "ReduceScatter" else function.lower()
+            assert {name: setting.permits(collective, name) for name in ALGORITHMS} == row, (value, function)
+            assert setting.concerns(collective) is (function in concerned)
+            assert remarks(quoted, [collective, "alltoall"]) == ([setting] if function in concerned else [])
+        assert not setting.concerns("alltoall")
+    # A setting of another function is neither a cause nor a note.
+    for function, is_noted in (("allreduce", True), ("broadcast", False)):
+        before = [f"h:1:2 [0] NCCL INFO NCCL_PROTO set by environment to {function}:LL"]
+        log = written(tmp_path / "a.log", nccl_log("allreduce", 1, 8, [(1 << 30, 60e3)], before=before))
+        report = call("diagnose", str(log), "--machine", "dgx-h100", "--json").json
+        said = f"NCCL_PROTO={function}:LL restricts NCCL's protocols"
+        assert any(said in one["words"] for one in report["remarks"]) is is_noted
+        assert any(said in one for one in report["sentences"]) is is_noted
+        fit = call("calibrate", "--from", str(log), "--machine", "dgx-h100", "-o", str(tmp_path / "m.toml"), "--json")
+        assert any(said in one for one in fit.json["notes"]) is is_noted
+
+
+def test_an_excluded_algorithm_is_not_the_used_one() -> None:
+    machine, point = un.machine("dgx-h100"), Measured("allreduce", 8, 1, 1 << 30, 1.0)
+    expected = expectation(machine, [point], "nccl")
+    first, *others = expected[key_of(point)].choices
+    second = next(one for one in others if one.algorithm != first.algorithm)
+    log = Log("x", [point], remarks(f"NCCL_ALGO=^{first.algorithm.replace('_', '')}"))
+    [found] = of_kind("algorithm", findings([log], expected=expected))
+    assert f"uses {second.name}, where {first.name} is quicker" in found.words
+    assert found.advice == "unset NCCL_ALGO"
 
 
 def test_choices_of_mpi_libraries_are_judged_by_their_rules(tmp_path: Path) -> None:
@@ -372,7 +430,16 @@ def test_labels_of_launchers_are_removed(tmp_path: Path) -> None:
     text = nccl_log("allreduce", 2, 2, [(1 << 20, 30.0), (1 << 21, 50.0)])
     (tmp_path / "plain.log").write_text(text)
     plain = read_logs([tmp_path / "plain.log"])[0]
-    for label in ("[0] ", "3: ", " 0: ", "0:  ", "[1,0]<stdout>:", "Thu Jul 18 15:41:05 2024<stdout>:"):
+    of_open_mpi = (
+        "[1,0]<stdout>:",
+        "Thu Jul 18 15:41:05 2024<stdout>:",
+        "[0]<stdout>: ",
+        "[prterun-node-a.site-4711@1,0]<stdout>: ",
+        "[prterun-node-a.site-4711@1,0][node-a:4715]<stderr>: ",
+        "[prterun-node-a.site-4711@1,0][Thu Jul 18 15:41:05 2024]<stdout>: ",
+    )
+    of_containers = ("2024-07-18T15:41:05.123456789Z stdout F ", "2024-07-18T15:41:05+02:00 ")
+    for label in ("[0] ", "3: ", " 0: ", "0:  ", *of_open_mpi, *of_containers):
         (tmp_path / "a.log").write_text("".join(f"{label}{line}\n" for line in text.splitlines()))
         of = read_logs([tmp_path / "a.log"])[0]
         assert (of.points, of.of_gpus) == (plain.points, True)

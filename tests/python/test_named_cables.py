@@ -1,6 +1,7 @@
 """Lists of cables whose nodes have names: they are the networks of the same lists with numbers."""
 
 import random
+import subprocess
 from pathlib import Path
 
 import networkx as nx
@@ -157,3 +158,25 @@ def test_cut_cables_are_named_if_they_separate_hosts(seed: int, monkeypatch: pyt
         if apart:
             names_of_down = ", ".join(cable.name for cable in cables if cable in down)
             assert said.startswith(f"no way leads from c0 to {', '.join(apart)}, since {names_of_down} ")
+
+
+def test_the_output_of_ibnetdiscover_is_named_and_its_command_writes_the_cables(tmp_path: Path) -> None:
+    """The advised command prints each cable of a random tree of switches and cards once, also parallel ones."""
+    some = random.Random(41)
+    switches, cards = [f"S-{at:016x}" for at in range(1, 4)], [f"H-{at:016x}" for at in range(16, 22)]
+    cables = [("S-0000000000000001", of) for of in switches[1:] for _ in range(some.randint(1, 2))]
+    cables += [(some.choice(switches), card) for card in cards]
+    lines = ["#", "# Topology file: generated on Mon Jan  1 00:00:00 2024", "#"]
+    for node in some.sample(switches + cards, len(switches + cards)):
+        kind, words = ("Switch", "switchguid=0x1(1)") if node in switches else ("Ca", "caguid=0x11")
+        ends = [other for cable in cables if node in cable for other in cable if other != node]
+        lines += ["vendid=0x2c9", words, f'{kind}\t{len(ends)} "{node}"\t\t# "name of S-1" enhanced port 0 lid 1 lmc 0']
+        lines += [f'[{at}]\t"{other}"[1](11) \t\t# "node1 HCA-1" lid 2 4xHDR' for at, other in enumerate(ends, 1)]
+        lines += [""]
+    (tmp_path / "ib.txt").write_text("\n".join(lines))
+    with pytest.raises(un.InputError, match="is the output of ibnetdiscover, and accepted is a line") as refused:
+        un.import_machine(tmp_path / "ib.txt", "edges")
+    subprocess.run(str(refused.value).split("`")[1], shell=True, cwd=tmp_path, check=True)
+    printed = (tmp_path / "cables.txt").read_text().splitlines()
+    assert sorted(sorted(line.split()) for line in printed) == sorted(map(sorted, cables))
+    assert un.import_machine(tmp_path / "cables.txt", accelerators="H-*").describe()["topology"]["accelerators"] == 6

@@ -19,11 +19,11 @@ from unisono.base.files import read_text, title
 from unisono.base.messages import shown
 from unisono.logs.collectives import LeftOut, Measured, read_log
 from unisono.logs.remarks import Remark, hosts, remarks
-from unisono.logs.rows import MOST_BYTES, MOST_RANKS, StatedRanks, count, microseconds, unlabelled, whole
+from unisono.logs.rows import MOST_BYTES, MOST_RANKS, StatedRanks, count, microseconds, number, unlabelled, whole
 
 __all__ = ["Log", "read_benchmarks", "read_log_text", "read_logs"]
 
-_OSU = re.compile(r"^#\s*OSU MPI\S* (.*?) Latency Test", re.MULTILINE)
+_OSU = re.compile(r"^#\s*OSU MPI\S* (\S.*?) Test\b", re.MULTILINE)
 #: The line before the rows of nccl-tests, or the first line of a table of GPUs.
 _ROWS = re.compile(r"^[ \t]*#?[ \t]*size\s+count\s+type\s|^(?:\w+,)*gpus(?:,\w+)*$", re.MULTILINE)
 #: The beginning of a line of the inspector of NCCL or RCCL.
@@ -51,6 +51,9 @@ _NAMES = {
 }
 #: The collectives for which OSU's benchmarks, IMB-MPI1 and ReproMPI state the size of one block.
 _BLOCKS = frozenset(("allgather", "alltoall", "gather", "scatter"))
+#: The reason for which rows of other tests are left out.
+_ONLY = f"only blocking calls of {', '.join(dict.fromkeys(_NAMES.values()))} are read"
+_WRONG = "the result is wrong; repair that, and measure again"
 
 
 @dataclass(frozen=True)
@@ -109,72 +112,92 @@ def read_log_text(text: str, label: str, given: StatedRanks) -> Log:
     of_gpus = _ROWS.search(text) is not None or _INSPECTED.search(text) is not None
     left_out = LeftOut()
     points = _read(text, label, given, left_out)
-    return Log(label, points, remarks(text), of_gpus, hosts(text), tuple(left_out.sentences()))
+    shows = remarks(text, {point.collective for point in points})
+    return Log(label, points, shows, of_gpus, hosts(text), tuple(left_out.sentences()))
 
 
 def _read(text: str, origin: str, given: StatedRanks, left_out: LeftOut) -> list[Measured]:
     if _INSPECTED.search(text):
-        return _inspected(text, origin)
+        return _inspected(text, origin, left_out)
     if text.lstrip().startswith("{"):
         return _tuned(text, origin)
     if _OSU.search(text):
-        found = _osu(text, origin, given)
+        found = _osu(text, origin, given, left_out)
     elif _IMB.search(text):
-        found = _imb(text, origin)
+        found = _imb(text, origin, left_out)
     elif _REPRO.search(text):
-        found = _repro(text, origin, given)
+        found = _repro(text, origin, given, left_out)
     else:
         return read_log(text, origin, given, left_out)
     if not found:
-        raise InputError(f"{origin} has no times of collectives; it may be cut: run the benchmark to its end")
+        raise left_out.refusal(origin, "has no times of collectives; it may be cut: run the benchmark to its end")
     return found
 
 
-def _osu(text: str, origin: str, given: StatedRanks) -> list[Measured]:
-    ranks, nodes = given.take(
-        f"{origin} does not state the number of ranks, as logs of the OSU benchmarks do not; give --ranks"
-    )
+def _osu(text: str, origin: str, given: StatedRanks, left_out: LeftOut) -> list[Measured]:
     found = []
-    name: str | None = None
-    for number, line in enumerate(text.splitlines(), 1):
+    title, is_checked = "", False
+    for place, line in enumerate(text.splitlines(), 1):
+        words = line.split()
         if test := _OSU.match(line):
-            name = _name(test.group(1))
-        elif name is not None and (words := line.split()) and words[0][0].isdecimal():
-            # Other lines are comments, commands and messages of the launcher.
-            where = f"{origin}, line {number}"
+            title, is_checked = test.group(1), False
+        elif line.startswith("#"):
+            is_checked = is_checked or "Validation" in words
+        elif title and words and words[0][0].isdecimal():
+            # Other lines are commands and messages of the launcher.
+            where = f"{origin}, line {place}"
+            if is_checked and not {"Pass", "Fail"} & {*words}:
+                raise InputError(f"{where}: the row is cut, as it has no Pass or Fail; run the benchmark to its end")
+            if "Fail" in words:
+                raise InputError(f"{where}: {_WRONG}")
+            of, of_latency, _ = title.partition(" Latency")
+            name = _name(of) if of_latency else None
+            if name is None:
+                left_out.drop(of, origin, _ONLY)
+                continue
+            ranks, nodes = given.take(
+                f"{origin} does not state the number of ranks, as logs of the OSU benchmarks do not; give --ranks"
+            )
             # A barrier has no size.
             size, time = ("0", words[0]) if name == "barrier" else (words[0], words[1] if len(words) > 1 else "")
             found.append(_point(name, ranks, nodes, size, time, where))
     return found
 
 
-def _imb(text: str, origin: str) -> list[Measured]:
+def _imb(text: str, origin: str, left_out: LeftOut) -> list[Measured]:
     found = []
     name: str | None = None
-    ranks, at, at_size = 0, None, None
-    for number, line in enumerate(text.splitlines(), 1):
-        where = f"{origin}, line {number}"
+    title, ranks, head = "", 0, list[str]()
+    for place, line in enumerate(text.splitlines(), 1):
+        where = f"{origin}, line {place}"
         words = line.split()
         if test := _IMB.match(line):
-            name, at = _name(test.group(1)), None
+            title, head = test.group(1), []
+            name = _name(title)
         elif stated := _IMB_RANKS.match(line):
             ranks = count(stated.group(1), "the number of processes", where)
         elif "t_avg[usec]" in words:
-            at = words.index("t_avg[usec]")
-            at_size = words.index("#bytes") if "#bytes" in words else None
+            head = words
         elif not words or line.startswith("#"):
-            at = at if words else None
-        elif name is not None and at is not None:
-            if len(words) <= at:
-                raise InputError(f"{where}: the row is cut, as it has no t_avg; run the benchmark to its end")
+            head = head if words else []
+        elif title and name is None and words[0].isdecimal():
+            left_out.drop(title, origin, _ONLY)
+        elif name is not None and head:
+            if len(words) < len(head):
+                missing = "t_avg" if len(words) <= head.index("t_avg[usec]") else head[-1]
+                raise InputError(f"{where}: the row is cut, as it has no {missing}; run the benchmark to its end")
+            row = dict(zip(head, words, strict=False))
+            # Builds that check results have this column.
+            if number(row.get("defects", "0")) != 0:
+                raise InputError(f"{where}: {_WRONG}")
             if ranks > 1:
-                size = "0" if at_size is None else words[at_size]
+                size = row.get("#bytes", "0")
                 if name == "barrier" or size != "0":
-                    found.append(_point(name, ranks, 1, size, words[at], where))
+                    found.append(_point(name, ranks, 1, size, row["t_avg[usec]"], where))
     return found
 
 
-def _repro(text: str, origin: str, given: StatedRanks) -> list[Measured]:
+def _repro(text: str, origin: str, given: StatedRanks, left_out: LeftOut) -> list[Measured]:
     """Returns the times in output of ReproMPI (results_output.c of hunsa/reprompi, 2e73f3d6).
 
     Several times of a collective of one size give their median. Reduce-scatters are left out.
@@ -199,8 +222,11 @@ def _repro(text: str, origin: str, given: StatedRanks) -> list[Measured]:
             row = dict(zip(columns, words, strict=True))
             size = row.get("msize_bytes", row.get("count", ""))
             name = _name(row["test"].removeprefix("MPI_"))
-            # A reduce-scatter is left out, because versions of ReproMPI count its blocks differently.
-            if name is not None and name != "reduce-scatter":
+            if name is None:
+                left_out.drop(row["test"], origin, _ONLY)
+            elif name == "reduce-scatter":
+                left_out.drop(row["test"], origin, "versions of ReproMPI count its blocks differently")
+            else:
                 total = whole(size, "the size", where) * (extent if "count" in row else 1)
                 time = next(row[column] for column in _REPRO_TIMES if column in row)
                 # ReproMPI prints ten decimals, so a time with fewer is incomplete.
@@ -213,7 +239,7 @@ def _repro(text: str, origin: str, given: StatedRanks) -> list[Measured]:
     ]
 
 
-def _inspected(text: str, origin: str) -> list[Measured]:
+def _inspected(text: str, origin: str, left_out: LeftOut) -> list[Measured]:
     """Returns the median times in the output of NCCL's or RCCL's inspector, which has a line for each call of a rank.
 
     Sizes are those of the larger buffer: the stated size, or its product with the number of ranks, whichever is nearer
@@ -233,7 +259,7 @@ def _inspected(text: str, origin: str) -> list[Measured]:
                 float(of["coll_exec_time_us"]) * 1e-6,
                 of["coll_algobw_gbs"],
             )
-            are_counts = all(isinstance(number, int) and 0 < number <= MOST_RANKS for number in (ranks, nodes))
+            are_counts = all(isinstance(many, int) and 0 < many <= MOST_RANKS for many in (ranks, nodes))
             if not (are_counts and isinstance(size, int) and 0 <= size < 1 << 53 and 0 < seconds < 1e6 and rate >= 0):
                 raise ValueError
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
@@ -241,11 +267,13 @@ def _inspected(text: str, origin: str) -> list[Measured]:
                 f"{where} is {shown(line)}; accepted is a call with ranks, size, time and bandwidth; the log is cut "
                 "or damaged"
             ) from None
-        if name is not None and size > 0:
+        if name is None:
+            left_out.drop(of["coll"], origin, _ONLY)
+        elif size > 0:
             is_block = rate * 1e9 * seconds > size * (1 + ranks) / 2
             times[name, ranks, nodes, size * (ranks if is_block else 1)].append(seconds)
     if not times:
-        raise InputError(f"{origin} has no times of collectives; it may be cut: run the program to its end")
+        raise left_out.refusal(origin, "has no times of collectives; it may be cut: run the program to its end")
     return [Measured(name, ranks, nodes, size, median(of)) for (name, ranks, nodes, size), of in times.items()]
 
 

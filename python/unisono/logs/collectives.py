@@ -48,7 +48,7 @@ _NAMES = {
 }
 #: Tests of nccl-tests and rccl-tests whose rows are left out, because Unisono has no such collective.
 _OTHERS = frozenset(("alltoallv", "allgatherv", "hypercube", "reducescatterv", "sendrecv"))
-_RANK = re.compile(r"(?:#\s*)?Rank\s+(\d+)\s.*?\bon\s+(\S+)\s+device\b.*?\]\s*(.*?)\s*$")
+_RANK = re.compile(r"(?:#\s*)?Rank\s+(\d+)\s(?:\s*Group\s+(\d+)\s)?.*?\bon\s+(\S+)\s+device\b.*?\]\s*(.*?)\s*$")
 _LAUNCH = re.compile(r"\bnThread\s+\d+\s+nGpus\s+(\d{1,4})\b")
 _TEST = re.compile(r"\b((?:all_|reduce_|send)?[a-z]+)_perf\b")
 #: The datatypes and operators of nccl-tests that the model of NCCL distinguishes; rows with others are read as f16 and
@@ -58,12 +58,19 @@ _OPERATORS = frozenset(("sum", "prod", "max", "min"))
 #: The operators that NCCL scales on the GPUs, so that they have no NVLS, as ``prod``. Neither have types of one byte
 #: (github.com/NVIDIA/nccl, ``ncclNvlsSupported``).
 _SCALED = frozenset(("avg", "mulsum"))
+_REPAIR = "repair that, and measure again"
 #: The bytes of an element of each type of nccl-tests and rccl-tests.
 _WIDTHS = {
     "int8": 1, "uint8": 1, "int32": 4, "uint32": 4, "int64": 8, "uint64": 8,
     "half": 2, "bfloat16": 2, "float": 4, "double": 8,
     "f8e4m3": 1, "f8e5m2": 1, "fp8_e4m3": 1, "fp8_e5m2": 1,
 }  # fmt: skip
+#: A row behind a message of NCCL whose line has no end.
+_BEHIND = re.compile(rf"\bNCCL (?:INFO|WARN|TRACE)\b.*?(?<!\S)(\d+\s+\d+\s+(?:{'|'.join(_WIDTHS)})\s.*)")
+#: The head of a test of the OSU benchmarks or of IMB-MPI1.
+_OF_MPI = re.compile(r"#[ \t]*(?:(OSU MPI)\S* \S.* Test\b|Benchmarking[ \t]+\w)")
+#: The line about wrong results after the rows; other releases state maxima of errors in the rows instead of counts.
+_WRONG = re.compile(r"Out of bounds values\s*:\s*(\d+)\s*(\w*)")
 #: The relative tolerance of stated bandwidths, because times have three digits.
 _ROUNDED = 0.01
 
@@ -95,28 +102,39 @@ def read_logs(paths: Iterable[str | Path]) -> tuple[list[Measured], list[LinkLog
     points, links, left_out, shows = [], [], LeftOut(), list[str]()
     for path in paths:
         text, origin = read_text(path, MOST_BYTES), title(str(path))
+        if of_mpi := _OF_MPI.search(text):
+            raise InputError(
+                f"{origin} is output of {'the OSU benchmarks' if of_mpi.group(1) else 'IMB-MPI1'}, which `unisono "
+                "diagnose` reads; no machine is fitted to it: measure one with `mpiexec -n P unisono calibrate -o "
+                "MACHINE.toml`"
+            )
         if (of_links := read_links(text, origin)) is not None:
             links.append(of_links)
         else:
-            points += read_log(text, origin, left_out=left_out)
-            for of in remarks(text):
-                by = ", and a fit takes the times for those of NCCL's own choice" if "no other" in of.words else ""
+            points += (found := read_log(text, origin, left_out=left_out))
+            for of in remarks(text, {point.collective for point in found}):
+                by = ", and a fit takes the times for those of NCCL's own choice" if of.lists else ""
                 shows.append(f"{origin}: {of.words}{by}; {of.advice}")
     return points, links, [*left_out.sentences(), *shows]
 
 
 class LeftOut:
-    """Counts the rows that are left out, by log and test, and collects tests without an end or a name."""
+    """Counts the rows that are left out, by log, reason and test, and collects sentences on tests."""
 
     def __init__(self) -> None:
-        self._rows: Counter[tuple[str, str]] = Counter()
+        self._rows: dict[tuple[str, str], Counter[str]] = {}
         self._cut: list[str] = []
 
     def leaves(self, name: str, origin: str) -> bool:
         """Returns whether a row of the test ``name`` is left out, and counts it if so."""
         is_other = _plain(name) in _OTHERS
-        self._rows[origin, name] += is_other
+        if is_other:
+            self.drop(name, origin, "only collectives with blocks of one size are read")
         return is_other
+
+    def drop(self, name: str, origin: str, reason: str) -> None:
+        """Counts a row of the test ``name``, which is left out for a reason."""
+        self._rows.setdefault((origin, reason), Counter())[name] += 1
 
     def end_early(self, name: str, size: str, origin: str) -> None:
         """Collects a test without its last line."""
@@ -133,14 +151,26 @@ class LeftOut:
             "'all_reduce_perf'"
         )
 
+    def split(self, name: str, groups: int, ranks: int, origin: str) -> None:
+        """Collects a test in several groups of ranks."""
+        of = f"{groups} groups of {counted(ranks, 'GPU')}"
+        self._cut.append(
+            f"{origin}: {of} ran {name or 'a test'} at the same time, as the column 'Group' states; expected times are "
+            "those of one group alone"
+        )
+
     def sentences(self) -> list[str]:
-        """Returns a sentence for each log and test."""
+        """Returns the sentences on tests, and a sentence for each log and reason of rows that are left out."""
         return self._cut + [
-            f"{origin}: {counted(rows, 'row')} of {shown(name)} {'is' if rows == 1 else 'are'} left out, since that is "
-            "no collective with blocks of one size"
-            for (origin, name), rows in self._rows.items()
-            if rows
+            f"{origin}: {counted(rows.total(), 'row')} of {', '.join(map(shown, rows))} "
+            f"{'is' if rows.total() == 1 else 'are'} left out, since {reason}"
+            for (origin, reason), rows in self._rows.items()
         ]
+
+    def refusal(self, origin: str, otherwise: str) -> InputError:
+        """Returns the error of a log without times: its first sentence, or ``otherwise``."""
+        first = next((one for one in self.sentences() if one.startswith(f"{origin}: ")), None)
+        return InputError(f"{origin} {otherwise}" if first is None else f"{first}, and the log has no other rows")
 
 
 def read_log(
@@ -156,9 +186,7 @@ def read_log(
     left = LeftOut() if left_out is None else left_out
     found = _table(lines, columns, origin, left) if is_table else _tests(lines, origin, given, left)
     if not found:
-        if sentences := [one for one in left.sentences() if one.startswith(f"{origin}: ")]:
-            raise InputError(f"{sentences[0]}, and the log has no other rows")
-        raise InputError(f"{origin} has a head and no times; it may be cut: run the test to its end")
+        raise left.refusal(origin, "has a head and no times; it may be cut: run the test to its end")
     return found
 
 
@@ -188,6 +216,8 @@ class _Run:
     name: str
     ranks: int
     nodes: int
+    #: The number of groups of ranks that ran the test at the same time.
+    groups: int
     gpu: str
     launched: int
     #: The words of the line above the rows.
@@ -201,12 +231,14 @@ class _Run:
 def _tests(lines: list[str], origin: str, given: StatedRanks | None, left_out: LeftOut) -> list[Measured]:
     runs: list[_Run] = []
     run: _Run | None = None
-    hosts: dict[int, str] = {}
+    #: The group and the host of each rank.
+    hosts: dict[int, tuple[str, str]] = {}
     gpu, name, launched, at_time, head = "", "", 1, None, list[str]()
     is_open = False
     for place, line in enumerate(map(str.strip, lines), 1):
         where = f"{origin}, line {place}"
-        words = line.strip("#").split()
+        # Several processes write to a log, so that a row may share its line with a message.
+        words = (behind.group(1) if (behind := _BEHIND.search(line)) else line.strip("#")).split()
         # A line about the end of a test names the finished test.
         if (test := _TEST.search(line)) and "concluded" not in line:
             name, run = test.group(1).replace("_", ""), None
@@ -217,10 +249,12 @@ def _tests(lines: list[str], origin: str, given: StatedRanks | None, left_out: L
                 # A new test begins; its name is unknown unless a line after the previous test states it.
                 name, run = name if run is None else "", None
                 hosts, is_open = {}, False
-            hosts[int(rank.group(1)) % MOST_RANKS], gpu = rank.group(2), rank.group(3)
+            hosts[int(rank.group(1)) % MOST_RANKS], gpu = (rank.group(2) or "0", rank.group(3)), rank.group(4)
         elif words[:3] == ["size", "count", "type"] and "time" in words:
             words = _with_operator(words, "redop")
             at_time, is_open, head = words.index("time"), True, words
+        elif (errors := _WRONG.search(line)) and (int(errors.group(1)) or errors.group(2) == "FAILED"):
+            raise InputError(f"{where}: the test found wrong results in {errors.group(1)} checks; {_REPAIR}")
         elif words[:3] == ["Avg", "bus", "bandwidth"] and run is not None:
             run.is_complete = True
         elif not line.startswith("#") and at_time is not None and words and words[0].isdecimal():
@@ -233,17 +267,14 @@ def _tests(lines: list[str], origin: str, given: StatedRanks | None, left_out: L
                     f"{where}: the row is cut, as it has {len(words)} words and the head {len(head)}; run the test "
                     "to its end, or delete the row"
                 )
-            counts_wrong = head[at_time + 3 : at_time + 4] == ["#wrong"]
-            wrong = words[at_time + 3 : at_time + 4]
-            if counts_wrong and number("".join(wrong)):
-                raise InputError(
-                    f"{where}: {wrong[0]} elements of the result are wrong; repair that, and measure again"
-                )
+            _check_results(words, head, where)
             if left_out.leaves(name, origin):
                 continue
             if run is None:
                 run = _Run(name, *_placed(hosts, words[at_time + 1 :], given, where), gpu, launched, head)
                 runs.append(run)
+                if run.groups > 1:
+                    left_out.split(name, run.groups, run.ranks, origin)
             run.rows.append((where, words, at_time))
     if at_time is None:
         columns = ", ".join((*_COLUMNS, _COUNTS[0]))
@@ -273,21 +304,46 @@ def _with_operator(words: list[str], name: str) -> list[str]:
     return [*words[:3], name, *words[3:]] if is_without else words
 
 
-def _placed(hosts: dict[int, str], rates: list[str], given: StatedRanks | None, where: str) -> tuple[int, int]:
-    """Returns the numbers of ranks and nodes of a test: from the lines about its ranks, or as the user states them."""
+def _check_results(words: list[str], head: list[str], where: str) -> None:
+    """Refuses a row with wrong results, out of place or in place; counts are N/A if results were not checked."""
+    for column, word in zip(head, words, strict=False):
+        if column == "#wrong" and word != "N/A" and (wrong := number(word)) != 0:
+            if wrong is None:
+                raise InputError(f"{where}: #wrong is {shown(word)}; the row is damaged: measure again, or delete it")
+            raise InputError(f"{where}: {word} elements of the result are wrong; {_REPAIR}")
+
+
+def _placed(
+    hosts: dict[int, tuple[str, str]], rates: list[str], given: StatedRanks | None, where: str
+) -> tuple[int, int, int]:
+    """Returns the ranks and nodes of a group of a test, and the number of groups.
+
+    They are those of the lines about ranks, or as the user states them. Times are means over all groups
+    (``MPI_COMM_WORLD`` in ``Allreduce`` of common.cu of nccl-tests), and sizes and bandwidths are those of a group.
+    """
     ranks = max(hosts, default=-1) + 1
     if hosts and len(hosts) == ranks:
-        return ranks, len(set(hosts.values()))
+        groups: dict[str, list[str]] = {}
+        for group, host in hosts.values():
+            groups.setdefault(group, []).append(host)
+        shapes = sorted({(len(of), len({*of})) for of in groups.values()})
+        if len(shapes) > 1:
+            of = " and ".join(f"{many} GPUs on {counted(nodes, 'node')}" for many, nodes in shapes)
+            raise InputError(
+                f"{where}: the times are means over groups of {of}, by the column 'Group' above; measure groups of "
+                "one size on as many nodes each (NCCL_TESTS_SPLIT), or all GPUs as one group"
+            )
+        return (*shapes[0], len(groups))
     if not hosts and (number(rates[0]) or 0.0) > 1 and number(rates[1]) == 0:
         # Only a test with one rank has a bus bandwidth of zero.
-        return 1, 1
+        return 1, 1, 1
     missing = (
         f"{where}: the lines '#  Rank ...' of {ranks - len(hosts)} of {ranks} GPUs are missing before this row"
         if hosts
         else f"{where}: no lines '#  Rank 0 ... on HOST device ...' state the GPUs before this row"
     )
     needed = f"{missing}; give the whole output of the test"
-    return (given or StatedRanks()).take(needed if given is None else f"{needed}, or --ranks")
+    return (*(given or StatedRanks()).take(needed if given is None else f"{needed}, or --ranks"), 1)
 
 
 def _points(run: _Run, origin: str, left_out: LeftOut) -> list[Measured]:

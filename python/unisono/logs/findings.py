@@ -308,7 +308,7 @@ def _against_machine(log: Log, expected: Mapping[Key, Expected], tolerance: floa
             fast[case].append(_Miss(point.bytes, point.seconds, of.ceiling, of.ceiling))
         if point.seconds > of.seconds * allowed:
             slow[case].append(_Miss(point.bytes, point.seconds, of.seconds, of.ceiling))
-        used, better, advice = _choices(of, log.remarks)
+        used, better, advice = _choices(point.collective, of, log.remarks)
         if used and better and min(used.seconds, point.seconds) > better.seconds * allowed:
             names = f"{used.name}, where {better.name} is quicker"
             wrong[case, advice].append(_Miss(point.bytes, point.seconds, better.seconds, of.ceiling, by=names))
@@ -328,7 +328,9 @@ def _against_machine(log: Log, expected: Mapping[Key, Expected], tolerance: floa
     return found
 
 
-def _choices(expected: Expected, remarks: Sequence[Remark]) -> tuple[Choice | None, Choice | None, str]:
+def _choices(
+    collective: str, expected: Expected, remarks: Sequence[Remark]
+) -> tuple[Choice | None, Choice | None, str]:
     """Returns the library's choice under its settings, the best choice, and the setting for the best choice.
 
     Both choices are None if the log's settings permit none. Fitted times are compared only with each other, because the
@@ -337,13 +339,18 @@ def _choices(expected: Expected, remarks: Sequence[Remark]) -> tuple[Choice | No
     """
     if expected.advice:
         return expected.choices[0], expected.choices[-1], expected.advice
-    algorithms = {name for remark in remarks for name in remark.algorithms}
-    protocols = {name for remark in remarks for name in remark.protocols}
+    settings: dict[str, list[Remark]] = defaultdict(list)
+    for remark in remarks:
+        if remark.lists and remark.concerns(collective):
+            settings[remark.variable].append(remark)
+
+    def permits(variable: str, name: str) -> bool:
+        return variable not in settings or any(of.permits(collective, name) for of in settings[variable])
+
     permitted = [
         one
         for one in expected.choices
-        if (not algorithms or one.algorithm.replace("_", "") in algorithms)
-        and (not protocols or one.protocol in protocols)
+        if permits("NCCL_ALGO", one.algorithm.replace("_", "")) and permits("NCCL_PROTO", one.protocol)
     ]
     if not permitted:
         return None, None, ""
@@ -351,8 +358,7 @@ def _choices(expected: Expected, remarks: Sequence[Remark]) -> tuple[Choice | No
     fitted = [one for one in expected.choices if one.is_fitted]
     best = min(fitted, key=lambda one: one.seconds) if own.is_fitted else own
     if used != own:
-        named = " and ".join(name for name, of in (("NCCL_ALGO", algorithms), ("NCCL_PROTO", protocols)) if of)
-        return used, best, f"unset {named}"
+        return used, best, f"unset {' and '.join(sorted(settings))}"
     algorithm = best.algorithm.replace("_", "")
     return (
         used,
@@ -389,13 +395,17 @@ def _only_in(logs: Sequence[Log], slow: Set[str], case: _Case) -> str:
 
 def sentences(logs: Sequence[Log], found: Sequence[Finding], most: int) -> list[str]:
     """Returns sentences about the ``most`` costliest findings, one a kind and case, with the first cause in the log."""
-    causes = {log.label: next((of for of in log.remarks if not of.is_apart), None) for log in logs}
+    shown = {log.label: log.remarks for log in logs}
     groups: dict[tuple[str, str, int, int], list[Finding]] = {}
     for of in found:
         groups.setdefault((of.kind, of.collective, of.ranks, of.nodes), []).append(of)
     made = []
     for first, *others in list(groups.values())[:most]:
-        cause = causes.get(first.log) if first.kind in ("below-expectation", "cliff", "spread") else None
+        of_kind = first.kind in ("below-expectation", "cliff", "spread")
+        causes = (
+            of for of in shown.get(first.log, ()) if of_kind and not of.is_apart and of.concerns(first.collective)
+        )
+        cause = next(causes, None)
         advice = first.advice if cause is None else f"{cause.words}: {cause.advice}"
         labels = [label for label in dict.fromkeys(of.log for of in others) if label != first.log]
         also = f" (and {', '.join(labels[:_HOSTS])})" if labels else ""

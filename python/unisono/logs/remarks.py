@@ -4,6 +4,7 @@ Settings are read from command lines and from the lines that NCCL prints with ``
 """
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 
 __all__ = ["CONNECT", "Remark", "hosts", "remarks"]
@@ -12,18 +13,36 @@ __all__ = ["CONNECT", "Remark", "hosts", "remarks"]
 CONNECT = "build nccl-tests again with 'make clean' and 'make MPI=1', and start them with mpirun of the same MPI"
 
 
+#: The functions to which NCCL applies NCCL_ALGO and NCCL_PROTO (``ncclFuncStr`` of init.cc of NVIDIA/nccl).
+_FUNCTIONS = frozenset(("allgather", "allreduce", "broadcast", "reduce", "reducescatter"))
+
+
 @dataclass(frozen=True)
 class Remark:
     """A cause that the lines of a log show."""
 
     words: str
     advice: str
-    #: The algorithms that a setting permits, and in ``protocols`` the protocols, by their names in NCCL_ALGO and
-    #: NCCL_PROTO in lower case.
-    algorithms: tuple[str, ...] = ()
-    protocols: tuple[str, ...] = ()
+    #: The variable NCCL_ALGO or NCCL_PROTO of a setting, and its lists in lower case, each with its function, which is
+    #: empty for all functions; the last list of a function counts.
+    variable: str = ""
+    lists: tuple[tuple[str, str], ...] = ()
     #: True if the processes were not connected.
     is_apart: bool = False
+
+    def concerns(self, collective: str) -> bool:
+        """Returns whether the cause can be one of slow calls of a collective."""
+        return not self.lists or self._list(collective) is not None
+
+    def permits(self, collective: str, name: str) -> bool:
+        """Returns whether a setting leaves an algorithm or a protocol to a collective; a list after ^ excludes."""
+        found = self._list(collective)
+        return found is None or (name in found.removeprefix("^").split(",")) != found.startswith("^")
+
+    def _list(self, collective: str) -> str | None:
+        own = collective.replace("-", "")
+        found = [names for function, names in self.lists if function == own or not function]
+        return found[-1] if found and own in _FUNCTIONS else None
 
 
 def _setting(name: str, value: str) -> str:
@@ -83,13 +102,21 @@ _LINES: tuple[tuple[str, str, str, str], ...] = (
         "replace it by rules by size: 'unisono tune --for openmpi-rules'",
     ),
 )
-_CHOICE = re.compile(_setting("NCCL_(?:ALGO|PROTO)", r"[A-Za-z0-9,^]{1,60}"))
+#: Lists for all functions and for single ones, as in ``ring;allreduce:tree,nvls;broadcast:^tree`` (``parseList`` of
+#: tuning.cc of NVIDIA/nccl).
+_NAMES = r"\^?\w{1,20}(?:,\w{1,20}){0,9}"
+_CHOICE = re.compile(
+    _setting("NCCL_(?:ALGO|PROTO)", rf"(?:[A-Za-z]{{1,20}}:)?{_NAMES}(?:;[A-Za-z]{{1,20}}:{_NAMES}){{0,9}}")
+)
 _ROW = re.compile(r"^[ \t]*\d+[ \t]+\d+[ \t]+\w+\s", re.MULTILINE)
 _RANK = re.compile(r"^#?[ \t]+Rank[ \t]+(\d{1,9})[ \t].*?\bPid[ \t]+(\d{1,9})[ \t]+on[ \t]+(\S+)", re.MULTILINE)
 
 
-def remarks(text: str) -> list[Remark]:
-    """Returns the remarks on the text of a log, without duplicates."""
+def remarks(text: str, collectives: Collection[str] = ()) -> list[Remark]:
+    """Returns the remarks on the text of a log of collectives, without duplicates.
+
+    Settings that concern none of the collectives are left out, unless ``collectives`` is empty.
+    """
     found = []
     if _is_apart(text):
         found.append(
@@ -103,20 +130,14 @@ def remarks(text: str) -> list[Remark]:
         if (line := re.search(pattern, text)) and not (excuse and re.search(excuse, text)):
             found.append(Remark(words.format(next(group for group in line.groups() if group)), advice))
     for setting in {match[0]: match for match in _CHOICE.finditer(text)}.values():
-        value = setting[1].lower()
-        # A list after ^ names the algorithms or protocols that are excluded.
-        names = () if value.startswith("^") else tuple(value.split(","))
-        is_algorithm = "NCCL_ALGO" in setting[0]
-        name = "NCCL_ALGO" if is_algorithm else "NCCL_PROTO"
-        found.append(
-            Remark(
-                f"{name}={setting[1]} leaves NCCL no other {'algorithms' if is_algorithm else 'protocols'}",
-                f"unset {name}",
-                names if is_algorithm else (),
-                () if is_algorithm else names,
-            )
+        lists = tuple(
+            (function, names) for function, _, names in (one.rpartition(":") for one in setting[1].lower().split(";"))
         )
-    return list(dict.fromkeys(found))
+        name, kind = ("NCCL_ALGO", "algorithms") if "NCCL_ALGO" in setting[0] else ("NCCL_PROTO", "protocols")
+        is_whole = len(lists) == 1 and not lists[0][0] and "^" not in setting[1]
+        does = f"leaves NCCL no other {kind}" if is_whole else f"restricts NCCL's {kind}"
+        found.append(Remark(f"{name}={setting[1]} {does}", f"unset {name}", name, lists))
+    return [of for of in dict.fromkeys(found) if not collectives or any(map(of.concerns, collectives))]
 
 
 def hosts(text: str) -> frozenset[str]:

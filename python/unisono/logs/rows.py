@@ -25,8 +25,12 @@ __all__ = [
 #: The largest size of a log in bytes.
 MOST_BYTES = 64 << 20
 MOST_RANKS = 1 << 24
-#: The labels of srun --label, of mpirun with --tag-output or --timestamp-output, and of Intel's -prepend-rank.
-_LABEL = r"^(?:(?:\[\d+,\d+\]|\w{3} \w{3} [ \d]\d [\d:]{8} \d{4})?<std(?:out|err)>:|\[\d{1,7}\]|[ \t]*\d{1,7}:) ?"
+#: The labels of srun --label, of Open MPI's mpirun with --tag-output, --timestamp-output or --output, of Intel's
+#: -prepend-rank, and of containers' logs, of which a part of a line has the letter P.
+_LABEL = (
+    r"^(?:(?:(?:\[[^\[\]\n]{1,300}\]){1,3}|\w{3} \w{3} [ \d]\d [\d:]{8} \d{4})?<std(?:out|err)>:|\[\d{1,7}\]"
+    r"|[ \t]*\d{1,7}:|\d{4}-\d\d-\d\dT[\d:.]{8,18}(?:Z|[+-]\d\d:\d\d)(?: std(?:out|err) F)?) ?"
+)
 _LABELLED = re.compile(_LABEL + r"[ \t]*#[ \t]+(?:size[ \t]+count|OSU MPI|Benchmarking)", re.MULTILINE)
 _LABELS = re.compile(_LABEL + r"|\[\d{1,7}\](?=[ \t\n])", re.MULTILINE)
 

@@ -1,6 +1,7 @@
 """The import of machines from files of other programs."""
 
 import os
+import re
 from pathlib import Path
 from typing import SupportsIndex
 
@@ -18,6 +19,11 @@ __all__ = ["IMPORTED_NETWORKS", "import_machine"]
 IMPORTED_NETWORKS = ("nccl-topo", "edges", "graphml")
 #: Formats by the file's suffix; files with other suffixes are lists of cables.
 _ENDS = {".xml": "nccl-topo", ".graphml": "graphml"}
+
+#: A record of a switch or a card in the output of ibnetdiscover.
+_DISCOVERED = re.compile(r'^(?:Switch|Ca|Rt)\s+\d+\s+"', re.MULTILINE)
+#: A program of awk that prints the cables of the switches; records of both switches have a cable between them.
+_CABLES = r'/^[A-Z]/ {s = /^Switch/ ? $2 : ""} /^\[/ && s && (s < $2 || $2 !~ /^S/) {print s, $2}'
 
 #: The limit of the numbers of boxes and of accelerators.
 _MOST = 2**24
@@ -69,6 +75,7 @@ def import_machine(
         raise InputError(f"'{found}' is no format of topologies; accepted are {', '.join(IMPORTED_NETWORKS)}")
     number, names = counts.get("accelerators"), None
     if found == "edges":
+        _check_edges(text, title(path))
         try:
             named_by = named_nodes(text, patterns)
         except InputError as error:
@@ -78,3 +85,13 @@ def import_machine(
     elif patterns is not None:
         raise InputError("patterns of accelerators are for a list of cables whose nodes have names; drop them")
     return _core.import_network(text, title(path), found, called, counts["boxes"], number, names)
+
+
+def _check_edges(text: str, origin: str) -> None:
+    """Refuses the output of `ibnetdiscover`, whose records no list of cables has."""
+    if _DISCOVERED.search(text):
+        raise InputError(
+            f"{origin} is the output of ibnetdiscover, and accepted is a line 'A B gbps=RATE' for each cable: write "
+            f"the list by `awk -F'\"' '{_CABLES}' {origin} > cables.txt`, append the rates, and import it with "
+            "--accelerators 'H-*'"
+        )
