@@ -1,6 +1,7 @@
 """Expected times and bus bandwidths: laws between them, the files of `unisono expect`, and wrong input."""
 
 import json
+import math
 import random
 import re
 from concurrent.futures import ThreadPoolExecutor
@@ -358,3 +359,12 @@ def test_each_row_prints_the_algorithm_of_the_plan_of_its_size() -> None:
     chosen = [un.plan("allreduce", "dgx-a100", bytes=size).algorithm for size in sizes]
     assert [line[at:].rstrip() for line in printed if re.match(r" *(64|65536|67108864) ", line)] == chosen
     assert len(set(chosen)) > 1
+
+
+@pytest.mark.parametrize("kind", [*un.collectives()])
+def test_bandwidths_refuse_counts_and_times_without_a_rate(kind: str) -> None:
+    for ranks, seconds in ((0, 1.0), (4, -1.0), (4, math.inf), (4, math.nan)):
+        with pytest.raises(un.InputError, match=r"^(ranks|seconds) is .*; accepted is "):
+            un.bandwidths(kind, ranks, 1 << 20, seconds)
+    rates = un.bandwidths(kind, 4, 1 << 20, 1e-3)
+    assert all(rate is None or rate > 0 for rate in rates.values())

@@ -35,6 +35,12 @@ pub fn bandwidths<'py>(
     seconds: f64,
 ) -> PyResult<Bound<'py, PyDict>> {
     let kind: Kind = collective.parse().map_err(input)?;
+    if ranks == 0 {
+        return Err(input("ranks is 0; accepted is at least 1"));
+    }
+    if !(seconds.is_finite() && seconds >= 0.0) {
+        return Err(input(format!("seconds is {seconds}; accepted is a number of at least 0")));
+    }
     let found = kind.bandwidths(ranks, bytes, seconds);
     [("algbw", found.map(|b| b.algbw)), ("busbw", found.map(|b| b.busbw))].into_py_dict(py)
 }

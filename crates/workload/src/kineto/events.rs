@@ -8,6 +8,7 @@ use serde::{
 };
 use serde_json::Value;
 use unisono_base::{excerpt, interrupt::poll};
+use unisono_collective::Kind;
 
 #[derive(Deserialize)]
 pub struct Trace<'a> {
@@ -176,11 +177,23 @@ impl Arguments {
         Ok((count("In msg nelems", &self.input)?, count("Out msg nelems", &self.output)?))
     }
 
-    /// Returns whether an exchange has parts of unequal sizes: its input and its output differ in size, or the elements
-    /// for, or from, each rank are listed with different numbers. The profiler writes an empty list for equal parts,
-    /// and may cut off the end of a long list.
-    pub fn has_unequal_parts(&self) -> Result<bool, String> {
+    /// Returns whether an allgather, a reduce-scatter or an alltoall has parts of unequal sizes: its larger buffer does
+    /// not have a part of equal size for each rank, or the elements for, or from, each rank are listed with different
+    /// numbers. The profiler writes an empty list for equal parts, and may cut off the end of a long list.
+    pub fn has_unequal_parts(&self, kind: Kind) -> Result<bool, String> {
         let (input, output) = self.elements()?;
+        let (part, all) = match kind {
+            Kind::Allgather => (input, output),
+            Kind::ReduceScatter => (output, input),
+            Kind::Alltoall => (None, None),
+            _ => return Ok(false),
+        };
+        if let (Some(part), Some(all), Some(size)) = (part, all, self.group_size()?) {
+            return Ok(part.checked_mul(size) != Some(all));
+        }
+        if kind != Kind::Alltoall {
+            return Ok(false);
+        }
         if let (Some(input), Some(output)) = (input, output)
             && input != output
         {

@@ -93,7 +93,7 @@ pub fn read(bytes: &[u8], strict: bool) -> Result<RankTrace, Wrong> {
             Some((name @ ("send" | "recv"), arguments)) => Some(message(name == "send", arguments).map_err(wrong)?),
             Some((name, arguments)) => match kind(name) {
                 Some(kind) => {
-                    if kind == Kind::Alltoall && arguments.has_unequal_parts().map_err(wrong)? {
+                    if arguments.has_unequal_parts(kind).map_err(wrong)? {
                         let name = format!("{} of unequal parts, taken as equal ones", excerpt(name));
                         if strict {
                             return Err(wrong(format!(
@@ -183,9 +183,13 @@ fn met(kind: Kind, arguments: &Arguments, info: Option<&Distributed>) -> Result<
     Ok(Met { kind, bytes, rounded, element_bytes, group, ranks })
 }
 
-/// Returns the bytes of `elements` elements, and of one element.
+/// Returns the bytes of `elements` elements, and of one element. Calls without elements need no type, as barriers.
 fn bytes(arguments: &Arguments, elements: u64) -> Result<(u64, u32), String> {
-    let dtype = arguments.dtype.as_deref().unwrap_or("Byte");
+    let dtype = match arguments.dtype.as_deref() {
+        Some(dtype) => dtype,
+        None if elements == 0 => "Byte",
+        None => return Err("a collective or a message has no 'dtype'".to_owned()),
+    };
     let each = element_bytes(dtype).ok_or_else(|| format!("dtype '{}' is not known", excerpt(dtype)))?;
     let all = elements.checked_mul(each.into()).ok_or("a collective has more than 2^64 bytes")?;
     Ok((all, each))

@@ -9,11 +9,13 @@ fn kernel(begin: f64, end: f64) -> Value {
            "args": {"stream": 7}})
 }
 
-/// Returns a collective with 1000 elements of bf16 as input and as output.
+/// Returns a collective of bf16 with 1000 elements as input and as output, or in each part of the larger buffer.
 fn collective(name: &str, begin: f64, end: f64, ranks: &str) -> Value {
     let size = ranks.split(',').count();
+    let input = if name.contains("reduce_scatter") { 1000 * size } else { 1000 };
+    let output = if name.contains("allgather") { 1000 * size } else { 1000 };
     json!({"ph": "X", "cat": "kernel", "name": "ncclDevKernel", "ts": begin, "dur": end - begin, "args": {
-        "stream": 20, "Collective name": name, "In msg nelems": 1000, "Out msg nelems": 1000, "dtype": "BFloat16",
+        "stream": 20, "Collective name": name, "In msg nelems": input, "Out msg nelems": output, "dtype": "BFloat16",
         "Group size": size, "Process Group Name": ranks, "Process Group Ranks": ranks}})
 }
 
@@ -106,6 +108,14 @@ fn exchanges_of_unequal_parts_are_listed_as_unknown() {
         let refused = read(&event, true).unwrap_err().to_string();
         assert!(refused.contains(expected) && refused.contains("--strict"), "{refused}");
     }
+    for (name, larger) in [("_allgather_base", "Out msg nelems"), ("_reduce_scatter_base", "In msg nelems")] {
+        let mut event = collective(name, 0.0, 10.0, "[0, 1, 2, 3]");
+        assert!(read(&event, true).unwrap().unknown.is_empty());
+        event["args"][larger] = 3000.into();
+        let expected = format!("{name} of unequal parts, taken as equal ones");
+        assert_eq!(read(&event, false).unwrap().unknown.get(&*expected), Some(&4));
+        assert!(read(&event, true).unwrap_err().to_string().contains(&expected));
+    }
     let damaged = read(&exchange(json!("[a]"), json!("[]"), 1000), false).unwrap_err().to_string();
     assert!(damaged.contains("'In split size' is"), "{damaged}");
 }
@@ -183,6 +193,7 @@ fn mistakes_are_named_with_rank_and_event() {
         (changed("In msg nelems", json!(-3)), "'In msg nelems' is -3; accepted is a number of at least 0"),
         (changed("In msg nelems", json!(null)), "a collective has no 'In msg nelems'"),
         (changed("dtype", json!("Quarter")), "dtype 'Quarter' is not known"),
+        (changed("dtype", json!(null)), "a collective or a message has no 'dtype'"),
         (changed("Group size", json!(4)), "'Group size' is 4, and 'Process Group Ranks' lists 3"),
         (
             changed("Process Group Ranks", json!("[0, ...]")),
