@@ -13,8 +13,6 @@ from unisono.logs.collectives import read_logs
 from unisono.logs.library_calibration import FAR, Group, Residual, calibrated, check_gpus, preset_of
 from unisono.logs.link_calibration import Compared, with_links
 
-__all__ = ["calibrate_from"]
-
 _GOOD = 0.15
 _SHOWN = 12
 

@@ -7,8 +7,6 @@ from click.shell_completion import CompletionItem
 
 import unisono
 
-__all__ = ["MODELS", "algorithms", "complete", "machines", "of_names", "parameters", "workloads"]
-
 _Completer = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
 #: The models of `--model`.
