@@ -4,7 +4,7 @@
 
 use crate::{common, soak};
 
-use common::{DEPTH_CYCLES, every_case, expected, inputs, label};
+use common::{DEPTH_CYCLES, computes, every_case, expected, inputs, label};
 use unisono_algorithms::Profile;
 use unisono_collective::{Kind, Operator};
 use unisono_cost::wafer::{MODELS, measure};
@@ -26,42 +26,13 @@ fn proves_and_computes(elements: u64) {
         let by_fingerprint = verify(&placed.schedule, Method::Fingerprint);
         assert!(by_fingerprint.holds() && by_fingerprint.repeatable, "{name}: {by_fingerprint:?}");
         assert_eq!(by_fingerprint.expression_class, proof.expression_class, "{name}");
-
-        let c = placed.schedule.collective();
-        let data = inputs(c);
-        for (chunk, seed) in [(None, 1), (Some(1), 2), (Some(3), 3)] {
-            let out = run(&placed.schedule, &data, Options { chunk, seed }).unwrap();
-            assert_eq!(out, expected(c, &data), "{name} in chunks of {chunk:?}");
-        }
+        computes(&name, &placed.schedule);
         cases += 1;
     });
     assert!(cases > soak::cases(1800), "the sweep covers {cases} cases only");
 }
 
-#[test]
-fn proves_and_computes_nothing() {
-    proves_and_computes(0);
-}
-
-#[test]
-fn proves_and_computes_one_element() {
-    proves_and_computes(1);
-}
-
-#[test]
-fn proves_and_computes_two_elements() {
-    proves_and_computes(2);
-}
-
-#[test]
-fn proves_and_computes_5_elements() {
-    proves_and_computes(5);
-}
-
-#[test]
-fn proves_and_computes_19_elements() {
-    proves_and_computes(19);
-}
+common::tests_of_lengths!(proves_and_computes);
 
 #[test]
 fn keeps_the_order_where_the_operator_does_not_commute() {

@@ -4,7 +4,7 @@
 
 use crate::{common, soak};
 
-use common::{among, every_rank_case, expected, inputs, label};
+use common::{among, computes, every_rank_case, expected, inputs, label};
 use unisono_algorithms::{ALGORITHMS, Algorithm, Case, Means, Params, Profile, Ranks, find, ranks::Extents, resolve};
 use unisono_base::NodeId;
 use unisono_collective::{Kind, Operator};
@@ -44,41 +44,13 @@ fn proves_and_computes(elements: u64) {
             );
             assert_eq!(by_fingerprint.expression_class, proof.expression_class, "{name}");
         }
-        let data = inputs(c);
-        let want = expected(c, &data);
-        for (chunk, seed) in [(None, 1), (Some(1), 2), (Some(3), 3)] {
-            let out = run(&schedule, &data, Options { chunk, seed }).unwrap();
-            assert_eq!(out, want, "{name} in chunks of {chunk:?}");
-        }
+        computes(&name, &schedule);
         cases += 1;
     });
     assert!(cases > soak::cases(1620), "the sweep covers {cases} cases only");
 }
 
-#[test]
-fn proves_and_computes_nothing() {
-    proves_and_computes(0);
-}
-
-#[test]
-fn proves_and_computes_one_element() {
-    proves_and_computes(1);
-}
-
-#[test]
-fn proves_and_computes_two_elements() {
-    proves_and_computes(2);
-}
-
-#[test]
-fn proves_and_computes_5_elements() {
-    proves_and_computes(5);
-}
-
-#[test]
-fn proves_and_computes_19_elements() {
-    proves_and_computes(19);
-}
+common::tests_of_lengths!(proves_and_computes);
 
 #[test]
 fn keeps_the_order_where_the_operator_does_not_commute() {
