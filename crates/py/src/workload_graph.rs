@@ -14,7 +14,7 @@ use unisono_plan::{
     Part, PlanError, RunError,
     workload::{
         TaskProgram, Workload, WorkloadError, discovered,
-        graph::{GraphReport, Level, Prices, Step},
+        graph::{GraphReport, Level, ProgramPrices, Step},
         is_program_of_tasks, places, places_on,
     },
 };
@@ -195,7 +195,7 @@ impl WorkloadGraph {
                     memory_bytes_per_second,
                 });
                 let (part, note) = part_of(machine, self.1.as_ref())?;
-                let prices = Prices::new(&self.0, machine.description(), &part)?.by(algorithms.clone());
+                let prices = ProgramPrices::new(&self.0, machine.description(), &part)?.by(algorithms.clone());
                 let mut report = Step { prices, accelerator, overlap, level }.report()?;
                 report.notes.extend(note);
                 Ok(report)

@@ -12,7 +12,7 @@ mod rccl;
 
 use serde::Serialize;
 use unisono_cost::{
-    network::nccl::{Prices, Steps},
+    network::nccl::{StepPrices, Steps},
     tightest,
 };
 
@@ -68,7 +68,7 @@ pub struct LibraryChoice {
     pub calibrated: bool,
     /// The amounts of work whose prices can be fitted; `None` if the library's model has no such prices.
     pub work: Option<Steps>,
-    pub prices: Option<Prices>,
+    pub prices: Option<StepPrices>,
 }
 
 /// The algorithm that a tuning file names for calls from `first_bytes` to `last_bytes` (`None` for no limit), counted

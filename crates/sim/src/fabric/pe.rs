@@ -6,8 +6,8 @@ use unisono_base::narrow;
 use unisono_lower::wafer::{End, WaferProgram};
 
 use super::{
+    clock::{Clock, UNDONE, Wakes},
     error::{SimError, Stuck},
-    machine::{Machine, UNDONE, Wakes},
     noop,
     queue::Wavelet,
     tables::{NONE, Place, RAMP},
@@ -281,7 +281,7 @@ pub fn steps_of(program: &WaferProgram, op: usize) -> u32 {
     if takes_pairs(program, op) { o.work() } else { chunks() }
 }
 
-impl Machine<'_> {
+impl Clock<'_> {
     #[expect(
         clippy::cast_possible_truncation,
         reason = "the hot loop; lanes and sources of a PE are few, as `Tables::new` checks"

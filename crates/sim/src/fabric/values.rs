@@ -10,9 +10,9 @@ use unisono_base::{interrupt::check, narrow};
 use unisono_lower::wafer::WaferProgram;
 
 use super::{
+    clock::UNDONE,
     data::Data,
     error::SimError,
-    machine::UNDONE,
     moves::SentRun,
     tables::{Place, Tables},
 };

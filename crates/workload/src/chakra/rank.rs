@@ -76,7 +76,7 @@ impl Step {
 /// A node that takes time. `after` and `begun` are the indices of earlier such nodes of the rank that must have ended
 /// or begun.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Timed {
+pub struct TimedNode {
     pub id: u64,
     pub name: String,
     pub step: Step,
@@ -86,7 +86,7 @@ pub struct Timed {
 
 /// The nodes of a rank that take time, in execution order, and a name for each node whose operation is unknown.
 pub struct RankTrace {
-    pub nodes: Vec<Timed>,
+    pub nodes: Vec<TimedNode>,
     pub unknown: Vec<String>,
     pub ranks: Option<u32>,
 }
@@ -140,14 +140,14 @@ pub fn read(bytes: &[u8], rank: u32, kept: Kept, strict: bool) -> Result<RankTra
         let begun = begun(node, &numbers).map_err(|message| of_node(node.id, message))?;
         let done = narrow(trace.nodes.len());
         numbers.insert(node.id, done);
-        trace.nodes.push(Timed { id: node.id, name: node.name.clone(), step, after: waits, begun });
+        trace.nodes.push(TimedNode { id: node.id, name: node.name.clone(), step, after: waits, begun });
         needs[number] = vec![done];
     }
     Ok(trace)
 }
 
 /// Returns the last compute and the last communication of the given nodes, which are ascending.
-fn last_of_queues(nodes: &[u32], timed: &[Timed]) -> Vec<u32> {
+fn last_of_queues(nodes: &[u32], timed: &[TimedNode]) -> Vec<u32> {
     let last = |computes: bool| {
         let of_queue = |&&n: &&u32| matches!(timed[n as usize].step, Step::Compute(_)) == computes;
         nodes.iter().rev().find(of_queue).copied()

@@ -9,7 +9,7 @@ use unisono_collective::{Collective, Dtype, Kind, Operator};
 use unisono_machine::{Grid, Machine};
 use unisono_plan::{
     Part,
-    workload::graph::{GraphReport, Level, Prices, Step},
+    workload::graph::{GraphReport, Level, ProgramPrices, Step},
 };
 use unisono_schedule::{
     Schedule,
@@ -52,7 +52,7 @@ pub fn graph(accelerators: u32, switches: u32, cables: Vec<(u32, u32, usize)>) -
 
 /// Returns the report of a program at `level`, with compute and communication at the same time if `overlap`.
 pub fn step(machine: &Machine, program: &WorkloadGraph, level: Level, overlap: bool) -> GraphReport {
-    let prices = Prices::new(program, machine, &Part::All).unwrap();
+    let prices = ProgramPrices::new(program, machine, &Part::All).unwrap();
     Step { prices, accelerator: None, overlap, level }.report().unwrap()
 }
 
