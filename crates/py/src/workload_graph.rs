@@ -22,10 +22,9 @@ use unisono_workload::{Accelerator, SourceFile, WorkloadGraph as Graph, chakra, 
 
 use crate::{
     discover::TaskList,
-    errors::{detached, input, to_python},
+    errors::{detached, failed, input, to_python},
     machine::Machine,
     network::whole_network,
-    simulate::failed,
 };
 
 /// A machine, its accelerator's operations and bytes of memory per second, and the algorithms by kind of collective.

@@ -19,7 +19,7 @@ use super::{
     pe::Thread,
     queue::LAST_CYCLE,
     steady::Steady,
-    tables::{NONE, RAMP, Tables},
+    tables::{NONE, RAMP, Tables, UNDONE},
     trace::TraceEvent,
     values::Values,
 };
@@ -102,9 +102,6 @@ pub(super) struct Tally {
     /// Cycle of the last move or operation.
     pub last: u32,
 }
-
-/// Marks an operation that has not ended in `Clock::op_span`.
-pub(super) const UNDONE: (u32, u32) = (NONE, NONE);
 
 pub struct Clock<'a> {
     pub(super) program: &'a WaferProgram,

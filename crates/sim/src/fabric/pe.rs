@@ -6,11 +6,11 @@ use unisono_base::narrow;
 use unisono_lower::wafer::{End, WaferProgram};
 
 use super::{
-    clock::{Clock, UNDONE, Wakes},
+    clock::{Clock, Wakes},
     error::{SimError, Stuck},
     noop,
     queue::Wavelet,
-    tables::{NONE, Place, RAMP},
+    tables::{NONE, Place, RAMP, UNDONE},
     trace::TraceEvent,
 };
 

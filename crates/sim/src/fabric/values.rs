@@ -10,11 +10,10 @@ use unisono_base::{interrupt::check, narrow};
 use unisono_lower::wafer::WaferProgram;
 
 use super::{
-    clock::UNDONE,
     data::Data,
     error::SimError,
     moves::SentRun,
-    tables::{Place, Tables},
+    tables::{Place, Tables, UNDONE},
 };
 
 /// Greatest total size of all outputs, in wavelets.

@@ -7,7 +7,7 @@ use unisono_collective::Kind;
 
 use super::{
     json,
-    messages::{GlobalMetadata, Node, frame, kind},
+    messages::{BEGUN, GlobalMetadata, MOST_NODES, Node, REDUCES, SECONDS, frame, kind},
     order::order,
 };
 use crate::{
@@ -16,33 +16,11 @@ use crate::{
     packed::unpacked,
 };
 
-pub const MOST_NODES: usize = 1 << 20;
 /// The most bytes of a node. An attribute of two bytes takes fifty times as many in memory.
 const MOST_NODE_BYTES: usize = 1 << 22;
 /// The most dependencies in a file, and the most that result if each node that takes no time passes its dependencies on
 /// to the nodes that depend on it.
 const MOST_DEPENDENCIES: usize = 1 << 24;
-pub const READ: [&str; 13] = [
-    BEGUN,
-    SECONDS,
-    REDUCES,
-    "comm_dst",
-    "comm_size",
-    "comm_src",
-    "comm_tag",
-    "comm_type",
-    "is_cpu_op",
-    "num_ops",
-    "pg_name",
-    "root",
-    "tensor_size",
-];
-/// The attribute with the ids of nodes that must have begun, separated by spaces. Other readers ignore it.
-pub const BEGUN: &str = "unisono_begun";
-/// The attribute with the exact time of compute in seconds, because the format counts whole microseconds.
-pub const SECONDS: &str = "unisono_seconds";
-/// The attribute that marks compute as a reduction of a schedule, for which a machine may state a cost.
-pub const REDUCES: &str = "unisono_reduces";
 
 /// The operation of a node on the device.
 #[derive(Clone, PartialEq, Debug)]

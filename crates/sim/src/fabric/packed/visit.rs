@@ -7,10 +7,10 @@ use unisono_base::narrow;
 
 use super::{
     super::{
-        clock::{Clock, UNDONE},
+        clock::Clock,
         noop,
         pe::Thread,
-        tables::{Place, RAMP},
+        tables::{Place, RAMP, UNDONE},
     },
     Packed,
     faces::{Face, View},
