@@ -102,14 +102,14 @@ pub(super) fn translated(
 ) -> Result<Settings, String> {
     let mut found = vec![("protocol", "simple".to_owned()), ("channels", any.to_owned())];
     for (name, value) in params {
-        let within = |range: &RangeInclusive<u64>| value.parse().is_ok_and(|number| range.contains(&number));
+        let within = |range: &RangeInclusive<u64>| value.parse::<u64>().is_ok_and(|number| range.contains(&number));
         match name.as_str() {
             "protocol" if PROTOCOLS.contains(&value.as_str()) => found[0].1.clone_from(value),
             "channels" if within(&(1..=MOST_CHANNELS)) => found[1].1.clone_from(value),
             // NCCL chooses the segments of its messages itself.
             "segment" => {}
             _ => match further.iter().find(|(key, range)| key == name && within(range)) {
-                Some((key, _)) => found.push((key, value.clone())),
+                Some(&(key, _)) => found.push((key, value.clone())),
                 None => return Err(format!("its parameter {name}={value} cannot be expressed")),
             },
         }
