@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use serde_json::{Value, json};
 use unisono_algorithms::Params;
-use unisono_base::mix;
+use unisono_base::Random;
 use unisono_collective::Kind;
 use unisono_emit::{EMITTERS, IMPORTERS};
 use unisono_formats::{Emitter, Facts};
@@ -265,11 +265,8 @@ fn few_gpus(below: &mut impl FnMut(u64) -> u64) -> Machine {
 #[test]
 fn plans_for_formats_have_the_times_of_their_files() {
     for seed in 0..u64::from(crate::soak::cases(10)) {
-        let mut drawn = seed;
-        let mut below = |n: u64| {
-            drawn = mix(drawn + 1);
-            drawn % n
-        };
+        let mut random = Random(seed);
+        let mut below = |n: u64| random.below(n);
         let machine = few_gpus(&mut below);
         let kinds =
             [Kind::Allreduce, Kind::Allgather, Kind::Alltoall, Kind::Broadcast, Kind::Reduce, Kind::ReduceScatter];
