@@ -348,12 +348,9 @@ fn the_gpu_that_asks_for_a_sum_has_it_twice_on_its_links() {
 #[test]
 fn sums_in_switches_and_their_files_take_one_time() {
     let machine = Machine::preset("dgx-h100").unwrap().with_value("packet_bytes", "16384").unwrap();
-    let mut drawn = 11;
+    let mut random = Random(11);
     for _ in 0..if crate::soak::is_on() { 16 } else { 3 } {
-        let mut below = |n: u64| {
-            drawn = mix(drawn + 1);
-            drawn % n
-        };
+        let mut below = |n: u64| random.below(n);
         let (n, most) = (2 + below(7) as u32, 1 << (4 + below(16)));
         let elements = 4 * (1 + below(most));
         let part = Part::Shape(Shape::line(n));
