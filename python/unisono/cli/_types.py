@@ -23,7 +23,7 @@ class _Read(click.ParamType[_T]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> _T:  # noqa: ARG002
         """Returns the value of a text."""
-        return self.read(value) if isinstance(value, str) else value  # type: ignore[no-any-return]
+        return self.read(value) if isinstance(value, str) else value
 
     def read(self, value: str) -> _T:
         raise NotImplementedError

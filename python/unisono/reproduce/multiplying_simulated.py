@@ -90,8 +90,8 @@ def time(
     elif on in _PAPER:
         described = _paper_sim("beta_ns_per_byte", *_PAPER[on])
     size: dict[str, Any] = {"elements": 1} if bytes is None else {"bytes": bytes}
-    named = {"algorithm": "recursive-multiplying", "params": {"schedule": schedule}}
-    made = plan("allreduce", described, shape=ranks, **size, **named)
+    params = {"schedule": schedule}
+    made = plan("allreduce", described, shape=ranks, **size, algorithm="recursive-multiplying", params=params)
     noise = None if noise_ns is None else ("uniform", noise_ns)
     return simulate(made.schedule, described, noise=noise, seed=seed).nanoseconds
 

@@ -67,8 +67,7 @@ def planned(
     collective: str, shape: tuple[int, ...] | int, elements: int, algorithm: str, params: dict[str, str] | None
 ) -> Plan:
     """Returns the plan of an algorithm on the paper's machine, timed by Eq. 1."""
-    of = {"shape": shape, "elements": elements, "algorithm": algorithm, "params": params}
-    return plan(collective, MACHINE, **of, model="paper")
+    return plan(collective, MACHINE, shape=shape, elements=elements, algorithm=algorithm, params=params, model="paper")
 
 
 def cycles(
