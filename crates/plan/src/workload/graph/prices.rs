@@ -2,9 +2,9 @@
 //!
 //! A collective of one group is planned like a request. If several groups communicate at once on a network, or the
 //! group is large, algorithms are timed by their exchanges in all groups together ([`SharedNetwork`]). A collective of
-//! a workload file is timed by exchanges first, and planned if its time matters ([`ProgramPrices::settle`]). The lower bound
-//! is the larger of two: that of the first group alone, which also holds for all groups together, and that of the links
-//! that all groups share. For a collective of a workload file without a plan only the second is computed.
+//! a workload file is timed by exchanges first, and planned if its time matters ([`ProgramPrices::settle`]). The lower
+//! bound is the larger of two: that of the first group alone, which also holds for all groups together, and that of the
+//! links that all groups share. For a collective of a workload file without a plan only the second is computed.
 
 mod messages;
 mod worth;
