@@ -233,37 +233,6 @@ pub fn computes(name: &str, schedule: &Schedule) {
     }
 }
 
-/// Defines tests that call a function with vectors of each length, in parallel.
-macro_rules! tests_of_lengths {
-    ($proves_and_computes:ident) => {
-        #[test]
-        fn proves_and_computes_nothing() {
-            $proves_and_computes(0);
-        }
-
-        #[test]
-        fn proves_and_computes_one_element() {
-            $proves_and_computes(1);
-        }
-
-        #[test]
-        fn proves_and_computes_two_elements() {
-            $proves_and_computes(2);
-        }
-
-        #[test]
-        fn proves_and_computes_5_elements() {
-            $proves_and_computes(5);
-        }
-
-        #[test]
-        fn proves_and_computes_19_elements() {
-            $proves_and_computes(19);
-        }
-    };
-}
-pub(crate) use tests_of_lengths;
-
 pub fn label(algorithm: &dyn Algorithm, case: &Case, params: &Params) -> String {
     let c = case.collective;
     format!("{} {params} {} on {} root {} of {} elements", algorithm.name(), c.kind, case.grid(), c.root, c.elements)
