@@ -68,7 +68,7 @@ pub struct BoundReport {
 
 /// One algorithm with its parameters, as a plan ranks it.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-#[serde(rename = "Timed")]
+#[serde(rename = "Candidate")]
 pub struct CandidateReport {
     pub algorithm: &'static str,
     pub params: BTreeMap<String, String>,
