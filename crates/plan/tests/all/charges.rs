@@ -4,7 +4,7 @@
 use std::fmt::Write;
 
 use unisono_algorithms::Params;
-use unisono_base::Random;
+use unisono_base::mix;
 use unisono_collective::Kind;
 use unisono_machine::{Machine, network::Network};
 use unisono_plan::{Part, Problem, Request, plan as plan_of};
@@ -89,8 +89,11 @@ fn the_preset_takes_the_published_floors() {
 #[test]
 fn sums_that_a_gpu_stores_are_a_reduce_and_a_broadcast() {
     for seed in 0..20 {
-        let mut random = Random(seed);
-        let mut below = |n: u64| random.below(n);
+        let mut drawn = seed;
+        let mut below = |n: u64| {
+            drawn = mix(drawn + 1);
+            drawn % n
+        };
         let gpus = 2 + below(7);
         let mut edges = String::new();
         for gpu in 0..gpus {

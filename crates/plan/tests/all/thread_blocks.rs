@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use serde_json::{Value, json};
 use unisono_algorithms::Params;
-use unisono_base::Random;
+use unisono_base::mix;
 use unisono_collective::Kind;
 use unisono_emit::{EMITTERS, IMPORTERS};
 use unisono_formats::{Emitter, Facts};
@@ -265,8 +265,11 @@ fn few_gpus(below: &mut impl FnMut(u64) -> u64) -> Machine {
 #[test]
 fn plans_for_formats_have_the_times_of_their_files() {
     for seed in 0..u64::from(crate::soak::cases(10)) {
-        let mut random = Random(seed);
-        let mut below = |n: u64| random.below(n);
+        let mut drawn = seed;
+        let mut below = |n: u64| {
+            drawn = mix(drawn + 1);
+            drawn % n
+        };
         let machine = few_gpus(&mut below);
         let kinds =
             [Kind::Allreduce, Kind::Allgather, Kind::Alltoall, Kind::Broadcast, Kind::Reduce, Kind::ReduceScatter];
@@ -348,9 +351,12 @@ fn the_gpu_that_asks_for_a_sum_has_it_twice_on_its_links() {
 #[test]
 fn sums_in_switches_and_their_files_take_one_time() {
     let machine = Machine::preset("dgx-h100").unwrap().with_value("packet_bytes", "16384").unwrap();
-    let mut random = Random(11);
+    let mut drawn = 11;
     for _ in 0..if crate::soak::is_on() { 16 } else { 3 } {
-        let mut below = |n: u64| random.below(n);
+        let mut below = |n: u64| {
+            drawn = mix(drawn + 1);
+            drawn % n
+        };
         let (n, most) = (2 + below(7) as u32, 1 << (4 + below(16)));
         let elements = 4 * (1 + below(most));
         let part = Part::Shape(Shape::line(n));
