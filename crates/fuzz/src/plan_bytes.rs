@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use unisono_schedule::internals::plan_file::checksum;
+use unisono_base::mix;
 
 use crate::{
     Random,
@@ -16,6 +16,17 @@ use crate::{
 
 const PREAMBLE: usize = 32;
 const ROW: usize = 24;
+
+/// Computes the checksum of [`unisono_schedule::plan_file`]; a test compares both.
+fn checksum(bytes: &[u8]) -> u64 {
+    let mut sum = mix(bytes.len() as u64 ^ 0x756e_6973_6f6e_6f00);
+    for chunk in bytes.chunks(8) {
+        let mut word = [0; 8];
+        word[..chunk.len()].copy_from_slice(chunk);
+        sum = mix(sum ^ u64::from_le_bytes(word)).wrapping_add(sum.rotate_left(23));
+    }
+    sum.max(1)
+}
 
 fn number(bytes: &[u8], at: usize) -> u64 {
     bytes.get(at..at + 8).map_or(0, |b| u64::from_le_bytes(b.try_into().unwrap_or_default()))

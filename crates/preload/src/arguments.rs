@@ -66,32 +66,36 @@ impl Arguments {
     }
 
     /// Describes the call. Returns None if a plan serves the call on no rank, or if the call is wrong, which the
-    /// library reports. Datatypes are tested on the communicator `private`, if it is given. `of` is the number of ranks
-    /// and this rank.
+    /// library reports. Datatypes are tested on the communicator `private`, if it is given.
     ///
     /// # Errors
     /// Returns errors of the library.
-    pub fn describe(&self, library: &Library, private: Option<Comm>, of: (u32, u32)) -> Outcome<Option<Described>> {
-        let (ranks, rank) = of;
-        let Some(vector) = self.vector else { return self.describe_even(library, private, of) };
+    pub fn describe(
+        &self,
+        library: &Library,
+        private: Option<Comm>,
+        ranks: u32,
+        rank: u32,
+    ) -> Outcome<Option<Described>> {
+        let Some(vector) = self.vector else { return self.describe_even(library, private, ranks, rank) };
         let Some((count, is_even)) = self.count_of_all(library, vector, ranks)? else { return Ok(None) };
         let mut even = Self { recv_count: count, ..*self };
         if self.kind == Kind::ReduceScatter {
             even.send_count = count;
         }
         if !is_even {
-            return even.describe_unlike(library, private, of, vector);
+            return even.describe_unlike(library, private, ranks, rank, vector);
         }
         let Some(displs) = vector.displs.filter(|_| self.recv != library.constants.in_place) else {
-            return even.describe_even(library, private, of);
+            return even.describe_even(library, private, ranks, rank);
         };
         let extent = library.extent(library.constants.handle(self.recv_type))?;
         let places = Places { displs, extent };
         if places.are_one_after_the_other(count, ranks) {
             even.recv = places.address(self.recv, 0);
-            return even.describe_even(library, private, of);
+            return even.describe_even(library, private, ranks, rank);
         }
-        let described = even.describe_even(library, private, of)?;
+        let described = even.describe_even(library, private, ranks, rank)?;
         Ok(described.map(|mut described| {
             let own = places.address(self.recv, rank as usize);
             described.input = described.input.map(|m| if described.in_place { m.at(own) } else { m });
@@ -127,12 +131,13 @@ impl Arguments {
         &self,
         library: &Library,
         private: Option<Comm>,
-        (ranks, rank): (u32, u32),
+        ranks: u32,
+        rank: u32,
         vector: Vector,
     ) -> Outcome<Option<Described>> {
         let (c, me) = (&library.constants, rank as usize);
         let in_place = self.send == c.in_place;
-        let Some(mut described) = self.describe_even(library, private, (ranks, rank))? else { return Ok(None) };
+        let Some(mut described) = self.describe_even(library, private, ranks, rank)? else { return Ok(None) };
         let datatype = c.handle(self.recv_type);
         let ((size, _), extent) = (library.layout(datatype)?, library.extent(datatype)?);
         let (Some(output), Ok(most)) = (described.output, usize::try_from(self.recv_count)) else { return Ok(None) };
@@ -166,8 +171,13 @@ impl Arguments {
         Ok(described.input.is_some().then_some(described))
     }
 
-    fn describe_even(&self, library: &Library, private: Option<Comm>, of: (u32, u32)) -> Outcome<Option<Described>> {
-        let (ranks, rank) = of;
+    fn describe_even(
+        &self,
+        library: &Library,
+        private: Option<Comm>,
+        ranks: u32,
+        rank: u32,
+    ) -> Outcome<Option<Described>> {
         let safe_ops = settings().safe_ops;
         let c = &library.constants;
         let Ok(root) = u32::try_from(self.root) else { return Ok(None) };
@@ -310,7 +320,7 @@ impl Arguments {
         if reduces && c.op(c.handle(self.op)).is_none() {
             return false;
         }
-        match self.describe(library, Some(home.comm()), (ranks, rank)) {
+        match self.describe(library, Some(home.comm()), ranks, rank) {
             Ok(Some(described)) => self.is_refused_alias(home, &described),
             // No plan serves a datatype of more bytes than an `int` holds, but the call may be correct.
             Ok(None) => !self.is_huge(library, rank),

@@ -203,7 +203,7 @@ fn serve_on(
     started: &Cell<bool>,
 ) -> Outcome<bool> {
     let Some(begun) = known.begun() else { return Ok(false) };
-    let described = arguments.describe(library, Some(home.comm()), (known.ranks, known.rank));
+    let described = arguments.describe(library, Some(home.comm()), known.ranks, known.rank);
     let number = begun.note(described.as_ref().ok().and_then(Option::as_ref).map(|described| &described.call));
     let Ok(Some(described)) = described else { return Ok(false) };
     let Some(entry) = entry(arguments, home, begun, known, &described) else { return Ok(false) };

@@ -149,7 +149,7 @@ fn by_library(library: &Library, arguments: &Arguments, known: &Known, original:
     if settings().report.is_none() || arguments.place.is_some() {
         return passed_on(arguments, original);
     }
-    let described = arguments.describe(library, None, (known.ranks, known.rank)).ok().flatten();
+    let described = arguments.describe(library, None, known.ranks, known.rank).ok().flatten();
     let bytes = described.as_ref().map_or_else(|| arguments.bytes_guess(library), |described| described.call.bytes());
     let why = reasons::of(library, arguments, known, described.as_ref());
     let start = Instant::now();
@@ -173,7 +173,7 @@ fn planned(
         return Ok(None);
     }
     // The library refuses a call that cannot be described, for example with an invalid datatype.
-    let described = arguments.describe(library, Some(home.comm()), (known.ranks, known.rank));
+    let described = arguments.describe(library, Some(home.comm()), known.ranks, known.rank);
     let length = described.as_ref().ok().and_then(Option::as_ref).map(|described| noted_length(&described.call));
     let number = serving.note(length);
     let (Ok(Some(described)), Some(length)) = (described, length) else { return Ok(None) };

@@ -76,7 +76,7 @@ fn serve(arguments: &Arguments, request: usize) -> Outcome<bool> {
 fn serve_on(library: &Library, home: &Home, known: &Known, arguments: &Arguments, request: usize) -> Outcome<bool> {
     let comm = library.constants.handle(arguments.comm);
     let Some(calls) = known.begun() else { return Ok(false) };
-    let Ok(Some(mut described)) = arguments.describe(library, Some(home.comm()), (known.ranks, known.rank)) else {
+    let Ok(Some(mut described)) = arguments.describe(library, Some(home.comm()), known.ranks, known.rank) else {
         return Ok(false);
     };
     let Some(entry) = begun::entry(arguments, home, calls, known, &described) else { return Ok(false) };

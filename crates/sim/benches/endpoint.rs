@@ -3,11 +3,8 @@
 //! runs in its own process, so that memory is measured per case; seconds are CPU seconds.
 #![allow(clippy::print_stdout, reason = "a bench prints")]
 
-mod common;
+use std::{io::BufReader, process::Command};
 
-use std::io::BufReader;
-
-use common::{cpu_seconds, peak_kb};
 use unisono_algorithms::{Case, Params, Ranks, resolve};
 use unisono_collective::{Collective, Dtype, Kind, Operator};
 use unisono_cost::endpoint::{Goal, LevelPrices};
@@ -36,19 +33,26 @@ const OTHERS: &[(&str, fn())] =
     &[("goal-file", goal_file), ("machine-prices", machine_prices), ("schedule-binomial", schedule_binomial)];
 
 fn main() {
-    let header = "workload, ranks, bytes: events, generated + simulated CPU s, M events per CPU s, peak MB, \
-                  bytes a task beyond the process, finish ns [LogGOPSim]";
-    let names = CASES.iter().map(|case| case.0).chain(OTHERS.iter().map(|case| case.0)).map(str::to_owned);
-    let prepare = |name: &str| {
+    let words: Vec<String> = std::env::args().skip(1).filter(|a| a != "--bench").collect();
+    if let [flag, name] = &words[..]
+        && flag == "--only"
+    {
+        CASES.iter().filter(|case| case.0 == name).for_each(one);
+        OTHERS.iter().filter(|case| case.0 == name).for_each(|case| case.1());
+        return;
+    }
+    println!(
+        "workload, ranks, bytes: events, generated + simulated CPU s, M events per CPU s, peak MB, bytes a task beyond the process, finish ns [LogGOPSim]"
+    );
+    let program = std::env::current_exe().expect("this program has a path");
+    let names = CASES.iter().map(|case| case.0).chain(OTHERS.iter().map(|case| case.0));
+    for name in names.filter(|name| words.is_empty() || words.iter().any(|w| name.contains(w.as_str()))) {
         if name == "goal-file" {
             write_goal_file();
         }
-    };
-    let run = |name: &str| {
-        CASES.iter().filter(|case| case.0 == name).for_each(one);
-        OTHERS.iter().filter(|case| case.0 == name).for_each(|case| case.1());
-    };
-    common::each_alone(header, names, prepare, run);
+        let status = Command::new(&program).args(["--only", name]).status().expect("this program runs");
+        assert!(status.success(), "{name} failed");
+    }
 }
 
 fn one(&(name, pattern, ranks, bytes, peer): &Workload) {
@@ -141,4 +145,17 @@ fn schedule_binomial() {
         peak_kb() / 1024,
         run.makespan
     );
+}
+
+/// Returns the CPU time of this thread, or NaN if the system does not report it.
+fn cpu_seconds() -> f64 {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    text.split_whitespace().next().and_then(|ns| ns.parse::<f64>().ok()).map_or(f64::NAN, |ns| ns / 1e9)
+}
+
+/// Returns the peak memory of this process, or 0 if the system does not report it.
+fn peak_kb() -> u64 {
+    let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    line.and_then(|l| l.split_whitespace().next()?.parse().ok()).unwrap_or(0)
 }

@@ -3,9 +3,6 @@
 //! takes minutes and runs only if it is named: `-- kd-tree,.512x512`, where a dot stands for a blank.
 #![allow(clippy::print_stdout, reason = "a bench prints")]
 
-mod common;
-
-use common::cpu_seconds;
 use unisono_machine::Wafer;
 
 use unisono_algorithms::{Case, Params, resolve};
@@ -55,4 +52,10 @@ fn main() {
             Err(e) => println!("{name}: {e}"),
         }
     }
+}
+
+/// Returns the CPU time of this thread, or NaN if the system does not report it.
+fn cpu_seconds() -> f64 {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    text.split_whitespace().next().and_then(|ns| ns.parse::<f64>().ok()).map_or(f64::NAN, |ns| ns / 1e9)
 }

@@ -4,9 +4,8 @@
 //! seconds are those of the first thread.
 #![allow(clippy::print_stdout, reason = "a bench prints")]
 
-mod common;
+use std::process::Command;
 
-use common::{cpu_seconds, peak_kb};
 use unisono_lower::tasks::{TaskError, TaskGraph, pattern};
 use unisono_machine::Machine;
 use unisono_sim::network::{Interconnect, Options, flow, run};
@@ -35,14 +34,23 @@ fn two_permutations(ranks: u32, bytes: u64) -> Result<TaskGraph, TaskError> {
 const FLOWS: &[&str] = &["hx2mesh-small", "hx2mesh-large", "hx4mesh-large", "hyperx2d-large", "torus2d-large"];
 
 fn main() {
-    let header =
-        "workload: packets, packet-hops, ns simulated, CPU s, M packet-hops per CPU s, M events per CPU s, peak MB";
-    let names = CASES.iter().map(|case| case.0.to_owned()).chain(FLOWS.iter().map(|machine| flow_name(machine)));
-    let run = |name: &str| {
+    let words: Vec<String> = std::env::args().skip(1).filter(|a| a != "--bench").collect();
+    if let [flag, name] = &words[..]
+        && flag == "--only"
+    {
         CASES.iter().filter(|case| case.0 == name).for_each(one);
-        FLOWS.iter().filter(|machine| flow_name(machine) == name).for_each(|machine| flows(machine));
-    };
-    common::each_alone(header, names, |_| (), run);
+        FLOWS.iter().filter(|machine| flow_name(machine) == *name).for_each(|machine| flows(machine));
+        return;
+    }
+    println!(
+        "workload: packets, packet-hops, ns simulated, CPU s, M packet-hops per CPU s, M events per CPU s, peak MB"
+    );
+    let program = std::env::current_exe().expect("this program has a path");
+    let names = CASES.iter().map(|case| case.0.to_owned()).chain(FLOWS.iter().map(|machine| flow_name(machine)));
+    for name in names.filter(|name| words.is_empty() || words.iter().any(|w| name.contains(w.as_str()))) {
+        let status = Command::new(&program).args(["--only", &name]).status().expect("this program runs");
+        assert!(status.success(), "{name} failed");
+    }
 }
 
 fn one(&(name, machine, traffic, bytes): &Workload) {
@@ -86,4 +94,17 @@ fn flows(machine: &str) {
 fn interconnect(machine: &str) -> Interconnect {
     let machine = Machine::preset(machine).expect("a built-in preset");
     Interconnect::new(machine.get().expect("the preset is a network")).expect("a preset closes")
+}
+
+/// Returns the CPU time of this thread, or NaN if the system does not report it.
+fn cpu_seconds() -> f64 {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    text.split_whitespace().next().and_then(|ns| ns.parse::<f64>().ok()).map_or(f64::NAN, |ns| ns / 1e9)
+}
+
+/// Returns the peak memory of this process, or 0 if the system does not report it.
+fn peak_kb() -> u64 {
+    let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    line.and_then(|l| l.split_whitespace().next()?.parse().ok()).unwrap_or(0)
 }

@@ -4,7 +4,7 @@
 
 use crate::{common, soak};
 
-use common::{DEPTH_CYCLES, computes, every_case, expected, inputs, label};
+use common::{DEPTH_CYCLES, every_case, expected, inputs, label};
 use unisono_algorithms::Profile;
 use unisono_collective::{Kind, Operator};
 use unisono_cost::wafer::{MODELS, measure};
@@ -26,7 +26,13 @@ fn proves_and_computes(elements: u64) {
         let by_fingerprint = verify(&placed.schedule, Method::Fingerprint);
         assert!(by_fingerprint.holds() && by_fingerprint.repeatable, "{name}: {by_fingerprint:?}");
         assert_eq!(by_fingerprint.expression_class, proof.expression_class, "{name}");
-        computes(&name, &placed.schedule);
+
+        let c = placed.schedule.collective();
+        let data = inputs(c);
+        for (chunk, seed) in [(None, 1), (Some(1), 2), (Some(3), 3)] {
+            let out = run(&placed.schedule, &data, Options { chunk, seed }).unwrap();
+            assert_eq!(out, expected(c, &data), "{name} in chunks of {chunk:?}");
+        }
         cases += 1;
     });
     assert!(cases > soak::cases(1800), "the sweep covers {cases} cases only");

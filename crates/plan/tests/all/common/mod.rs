@@ -11,10 +11,7 @@ use unisono_plan::{
     Part,
     workload::graph::{GraphReport, Level, ProgramPrices, Step},
 };
-use unisono_schedule::{
-    Schedule,
-    interpret::{Element, Options, run},
-};
+use unisono_schedule::interpret::Element;
 use unisono_workload::WorkloadGraph;
 
 pub const DEPTH_CYCLES: f64 = 5.0;
@@ -27,27 +24,6 @@ pub fn network(packet_bytes: u32, buffer_bytes: u32, lines: &str) -> Machine {
          output_latency_ns = 20\npacket_bytes = {packet_bytes}\nbuffer_bytes = {buffer_bytes}\n{lines}\n"
     );
     Machine::from_toml(&text, "test").unwrap_or_else(|e| panic!("{e}"))
-}
-
-/// Topologies of several families, as files of networks state them.
-pub const FAMILIES: [&str; 7] = [
-    "name = 'torus'\ndims = [4, 4]",
-    "name = 'torus'\ndims = [3, 5]",
-    "name = 'mesh'\ndims = [3, 4]",
-    "name = 'hypercube'\ndimensions = 4",
-    "name = 'hyperx'\ndims = [3, 4]",
-    "name = 'hxmesh'\nboard = [2, 2]\nboards = [2, 2]",
-    "name = 'graph'\naccelerators = 5\nedges = [[0, 5], [1, 5], [2, 5], [3, 5], [4, 5], [0, 1]]",
-];
-
-/// Returns the topology of a line through all nodes with further `cables`, each of one of three rates.
-pub fn graph(accelerators: u32, switches: u32, cables: Vec<(u32, u32, usize)>) -> String {
-    let nodes = accelerators + switches;
-    let rates = ["", " gbps=100", " gbps=25 ns=500"];
-    let line = (0..nodes - 1).map(|n| (n, n + 1, 0));
-    let more = cables.into_iter().map(|(a, b, rate)| (a % nodes, b % nodes, rate)).filter(|(a, b, _)| a != b);
-    let edges: Vec<String> = line.chain(more).map(|(a, b, rate)| format!("{a} {b}{}", rates[rate])).collect();
-    format!("name = 'graph'\naccelerators = {accelerators}\nedges = \"\"\"\n{}\n\"\"\"", edges.join("\n"))
 }
 
 /// Returns the report of a program at `level`, with compute and communication at the same time if `overlap`.
@@ -220,17 +196,6 @@ pub fn expected(c: &Collective, inputs: &[Vec<i64>]) -> Vec<Vec<i64>> {
             Kind::Scatter => inputs[root][rank * n..][..n].to_vec(),
         })
         .collect()
-}
-
-/// Runs a schedule at three granularities, and compares the results with plain arithmetic.
-pub fn computes(name: &str, schedule: &Schedule) {
-    let c = schedule.collective();
-    let data = inputs(c);
-    let want = expected(c, &data);
-    for (chunk, seed) in [(None, 1), (Some(1), 2), (Some(3), 3)] {
-        let out = run(schedule, &data, Options { chunk, seed }).unwrap();
-        assert_eq!(out, want, "{name} in chunks of {chunk:?}");
-    }
 }
 
 pub fn label(algorithm: &dyn Algorithm, case: &Case, params: &Params) -> String {
