@@ -79,7 +79,7 @@ RECORD = --record
 bench: build ## speed of the library and of the command line; figures go to benches/results, unless RECORD is empty
 	$(say) "cargo bench"
 	@$(SHARED) cargo bench --workspace --locked >$(VENV)/.log.$(@F)
-	@$(BIN)/python benches/common/cargo_bench.py $(RECORD) <$(VENV)/.log.$(@F)
+	@$(BIN)/python benches/cargo_bench.py $(RECORD) <$(VENV)/.log.$(@F)
 	$(say) "sweep of Fig. 8"
 	@$(BIN)/python benches/sweep.py $(RECORD)
 	$(say) "2D reduces beyond the paper"

@@ -7,13 +7,10 @@ the snake is by its formula, which the simulator meets.
 
 import argparse
 import sys
-from pathlib import Path
 
 import unisono as un
+from common.figures import Figures, Of, parsed
 from unisono.base.reports import in_cycles
-
-sys.path.insert(0, str(Path(__file__).parent / "common"))
-from figures import Figures, Of, add_option
 
 SIDES = (32, 64, 128)
 LENGTHS = (64, 256, 1024, 4096)
@@ -87,8 +84,7 @@ def main() -> None:
     parser.add_argument("--small", action="store_true", help="four small points only")
     parser.add_argument("--large", action="store_true", help="256/1024 and 512/256 too")
     parser.add_argument("--points", nargs="+", metavar="N/B", help="these only, as in 64/256")
-    add_option(parser)
-    given = parser.parse_args()
+    given = parsed(parser)
     points = SMALL if given.small else tuple((side, length) for side in SIDES for length in LENGTHS)
     if given.points:
         points = tuple((int(side), int(length)) for side, length in (text.split("/") for text in given.points))

@@ -11,10 +11,8 @@ import tomllib
 from pathlib import Path
 
 import tomli_w
-
-sys.path.insert(0, str(Path(__file__).parent / "common"))
-from commands import timed
-from figures import Figures, Of, add_option
+from common.commands import timed
+from common.figures import Figures, Of, parsed
 
 FILE = Path(__file__).with_name("budget.toml")
 
@@ -30,8 +28,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--set", action="store_true", help="write the measured seconds as the budgets")
-    add_option(parser)
-    given = parser.parse_args()
+    given = parsed(parser)
     budget = tomllib.loads(FILE.read_text())
     found: dict[str, tuple[float, float]] = {}
     late = []

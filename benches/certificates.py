@@ -18,9 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import unisono as un
-
-sys.path.insert(0, str(Path(__file__).parent / "common"))
-from figures import Figures, Of, add_option
+from common.figures import Figures, Of, parsed
 
 HERE = Path(__file__).resolve().parent
 MIB = 1 << 20
@@ -151,10 +149,9 @@ def check(case: Case, folder: Path, figures: Figures) -> bool:
 
 def main() -> None:
     """Adds the figures of each case; the exit code is 1 if a checker disagrees with a bound."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    add_option(parser)
+    given = parsed(argparse.ArgumentParser(description=__doc__))
     topic = "Certificates of bounds"
-    with Figures("proofs", topic, parser.parse_args()) as figures, tempfile.TemporaryDirectory() as folder:
+    with Figures("proofs", topic, given) as figures, tempfile.TemporaryDirectory() as folder:
         agreed = [check(case, Path(folder), figures) for case in CASES]
         if not all(agreed):
             sys.exit(1)

@@ -9,7 +9,6 @@ Usage: clusters.py FOLDER [--fit] [--record]; --fit prints the parameters of the
 import argparse
 import itertools
 import random
-import sys
 from collections import defaultdict
 from collections.abc import Sequence
 from functools import cache
@@ -18,10 +17,8 @@ from typing import Any
 
 import numpy as np
 import unisono as un
+from common.figures import Figures, Of, parsed
 from unisono.tuning.measurements import Point, read_pico
-
-sys.path.insert(0, str(Path(__file__).parent / "common"))
-from figures import Figures, Of, add_option
 
 #: Each preset, with PICO's name of the system and the endings of its algorithms. Those of libbine (`_over`) and of Open
 #: MPI are public; Cray's library may replace an algorithm by another.
@@ -55,8 +52,7 @@ def main() -> None:
     words = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     words.add_argument("folder", type=Path)
     words.add_argument("--fit", action="store_true")
-    add_option(words)
-    given = words.parse_args()
+    given = parsed(words)
     points, _ = read_pico(given.folder)
     with Figures("choices", "Clusters beside published measurements", given) as made:
         for preset, (system, endings) in CLUSTERS.items():

@@ -6,15 +6,12 @@ The median of some rounds counts. The load beside each figure is that of the mac
 import argparse
 import os
 import statistics
-import sys
 import tempfile
 from pathlib import Path
 
 import unisono as un
-
-sys.path.insert(0, str(Path(__file__).parent / "common"))
-from commands import timed
-from figures import Figures, Of, add_option
+from common.commands import timed
+from common.figures import Figures, Of, parsed
 
 CASES = {
     "plan": "plan allreduce --machine torus2d-large --bytes 16MiB --json",
@@ -47,8 +44,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(CASES)} [all]")
     parser.add_argument("--rounds", type=int, default=3)
-    add_option(parser)
-    given = parser.parse_args()
+    given = parsed(parser)
     wrong = set(given.names) - set(CASES)
     if wrong:
         parser.error(f"no such case: {', '.join(sorted(wrong))}")

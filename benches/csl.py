@@ -6,15 +6,11 @@ run those up to 64x64 in an interpreter of CSL.
 
 import argparse
 import itertools
-import sys
 import time
-from pathlib import Path
 
 import unisono as un
+from common.figures import Figures, Of, parsed
 from unisono.base.reports import in_cycles
-
-sys.path.insert(0, str(Path(__file__).parent / "common"))
-from figures import Figures, Of, add_option
 
 ELEMENTS = (1, 16, 256, 4096)
 
@@ -23,8 +19,7 @@ def main() -> None:
     """Adds the figures of each choice."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sides", type=int, nargs="+", default=[16, 64], help="sides of square grids")
-    add_option(parser)
-    given = parser.parse_args()
+    given = parsed(parser)
     with Figures("wafer", "Projects in CSL", given) as figures:
         for side, elements in itertools.product(given.sides, ELEMENTS):
             for collective in ("reduce", "allreduce"):

@@ -7,16 +7,13 @@ Usage: expected.py [--posted TABLE.tsv] [--topologies DIR] [--record]
 """
 
 import argparse
-import sys
 from pathlib import Path
 
 import unisono as un
+from common.figures import Figures, Of, parsed
 from unisono.logs.benchmarks import read_logs
 from unisono.logs.collectives import Measured
 from unisono.logs.expectations import Expected, expected_times, key_of, library_of
-
-sys.path.insert(0, str(Path(__file__).parent / "common"))
-from figures import Figures, Of, add_option
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -25,8 +22,7 @@ def main() -> None:
     words = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     words.add_argument("--posted", type=Path)
     words.add_argument("--topologies", type=Path)
-    add_option(words)
-    given = words.parse_args()
+    given = parsed(words)
     points = [point for log in read_logs([ROOT / "docs" / "measured" / "a100x4-nvlink.csv"]) for point in log.points]
     machine = un.machine("a100x4")
     found, _ = expected_times(machine, points, library_of(machine, None))

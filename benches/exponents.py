@@ -10,13 +10,10 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import unisono as un
-
-sys.path.insert(0, str(Path(__file__).parent / "common"))
-from figures import Figures, Of, add_option
+from common.figures import Figures, Of, parsed
 
 #: The number of points of a fit: four doublings.
 POINTS = 5
@@ -92,8 +89,7 @@ def main() -> None:
     parser.add_argument("--bytes", default="64KiB", help="length of the vector (64KiB)")
     parser.add_argument("--most", type=int, default=1 << 17, help="instructions of the largest schedules")
     parser.add_argument("--algorithm", help="this one only")
-    add_option(parser)
-    options = parser.parse_args()
+    options = parsed(parser)
     with Figures("ranks", "How work grows among ranks", options, note="exponents over instructions") as figures:
         above = add_figures(options, figures)
     sys.stdout.write(f"{above} exponents above {LINEAR}\n")

@@ -15,9 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import unisono as un
-
-sys.path.insert(0, str(Path(__file__).parent / "common"))
-from figures import Figures, Of, add_option
+from common.figures import Figures, Of, parsed
 
 HERE = Path(__file__).parent
 KIB = 1024
@@ -173,8 +171,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cases", nargs="+", metavar="NAME", help="only these machines")
     parser.add_argument("--check", action="store_true", help="compare the bounds of all members of a class; no plans")
-    add_option(parser)
-    given = parser.parse_args()
+    given = parsed(parser)
     with Figures("forests", "Failures", given) as figures:
         for case in CASES:
             if given.cases and case.title.split(",")[0] not in given.cases:

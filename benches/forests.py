@@ -10,15 +10,12 @@ finds 5168 µs for 32 x 32 accelerators with 1 MiB each, against 256 steps of on
 """
 
 import argparse
-import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
 import unisono as un
-
-sys.path.insert(0, str(Path(__file__).parent / "common"))
-from figures import Figures, Of, add_option
+from common.figures import Figures, Of, parsed
 
 HERE = Path(__file__).parent
 KIB = 1024
@@ -97,8 +94,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--all", action="store_true", help="simulate the cases that take minutes too")
     parser.add_argument("--machines", nargs="+", metavar="NAME", help="only these machines")
-    add_option(parser)
-    given = parser.parse_args()
+    given = parsed(parser)
     with Figures("forests", "Forests on networks", given) as figures:
         for case in CASES:
             if given.machines and case.machine not in given.machines:

@@ -7,15 +7,12 @@ seconds of a plan count the machine, all candidates and the report; the first ca
 """
 
 import argparse
-import sys
 import tempfile
 import time
 from pathlib import Path
 
 import unisono as un
-
-sys.path.insert(0, str(Path(__file__).parent / "common"))
-from figures import Figures, Of, add_option
+from common.figures import Figures, Of, parsed
 
 PLAIN = 'name = "plain"\nkind = "endpoint"\nmodel = "postal"\nalpha_ns = 2000\nbeta_ns_per_byte = 0.1\n'
 MIB = 1 << 20
@@ -56,8 +53,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--all", action="store_true", help="plan the cases of 16,384 too")
     parser.add_argument("--machines", nargs="+", metavar="NAME", help="only these machines")
-    add_option(parser)
-    given = parser.parse_args()
+    given = parsed(parser)
     with Figures("proofs", "Guidelines between collectives", given) as figures, tempfile.TemporaryDirectory() as own:
         plain = Path(own) / "plain.toml"
         plain.write_text(PLAIN)

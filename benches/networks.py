@@ -20,9 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import unisono as un
-
-sys.path.insert(0, str(Path(__file__).parent / "common"))
-from figures import Figures, Of, add_option
+from common.figures import Figures, Of, parsed
 
 #: Presets, with the shape of the used part; None for the whole machine.
 MACHINES: tuple[tuple[str, tuple[int, ...] | None], ...] = (
@@ -201,8 +199,7 @@ def main() -> None:
     parser.add_argument("--machine", action="append", help="this preset only; repeatable")
     parser.add_argument("--random", type=int, metavar="N", help="on N networks that are drawn, in place of presets")
     parser.add_argument("--json", action="store_true", help="a line of JSON a case")
-    add_option(parser)
-    given = parser.parse_args()
+    given = parsed(parser)
     found = []
     for case in random_cases(given.random) if given.random else cases(given.every, given.machine):
         found.append(measured(*case))

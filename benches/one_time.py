@@ -11,18 +11,15 @@ of the plan and the simulation of its schedule, which is the error of the model 
 import argparse
 import math
 import random
-import sys
 import tempfile
 from pathlib import Path
 from types import SimpleNamespace
 from typing import NamedTuple
 
 import unisono as un
+from common.figures import Figures, Of, parsed
 from unisono.mpi.exports import says
 from unisono.tuning.tables import FileFor, offers
-
-sys.path.insert(0, str(Path(__file__).parent / "common"))
-from figures import Figures, Of, add_option
 
 ROOTED_AND_SUMS = ("broadcast", "reduce", "allreduce")
 ALL = (*ROOTED_AND_SUMS, "reduce-scatter", "allgather", "gather", "scatter", "alltoall")
@@ -165,8 +162,7 @@ def main() -> None:
     """Adds the figures of each kind."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--problems", type=int, default=10, help="problems a kind")
-    add_option(parser)
-    given = parser.parse_args()
+    given = parsed(parser)
     with Figures("choices", "One question asked in every way", given) as figures:
         for kind in KINDS:
             found = [times(kind, drawn(kind, seed)) for seed in range(given.problems)]

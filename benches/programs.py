@@ -5,15 +5,11 @@ seconds and the step.
 """
 
 import argparse
-import sys
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import unisono as un
-
-sys.path.insert(0, str(Path(__file__).parent / "common"))
-from figures import Figures, Of, add_option
+from common.figures import Figures, Of, parsed
 
 #: The width of a layer's matrix products, and the tokens of a sequence on a rank.
 WIDTH, TOKENS = 12288, 2048
@@ -72,8 +68,7 @@ def main() -> None:
     parser.add_argument("--sizes", nargs=3, type=int, default=[64, 32, 8], metavar=("DATA", "PIPELINE", "TENSOR"))
     parser.add_argument("--levels", nargs="+", default=["model", "flow"])
     parser.add_argument("--layers", type=int, default=3)
-    add_option(parser)
-    args = parser.parse_args()
+    args = parsed(parser)
     data, pipeline, tensor = args.sizes
     text = program(data, pipeline, tensor, args.layers)
     graph = un.WorkloadGraph.read([("step.hlo", text.encode())])

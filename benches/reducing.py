@@ -5,15 +5,12 @@ default model is simulated packet by packet on both. The gain is the time withou
 """
 
 import argparse
-import sys
 import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
 import unisono as un
-
-sys.path.insert(0, str(Path(__file__).parent / "common"))
-from figures import Figures, Of, add_option
+from common.figures import Figures, Of, parsed
 
 MACHINES = Path(__file__).resolve().parent.parent / "machines"
 NAMES = ("dgx-h100", "dgx-h100-x8", "dgx-h100-x8-sharp", "fattree-small-reducing", "hx2mesh-small-reducing")
@@ -51,8 +48,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--machines", nargs="+", default=NAMES, choices=NAMES)
     parser.add_argument("--sizes", nargs="+", type=int, default=SIZES, help="bytes of the vector")
-    add_option(parser)
-    args = parser.parse_args()
+    args = parsed(parser)
     topic = "Switches that reduce on any network"
     with Figures("networks", topic, args) as figures, tempfile.TemporaryDirectory() as folder:
         for name in args.machines:

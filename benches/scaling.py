@@ -4,14 +4,11 @@ Kernels are measured alone, so their column differs from run to run; the communi
 """
 
 import argparse
-import sys
 from pathlib import Path
 
 import numpy as np
+from common.figures import Figures, Of, parsed
 from unisono.tasks import Program, View, all_, neighborhood, one_to_one
-
-sys.path.insert(0, str(Path(__file__).parent / "common"))
-from figures import Figures, Of, add_option
 
 
 def step(p: View, v: View) -> None:
@@ -63,8 +60,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--picture", type=Path, help="a PNG of N-body on paper-sim")
     parser.add_argument("--most", type=int, default=1024, help="the most nodes")
-    add_option(parser)
-    options = parser.parse_args()
+    options = parsed(parser)
     nodes = [1 << k for k in range(options.most.bit_length())]
     for name, size, program in (
         ("N-body", "1,024 bodies, 100 steps", n_body(1024, 100)),

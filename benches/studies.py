@@ -6,21 +6,18 @@ Both kills are SIGKILL. Tables that differ from that of one core are an error.
 import argparse
 import os
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent / "common"))
-from dask_cluster import begin, cluster, errors, kept, same, sweep, wait_for_points
-from figures import Figures, Of, add_option
+from common.dask_cluster import begin, cluster, errors, kept, same, sweep, wait_for_points
+from common.figures import Figures, Of, parsed
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--points", type=int, default=2000, help="points of the study (2000)")
-    add_option(parser)
-    given = parser.parse_args()
+    given = parsed(parser)
     command, half = sweep(given.points), given.points // 2
     note = f"load {os.getloadavg()[0]:.0f}; 2 workers of one thread; the same bytes as on one core"
     with tempfile.TemporaryDirectory() as folder, Figures("program", "Studies on Dask", given, note=note) as figures:

@@ -10,9 +10,7 @@ from pathlib import Path
 from statistics import median
 
 import unisono as un
-
-sys.path.insert(0, str(Path(__file__).parent / "common"))
-from figures import Figures, Of, add_option
+from common.figures import Figures, Of, parsed
 
 RUNS = 5
 FIXED = ["star", "tree", "two-phase", "chain", "ring"]
@@ -41,10 +39,9 @@ def timed(name: str, work: Callable[[], None], figures: Figures) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    add_option(parser)
+    given = parsed(argparse.ArgumentParser(description=__doc__))
     note = f"8 sizes x 16 lengths; median of {RUNS}"
-    with Figures("wafer", "Sweep of Fig. 8", parser.parse_args(), note=note) as figures:
+    with Figures("wafer", "Sweep of Fig. 8", given, note=note) as figures:
         with tempfile.TemporaryDirectory() as folder:
             timed("as a process", lambda: as_process(Path(folder) / "fig8.csv"), figures)
         timed("in this process", in_process, figures)

@@ -19,7 +19,6 @@ certificate with its check, and of the simulation, packet by packet.
 import argparse
 import csv
 import itertools
-import sys
 import tempfile
 import time
 from collections import Counter
@@ -27,9 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import unisono as un
-
-sys.path.insert(0, str(Path(__file__).parent / "common"))
-from figures import Figures, Of, add_option
+from common.figures import Figures, Of, parsed
 
 HERE = Path(__file__).parent
 #: Times within this relative difference are a tie.
@@ -134,8 +131,7 @@ def add_figures(runs: list[Run], result: Result, figures: Figures) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--networks", nargs="+", metavar="NAME", help="only these of dgx2-x2, ndv2-x2 and ndv2-x4")
-    add_option(parser)
-    given = parser.parse_args()
+    given = parsed(parser)
     groups: list[tuple[list[Run], Result]] = []
     with Figures("forests", "TE-CCL's all-gathers", given) as figures, tempfile.TemporaryDirectory() as folder:
         for name, runs in itertools.groupby(published(), key=lambda run: run.network):

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from commands import PROGRAM
+from common.commands import PROGRAM
 
 #: The time for which Dask tries to reach a lost worker, by default 30 s.
 PATIENCE = {"DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "1s"}

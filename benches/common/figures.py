@@ -88,9 +88,10 @@ class Figures:
             sys.stdout.write(f"{len(self._rows)} rows are in {self._path.relative_to(ROOT)}\n")
 
 
-def add_option(parser: argparse.ArgumentParser) -> None:
-    """Adds the option `--record`."""
+def parsed(parser: argparse.ArgumentParser) -> argparse.Namespace:
+    """Adds the option `--record`, and reads the command line."""
     parser.add_argument("--record", action="store_true", help="write the figures into their table in benches/results")
+    return parser.parse_args()
 
 
 def text(figure: float | str, digits: int = 4) -> str:

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import unisono as un
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "common"))
-from figures import Figures, Of, add_option
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from common.figures import Figures, Of, parsed
 
 ROOT = Path(__file__).resolve().parents[2]
 BIN = ROOT / ".venv" / "bin"
@@ -53,8 +53,7 @@ def main() -> None:
     words.add_argument("--ranks", default="2,4")
     words.add_argument("--last", default=str(16 << 20), help="the largest size in bytes")
     words.add_argument("--tuning", default="12", help="rounds of the tuning")
-    add_option(words)
-    given = words.parse_args()
+    given = parsed(words)
     topic = "Planned allreduces beside the library's"
     with Figures("mpi", topic, given) as figures, tempfile.TemporaryDirectory() as own:
         folder = Path(own)

@@ -28,8 +28,8 @@ from unisono.mpi.library import import_mpi
 from unisono.planning.decision_tables import read_table
 from unisono.tuning.measuring import contest
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "common"))
-from figures import Figures, Of, add_option
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from common.figures import Figures, Of, parsed
 
 _ROUNDS = 5
 #: The name of the choice where it is timed beside a second copy of itself.
@@ -131,8 +131,7 @@ def main() -> None:
     words.add_argument("--rounds", default="12", help="interleaved rounds of tune")
     words.add_argument("--starts", type=int, default=5)
     words.add_argument("--pairs", help=argparse.SUPPRESS)
-    add_option(words)
-    given = words.parse_args()
+    given = parsed(words)
     if given.pairs is not None:
         mpi = import_mpi(measures=True)
         own, plan, collective = given.pairs.split(",")

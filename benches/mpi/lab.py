@@ -21,8 +21,8 @@ import unisono as un
 from allreduce import BIN, LIBRARIES, ROOT
 from unisono.base.inputs import parse_bytes
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "common"))
-from figures import Figures, Of, add_option
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from common.figures import Figures, Of, parsed
 
 #: The collectives; True if the counts of MPI are those of one rank's piece, False if of the whole vector.
 COLLECTIVES = {
@@ -80,8 +80,7 @@ def main() -> None:
     words.add_argument("--candidates", default="2", help="schedules that tune compares at a size")
     words.add_argument("--collectives", default=",".join(COLLECTIVES))
     words.add_argument("networks", nargs="*", choices=[*NETWORKS, []], default=list(NETWORKS))
-    add_option(words)
-    given = words.parse_args()
+    given = parsed(words)
     note = f"networks of 100 Gb/s at 1/{given.scale} of their rate; plans calibrated and tuned on the lab"
     figures = Figures("mpi", "Tuned collectives on emulated clusters", given, note=note)
     # Sockets need short paths.

@@ -22,8 +22,8 @@ from statistics import median
 from allreduce import BIN, LIBRARIES
 from lab import NETWORKS, load, unisono
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "common"))
-from figures import Figures, Of, add_option
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from common.figures import Figures, Of, parsed
 
 INPUTS = Path(__file__).with_name("programs")
 
@@ -108,8 +108,7 @@ def main() -> None:
     words.add_argument("--turns", type=int, default=5, help="runs with the plan, and without")
     words.add_argument("--scale", default="1000", help="the factor of the lab")
     words.add_argument("--forced", action="store_true", help="serve every allreduce, broadcast and reduce")
-    add_option(words)
-    given = words.parse_args()
+    given = parsed(words)
     program = PROGRAMS[given.program]
     if shutil.which(program.command[0]) is None or shutil.which("mpiexec.openmpi") is None:
         raise SystemExit(f"not run: Debian's packages {program.package} and openmpi-bin are not installed")

@@ -23,8 +23,8 @@ from allreduce import BIN, LIBRARIES, ROOT
 from lab import FAST, leaves
 from unisono.probing import MessageSets, Simulated, probe_sets
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "common"))
-from figures import Figures, Of, add_option
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from common.figures import Figures, Of, parsed
 
 SHARE = 0.2
 
@@ -42,8 +42,7 @@ def main() -> None:
     words.add_argument("--seed", type=int, default=0)
     words.add_argument("--mpi", choices=LIBRARIES, default="openmpi")
     words.add_argument("networks", nargs="+", metavar="NETWORK:CABLES")
-    add_option(words)
-    given = words.parse_args()
+    given = parsed(words)
     note = "a run is right if the slow cables, at a fifth of their rate, are accused and no other one"
     with Figures("networks", "Slow cables found by probe", given, note=note) as figures:
         for word in given.networks:

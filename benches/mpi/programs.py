@@ -20,8 +20,8 @@ from statistics import median
 import unisono as un
 from allreduce import BIN, ENVIRONMENT
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "common"))
-from figures import Figures, Of, add_option
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from common.figures import Figures, Of, parsed
 
 FOLDER = Path(__file__).with_name("programs")
 MELT = "LAMMPS, a melt of 23,328 atoms"
@@ -75,8 +75,7 @@ def lammps(ranks: int, launcher: str, *options: str) -> tuple[str, float]:
 def main() -> None:
     words = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     words.add_argument("turns", nargs="?", type=int, default=7, help="runs of each program")
-    add_option(words)
-    given = words.parse_args()
+    given = parsed(words)
     turns: int = given.turns
     figures = Figures("mpi", "Whole programs under a plan", given)
     with figures, tempfile.TemporaryDirectory() as own:

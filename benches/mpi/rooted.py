@@ -18,8 +18,8 @@ from allreduce import LIBRARIES
 from lab import FAST, OVERHEAD, planned, unisono
 from unisono.base.inputs import parse_bytes
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "common"))
-from figures import Figures, Of, add_option
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from common.figures import Figures, Of, parsed
 
 #: The collectives, each with the variable that forces an algorithm and the names of the algorithms, counted from 1.
 FORCED = {
@@ -71,8 +71,7 @@ def main() -> None:
     words.add_argument("--collectives", default=",".join(FORCED))
     words.add_argument("--sizes", default="64KiB,512KiB,4MiB")
     words.add_argument("--rounds", default="5", help="interleaved rounds of each size and algorithm")
-    add_option(words)
-    given = words.parse_args()
+    given = parsed(words)
     topic = "Broadcasts and reduces beside forced algorithms on emulated clusters"
     # Sockets need short paths.
     with Figures("mpi", topic, given) as figures, tempfile.TemporaryDirectory(prefix="lab", dir="/tmp") as own:

@@ -16,8 +16,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "common"))
-from figures import Figures, Of, add_option
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from common.figures import Figures, Of, parsed
 
 BIN = Path(__file__).resolve().parents[2] / ".venv" / "bin"
 # On shared cores a waiting rank must yield, or other ranks do not run.
@@ -205,8 +205,7 @@ def main() -> None:
     words.add_argument("rounds", nargs="?", default="7", help="rounds of each way")
     words.add_argument("ranks", nargs="?", default="1,2,4", help="numbers of ranks")
     words.add_argument("--inner", action="store_true", help="measure on the ranks of the launcher")
-    add_option(words)
-    given = words.parse_args()
+    given = parsed(words)
     if given.inner:
         with Figures("tasks", "Programs of tasks beside the same by hand", given) as figures:
             inner(int(given.rounds), figures)

@@ -10,12 +10,12 @@ import pytest
 
 from .conftest import ROOT
 
-sys.path.insert(0, str(ROOT / "benches" / "common"))
+sys.path.insert(0, str(ROOT / "benches"))
 sys.path.insert(0, str(ROOT / "docs"))
 import cargo_bench
-import figures
 import results_page
-from figures import Figures, Of
+from common import figures
+from common.figures import Figures, Of
 
 HEAD = "topic,case,measure,figure,unit,peer,peer_figure,ratio,date,machine,commit,command,note\n"
 BENCHES = sorted(path for path in (ROOT / "benches").glob("**/*.py") if path.parent.name in ("benches", "mpi"))
@@ -112,6 +112,6 @@ def test_figures_that_got_slower_are_named(monkeypatch: pytest.MonkeyPatch) -> N
 def test_benches_record_their_figures(bench: Path) -> None:
     source = bench.read_text()
     assert "Figures(" in source
-    assert "add_option(" in source
+    assert "parsed(" in source
     # Benches print no Markdown tables, which would have to be copied by hand.
     assert '"| "' not in source

@@ -11,7 +11,7 @@ import pytest
 from unisono.cli import GROUPS, NAMES, command
 from unisono.cli._examples import EXAMPLES, UNDER_MPI
 
-from .conftest import ROOT, Ran, call
+from .conftest import ROOT, Ran, call, text_of
 
 #: Commands that run first because their examples write inputs of other examples.
 ORDER = ("plan", "schedule", "emit", "import", "sweep", "merge")
@@ -35,11 +35,10 @@ def test_help_lists_commands_by_group_with_their_whole_summaries() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_examples_are_in_the_help_of_their_command(name: str) -> None:
-    out = call(name, "--help")
-    assert out.code == 0
+    out = text_of(name, "--help")
     # Help does not wrap the lines of examples.
     for line in EXAMPLES[name]:
-        assert f"unisono {line}\n" in out.out
+        assert f"unisono {line}\n" in out
 
 
 def test_help_does_not_import_the_commands() -> None:

@@ -2,14 +2,16 @@
 
 import itertools
 import random
+import sys
 from pathlib import Path
 
 import pytest
 import unisono as un
 
-from benches import one_time
-
 from .conftest import ROOT, SOAK, call, refusal
+
+sys.path.insert(0, str(ROOT / "benches"))
+import one_time
 
 #: Large workloads, which run on one network only because each takes a second.
 LARGE = {"resnet-152", "resnet-152-artifact"}

@@ -8,13 +8,7 @@ import unisono as un
 from unisono.cli import _output
 from unisono.cli._output import bandwidths_text
 
-from .conftest import call, json_of, refusal, written
-
-
-def text_of(*arguments: str) -> str:
-    ran = call(*arguments)
-    assert ran.code == 0, ran.err
-    return ran.out
+from .conftest import call, json_of, refusal, text_of, written
 
 
 @pytest.mark.parametrize(

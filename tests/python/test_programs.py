@@ -12,7 +12,7 @@ import unisono as un
 from unisono.base import reports
 from unisono.cli import main
 
-from .conftest import ROOT, SOAK, Shared, call, json_of, refusal, written
+from .conftest import ROOT, SOAK, Shared, call, json_of, refusal, text_of, written
 from .test_reports import check
 
 FOLDER = ROOT / "examples" / "programs"
@@ -378,9 +378,8 @@ def test_boxes_are_as_many_as_asked_for(fewer: Path) -> None:
 def test_operations_whose_time_is_not_known_are_counted(tmp_path: Path) -> None:
     (tmp_path / "odd.hlo").write_text(SUM.replace("all-reduce", "sing"))
     words = ("workload", "--from", str(tmp_path / "odd.hlo"), "--machine", "fattree-small", *OPTIONS)
-    ran = call(*words)
-    assert ran.code == 0
-    assert "operations whose time is not known, local ones counted by their memory traffic: sing (1)" in ran.out
+    ran = text_of(*words)
+    assert "operations whose time is not known, local ones counted by their memory traffic: sing (1)" in ran
 
 
 def test_a_program_as_traces_takes_the_same_time(tmp_path: Path, fewer: Path) -> None:
@@ -413,9 +412,8 @@ def test_traces_of_a_profiler(tmp_path: Path) -> None:
     alone = un.step(folder / "step.0.json", "dgx-h100")
     assert alone["notes"] == ["the trace of rank 0 stands for all 2 ranks", *report["notes"]]
     assert alone["compute_seconds"] < report["compute_seconds"]
-    ran = call("workload", "--from", str(folder / "step.1.json"), "--machine", "dgx-h100")
-    assert ran.code == 0
-    assert "the trace of rank 1 stands for all 2 ranks" in ran.out
+    ran = text_of("workload", "--from", str(folder / "step.1.json"), "--machine", "dgx-h100")
+    assert "the trace of rank 1 stands for all 2 ranks" in ran
     subprocess.run([sys.executable, str(FOLDER / "ddp.py"), str(tmp_path)], check=True)
     for rank in range(2):
         assert (tmp_path / f"step.{rank}.json").read_text() == (folder / f"step.{rank}.json").read_text()

@@ -18,9 +18,9 @@ from unisono.reproduce import reproduce_papers
 
 from .conftest import PROGRAM, ROOT, SOAK, call, refusal
 
-sys.path.insert(0, str(ROOT / "benches" / "common"))
-import dask_cluster
-from dask_cluster import begin, cluster, errors, kept, wait_for_points
+sys.path.insert(0, str(ROOT / "benches"))
+from common import dask_cluster
+from common.dask_cluster import begin, cluster, errors, kept, wait_for_points
 
 #: Points of a study: enough that some are left when a worker is killed.
 MOST = 2000 if SOAK else 400

@@ -1,5 +1,6 @@
 //! The trait [`Algorithm`], and the cases for which algorithms build schedules.
 
+use serde::Serialize;
 use unisono_base::Wavelets;
 use unisono_collective::{Collective, Kind};
 use unisono_lower::{Estimate, Exchange, Placed, Round, Trees, switches::Configured};
@@ -35,8 +36,8 @@ impl Means {
     }
 }
 
-/// The facts of an algorithm that do not depend on a case.
-#[derive(Clone, Copy, Debug)]
+/// The facts of an algorithm that do not depend on a case, as listings have them.
+#[derive(Clone, Copy, Debug, Serialize)]
 pub struct Info {
     pub name: &'static str,
     pub summary: &'static str,
@@ -47,11 +48,14 @@ pub struct Info {
     /// Formulas of the algorithm's times, for listings; may be empty.
     pub formulas: &'static [Formula],
     /// The means of communication that the algorithm can use; a machine must offer at least one of them.
+    #[serde(skip)]
     pub needs: &'static [Means],
     /// Pairs of a collective and the collectives that the algorithm runs in sequence to implement it.
+    #[serde(skip)]
     pub sequences: &'static [(Kind, &'static [Kind])],
     /// True if the algorithm is composed of other algorithms that its parameters name; listings of plain algorithms
     /// omit it.
+    #[serde(skip)]
     pub composed: bool,
 }
 
@@ -216,7 +220,7 @@ impl<'a> Case<'a> {
 }
 
 /// A parameter of an algorithm, as listings show it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Param {
     pub name: &'static str,
     /// Accepted values, and the default.

@@ -8,6 +8,7 @@
 //! later. The condition of a [`Formula`] defines further names, such as S. A form holds for two or more ranks and a
 //! vector that is not empty.
 
+use serde::Serialize;
 use unisono_collective::Kind;
 
 /// The conditions that formulas of several algorithms share.
@@ -18,24 +19,24 @@ pub const POWER_THAT_DIVIDES: &str = "P is a power of two and divides the vector
 
 /// The time of some collectives by one model. The algorithm's parameters have their defaults, except those that the
 /// condition states.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Formula {
     /// Name of the model. `paper` is Eq. 1 of "Near-Optimal Wafer-Scale Reduce", in cycles; others are models of
     /// messages, in the unit of their parameters.
     pub model: &'static str,
     pub collectives: &'static [Kind],
     pub time: &'static str,
-    /// The condition under which the form holds, with the meaning of further names; empty if the form always holds.
-    pub when: &'static str,
+    /// The condition under which the form holds, with the meaning of further names; `None` if it always holds.
+    pub when: Option<&'static str>,
 }
 
 impl Formula {
     pub const fn new(model: &'static str, collectives: &'static [Kind], time: &'static str) -> Self {
-        Self { model, collectives, time, when: "" }
+        Self { model, collectives, time, when: None }
     }
 
     #[must_use]
     pub const fn when(self, condition: &'static str) -> Self {
-        Self { when: condition, ..self }
+        Self { when: Some(condition), ..self }
     }
 }

@@ -2,10 +2,13 @@
 
 use std::str::FromStr;
 
+use serde::Serialize;
+
 use crate::CollectiveError;
 
 unisono_base::named! {
-    #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+    #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize)]
+    #[serde(rename_all = "kebab-case")]
     pub enum Kind {
         Allgather = "allgather",
         Allreduce = "allreduce",

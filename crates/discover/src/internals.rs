@@ -1,7 +1,7 @@
 //! Internal units for the tests of this crate; they are not a public interface.
 
 pub mod devices {
-    pub use crate::devices::HOST;
+    pub use crate::devices::memories::HOST;
 }
 pub mod exchange {
     pub use crate::exchange::{OwnedRegion, need};

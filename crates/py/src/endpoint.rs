@@ -10,8 +10,7 @@ use unisono_plan::{Run, RunOptions};
 use unisono_sim::endpoint::{self, Noise, Options};
 
 use crate::{
-    errors::{detached, input},
-    simulate::failed,
+    errors::{detached, failed, input},
     simulation::Simulation,
     workload_graph::WorkloadGraph,
 };

@@ -14,7 +14,7 @@ use unisono_base::{
     limits::{OverLimit, counted},
     parallel::Caller,
 };
-use unisono_plan::PlanError;
+use unisono_plan::{PlanError, RunError};
 
 use crate::limits;
 
@@ -102,4 +102,17 @@ pub fn detached<R: Send>(py: Python<'_>, f: impl FnOnce() -> R + Send) -> PyResu
             Error::new_err(format!("an internal fault of unisono, please report it: {what}"))
         })
     })
+}
+
+pub fn failed(py: Python<'_>, error: RunError) -> PyErr {
+    if let Some(stuck) = error.stuck() {
+        return simulation_error(py, error.to_string(), stuck);
+    }
+    if error.is_unsupported() {
+        return UnsupportedError::new_err(error.to_string());
+    }
+    match error {
+        RunError::Plan(error) => plan_error(error),
+        error => input(error),
+    }
 }

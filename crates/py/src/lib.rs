@@ -67,7 +67,7 @@ mod _core {
         multiplying::{
             multiplying_best, multiplying_cost, multiplying_count, multiplying_fan_out, multiplying_schedules,
         },
-        network::{check_routing, import_network, network_formats, part_names, plane, topologies},
+        network::{check_routing, import_network, part_names, plane, topologies},
         own_algorithm::{register_algorithm, unregister_algorithm},
         plan::{Plan, algorithms, bounds, check_bound, library_choice_of, library_sizes, plan, sweep_point},
         planfile::{decode_plan, encode_plan, plan_bits, prove_plan},

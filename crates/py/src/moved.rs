@@ -6,10 +6,9 @@ use unisono_plan::program::{MovedData, Pricing as Engine};
 
 use crate::{
     discover::nodes_of,
-    errors::{detached, plan_error, to_python},
+    errors::{detached, failed, plan_error, to_python},
     machine::Machine,
     schedule::Schedule,
-    simulate::failed,
 };
 
 /// An exchange: a collective, or the messages of one read. `count` tasks of one name wait for equal exchanges.

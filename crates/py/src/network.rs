@@ -74,12 +74,6 @@ pub fn part_names(py: Python<'_>, machine: &Machine) -> PyResult<Vec<String>> {
     .map_err(input)
 }
 
-/// Returns `[{name, reference, summary}]` of the formats that [`import_network`] reads.
-#[pyfunction]
-pub fn network_formats(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
-    to_python(py, FORMATS)
-}
-
 /// Reads a network from the text of another program's file, as a machine of the given name. `names` are those of the
 /// nodes of a list of cables, if it has names.
 #[pyfunction]

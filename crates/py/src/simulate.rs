@@ -4,15 +4,13 @@ use std::collections::BTreeMap;
 
 use pyo3::prelude::*;
 use unisono_lower::VerifiedFile;
-use unisono_plan::{
-    PlanError, RunError, RunOptions, TARGETS, measure_on_fabric, simulate as run, simulate_beside as run_beside,
-};
+use unisono_plan::{PlanError, RunOptions, TARGETS, measure_on_fabric, simulate as run, simulate_beside as run_beside};
 use unisono_sim::fabric::Calibration;
 
 use crate::{
     convert::index,
     endpoint::noise_of,
-    errors::{UnsupportedError, detached, input, plan_error, simulation_error, to_python},
+    errors::{detached, failed, plan_error, to_python},
     schedule::Schedule,
     simulation::Simulation,
 };
@@ -88,17 +86,4 @@ pub fn measure<'py>(
     let proven = ready(py, schedule)?;
     let measured = detached(py, || measure_on_fabric(&proven, &options, &calibration))?;
     to_python(py, &measured.map_err(|e| failed(py, e))?)
-}
-
-pub fn failed(py: Python<'_>, error: RunError) -> PyErr {
-    if let Some(stuck) = error.stuck() {
-        return simulation_error(py, error.to_string(), stuck);
-    }
-    if error.is_unsupported() {
-        return UnsupportedError::new_err(error.to_string());
-    }
-    match error {
-        RunError::Plan(error) => plan_error(error),
-        error => input(error),
-    }
 }

@@ -13,10 +13,9 @@ use unisono_sim::network::{self, Interconnect, Options, TrafficEstimate};
 
 use crate::{
     endpoint::{options, task_graph},
-    errors::{detached, input},
+    errors::{detached, failed, input},
     machine::Machine,
     network::{network as network_of, whole_network},
-    simulate::failed,
     simulation::Simulation,
     workload_graph::WorkloadGraph,
 };

@@ -14,7 +14,7 @@ use unisono_plan::{
     Part, PlanError, RunError,
     workload::{
         TaskProgram, Workload, WorkloadError, discovered,
-        graph::{GraphReport, Level, Prices, Step},
+        graph::{GraphReport, Level, ProgramPrices, Step},
         is_program_of_tasks, places, places_on,
     },
 };
@@ -22,10 +22,9 @@ use unisono_workload::{Accelerator, SourceFile, WorkloadGraph as Graph, chakra, 
 
 use crate::{
     discover::TaskList,
-    errors::{detached, input, to_python},
+    errors::{detached, failed, input, to_python},
     machine::Machine,
     network::whole_network,
-    simulate::failed,
 };
 
 /// A machine, its accelerator's operations and bytes of memory per second, and the algorithms by kind of collective.
@@ -195,7 +194,7 @@ impl WorkloadGraph {
                     memory_bytes_per_second,
                 });
                 let (part, note) = part_of(machine, self.1.as_ref())?;
-                let prices = Prices::new(&self.0, machine.description(), &part)?.by(algorithms.clone());
+                let prices = ProgramPrices::new(&self.0, machine.description(), &part)?.by(algorithms.clone());
                 let mut report = Step { prices, accelerator, overlap, level }.report()?;
                 report.notes.extend(note);
                 Ok(report)

@@ -3,8 +3,8 @@
 pub mod group {
     pub use crate::fabric::packed::group::{Counters, MOST, add, count_slices, equal, nonzero, set, sub};
 }
-pub mod machine {
-    pub use crate::fabric::machine::Machine;
+pub mod clock {
+    pub use crate::fabric::clock::Clock;
 }
 pub mod packet {
     pub use crate::network::packet::Packet;

@@ -4,13 +4,13 @@ use unisono_base::interrupt::poll;
 
 /// Prices of all ordered pairs of nodes; infinite if there is no arc.
 #[derive(Clone, Debug)]
-pub struct Prices {
+pub struct ArcWeights {
     nodes: usize,
     /// The price of the arc from node `from` to node `to`, at index `to * nodes + from`.
     of: Vec<f64>,
 }
 
-impl Prices {
+impl ArcWeights {
     /// Creates a table without arcs.
     pub fn new(nodes: usize) -> Self {
         Self { nodes, of: vec![f64::INFINITY; nodes * nodes] }
@@ -38,7 +38,7 @@ impl Prices {
 pub const NONE: usize = usize::MAX;
 
 /// Returns the parent of each node in a cheapest arborescence (Edmonds, 1967); `None` if a node cannot be reached.
-pub fn cheapest(prices: &Prices, root: usize) -> Option<Vec<usize>> {
+pub fn cheapest(prices: &ArcWeights, root: usize) -> Option<Vec<usize>> {
     poll();
     let n = prices.nodes;
     let mut parent = vec![NONE; n];
@@ -64,7 +64,7 @@ pub fn cheapest(prices: &Prices, root: usize) -> Option<Vec<usize>> {
         *at = nodes;
         nodes += 1;
     }
-    let mut smaller = Prices::new(nodes);
+    let mut smaller = ArcWeights::new(nodes);
     let mut arc = vec![(NONE, NONE); nodes * nodes];
     for to in (0..n).filter(|&to| to != root) {
         let replaced = if of[to] == NONE { 0.0 } else { prices.get(parent[to], to) };
@@ -135,7 +135,7 @@ pub fn depths(parent: &[usize], root: usize) -> Vec<u32> {
 
 /// Returns the parents of a cheap arborescence of depth at most `most`; `None` if a node is farther away. The cheapest
 /// is hard to find (the problem includes Steiner trees), so a tree is grown as by Prim and improved arc by arc.
-pub fn shallow(prices: &Prices, root: usize, most: u32) -> Option<Vec<usize>> {
+pub fn shallow(prices: &ArcWeights, root: usize, most: u32) -> Option<Vec<usize>> {
     let mut parent = grown(prices, root, most).or_else(|| nearest(prices, root, most))?;
     improve(prices, root, most, &mut parent);
     Some(parent)
@@ -144,7 +144,7 @@ pub fn shallow(prices: &Prices, root: usize, most: u32) -> Option<Vec<usize>> {
 /// Returns the cheapest arborescence after moving up, one by one at the least cost, branches that reach deeper than
 /// `most`, and improving the result. This takes longer than [`shallow`], and the tree is often cheaper if few ranks
 /// have links of different rates. `None` if a node cannot be reached or a branch cannot be moved.
-pub fn shortened(prices: &Prices, root: usize, most: u32) -> Option<Vec<usize>> {
+pub fn shortened(prices: &ArcWeights, root: usize, most: u32) -> Option<Vec<usize>> {
     let n = prices.nodes;
     let mut parent = cheapest(prices, root)?;
     let mut shape = Shape::new(&parent, root);
@@ -198,7 +198,7 @@ fn cheapest_above(prices: &[f64], depths: &[u32], limit: u32) -> f64 {
 }
 
 /// Adds the cheapest arc to a new node until all nodes are in the tree; `None` if depth `most` allows no further arc.
-fn grown(prices: &Prices, root: usize, most: u32) -> Option<Vec<usize>> {
+fn grown(prices: &ArcWeights, root: usize, most: u32) -> Option<Vec<usize>> {
     poll();
     let n = prices.nodes;
     let (mut parent, mut depth) = (vec![NONE; n], vec![u32::MAX; n]);
@@ -233,7 +233,7 @@ fn grown(prices: &Prices, root: usize, most: u32) -> Option<Vec<usize>> {
 
 /// Returns a tree in which every path from the root has the fewest arcs. The arc into a node is the cheapest of those
 /// from nodes one arc nearer to the root. Returns `None` if a node is more than `most` arcs from the root.
-pub fn nearest(prices: &Prices, root: usize, most: u32) -> Option<Vec<usize>> {
+pub fn nearest(prices: &ArcWeights, root: usize, most: u32) -> Option<Vec<usize>> {
     let n = prices.nodes;
     let mut depth = vec![u32::MAX; n];
     depth[root] = 0;
@@ -261,7 +261,7 @@ pub fn nearest(prices: &Prices, root: usize, most: u32) -> Option<Vec<usize>> {
 
 /// Replaces the arcs into nodes by cheaper arcs with which the tree has at most depth `most`, until no arc can be
 /// replaced.
-pub fn improve(prices: &Prices, root: usize, most: u32, parent: &mut [usize]) {
+pub fn improve(prices: &ArcWeights, root: usize, most: u32, parent: &mut [usize]) {
     const LEAST_GAIN: f64 = 1e-11;
     let n = prices.nodes;
     let mut shape = Shape::new(parent, root);
@@ -328,7 +328,7 @@ fn is_below(parent: &[usize], root: usize, above: usize, node: usize) -> bool {
     }
 }
 
-pub fn price_of(prices: &Prices, parent: &[usize]) -> f64 {
+pub fn price_of(prices: &ArcWeights, parent: &[usize]) -> f64 {
     let arcs = parent.iter().enumerate().filter(|&(_, &from)| from != NONE);
     arcs.map(|(to, &from)| prices.get(from, to)).sum()
 }

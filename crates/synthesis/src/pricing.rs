@@ -4,7 +4,7 @@ use unisono_base::{interrupt::poll, narrow};
 
 use crate::{
     Graph, Way, Ways,
-    arborescence::{NONE, Prices, cheapest, depths, improve, price_of, shallow, shortened},
+    arborescence::{ArcWeights, NONE, cheapest, depths, improve, price_of, shallow, shortened},
     packing::{Edge, NoPacking, Tree},
 };
 
@@ -19,7 +19,7 @@ pub(crate) struct Pricing<'a> {
     /// For each rank, the last arc of the cheapest path to each node, or [`NO_ARC`].
     by: Vec<Vec<u32>>,
     /// The price of the cheapest path between each pair of ranks.
-    prices: Prices,
+    prices: ArcWeights,
     /// Scratch space: the price of each node from the present rank.
     price: Vec<f64>,
 }
@@ -35,7 +35,7 @@ impl<'a> Pricing<'a> {
         };
         let nodes = graph.nodes() as usize;
         let by = vec![vec![NO_ARC; nodes]; ranks];
-        Self { graph, allowed, depth, fans, by, prices: Prices::new(ranks), price: vec![0.0; nodes] }
+        Self { graph, allowed, depth, fans, by, prices: ArcWeights::new(ranks), price: vec![0.0; nodes] }
     }
 
     pub(crate) fn reprice(&mut self, prices: &[f64]) {

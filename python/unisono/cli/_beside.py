@@ -7,8 +7,6 @@ import unisono
 from unisono import Run, Schedule
 from unisono.cli._output import number, print_lines, print_table
 
-__all__ = ["print_beside", "reports", "run_beside"]
-
 
 def run_beside(schedule: Schedule, files: Sequence[str]) -> tuple[list[Run], list[Run]]:
     """Returns the runs of the schedules with a common start, and the run of each schedule alone."""

@@ -9,8 +9,6 @@ from unisono import InputError
 from unisono.base.reports import RequiredBits
 from unisono.cli._output import print_lines
 
-__all__ = ["SAME_BITS", "bits_text", "check_contributors", "contributors_option", "print_verdict", "verdict"]
-
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 #: The properties of the bits of results, in words.

@@ -1,7 +1,8 @@
 """`unisono calibrate --from`: fits a machine's model of a library to logs of the library's benchmarks."""
 
 from collections import Counter
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, TypeVar
 
 import tomli_w
 
@@ -13,7 +14,7 @@ from unisono.logs.collectives import read_logs
 from unisono.logs.library_calibration import FAR, Group, Residual, calibrated, check_gpus, preset_of
 from unisono.logs.link_calibration import Compared, with_links
 
-__all__ = ["calibrate_from"]
+_Predicted = TypeVar("_Predicted", Compared, Residual)
 
 _GOOD = 0.15
 _SHOWN = 12
@@ -73,19 +74,27 @@ def calibrate_from(
 
 def _print_links(compared: list[Compared]) -> None:
     """Prints how well the cables of the machine describe the measured figures, and which figures deviate."""
-    errors = sorted(abs(of.error) for of in compared)
-    within = sum(error <= _GOOD for error in errors)
-    fit = (
-        f"{within} of {len(errors)} within {_GOOD:.0%}, median {errors[len(errors) // 2]:.1%}, largest {errors[-1]:.1%}"
-    )
-    print_fields([("links", fit)])
-    off = sorted((of for of in compared if abs(of.error) > _GOOD), key=lambda of: -abs(of.error))
+    print_fields([("links", _fit(compared))])
+    off = _off(compared)
     if not off:
         return
     rows = [[of.of, _figure(of, of.measured), _figure(of, of.predicted), f"{of.error:+.0%}"] for of in off[:_SHOWN]]
     print_table(["do not fit", "measured", "machine", "error"], rows, right=["measured", "machine", "error"])
     if len(off) > _SHOWN:
         print_lines(f"and {len(off) - _SHOWN} more: --json")
+
+
+def _fit(predicted: Sequence[_Predicted]) -> str:
+    errors = sorted(abs(of.error) for of in predicted)
+    within = sum(error <= _GOOD for error in errors)
+    return (
+        f"{within} of {len(errors)} within {_GOOD:.0%}, median {errors[len(errors) // 2]:.1%}, largest {errors[-1]:.1%}"
+    )
+
+
+def _off(predicted: Sequence[_Predicted]) -> list[_Predicted]:
+    """Returns what the machine does not predict well, the worst first."""
+    return sorted((of for of in predicted if abs(of.error) > _GOOD), key=lambda of: -abs(of.error))
 
 
 def _figure(of: Compared, value: float) -> str:
@@ -128,18 +137,8 @@ def _print_residuals(residuals: list[Residual]) -> None:
         ("not seen", [r for r in residuals if not r.fitted]),
     ):
         if of:
-            errors = sorted(abs(r.error) for r in of)
-            within = sum(error <= _GOOD for error in errors)
-            print_fields(
-                [
-                    (
-                        title,
-                        f"{within} of {len(errors)} within {_GOOD:.0%}, median {errors[len(errors) // 2]:.1%}, "
-                        f"largest {errors[-1]:.1%}",
-                    )
-                ]
-            )
-    off = sorted((r for r in residuals if abs(r.error) > _GOOD), key=lambda r: -abs(r.error))
+            print_fields([(title, _fit(of))])
+    off = _off(residuals)
     if not off:
         return
     rows = [

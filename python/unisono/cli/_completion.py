@@ -7,9 +7,7 @@ from click.shell_completion import CompletionItem
 
 import unisono
 
-__all__ = ["MODELS", "algorithms", "complete", "machines", "of_names", "parameters", "workloads"]
-
-_Completer = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
+Completer = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
 #: The models of `--model`.
 MODELS = (
@@ -18,7 +16,7 @@ MODELS = (
 )  # fmt: skip
 
 
-def complete(listed: Callable[[], Iterable[str]], *, several: bool = False, files: bool = False) -> _Completer:
+def complete(listed: Callable[[], Iterable[str]], *, several: bool = False, files: bool = False) -> Completer:
     """Returns a completer of names: with ``several`` it completes after the last comma, with ``files`` also files."""
 
     def completer(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -29,7 +27,7 @@ def complete(listed: Callable[[], Iterable[str]], *, several: bool = False, file
     return completer
 
 
-def of_names(names: Iterable[str], *, several: bool = False) -> _Completer:
+def of_names(names: Iterable[str], *, several: bool = False) -> Completer:
     """Returns a completer of names that are known when the command is defined."""
     kept = tuple(names)
     return complete(lambda: kept, several=several)

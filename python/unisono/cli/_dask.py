@@ -10,8 +10,6 @@ from typing import Any
 
 from unisono import Error, InputError
 
-__all__ = ["dask_executor"]
-
 
 class _Workers(Executor):
     """An executor that submits calls to the client of a Dask cluster.

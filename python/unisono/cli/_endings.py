@@ -6,8 +6,6 @@ from pathlib import PurePath
 from unisono import InputError
 from unisono.cli._output import one_of
 
-__all__ = ["SCHEDULE_FILES", "check_ending"]
-
 #: The forms of schedules by the endings of their files.
 SCHEDULE_FILES = {".sched": "text", ".json": "JSON"}
 

@@ -1,7 +1,5 @@
 """The examples of each command, which its help shows and the tests run."""
 
-__all__ = ["EXAMPLES", "UNDER_MPI"]
-
 #: The command lines without the name of the program; earlier lines write files that later lines read.
 EXAMPLES: dict[str, tuple[str, ...]] = {
     "algorithms": ("algorithms --collective allreduce",),

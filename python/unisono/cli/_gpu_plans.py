@@ -11,8 +11,6 @@ from unisono.cli._output import print_fields, print_json, print_lines, working
 from unisono.planning.emission import import_schedule
 from unisono.planning.gpu_plans import check_gpu_plan, check_msccl
 
-__all__ = ["check_file", "place_of_step", "verify_plan"]
-
 _SHOWN = 8
 _SAID = {True: "yes", False: "no", None: "not proved"}
 _INPUT = {True: "yes", False: "no: a second launch starts with another input", None: "in place"}

@@ -16,17 +16,6 @@ from unisono.base.studies import KeptPoints, ShardEnded
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
-__all__ = [
-    "cores",
-    "cores_option",
-    "end",
-    "points_option",
-    "pool",
-    "rows_option",
-    "study",
-    "study_options",
-]
-
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 #: The most memory that a row of a paper needs.

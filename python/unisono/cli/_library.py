@@ -4,8 +4,6 @@ from unisono.base.reports import LibraryBits, LibraryReport
 from unisono.cli._bits import SAME_BITS
 from unisono.cli._output import microseconds, note_fields, number, print_fields, print_lines, print_notes, print_table
 
-__all__ = ["OWN_ROWS", "print_bits", "print_choice", "print_enabled"]
-
 OWN_ROWS = (
     "lines are the best of NCCL's own algorithms by the times of --as nccl, which are NCCL's own estimates until "
     "'unisono calibrate --from' fits them to logs"

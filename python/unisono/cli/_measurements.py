@@ -11,8 +11,6 @@ from unisono.cli._output import counted, print_json, print_lines, print_table, p
 from unisono.mpi.groups import shared_cores
 from unisono.mpi.library import check_alike, import_mpi
 
-__all__ = ["ALIKE", "fingerprint", "import_alike", "judge", "note_shared_cores"]
-
 #: The end of a message about ranks that differ.
 ALIKE = "start all ranks with the same options and files"
 

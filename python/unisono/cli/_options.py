@@ -335,6 +335,24 @@ fail_option = click.option(
 )
 
 
+def log_ranks_option(least: int) -> Callable[[_Decorated], _Decorated]:
+    """Returns the option ``--ranks`` of commands that read logs."""
+    text = "Number of ranks, for logs that do not state it, such as those of OSU."
+    return click.option("--ranks", type=click.IntRange(least), metavar="P", help=text)
+
+
+def tolerance_option(default: float) -> Callable[[_Decorated], _Decorated]:
+    """Returns the option ``--tolerance`` of commands that compare times."""
+    text = "Relative difference up to which two times count as equal."
+    return click.option("--tolerance", type=float, default=default, show_default=True, callback=_tolerance, help=text)
+
+
+def _tolerance(_: click.Context, __: click.Parameter, tolerance: float) -> float:
+    if not 0 <= tolerance < 10:
+        raise InputError(f"--tolerance is {tolerance}; accepted is 0 or more, and less than 10")
+    return tolerance
+
+
 def slow_option(of: str) -> Callable[[_Decorated], _Decorated]:
     """Returns the option of slow cables; its help text begins with ``of``, the condition of its use."""
     return click.option(

@@ -5,8 +5,6 @@ from unisono.base.files import check_writable
 from unisono.base.pictures import FORMS
 from unisono.cli._output import one_of
 
-__all__ = ["check_picture"]
-
 
 def check_picture(path: str | None) -> None:
     """Raises an error early if the picture cannot be written.

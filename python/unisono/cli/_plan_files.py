@@ -7,8 +7,6 @@ from unisono.cli._output import counted, params_text, print_json, print_lines, p
 from unisono.planning.bits import BITS
 from unisono.planning.plan_files import check_plan_file
 
-__all__ = ["verify_plan_file"]
-
 
 def verify_plan_file(path: str, require: str | None, contributors: int | None, as_json: bool) -> int:
     """Proves the schedules of the file as they are stored, and prints a row for each of its rows.

@@ -16,19 +16,6 @@ from unisono.planning.bits import ratio
 from unisono.planning.libraries import OF_NCCL, library_rows
 from unisono.planning.ranges import crossing, planned_sizes, spans
 
-__all__ = [
-    "NO_COST",
-    "bits_table",
-    "library_table",
-    "plan_rows",
-    "print_bits_table",
-    "print_rows",
-    "report_rows",
-    "serve_range",
-    "stored_rows",
-    "write_tuning",
-]
-
 #: The largest relative cost that is printed as none.
 NO_COST = 5e-4
 #: The first and last size in bytes that a file serves; None is no limit.

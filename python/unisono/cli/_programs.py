@@ -6,8 +6,6 @@ from unisono.base.names import algorithm, collective
 from unisono.base.reports import SecondOpinion, StepReport
 from unisono.cli._output import duration, number, params_text, print_lines, print_notes, print_table
 
-__all__ = ["parse_algorithms", "parse_changes", "print_step"]
-
 # The largest number of communications that are printed with a cheaper replacement, largest saving first.
 _MOST_OPINIONS = 10
 

@@ -4,8 +4,6 @@ import click
 
 from unisono.tasks.recording import ROUNDS
 
-__all__ = ["rounds_option"]
-
 rounds_option = click.option(
     "--rounds",
     type=click.IntRange(min=1),

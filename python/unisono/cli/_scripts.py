@@ -10,8 +10,6 @@ from unisono import InputError
 from unisono.base.files import check_regular, is_file
 from unisono.base.messages import shown
 
-__all__ = ["load_scripts"]
-
 
 def load_scripts(paths: Iterable[str]) -> None:
     """Runs Python files, each of which must add an algorithm.

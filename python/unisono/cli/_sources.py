@@ -11,50 +11,6 @@ from click.core import ParameterSource
 
 from unisono.base.facts import has_root, reduces
 
-__all__ = [
-    "BOUND_CERTIFICATE",
-    "BY_RECORDS",
-    "CERTIFICATE",
-    "COLLECTIVE",
-    "EXACT",
-    "FILE",
-    "GOAL",
-    "GOAL_ON_MACHINE",
-    "GPU_PLAN",
-    "IN_ONE_THREAD",
-    "JUDGED",
-    "LIST",
-    "MODEL_OF_FILE",
-    "MODEL_OF_RUN",
-    "MSCCL",
-    "MSCCL_ON_NO_MACHINE",
-    "NAMED_WORKLOAD",
-    "NOT_A_GPU_PLAN",
-    "NOT_A_SCRIPT",
-    "NOT_DRAWN",
-    "NOT_FOR_GPUS",
-    "NOT_OBSERVED",
-    "NOT_PLANNED",
-    "NO_DEVICES",
-    "NO_DISCOVERED_MACHINE",
-    "NO_FILE_FOR_GPUS",
-    "NO_GRAPH",
-    "NO_MACHINE",
-    "NO_PERMUTATION",
-    "OF_LOGS",
-    "OF_NO_MACHINE",
-    "PLACED_FILE",
-    "PLACED_GPU_FILE",
-    "PLAN_FILE",
-    "PROGRAM",
-    "QUICK",
-    "SUBSET",
-    "VIEWED_FILE",
-    "UnusedOptions",
-    "note_unused",
-    "refuse_unused",
-]
-
 
 @dataclass(frozen=True)
 class UnusedOptions:

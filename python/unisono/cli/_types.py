@@ -1,9 +1,9 @@
 """Types of values on the command line: roots, parameters, lists of lengths and of shapes."""
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
@@ -11,35 +11,54 @@ from click.shell_completion import CompletionItem
 import unisono
 from unisono import parse_shape
 from unisono.base import names
+from unisono.cli._completion import Completer, algorithms, complete, machines
+
+_T = TypeVar("_T")
 
 _RANGE = re.compile(r"(.+?)\.\.(.+)")
 
 
-class KnownName(click.ParamType[str]):
-    """A name from a list, in any spelling, which shells complete. The command itself refuses unknown names."""
+class _Read(click.ParamType[_T]):
+    """A value that `read` makes of its text; a default of another type stays as it is."""
 
-    def __init__(
-        self, name: str, listed: Callable[[], Iterable[str]], spelling: Callable[[str], str], *, files: bool
-    ) -> None:
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> _T:  # noqa: ARG002
+        """Returns the value of a text."""
+        return self.read(value) if isinstance(value, str) else value
+
+    def read(self, value: str) -> _T:
+        raise NotImplementedError
+
+
+class _Completed(_Read[_T]):
+    """A value of names in any spelling, which shells complete. The command itself refuses unknown names."""
+
+    def __init__(self, name: str, completer: Completer, spelling: Callable[[str], str] = str) -> None:
         self.name = name
-        self._listed, self._spelling, self._files = listed, spelling, files
+        self._completer, self._spelling = completer, spelling
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:  # noqa: ARG002
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """Returns the completed names."""
+        return self._completer(ctx, param, incomplete)
+
+
+class KnownName(_Completed[str]):
+    """A name from a list."""
+
+    def read(self, value: str) -> str:
         """Returns the name in the spelling that reports use."""
         return self._spelling(value)
 
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG002
-        """Returns the names that begin with the typed text, and files if they are accepted."""
-        found = [CompletionItem(name) for name in self._listed() if name.startswith(incomplete)]
-        return [*found, CompletionItem(incomplete, type="file")] if self._files else found
 
+class KnownNames(_Completed[list[str]]):
+    """A list of names, as ``broadcast,reduce``."""
 
-def _as_given(value: str) -> str:
-    return value
-
-
-def _presets() -> list[str]:
-    return [preset["name"] for preset in unisono.machine_presets()]
+    def read(self, value: str) -> list[str]:
+        """Returns the names in the spelling that reports use, in the order given."""
+        found = [self._spelling(name.strip()) for name in value.split(",")]
+        again = next((name for at, name in enumerate(found) if name in found[:at]), None)
+        if again is not None:
+            self.fail(f"'{value}' names {again} twice")
+        return found
 
 
 def _targets() -> list[str]:
@@ -49,134 +68,93 @@ def _targets() -> list[str]:
     return list(TARGETS)
 
 
-def _algorithms() -> list[str]:
-    return [entry["name"] for entry in unisono.algorithms()]
-
-
-class KnownNames(click.ParamType[list[str]]):
-    """A list of names, as ``broadcast,reduce``, each in any spelling, which shells complete after the last comma."""
-
-    def __init__(self, name: str, listed: Callable[[], Iterable[str]], spelling: Callable[[str], str]) -> None:
-        self.name = name
-        self._listed, self._spelling = listed, spelling
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[str]:
-        """Returns the names in the spelling that reports use, in the order given."""
-        if isinstance(value, list):
-            return value
-        found = [self._spelling(name.strip()) for name in value.split(",")]
-        again = next((name for at, name in enumerate(found) if name in found[:at]), None)
-        if again is not None:
-            self.fail(f"'{value}' names {again} twice", param, ctx)
-        return found
-
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG002
-        """Returns lists that end with a name that begins with the text after the last comma."""
-        before, comma, word = incomplete.rpartition(",")
-        return [CompletionItem(before + comma + name) for name in self._listed() if name.startswith(word)]
-
-
-COLLECTIVE = KnownName("COLLECTIVE", unisono.collectives, names.collective, files=False)
-COLLECTIVES = KnownNames("COLLECTIVE[,COLLECTIVE...]", unisono.collectives, names.collective)
+COLLECTIVE = KnownName("COLLECTIVE", complete(unisono.collectives), names.collective)
+COLLECTIVES = KnownNames("COLLECTIVE[,COLLECTIVE...]", complete(unisono.collectives, several=True), names.collective)
 #: A collective to plan, or a file; the command distinguishes them.
-FILE_OR_COLLECTIVE = KnownName("FILE|COLLECTIVE", unisono.collectives, _as_given, files=True)
-MACHINE = KnownName("NAME|FILE", _presets, _as_given, files=True)
-ALGORITHM = KnownName("NAME", _algorithms, names.algorithm, files=False)
-DATATYPE = KnownName("NAME", unisono.dtypes, names.datatype, files=False)
+FILE_OR_COLLECTIVE = KnownName("FILE|COLLECTIVE", complete(unisono.collectives, files=True))
+MACHINE = KnownName("NAME|FILE", complete(machines, files=True))
+ALGORITHM = KnownName("NAME", complete(algorithms), names.algorithm)
+DATATYPE = KnownName("NAME", complete(unisono.dtypes), names.datatype)
 #: A format of emitted code or of tuning files, or the library that reads it.
-FORMAT = KnownName("FORMAT", _targets, names.format_of, files=False)
-OPERATOR = KnownName("NAME", unisono.operators, names.operator, files=False)
+FORMAT = KnownName("FORMAT", complete(_targets), names.format_of)
+OPERATOR = KnownName("NAME", complete(unisono.operators), names.operator)
 
 
-class Root(click.ParamType[int | tuple[int, int]]):
+class Root(_Read[int | tuple[int, int]]):
     """An index in row-major order, or ``row,col``."""
 
     name = "INDEX|ROW,COL"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | tuple[int, int]:
+    def read(self, value: str) -> int | tuple[int, int]:
         """Returns the index, or row and column."""
-        if not isinstance(value, str):
-            return value  # type: ignore[no-any-return]
         parts = value.split(",")
         if len(parts) > 2 or not all(part.strip().isascii() and part.strip().isdigit() for part in parts):
-            self.fail(f"'{value}' is not a root; accepted are an index from 0 on, or row,col as in 3,4", param, ctx)
-        numbers = [_whole(self, part, param, ctx) for part in parts]
+            self.fail(f"'{value}' is not a root; accepted are an index from 0 on, or row,col as in 3,4")
+        numbers = [_whole(part) for part in parts]
         return numbers[0] if len(numbers) == 1 else (numbers[0], numbers[1])
 
 
-class FailedBoards(click.ParamType[int | tuple[int, ...] | str]):
+class FailedBoards(_Read[int | tuple[int, ...] | str]):
     """A number of boards, the position of a board, as ``3,4``, or the name of a part, as ``board 3,4``."""
 
     name = "N|ROW,COL|NAME"
 
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> int | tuple[int, ...] | str:
+    def read(self, value: str) -> int | tuple[int, ...] | str:
         """Returns the number, the position in each dimension, or the name."""
-        if not isinstance(value, str):
-            return value  # type: ignore[no-any-return]
         if any(letter.isalpha() for letter in value):
             return value
         numbers = value.split(",")
         if len(numbers) == 1:
             # A number below 0 is refused later, like other wrong numbers of boards.
             negative = value.startswith("-")
-            return -_whole(self, value[1:], param, ctx) if negative else _whole(self, value, param, ctx)
+            return -_whole(value[1:]) if negative else _whole(value)
         if not all(number.strip().isdecimal() for number in numbers):
-            self.fail(f"'{value}' is no board; accepted are its row and column from 0 on, as in 3,4", param, ctx)
-        return tuple(_whole(self, number, param, ctx) for number in numbers)
+            self.fail(f"'{value}' is no board; accepted are its row and column from 0 on, as in 3,4")
+        return tuple(_whole(number) for number in numbers)
 
 
-class Share(click.ParamType[tuple[str, float]]):
+class Share(_Read[tuple[str, float]]):
     """A cable with a fraction of its rate: ``A-B=0.2``. The network checks both values."""
 
     name = "A-B=SHARE"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, float]:
+    def read(self, value: str) -> tuple[str, float]:
         """Returns the name of the cable and the fraction of its rate that is left."""
-        if isinstance(value, tuple):
-            return value
         name, _, share = value.partition("=")
         if not re.fullmatch(r"\d{0,9}\.?\d{1,9}", share, re.ASCII):
-            self.fail(
-                f"'{value}' is no cable with a share of its rate; accepted is A-B=SHARE, as in 0-8=0.2", param, ctx
-            )
+            self.fail(f"'{value}' is no cable with a share of its rate; accepted is A-B=SHARE, as in 0-8=0.2")
         return name, float(share)
 
 
-class Param(click.ParamType[tuple[str, str]]):
+class Param(_Read[tuple[str, str]]):
     """A parameter of an algorithm: ``name=value``."""
 
     name = "NAME=VALUE"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
+    def read(self, value: str) -> tuple[str, str]:
         """Returns name and value."""
-        if isinstance(value, tuple):
-            return value
         name, equals, text = value.partition("=")
         if not (name and equals and text):
-            self.fail(f"'{value}' is not a parameter; accepted is NAME=VALUE, as in group=8", param, ctx)
+            self.fail(f"'{value}' is not a parameter; accepted is NAME=VALUE, as in group=8")
         return name, text
 
 
-class Lengths(click.ParamType[list[int]]):
+class Lengths(_Read[list[int]]):
     """Numbers of elements: a list ``1,2,4``, or ``1..32768`` for the first, its doublings, and the last."""
 
     name = "LIST"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[int]:
+    def read(self, value: str) -> list[int]:
         """Returns the numbers of elements, in the order given."""
-        if isinstance(value, list):
-            return value
         counts: list[int] = []
         for item in value.split(","):
             ends = _RANGE.fullmatch(item)
             if ends is None:
-                counts.append(_whole(self, item, param, ctx))
+                counts.append(_whole(item))
                 continue
-            first, last = (_whole(self, end, param, ctx) for end in ends.groups())
+            first, last = (_whole(end) for end in ends.groups())
             if not 0 < first <= last:
-                self.fail(f"'{item}' is not a range; accepted is FIRST..LAST with 0 < FIRST <= LAST", param, ctx)
+                self.fail(f"'{item}' is not a range; accepted is FIRST..LAST with 0 < FIRST <= LAST")
             while first < last:
                 counts.append(first)
                 first *= 2
@@ -184,15 +162,13 @@ class Lengths(click.ParamType[list[int]]):
         return counts
 
 
-class Shapes(click.ParamType[list[tuple[int, ...]]]):
+class Shapes(_Read[list[tuple[int, ...]]]):
     """Shapes: ``4,8,16``, ``4x4,8x8``, or ``4x4..512x512`` for the first, its doublings, and the last."""
 
     name = "LIST"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[tuple[int, ...]]:
+    def read(self, value: str) -> list[tuple[int, ...]]:
         """Returns the shapes, in the order given; `parse_shape` refuses other texts."""
-        if isinstance(value, list):
-            return value
         shapes: list[tuple[int, ...]] = []
         for item in value.split(","):
             ends = _RANGE.fullmatch(item)
@@ -201,7 +177,7 @@ class Shapes(click.ParamType[list[tuple[int, ...]]]):
                 continue
             first, last = (parse_shape(end) for end in ends.groups())
             if len(first) != len(last) or not all(0 < a <= b for a, b in zip(first, last, strict=True)):
-                self.fail(f"'{item}' is not a range; accepted is FIRST..LAST with no side shrinking", param, ctx)
+                self.fail(f"'{item}' is not a range; accepted is FIRST..LAST with no side shrinking")
             while first != last and all(a <= b for a, b in zip(first, last, strict=True)):
                 shapes.append(first)
                 first = tuple(2 * side for side in first)
@@ -209,73 +185,65 @@ class Shapes(click.ParamType[list[tuple[int, ...]]]):
         return shapes
 
 
-class Nanoseconds(click.ParamType[int | float]):
+class Nanoseconds(_Read[int | float]):
     """A time in nanoseconds, whole or with up to three decimals."""
 
     name = "N"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | float:
+    def read(self, value: str) -> int | float:
         """Returns the number; integers stay integers, because they may be too large for a float."""
-        if isinstance(value, int | float):
-            return value
-        text = str(value).strip()
+        text = value.strip()
         if re.fullmatch(r"-?[0-9]{1,19}", text):
             return int(text)
         if not re.fullmatch(r"[0-9]{1,12}\.[0-9]{1,3}", text):
-            self.fail(f"'{text}' is not a time in ns; accepted are numbers as 6 or 0.08, to a picosecond", param, ctx)
+            self.fail(f"'{text}' is not a time in ns; accepted are numbers as 6 or 0.08, to a picosecond")
         return float(text)
 
 
-class Nodes(click.ParamType[list[int]]):
+class Nodes(_Read[list[int]]):
     """Node numbers of a machine: ``0,2,5..7``, with both ends of a range."""
 
     name = "nodes"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[int]:
+    def read(self, value: str) -> list[int]:
         """Returns a list of node numbers."""
-        if isinstance(value, list):
-            return value
         nodes: list[int] = []
-        for part in str(value).split(","):
+        for part in value.split(","):
             first, _, last = part.partition("..")
-            begin = _whole(self, first, param, ctx)
-            end = _whole(self, last, param, ctx) if last else begin
+            begin = _whole(first)
+            end = _whole(last) if last else begin
             if end < begin or end - begin >= 1 << 22:
-                self.fail(f"'{part}' is no range of nodes", param, ctx)
+                self.fail(f"'{part}' is no range of nodes")
             nodes.extend(range(begin, end + 1))
         return nodes
 
 
-class Shard(click.ParamType[tuple[int, int]]):
+class Shard(_Read[tuple[int, int]]):
     """A shard of a study: ``2/8`` is the second of eight."""
 
     name = "I/N"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, int]:
+    def read(self, value: str) -> tuple[int, int]:
         """Returns the index of the shard, from 1 on, and the number of shards."""
-        if isinstance(value, tuple):
-            return value
         first, slash, last = value.partition("/")
         if not slash:
-            self.fail(f"'{value}' is not a shard; accepted is I/N, as in 2/8", param, ctx)
-        shard = _whole(self, first, param, ctx), _whole(self, last, param, ctx)
+            self.fail(f"'{value}' is not a shard; accepted is I/N, as in 2/8")
+        shard = _whole(first), _whole(last)
         if not 1 <= shard[0] <= shard[1]:
-            self.fail(f"'{value}' is not a shard; accepted is I/N with I from 1 to N", param, ctx)
+            self.fail(f"'{value}' is not a shard; accepted is I/N with I from 1 to N")
         return shard
 
 
-class Names(click.ParamType[list[str]]):
+class Names(_Read[list[str]]):
     """A list of names: ``star,chain,tree``."""
 
     name = "LIST"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[str]:
+    def read(self, value: str) -> list[str]:
         """Returns the names, in the order given."""
-        if isinstance(value, list):
-            return value
         names = [name.strip() for name in value.split(",")]
         if not all(names):
-            self.fail(f"'{value}' is not a list of names; accepted is A,B,C", param, ctx)
+            self.fail(f"'{value}' is not a list of names; accepted is A,B,C")
         return names
 
 
@@ -300,35 +268,33 @@ class TracedPes:
         return [pe for first, end in ends for pe in range(first, end)]
 
 
-class TracePes(click.ParamType[TracedPes]):
+class TracePes(_Read[TracedPes]):
     """A choice of PEs for a trace: ``all``, ``64`` (an even sample) or ``0,5,64..127``."""
 
     name = "all|N|LIST"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> TracedPes:
+    def read(self, value: str) -> TracedPes:
         """Returns the choice as a :class:`TracedPes`."""
-        if isinstance(value, TracedPes):
-            return value
         if value == "all":
             return TracedPes()
         if "," not in value and ".." not in value:
-            size = _whole(self, value, param, ctx)
+            size = _whole(value)
             if size == 0:
-                self.fail("a trace of 0 PEs is none; accepted are all, a number from 1 on, or a list", param, ctx)
+                self.fail("a trace of 0 PEs is none; accepted are all, a number from 1 on, or a list")
             return TracedPes(sampled=size)
         parts = []
         for item in value.split(","):
             ends = _RANGE.fullmatch(item)
-            first, last = (_whole(self, end, param, ctx) for end in (ends.groups() if ends else (item, item)))
+            first, last = (_whole(end) for end in (ends.groups() if ends else (item, item)))
             if not first <= last:
-                self.fail(f"'{item}' is not a range; accepted is FIRST..LAST with FIRST <= LAST", param, ctx)
+                self.fail(f"'{item}' is not a range; accepted is FIRST..LAST with FIRST <= LAST")
             parts.append(range(first, last + 1))
         return TracedPes(listed=tuple(parts))
 
 
-def _whole(kind: click.ParamType[Any], text: str, param: click.Parameter | None, ctx: click.Context | None) -> int:
+def _whole(text: str) -> int:
     digits = text.strip()
     # Python converts at most 4300 digits, and no size has more than 19.
     if not (digits.isascii() and digits.isdigit() and len(digits) <= 19):
-        kind.fail(f"'{text}' is not a whole number from 0 on (at most 19 digits)", param, ctx)
+        raise click.BadParameter(f"'{text}' is not a whole number from 0 on (at most 19 digits)")
     return int(digits)

@@ -5,7 +5,7 @@ from collections import Counter
 import click
 
 from unisono import InputError
-from unisono.cli._options import json_option
+from unisono.cli._options import json_option, log_ranks_option, tolerance_option
 from unisono.cli._output import counted, microseconds, print_json, print_lines, print_notes, print_table
 from unisono.logs.benchmarks import read_logs
 from unisono.logs.guidelines import TOLERANCE, Violation, violations
@@ -17,19 +17,8 @@ _SHOWN = 40
 
 @click.command(name="check-guidelines")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
-@click.option(
-    "--ranks",
-    type=click.IntRange(2),
-    metavar="P",
-    help="Number of ranks, for logs that do not state it, such as those of OSU.",
-)
-@click.option(
-    "--tolerance",
-    type=float,
-    default=TOLERANCE,
-    show_default=True,
-    help="Relative difference up to which two times count as equal.",
-)
+@log_ranks_option(2)
+@tolerance_option(TOLERANCE)
 @json_option
 def check_guidelines(files: tuple[str, ...], ranks: int | None, tolerance: float, as_json: bool) -> int:
     """Lists the measured collectives that take longer than other collectives that could replace them.
@@ -38,8 +27,6 @@ def check_guidelines(files: tuple[str, ...], ranks: int | None, tolerance: float
     times that `unisono diagnose` reads. The times of all FILEs belong to one system. Exit code 1: a guideline is
     broken.
     """
-    if not 0 <= tolerance < 10:
-        raise InputError(f"--tolerance is {tolerance}; accepted is 0 or more, and less than 10")
     logs = read_logs(files, ranks)
     points = [point for log in logs for point in log.points]
     notes = [one for log in logs for one in log.left_out]

@@ -10,7 +10,7 @@ import unisono
 from unisono import InputError
 from unisono.base.files import read_bytes, title
 from unisono.base.messages import size_text
-from unisono.cli._options import json_option
+from unisono.cli._options import json_option, log_ranks_option, tolerance_option
 from unisono.cli._output import (
     counted,
     microseconds,
@@ -52,25 +52,14 @@ _SENTENCES = 3
     help="Compare with the times of this library: nccl, rccl, openmpi or mpich [nccl or rccl by the machine's GPUs; "
     "without GPUs, the times of the best plan].",
 )
-@click.option(
-    "--ranks",
-    type=click.IntRange(1),
-    metavar="P",
-    help="Number of ranks, for logs that do not state it, such as those of OSU.",
-)
+@log_ranks_option(1)
 @click.option(
     "--nodes",
     type=click.IntRange(1),
     metavar="N",
     help="Number of nodes, for logs that do not state their ranks [1].",
 )
-@click.option(
-    "--tolerance",
-    type=float,
-    default=TOLERANCE,
-    show_default=True,
-    help="Relative difference up to which two times count as equal.",
-)
+@tolerance_option(TOLERANCE)
 @json_option
 def diagnose(
     files: tuple[str, ...],
@@ -93,8 +82,6 @@ def diagnose(
         if any(recognizes(data) for _, data in contents):
             _refuse_with_dumps(machine=machine, as_=behaves_as, ranks=ranks, nodes=nodes)
             return shows(contents, as_json)
-    if not 0 <= tolerance < 10:
-        raise InputError(f"--tolerance is {tolerance}; accepted is 0 or more, and less than 10")
     if nodes is not None and ranks is None:
         raise InputError(f"--nodes {nodes} is for logs that do not state their ranks; give --ranks too, or drop it")
     logs = _labelled(read_logs(files, ranks, nodes))

@@ -5,6 +5,7 @@ import click
 from unisono import UnsupportedError
 from unisono.base import names
 from unisono.base.files import check_writable, write
+from unisono.cli._completion import of_names
 from unisono.cli._failures import NO, say
 from unisono.cli._options import json_option, limit_options
 from unisono.cli._output import counted, one_of, print_json, print_lines, working
@@ -20,7 +21,7 @@ __all__ = ["export"]
 @click.option(
     "--format",
     "target",
-    type=KnownName("FORMAT", lambda: FORMATS, names.format_of, files=False),
+    type=KnownName("FORMAT", of_names(FORMATS), names.format_of),
     required=True,
     metavar="FORMAT",
     help=f"{one_of(FORMATS)}; openmpi, mpich, nccl and ncclx stand for the formats of these libraries.",

@@ -118,21 +118,18 @@ def contents(path: str | os.PathLike[str], *, lines: int | None = _LINES) -> Con
     return Contents(title(path), form, facts, rows, text)
 
 
+#: The attributes of schedules that are facts of their files.
+_OF_SCHEDULES = (
+    "collective", "ranks", "elements", "dtype", "operator", "root", "origin", "phases", "nodes", "streams",
+    "instructions",
+)  # fmt: skip
+
+
 def _schedule(name: str) -> _Read:
     schedule = load(name)
     where = schedule.machine
     facts = {
-        "collective": schedule.collective,
-        "ranks": schedule.ranks,
-        "elements": schedule.elements,
-        "dtype": schedule.dtype,
-        "operator": schedule.operator,
-        "root": schedule.root,
-        "origin": schedule.origin,
-        "phases": schedule.phases,
-        "nodes": schedule.nodes,
-        "streams": schedule.streams,
-        "instructions": schedule.instructions,
+        **{name: getattr(schedule, name) for name in _OF_SCHEDULES},
         "machine": None if where is None else where.name,
         **({"notes": schedule.notes} if schedule.notes else {}),
     }

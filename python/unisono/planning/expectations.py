@@ -70,9 +70,10 @@ def expect(
             raise InputError("sizes is an empty list, and must have at least one size in bytes")
     counts = [0] if kind == "barrier" else sorted({element_count(None, size, of, kind) for size in given})
 
-    options = (of, op, root, algorithm, params, model, as_library)
+    options = {"dtype": of, "op": op, "root": root, "algorithm": algorithm, "params": params, "model": model}
+    calls = [(kind, on, {"elements": count, **options, "as_library": as_library}) for count in counts]
     reports: list[PlanReport] = []
-    for report in results(_report, [(kind, on, count, *options) for count in counts], executor, kept):
+    for report in results(_report, calls, executor, kept):
         reports.append(report)
         if progress is not None:
             progress(len(reports), len(counts))
@@ -105,20 +106,8 @@ def expect(
 
 def _report(call: tuple[Any, ...]) -> PlanReport:
     """Returns the report of the plan at one size. Executors call this, also in other processes."""
-    kind, on, elements, dtype, op, root, algorithm, params, model, as_library = call
-    made = plan(
-        kind,
-        on,
-        elements=elements,
-        dtype=dtype,
-        op=op,
-        root=root,
-        algorithm=algorithm,
-        params=params,
-        model=model,
-        as_library=as_library,
-    )
-    return made.report()
+    kind, on, options = call
+    return plan(kind, on, **options).report()
 
 
 def has_busbw(collective: str) -> bool:

@@ -20,6 +20,7 @@ import math
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import wraps
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,6 +42,7 @@ __all__ = [
     "check",
     "checks_of",
     "draw_paper",
+    "each",
     "judge",
     "listed_claims",
     "listed_sections",
@@ -114,6 +116,26 @@ def checks_of(module: Mapping[str, Any]) -> dict[str, Callable[[Listed], Finding
     form = {"listed": Listed, "return": Finding}
     own = (of for of in module.values() if getattr(of, "__module__", "") == module["__name__"])
     return {of.__name__[1:].replace("_", "-"): of for of in own if getattr(of, "__annotations__", None) == form}
+
+
+def each(key: str, remark: str = "", between: str = "; ") -> Callable[[Callable[[Any, Listed], Any]], Any]:
+    """Makes a check of a function that computes the value of an item, which is called for the items of the row's list.
+
+    With a ``remark``, in which ``{}`` stands for the joined texts, the function returns a value and a text.
+    """
+
+    def made(value: Callable[[Any, Listed], Any]) -> Callable[[Listed], Finding]:
+        @wraps(value, assigned=("__module__", "__name__", "__doc__"))
+        def check(listed: Listed) -> Finding:
+            found = [value(item, listed) for item in listed[key]]
+            if not remark:
+                return Finding(listed["reported"], found)
+            texts = between.join(text for _, text in found)
+            return Finding(listed["reported"], [ours for ours, _ in found], remark.format(texts))
+
+        return check
+
+    return made
 
 
 def listed_claims(paper: str) -> list[dict[str, Any]]:

@@ -5,7 +5,6 @@ Each function of ``CHECKS`` computes one kind of claim of `papers/discovery/clai
 
 import time
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 
@@ -14,14 +13,10 @@ from unisono.base.files import write
 from unisono.base.tables import csv_text
 from unisono.pictures.graphs import Source, write_graph
 from unisono.reproduce import Finding, Listed, checks_of, discovery_predicted, discovery_statements
+from unisono.reproduce.discovery_statements import ALL, NODES, ONE_TO_ONE, SIDE, TRANSPOSED, everywhere, settled
 
 __all__ = ["CHECKS", "EXAMPLES", "NODES", "draw", "loop", "n_body"]
 
-#: The numbers of nodes on which programs are checked.
-NODES = (2, 3, 4, 7, 8, 64)
-#: The number of elements in a dimension of buffers: 64 nodes get parts that are not empty, and 3 or 7 nodes uneven
-#: parts.
-SIDE = 128
 EXAMPLES = ("all-gather", "gather-scatter", "gather-bcast", "all-to-all", "stencil")
 _PAPER = "Automatic Discovery of Collective Communication Patterns, 2024"
 _FIG_3_NODES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
@@ -31,8 +26,7 @@ _STEPS = {"all-gather": 1, "gather-scatter": 2, "gather-bcast": 2, "all-to-all":
 #: Values of Fig. 5.
 _BODIES = 1_048_576
 
-ALL, ONE_TO_ONE = Mapper("all"), Mapper("one_to_one")
-TRANSPOSED, NEIGHBORS = Mapper("transposed", perm=(1, 0)), Mapper("neighborhood", halo=(1, 1))
+NEIGHBORS = Mapper("neighborhood", halo=(1, 1))
 _MAPPERS = {
     "all": ALL,
     "fixed": Mapper("fixed", offset=(0, 0), extent=(SIDE // 2, SIDE)),
@@ -123,22 +117,6 @@ def _example(to: Discovery | TaskList, example: str, rounds: int, side: int = SI
         loop(to, example, rounds, side)
 
 
-def _collectives(build: Callable[[Discovery], None], nodes: int) -> str:
-    """Returns the collectives of a program in the order of issue."""
-    discovery = Discovery(nodes, rules="paper")
-    build(discovery)
-    discovery.flush()
-    return " ".join(f["collective"] for f in discovery.report()["forwards"] if f["collective"])
-
-
-def _same_everywhere(listed: Listed, build: Callable[[Discovery], None]) -> Finding:
-    found = {nodes: _collectives(build, nodes) for nodes in NODES}
-    differing = {nodes: text for nodes, text in found.items() if text != listed["reported"]}
-    ours = next(iter(differing.values()), found[NODES[0]])
-    remark = f"Differs on {differing}." if differing else f"On {', '.join(map(str, NODES))} nodes."
-    return Finding(listed["reported"], ours, remark=remark)
-
-
 def _edge(listed: Listed) -> Finding:
     def build(discovery: Discovery) -> None:
         buffer = discovery.buffer("B", (SIDE, SIDE))
@@ -147,24 +125,24 @@ def _edge(listed: Listed) -> Finding:
             sizes = (SIDE, SIDE) if width == "many" else (1, 1)
             discovery.task(name, sizes, [(buffer, mode, _MAPPERS[mapper])])
 
-    return _same_everywhere(listed, build)
+    return everywhere(listed, build)
 
 
 def _loop(listed: Listed) -> Finding:
     printed = listed.get("as_printed", False)
-    return _same_everywhere(listed, lambda discovery: loop(discovery, listed["example"], as_printed=printed))
+    return everywhere(listed, lambda discovery: loop(discovery, listed["example"], as_printed=printed))
 
 
 def _in_vain(listed: Listed) -> Finding:
     """Divides the bytes by the paper's rules by those of messages alone; a consumer has fewer parts than nodes."""
 
-    def sent(rules: str) -> int:
-        discovery = Discovery(listed["nodes"], rules=rules)
+    def submit(discovery: Discovery) -> None:
         a = discovery.buffer("A", 1024, _COMPONENT)
         discovery.task("producer", 1024, [(a, "write", ONE_TO_ONE)])
         discovery.task("consumer", listed["parts"], [(a, "read", ALL)])
-        discovery.flush()
-        messages = discovery.report()["messages"]
+
+    def sent(rules: str) -> int:
+        messages = settled(submit, listed["nodes"], rules=rules).report()["messages"]
         return messages["p2p_bytes"] + messages["collective_bytes"]
 
     return Finding(listed["reported"], sent("paper") / sent("off"), f"{sent('paper')} over {sent('off')} bytes.")
@@ -206,10 +184,8 @@ def _n_body_variants(listed: Listed) -> Finding:
             discovery.task("update_p", SIDE, [*reads, *updates])
 
     def forwards(nodes: int, steps: int) -> list[str]:
-        discovery = Discovery(nodes, rules="paper")
-        build(discovery, steps)
-        discovery.flush()
-        return [f"{f['buffer']} {f['collective'] or 'none'}" for f in discovery.report()["forwards"]]
+        report = settled(lambda discovery: build(discovery, steps), nodes).report()
+        return [f"{f['buffer']} {f['collective'] or 'none'}" for f in report["forwards"]]
 
     def second(nodes: int) -> str:
         found = forwards(nodes, 3)
@@ -230,8 +206,7 @@ def _tracked(listed: Listed) -> Finding:
 
     ours = []
     for nodes in listed["nodes"]:
-        kinds = Counter(command[0] for command in Source(build, nodes, listed["rules"]).settled(0).commands())
-        ours.append(kinds["push"] + kinds["await"] + kinds["collective"])
+        ours.append(_communications(Source(build, nodes, listed["rules"]), 0))
     return Finding(listed["reported"], ours)
 
 
@@ -251,8 +226,12 @@ def _commands_per_node(listed: Listed) -> Finding:
 
 def _commands(example: str, nodes: int, rounds: int, rules: str) -> int:
     source = Source(lambda discovery: loop(discovery, example, rounds, 4 * nodes), nodes, rules)
-    kinds = Counter(command[0] for rank in range(nodes) for command in source.settled(rank).commands())
-    return kinds["push"] + kinds["await"] + kinds["collective"]
+    return sum(_communications(source, rank) for rank in range(nodes))
+
+
+def _communications(source: Source, rank: int) -> int:
+    """Counts the commands of a rank that communicate."""
+    return sum(command[0] in ("push", "await", "collective") for command in source.settled(rank).commands())
 
 
 def _communication_gain(listed: Listed) -> Finding:

@@ -9,6 +9,7 @@ from typing import Any
 from unisono._core import Discovery, Machine
 from unisono.discovery.prediction import predictions
 from unisono.reproduce import Finding, multiplying_simulated
+from unisono.reproduce.discovery_statements import settled
 from unisono.reproduce.once import once
 
 __all__ = ["communication", "gain", "speedups"]
@@ -23,9 +24,7 @@ def communication(build: Build, nodes: int, on: Machine | str) -> tuple[float, f
     """Returns the seconds of a program's communication by the paper's rules, and by messages alone."""
 
     def found(rules: str) -> Any:
-        discovery = Discovery(nodes, rules=rules)
-        build(discovery)
-        discovery.flush()
+        discovery = settled(build, nodes, rules=rules)
         return discovery.report(), discovery.moved()
 
     _, predicted, alone = predictions(found, on, nodes, "paper", None, simulate=False)

@@ -10,34 +10,43 @@ from typing import Any
 from unisono._core import Discovery, InputError, Mapper, TaskList
 from unisono.reproduce import Finding
 
-__all__ = ["Build", "checks"]
+__all__ = ["Build", "checks", "everywhere", "settled"]
 
 Listed = Mapping[str, Any]
 #: A function that submits an example of the paper in the given number of rounds, with buffers of the given side.
 Build = Callable[[Discovery | TaskList, str, int, int], None]
 
 ALL, ONE_TO_ONE, TRANSPOSED = Mapper("all"), Mapper("one_to_one"), Mapper("transposed", perm=(1, 0))
-_SIDE = 128
-_NODES = (2, 3, 4, 7, 8, 64)
+#: The numbers of nodes on which programs are checked.
+NODES = (2, 3, 4, 7, 8, 64)
+#: The number of elements in a dimension of buffers: 64 nodes get parts that are not empty, and 3 or 7 nodes uneven
+#: parts.
+SIDE = 128
 
 
-def _settled(submit: Callable[[Discovery], None], nodes: int, rank: int | None = None) -> Discovery:
-    discovery = Discovery(nodes, rank, "paper", report=rank is None)
+def settled(
+    submit: Callable[[Discovery], None], nodes: int, rank: int | None = None, rules: str = "paper"
+) -> Discovery:
+    """Returns the discovery of a program after its last task, of one rank or with the report of all ranks."""
+    discovery = Discovery(nodes, rank, rules, report=rank is None)
     submit(discovery)
     discovery.flush()
     return discovery
 
 
 def _collectives(submit: Callable[[Discovery], None], nodes: int) -> str:
-    report = _settled(submit, nodes).report()
+    """Returns the collectives of a program in the order of issue."""
+    report = settled(submit, nodes).report()
     return " ".join(f["collective"] for f in report["forwards"] if f["collective"])
 
 
-def _everywhere(listed: Listed, found: Callable[[int], Any]) -> Finding:
-    """Returns the value on all numbers of nodes, or the first value that differs from the reported value."""
-    values = {nodes: found(nodes) for nodes in _NODES}
-    ours = next((value for value in values.values() if value != listed["reported"]), values[_NODES[0]])
-    return Finding(listed["reported"], ours, remark=f"On {', '.join(map(str, _NODES))} nodes.")
+def everywhere(listed: Listed, submit: Callable[[Discovery], None]) -> Finding:
+    """Returns the collectives on all numbers of nodes, or the first ones that differ from the reported ones."""
+    found = {nodes: _collectives(submit, nodes) for nodes in NODES}
+    differing = {nodes: text for nodes, text in found.items() if text != listed["reported"]}
+    ours = next(iter(differing.values()), found[NODES[0]])
+    remark = f"Differs on {differing}." if differing else f"On {', '.join(map(str, NODES))} nodes."
+    return Finding(listed["reported"], ours, remark=remark)
 
 
 def _near_equal(listed: Listed) -> Finding:
@@ -47,10 +56,10 @@ def _near_equal(listed: Listed) -> Finding:
         def submit(discovery: Discovery) -> None:
             discovery.task("t", size, [(discovery.buffer("A", size), "write", ONE_TO_ONE)])
 
-        kernels = (c for rank in range(nodes) for c in _settled(submit, nodes, rank).commands() if c[0] == "execute")
+        kernels = (c for rank in range(nodes) for c in settled(submit, nodes, rank).commands() if c[0] == "execute")
         return [high[0] - low[0] for *_, low, high in kernels]
 
-    differences = [max(p) - min(p) for size in (10, 64, 1000) for p in (parts(size, nodes) for nodes in _NODES)]
+    differences = [max(p) - min(p) for size in (10, 64, 1000) for p in (parts(size, nodes) for nodes in NODES)]
     return Finding(listed["reported"], max(differences))
 
 
@@ -58,7 +67,7 @@ def _order(listed: Listed, build: Build) -> Finding:
     """Computes the largest number of distinct orders in which a program's ranks issue collectives, on 3 and 8 nodes."""
 
     def issued(example: str, nodes: int, rank: int) -> tuple[Any, ...]:
-        commands = _settled(lambda discovery: build(discovery, example, 3, _SIDE), nodes, rank).commands()
+        commands = settled(lambda discovery: build(discovery, example, 3, SIDE), nodes, rank).commands()
         return tuple((c[4], c[5], c[6].pattern) for c in commands if c[0] == "collective")
 
     orders = [
@@ -73,34 +82,34 @@ def _oblivious(listed: Listed, build: Build) -> Finding:
     """Counts for each program the distinct lists of forwards on all numbers of nodes, and returns the largest count."""
 
     def forwards(example: str, nodes: int) -> str:
-        report = _settled(lambda discovery: build(discovery, example, 3, _SIDE), nodes).report()
+        report = settled(lambda discovery: build(discovery, example, 3, SIDE), nodes).report()
         return str([(f["after_index"], f["before_index"], f["buffer"], f["region"]) for f in report["forwards"]])
 
-    counts = [len({forwards(example, nodes) for nodes in _NODES}) for example in listed["examples"]]
+    counts = [len({forwards(example, nodes) for nodes in NODES}) for example in listed["examples"]]
     return Finding(listed["reported"], max(counts))
 
 
 def _once(listed: Listed) -> Finding:
     def submit(discovery: Discovery) -> None:
-        a = discovery.buffer("A", _SIDE)
-        discovery.task("write", _SIDE, [(a, "write", ONE_TO_ONE)])
+        a = discovery.buffer("A", SIDE)
+        discovery.task("write", SIDE, [(a, "write", ONE_TO_ONE)])
         for name in ("first", "second"):
-            discovery.task(name, _SIDE, [(a, "read", ALL)])
+            discovery.task(name, SIDE, [(a, "read", ALL)])
 
-    return _everywhere(listed, lambda nodes: _collectives(submit, nodes))
+    return everywhere(listed, submit)
 
 
 def _masked(listed: Listed) -> Finding:
     def submit(discovery: Discovery) -> None:
-        a = discovery.buffer("A", _SIDE)
-        discovery.task("write", _SIDE, [(a, "write", ONE_TO_ONE)])
+        a = discovery.buffer("A", SIDE)
+        discovery.task("write", SIDE, [(a, "write", ONE_TO_ONE)])
         if listed["first"] == "one":
             discovery.task("one", 1, [(a, "read", ALL)])
         else:
-            discovery.task("near", _SIDE, [(a, "read", Mapper("neighborhood", halo=(1,)))])
-        discovery.task("many", _SIDE, [(a, "read", ALL)])
+            discovery.task("near", SIDE, [(a, "read", Mapper("neighborhood", halo=(1,)))])
+        discovery.task("many", SIDE, [(a, "read", ALL)])
 
-    return _everywhere(listed, lambda nodes: _collectives(submit, nodes))
+    return everywhere(listed, submit)
 
 
 def _writers(listed: Listed) -> Finding:
@@ -108,9 +117,9 @@ def _writers(listed: Listed) -> Finding:
 
     def accepted(mapper: Mapper) -> bool:
         discovery = Discovery(4, rules="paper")
-        a = discovery.buffer("A", (_SIDE, _SIDE))
+        a = discovery.buffer("A", (SIDE, SIDE))
         try:
-            discovery.task("write", (_SIDE, _SIDE), [(a, "write", mapper)])
+            discovery.task("write", (SIDE, SIDE), [(a, "write", mapper)])
         except InputError:
             return False
         return True
@@ -125,7 +134,7 @@ def _copies(listed: Listed, build: Build) -> Finding:
     def sums(example: str, nodes: int, rounds: int) -> int:
         tasks = TaskList()
         # A part for each device.
-        build(tasks, example, rounds, max(_SIDE, nodes * listed["devices"]))
+        build(tasks, example, rounds, max(SIDE, nodes * listed["devices"]))
         report, _ = tasks.devices(nodes, listed["rules"], 0, listed["devices"])
         if listed["item"] == "broadcasts":
             return report["broadcasts"]

@@ -11,7 +11,7 @@ from unisono.base.tables import csv_text
 from unisono.machines.allocation import allocate, submesh
 from unisono.machines.descriptions import machine
 from unisono.pictures.plots import allocations
-from unisono.reproduce import Finding, Listed, checks_of
+from unisono.reproduce import Finding, Listed, checks_of, each
 
 __all__ = ["CHECKS", "draw"]
 
@@ -67,16 +67,13 @@ def _heuristics(listed: Listed) -> Finding:
     return Finding(listed["reported"], 100 * falls, remark=f"{shown}.")
 
 
-def _over_torus(listed: Listed) -> Finding:
+@each("fail", "{}.")
+def _over_torus(fail: Any, listed: Listed) -> tuple[Any, str]:
     """Divides the mean utilization of a HammingMesh by that of a torus, for each number of failures."""
-    ours, shown = [], []
-    for fail in listed["fail"]:
-        mesh, torus = (
-            allocate(preset, fail=fail, samples=listed["samples"])["utilization_mean"] for preset in listed["presets"]
-        )
-        ours.append(mesh / torus)
-        shown.append(f"{fail} fail: {100 * mesh:.2f} and {100 * torus:.2f} %")
-    return Finding(listed["reported"], ours, remark=f"{'; '.join(shown)}.")
+    mesh, torus = (
+        allocate(preset, fail=fail, samples=listed["samples"])["utilization_mean"] for preset in listed["presets"]
+    )
+    return mesh / torus, f"{fail} fail: {100 * mesh:.2f} and {100 * torus:.2f} %"
 
 
 def _scattered(listed: Listed) -> Finding:

@@ -3,11 +3,12 @@
 import math
 from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 import unisono as un
 from unisono._core import Machine
 from unisono.machines.descriptions import machine
-from unisono.reproduce import Finding, Listed, checks_of
+from unisono.reproduce import Finding, Listed, checks_of, each
 from unisono.reproduce.hammingmesh_training import CLUSTERS, facts_of
 from unisono.simulation.network_traffic import traffic
 
@@ -145,32 +146,29 @@ def _allreduce_latencies(listed: Listed) -> Finding:
     return Finding(listed["reported"], first / second)
 
 
-def _tree_formula(listed: Listed) -> Finding:
+@each("bytes")
+def _tree_formula(bytes: Any, listed: Listed) -> Any:
     """Divides the simulated time of a reduction in a binomial tree by log2 p (alpha + S beta).
 
     A message of S bytes takes alpha + S beta.
     """
     on = {"name": "line", "kind": "endpoint", "model": "hockney", "alpha_ns": 1000, "beta_ns_per_byte": 0.5}
-    ours = []
-    for bytes in listed["bytes"]:
-        plan = un.plan("reduce", on, shape=listed["ranks"], bytes=bytes, algorithm="binomial", params={})
-        formula = math.log2(listed["ranks"]) * (1000 + 0.5 * bytes)
-        ours.append(un.simulate(plan.schedule, on).nanoseconds / formula)
-    return Finding(listed["reported"], ours)
+    plan = un.plan("reduce", on, shape=listed["ranks"], bytes=bytes, algorithm="binomial", params={})
+    formula = math.log2(listed["ranks"]) * (1000 + 0.5 * bytes)
+    return un.simulate(plan.schedule, on).nanoseconds / formula
 
 
-def _allreduce_faster(listed: Listed) -> Finding:
+@each("cases")
+def _allreduce_faster(case: Any, listed: Listed) -> Any:
     """Divides the predicted times of two allreduce algorithms on parts of a machine."""
-    ours = []
-    for shape, bytes in listed["cases"]:
-        first, second = (
-            un.plan("allreduce", listed["machine"], shape=shape, bytes=bytes, algorithm=name, params={}).predicted[
-                "seconds"
-            ]
-            for name in listed["algorithms"]
-        )
-        ours.append(first / second)
-    return Finding(listed["reported"], ours)
+    shape, bytes = case
+    first, second = (
+        un.plan("allreduce", listed["machine"], shape=shape, bytes=bytes, algorithm=name, params={}).predicted[
+            "seconds"
+        ]
+        for name in listed["algorithms"]
+    )
+    return first / second
 
 
 def _permutation_spread(listed: Listed) -> Finding:
@@ -208,13 +206,11 @@ def _bandwidth_cost(listed: Listed) -> Finding:
     return Finding(listed["reported"], max(ratios) if listed.get("largest") else ratios)
 
 
-def _allreduce_curve(listed: Listed) -> Finding:
+@each("bytes")
+def _allreduce_curve(size: Any, listed: Listed) -> Any:
     """Computes the predicted Gb/s of an allreduce on one of four planes, at each length of the whole vector."""
-    ours = []
-    for size in listed["bytes"]:
-        plan = un.plan("allreduce", listed["machine"], bytes=size, algorithm=listed["algorithm"], params={})
-        ours.append(8 * size / 4 / plan.predicted["seconds"] / 1e9)
-    return Finding(listed["reported"], ours)
+    plan = un.plan("allreduce", listed["machine"], bytes=size, algorithm=listed["algorithm"], params={})
+    return 8 * size / 4 / plan.predicted["seconds"] / 1e9
 
 
 CHECKS = checks_of(globals())

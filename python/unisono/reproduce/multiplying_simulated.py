@@ -89,17 +89,9 @@ def time(
         described = {"name": on, "kind": "endpoint", **MACHINES[on], **priced}
     elif on in _PAPER:
         described = _paper_sim("beta_ns_per_byte", *_PAPER[on])
-    elements = 1 if bytes is None else None
-    named = {"schedule": schedule}
-    made = plan(
-        "allreduce",
-        described,
-        shape=ranks,
-        elements=elements,
-        bytes=bytes,
-        algorithm="recursive-multiplying",
-        params=named,
-    )
+    size: dict[str, Any] = {"elements": 1} if bytes is None else {"bytes": bytes}
+    params = {"schedule": schedule}
+    made = plan("allreduce", described, shape=ranks, **size, algorithm="recursive-multiplying", params=params)
     noise = None if noise_ns is None else ("uniform", noise_ns)
     return simulate(made.schedule, described, noise=noise, seed=seed).nanoseconds
 
@@ -125,8 +117,7 @@ def goal(number: int) -> str:
 
 def run(ranks: int, algorithm: str, params: dict[str, str]) -> Run:
     """Simulates an allreduce of one element."""
-    made = plan("allreduce", machine(), shape=ranks, elements=1, algorithm=algorithm, params=params)
-    return simulate(made.schedule)
+    return simulate(program(ranks, algorithm, params))
 
 
 def finish(ranks: int, schedule: str) -> list[float]:

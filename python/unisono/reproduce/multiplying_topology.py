@@ -9,7 +9,7 @@ import random
 from statistics import median
 from typing import Any
 
-from unisono import Machine, machine, plan, simulate
+from unisono import Machine, Schedule, machine, plan, simulate
 from unisono.reproduce import Finding
 from unisono.reproduce.once import once
 
@@ -49,6 +49,12 @@ def _dragonfly() -> Machine:
     )
 
 
+def _schedule(on: Machine, ranks: int, text: str) -> Schedule:
+    """Returns an allreduce of one double by recursive multiplying in the stages of a text."""
+    params = {"schedule": text}
+    return plan("allreduce", on, shape=ranks, bytes=8, algorithm="recursive-multiplying", params=params).schedule
+
+
 def orders(listed: dict[str, Any]) -> Finding:
     """Divides the time of the slowest order of the same stages by that of the fastest, for each process count.
 
@@ -57,11 +63,7 @@ def orders(listed: dict[str, Any]) -> Finding:
     on, ours = _dragonfly(), []
     for ranks, texts in listed["orders"]:
         places = random.Random(0).sample(range(_NODES), ranks) if listed["places"] == "random" else list(range(ranks))
-        times = []
-        for text in texts:
-            params = {"schedule": text}
-            made = plan("allreduce", on, shape=ranks, bytes=8, algorithm="recursive-multiplying", params=params)
-            times.append(simulate(made.schedule, on, places=places).nanoseconds)
+        times = [simulate(_schedule(on, ranks, text), on, places=places).nanoseconds for text in texts]
         ours.append(max(times) / min(times))
     return Finding(listed["reported"], ours)
 
@@ -72,11 +74,8 @@ def congestion(listed: dict[str, Any]) -> Finding:
     places = random.Random(0).sample(range(_NODES), ranks)
     fast = _dragonfly().changed("link_gbps", str(1000 * _LINK_GBPS))
     for text in listed["schedules"]:
-        times = []
-        for on in (_dragonfly(), fast):
-            params = {"schedule": text}
-            made = plan("allreduce", on, shape=ranks, bytes=8, algorithm="recursive-multiplying", params=params)
-            times.append(simulate(made.schedule, on, places=places).nanoseconds)
+        both = (_dragonfly(), fast)
+        times = [simulate(_schedule(on, ranks, text), on, places=places).nanoseconds for on in both]
         ours.append(times[0] / times[1])
     return Finding(listed["reported"], ours)
 
@@ -84,12 +83,7 @@ def congestion(listed: dict[str, Any]) -> Finding:
 def gain(ranks: int, over: str, schedule: str) -> float:
     """Returns the percent by which ``schedule`` takes less simulated time than ``over``: a median of allocations."""
     on = _dragonfly()
-    both = [
-        plan(
-            "allreduce", on, shape=ranks, bytes=8, algorithm="recursive-multiplying", params={"schedule": text}
-        ).schedule
-        for text in (over, schedule)
-    ]
+    both = [_schedule(on, ranks, text) for text in (over, schedule)]
     gains = []
     for seed in range(_ALLOCATIONS):
         places = random.Random(seed).sample(range(_NODES), ranks)

@@ -3,6 +3,7 @@
 import json
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import unisono as un
 from unisono.planning.training import BYTES, Iteration, iteration, reduction, vgg16
@@ -10,6 +11,7 @@ from unisono.reproduce import (
     Finding,
     Listed,
     checks_of,
+    each,
     multiplying_simulated,
     piuma_figures,
     piuma_messages,
@@ -138,13 +140,11 @@ def _host_volume(listed: Listed) -> Finding:
     return Finding(listed["reported"], ours)
 
 
-def _memory_limit(listed: Listed) -> Finding:
+@each("machines")
+def _memory_limit(keys: Any, _: Listed) -> Any:
     """Divides the simulated time with other rates of links or memories by that with the paper's rates."""
-    ours = []
-    for keys in listed["machines"]:
-        plan = un.plan("allreduce", changed(16, **keys), elements=LONG, algorithm="in-network", params={})
-        ours.append(un.simulate(plan.schedule).nanoseconds / run(16, LONG).nanoseconds)
-    return Finding(listed["reported"], ours)
+    plan = un.plan("allreduce", changed(16, **keys), elements=LONG, algorithm="in-network", params={})
+    return un.simulate(plan.schedule).nanoseconds / run(16, LONG).nanoseconds
 
 
 def _facts(listed: Listed) -> Finding:
@@ -266,17 +266,15 @@ def _extends(listed: Listed) -> Finding:
     return Finding(listed["reported"], " ".join(done))
 
 
-def _latency_share(listed: Listed) -> Finding:
+@each("nodes")
+def _latency_share(nodes: Any, listed: Listed) -> Any:
     """Divides the simulated latency of one element by Eq. 1, with the ports that the row states."""
-    ours = []
-    for nodes in listed["nodes"]:
-        if "socket_ports" in listed:
-            on = changed(nodes, socket_ports=listed["socket_ports"])
-            ran = un.simulate(un.plan("allreduce", on, elements=1, algorithm="in-network", params={}).schedule)
-        else:
-            ran = run(nodes, 1)
-        ours.append(ran.metrics["latency"].value / eq_1(nodes))
-    return Finding(listed["reported"], ours)
+    if "socket_ports" in listed:
+        on = changed(nodes, socket_ports=listed["socket_ports"])
+        ran = un.simulate(un.plan("allreduce", on, elements=1, algorithm="in-network", params={}).schedule)
+    else:
+        ran = run(nodes, 1)
+    return ran.metrics["latency"].value / eq_1(nodes)
 
 
 def _single_element(listed: Listed) -> Finding:
@@ -288,15 +286,13 @@ def _latency_ratio(listed: Listed) -> Finding:
     return Finding(listed["reported"], host(nodes, 1, SHORT) / run(nodes, 1).nanoseconds)
 
 
-def _eq2(listed: Listed) -> Finding:
+@each("machines")
+def _eq2(keys: Any, listed: Listed) -> Any:
     """Computes the simulated ns of each further element of a long vector, on machines with other rates."""
-    ours = []
-    for keys in listed["machines"]:
-        on = changed(listed["nodes"], **keys)
-        plans = [un.plan("allreduce", on, elements=n, algorithm="in-network", params={}) for n in listed["elements"]]
-        short, long = (un.simulate(plan.schedule).nanoseconds for plan in plans)
-        ours.append((long - short) / (listed["elements"][1] - listed["elements"][0]))
-    return Finding(listed["reported"], ours)
+    on = changed(listed["nodes"], **keys)
+    plans = [un.plan("allreduce", on, elements=n, algorithm="in-network", params={}) for n in listed["elements"]]
+    short, long = (un.simulate(plan.schedule).nanoseconds for plan in plans)
+    return (long - short) / (listed["elements"][1] - listed["elements"][0])
 
 
 def _bandwidth_share(listed: Listed) -> Finding:

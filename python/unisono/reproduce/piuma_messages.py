@@ -4,8 +4,10 @@ The machine is of kind ``network``: every core is an accelerator, joined to its 
 its memory; switches have the links of `piuma_links`. Software takes no time, so that links alone decide.
 """
 
+from typing import Any
+
 import unisono as un
-from unisono.reproduce import Finding, Listed, checks_of
+from unisono.reproduce import Listed, checks_of, each
 from unisono.reproduce.piuma_links import links
 from unisono.reproduce.piuma_trees import machine
 
@@ -49,17 +51,15 @@ def network(nodes: int, link_gbps: float) -> un.Machine:
     )
 
 
-def _message_congestion(listed: Listed) -> Finding:
+@each("nodes")
+def _message_congestion(nodes: Any, listed: Listed) -> Any:
     """Divides the throughput of an allreduce by that without waiting for links, for each number of nodes."""
-    ours = []
-    for nodes in listed["nodes"]:
-        times = []
-        for rate in (machine(nodes).describe()["core_gbps"], _UNLIMITED_GBPS):
-            on = network(nodes, rate)
-            made = un.plan("allreduce", on, elements=listed["elements"], algorithm=listed["algorithm"], params={})
-            times.append(un.simulate(made.schedule).nanoseconds)
-        ours.append(times[1] / times[0])
-    return Finding(listed["reported"], ours)
+    times = []
+    for rate in (machine(nodes).describe()["core_gbps"], _UNLIMITED_GBPS):
+        on = network(nodes, rate)
+        made = un.plan("allreduce", on, elements=listed["elements"], algorithm=listed["algorithm"], params={})
+        times.append(un.simulate(made.schedule).nanoseconds)
+    return times[1] / times[0]
 
 
 CHECKS = checks_of(globals())

@@ -9,7 +9,7 @@ from itertools import pairwise, product
 from typing import Any
 
 import unisono as un
-from unisono.reproduce import Finding, Listed, checks_of
+from unisono.reproduce import Finding, Listed, checks_of, each
 from unisono.reproduce.once import once
 from unisono.reproduce.piuma_links import distances
 
@@ -88,14 +88,12 @@ def _tree(nodes: int) -> _Tree:
     return _Tree(parents, response_parents, cores // nodes)
 
 
-def _level_hops(listed: Listed) -> Finding:
+@each("nodes")
+def _level_hops(nodes: Any, listed: Listed) -> Any:
     """Computes the largest number of links of a level between a core and the root, for each number of nodes."""
-    ours = []
-    for nodes in listed["nodes"]:
-        tree, level = _tree(nodes), levels(nodes)
-        ways = (tree.way(core) for core in range(nodes * tree.switches_per_node))
-        ours.append(max(sum(level(a, b) == listed["level"] for a, b in pairwise(way)) for way in ways))
-    return Finding(listed["reported"], ours)
+    tree, level = _tree(nodes), levels(nodes)
+    ways = (tree.way(core) for core in range(nodes * tree.switches_per_node))
+    return max(sum(level(a, b) == listed["level"] for a, b in pairwise(way)) for way in ways)
 
 
 def _longer_ways(listed: Listed) -> Finding:
@@ -111,33 +109,29 @@ def _longer_ways(listed: Listed) -> Finding:
     return Finding(listed["reported"], ours, remark=" ".join(remarks))
 
 
-def _longer_inside(listed: Listed) -> Finding:
+@each("nodes")
+def _longer_inside(nodes: Any, _: Listed) -> Any:
     """Counts the cores whose path to the switch from which their vectors leave the node is not the shortest."""
-    ours = []
     inside = machine(1)
-    for nodes in listed["nodes"]:
-        tree, latency = _tree(nodes), _latencies(nodes)
-        shortest: dict[int, list[float]] = {}
-        longer = 0
-        for core in range(nodes * tree.switches_per_node):
-            way = [switch for switch in tree.way(core) if tree.node(switch) == tree.node(core)]
-            local, exit_at = core % tree.switches_per_node, way[-1] % tree.switches_per_node
-            if exit_at not in shortest:
-                shortest[exit_at] = distances(inside, exit_at)[0]
-            longer += sum(latency(a, b) for a, b in pairwise(way)) > shortest[exit_at][local]
-        ours.append(longer)
-    return Finding(listed["reported"], ours)
+    tree, latency = _tree(nodes), _latencies(nodes)
+    shortest: dict[int, list[float]] = {}
+    longer = 0
+    for core in range(nodes * tree.switches_per_node):
+        way = [switch for switch in tree.way(core) if tree.node(switch) == tree.node(core)]
+        local, exit_at = core % tree.switches_per_node, way[-1] % tree.switches_per_node
+        if exit_at not in shortest:
+            shortest[exit_at] = distances(inside, exit_at)[0]
+        longer += sum(latency(a, b) for a, b in pairwise(way)) > shortest[exit_at][local]
+    return longer
 
 
-def _leaving(listed: Listed) -> Finding:
+@each("nodes")
+def _leaving(nodes: Any, _: Listed) -> Any:
     """Counts the nodes, without the root's, of which not exactly one switch sends to another node."""
-    ours = []
-    for nodes in listed["nodes"]:
-        tree = _tree(nodes)
-        leaving = [tree.node(a) for a, b in tree.parents.items() if tree.node(a) != tree.node(b)]
-        root = tree.node(tree.way(0)[-1])
-        ours.append(sum(leaving.count(node) != 1 for node in range(nodes) if node != root))
-    return Finding(listed["reported"], ours)
+    tree = _tree(nodes)
+    leaving = [tree.node(a) for a, b in tree.parents.items() if tree.node(a) != tree.node(b)]
+    root = tree.node(tree.way(0)[-1])
+    return sum(leaving.count(node) != 1 for node in range(nodes) if node != root)
 
 
 def _fan_in(listed: Listed) -> Finding:
@@ -157,45 +151,41 @@ def _point_to_point(listed: Listed) -> Finding:
     return Finding(listed["reported"], ours, remark=f"The largest latencies: {', '.join(remarks)} nodes.")
 
 
-def _predefined(listed: Listed) -> Finding:
+@each("nodes")
+def _predefined(nodes: Any, listed: Listed) -> Any:
     """Compares a binomial tree of the cores, whose edges are shortest paths, to the tree of this paper.
 
     ``measure`` selects the largest number of paths over a directed link, or twice the latency of the deepest core
     divided by the simulated latency of the paper's tree.
     """
-    ours = []
-    for nodes in listed["nodes"]:
-        tree, on = _tree(nodes), machine(nodes)
-        cores = nodes * tree.switches_per_node
-        loads: dict[tuple[int, int], int] = {}
-        depth = [0.0] * cores
-        for parent in range(cores):
-            # The children of a rank of a binomial tree; the loop reaches a rank after its parent.
-            children = [parent | bit for bit in _bits_below(parent, cores)]
-            far, before = distances(on, parent) if children else ([], [])
-            for child in children:
-                depth[child] = depth[parent] + far[child]
-                at = child
-                while at != parent:
-                    loads[at, before[at]] = loads.get((at, before[at]), 0) + 1
-                    at = before[at]
-        latency = run(nodes, 1).metrics["latency"].value
-        measures = {"busiest": max(loads.values()), "latency": 2 * max(depth) / latency}
-        ours.append(measures[listed["measure"]])
-    return Finding(listed["reported"], ours)
+    tree, on = _tree(nodes), machine(nodes)
+    cores = nodes * tree.switches_per_node
+    loads: dict[tuple[int, int], int] = {}
+    depth = [0.0] * cores
+    for parent in range(cores):
+        # The children of a rank of a binomial tree; the loop reaches a rank after its parent.
+        children = [parent | bit for bit in _bits_below(parent, cores)]
+        far, before = distances(on, parent) if children else ([], [])
+        for child in children:
+            depth[child] = depth[parent] + far[child]
+            at = child
+            while at != parent:
+                loads[at, before[at]] = loads.get((at, before[at]), 0) + 1
+                at = before[at]
+    latency = run(nodes, 1).metrics["latency"].value
+    measures = {"busiest": max(loads.values()), "latency": 2 * max(depth) / latency}
+    return measures[listed["measure"]]
 
 
-def _unmerged(listed: Listed) -> Finding:
+@each("nodes", "On average {}.", ", ")
+def _unmerged(nodes: Any, _: Listed) -> tuple[Any, str]:
     """Divides the sum of the links of all cores' paths to the root by the links of the tree, where paths merge."""
-    ours, remarks = [], []
-    for nodes in listed["nodes"]:
-        tree = _tree(nodes)
-        ways = [tree.way(core) for core in range(nodes * tree.switches_per_node)]
-        ours.append(sum(len(way) - 1 for way in ways) / len(tree.parents))
-        merging = {to for to, inputs in Counter(tree.parents.values()).items() if inputs > 1}
-        first = [next((n for n, switch in enumerate(way) if n and switch in merging), 0) for way in ways]
-        remarks.append(f"on {nodes} nodes a way meets another one after {sum(first) / len(first):.1f} links")
-    return Finding(listed["reported"], ours, remark=f"On average {', '.join(remarks)}.")
+    tree = _tree(nodes)
+    ways = [tree.way(core) for core in range(nodes * tree.switches_per_node)]
+    merging = {to for to, inputs in Counter(tree.parents.values()).items() if inputs > 1}
+    first = [next((n for n, switch in enumerate(way) if n and switch in merging), 0) for way in ways]
+    text = f"on {nodes} nodes a way meets another one after {sum(first) / len(first):.1f} links"
+    return sum(len(way) - 1 for way in ways) / len(tree.parents), text
 
 
 def _bits_below(rank: int, ranks: int) -> list[int]:
@@ -203,39 +193,33 @@ def _bits_below(rank: int, ranks: int) -> list[int]:
     return [1 << k for k in range(ranks.bit_length()) if 1 << k < lowest and rank | 1 << k < ranks]
 
 
-def _not_peers(listed: Listed) -> Finding:
+@each("nodes")
+def _not_peers(nodes: Any, _: Listed) -> Any:
     """Counts the pairs of nodes joined in the tree that differ in several dimensions, by number of nodes."""
-    ours = []
-    for nodes in listed["nodes"]:
-        tree = _tree(nodes)
-        places = list(product(*map(range, machine(nodes).describe()["node_dims"])))
-        pairs = {(tree.node(a), tree.node(b)) for a, b in tree.parents.items()}
-        ours.append(sum(sum(x != y for x, y in zip(places[a], places[b], strict=True)) > 1 for a, b in pairs))
-    return Finding(listed["reported"], ours)
+    tree = _tree(nodes)
+    places = list(product(*map(range, machine(nodes).describe()["node_dims"])))
+    pairs = {(tree.node(a), tree.node(b)) for a, b in tree.parents.items()}
+    return sum(sum(x != y for x, y in zip(places[a], places[b], strict=True)) > 1 for a, b in pairs)
 
 
-def _topologies(listed: Listed) -> Finding:
+@each("nodes")
+def _topologies(nodes: Any, _: Listed) -> Any:
     """Counts the different trees within nodes, for each number of nodes."""
-    ours = []
-    for nodes in listed["nodes"]:
-        tree = _tree(nodes)
-        inside: dict[int, list[tuple[int, int]]] = {}
-        for a, b in tree.parents.items():
-            if tree.node(a) == tree.node(b):
-                per = tree.switches_per_node
-                inside.setdefault(tree.node(a), []).append((a % per, b % per))
-        ours.append(len({tuple(sorted(edges)) for edges in inside.values()}))
-    return Finding(listed["reported"], ours)
+    tree = _tree(nodes)
+    inside: dict[int, list[tuple[int, int]]] = {}
+    for a, b in tree.parents.items():
+        if tree.node(a) == tree.node(b):
+            per = tree.switches_per_node
+            inside.setdefault(tree.node(a), []).append((a % per, b % per))
+    return len({tuple(sorted(edges)) for edges in inside.values()})
 
 
-def _root_radix(listed: Listed) -> Finding:
+@each("nodes")
+def _root_radix(nodes: Any, _: Listed) -> Any:
     """Counts the nodes that send their contribution directly to the root's node, for each number of nodes."""
-    ours = []
-    for nodes in listed["nodes"]:
-        tree = _tree(nodes)
-        root = tree.node(tree.way(0)[-1])
-        ours.append(sum(tree.node(to) == root != tree.node(switch) for switch, to in tree.parents.items()))
-    return Finding(listed["reported"], ours)
+    tree = _tree(nodes)
+    root = tree.node(tree.way(0)[-1])
+    return sum(tree.node(to) == root != tree.node(switch) for switch, to in tree.parents.items())
 
 
 def _inverse(listed: Listed) -> Finding:
@@ -264,32 +248,29 @@ def _eccentricity(dims: list[int], at: tuple[int, ...]) -> int:
     return max(far.values())
 
 
-def _root_eccentricity(listed: Listed) -> Finding:
+@each("nodes", "{}.")
+def _root_eccentricity(nodes: Any, _: Listed) -> tuple[Any, str]:
     """Divides the eccentricity of the root's node by the least of all nodes; latency grows with distance."""
-    ours, remarks = [], []
-    for nodes in listed["nodes"]:
-        dims = list(machine(nodes).describe()["node_dims"])
-        tree = _tree(nodes)
-        places = list(product(*map(range, dims)))
-        found = {at: _eccentricity(dims, at) for at in places}
-        root = places[tree.node(tree.way(0)[-1])]
-        ours.append(found[root] / min(found.values()))
-        remarks.append(f"{root} of {'x'.join(map(str, dims))} has {found[root]}, a corner {found[places[0]]}")
-    return Finding(listed["reported"], ours, remark="; ".join(remarks) + ".")
+    dims = list(machine(nodes).describe()["node_dims"])
+    tree = _tree(nodes)
+    places = list(product(*map(range, dims)))
+    found = {at: _eccentricity(dims, at) for at in places}
+    root = places[tree.node(tree.way(0)[-1])]
+    text = f"{root} of {'x'.join(map(str, dims))} has {found[root]}, a corner {found[places[0]]}"
+    return found[root] / min(found.values()), text
 
 
-def _local_completion(listed: Listed) -> Finding:
+@each("points")
+def _local_completion(point: Any, _: Listed) -> Any:
     """Counts cores that do not finish when the root's last element has reached them."""
-    ours = []
-    for nodes, elements in listed["points"]:
-        tree, ran = _tree(nodes), run(nodes, elements)
-        done = ran.finish_ns
-        assert done is not None, "switches count nanoseconds"
-        latency = _latencies(nodes)
-        at_root = done[tree.way(0)[-1]]
-        ways = (sum(latency(a, b) for a, b in pairwise(tree.way(core))) for core in range(len(done)))
-        ours.append(sum(abs(end - at_root - way) > 1e-6 for end, way in zip(done, ways, strict=True)))
-    return Finding(listed["reported"], ours)
+    nodes, elements = point
+    tree, ran = _tree(nodes), run(nodes, elements)
+    done = ran.finish_ns
+    assert done is not None, "switches count nanoseconds"
+    latency = _latencies(nodes)
+    at_root = done[tree.way(0)[-1]]
+    ways = (sum(latency(a, b) for a, b in pairwise(tree.way(core))) for core in range(len(done)))
+    return sum(abs(end - at_root - way) > 1e-6 for end, way in zip(done, ways, strict=True))
 
 
 def levels(nodes: int) -> Callable[[int, int], str]:
@@ -317,15 +298,13 @@ def _together_over_sum(listed: Listed) -> Finding:
     return Finding(listed["reported"], ours, remark=remark)
 
 
-def _in_turn(listed: Listed) -> Finding:
+@each("elements")
+def _in_turn(elements: Any, _: Listed) -> Any:
     """Divides the time of two allreduces of half the vector, one after the other, by that of the whole vector."""
-    ours = []
-    for elements in listed["elements"]:
-        whole = on_subset([0, 1], elements, exclusive_switches=True)
-        halves = [on_subset([0, 1], elements // 2, exclusive_switches=True) for _ in range(2)]
-        together = max(each.nanoseconds for each in un.simulate_beside(halves))
-        ours.append(together / un.simulate(whole).nanoseconds)
-    return Finding(listed["reported"], ours)
+    whole = on_subset([0, 1], elements, exclusive_switches=True)
+    halves = [on_subset([0, 1], elements // 2, exclusive_switches=True) for _ in range(2)]
+    together = max(each.nanoseconds for each in un.simulate_beside(halves))
+    return together / un.simulate(whole).nanoseconds
 
 
 CHECKS = checks_of(globals())

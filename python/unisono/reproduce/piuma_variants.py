@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import unisono as un
-from unisono.reproduce import Finding, Listed, checks_of
+from unisono.reproduce import Finding, Listed, checks_of, each
 from unisono.reproduce.once import once
 from unisono.reproduce.piuma_trees import machine
 
@@ -60,14 +60,11 @@ def _eccentricities(dims: tuple[int, ...], step_ns: float) -> tuple[float, list[
     return _latency("allreduce", on), [2 * each for each in far]
 
 
-def _midpoint_root(listed: Listed) -> Finding:
+@each("node_dims", "{}.")
+def _midpoint_root(dims: Any, listed: Listed) -> tuple[Any, str]:
     """Divides an allreduce's latency by that with the root at the best core of all, for each HyperX."""
-    ours, remarks = [], []
-    for dims in listed["node_dims"]:
-        taken, by_node = _eccentricities(tuple(dims), listed["step_ns"])
-        ours.append(taken / min(by_node))
-        remarks.append(f"{'x'.join(map(str, dims))}: {taken:.0f} ns, from a corner {by_node[0]:.0f} ns")
-    return Finding(listed["reported"], ours, remark="; ".join(remarks) + ".")
+    taken, by_node = _eccentricities(tuple(dims), listed["step_ns"])
+    return taken / min(by_node), f"{'x'.join(map(str, dims))}: {taken:.0f} ns, from a corner {by_node[0]:.0f} ns"
 
 
 def _corner_root(listed: Listed) -> Finding:

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from unisono import _core, plan, sweep
+from unisono import _core, sweep
 from unisono.base.reports import SweepPoint, in_cycles
 from unisono.reproduce import (
     Finding,
@@ -91,7 +91,7 @@ def _cycles(
 ) -> float:
     """Returns the cycles by Eq. 1 at a point [P, B] or [M, N, B], from the schedule's terms or by the planner."""
     *shape, length = point
-    made = plan(collective, MACHINE, shape=shape, elements=length, algorithm=algorithm, params=params, model="paper")
+    made = runs.planned(collective, tuple(shape), length, algorithm, params)
     predicted = made.predicted if by == "plan" else made.schedule.predict("paper")
     return in_cycles(predicted)
 
@@ -110,14 +110,12 @@ def _least_advantage(listed: Listed) -> Finding:
     The star's time is that of section 5.1's conclusion or, with ``star_by_lemma``, by Eq. 1 like the other patterns'.
     """
     ratios = dict(optimality())
-    if not listed["star_by_lemma"]:
-        others = np.minimum.reduce([ratios[name] for name in listed["over"]])
-        return Finding(listed["reported"], float((others / ratios["auto-gen"]).min()))
-    by_lemma = [
-        [FORMULAS["star"](pes, length) / FORMULAS["star-sharper"](pes, length) for length in DENSE_LENGTHS]
-        for pes in range(2, PES_MAX + 1)
-    ]
-    ratios["star"] = ratios["star"] * np.array(by_lemma)
+    if listed["star_by_lemma"]:
+        by_lemma = [
+            [FORMULAS["star"](pes, length) / FORMULAS["star-sharper"](pes, length) for length in DENSE_LENGTHS]
+            for pes in range(2, PES_MAX + 1)
+        ]
+        ratios["star"] = ratios["star"] * np.array(by_lemma)
     others = np.minimum.reduce([ratios[name] for name in listed["over"]])
     return Finding(listed["reported"], float((others / ratios["auto-gen"]).min()))
 
@@ -176,16 +174,7 @@ def _longest_winners(listed: Listed) -> Finding:
 def _gains(listed: Listed) -> Finding:
     shape, lengths = listed["shape"], LENGTHS[:13]
     reported = listed.get("reported") or [FORMULAS[listed["formula"]](*shape, length) for length in lengths]
-    points = sweep(
-        listed["collective"],
-        MACHINE,
-        shapes=[shape],
-        elements=lengths,
-        algorithms=["auto-gen", "chain"],
-        baseline="chain",
-        model="paper",
-    )
-    times = [cycles_by_algorithm(point) for point in points]
+    times = runs.cycles(listed["collective"], [shape], lengths, ["auto-gen", "chain"])
     return Finding(reported, [by["chain"] / by["auto-gen"] for by in times])
 
 

@@ -6,13 +6,13 @@ Eq. 1 than the paper's best tree.
 
 import math
 from collections.abc import Iterator
+from typing import Any
 
-from unisono import plan, simulate, sweep
+from unisono import plan, simulate
 from unisono.base.reports import in_cycles
-from unisono.reproduce import Finding, Listed, checks_of
+from unisono.reproduce import Finding, Listed, checks_of, each
 from unisono.reproduce import wafer_simulated as runs
 from unisono.reproduce.wafer_formulas import FORMULAS, auto_gen, star_of_two_of_grid
-from unisono.reproduce.wafer_statements import cycles_by_algorithm
 from unisono.reproduce.wafer_terms import terms_of
 
 __all__ = ["CHECKS"]
@@ -40,29 +40,25 @@ def _largest_gain(listed: Listed) -> Finding:
 
 def _implied_error(listed: Listed) -> Finding:
     """Computes the least relative error of both times by which a predicted gain g can be m: (g - m) / (g + m)."""
-    made = [
-        plan(listed["collective"], MACHINE, shape=512, elements=1, algorithm=name, params={}, model="paper")
-        for name in ("chain", "auto-gen")
-    ]
-    chain, best = (in_cycles(one.predicted) for one in made)
+    chain, best = (
+        in_cycles(runs.planned(listed["collective"], 512, 1, name, {}).predicted) for name in ("chain", "auto-gen")
+    )
     gain, measured = chain / best, listed["measured"]
     return Finding(
         listed["reported"], (gain - measured) / (gain + measured), remark=f"The predicted gain is {gain:.2f}."
     )
 
 
-def _clock_spread(listed: Listed) -> Finding:
+@each("shapes")
+def _clock_spread(shape: Any, _: Listed) -> Any:
     """Computes the spread of the printed clocks of PEs that start simultaneously.
 
     The trigger reaches PE (i, j) i + j + 2 cycles after it is sent. T_R contains these cycles, so that
     T - (T_R + i + j + 2) subtracts them twice.
     """
-    ours = []
-    for shape in listed["shapes"]:
-        rows, columns = (1, *shape)[-2:]
-        printed = [-(arrival + arrival) for arrival in (i + j + 2 for i in range(rows) for j in range(columns))]
-        ours.append(max(printed) - min(printed))
-    return Finding(listed["reported"], ours)
+    rows, columns = (1, *shape)[-2:]
+    printed = [-(arrival + arrival) for arrival in (i + j + 2 for i in range(rows) for j in range(columns))]
+    return max(printed) - min(printed)
 
 
 def _pre_order_trees(pes: int) -> Iterator[list[int]]:
@@ -92,14 +88,13 @@ def _eq_1_of_tree(parents: list[int], length: int) -> float:
     return max(length * contention, length * energy / others + others) + _STEP * max(depth)
 
 
-def _auto_gen_over_trees(listed: Listed) -> Finding:
+@each("points", "{}.")
+def _auto_gen_over_trees(point: Any, _: Listed) -> tuple[Any, str]:
     """Divides Auto-Gen's time by its recursion by the least time by Eq. 1 of all pre-order trees, at every point."""
-    ours, shown = [], []
-    for pes, length in listed["points"]:
-        best = min(_pre_order_trees(pes), key=lambda parents: _eq_1_of_tree(parents, length))
-        ours.append(auto_gen(pes, length) / _eq_1_of_tree(best, length))
-        shown.append(f"parents {' '.join(map(str, best[1:]))}: {_eq_1_of_tree(best, length):.2f}")
-    return Finding(listed["reported"], ours, remark="; ".join(shown) + ".")
+    pes, length = point
+    best = min(_pre_order_trees(pes), key=lambda parents: _eq_1_of_tree(parents, length))
+    text = f"parents {' '.join(map(str, best[1:]))}: {_eq_1_of_tree(best, length):.2f}"
+    return auto_gen(pes, length) / _eq_1_of_tree(best, length), text
 
 
 def _group_energy(listed: Listed) -> Finding:
@@ -115,33 +110,23 @@ def _group_energy(listed: Listed) -> Finding:
     return Finding(listed["reported"], max(ratios), remark=remark)
 
 
-def _contention_only(listed: Listed) -> Finding:
+@each("points", "C over E / N + L: {}.", ", ")
+def _contention_only(point: Any, listed: Listed) -> tuple[Any, str]:
     """Divides the simulated time of a pattern by C + 5 D, where the contention C is at least E / N + L."""
-    ours, shown = [], []
-    for pes, length in listed["points"]:
-        terms = terms_of([pes, length], listed["algorithm"])
-        way = terms["energy"] / terms["links"] + terms["distance"]
-        simulated = runs.point("reduce", (pes,), length, listed["algorithm"]).simulated or math.nan
-        ours.append(simulated / (terms["contention"] + _STEP * terms["depth"]))
-        shown.append(f"{terms['contention'] / way:.2f}")
-    return Finding(listed["reported"], ours, remark=f"C over E / N + L: {', '.join(shown)}.")
+    pes, length = point
+    terms = terms_of([pes, length], listed["algorithm"])
+    way = terms["energy"] / terms["links"] + terms["distance"]
+    simulated = runs.point("reduce", (pes,), length, listed["algorithm"]).simulated or math.nan
+    return simulated / (terms["contention"] + _STEP * terms["depth"]), f"{terms['contention'] / way:.2f}"
 
 
 def _ring_over_chain(listed: Listed) -> Finding:
     """Computes the least quotient of the ring's time and that of the best other fixed algorithm, by Eq. 1."""
-    found = sweep(
-        "allreduce",
-        MACHINE,
-        shapes=[(pes,) for pes in listed["pes"]],
-        elements=listed["wavelets"],
-        algorithms=["star", "tree", "two-phase", "chain", "ring"],
-        baseline="chain",
-        model="paper",
-    )
-    times = [cycles_by_algorithm(point) for point in found]
+    patterns = ["star", "tree", "two-phase", "chain", "ring"]
+    times = runs.cycles("allreduce", [(pes,) for pes in listed["pes"]], listed["wavelets"], patterns)
     ratios = [by["ring"] / min(time for name, time in by.items() if name != "ring") for by in times]
     at = min(range(len(ratios)), key=ratios.__getitem__)
-    return Finding(listed["reported"], ratios[at], remark=f"At B = {found[at]['elements']}.")
+    return Finding(listed["reported"], ratios[at], remark=f"At B = {listed['wavelets'][at % len(listed['wavelets'])]}.")
 
 
 def _compared_with_allreduce(listed: Listed) -> Finding:
@@ -153,10 +138,10 @@ def _compared_with_allreduce(listed: Listed) -> Finding:
     patterns, lengths = ["star", "tree", "two-phase", "chain"], [2**k for k in range(16)]
     same = faster = 0
     for pes in listed["pes"]:
-        times = []
-        for collective, names in (("reduce", patterns), ("allreduce", [*patterns, "ring"])):
-            found = sweep(collective, MACHINE, shapes=[(pes,)], elements=lengths, algorithms=names, model="paper")
-            times.append([cycles_by_algorithm(point) for point in found])
+        times = (
+            runs.cycles(collective, [(pes,)], lengths, names)
+            for collective, names in (("reduce", patterns), ("allreduce", [*patterns, "ring"]))
+        )
         for reduce, allreduce in zip(*times, strict=True):
             ring = allreduce["ring"]
             direct = {name: cycles for name, cycles in allreduce.items() if name != "ring"}
@@ -166,64 +151,50 @@ def _compared_with_allreduce(listed: Listed) -> Finding:
     return Finding(listed["reported"], {"same": same, "faster": faster}[listed["counted"]])
 
 
-def _ring_mappings(listed: Listed) -> Finding:
+@each("points")
+def _ring_mappings(point: Any, _: Listed) -> Any:
     """Divides the simulated time of the ring with neighbors at most two PEs apart by that with one long link."""
-    ours = []
-    for pes, length in listed["points"]:
-        times = [
-            simulate(
-                plan("allreduce", MACHINE, shape=pes, elements=length, algorithm="ring", params=params).schedule
-            ).cycles
-            or math.nan
-            for params in ({"mapping": "fold"}, None)
-        ]
-        ours.append(times[0] / times[1])
-    return Finding(listed["reported"], ours)
+    pes, length = point
+    times = [
+        simulate(
+            plan("allreduce", MACHINE, shape=pes, elements=length, algorithm="ring", params=params).schedule
+        ).cycles
+        or math.nan
+        for params in ({"mapping": "fold"}, None)
+    ]
+    return times[0] / times[1]
 
 
-def _star_of_two_of_grid(listed: Listed) -> Finding:
+@each("wavelets")
+def _star_of_two_of_grid(length: Any, listed: Listed) -> Any:
     """Divides the time of stars to two PEs of a grid by the least time of the patterns, by Eq. 1, at every length."""
     rows, columns = listed["shape"]
-    ours = []
-    for length in listed["wavelets"]:
-        others = [
-            in_cycles(
-                plan(
-                    "allreduce",
-                    MACHINE,
-                    shape=(rows, columns),
-                    elements=length,
-                    algorithm=name,
-                    params={},
-                    model="paper",
-                ).predicted
-            )
-            for name in listed["algorithms"]
-        ]
-        ours.append(star_of_two_of_grid(rows, columns, length) / min(others))
-    return Finding(listed["reported"], ours)
+    others = [
+        in_cycles(runs.planned("allreduce", (rows, columns), length, name, {}).predicted)
+        for name in listed["algorithms"]
+    ]
+    return star_of_two_of_grid(rows, columns, length) / min(others)
 
 
-def _packed(listed: Listed) -> Finding:
+@each("points")
+def _packed(point: Any, listed: Listed) -> Any:
     """Divides the simulated cycles of 2 B elements of 16 bits by those of B elements of 32 bits, at every point."""
-    ours = []
-    for *shape, length in listed["points"]:
-        made = [
-            plan(
-                "reduce",
-                MACHINE,
-                shape=tuple(shape),
-                elements=count,
-                dtype=dtype,
-                algorithm=listed["algorithm"],
-                params={},
-            )
-            for count, dtype in ((2 * length, "i16"), (length, "i32"))
-        ]
-        ran = [simulate(one.schedule) for one in made]
-        right = all(one.result_correct for one in ran)
-        ours.append((ran[0].cycles or math.nan) / (ran[1].cycles or math.nan) if right else math.nan)
-    return Finding(listed["reported"], ours)
+    *shape, length = point
+    made = [
+        plan(
+            "reduce",
+            MACHINE,
+            shape=tuple(shape),
+            elements=count,
+            dtype=dtype,
+            algorithm=listed["algorithm"],
+            params={},
+        )
+        for count, dtype in ((2 * length, "i16"), (length, "i32"))
+    ]
+    ran = [simulate(one.schedule) for one in made]
+    right = all(one.result_correct for one in ran)
+    return (ran[0].cycles or math.nan) / (ran[1].cycles or math.nan) if right else math.nan
 
 
 CHECKS = checks_of(globals())

@@ -5,10 +5,10 @@ differ from Eq. 1.
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from unisono import UnsupportedError, plan, simulate
+from unisono import Plan, UnsupportedError, plan, simulate, sweep
 from unisono.base.reports import in_cycles
 from unisono.reproduce.once import once
 
@@ -17,11 +17,13 @@ __all__ = [
     "MOST_WORK_FULL",
     "ROW",
     "Point",
+    "cycles",
     "errors",
     "figure_11",
     "figure_12",
     "figure_13",
     "mispredictions",
+    "planned",
     "point",
     "predicted_only",
     "worst_difference",
@@ -61,6 +63,23 @@ class Point:
         return None if not self.simulated else self.predicted / self.simulated - 1
 
 
+def planned(
+    collective: str, shape: tuple[int, ...] | int, elements: int, algorithm: str, params: dict[str, str] | None
+) -> Plan:
+    """Returns the plan of an algorithm on the paper's machine, timed by Eq. 1."""
+    return plan(collective, MACHINE, shape=shape, elements=elements, algorithm=algorithm, params=params, model="paper")
+
+
+def cycles(
+    collective: str, shapes: Sequence[tuple[int, ...]], lengths: Sequence[int], algorithms: Sequence[str]
+) -> list[dict[str, float]]:
+    """Returns for every shape and length the cycles of each algorithm by Eq. 1."""
+    points = sweep(
+        collective, MACHINE, shapes=shapes, elements=lengths, algorithms=[*algorithms], baseline="chain", model="paper"
+    )
+    return [point["cycles_by_algorithm"] or {} for point in points]
+
+
 @once
 def point(
     collective: str, shape: tuple[int, ...], elements: int, algorithm: str, most_work: float = MOST_WORK
@@ -71,7 +90,7 @@ def point(
         RuntimeError: the simulated result is wrong.
 
     """
-    made = plan(collective, MACHINE, shape=shape, elements=elements, algorithm=algorithm, params={}, model="paper")
+    made = planned(collective, shape, elements, algorithm, {})
     simulated = None
     if math.prod(shape) * in_cycles(made.predicted) <= most_work:
         run = simulate(made.schedule)
@@ -88,25 +107,22 @@ def predicted_only(collective: str, shape: tuple[int, ...], elements: int, algor
 
 def figure_11() -> dict[str, list[Point]]:
     """Returns the panels of Fig. 11: a row of 512 PEs and B = 1, 2, ..., 4096."""
-    return {
-        "a broadcast": [point("broadcast", ROW, length, "flood") for length in LENGTHS],
-        "b reduce": [point("reduce", ROW, length, name) for name in REDUCES_1D for length in LENGTHS],
-        "c allreduce": [
-            *(point("allreduce", ROW, length, name) for name in REDUCES_1D for length in LENGTHS),
-            *(predicted_only("allreduce", ROW, length, "ring") for length in LENGTHS),
-        ],
-    }
+    return _panels([(ROW, length) for length in LENGTHS])
 
 
 def figure_12() -> dict[str, list[Point]]:
     """Returns the panels of Fig. 12: vectors of 1 KB on rows of 4, 8, ..., 512 PEs."""
-    rows = [(pes,) for pes in PES]
+    return _panels([((pes,), FIXED_LENGTH) for pes in PES])
+
+
+def _panels(cases: list[tuple[tuple[int, ...], int]]) -> dict[str, list[Point]]:
+    """Returns the panels of a figure of rows, for shapes with lengths."""
     return {
-        "a broadcast": [point("broadcast", row, FIXED_LENGTH, "flood") for row in rows],
-        "b reduce": [point("reduce", row, FIXED_LENGTH, name) for name in REDUCES_1D for row in rows],
+        "a broadcast": [point("broadcast", *case, "flood") for case in cases],
+        "b reduce": [point("reduce", *case, name) for name in REDUCES_1D for case in cases],
         "c allreduce": [
-            *(point("allreduce", row, FIXED_LENGTH, name) for name in REDUCES_1D for row in rows),
-            *(predicted_only("allreduce", row, FIXED_LENGTH, "ring") for row in rows),
+            *(point("allreduce", *case, name) for name in REDUCES_1D for case in cases),
+            *(predicted_only("allreduce", *case, "ring") for case in cases),
         ],
     }
 

@@ -6,9 +6,10 @@ the total to their half.
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from unisono import Buffer, Error, Schedule, ScheduleBuilder, machine, simulate
-from unisono.reproduce import Finding, Listed, checks_of
+from unisono.reproduce import Listed, checks_of, each
 from unisono.reproduce import wafer_simulated as runs
 from unisono.reproduce.wafer_formulas import star_of_two
 
@@ -64,30 +65,25 @@ def cycles(rows: int, columns: int, length: int) -> int:
     return ran.cycles
 
 
-def _star_of_two_over_formula(listed: Listed) -> Finding:
+@each("wavelets")
+def _star_of_two_over_formula(length: Any, listed: Listed) -> Any:
     """Divides the simulated cycles by those of Eq. 1, at every length."""
     rows, columns = listed["shape"]
-    ours = []
-    for length in listed["wavelets"]:
-        by_formula = star_of_two(columns, length) + star_of_two(rows, length)
-        ours.append(cycles(rows, columns, length) / by_formula)
-    return Finding(listed["reported"], ours)
+    by_formula = star_of_two(columns, length) + star_of_two(rows, length)
+    return cycles(rows, columns, length) / by_formula
 
 
-def _star_of_two_over_patterns(listed: Listed) -> Finding:
+@each("wavelets", "Cycles: {}.")
+def _star_of_two_over_patterns(length: Any, listed: Listed) -> tuple[Any, str]:
     """Divides the simulated cycles by those of the fastest of some patterns, at every length."""
     rows, columns = listed["shape"]
-    ours, shown = [], []
-    for length in listed["wavelets"]:
-        others = {
-            name: runs.point("allreduce", (rows, columns), length, name).simulated or math.inf
-            for name in listed["algorithms"]
-        }
-        best = min(others, key=lambda name: others[name])
-        own = cycles(rows, columns, length)
-        ours.append(own / others[best])
-        shown.append(f"{own} and {others[best]:.0f} of the {best}")
-    return Finding(listed["reported"], ours, remark=f"Cycles: {'; '.join(shown)}.")
+    others = {
+        name: runs.point("allreduce", (rows, columns), length, name).simulated or math.inf
+        for name in listed["algorithms"]
+    }
+    best = min(others, key=lambda name: others[name])
+    own = cycles(rows, columns, length)
+    return own / others[best], f"{own} and {others[best]:.0f} of the {best}"
 
 
 CHECKS = checks_of(globals())

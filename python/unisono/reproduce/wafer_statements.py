@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from unisono import Schedule, ScheduleBuilder, Stream, machine, plan, simulate, sweep
+from unisono import Schedule, ScheduleBuilder, Stream, machine, plan, simulate
 from unisono.base.reports import SweepPoint, in_cycles
-from unisono.reproduce import Finding, Listed, checks_of
+from unisono.reproduce import Finding, Listed, checks_of, each
 from unisono.reproduce import wafer_simulated as runs
 from unisono.reproduce.wafer_formulas import star_of_two
 from unisono.reproduce.wafer_terms import terms_of
@@ -39,16 +39,7 @@ def letters(names: Iterable[str]) -> str:
 
 def _predicted(listed: Listed, algorithms: Iterable[str]) -> list[dict[str, float]]:
     """Returns the cycles of each algorithm by Eq. 1, for every shape and length of a claim."""
-    points = sweep(
-        listed["collective"],
-        MACHINE,
-        shapes=listed["shapes"],
-        elements=listed["wavelets"],
-        algorithms=list(algorithms),
-        baseline="chain",
-        model="paper",
-    )
-    return [cycles_by_algorithm(point) for point in points]
+    return runs.cycles(listed["collective"], listed["shapes"], listed["wavelets"], [*algorithms])
 
 
 def _simulated(listed: Listed, algorithms: Iterable[str]) -> list[dict[str, float]]:
@@ -125,15 +116,13 @@ def _star_of_two(listed: Listed) -> Finding:
     return Finding(listed["reported"], " ".join(name for name, _ in groupby(ours)), remark=remark)
 
 
-def _ring_mapped_chain(listed: Listed) -> Finding:
+@each("points", "They take {} cycles.", ", ")
+def _ring_mapped_chain(point: Any, _: Listed) -> tuple[Any, str]:
     """Counts the roots at which a simulated chain along the ring of Fig. 7b gives the right result."""
-    ours, spreads = [], []
-    for pes, length in listed["points"]:
-        ran = [simulate(_chain_to(root, pes, length), MACHINE) for root in range(pes)]
-        ours.append(sum(bool(one.result_correct) for one in ran))
-        cycles = [one.cycles for one in ran if one.cycles is not None]
-        spreads.append(f"{min(cycles)} to {max(cycles)}")
-    return Finding(listed["reported"], ours, remark=f"They take {', '.join(spreads)} cycles.")
+    pes, length = point
+    ran = [simulate(_chain_to(root, pes, length), MACHINE) for root in range(pes)]
+    cycles = [one.cycles for one in ran if one.cycles is not None]
+    return sum(bool(one.result_correct) for one in ran), f"{min(cycles)} to {max(cycles)}"
 
 
 def _chain_to(root: int, pes: int, length: int) -> Schedule:
@@ -186,23 +175,21 @@ def _broadcast_growth(listed: Listed) -> Finding:
     return Finding(listed["reported"], [(later - before) / (long - short) for short, long, before, later in pairs])
 
 
-def _colors(listed: Listed) -> Finding:
+@each("shapes")
+def _colors(shape: Any, listed: Listed) -> Any:
     """Computes the largest number of colors of any algorithm with a right simulated result."""
-    ours = []
-    for shape in listed["shapes"]:
-        most = 0
-        for collective in ("reduce", "allreduce", "broadcast"):
-            for name in ["flood"] if collective == "broadcast" else listed["algorithms"]:
-                if name == "snake" and len(shape) == 1:
-                    continue
-                for length in listed["wavelets"]:
-                    most = max(most, _colors_of(collective, tuple(shape), length, name))
-        ours.append(most)
-    return Finding(listed["reported"], ours)
+    most = 0
+    for collective in ("reduce", "allreduce", "broadcast"):
+        for name in ["flood"] if collective == "broadcast" else listed["algorithms"]:
+            if name == "snake" and len(shape) == 1:
+                continue
+            for length in listed["wavelets"]:
+                most = max(most, _colors_of(collective, tuple(shape), length, name))
+    return most
 
 
 def _colors_of(collective: str, shape: tuple[int, ...], length: int, name: str) -> int:
-    made = plan(collective, MACHINE, shape=shape, elements=length, algorithm=name, params={}, model="paper")
+    made = runs.planned(collective, shape, length, name, {})
     if not simulate(made.schedule).result_correct:
         return -1
     colors = json.loads(made.schedule.to_json())["placement"]["colors"]
@@ -210,28 +197,22 @@ def _colors_of(collective: str, shape: tuple[int, ...], length: int, name: str) 
     return len({color for color in colors if color is not None}) + sum(color is None for color in colors)
 
 
-def _start_spread(listed: Listed) -> Finding:
+@each("shapes")
+def _start_spread(shape: Any, listed: Listed) -> Any:
     """Simulates section 8.3: the spread of start times of PEs that wait by position after a broadcast."""
-    ours = []
-    for shape in listed["shapes"]:
-        rows, columns = (1, *shape)[-2:]
-        ran = simulate(
-            plan("broadcast", MACHINE, shape=tuple(shape), elements=1, algorithm="flood", params={}).schedule
-        )
-        at = np.asarray(ran.finish).reshape(rows, columns)
-        wait = rows + columns - np.add.outer(np.arange(rows), np.arange(columns))
-        start = at + listed["wait_parameter"] * wait
-        ours.append(float(start.max() - start.min()))
-    return Finding(listed["reported"], ours)
+    rows, columns = (1, *shape)[-2:]
+    ran = simulate(plan("broadcast", MACHINE, shape=tuple(shape), elements=1, algorithm="flood", params={}).schedule)
+    at = np.asarray(ran.finish).reshape(rows, columns)
+    wait = rows + columns - np.add.outer(np.arange(rows), np.arange(columns))
+    start = at + listed["wait_parameter"] * wait
+    return float(start.max() - start.min())
 
 
-def _terms(listed: Listed) -> Finding:
+@each("points")
+def _terms(point: Any, listed: Listed) -> Any:
     """Computes a cost term of an algorithm, with ``over_chain`` divided by the chain's term."""
-    ours = []
-    for point in listed["points"]:
-        value = terms_of(point, listed["algorithm"])[listed["term"]]
-        ours.append(value / (terms_of(point, "chain")[listed["term"]] if listed["over_chain"] else 1))
-    return Finding(listed["reported"], ours)
+    value = terms_of(point, listed["algorithm"])[listed["term"]]
+    return value / (terms_of(point, "chain")[listed["term"]] if listed["over_chain"] else 1)
 
 
 def _ratio(listed: Listed) -> Finding:
@@ -247,15 +228,8 @@ def _planned(what: dict[str, Any], point: list[int]) -> float:
         return float({"length": length, "others": int(np.prod(shape)) - 1}[what["count"]])
     if what.get("by") == "simulation":
         return float(runs.point(what["collective"], tuple(shape), length, what["algorithm"]).simulated or "nan")
-    made = plan(
-        what["collective"],
-        MACHINE,
-        shape=int(np.prod(shape)) if what.get("row", False) else tuple(shape),
-        elements=length,
-        algorithm=what["algorithm"],
-        params=what.get("params", {}),
-        model="paper",
-    )
+    on = int(np.prod(shape)) if what.get("row", False) else tuple(shape)
+    made = runs.planned(what["collective"], on, length, what["algorithm"], what.get("params", {}))
     return in_cycles(made.predicted)
 
 

@@ -3,11 +3,11 @@
 import math
 from collections.abc import Callable, Sequence
 from itertools import accumulate
-from typing import cast
+from typing import Any, cast
 
 from unisono import Schedule, ScheduleBuilder, Stream, bounds, machine, plan, simulate
 from unisono.base.reports import in_cycles
-from unisono.reproduce import Finding, Listed, checks_of
+from unisono.reproduce import Finding, Listed, checks_of, each
 from unisono.reproduce import wafer_simulated as runs
 from unisono.reproduce.wafer_formulas import FORMULAS
 
@@ -30,10 +30,7 @@ def bound_of(collective: str, point: Sequence[int], name: str) -> float:
 def terms_of(point: Sequence[int], algorithm: str, params: dict[str, str] | None = None) -> Terms:
     """Returns the cost terms of a Reduce at a point [P, B] or [M, N, B]."""
     *shape, length = point
-    made = plan(
-        "reduce", MACHINE, shape=tuple(shape), elements=length, algorithm=algorithm, params=params, model="paper"
-    )
-    terms = made.predicted["terms"]
+    terms = runs.planned("reduce", tuple(shape), length, algorithm, params).predicted["terms"]
     assert terms is not None, "a wafer has terms"
     return cast(Terms, terms)
 
@@ -65,17 +62,14 @@ def _fastest_over_bound(listed: Listed) -> Finding:
     return Finding(listed["reported"], worst[0], remark=f"At {'x'.join(map(str, shape))} PEs and B = {length}.")
 
 
-def _improvement(listed: Listed) -> Finding:
+@each("points", "Simulated cycles: {}.")
+def _improvement(point: Any, listed: Listed) -> tuple[Any, str]:
     """Divides the least simulated time of the patterns by that of this project's best plan."""
-    ours, shown = [], []
-    for point in listed["points"]:
-        *shape, length = point
-        best, name = _fastest(listed, point)
-        made = plan("reduce", MACHINE, shape=tuple(shape), elements=length)
-        cycles = simulate(made.schedule).cycles or math.nan
-        ours.append(best / cycles)
-        shown.append(f"{name} {best:.0f}, {made.algorithm} {cycles}")
-    return Finding(listed["reported"], ours, remark=f"Simulated cycles: {'; '.join(shown)}.")
+    *shape, length = point
+    best, name = _fastest(listed, point)
+    made = plan("reduce", MACHINE, shape=tuple(shape), elements=length)
+    cycles = simulate(made.schedule).cycles or math.nan
+    return best / cycles, f"{name} {best:.0f}, {made.algorithm} {cycles}"
 
 
 def _eq_1(terms: Terms, distance: bool = True, depth: bool = True, ramp: int = _RAMP) -> float:
@@ -128,16 +122,14 @@ def _other_ramps(listed: Listed) -> Finding:
     return Finding(listed["reported"], [means[ramp] for ramp in listed["ramps"]], remark=remark)
 
 
-def _group_choice(listed: Listed) -> Finding:
+@each("points", "{}.")
+def _group_choice(point: Any, listed: Listed) -> tuple[Any, str]:
     """Divides a term of Two-Phase with groups of sqrt P by the least of all other group sizes, at every point."""
-    ours, shown = [], []
-    for point in listed["points"]:
-        chosen = math.isqrt(point[0])
-        sizes = [2**k for k in range(1, point[0].bit_length() - 1)]
-        found = {size: terms_of(point, "two-phase", {"group": str(size)})[listed["term"]] for size in sizes}
-        ours.append(found[chosen] / min(cost for size, cost in found.items() if size != chosen))
-        shown.append(", ".join(f"S = {size}: {cost:.0f}" for size, cost in found.items()))
-    return Finding(listed["reported"], ours, remark="; ".join(shown) + ".")
+    chosen = math.isqrt(point[0])
+    sizes = [2**k for k in range(1, point[0].bit_length() - 1)]
+    found = {size: terms_of(point, "two-phase", {"group": str(size)})[listed["term"]] for size in sizes}
+    text = ", ".join(f"S = {size}: {cost:.0f}" for size, cost in found.items())
+    return found[chosen] / min(cost for size, cost in found.items() if size != chosen), text
 
 
 def _group_order(listed: Listed) -> Finding:
@@ -172,18 +164,16 @@ def _two_phase(sizes: Sequence[int], length: int) -> Schedule:
     return made.build()
 
 
-def _one_ramp(listed: Listed) -> Finding:
+@each("wavelets")
+def _one_ramp(length: Any, _: Listed) -> Any:
     """Computes the cycles per wavelet of a corner PE to which the other PEs of 2 x 2 send simultaneously."""
-    ours = []
-    for length in listed["wavelets"]:
-        made = ScheduleBuilder(4, length, "reduce", root=0)
-        arriving = [made.stream(pe, 0) for pe in (1, 2, 3)]
-        for pe, sent in enumerate(arriving, 1):
-            made.combine(pe, [made.input(pe)], [sent])
-        made.combine(0, [made.input(0), *arriving], [made.output(0)])
-        ran = simulate(made.build(), machine(MACHINE, shape=(2, 2)))
-        ours.append((ran.cycles or math.nan) / length if ran.result_correct else math.nan)
-    return Finding(listed["reported"], ours)
+    made = ScheduleBuilder(4, length, "reduce", root=0)
+    arriving = [made.stream(pe, 0) for pe in (1, 2, 3)]
+    for pe, sent in enumerate(arriving, 1):
+        made.combine(pe, [made.input(pe)], [sent])
+    made.combine(0, [made.input(0), *arriving], [made.output(0)])
+    ran = simulate(made.build(), machine(MACHINE, shape=(2, 2)))
+    return (ran.cycles or math.nan) / length if ran.result_correct else math.nan
 
 
 CHECKS = checks_of(globals())

@@ -18,7 +18,7 @@ use crate::{
 
 pub struct AutoGen;
 
-const INFO: Info = Info {
+pub const INFO: Info = Info {
     name: "auto-gen",
     summary: "the pre-order tree of least predicted time for this vector and line",
     reference: "Near-Optimal Wafer-Scale Reduce, section 5.5",
@@ -166,10 +166,6 @@ pub fn tree(pes: u32, depth: u32, contention: u32) -> Side {
 }
 
 impl LineTree for AutoGen {
-    fn info(&self) -> &'static Info {
-        &INFO
-    }
-
     fn side(&self, pes: u32, wavelets: u64, depth_cycles: f64, params: &Params) -> Result<Side, AlgorithmError> {
         Ok(self.sides(0, pes - 1, wavelets, depth_cycles, params)?.right)
     }

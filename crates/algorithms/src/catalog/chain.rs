@@ -13,7 +13,7 @@ use crate::{
 
 pub struct Chain;
 
-const INFO: Info = Info {
+pub const INFO: Info = Info {
     name: "chain",
     summary: "each PE adds its vector to its neighbor's and passes it on; best for long vectors",
     reference: "Near-Optimal Wafer-Scale Reduce, section 5.2",
@@ -22,10 +22,6 @@ const INFO: Info = Info {
 };
 
 impl LineTree for Chain {
-    fn info(&self) -> &'static Info {
-        &INFO
-    }
-
     fn side(&self, pes: u32, _: u64, _: f64, _: &Params) -> Result<Side, AlgorithmError> {
         Ok(Side::new((0..pes).map(|i| i.saturating_sub(1)).collect()))
     }

@@ -49,6 +49,9 @@ const INFO: Info = Info {
 
 const MODES: [&str; 2] = ["leaders", "lanes"];
 
+/// A step: the parameter that names its algorithm, the algorithm without the parameter, and the collective.
+type Step = (&'static str, &'static str, Kind);
+
 /// The levels of one case, from its parameters and its machine.
 struct Levels<'a> {
     case: &'a Case<'a>,
@@ -101,13 +104,10 @@ impl<'a> Levels<'a> {
         }
     }
 
-    /// Returns the algorithm that parameter `param` names for one step, `default` without the parameter, with the case
-    /// and the parameters of the step.
+    /// Returns the algorithm of a step, with the case and the parameters of the step.
     fn part(
         &self,
-        param: &'static str,
-        default: &str,
-        kind: Kind,
+        (param, default, kind): Step,
         ranks: u32,
         elements: u32,
         root: u32,
@@ -125,16 +125,8 @@ impl<'a> Levels<'a> {
         Ok((algorithm, case, params))
     }
 
-    fn schedule(
-        &self,
-        param: &'static str,
-        default: &str,
-        kind: Kind,
-        ranks: u32,
-        elements: u32,
-        root: u32,
-    ) -> Result<Schedule, AlgorithmError> {
-        let (algorithm, case, params) = self.part(param, default, kind, ranks, elements, root)?;
+    fn schedule(&self, step: Step, ranks: u32, elements: u32, root: u32) -> Result<Schedule, AlgorithmError> {
+        let (algorithm, case, params) = self.part(step, ranks, elements, root)?;
         Ok(algorithm.build(&case, &params)?.schedule)
     }
 
@@ -144,11 +136,11 @@ impl<'a> Levels<'a> {
         let nodes = c.ranks.div_ceil(self.node);
         let has_root = c.kind.has_root();
         let (home, lead) = if has_root { self.home(c.root) } else { (0, 0) };
-        self.part("among", among(c.kind), c.kind, nodes, c.elements, home)?;
+        self.part(among(c.kind), nodes, c.elements, home)?;
         if self.lanes {
             let block = c.elements / self.node;
-            for (param, default, kind) in inside(c.kind) {
-                self.part(param, default, kind, self.node, block, if kind.has_root() { lead } else { 0 })?;
+            for step in inside(c.kind) {
+                self.part(step, self.node, block, if step.2.has_root() { lead } else { 0 })?;
             }
         }
         for (param, kind, other) in
@@ -157,8 +149,8 @@ impl<'a> Levels<'a> {
             if c.kind != other {
                 // A check with `node` ranks covers nodes with fewer: an algorithm supports either all numbers of ranks
                 // or none.
-                self.part(param, "binomial", kind, self.node, c.elements, 0)?;
-                self.part(param, "binomial", kind, self.node, c.elements, lead)?;
+                self.part((param, "binomial", kind), self.node, c.elements, 0)?;
+                self.part((param, "binomial", kind), self.node, c.elements, lead)?;
             }
         }
         Ok(())
@@ -171,18 +163,17 @@ impl<'a> Levels<'a> {
         let mut sums = Vec::new();
         for ranks in &nodes {
             let sum = if nodes.len() > 1 { Operand::Tmp(b.scratch(ranks[0], len)) } else { Operand::Out(start) };
-            let part = self.schedule("reduce", "binomial", Kind::Reduce, narrow::<u32>(ranks.len()), len, 0)?;
+            let part = self.schedule(("reduce", "binomial", Kind::Reduce), narrow::<u32>(ranks.len()), len, 0)?;
             b.embed(&part, ranks, |_| Operand::In(start), |_| sum);
             leaders.push(ranks[0]);
             sums.push(sum);
         }
         if nodes.len() > 1 {
-            let part =
-                self.schedule("among", among(Kind::Allreduce), Kind::Allreduce, narrow::<u32>(leaders.len()), len, 0)?;
+            let part = self.schedule(among(Kind::Allreduce), narrow::<u32>(leaders.len()), len, 0)?;
             b.embed(&part, &leaders, |k| sums[k as usize], |_| Operand::Out(start));
         }
         for ranks in &nodes {
-            let part = self.schedule("broadcast", "binomial", Kind::Broadcast, narrow::<u32>(ranks.len()), len, 0)?;
+            let part = self.schedule(("broadcast", "binomial", Kind::Broadcast), narrow::<u32>(ranks.len()), len, 0)?;
             b.embed(&part, ranks, |_| Operand::Out(start), |_| Operand::Out(start));
         }
         Ok(())
@@ -195,11 +186,10 @@ impl<'a> Levels<'a> {
         let (nodes, block) = (self.nodes(), c.elements / self.node);
         let (home, place) = if c.kind.has_root() { self.home(c.root) } else { (0, 0) };
         if block > 0 {
-            let [before, after] = inside(c.kind).map(|(param, default, kind)| {
-                self.schedule(param, default, kind, self.node, block, if kind.has_root() { place } else { 0 })
-            });
+            let [before, after] = inside(c.kind)
+                .map(|step| self.schedule(step, self.node, block, if step.2.has_root() { place } else { 0 }));
             let (before, after) = (before?, after?);
-            let lane = self.schedule("among", among(c.kind), c.kind, narrow::<u32>(nodes.len()), block, home)?;
+            let lane = self.schedule(among(c.kind), narrow::<u32>(nodes.len()), block, home)?;
             // The block of each rank before and after the collective among nodes, and its result.
             let mut held = Vec::new();
             for rank in 0..c.ranks {
@@ -252,11 +242,11 @@ impl<'a> Levels<'a> {
         let (home, place) = self.home(c.root);
         let lead = |n: usize| if narrow::<u32>(n) == home { place } else { 0 };
         let leaders: Vec<NodeId> = nodes.iter().enumerate().map(|(n, ranks)| ranks[lead(n) as usize]).collect();
-        let among = self.schedule("among", among(kind), kind, narrow::<u32>(leaders.len()), len, home)?;
+        let among = self.schedule(among(kind), narrow::<u32>(leaders.len()), len, home)?;
         if kind == Kind::Broadcast {
             b.embed(&among, &leaders, |_| Operand::In(start), |_| Operand::Out(start));
             for (n, ranks) in nodes.iter().enumerate() {
-                let part = self.schedule("broadcast", "binomial", kind, narrow::<u32>(ranks.len()), len, lead(n))?;
+                let part = self.schedule(("broadcast", "binomial", kind), narrow::<u32>(ranks.len()), len, lead(n))?;
                 let held = if narrow::<u32>(n) == home { Operand::In(start) } else { Operand::Out(start) };
                 b.embed(&part, ranks, |_| held, |_| Operand::Out(start));
             }
@@ -265,7 +255,7 @@ impl<'a> Levels<'a> {
         let mut sums = Vec::new();
         for (n, ranks) in nodes.iter().enumerate() {
             let sum = Operand::Tmp(b.scratch(leaders[n], len));
-            let part = self.schedule("reduce", "binomial", kind, narrow::<u32>(ranks.len()), len, lead(n))?;
+            let part = self.schedule(("reduce", "binomial", kind), narrow::<u32>(ranks.len()), len, lead(n))?;
             b.embed(&part, ranks, |_| Operand::In(start), |_| sum);
             sums.push(sum);
         }
@@ -274,14 +264,13 @@ impl<'a> Levels<'a> {
     }
 }
 
-/// Returns the default algorithm among nodes.
-fn among(kind: Kind) -> &'static str {
-    if kind == Kind::Allreduce { "recursive-doubling" } else { "binomial" }
+/// Returns the step among nodes.
+fn among(kind: Kind) -> Step {
+    ("among", if kind == Kind::Allreduce { "recursive-doubling" } else { "binomial" }, kind)
 }
 
-/// Returns the collectives inside nodes before and after the one among nodes, if ranks are lanes: the parameter, its
-/// default and the kind.
-fn inside(kind: Kind) -> [(&'static str, &'static str, Kind); 2] {
+/// Returns the steps inside nodes before and after the one among nodes, if ranks are lanes.
+fn inside(kind: Kind) -> [Step; 2] {
     let before = match kind {
         Kind::Broadcast => ("scatter", "binomial", Kind::Scatter),
         _ => ("scatter", "recursive-halving", Kind::ReduceScatter),

@@ -15,7 +15,7 @@ use crate::{
 
 pub struct Star;
 
-const INFO: Info = Info {
+pub const INFO: Info = Info {
     name: "star",
     summary: "every PE sends straight to the root; best for one wavelet",
     reference: "Near-Optimal Wafer-Scale Reduce, section 5.1",
@@ -24,10 +24,6 @@ const INFO: Info = Info {
 };
 
 impl LineTree for Star {
-    fn info(&self) -> &'static Info {
-        &INFO
-    }
-
     fn side(&self, pes: u32, _: u64, _: f64, _: &Params) -> Result<Side, AlgorithmError> {
         Ok(Side::new(vec![0; pes as usize]))
     }

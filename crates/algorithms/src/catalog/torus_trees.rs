@@ -97,7 +97,7 @@ fn chunks(case: &Case, params: &Params) -> Result<u32, AlgorithmError> {
 }
 
 /// The trees, with the times of their messages.
-struct Timed<'a> {
+struct TreeTimes<'a> {
     parents: [Vec<u32>; TREES],
     /// For each tree and rank, the number of messages on the path between the root and the rank, and the sum of their
     /// times in ns.
@@ -107,7 +107,7 @@ struct Timed<'a> {
     ways: Option<Ways<'a>>,
 }
 
-impl<'a> Timed<'a> {
+impl<'a> TreeTimes<'a> {
     /// Computes the times of messages by the links of a network; without a network, each message takes 1, the period of
     /// a chunk.
     fn new(case: &'a Case, params: &Params, chunks: u32) -> Result<Self, AlgorithmError> {
@@ -204,7 +204,7 @@ impl RankAlgorithm for TorusTrees {
             }
         }
         if !down {
-            let timed = Timed::new(case, params, chunks)?;
+            let timed = TreeTimes::new(case, params, chunks)?;
             for rank in 0..c.ranks as usize {
                 let (idle, busy): (Vec<usize>, Vec<usize>) = (0..TREES).partition(|&lane| leaves[lane][rank]);
                 for (&leaf, &other) in idle.iter().flat_map(|leaf| busy.iter().map(move |other| (leaf, other))) {
@@ -219,7 +219,7 @@ impl RankAlgorithm for TorusTrees {
 
     fn trees(&self, case: &Case, params: &Params) -> Option<Trees> {
         let (c, chunks) = (&case.collective, chunks(case, params).ok()?);
-        let timed = Timed::new(case, params, chunks).ok()?;
+        let timed = TreeTimes::new(case, params, chunks).ok()?;
         timed.ways.as_ref()?;
         let (messages, ns) =
             timed.ends.iter().flatten().fold((0, 0.0_f64), |most, of| (most.0.max(of.0), most.1.max(of.1)));
@@ -251,7 +251,7 @@ impl RankAlgorithm for TorusTrees {
         };
         let rings = WORTH.into_iter().filter(is_worth).map(|chunks| Params::new().with(CHUNKS, chunks));
         let switches = Params::new().with(LINES, SWITCHES);
-        let has_switches = Timed::new(case, &switches, 1).is_ok_and(|timed| timed.ways.is_some());
+        let has_switches = TreeTimes::new(case, &switches, 1).is_ok_and(|timed| timed.ways.is_some());
         let on_boards = rings.clone().filter(|_| has_switches).map(|params| params.with(LINES, SWITCHES));
         rings.clone().chain(on_boards).collect()
     }

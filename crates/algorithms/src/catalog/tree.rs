@@ -15,7 +15,7 @@ use crate::{
 
 pub struct Tree;
 
-const INFO: Info = Info {
+pub const INFO: Info = Info {
     name: "tree",
     summary: "binary tree: the number of active PEs halves each round; best for short vectors",
     reference: "Near-Optimal Wafer-Scale Reduce, section 5.3",
@@ -29,10 +29,6 @@ const INFO: Info = Info {
 };
 
 impl LineTree for Tree {
-    fn info(&self) -> &'static Info {
-        &INFO
-    }
-
     fn side(&self, pes: u32, _: u64, _: f64, _: &Params) -> Result<Side, AlgorithmError> {
         Ok(Side::new((0..pes).map(|i| i & i.wrapping_sub(1)).collect()))
     }

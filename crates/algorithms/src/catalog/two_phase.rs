@@ -14,7 +14,7 @@ use crate::{
 
 pub struct TwoPhase;
 
-const INFO: Info = Info {
+pub const INFO: Info = Info {
     name: "two-phase",
     summary: "chains in groups, then a chain over the groups' first PEs; good for all middle lengths",
     reference: "Near-Optimal Wafer-Scale Reduce, section 5.4",
@@ -47,10 +47,6 @@ pub fn grouped(pes: u32, group: u32) -> Side {
 }
 
 impl LineTree for TwoPhase {
-    fn info(&self) -> &'static Info {
-        &INFO
-    }
-
     fn side(&self, pes: u32, wavelets: u64, depth_cycles: f64, params: &Params) -> Result<Side, AlgorithmError> {
         Ok(self.sides(0, pes - 1, wavelets, depth_cycles, params)?.right)
     }

@@ -9,7 +9,7 @@ use crate::{
 
 pub struct TwoPhaseSearched;
 
-const INFO: Info = Info {
+pub const INFO: Info = Info {
     name: "two-phase-searched",
     summary: "two-phase with the group size that the model likes best",
     reference: "Near-Optimal Wafer-Scale Reduce, section 5.4 and Eq. 1",
@@ -28,10 +28,6 @@ pub fn best_group(pes: u32, wavelets: u64, depth_cycles: f64) -> u32 {
 }
 
 impl LineTree for TwoPhaseSearched {
-    fn info(&self) -> &'static Info {
-        &INFO
-    }
-
     fn side(&self, pes: u32, wavelets: u64, depth_cycles: f64, _: &Params) -> Result<Side, AlgorithmError> {
         Ok(grouped(pes, best_group(pes, wavelets, depth_cycles)))
     }

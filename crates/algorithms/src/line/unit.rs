@@ -10,8 +10,6 @@ use crate::{Algorithm, AlgorithmError, Case, Info, Params, Profile};
 
 /// A family of trees over the PEs on one side of a root.
 pub trait LineTree: Sync {
-    fn info(&self) -> &'static Info;
-
     /// Returns the tree over `pes` PEs with the root as PE 0, for a vector of `wavelets` wavelets; each message on the
     /// longest chain of messages costs `depth_cycles` cycles.
     ///
@@ -57,8 +55,7 @@ pub fn line_case(
     root: u32,
     params: &Params,
 ) -> Result<Sides, AlgorithmError> {
-    let mine = params.only(|name| tree.info().params.iter().any(|p| p.name == name));
-    tree.sides(root, pes - 1 - root, case.wavelets(), case.depth_cycles(), &mine)
+    tree.sides(root, pes - 1 - root, case.wavelets(), case.depth_cycles(), params)
 }
 
 /// Returns the phase of a reduce over `sides`, for the vector of `case`.
@@ -86,11 +83,11 @@ pub fn reduce_along(line: &[NodeId], sides: &Sides, case: &Case) -> Result<Place
 }
 
 /// The reduce along a [`LineTree`], as an [`Algorithm`].
-pub struct Line<T>(pub T);
+pub struct Line<T>(pub T, pub &'static Info);
 
 impl<T: LineTree> Algorithm for Line<T> {
     fn info(&self) -> &'static Info {
-        self.0.info()
+        self.1
     }
 
     fn supports(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError> {

@@ -1,5 +1,5 @@
-//! The times alpha and beta of an embedding from its registers, and their closed forms: Eq. 1 and 2 of "Accelerating
-//! Allreduce with in-network reduction on Intel PIUMA".
+//! The times alpha and beta of an embedding from its registers, and the closed form of beta: Eq. 2 of
+//! "Accelerating Allreduce with in-network reduction on Intel PIUMA".
 //!
 //! If a buffer fills before the credit of its first packet returns from the next switch, each full buffer takes the
 //! time until that credit. Of all cycles in the simulation's equations (`crates/sim/src/collective_engine/sweep.rs`),
@@ -29,16 +29,6 @@ impl Hockney {
         let waiting = f64::from(waits) * self.credit_ns + self.beta_ns_per_element * rest;
         self.alpha_ns + waiting.max(self.beta_ns_per_element * f64::from(elements))
     }
-}
-
-/// Returns Eq. 1, the largest latency of an allreduce, in ns: from a core to the root and back. If latency grows with
-/// distance, the link in each dimension of nodes spans half of the dimension.
-pub fn eq1_ns(machine: &InNetwork) -> f64 {
-    let sizes = machine.node_dims.iter().filter(|&&d| d > 1);
-    let nodes: f64 = sizes.clone().map(|&d| machine.latency_ns(LevelOf::Node { distance: d / 2 })).sum();
-    let dims = sizes.count() as f64;
-    let mesh = machine.core_latency_ns * f64::from(machine.mesh_diameter());
-    2.0 * (nodes + machine.socket_latency_ns * (dims + 1.0) + mesh * (2.0 * dims + 1.0))
 }
 
 /// Returns Eq. 2: the ns of an element of `bytes` bytes in an allreduce by one embedding. BW_link counts both

@@ -6,5 +6,5 @@ pub mod bounds;
 mod embedded;
 mod host;
 
-pub use embedded::{Hockney, embedded, embedded_ns, eq1_ns, eq2_ns};
+pub use embedded::{Hockney, embedded, embedded_ns, eq2_ns};
 pub use host::{Host, host_ns};

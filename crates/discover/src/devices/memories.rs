@@ -3,12 +3,13 @@
 //! Invariants: the regions of `arrivals` are disjoint, and the host has the latest contents of each. At least one
 //! memory has the latest contents of every element that the process has.
 
-use super::HOST;
 use crate::{
     direct::{Cell, Message},
     side::Ranks,
     space::Region,
 };
+
+pub const HOST: u32 = 0;
 
 #[derive(Clone, Debug)]
 pub struct Memories {

@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 use rustc_hash::FxHashMap;
 use unisono_base::{BufferId, TaskId, interrupt::poll, narrow};
 
-use self::memories::{Brought, Memories};
+use self::memories::{Brought, HOST, Memories};
 pub use self::report::{DeviceOperation, DeviceReport, device_report};
 use crate::{
     direct::{Cell, Message},
@@ -28,8 +28,6 @@ use crate::{
     space::Region,
     task::Mode,
 };
-
-pub const HOST: u32 = 0;
 
 unisono_base::named! {
     /// The time of an operation's copies, relative to a kernel or an exchange.

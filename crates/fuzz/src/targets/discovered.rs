@@ -5,7 +5,7 @@ use unisono_plan::{
     Part,
     workload::{
         discovered,
-        graph::{Clock, Level, Prices, Step},
+        graph::{Clock, Level, ProgramPrices, Step},
     },
 };
 use unisono_workload::Accelerator;
@@ -31,7 +31,7 @@ fn run(input: &[u8]) -> bool {
             drop(clock.expect("no rank waits for ever"));
         }
         let machine = Machine::preset("fattree-small").unwrap();
-        let Ok(prices) = Prices::new(&graph, &machine, &Part::All) else { continue };
+        let Ok(prices) = ProgramPrices::new(&graph, &machine, &Part::All) else { continue };
         let accelerator = Some(Accelerator { operations_per_second: 1e12, memory_bytes_per_second: 1e12 });
         if let Ok(report) = (Step { prices, accelerator, overlap: true, level: Level::Model }).report() {
             let of = &report.iteration;

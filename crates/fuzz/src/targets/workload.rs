@@ -3,7 +3,7 @@
 use unisono_machine::Machine;
 use unisono_machine::network::Network;
 use unisono_plan::Part;
-use unisono_plan::workload::graph::{Level, Prices, Step};
+use unisono_plan::workload::graph::{Level, ProgramPrices, Step};
 use unisono_plan::workload::{Workload, places};
 
 use crate::{FuzzTarget, uses};
@@ -23,7 +23,7 @@ fn run(input: &[u8]) -> bool {
         if level == "packet" && workload.accelerators() > 64 {
             continue;
         }
-        let Ok(prices) = Prices::new(&graph, &machine, &part) else { return true };
+        let Ok(prices) = ProgramPrices::new(&graph, &machine, &part) else { return true };
         drop(Step { prices, accelerator: None, overlap, level: Level::named(level, "fuzz").unwrap() }.report());
     }
     true

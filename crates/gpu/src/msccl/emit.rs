@@ -13,10 +13,10 @@ use unisono_schedule::{
 };
 
 use super::{
+    NAME,
     blocks::Maker,
     connections::{Connections, Joins},
     executed::running,
-    format::NAME,
     import,
     instances::instances,
     limits, parse,

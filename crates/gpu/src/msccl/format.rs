@@ -6,6 +6,7 @@ use unisono_lower::{File, VerifiedFile};
 use unisono_machine::network::Protocol;
 
 use super::{
+    NAME,
     check::check,
     emit::{Programs, checked, draft},
     import, limits, parse,
@@ -14,7 +15,6 @@ use crate::{Choices, Drafts, GpuFormat, Options, Report};
 
 pub struct MscclXml;
 
-pub(super) const NAME: &str = "msccl-xml";
 const REFERENCE: &str = "docs/export.md; msccl-executor-nccl";
 
 impl Emitter for MscclXml {

@@ -49,3 +49,5 @@ mod write;
 
 pub use check::{Checked, Finding, check};
 pub use format::MscclXml;
+
+const NAME: &str = "msccl-xml";

@@ -4,13 +4,13 @@ use unisono_base::narrow;
 use unisono_collective::{Collective, Kind};
 
 use super::{
-    export::{At, Exporter},
+    export::Exporter,
     layout::COLLECTIVES,
     plan::{
         Buffer, ChannelIds, ChannelType, Channels, Gpu, Name, Op, Plan, Protocol, RankGroup, RemoteBuffer,
         RemoteBufferIds, Semaphore, ThreadBlock, ThreadBlockGroup,
     },
-    step::Step,
+    step::{At, Step},
     together::{fused, turned},
 };
 use crate::ordered::plan_name;

@@ -12,10 +12,10 @@ use unisono_schedule::{
 };
 
 use super::{
+    NAME,
     check::check_plan,
     export::{Exporter, Form},
     fault::Fault,
-    format::NAME,
     launches,
     layout::COLLECTIVES,
     limits,

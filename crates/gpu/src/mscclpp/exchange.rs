@@ -5,10 +5,10 @@ use std::{cmp::Reverse, collections::BTreeMap};
 use unisono_base::{InstrId, narrow};
 
 use super::{
-    export::{At, Exporter},
+    export::Exporter,
     limits,
     plan::{Buffer, ChannelType, Name, Slice},
-    step::Step,
+    step::{At, Step},
 };
 
 /// A put on a port channel: its destination, and the thread block at the other end of the channel.

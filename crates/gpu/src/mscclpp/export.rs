@@ -25,14 +25,11 @@ use super::{
     behind_switches::{BehindSwitches, requests},
     limits,
     plan::{Buffer, Name, Plan, Protocol, Slice},
-    step::Step,
+    step::{At, Step},
 };
 
 /// The number of operations of a thread block that instructions may fill. The other 6 are for its start and its end.
 const ROOM: usize = limits::OPS - 6;
-
-/// A GPU, and the index of one of its thread blocks.
-pub(super) type At = (u32, usize);
 
 /// The choices that distinguish the plans for one schedule.
 #[derive(Clone, Copy, Debug)]

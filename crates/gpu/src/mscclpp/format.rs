@@ -6,6 +6,7 @@ use unisono_lower::{File, VerifiedFile};
 use unisono_machine::network::Protocol;
 
 use super::{
+    NAME,
     check::check,
     emit::{PACKETS_BYTES, made},
     fault::Fault,
@@ -18,7 +19,6 @@ use crate::{Choices, Drafts, GpuFormat, Options, PROCESSORS, Report};
 
 pub struct MscclPp;
 
-pub(super) const NAME: &str = "mscclpp";
 const REFERENCE: &str = "docs/gpu-plans.md; microsoft/mscclpp";
 
 impl Emitter for MscclPp {

@@ -40,3 +40,5 @@ pub use check::{Checked, check, is_plan};
 pub use fault::Fault;
 pub use format::MscclPp;
 pub use sizes::Sizes;
+
+const NAME: &str = "mscclpp";

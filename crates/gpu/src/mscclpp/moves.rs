@@ -4,10 +4,10 @@ use unisono_base::{NodeId, narrow};
 
 use super::{
     exchange::PortPut,
-    export::{At, Exporter},
+    export::Exporter,
     limits,
     plan::{ChannelType, Name, Slice},
-    step::Step,
+    step::{At, Step},
 };
 
 /// Remote destinations, `near` in the same box and `far` in other boxes with their GPUs, and the thread blocks that

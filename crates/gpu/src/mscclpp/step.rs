@@ -1,9 +1,9 @@
 //! Operations of a plan under construction, which refer to the ends of channels until all indices are known.
 
-use super::{
-    export::At,
-    plan::{Buffer, ChannelType, Name, Op, Slice},
-};
+use super::plan::{Buffer, ChannelType, Name, Op, Slice};
+
+/// A GPU, and the index of one of its thread blocks.
+pub(super) type At = (u32, usize);
 
 /// An operation of a thread block. The `buffer_id` of a remote slice is its GPU, and the `switch_channel_id` of a slice
 /// behind a switch is the index of its group.

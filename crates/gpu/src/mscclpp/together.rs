@@ -5,10 +5,9 @@
 //! operation begins with a different destination.
 
 use super::{
-    export::At,
     limits,
     plan::{ChannelType, Name},
-    step::Step,
+    step::{At, Step},
 };
 
 /// Puts that become one operation, and the signals after them.

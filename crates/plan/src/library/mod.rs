@@ -12,7 +12,7 @@ mod rccl;
 
 use serde::Serialize;
 use unisono_cost::{
-    network::nccl::{Prices, Steps},
+    network::nccl::{StepPrices, Steps},
     tightest,
 };
 
@@ -52,6 +52,22 @@ pub struct LibraryReport {
     pub bits: Option<LibraryBits>,
 }
 
+impl LibraryReport {
+    /// Returns the part of a report that states a choice.
+    fn of(choice: &LibraryChoice) -> Self {
+        Self {
+            algorithm: choice.algorithm,
+            protocol: Some(choice.protocol),
+            channels: choice.channels,
+            channel_gb_per_second: choice.channel_gb_per_second,
+            seconds: Some(choice.seconds),
+            cost_seconds: Some(choice.cost_seconds),
+            calibrated: choice.calibrated,
+            ..Self::default()
+        }
+    }
+}
+
 /// An algorithm and a protocol that a library enables.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
 pub struct LibraryChoice {
@@ -68,7 +84,7 @@ pub struct LibraryChoice {
     pub calibrated: bool,
     /// The amounts of work whose prices can be fitted; `None` if the library's model has no such prices.
     pub work: Option<Steps>,
-    pub prices: Option<Prices>,
+    pub prices: Option<StepPrices>,
 }
 
 /// The algorithm that a tuning file names for calls from `first_bytes` to `last_bytes` (`None` for no limit), counted
@@ -97,7 +113,10 @@ pub fn library_choice(name: &str, problem: &Problem) -> Result<LibraryReport, Pl
             Err(PlanError::NoLibrary(format!("the own choice of '{other}' is not known; accepted are {accepted}")))
         }
     };
-    found.map(|report| within_bound(report, problem))
+    let report = within_bound(found?, problem);
+    let c = &problem.collective;
+    let bandwidths = report.seconds.and_then(|seconds| c.kind.bandwidths(c.ranks, c.bytes(), seconds));
+    Ok(LibraryReport { algbw: bandwidths.map(|b| b.algbw), busbw: bandwidths.map(|b| b.busbw), ..report })
 }
 
 /// The tolerance in comparisons of times, relative to a time.
@@ -112,7 +131,6 @@ fn within_bound(mut report: LibraryReport, problem: &Problem) -> LibraryReport {
         choice.seconds = choice.seconds.max(least.seconds);
     }
     if let Some(seconds) = report.seconds.filter(|&seconds| seconds < least.seconds * (1.0 - SLACK)) {
-        let bandwidths = c.kind.bandwidths(c.ranks, c.bytes(), least.seconds);
         report.notes.push(format!(
             "{} predicts {:.3} µs, less than the links of this machine allow; the time is their lower bound ({})",
             report.name,
@@ -120,8 +138,6 @@ fn within_bound(mut report: LibraryReport, problem: &Problem) -> LibraryReport {
             bound.name
         ));
         report.seconds = Some(least.seconds);
-        report.algbw = bandwidths.map(|b| b.algbw);
-        report.busbw = bandwidths.map(|b| b.busbw);
     }
     report
 }

@@ -89,15 +89,6 @@ pub fn choice(library: &MpiLibrary, problem: &Problem) -> Result<LibraryReport, 
         None => Err(format!("no algorithm here does the same for a {}", c.kind)),
     };
     let seconds = timed.map_err(|reason| notes.push(format!("{algorithm} has no time: {reason}"))).ok();
-    let bandwidths = seconds.filter(|s| *s > 0.0).and_then(|s| c.kind.bandwidths(c.ranks, c.bytes(), s));
-    Ok(LibraryReport {
-        name: library.name,
-        version: library.version,
-        algorithm,
-        seconds,
-        algbw: bandwidths.map(|b| b.algbw),
-        busbw: bandwidths.map(|b| b.busbw),
-        notes,
-        ..LibraryReport::default()
-    })
+    let (name, version) = (library.name, library.version);
+    Ok(LibraryReport { name, version, algorithm, seconds, notes, ..LibraryReport::default() })
 }

@@ -68,28 +68,14 @@ pub fn choice(problem: &Problem) -> Result<LibraryReport, PlanError> {
     }
     let times = nccl.times(call, counted(problem, c.bytes())).map_err(PlanError::NoLibraryTime)?;
     let best = times.first().ok_or_else(|| PlanError::NoLibrary(format!("{NAME} enables no algorithm here")))?;
-    let bandwidths = c.kind.bandwidths(c.ranks, c.bytes(), best.seconds);
     let note = if best.is_fitted {
         format!("the choice is that of NCCL's own model ({VERSION}); the time is by prices fitted to measurements")
     } else {
         format!("choice and time are those of NCCL's own model ({VERSION}); the time is not measured")
     };
-    Ok(LibraryReport {
-        name: NAME,
-        version: VERSION,
-        algorithm: best.algorithm.name(),
-        protocol: Some(best.protocol.name()),
-        channels: Some(best.channels),
-        channel_gb_per_second: Some(best.channel),
-        seconds: Some(best.seconds),
-        cost_seconds: Some(best.cost_seconds),
-        algbw: bandwidths.map(|b| b.algbw),
-        busbw: bandwidths.map(|b| b.busbw),
-        calibrated: best.is_fitted,
-        notes: vec![note],
-        choices: times.iter().map(one_of).collect(),
-        bits: None,
-    })
+    let choices: Vec<LibraryChoice> = times.iter().map(one_of).collect();
+    let chosen = LibraryReport::of(&choices[0]);
+    Ok(LibraryReport { name: NAME, version: VERSION, notes: vec![note], choices, ..chosen })
 }
 
 /// Returns the report of a call without elements, from which the library returns without a kernel (`taskAppend` of
@@ -117,14 +103,11 @@ fn as_messages(problem: &Problem, nccl: &Nccl) -> Result<LibraryReport, PlanErro
     let same = same_messages(c.kind);
     let on_links = Run::of(same).seconds(problem)? - part(NAME, problem)?.network.launch_ns / 1e9;
     let seconds = (on_links + start_us / 1e6).max(nccl.kernels_us() / 1e6);
-    let bandwidths = c.kind.bandwidths(c.ranks, c.bytes(), seconds);
     Ok(LibraryReport {
         name: NAME,
         version: VERSION,
         algorithm: "sendrecv",
         seconds: Some(seconds),
-        algbw: bandwidths.map(|b| b.algbw),
-        busbw: bandwidths.map(|b| b.busbw),
         notes: vec![format!(
             "NCCL moves the blocks of {} in one group of ncclSend and ncclRecv, for which its model has no choice and \
              no time; the time is that of {same} among the candidates with NCCL's start of {start_us} µs \

@@ -26,7 +26,6 @@ pub fn choice(problem: &Problem) -> Result<LibraryReport, PlanError> {
     let best = choices.first().ok_or_else(|| PlanError::NoLibrary(format!("{NAME} enables no algorithm here")))?;
     // The estimates for several boxes contain factors that only order the algorithms, so they are not times.
     let seconds = (rccl.boxes() == 1).then_some(best.seconds);
-    let bandwidths = seconds.and_then(|seconds| c.kind.bandwidths(c.ranks, c.bytes(), seconds));
     let own = if seconds.is_some() { "choice and time are" } else { "the choice is" };
     let none =
         if seconds.is_some() { "the time is not measured" } else { "its estimates on several boxes are not times" };
@@ -37,21 +36,8 @@ pub fn choice(problem: &Problem) -> Result<LibraryReport, PlanError> {
         ),
         None => format!("{own} by RCCL's own model, {VERSION}; {none}"),
     };
-    Ok(LibraryReport {
-        name: NAME,
-        version: VERSION,
-        algorithm: best.algorithm,
-        protocol: Some(best.protocol),
-        channels: best.channels,
-        channel_gb_per_second: best.channel_gb_per_second,
-        seconds,
-        cost_seconds: Some(best.cost_seconds),
-        algbw: bandwidths.map(|b| b.algbw),
-        busbw: bandwidths.map(|b| b.busbw),
-        notes: vec![note],
-        choices,
-        ..LibraryReport::default()
-    })
+    let chosen = LibraryReport::of(best);
+    Ok(LibraryReport { name: NAME, version: VERSION, seconds, notes: vec![note], choices, ..chosen })
 }
 
 fn one_of(time: &Time) -> LibraryChoice {

@@ -13,7 +13,7 @@ use unisono_lower::{Placed, Placement, Round, VerifiedFile};
 use unisono_machine::{Endpoint, EndpointModel, Machine, RankOrder, Shape};
 use unisono_schedule::Schedule;
 
-use super::{TargetKind, anywhere, first_ranks, machine_of, no_part};
+use super::{TargetKind, anywhere, first_ranks, machine_of, no_part, opened};
 use crate::{
     Part, Plan, PlanError, Prediction, Request, Run, RunError, RunOptions, Target, TimeSource, Timed,
     candidates::build,
@@ -33,18 +33,13 @@ pub const KIND: TargetKind = TargetKind {
     offers: &[Means::Messages],
     compares: &[],
     baseline: messages::of_libraries,
-    open,
+    open: |request| opened(request, on_ranks),
     place: anywhere,
     simulator: &run::ENDPOINT,
     simulate,
     simulate_beside: None,
     part: first_ranks,
 };
-
-fn open(request: &Request) -> Option<Result<Box<dyn Target>, PlanError>> {
-    let machine = request.machine.get::<Endpoint>()?;
-    Some(on_ranks(request, machine).map(|target| Box::new(target) as Box<dyn Target>))
-}
 
 fn on_ranks(request: &Request, machine: &Endpoint) -> Result<OnRanks, PlanError> {
     let ranks = machine.choose(match request.part {

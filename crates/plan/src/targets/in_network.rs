@@ -18,7 +18,7 @@ use unisono_machine::{InNetwork, Machine, Shape, in_network::Site};
 use unisono_schedule::Schedule;
 use unisono_sim::collective_engine;
 
-use super::{Placing, TargetKind, anywhere, first_ranks, machine_of, no_part, only_model};
+use super::{Placing, TargetKind, anywhere, first_ranks, machine_of, no_part, only_model, opened};
 use crate::{
     Part, Plan, PlanError, Request, Run, RunError, RunOptions, Target, TimeSource, Timed, Value, candidates::build,
     run, target::Details,
@@ -42,7 +42,7 @@ pub const KIND: TargetKind = TargetKind {
     offers: &[Means::ReducingSwitches],
     compares: Host::NAMES,
     baseline,
-    open,
+    open: |request| opened(request, on_switches),
     place,
     simulator: &run::COLLECTIVE_ENGINE,
     simulate,
@@ -124,11 +124,6 @@ fn named(part: &Part) -> String {
         }
         Part::Places(cores) => format!("{} other cores", cores.len()),
     }
-}
-
-fn open(request: &Request) -> Option<Result<Box<dyn Target>, PlanError>> {
-    let machine = request.machine.get::<InNetwork>()?;
-    Some(on_switches(request, machine).map(|target| Box::new(target) as Box<dyn Target>))
 }
 
 fn on_switches(request: &Request, machine: &InNetwork) -> Result<OnSwitches, PlanError> {

@@ -21,6 +21,15 @@ use crate::{Part, PlanError, Request, Run, RunError, RunOptions, Simulator, Targ
 
 pub type Open = fn(&Request) -> Option<Result<Box<dyn Target>, PlanError>>;
 
+/// Opens a part of a machine of the kind that `M` describes by the function `on`; `None` for another machine.
+fn opened<M: Description, T: Target + 'static>(
+    request: &Request,
+    on: fn(&Request, &M) -> Result<T, PlanError>,
+) -> Option<Result<Box<dyn Target>, PlanError>> {
+    let machine = request.machine.get::<M>()?;
+    Some(on(request, machine).map(|target| Box::new(target) as Box<dyn Target>))
+}
+
 /// Runs proved schedules together on one machine; all start at the same time.
 pub type SimulateBeside = fn(&[VerifiedFile]) -> Result<Vec<Run>, RunError>;
 

@@ -26,7 +26,7 @@ use self::{
     timing::{MOST_RANKED, MOST_RANKED_IN_SWITCHES},
 };
 pub(crate) use self::{simulation::charges, timing::prices};
-use super::{TargetKind, no_part};
+use super::{TargetKind, no_part, opened};
 use crate::{
     Part, Plan, PlanError, Prediction, Request, Target, TimeSource, Timed,
     candidates::{LeftOut, build},
@@ -86,18 +86,13 @@ pub const KIND: TargetKind = TargetKind {
     offers: &[Means::Messages, Means::Links, Means::ReducingSwitches],
     compares: &[],
     baseline: of_libraries,
-    open,
+    open: |request| opened(request, on_network),
     place,
     simulator: &run::NETWORK,
     simulate,
     simulate_beside: None,
     part: part_of,
 };
-
-fn open(request: &Request) -> Option<Result<Box<dyn Target>, PlanError>> {
-    let network = request.machine.get::<Network>()?;
-    Some(on_network(request, network).map(|target| Box::new(target) as Box<dyn Target>))
-}
 
 fn on_network(request: &Request, network: &Network) -> Result<OnNetwork, PlanError> {
     let model = Model::new(request.model, network)?;

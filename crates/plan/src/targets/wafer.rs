@@ -17,7 +17,7 @@ use unisono_machine::{Machine, Shape, Wafer};
 use unisono_schedule::{Schedule, stored::unpacked, verify::Method};
 use unisono_sim::fabric::{self, Calibration, Measurement, TraceRequest};
 
-use super::{Placing, TargetKind, machine_of, no_part, require};
+use super::{Placing, TargetKind, machine_of, no_part, opened, require};
 use crate::{
     MemoryReport, Part, PhaseReport, Plan, PlanError, Prediction, Request, Run, RunError, RunOptions, Target,
     TimeSource, Timed,
@@ -43,18 +43,13 @@ pub const KIND: TargetKind = TargetKind {
     offers: &[Means::Grid],
     compares: &[],
     baseline,
-    open,
+    open: |request| opened(request, on_wafer),
     place,
     simulator: &run::FABRIC,
     simulate,
     simulate_beside: None,
     part: part_of,
 };
-
-fn open(request: &Request) -> Option<Result<Box<dyn Target>, PlanError>> {
-    let wafer = request.machine.get::<Wafer>()?;
-    Some(on_wafer(request, wafer).map(|target| Box::new(target) as Box<dyn Target>))
-}
 
 fn on_wafer(request: &Request, wafer: &Wafer) -> Result<OnWafer, PlanError> {
     // A wavelet carries 32 bits; of types of 16 bits, programs of PEs take only integers, two in a wavelet.

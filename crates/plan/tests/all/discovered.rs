@@ -11,7 +11,7 @@ use unisono_plan::{
     Part,
     workload::{
         TaskProgram, discovered,
-        graph::{Level, Prices, Step},
+        graph::{Level, ProgramPrices, Step},
         is_program_of_tasks,
     },
 };
@@ -38,7 +38,7 @@ fn stencil() -> String {
 
 fn seconds(program: &WorkloadGraph, machine: &Machine, level: Level) -> f64 {
     let accelerator = Some(Accelerator { operations_per_second: 1e12, memory_bytes_per_second: 1e12 });
-    let prices = Prices::new(program, machine, &Part::All).unwrap();
+    let prices = ProgramPrices::new(program, machine, &Part::All).unwrap();
     Step { prices, accelerator, overlap: true, level }.report().unwrap().iteration.seconds
 }
 

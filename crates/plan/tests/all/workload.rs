@@ -9,7 +9,7 @@ use unisono_plan::{
     Part,
     workload::{
         Communication, Iteration, WORKLOADS, Workload,
-        graph::{Level, Prices, Step},
+        graph::{Level, ProgramPrices, Step},
         groups, places,
     },
 };
@@ -17,7 +17,7 @@ use unisono_plan::{
 /// Returns one iteration by the model.
 fn iteration(workload: &Workload, machine: &Machine, part: &Part, overlap: bool) -> Iteration {
     let graph = workload.program();
-    let prices = Prices::new(&graph, machine, part).unwrap();
+    let prices = ProgramPrices::new(&graph, machine, part).unwrap();
     Step { prices, accelerator: None, overlap, level: Level::Model }.report().unwrap().iteration
 }
 
@@ -128,7 +128,7 @@ fn concurrent_stages_take_as_long_as_the_longer_one() {
     let part = Part::Places(places(&stages(30), "torus", &[32, 32]).unwrap());
     for level in ["model", "flow", "packet"] {
         let graph = stages(300).program();
-        let prices = Prices::new(&graph, &torus, &part).unwrap();
+        let prices = ProgramPrices::new(&graph, &torus, &part).unwrap();
         let named = Level::named(level, "w").unwrap();
         let seconds =
             Step { prices, accelerator: None, overlap: true, level: named }.report().unwrap().iteration.seconds;

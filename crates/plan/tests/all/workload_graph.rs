@@ -9,7 +9,7 @@ use unisono_plan::{
     Part,
     workload::{
         Workload,
-        graph::{Clock, GraphReport, Interval, Level, Prices, graph_report},
+        graph::{Clock, GraphReport, Interval, Level, ProgramPrices, Step},
     },
 };
 use unisono_workload::{
@@ -147,8 +147,7 @@ fn partners_exchange_at_once() {
     let archer = Machine::preset("archer").unwrap();
     let seconds = |partners: &str| {
         let program = Workload::from_toml(&text.replace("[1, 2]", partners), "w.toml").unwrap().program();
-        let prices = Prices::new(&program, &archer, &Part::All).unwrap();
-        graph_report(prices, None, true).unwrap().iteration.seconds
+        step(&archer, &program, Level::Model, true).iteration.seconds
     };
     assert!((seconds("[1, 2]") / seconds("[1]") - 2.0).abs() < 1e-9);
 }
@@ -264,9 +263,9 @@ fn a_message_takes_what_a_permutation_of_one_pair_takes() {
 
 fn on(machine: &str, program: &WorkloadGraph, overlap: bool) -> GraphReport {
     let machine = Machine::preset(machine).unwrap();
-    let prices = Prices::new(program, &machine, &Part::All).unwrap();
+    let prices = ProgramPrices::new(program, &machine, &Part::All).unwrap();
     let rates = Accelerator { operations_per_second: 20e12, memory_bytes_per_second: 2e12 };
-    graph_report(prices, Some(rates), overlap).unwrap()
+    Step { prices, accelerator: Some(rates), overlap, level: Level::Model }.report().unwrap()
 }
 
 #[test]
@@ -344,7 +343,7 @@ fn requests_that_do_not_fit_are_refused() {
     let program = hlo::read(TRANSFORMER, "transformer.hlo", true).unwrap();
     let refused = |name: &str, part: &Part| {
         let machine = Machine::preset(name).unwrap();
-        Prices::new(&program, &machine, part).map(drop).unwrap_err().to_string()
+        ProgramPrices::new(&program, &machine, part).map(drop).unwrap_err().to_string()
     };
     assert!(refused("dgx-h100", &Part::All).contains("256 ranks do not fit on dgx-h100, which has 8"));
     let part = Part::Shape(unisono_machine::Shape::line(64));
@@ -354,7 +353,8 @@ fn requests_that_do_not_fit_are_refused() {
     );
     assert!(refused("wse2", &Part::All).contains("programs are timed on"));
     let machine = Machine::preset("fattree-small").unwrap();
-    let prices = Prices::new(&program, &machine, &Part::All).unwrap();
-    let message = graph_report(prices, None, true).unwrap_err().to_string();
+    let prices = ProgramPrices::new(&program, &machine, &Part::All).unwrap();
+    let refused = Step { prices, accelerator: None, overlap: true, level: Level::Model }.report();
+    let message = refused.unwrap_err().to_string();
     assert!(message.starts_with("jit_step counts operations; give the rates of the accelerator"), "{message}");
 }

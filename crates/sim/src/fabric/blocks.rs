@@ -18,8 +18,8 @@ use unisono_base::interrupt::poll;
 use unisono_machine::Grid;
 
 use super::{
+    clock::{Clock, Wakes, slot_of},
     error::SimError,
-    machine::{Machine, Wakes, slot_of},
     queue::LAST_CYCLE,
 };
 
@@ -56,7 +56,7 @@ pub(super) struct Trial {
 /// either have a value of 7 or more and continue in blocks sooner or later, or of 6 or less and never do.
 const MANY_COLORS: usize = 7;
 
-impl Machine<'_> {
+impl Clock<'_> {
     /// Returns whether a run can be packed and is expected to end up in blocks, so that it starts in blocks.
     pub(super) fn will_be_restless(&self) -> bool {
         let pes = self.noted.len();

@@ -30,9 +30,9 @@
 //! recorded moves (`moves`, `values`).
 
 mod blocks;
+pub(crate) mod clock;
 mod data;
 mod error;
-pub(crate) mod machine;
 mod measure;
 mod moves;
 pub(crate) mod packed;
@@ -125,11 +125,11 @@ fn noop(options: &Options, pe: u32, cycle: u32) -> bool {
 /// Returns an error on a deadlock, which names the PEs that are stuck, if two wavelets collide, if no PE takes a
 /// wavelet, if two threads race, or if the program or its options exceed a limit.
 pub fn run(program: &WaferProgram, options: &Options) -> Result<Run, SimError> {
-    machine::Machine::new(program, options)?.run().or_else(|error| {
+    clock::Clock::new(program, options)?.run().or_else(|error| {
         if options.blocks_from == u32::MAX {
             return Err(error);
         }
         // In blocks the first error that is found need not be the earliest one.
-        machine::Machine::new(program, &Options { blocks_from: u32::MAX, ..options.clone() })?.run()
+        clock::Clock::new(program, &Options { blocks_from: u32::MAX, ..options.clone() })?.run()
     })
 }

@@ -6,11 +6,11 @@ use unisono_base::narrow;
 use unisono_lower::wafer::{End, WaferProgram};
 
 use super::{
+    clock::{Clock, Wakes},
     error::{SimError, Stuck},
-    machine::{Machine, UNDONE, Wakes},
     noop,
     queue::Wavelet,
-    tables::{NONE, Place, RAMP},
+    tables::{NONE, Place, RAMP, UNDONE},
     trace::TraceEvent,
 };
 
@@ -281,7 +281,7 @@ pub fn steps_of(program: &WaferProgram, op: usize) -> u32 {
     if takes_pairs(program, op) { o.work() } else { chunks() }
 }
 
-impl Machine<'_> {
+impl Clock<'_> {
     #[expect(
         clippy::cast_possible_truncation,
         reason = "the hot loop; lanes and sources of a PE are few, as `Tables::new` checks"

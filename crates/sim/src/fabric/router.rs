@@ -5,13 +5,13 @@ use std::hint::black_box;
 use unisono_lower::wafer::Port;
 
 use super::{
+    clock::{Clock, SOON, Wakes},
     error::SimError,
-    machine::{Machine, SOON, Wakes},
     moves::router_key,
     tables::{NONE, RAMP, RAMP_BIT},
 };
 
-impl Machine<'_> {
+impl Clock<'_> {
     /// Moves at most one wavelet over each outgoing link; rows take turns as the first. `still` are the ports whose
     /// neighbors sleep ([`super::steady`]).
     #[inline]

@@ -20,8 +20,8 @@
 use unisono_base::narrow;
 
 use super::{
+    clock::{Clock, Tally, Wakes},
     error::SimError,
-    machine::{Machine, Tally, Wakes},
     pe::Thread,
     queue::{LAST_CYCLE, Queues, Repeat, Ring, Wavelet},
     tables::{NONE, RAMP},
@@ -76,7 +76,7 @@ fn span(period: u32, first: u32, count: u32) -> u16 {
 
 impl Steady {
     /// Creates the records of a machine before its first cycle.
-    pub fn new(period: u32, m: &Machine<'_>) -> Self {
+    pub fn new(period: u32, m: &Clock<'_>) -> Self {
         // With period 0 no PE sleeps, and nothing is stored.
         let on = |n: usize| if period > 0 { n } else { 0 };
         let (queues, pes) = (on(m.tables.queues.count()), on(m.pe_threads.len() - 1));
@@ -164,7 +164,7 @@ fn forget(bits: &mut u16, last: u32, cycle: u32, period: u32) {
     *bits &= !span(period, next % period, cycle.saturating_sub(next));
 }
 
-impl Machine<'_> {
+impl Clock<'_> {
     /// At the beginning of a cycle, wakes a PE or sends it to sleep; adds neighbors that must be visited to `visits`.
     pub(super) fn look(&mut self, pe: u32, visits: &mut Vec<u32>) -> Result<(), SimError> {
         let period = self.steady.period;

@@ -8,6 +8,8 @@ use super::{error::SimError, queue::Queues};
 
 /// Stands for no queue, no operation or no cycle.
 pub const NONE: u32 = u32::MAX;
+/// Marks an operation that has not ended in `Clock::op_span`.
+pub const UNDONE: (u32, u32) = (NONE, NONE);
 
 /// One color at one router.
 pub struct Row {

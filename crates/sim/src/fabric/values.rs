@@ -12,9 +12,8 @@ use unisono_lower::wafer::WaferProgram;
 use super::{
     data::Data,
     error::SimError,
-    machine::UNDONE,
     moves::SentRun,
-    tables::{Place, Tables},
+    tables::{Place, Tables, UNDONE},
 };
 
 /// Greatest total size of all outputs, in wavelets.

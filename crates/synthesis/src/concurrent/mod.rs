@@ -23,7 +23,11 @@ use std::sync::{Arc as Shared, OnceLock};
 use unisono_base::{interrupt, rounded};
 
 pub(crate) use self::router::{Entering, Search};
-use self::{alike::Alike, planes::Planes, router::Router};
+use self::{
+    alike::Alike,
+    planes::{Planes, SCALE},
+    router::Router,
+};
 use crate::{Certificate, CertificateError, Fabric, Graph, NoForest, fabric::size, translated::Steps};
 
 /// Prices of arcs, and the lower bound on the time of an all-to-all that follows from them.
@@ -102,8 +106,6 @@ pub fn proved(graph: &Graph, prices: &[u64], from: impl Iterator<Item = u32>) ->
     Some((sum, capacity))
 }
 
-/// The largest price; sums of prices along paths stay far from overflow.
-const SCALE: f64 = (1 << 20) as f64;
 /// The largest product of classes of arcs and classes of ranks for which cutting planes are used.
 const MOST_EXACT: usize = 1 << 14;
 /// The most rounds in which classes are split by the loads at the best prices.

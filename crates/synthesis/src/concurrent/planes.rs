@@ -8,8 +8,11 @@
 use microlp::{ComparisonOp, OptimizationDirection, Problem};
 use unisono_base::rounded;
 
-use super::{SCALE, alike::Alike, router::Router};
+use super::{alike::Alike, router::Router};
 use crate::{Graph, NoForest, packing::optimum};
+
+/// The largest price; sums of prices along paths stay far from overflow.
+pub const SCALE: f64 = (1 << 20) as f64;
 
 /// The most rounds of adding planes.
 const MOST_ROUNDS: usize = 300;

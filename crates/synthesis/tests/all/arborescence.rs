@@ -1,11 +1,11 @@
 //! Tests of `arborescence`.
 
 use proptest::prelude::*;
-use unisono_synthesis::arborescence::{NONE, Prices, cheapest, depths, nearest, price_of, shallow, shortened};
+use unisono_synthesis::arborescence::{ArcWeights, NONE, cheapest, depths, nearest, price_of, shallow, shortened};
 
 /// Returns the price of the cheapest arborescence, found by trying all parents of each node; `None` if no choice of
 /// parents reaches all nodes.
-fn by_hand(prices: &Prices, root: usize) -> Option<f64> {
+fn by_hand(prices: &ArcWeights, root: usize) -> Option<f64> {
     let n = prices.nodes();
     let mut best: Option<f64> = None;
     for code in 0..n.pow(u32::try_from(n).unwrap()) {
@@ -33,7 +33,7 @@ proptest! {
     #[test]
     fn the_cheapest_is_the_cheapest_of_all(n in 2_usize..6, of in prop::collection::vec(0_u8..9, 36), root in 0_usize..6) {
         let root = root % n;
-        let mut prices = Prices::new(n);
+        let mut prices = ArcWeights::new(n);
         for from in 0..n {
             for to in (0..n).filter(|&to| to != from) {
                 let price = of[from * 6 + to];

@@ -13,6 +13,8 @@
 //! Source: NCCL 2.30, `plugins/tuner/example/plugin.c`, `ncclGetAlgoInfo` in `src/enqueue.cc`, and
 //! `src/graph/tuning.cc`.
 
+use std::ops::RangeInclusive;
+
 use unisono_collective::{Choice, DecisionTable, Kind, Row};
 
 use crate::{
@@ -22,9 +24,9 @@ use crate::{
 
 const NAME: &str = "nccl-tuner-csv";
 pub(super) const PROTOCOLS: &[&str] = &["ll", "ll128", "simple"];
-pub(super) const MOST_CHANNELS: u32 = 64;
+const MOST_CHANNELS: u64 = 64;
 /// The most calls of one group (`numPipeOps`), which the plugin reads as an `int`.
-const MOST_PIPE_OPS: u32 = i32::MAX as u32;
+const MOST_PIPE_OPS: u64 = i32::MAX as u64;
 /// The most bytes of a line, for the plugin's buffer of 256.
 const LONGEST: usize = 254;
 
@@ -91,22 +93,32 @@ pub(super) fn without_protocol(table: &DecisionTable) -> Option<String> {
     found.then(|| "without protocol= the protocol is simple, which is slow for short messages".to_owned())
 }
 
-fn settings(params: &[(String, String)], _: u32) -> Result<Settings, String> {
-    let mut found = vec![("protocol", "simple".to_owned()), ("channels", "0".to_owned())];
+/// Translates parameters: the protocol, the channels, which are `any` if not stated, and `further` parameters of a
+/// target, each a number of a range.
+pub(super) fn translated(
+    params: &[(String, String)],
+    any: &str,
+    further: &[(&'static str, RangeInclusive<u64>)],
+) -> Result<Settings, String> {
+    let mut found = vec![("protocol", "simple".to_owned()), ("channels", any.to_owned())];
     for (name, value) in params {
-        let number = value.parse::<u32>().ok();
-        let within = |most| number.is_some_and(|n| (1..=most).contains(&n));
+        let within = |range: &RangeInclusive<u64>| value.parse::<u64>().is_ok_and(|number| range.contains(&number));
         match name.as_str() {
             "protocol" if PROTOCOLS.contains(&value.as_str()) => found[0].1.clone_from(value),
-            "channels" if within(MOST_CHANNELS) => found[1].1.clone_from(value),
-            "pipe-ops" if within(MOST_PIPE_OPS) => found.push(("pipe-ops", value.clone())),
-            "registered" if matches!(number, Some(0 | 1)) => found.push(("registered", value.clone())),
+            "channels" if within(&(1..=MOST_CHANNELS)) => found[1].1.clone_from(value),
             // NCCL chooses the segments of its messages itself.
             "segment" => {}
-            _ => return Err(format!("its parameter {name}={value} cannot be expressed")),
+            _ => match further.iter().find(|(key, range)| key == name && within(range)) {
+                Some(&(key, _)) => found.push((key, value.clone())),
+                None => return Err(format!("its parameter {name}={value} cannot be expressed")),
+            },
         }
     }
     Ok(found)
+}
+
+fn settings(params: &[(String, String)], _: u32) -> Result<Settings, String> {
+    translated(params, "0", &[("pipe-ops", 1..=MOST_PIPE_OPS), ("registered", 0..=1)])
 }
 
 fn in_switches(params: &[(String, String)], ranks: u32) -> Result<Settings, String> {

@@ -18,7 +18,7 @@
 use unisono_collective::DecisionTable;
 
 use super::nccl_tuner_csv::{
-    COLLECTIVES, MOST_CHANNELS, PROTOCOLS, by_switches, names, skipped, untuned, view, without_protocol,
+    COLLECTIVES, PROTOCOLS, by_switches, names, skipped, translated, untuned, view, without_protocol,
 };
 use crate::{
     Export, LibraryTable, Tuning, Unsaid,
@@ -32,20 +32,7 @@ const LARGEST: u64 = i64::MAX as u64;
 const NAMES: &[Counterpart] = &names(settings, in_switches);
 
 fn settings(params: &[(String, String)], _: u32) -> Result<Settings, String> {
-    let mut found = vec![("protocol", "simple".to_owned()), ("channels", "-1".to_owned())];
-    for (name, value) in params {
-        let number = value.parse::<u64>().ok();
-        let within = |most: u64| number.is_some_and(|n| (1..=most).contains(&n));
-        match name.as_str() {
-            "protocol" if PROTOCOLS.contains(&value.as_str()) => found[0].1.clone_from(value),
-            "channels" if within(MOST_CHANNELS.into()) => found[1].1.clone_from(value),
-            "chunk-size" if within(LARGEST) => found.push(("chunk-size", value.clone())),
-            // NCCL chooses the segments of its messages itself.
-            "segment" => {}
-            _ => return Err(format!("its parameter {name}={value} cannot be expressed")),
-        }
-    }
-    Ok(found)
+    translated(params, "-1", &[("chunk-size", 1..=LARGEST)])
 }
 
 fn in_switches(params: &[(String, String)], ranks: u32) -> Result<Settings, String> {

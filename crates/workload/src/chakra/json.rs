@@ -12,10 +12,7 @@ use serde::{
 use serde_json::Map;
 use unisono_base::{excerpt, interrupt::poll, keyed};
 
-use super::{
-    messages::{Node, Value},
-    rank::{MOST_NODES, READ},
-};
+use super::messages::{MOST_NODES, Node, READ, Value};
 
 const LIST: &str = "workload_graph";
 

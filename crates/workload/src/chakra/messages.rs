@@ -4,7 +4,28 @@
 
 use prost::Message;
 
-use super::rank::READ;
+pub const MOST_NODES: usize = 1 << 20;
+pub const READ: [&str; 13] = [
+    BEGUN,
+    SECONDS,
+    REDUCES,
+    "comm_dst",
+    "comm_size",
+    "comm_src",
+    "comm_tag",
+    "comm_type",
+    "is_cpu_op",
+    "num_ops",
+    "pg_name",
+    "root",
+    "tensor_size",
+];
+/// The attribute with the ids of nodes that must have begun, separated by spaces. Other readers ignore it.
+pub const BEGUN: &str = "unisono_begun";
+/// The attribute with the exact time of compute in seconds, because the format counts whole microseconds.
+pub const SECONDS: &str = "unisono_seconds";
+/// The attribute that marks compute as a reduction of a schedule, for which a machine may state a cost.
+pub const REDUCES: &str = "unisono_reduces";
 
 #[derive(Clone, PartialEq, Message)]
 pub struct GlobalMetadata {

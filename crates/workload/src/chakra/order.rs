@@ -4,7 +4,7 @@ use std::{cmp::Reverse, collections::BinaryHeap};
 
 use rustc_hash::FxHashMap;
 
-use super::{messages::Node, rank::BEGUN};
+use super::messages::{BEGUN, Node};
 
 /// The reason why nodes have no order, and the id of a node to which it applies.
 pub struct NoOrder {

@@ -7,7 +7,7 @@ use unisono_collective::Kind;
 
 use super::{
     json,
-    messages::{GlobalMetadata, Node, frame, kind},
+    messages::{BEGUN, GlobalMetadata, MOST_NODES, Node, REDUCES, SECONDS, frame, kind},
     order::order,
 };
 use crate::{
@@ -16,33 +16,11 @@ use crate::{
     packed::unpacked,
 };
 
-pub const MOST_NODES: usize = 1 << 20;
 /// The most bytes of a node. An attribute of two bytes takes fifty times as many in memory.
 const MOST_NODE_BYTES: usize = 1 << 22;
 /// The most dependencies in a file, and the most that result if each node that takes no time passes its dependencies on
 /// to the nodes that depend on it.
 const MOST_DEPENDENCIES: usize = 1 << 24;
-pub const READ: [&str; 13] = [
-    BEGUN,
-    SECONDS,
-    REDUCES,
-    "comm_dst",
-    "comm_size",
-    "comm_src",
-    "comm_tag",
-    "comm_type",
-    "is_cpu_op",
-    "num_ops",
-    "pg_name",
-    "root",
-    "tensor_size",
-];
-/// The attribute with the ids of nodes that must have begun, separated by spaces. Other readers ignore it.
-pub const BEGUN: &str = "unisono_begun";
-/// The attribute with the exact time of compute in seconds, because the format counts whole microseconds.
-pub const SECONDS: &str = "unisono_seconds";
-/// The attribute that marks compute as a reduction of a schedule, for which a machine may state a cost.
-pub const REDUCES: &str = "unisono_reduces";
 
 /// The operation of a node on the device.
 #[derive(Clone, PartialEq, Debug)]
@@ -76,7 +54,7 @@ impl Step {
 /// A node that takes time. `after` and `begun` are the indices of earlier such nodes of the rank that must have ended
 /// or begun.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Timed {
+pub struct TimedNode {
     pub id: u64,
     pub name: String,
     pub step: Step,
@@ -86,7 +64,7 @@ pub struct Timed {
 
 /// The nodes of a rank that take time, in execution order, and a name for each node whose operation is unknown.
 pub struct RankTrace {
-    pub nodes: Vec<Timed>,
+    pub nodes: Vec<TimedNode>,
     pub unknown: Vec<String>,
     pub ranks: Option<u32>,
 }
@@ -140,14 +118,14 @@ pub fn read(bytes: &[u8], rank: u32, kept: Kept, strict: bool) -> Result<RankTra
         let begun = begun(node, &numbers).map_err(|message| of_node(node.id, message))?;
         let done = narrow(trace.nodes.len());
         numbers.insert(node.id, done);
-        trace.nodes.push(Timed { id: node.id, name: node.name.clone(), step, after: waits, begun });
+        trace.nodes.push(TimedNode { id: node.id, name: node.name.clone(), step, after: waits, begun });
         needs[number] = vec![done];
     }
     Ok(trace)
 }
 
 /// Returns the last compute and the last communication of the given nodes, which are ascending.
-fn last_of_queues(nodes: &[u32], timed: &[Timed]) -> Vec<u32> {
+fn last_of_queues(nodes: &[u32], timed: &[TimedNode]) -> Vec<u32> {
     let last = |computes: bool| {
         let of_queue = |&&n: &&u32| matches!(timed[n as usize].step, Step::Compute(_)) == computes;
         nodes.iter().rev().find(of_queue).copied()

@@ -14,7 +14,7 @@ use unisono_collective::Kind;
 use super::{
     comm_groups::{self, CommGroups},
     messages::{GlobalMetadata, frame},
-    rank::{self, Kept, RankTrace, Step, Timed},
+    rank::{self, Kept, RankTrace, Step, TimedNode},
 };
 use crate::{
     Collected, Groups, Queues, RankClass, ReadError, SourceFile, Work, WorkNode, WorkloadGraph,
@@ -69,7 +69,7 @@ pub fn read(files: &[SourceFile], strict: bool) -> Result<WorkloadGraph, ReadErr
         return Err(Wrong::file(message).of(&first.0));
     }
     let mut traces = traces(&by_rank, Kept::Last, strict)?;
-    let is_message = |node: &Timed| node.step.is_message();
+    let is_message = |node: &TimedNode| node.step.is_message();
     let mut queues = Queues::InOrder;
     if traces.iter().any(|trace| trace.nodes.iter().any(is_message)) {
         queues = Queues::AsReady;
@@ -80,7 +80,7 @@ pub fn read(files: &[SourceFile], strict: bool) -> Result<WorkloadGraph, ReadErr
         *unknown.entry(name.clone()).or_default() += 1;
     }
     known_roots(&traces).map_err(|(rank, wrong)| wrong.of(&by_rank[&rank].0))?;
-    let group = |node: &Timed| match &node.step {
+    let group = |node: &TimedNode| match &node.step {
         Step::Collective { group, .. } => group.clone(),
         _ => None,
     };
@@ -291,11 +291,11 @@ impl Program {
     }
 }
 
-fn made(node: &Timed, work: Work) -> WorkNode {
+fn made(node: &TimedNode, work: Work) -> WorkNode {
     WorkNode { begun: node.begun.clone(), ..WorkNode::new(&*node.name, work, node.after.clone()) }
 }
 
-fn group_of(node: &Timed) -> Option<&str> {
+fn group_of(node: &TimedNode) -> Option<&str> {
     match &node.step {
         Step::Collective { group, .. } => group.as_deref(),
         _ => None,
@@ -304,7 +304,7 @@ fn group_of(node: &Timed) -> Option<&str> {
 
 /// Returns whether two nodes compute or communicate alike, except for their groups, with the same dependencies; false
 /// for messages.
-fn is_alike(a: &Timed, b: &Timed) -> bool {
+fn is_alike(a: &TimedNode, b: &TimedNode) -> bool {
     let same = match (&a.step, &b.step) {
         (Step::Compute(a), Step::Compute(b)) => a == b,
         (

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use unisono_collective::Kind;
 
 use super::{
-    messages::{GlobalMetadata, Node, Value, append, kind},
-    rank::{BEGUN, COLLECTIVES, REDUCES, SECONDS},
+    messages::{BEGUN, GlobalMetadata, Node, REDUCES, SECONDS, Value, append, kind},
+    rank::COLLECTIVES,
 };
 use crate::{Compute, Work, WorkNode, WorkloadGraph};
 

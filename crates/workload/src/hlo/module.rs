@@ -70,6 +70,10 @@ impl<'a> Instruction<'a> {
         value(self.attributes, key)
     }
 
+    pub fn names_device(&self) -> bool {
+        matches!(self.opcode, "partition-id" | "replica-id")
+    }
+
     /// Returns the value of a key between the braces of `frontend_attributes`, without quotes.
     pub fn frontend_attribute(&self, key: &str) -> Option<&'a str> {
         let (inside, _) = bracketed(self.attribute("frontend_attributes")?)?;

@@ -113,7 +113,7 @@ impl Uses<'_> {
         self.left = self.left.checked_sub(fused.instructions.len())?;
         let parameters = i.operands.iter().enumerate().filter(|&(_, &operand)| operand == n);
         let reads = sliced(fused);
-        let has_number = fused.instructions.iter().any(names_device) || self.follows_device(i);
+        let has_number = fused.instructions.iter().any(Instruction::names_device) || self.follows_device(i);
         let read = |(number, _)| fused.parameters.get(number).copied().flatten().and_then(|place| reads[place]);
         if has_number { parameters.map(read).sum() } else { None }
     }
@@ -125,7 +125,7 @@ impl Uses<'_> {
         while let Some(n) = open.pop() {
             steps += 1;
             let operand = &self.within.instructions[n];
-            if names_device(operand) {
+            if operand.names_device() {
                 return true;
             }
             // Offsets are scalars.
@@ -135,8 +135,4 @@ impl Uses<'_> {
         }
         false
     }
-}
-
-pub fn names_device(i: &Instruction) -> bool {
-    matches!(i.opcode, "partition-id" | "replica-id")
 }

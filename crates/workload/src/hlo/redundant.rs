@@ -16,7 +16,6 @@ use unisono_collective::Kind;
 use super::{
     collective::pattern,
     module::{Computation, Half, Instruction, Module},
-    opinion::names_device,
 };
 use crate::{Groups, Work};
 
@@ -99,7 +98,7 @@ fn is_pure(module: &Module, at: usize, i: &Instruction, pure: &[bool]) -> bool {
         "parameter" | "while" | "conditional" | "async" | "custom-call" | "infeed" | "outfeed" | "send" | "recv" => {
             false
         }
-        opcode => !opcode.starts_with("rng") && !names_device(i) && pattern(i).is_none(),
+        opcode => !opcode.starts_with("rng") && !i.names_device() && pattern(i).is_none(),
     }
 }
 

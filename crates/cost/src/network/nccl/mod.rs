@@ -97,14 +97,14 @@ pub struct Time {
     /// The amounts of work of the call.
     pub steps: Steps,
     /// NCCL's own time for one unit of each amount of `steps`.
-    pub prices: Prices,
+    pub prices: StepPrices,
 }
 
 /// NCCL's own prices for [`Steps`]: the time of a call without steps, of a step to a GPU of the same box or of another
 /// box, and of a byte.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 #[serde(rename = "LibraryPrices")]
-pub struct Prices {
+pub struct StepPrices {
     pub start_us: f64,
     pub hop_us: f64,
     pub network_hop_us: f64,
@@ -187,7 +187,7 @@ impl Nccl {
             cost_seconds: cost_us / 1e6,
             seconds: us / 1e6,
             is_fitted: fit.is_some(),
-            prices: Prices {
+            prices: StepPrices {
                 start_us: constants::base_us(algorithm, protocol),
                 hop_us: constants::hop_us(self.graphs.medium(&self.facts), algorithm, protocol),
                 network_hop_us: constants::hop_us(Medium::Net, algorithm, protocol)

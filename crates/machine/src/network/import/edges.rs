@@ -4,12 +4,7 @@
 use super::{Format, ImportOptions, Network, Refusal, network};
 use crate::network::catalog::{parse, parse_named};
 
-pub const FORMAT: Format = Format {
-    name: "edges",
-    summary: "a line 'A B' for each cable, with gbps=, ns=, count= and its kind",
-    reference: "the lines of a graph",
-    read,
-};
+pub const FORMAT: Format = Format { name: "edges", read };
 
 /// The assumed rate of a cable that states no rate.
 const ASSUMED_GBPS: f64 = 100.0;

@@ -6,8 +6,6 @@ mod nccl_odd;
 mod nccl_rates;
 mod nccl_server;
 
-use serde::Serialize;
-
 use super::{Gpu, MachinesPer, Network, Prices, SwitchClass};
 use crate::{Description, MachineError};
 
@@ -25,12 +23,8 @@ pub struct ImportOptions<'a> {
 }
 
 /// A file format.
-#[derive(Serialize)]
 pub struct Format {
     pub name: &'static str,
-    pub summary: &'static str,
-    pub reference: &'static str,
-    #[serde(skip)]
     read: fn(&str, &ImportOptions) -> Result<Network, Refusal>,
 }
 

@@ -37,12 +37,7 @@ use super::{
     nccl_server::{Kind, Server, are_unlike},
 };
 
-pub const FORMAT: Format = Format {
-    name: "nccl-topo",
-    summary: "a topology of NCCL or RCCL (NCCL_TOPO_DUMP_FILE)",
-    reference: "NVIDIA/nccl, src/graph/topo.cc",
-    read,
-};
+pub const FORMAT: Format = Format { name: "nccl-topo", read };
 
 /// The largest number of CPUs of one host, which are fully connected; NCCL itself accepts 256 nodes.
 const MOST_CPUS: usize = 1024;

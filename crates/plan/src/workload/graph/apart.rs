@@ -25,7 +25,7 @@ use unisono_workload::Groups;
 
 use super::{
     super::shared::SharedNetwork,
-    Chosen, Prices,
+    Chosen, ProgramPrices,
     groves::{FOREST, Groves},
     prices::MOST_PLANNED,
 };
@@ -44,7 +44,7 @@ pub(super) struct Apart {
     pub slowest: Timed,
 }
 
-impl Prices<'_> {
+impl ProgramPrices<'_> {
     /// Returns plans of groups by schedules without a closed form; `None` if none is [`WORTH`] times as fast as
     /// `seconds`, groups that reduce in switches share links, or ranks are too many. No group beats `bound_seconds`.
     /// `problem` returns the collective of a group.

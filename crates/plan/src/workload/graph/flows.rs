@@ -14,9 +14,9 @@ use unisono_workload::{Queues, Work, WorkloadGraph};
 
 use super::{
     super::WorkloadError,
-    Interval, Prices,
+    Interval, ProgramPrices,
     occurrences::{Occurrence, Occurrences},
-    report::{Timed, computed_seconds},
+    report::{NodeTimes, computed_seconds},
     reported::reported,
     routes::{Group, routes},
 };
@@ -75,11 +75,11 @@ struct Run<'a, S> {
 /// Returns an error if queues take nodes as they become ready, as in programs with messages between pairs, or if the
 /// program has more nodes than a limit admits.
 pub(super) fn flow(
-    prices: &Prices,
+    prices: &ProgramPrices,
     rows: &[Vec<Option<usize>>],
     overlap: bool,
     seconds: impl Fn(usize, usize) -> f64,
-) -> Result<Timed, PlanError> {
+) -> Result<NodeTimes, PlanError> {
     let graph = prices.graph();
     if graph.queues == Queues::AsReady {
         return Err(WorkloadError::NoFlows(graph.name.clone()).into());
@@ -125,7 +125,7 @@ fn key(time: f64) -> u64 {
 }
 
 impl<S: Fn(usize, usize) -> f64> Run<'_, S> {
-    fn run(mut self) -> Timed {
+    fn run(mut self) -> NodeTimes {
         for rank in 0..self.graph.ranks {
             self.advance(rank, 0.0);
         }
@@ -165,7 +165,7 @@ impl<S: Fn(usize, usize) -> f64> Run<'_, S> {
         let computed = (0..self.graph.classes.len()).map(|class| computed_seconds(self.graph, class, &self.seconds));
         let computed: Vec<f64> = computed.collect();
         let last = reported(&ends, |rank| computed[self.occurrences.class_of[rank]]);
-        Timed {
+        NodeTimes {
             rank: narrow(last),
             class: self.occurrences.class_of[last],
             times: self.times.swap_remove(last),

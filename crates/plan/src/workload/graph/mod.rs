@@ -25,5 +25,5 @@ pub use clock::{Clock, ClockError, Interval};
 pub use level::Level;
 pub use opinion::OpinionRow;
 pub use ports::{Messages, OnePort, Ports};
-pub use prices::{Communication as PricedCommunication, Prices};
-pub use report::{CollectiveRow, GraphReport, Step, graph_report};
+pub use prices::{Communication as PricedCommunication, ProgramPrices};
+pub use report::{CollectiveRow, GraphReport, Step};

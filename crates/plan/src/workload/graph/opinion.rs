@@ -8,7 +8,7 @@ use unisono_workload::{
     hlo::{Finding, Redundancy, Sufficient},
 };
 
-use super::{Prices, prices::Communication};
+use super::{ProgramPrices, prices::Communication};
 use crate::PlanError;
 
 /// A communication of a program, and the cheaper communication that suffices.
@@ -35,7 +35,7 @@ pub struct OpinionRow {
 }
 
 /// Returns the findings of the reader that save time; the largest saving is first.
-pub(super) fn second_opinion(graph: &WorkloadGraph, prices: &mut Prices) -> Result<Vec<OpinionRow>, PlanError> {
+pub(super) fn second_opinion(graph: &WorkloadGraph, prices: &mut ProgramPrices) -> Result<Vec<OpinionRow>, PlanError> {
     let mut rows = Vec::new();
     for finding in &graph.findings {
         let suffices = match finding.suffices {

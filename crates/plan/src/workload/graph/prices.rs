@@ -2,9 +2,9 @@
 //!
 //! A collective of one group is planned like a request. If several groups communicate at once on a network, or the
 //! group is large, algorithms are timed by their exchanges in all groups together ([`SharedNetwork`]). A collective of
-//! a workload file is timed by exchanges first, and planned if its time matters ([`Prices::settle`]). The lower bound
-//! is the larger of two: that of the first group alone, which also holds for all groups together, and that of the links
-//! that all groups share. For a collective of a workload file without a plan only the second is computed.
+//! a workload file is timed by exchanges first, and planned if its time matters ([`ProgramPrices::settle`]). The lower
+//! bound is the larger of two: that of the first group alone, which also holds for all groups together, and that of the
+//! links that all groups share. For a collective of a workload file without a plan only the second is computed.
 
 mod messages;
 mod worth;
@@ -19,7 +19,7 @@ use unisono_algorithms::{Means, Params, ranks::Extents};
 use unisono_base::{interrupt::check, parallel};
 use unisono_collective::Kind;
 use unisono_cost::{
-    endpoint::{LevelPrices, Prices as MessagePrices},
+    endpoint::{LevelPrices, Prices},
     network::NetworkPart,
 };
 use unisono_discover::whole_elements;
@@ -67,7 +67,7 @@ pub struct Communication {
 }
 
 /// The prices of a program's communications.
-pub struct Prices<'a> {
+pub struct ProgramPrices<'a> {
     graph: &'a WorkloadGraph,
     machine: &'a Machine,
     target: Arc<dyn Target>,
@@ -78,7 +78,7 @@ pub struct Prices<'a> {
     /// The algorithm requested for each kind of collective. Other kinds use that of the workload file, or else the
     /// fastest.
     algorithms: BTreeMap<&'static str, String>,
-    /// The collectives of a workload file that are planned instead of timed by exchanges ([`Prices::settle`]).
+    /// The collectives of a workload file that are planned instead of timed by exchanges ([`ProgramPrices::settle`]).
     settled: FxHashSet<Collected>,
     known: FxHashMap<Key, usize>,
     /// The collectives that were timed before their row was requested.
@@ -94,7 +94,7 @@ pub struct Prices<'a> {
 
 /// The messages of a program with their prices. `rows` holds the row of each node's communication, by class.
 pub(super) struct PricedMessages<'a> {
-    pub prices: &'a Prices<'a>,
+    pub prices: &'a ProgramPrices<'a>,
     pub rows: &'a [Vec<Option<usize>>],
 }
 
@@ -130,7 +130,7 @@ enum Key {
     Message { from: u32, to: u32, bytes: u64 },
 }
 
-impl<'a> Prices<'a> {
+impl<'a> ProgramPrices<'a> {
     /// Places the ranks of a program on the first ranks of a machine, or on `part`, which must have as many ranks.
     ///
     /// # Errors
@@ -213,15 +213,15 @@ impl<'a> Prices<'a> {
     ///
     /// # Errors
     /// Returns an error if the machine has none.
-    pub(super) fn of_messages(&self) -> Result<&dyn MessagePrices, PlanError> {
+    pub(super) fn of_messages(&self) -> Result<&dyn Prices, PlanError> {
         let (machine, kind) = (self.machine.name(), self.machine.kind());
         let missing = || WorkloadError::NoPrices { machine: machine.to_owned(), kind }.into();
         self.prices().ok_or_else(missing)
     }
 
     /// Returns the prices of messages; `None` if the machine has none, or messages share links.
-    pub(super) fn prices(&self) -> Option<&dyn MessagePrices> {
-        self.target.part().downcast_ref().map(|prices: &LevelPrices| prices as &dyn MessagePrices)
+    pub(super) fn prices(&self) -> Option<&dyn Prices> {
+        self.target.part().downcast_ref().map(|prices: &LevelPrices| prices as &dyn Prices)
     }
 
     pub(super) fn network(&self) -> Option<&'a Network> {
@@ -271,12 +271,12 @@ impl<'a> Prices<'a> {
         &self.rows
     }
 
-    /// Returns the algorithms that the groups of each row of [`Prices::rows`] use; empty for messages.
+    /// Returns the algorithms that the groups of each row of [`ProgramPrices::rows`] use; empty for messages.
     pub fn chosen(&self) -> &[Vec<Chosen>] {
         &self.chosen
     }
 
-    /// Returns the index in [`Prices::rows`] of the communication of a rank's node; `None` for compute.
+    /// Returns the index in [`ProgramPrices::rows`] of the communication of a rank's node; `None` for compute.
     ///
     /// # Errors
     /// Returns an error if no algorithm performs the collective on the machine.
@@ -316,7 +316,7 @@ impl<'a> Prices<'a> {
         Ok(self.keep(key, priced, chosen))
     }
 
-    /// Times the collectives of all nodes in parallel, for [`Prices::row`], up to the first that fails.
+    /// Times the collectives of all nodes in parallel, for [`ProgramPrices::row`], up to the first that fails.
     pub(super) fn look_ahead(&mut self) {
         let mut distinct = FxHashSet::default();
         let nodes = self.graph.classes.iter().flat_map(|class| &class.nodes);

@@ -12,7 +12,7 @@ use super::{
         spans::Spans,
         timeline::{Communicated, ROUNDING},
     },
-    Clock, Interval, Level, PricedCommunication, Prices,
+    Clock, Interval, Level, PricedCommunication, ProgramPrices,
     flows::flow,
     opinion::{OpinionRow, second_opinion},
     prices::PricedMessages,
@@ -84,7 +84,7 @@ pub struct GraphReport {
 }
 
 /// The times of the nodes of the reported rank.
-pub(super) struct Timed {
+pub(super) struct NodeTimes {
     pub rank: u32,
     pub class: usize,
     /// The start and end of each node. With packets, a communication begins when the last rank of its group reaches it.
@@ -106,20 +106,12 @@ pub(super) fn computed_seconds(graph: &WorkloadGraph, class: usize, seconds: imp
 
 /// The options for timing one step: prices, accelerator, overlap and level of detail.
 pub struct Step<'a> {
-    pub prices: Prices<'a>,
+    pub prices: ProgramPrices<'a>,
     /// The accelerator's rates, for programs with counted operations.
     pub accelerator: Option<Accelerator>,
     /// True if compute and communication have separate queues.
     pub overlap: bool,
     pub level: Level,
-}
-
-/// Times one step of a program by the model.
-///
-/// # Errors
-/// Returns the errors of [`Step::report`].
-pub fn graph_report(prices: Prices, accelerator: Option<Accelerator>, overlap: bool) -> Result<GraphReport, RunError> {
-    Step { prices, accelerator, overlap, level: Level::Model }.report()
 }
 
 impl Step<'_> {
@@ -153,13 +145,13 @@ impl Step<'_> {
         // The clock finds classes that wait in a cycle before anything is simulated.
         let clock = Clock::with_messages(graph, overlap, seconds, &PricedMessages { prices: &prices, rows: &rows })
             .map_err(|e| PlanError::from(WorkloadError::Waits(graph.name.clone(), e)))?;
-        let Timed { rank, class, times, seconds: end, packets, events } = match level {
+        let NodeTimes { rank, class, times, seconds: end, packets, events } = match level {
             Level::Model => {
                 let ends: Vec<f64> = (0..graph.classes.len()).map(|class| clock.end(class)).collect();
                 let class = reported(&ends, |class| computed_seconds(graph, class, seconds));
                 let rank = graph.classes.get(class).and_then(|class| class.ranks.first()).copied().unwrap_or(0);
                 let (times, seconds) = (clock.0[class].clone(), ends.into_iter().fold(0.0, f64::max));
-                Timed { rank, class, times, seconds, packets: None, events: None }
+                NodeTimes { rank, class, times, seconds, packets: None, events: None }
             }
             Level::Flow => flow(&prices, &rows, overlap, seconds)?,
             Level::Packet => simulate(&prices, &rows, overlap, seconds)?,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use unisono_lower::{Exchange, Flow};
 use unisono_workload::Groups;
 
-use super::{Prices, prices::Communication};
+use super::{ProgramPrices, prices::Communication};
 use crate::PlanError;
 
 /// The ranks that perform a communication together.
@@ -21,11 +21,11 @@ pub(super) struct Group {
 ///
 /// # Errors
 /// Returns an error if the schedule of an algorithm without a closed form is too large.
-pub(super) fn routes(prices: &Prices) -> Result<Vec<Vec<Group>>, PlanError> {
+pub(super) fn routes(prices: &ProgramPrices) -> Result<Vec<Vec<Group>>, PlanError> {
     prices.rows().iter().enumerate().map(|(row, priced)| of_row(prices, row, priced)).collect()
 }
 
-fn of_row(prices: &Prices, row: usize, priced: &Communication) -> Result<Vec<Group>, PlanError> {
+fn of_row(prices: &ProgramPrices, row: usize, priced: &Communication) -> Result<Vec<Group>, PlanError> {
     if let Some(receivers) = prices.receivers_of(row) {
         let graph = prices.graph();
         let mut takes = vec![false; graph.ranks as usize];

@@ -8,9 +8,9 @@ use unisono_sim::{
 use unisono_workload::{Work, WorkloadGraph};
 
 use super::{
-    Interval, Prices,
+    Interval, ProgramPrices,
     occurrences::{Occurrence, Occurrences},
-    report::{Timed, computed_seconds},
+    report::{NodeTimes, computed_seconds},
     reported::reported,
     tasks::{ProgramTasks, Scheduled, program_tasks},
 };
@@ -22,11 +22,11 @@ use crate::RunError;
 /// # Errors
 /// Returns the errors of [`program_tasks`], or an error if the run gets stuck.
 pub(super) fn simulate(
-    prices: &Prices,
+    prices: &ProgramPrices,
     rows: &[Vec<Option<usize>>],
     overlap: bool,
     seconds: impl Fn(usize, usize) -> f64,
-) -> Result<Timed, RunError> {
+) -> Result<NodeTimes, RunError> {
     let graph = prices.graph();
     let occurrences = Occurrences::new(graph);
     let computing = prices.computing();
@@ -53,7 +53,7 @@ pub(super) fn simulate(
     let computed: Vec<f64> = (0..graph.classes.len()).map(|class| computed_seconds(graph, class, &seconds)).collect();
     let rank = reported(&ends, |rank| computed[occurrences.class_of[rank]]);
     let seen = Seen { graph, occurrences: &occurrences, tasks: &tasks, hosts: &hosts };
-    Ok(Timed {
+    Ok(NodeTimes {
         rank: narrow(rank),
         class: occurrences.class_of[rank],
         times: seen.times(narrow(rank)),

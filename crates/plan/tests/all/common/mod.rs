@@ -9,7 +9,7 @@ use unisono_collective::{Collective, Dtype, Kind, Operator};
 use unisono_machine::{Grid, Machine};
 use unisono_plan::{
     Part,
-    workload::graph::{GraphReport, Level, Prices, Step},
+    workload::graph::{GraphReport, Level, ProgramPrices, Step},
 };
 use unisono_schedule::interpret::Element;
 use unisono_workload::WorkloadGraph;
@@ -28,7 +28,7 @@ pub fn network(packet_bytes: u32, buffer_bytes: u32, lines: &str) -> Machine {
 
 /// Returns the report of a program at `level`, with compute and communication at the same time if `overlap`.
 pub fn step(machine: &Machine, program: &WorkloadGraph, level: Level, overlap: bool) -> GraphReport {
-    let prices = Prices::new(program, machine, &Part::All).unwrap();
+    let prices = ProgramPrices::new(program, machine, &Part::All).unwrap();
     Step { prices, accelerator: None, overlap, level }.report().unwrap()
 }
 

@@ -6,7 +6,7 @@ use unisono_collective::Kind;
 use unisono_machine::Machine;
 use unisono_plan::{
     Part,
-    workload::graph::{Level, Prices, Step},
+    workload::graph::{Level, ProgramPrices, Step},
 };
 use unisono_workload::{Collected, Compute, Groups, Queues, RankClass, Work, WorkNode, WorkloadGraph};
 
@@ -96,7 +96,7 @@ fn messages_between_pairs_are_no_flows() {
     let mut pair = program(2, Vec::new(), Vec::new(), &[(&[0], vec![send]), (&[1], vec![receive])]);
     pair.queues = Queues::AsReady;
     let machine = line(2);
-    let prices = Prices::new(&pair, &machine, &Part::All).unwrap();
+    let prices = ProgramPrices::new(&pair, &machine, &Part::All).unwrap();
     let by_flows = Step { prices, accelerator: None, overlap: true, level: Level::Flow };
     assert!(by_flows.report().unwrap_err().to_string().starts_with("w has messages between pairs of ranks"));
     // The time is 80 ns, and 8 bytes at 50 bytes a nanosecond.

@@ -15,7 +15,7 @@ use unisono_lower::tasks::{Kind, from_schedule};
 use unisono_machine::{Machine, network::Network};
 use unisono_plan::{
     Part,
-    workload::graph::{Level, Prices, Step},
+    workload::graph::{Level, ProgramPrices, Step},
 };
 use unisono_sim::network::Interconnect;
 use unisono_workload::{Compute, Work, WorkloadGraph};
@@ -77,7 +77,7 @@ impl Straight {
     }
 
     /// Adds all nodes of a rank. Ranks communicate at nodes with the same index.
-    fn rank(&mut self, graph: &WorkloadGraph, prices: &Prices, rows: &[Option<usize>], rank: u32) {
+    fn rank(&mut self, graph: &WorkloadGraph, prices: &ProgramPrices, rows: &[Option<usize>], rank: u32) {
         let class = graph.classes.iter().find(|class| class.ranks.contains(&rank)).unwrap();
         let (mut ends, mut queues): (Vec<usize>, [Vec<usize>; 2]) = (Vec::new(), Default::default());
         for (number, node) in class.nodes.iter().enumerate() {
@@ -116,7 +116,7 @@ impl Straight {
         }
     }
 
-    fn collective(&mut self, prices: &Prices, row: usize, (number, rank): (usize, u32), begin: usize) -> usize {
+    fn collective(&mut self, prices: &ProgramPrices, row: usize, (number, rank): (usize, u32), begin: usize) -> usize {
         let mut all = vec![begin];
         for chosen in &prices.chosen()[row] {
             let Some((group, place)) = chosen.groups.of(rank) else { continue };
@@ -233,8 +233,8 @@ impl Case {
         Self { machine, program: program(&mut r, &STYLE) }
     }
 
-    fn prices(&self) -> Prices<'_> {
-        Prices::new(&self.program, &self.machine, &Part::All).unwrap()
+    fn prices(&self) -> ProgramPrices<'_> {
+        ProgramPrices::new(&self.program, &self.machine, &Part::All).unwrap()
     }
 
     fn by_packets(&self) -> f64 {

@@ -4,7 +4,7 @@ use unisono_base::narrow;
 
 use super::{
     super::{
-        machine::Machine,
+        clock::Clock,
         queue::Wavelet,
         tables::{self, NONE, RAMP, RAMP_BIT},
     },
@@ -18,7 +18,7 @@ const MOST_COLORS: u32 = NO_COLOR.trailing_zeros();
 
 impl Packed {
     /// Packs a machine at the beginning of a cycle in which no PE sleeps; `None` if the program cannot be packed.
-    pub fn new(m: &Machine<'_>, now: u32) -> Option<Self> {
+    pub fn new(m: &Clock<'_>, now: u32) -> Option<Self> {
         if !is_plain(m) {
             return None;
         }
@@ -45,7 +45,7 @@ impl Packed {
         Some(packed)
     }
 
-    fn add_group(&mut self, m: &Machine<'_>, pes: std::ops::Range<u32>, bits: &[u8; 256], now: u32) {
+    fn add_group(&mut self, m: &Clock<'_>, pes: std::ops::Range<u32>, bits: &[u8; 256], now: u32) {
         let threads = |pe: u32| m.pe_threads[pe as usize]..m.pe_threads[pe as usize + 1];
         let slots = pes.clone().map(|pe| threads(pe).len()).max().unwrap_or(0);
         let first_slot = self.slots.len();
@@ -71,7 +71,7 @@ impl Packed {
     }
 
     /// Adds the colors of a router, with their waiting wavelets and the room in their queues.
-    fn add_router(&mut self, m: &Machine<'_>, g: &mut Group, lane: usize, pe: usize, bits: &[u8; 256], now: u32) {
+    fn add_router(&mut self, m: &Clock<'_>, g: &mut Group, lane: usize, pe: usize, bits: &[u8; 256], now: u32) {
         let (queues, latency) = (&m.tables.queues, m.options.ramp_latency);
         let room = |queue: u32| queues.capacity(queue) - queues.len(queue);
         let rows = &m.tables.rows[m.tables.pe_rows[pe] as usize..m.tables.pe_rows[pe + 1] as usize];
@@ -119,7 +119,7 @@ impl Packed {
     }
 
     /// Publishes the state of the last group at the beginning, as if nothing had moved in the previous cycle.
-    fn show(&mut self, m: &Machine<'_>, row: usize, at: usize, now: u32) {
+    fn show(&mut self, m: &Clock<'_>, row: usize, at: usize, now: u32) {
         let Some(group) = self.groups.last() else { return };
         let mut face = Face::closed();
         let depth = m.options.queue_depth;
@@ -131,7 +131,7 @@ impl Packed {
 }
 
 /// Returns the bit of each color in use, in ascending order of colors; `None` if there are too many colors.
-fn color_bits(m: &Machine<'_>) -> Option<[u8; 256]> {
+fn color_bits(m: &Clock<'_>) -> Option<[u8; 256]> {
     let mut bits = [0; 256];
     let mut used = [false; 256];
     m.tables.rows.iter().for_each(|row| used[usize::from(row.color)] = true);
@@ -146,7 +146,7 @@ fn color_bits(m: &Machine<'_>) -> Option<[u8; 256]> {
 /// Returns whether a program can be packed: each color has one position and one input at a router, threads share no
 /// queue and send no control wavelets, queues hold no more wavelets than a counter can count, and the numbers of colors
 /// and of a PE's threads fit the masks.
-pub fn is_plain(m: &Machine<'_>) -> bool {
+pub fn is_plain(m: &Clock<'_>) -> bool {
     let deepest = m.options.queue_depth.saturating_add(m.options.ramp_latency).saturating_add(2);
     if m.options.ramp_latency + 2 > AHEAD || deepest > MOST || color_bits(m).is_none() || !has_own_queues(m) {
         return false;
@@ -162,7 +162,7 @@ pub fn is_plain(m: &Machine<'_>) -> bool {
 }
 
 /// Returns whether each queue of a ramp is used by one thread, for data only, and not twice by one operation.
-fn has_own_queues(m: &Machine<'_>) -> bool {
+fn has_own_queues(m: &Clock<'_>) -> bool {
     let mut users = vec![(NONE, NONE); m.tables.queues.count()];
     for thread in 0..m.threads.len() {
         for op in m.program.thread_ops(thread) {

@@ -28,7 +28,7 @@ mod visit;
 
 use unisono_base::interrupt::poll;
 
-use super::{error::SimError, machine::Machine, queue::LAST_CYCLE};
+use super::{clock::Clock, error::SimError, queue::LAST_CYCLE};
 use faces::Faces;
 use group::{Group, Slot};
 use visit::{Cycle, Moves};
@@ -53,7 +53,7 @@ struct Packed {
     stalls: u64,
 }
 
-impl Machine<'_> {
+impl Clock<'_> {
     /// Returns whether the program can be packed.
     pub fn can_be_packed(&self) -> bool {
         build::is_plain(self)
@@ -82,7 +82,7 @@ impl Machine<'_> {
 /// A call of [`Packed::sweep`], compiled for the vectors of this processor.
 struct Sweep<'a, 'm> {
     packed: &'a mut Packed,
-    machine: &'a mut Machine<'m>,
+    machine: &'a mut Clock<'m>,
     now: u32,
 }
 
@@ -100,7 +100,7 @@ impl Packed {
     /// happened. The functions that run in most cycles are inlined, so that they are compiled for the vectors of the
     /// processor.
     #[inline(always)]
-    fn sweep(&mut self, m: &mut Machine<'_>, now: u32) -> bool {
+    fn sweep(&mut self, m: &mut Clock<'_>, now: u32) -> bool {
         let (rows, groups, cycles) = (m.program.grid.rows as usize, self.groups_in_row, CYCLES as usize);
         let range = |first: usize, side: usize, t: usize, count: usize| {
             first.saturating_sub(t)..(first + side).saturating_sub(t).min(count)

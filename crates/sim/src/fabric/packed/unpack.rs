@@ -7,8 +7,8 @@ use unisono_base::narrow;
 
 use super::{
     super::{
+        clock::{Clock, Tally},
         error::SimError,
-        machine::{Machine, Tally},
         moves::{Log, router_key},
         pe::steps_of,
         tables::{NONE, RAMP, RAMP_BIT},
@@ -20,7 +20,7 @@ use super::{
 impl Packed {
     /// Writes the counts of the whole run to the machine, unless threads are unfinished. Returns an error if a wavelet
     /// is left over; the caller then runs the program unpacked for an exact description.
-    pub fn unpack(self, m: &mut Machine<'_>) -> Result<(), SimError> {
+    pub fn unpack(self, m: &mut Clock<'_>) -> Result<(), SimError> {
         if let Some((pe, count)) = self.groups.iter().find_map(left_over) {
             let (row, col) = m.program.grid.row_col(pe);
             let color = m.tables.rows[m.tables.pe_rows[pe as usize] as usize].color;
@@ -73,7 +73,7 @@ fn left_over(group: &Group) -> Option<(u32, u64)> {
 }
 
 /// Returns the number of moves of each row of the routers; `sent` is the number of wavelets sent into each queue.
-fn moves(m: &Machine<'_>, sent: &[u32]) -> Vec<u32> {
+fn moves(m: &Clock<'_>, sent: &[u32]) -> Vec<u32> {
     let rows = &m.tables.rows;
     let mut row_of = vec![NONE; sent.len()];
     for (n, row) in rows.iter().enumerate() {

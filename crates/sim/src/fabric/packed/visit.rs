@@ -7,10 +7,10 @@ use unisono_base::narrow;
 
 use super::{
     super::{
-        machine::{Machine, UNDONE},
+        clock::Clock,
         noop,
         pe::Thread,
-        tables::{Place, RAMP},
+        tables::{Place, RAMP, UNDONE},
     },
     Packed,
     faces::{Face, View},
@@ -292,7 +292,7 @@ fn first_in_turn(bits: u32, from: u32) -> u32 {
 impl Packed {
     /// Runs one cycle of a group; returns whether anything happened.
     #[inline(always)]
-    pub fn visit(&mut self, m: &mut Machine<'_>, row: usize, at: usize, cycle: &Cycle, moves: &mut Moves) -> bool {
+    pub fn visit(&mut self, m: &mut Clock<'_>, row: usize, at: usize, cycle: &Cycle, moves: &mut Moves) -> bool {
         let index = row * self.groups_in_row + at;
         let group = &mut self.groups[index];
         let slots = &mut self.slots[group.first_slot as usize..(group.first_slot + group.slots) as usize];
@@ -325,7 +325,7 @@ impl Packed {
 
     /// Looks up the state of threads that have done all foreseen steps, and foresees further steps.
     #[cold]
-    fn look_up(&mut self, m: &mut Machine<'_>, index: usize, chosen: &Lanes, over: &Lanes, cycle: &Cycle) {
+    fn look_up(&mut self, m: &mut Clock<'_>, index: usize, chosen: &Lanes, over: &Lanes, cycle: &Cycle) {
         let first_pe = self.groups[index].first_pe;
         for lane in (0..LANES).filter(|&lane| over[lane] != 0) {
             let pe = first_pe + narrow::<u32>(lane);
@@ -343,7 +343,7 @@ impl Packed {
     }
 
     /// Continues threads of a PE that waited for an operation of another thread.
-    fn end_waits(&mut self, m: &Machine<'_>, pe: u32, index: usize, lane: usize) {
+    fn end_waits(&mut self, m: &Clock<'_>, pe: u32, index: usize, lane: usize) {
         let threads = m.pe_threads[pe as usize] as usize..m.pe_threads[pe as usize + 1] as usize;
         for (local, thread) in (0..).zip(threads).filter(|t| m.threads[t.1].has_to_wait()) {
             self.foresee(m, thread, local, index, lane);
@@ -351,7 +351,7 @@ impl Packed {
     }
 
     /// Computes the next steps of `thread`, which has index `local` in its PE.
-    pub fn foresee(&mut self, m: &Machine<'_>, thread: usize, local: u32, index: usize, lane: usize) {
+    pub fn foresee(&mut self, m: &Clock<'_>, thread: usize, local: u32, index: usize, lane: usize) {
         let (t, group, bit_of) = (&m.threads[thread], &mut self.groups[index], &self.bit_of);
         let slots = &mut self.slots[group.first_slot as usize..(group.first_slot + group.slots) as usize];
         let slot = &mut slots[local as usize];
@@ -376,7 +376,7 @@ impl Packed {
     }
 
     /// Returns whether some PE continues after cycle `at` by the passage of time alone, when nothing else happens.
-    pub fn will_wake(&self, m: &Machine<'_>, at: u32) -> bool {
+    pub fn will_wake(&self, m: &Clock<'_>, at: u32) -> bool {
         let paused = |&earliest: &u32| earliest != NEVER && earliest > at;
         self.slots.iter().any(|slot| slot.earliest.iter().any(paused))
             || (m.noisy && (0..m.program.pe_count()).any(|pe| m.start(pe) > at))
@@ -390,7 +390,7 @@ struct Step {
     pace: u32,
 }
 
-fn step(m: &Machine<'_>, t: &Thread, bit_of: &[u8], step: u8) -> Step {
+fn step(m: &Clock<'_>, t: &Thread, bit_of: &[u8], step: u8) -> Step {
     let (sources, sinks) = t.places(&m.tables.places);
     let mask =
         |places: &[Place]| places.iter().filter_map(|p| p.queue()).fold(0u32, |mask, q| mask | 1 << bit_of[q as usize]);
@@ -401,7 +401,7 @@ fn step(m: &Machine<'_>, t: &Thread, bit_of: &[u8], step: u8) -> Step {
 
 /// Returns the first cycle in which the next step of a thread may be done; [`NEVER`] if the thread has ended or must
 /// wait for an operation.
-fn earliest(m: &Machine<'_>, thread: usize) -> u32 {
+fn earliest(m: &Clock<'_>, thread: usize) -> u32 {
     let t = &m.threads[thread];
     let must_wait = || t.has_to_wait() && m.program.waits(t.op()).any(|w| m.op_span[w] == UNDONE);
     if t.is_done() || must_wait() { NEVER } else { t.may_step_from() }
@@ -409,7 +409,7 @@ fn earliest(m: &Machine<'_>, thread: usize) -> u32 {
 
 /// Removes from `chosen` the steps of PEs that idle in this cycle.
 #[cold]
-fn keep_quiet(m: &Machine<'_>, first_pe: u32, chosen: &mut Lanes, cycle: u32) {
+fn keep_quiet(m: &Clock<'_>, first_pe: u32, chosen: &mut Lanes, cycle: u32) {
     for (pe, chosen) in (first_pe..).zip(chosen).filter(|(_, chosen)| **chosen != 0) {
         if cycle < m.start(pe as usize) || noop(m.options, pe, cycle) {
             *chosen = 0;

@@ -8,7 +8,7 @@ use unisono_lower::wafer::{WaferProgram, prove_and_lower};
 use unisono_machine::{Grid, Wafer};
 use unisono_sim::{
     fabric::{Options, run},
-    internals::{machine::Machine, steady::Steady},
+    internals::{clock::Clock, steady::Steady},
 };
 
 fn program(kind: Kind, name: &str, grid: Grid, elements: u64) -> WaferProgram {
@@ -21,7 +21,7 @@ fn program(kind: Kind, name: &str, grid: Grid, elements: u64) -> WaferProgram {
 }
 
 fn packs(kind: Kind, name: &str, options: &Options) -> bool {
-    Machine::new(&program(kind, name, Grid::new(9, 12), 64), options).unwrap().can_be_packed()
+    Clock::new(&program(kind, name, Grid::new(9, 12), 64), options).unwrap().can_be_packed()
 }
 
 #[test]
@@ -48,7 +48,7 @@ fn restless_runs_are_packed_on_the_way() {
         for kind in [Kind::Reduce, Kind::Allreduce] {
             let program = program(kind, name, Grid::new(rows, cols), 500);
             let options = Options::default();
-            let mut machine = Machine::new(&program, &options).unwrap();
+            let mut machine = Clock::new(&program, &options).unwrap();
             assert!(machine.packs_at_once, "{name} {kind}");
             machine.packs_at_once = false;
             machine.steady = Steady::new(options.period, &machine);

@@ -10,11 +10,11 @@ use unisono_workload::Groups;
 
 use super::{
     super::{super::shared::SharedNetwork, routes::messages_at_once},
-    Communication, Key, Prices, larger,
+    Communication, Key, ProgramPrices, larger,
 };
 use crate::{PlanError, Problem, Request, plan_best, report::tightest_report};
 
-impl Prices<'_> {
+impl ProgramPrices<'_> {
     /// Returns the row of a message between a pair. Messages of one length and time share a row.
     pub(super) fn message(&mut self, key: Key, [from, to]: [u32; 2], bytes: u64) -> Result<usize, PlanError> {
         if let Some(shared) = &self.shared {

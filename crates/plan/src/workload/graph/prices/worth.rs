@@ -8,18 +8,18 @@ use std::collections::BTreeMap;
 use unisono_base::parallel;
 use unisono_workload::{Collected, Compute, RankClass, Work};
 
-use super::{MOST_PLANNED, Prices};
+use super::{MOST_PLANNED, ProgramPrices};
 use crate::PlanError;
 
 /// The shortest collectives are not planned as long as together they take at most this fraction of a rank's work.
 const SHARE: f64 = 0.03;
 
-impl Prices<'_> {
+impl ProgramPrices<'_> {
     /// Plans the collectives of a workload file, except for the shortest. `rows` holds the row of each node's
     /// communication, by class.
     ///
     /// # Errors
-    /// Returns the errors of [`Prices::row`].
+    /// Returns the errors of [`ProgramPrices::row`].
     pub(in super::super) fn settle(&mut self, rows: &[Vec<Option<usize>>]) -> Result<(), PlanError> {
         for (class, rows) in self.graph.classes.iter().zip(rows) {
             let seconds = |row: usize| self.rows[row].seconds;

@@ -1,4 +1,4 @@
-"""The printed lines of `cargo bench` as figures: `cargo bench | python benches/common/cargo_bench.py --record`.
+"""The printed lines of `cargo bench` as figures: `cargo bench | python benches/cargo_bench.py --record`.
 
 A line is `NAME: ...` with numbers before units. The first number of each unit counts, and those in brackets are of the
 peer, LogGOPSim. Other lines are passed on.
@@ -9,7 +9,7 @@ import re
 import sys
 from collections.abc import Iterator
 
-from figures import Figures, Of, add_option
+from common.figures import Figures, Of, parsed
 
 #: The measure and the unit in the table, by the unit that a bench prints; `s` may be wall or processor seconds.
 UNITS = {
@@ -41,9 +41,8 @@ def _numbers(text: str) -> Iterator[tuple[str, float]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    add_option(parser)
-    with Figures("program", "Benches of crates", parser.parse_args(), note="cargo bench") as figures:
+    given = parsed(argparse.ArgumentParser(description=__doc__))
+    with Figures("program", "Benches of crates", given, note="cargo bench") as figures:
         for line in sys.stdin:
             case, found = figures_of(line)
             if found:

@@ -19,7 +19,7 @@ use super::{
     pe::Thread,
     queue::LAST_CYCLE,
     steady::Steady,
-    tables::{NONE, RAMP, Tables},
+    tables::{NONE, RAMP, Tables, UNDONE},
     trace::TraceEvent,
     values::Values,
 };
@@ -31,7 +31,7 @@ const TILE_PES: u32 = 1024;
 /// again.
 const HORIZON: u32 = 64;
 
-/// Number of cycles in advance for which a wavelet's row is noted in `Machine::arriving`.
+/// Number of cycles in advance for which a wavelet's row is noted in `Clock::arriving`.
 pub(super) const SOON: u32 = 8;
 
 /// Future cycles in which the visited PE must be visited again: bit `n` means in `n` cycles.
@@ -58,7 +58,7 @@ impl Wakes {
     }
 }
 
-/// Returns the bit of a cycle in `Machine::noted`.
+/// Returns the bit of a cycle in `Clock::noted`.
 pub(super) fn slot_of(cycle: u32) -> u32 {
     cycle % HORIZON
 }
@@ -103,10 +103,7 @@ pub(super) struct Tally {
     pub last: u32,
 }
 
-/// Marks an operation that has not ended in `Machine::op_span`.
-pub(super) const UNDONE: (u32, u32) = (NONE, NONE);
-
-pub struct Machine<'a> {
+pub struct Clock<'a> {
     pub(super) program: &'a WaferProgram,
     pub(super) options: &'a Options,
     pub(super) tables: Tables,
@@ -153,7 +150,7 @@ pub struct Machine<'a> {
     pub(super) traced: Vec<bool>,
 }
 
-impl<'a> Machine<'a> {
+impl<'a> Clock<'a> {
     pub fn new(program: &'a WaferProgram, options: &'a Options) -> Result<Self, SimError> {
         check(program, options)?;
         let pes = program.pe_count();
