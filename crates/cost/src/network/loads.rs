@@ -33,10 +33,9 @@ pub struct Sent {
     pub bytes: f64,
 }
 
-pub struct Loads<'a> {
-    plane: &'a Plane,
-    routing: &'a dyn Routing,
-    speeds: &'a Speeds,
+/// The loads of the messages routed so far.
+#[derive(Default)]
+struct Routed {
     /// The load of each link in bytes, times the weight of its rate.
     bytes: Vec<f64>,
     /// The load of the busiest link.
@@ -47,6 +46,21 @@ pub struct Loads<'a> {
     /// The first links of the runs whose cursors have moved.
     moved: Vec<u32>,
     touched: Vec<u32>,
+}
+
+impl Routed {
+    fn new(links: usize) -> Self {
+        Self { bytes: vec![0.0; links], cursors: vec![(0.0, 0.0, 0, 0); links], ..Self::default() }
+    }
+}
+
+pub struct Loads<'a> {
+    plane: &'a Plane,
+    routing: &'a dyn Routing,
+    speeds: &'a Speeds,
+    now: Routed,
+    /// Another routing of the same messages.
+    paused: Routed,
     hops: Vec<Hop>,
     way: Vec<u32>,
     /// The number of parts of a message whose source has only one choice.
@@ -56,11 +70,9 @@ pub struct Loads<'a> {
 
 impl<'a> Loads<'a> {
     pub fn new(plane: &'a Plane, routing: &'a dyn Routing, speeds: &'a Speeds) -> Self {
-        let bytes = vec![0.0; plane.links().len()];
-        let cursors = vec![(0.0, 0.0, 0, 0); bytes.len()];
-        let (moved, touched, hops, way) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        let is_layered = routing.is_layered();
-        Self { plane, routing, speeds, bytes, most: 0.0, cursors, moved, touched, hops, way, parts: PARTS, is_layered }
+        let (now, paused) = (Routed::new(plane.links().len()), Routed::default());
+        let (hops, way, is_layered) = (Vec::new(), Vec::new(), routing.is_layered());
+        Self { plane, routing, speeds, now, paused, hops, way, parts: PARTS, is_layered }
     }
 
     /// Returns the load of the busiest link during these messages, in bytes as the head of the file counts them.
@@ -69,28 +81,46 @@ impl<'a> Loads<'a> {
         let messages_of_sender = narrow::<u32>(messages.len()) / self.plane.accelerators();
         self.parts = (PARTS_OF_SENDER / messages_of_sender.max(1)).clamp(LEAST_PARTS, PARTS);
         let least = longest.max(self.least(messages)) * (1.0 + 1e-9);
-        // Often the second result is the least possible, and the first exceeds it after few messages.
-        for room in [0.0, longest] {
-            let (most, _) = self.routed(messages, room, least);
-            if most <= least {
-                return most;
-            }
+        // Often the second result is the least possible, and the first exceeds it after few messages. So each routing
+        // pauses when it exceeds the least possible load.
+        let (first, chose) = self.routed(messages, 0.0, least, false);
+        if !chose || self.now.most <= least {
+            return self.take();
         }
-        let (even, chose) = self.routed(messages, 0.0, f64::INFINITY);
-        if chose { even.min(self.routed(messages, longest, even).0) } else { even }
+        self.exchange();
+        let (second, _) = self.routed(messages, longest, least, true);
+        let is_least = self.now.most <= least;
+        self.exchange();
+        if !is_least {
+            self.routed(&messages[first..], 0.0, f64::INFINITY, true);
+        }
+        let even = self.take();
+        self.exchange();
+        if !is_least {
+            // Loads only grow, so the first routing has the smaller largest load if this one reaches it.
+            self.routed(&messages[second..], longest, even.next_down(), true);
+        }
+        even.min(self.take())
     }
 
-    /// Routes messages until a load exceeds `most`. Returns the load of the busiest link, and whether a routed message
-    /// could take several paths.
-    fn routed(&mut self, messages: &[Sent], room: f64, most: f64) -> (f64, bool) {
-        let mut chose = false;
-        for m in messages {
+    /// Routes messages until one could take several paths, or `chose` is true, and a load exceeds `most`. Returns the
+    /// number of routed messages, and whether one could take several paths.
+    fn routed(&mut self, messages: &[Sent], room: f64, most: f64, mut chose: bool) -> (usize, bool) {
+        for (at, m) in messages.iter().enumerate() {
             chose |= self.route(m, room, |_, _| ());
-            if self.most > most {
-                break;
+            if chose && self.now.most > most {
+                return (at + 1, chose);
             }
         }
-        (self.take(), chose)
+        (messages.len(), chose)
+    }
+
+    /// Continues with the paused routing, and pauses the other.
+    fn exchange(&mut self) {
+        if self.paused.bytes.is_empty() {
+            self.paused = Routed::new(self.now.bytes.len());
+        }
+        std::mem::swap(&mut self.now, &mut self.paused);
     }
 
     /// Returns a lower bound on the load of the busiest link: the links of a sender carry all bytes that it sends.
@@ -231,9 +261,9 @@ impl<'a> Loads<'a> {
     #[inline]
     fn load(&mut self, link: u32, share: f64, (parts, full): (u32, f64), on: &mut impl FnMut(u32, f64)) -> u32 {
         let more = share * self.weight(link);
-        let load = &mut self.bytes[link as usize];
+        let load = &mut self.now.bytes[link as usize];
         if *load == 0.0 {
-            self.touched.push(link);
+            self.now.touched.push(link);
         }
         let mut added = 0;
         while added == 0 || added < parts && *load <= full {
@@ -241,7 +271,7 @@ impl<'a> Loads<'a> {
             on(link, more);
             added += 1;
         }
-        self.most = self.most.max(*load);
+        self.now.most = self.now.most.max(*load);
         added
     }
 
@@ -292,7 +322,7 @@ impl<'a> Loads<'a> {
         let on = |index: usize| {
             let link = hops.hop(index).link;
             let more = if is_even { 0.0 } else { share * self.weight(link) };
-            self.bytes[link as usize] + more
+            self.now.bytes[link as usize] + more
         };
         let mut best = (0, f64::INFINITY);
         for index in 0..hops.len() {
@@ -312,10 +342,10 @@ impl<'a> Loads<'a> {
     /// before `next` have loads above `level`. Once `level` is above `most`, no link of the run has a load below it.
     #[inline]
     fn best_of_run(&mut self, first: u32, count: u32, most: f64) -> usize {
-        let loads = &self.bytes[first as usize..][..count as usize];
-        let (of, level, next, known) = &mut self.cursors[first as usize];
+        let loads = &self.now.bytes[first as usize..][..count as usize];
+        let (of, level, next, known) = &mut self.now.cursors[first as usize];
         if *known == 0 {
-            self.moved.push(first);
+            self.now.moved.push(first);
         }
         if *known != count || *of != most {
             (*of, *level, *next, *known) = (most, most, 0, count);
@@ -335,9 +365,10 @@ impl<'a> Loads<'a> {
 
     /// Returns the load of the busiest link in weighted bytes, and clears all loads.
     pub fn take(&mut self) -> f64 {
-        self.touched.drain(..).for_each(|l| self.bytes[l as usize] = 0.0);
-        self.moved.drain(..).for_each(|l| self.cursors[l as usize] = (0.0, 0.0, 0, 0));
-        std::mem::take(&mut self.most)
+        let Routed { bytes, most, cursors, moved, touched } = &mut self.now;
+        touched.drain(..).for_each(|l| bytes[l as usize] = 0.0);
+        moved.drain(..).for_each(|l| cursors[l as usize] = (0.0, 0.0, 0, 0));
+        std::mem::take(most)
     }
 }
 
