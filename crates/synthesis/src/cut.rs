@@ -8,8 +8,8 @@
 //! Forests in which relays only forward attain the largest of these ratios: Edmonds (1973), and for relays Bang-Jensen,
 //! Frank and Jackson (1995). The ratio is found as in ForestColl (Zhao et al., arXiv 2402.06787), but by Dinkelbach's
 //! method (1967): given the ratio of the best cut so far, a flow to each rank either shows that no cut is better or
-//! yields a better one. All numbers are integers, so the result is exact. In a scatter, blocks of all ranks outside a set
-//! with the root leave this set, and flows attain the largest ratio.
+//! yields a better one. All numbers are integers, so the result is exact. In a scatter, the blocks of ranks outside a
+//! set with the root leave this set, and flows attain the largest ratio.
 
 use crate::{Graph, flow::Flow};
 
