@@ -1,7 +1,7 @@
 """A second checker of certificates of bounds, which shares no code with the one in the package.
 
 Nodes that reach each other by links of price 0 are merged. The checker then tries every arborescence, so few nodes may
-remain; for an all-to-all it sums the distances between all ranks.
+remain; for an all-to-all it sums the distances between all ranks, for a gather or scatter those from the root.
 """
 
 import json
@@ -104,13 +104,16 @@ def bound_seconds(text: str, cables: Iterable[tuple[int, int, int]], planes: int
             between[pair] = min(price, between.get(pair, price))
     counts = Counter(of[place] for place in certificate["places"])
     ranks = list(counts)
-    alltoall = certificate["collective"] == "alltoall"
-    table = ways(between, between, ranks, over_ranks=alltoall)
-    if alltoall:
+    collective = certificate["collective"]
+    table = ways(between, between, ranks, over_ranks=collective in ("alltoall", "gather", "scatter"))
+    root_at = ranks.index(of[certificate["places"][certificate["root"]]])
+    if collective == "alltoall":
         pairs = ((a, b, row[k]) for a, row in zip(ranks, table, strict=True) for k, b in enumerate(ranks))
         paid = sum(counts[a] * counts[b] * price for a, b, price in pairs)
-    elif certificate["collective"] in ("broadcast", "reduce", "allreduce"):
-        paid = cheapest(table, ranks.index(of[certificate["places"][certificate["root"]]]))
+    elif collective in ("gather", "scatter"):
+        paid = sum(counts[b] * table[root_at][k] for k, b in enumerate(ranks))
+    elif collective in ("broadcast", "reduce", "allreduce"):
+        paid = cheapest(table, root_at)
     else:
         paid = sum(counts[root] * cheapest(table, at) for at, root in enumerate(ranks))
     capacity = sum(price * links[link] for link, price in prices.items())

@@ -46,6 +46,7 @@ def machine(topology: dict[str, Any], **keys: Any) -> un.Machine:
 def test_no_closed_form_exceeds_the_linear_program(family: str) -> None:
     """`flow` and `cut` are optima of linear programs, so a larger bound would exclude a schedule that exists."""
     exact = {"alltoall": "flow", "allgather": "cut", "reduce-scatter": "cut", "broadcast": "cut", "reduce": "cut"}
+    exact |= {"gather": "cut", "scatter": "cut"}
     for sizes in FAMILIES[family]:
         on = machine({"name": family, **sizes})
         for collective, optimum in exact.items():
@@ -79,7 +80,7 @@ def drawn(draw: random.Random) -> un.Machine:
 @pytest.mark.parametrize("seed", range(3))
 def test_no_time_on_a_network_is_below_a_bound(seed: int) -> None:
     draw = random.Random(seed)
-    for collective in ("allreduce", "allgather", "alltoall", "broadcast", "reduce-scatter"):
+    for collective in ("allreduce", "allgather", "alltoall", "broadcast", "reduce-scatter", "gather", "scatter"):
         on, size = drawn(draw), draw.choice([64, 4096, 1 << 17])
         plan = un.plan(collective, on, bytes=size)
         assert all((c["ratio"] or 1) >= 1 - 1e-9 for c in plan.candidates), (on.describe(), collective, size)

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 use unisono_base::{excerpt, keyed};
 use unisono_collective::{Collective, Dtype, Kind, Operator};
-use unisono_cost::network::{NetworkPart, cut_roots};
+use unisono_cost::network::{NetworkPart, cut_roots, least_cut};
 use unisono_machine::{
     Machine,
     network::{AcceleratorGrid, Failure, Network},
@@ -94,13 +94,15 @@ impl BoundCertificate {
         }
         let part = part.of_data_sheet();
         let graph = part.fabric.graph();
-        let prices = match (collective.kind, cut_roots(collective)) {
-            (Kind::Alltoall, _) => match part.fabric.concurrent_flow() {
+        let prices = match collective.kind {
+            Kind::Alltoall => match part.fabric.concurrent_flow() {
                 Ok(flow) => Ok(Certificate::of_flow(graph, &flow)),
                 Err(reason) => Err(format!("the bound of {} has no certificate: {reason}", collective.kind)),
             },
-            (_, Some(roots)) => Ok(Certificate::of(graph, &part.fabric.cut(roots))),
-            (_, None) => Err(not_bounded(collective)),
+            _ => match least_cut(collective, &part.fabric) {
+                Some(cut) => Ok(Certificate::of(graph, &cut)),
+                None => Err(not_bounded(collective)),
+            },
         };
         let prices = prices.map_err(PlanError::NoCertificate)?;
         let mut certificate = Self {
@@ -246,6 +248,7 @@ impl BoundCertificate {
         let graph = part.of_data_sheet().fabric.graph();
         let proved = match (collective.kind, cut_roots(collective)) {
             (Kind::Alltoall, _) => self.prices.flow_bound(graph),
+            (Kind::Gather | Kind::Scatter, _) => self.prices.scatter_bound(graph, collective.root),
             (_, Some(roots)) => self.prices.bound(graph, &roots.list(graph.ranks())),
             (_, None) => return Err(not_bounded(collective)),
         };

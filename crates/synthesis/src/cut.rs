@@ -8,7 +8,8 @@
 //! Forests in which relays only forward attain the largest of these ratios: Edmonds (1973), and for relays Bang-Jensen,
 //! Frank and Jackson (1995). The ratio is found as in ForestColl (Zhao et al., arXiv 2402.06787), but by Dinkelbach's
 //! method (1967): given the ratio of the best cut so far, a flow to each rank either shows that no cut is better or
-//! yields a better one. All numbers are integers, so the result is exact.
+//! yields a better one. All numbers are integers, so the result is exact. In a scatter, the blocks of ranks outside a
+//! set with the root leave this set, and flows attain the largest ratio.
 
 use crate::{Graph, flow::Flow};
 
@@ -17,7 +18,7 @@ use crate::{Graph, flow::Flow};
 pub struct Cut {
     /// True for the nodes in the set.
     pub inside: Vec<bool>,
-    /// The number of roots in the set.
+    /// The number of roots in the set; for a scatter, of ranks outside.
     pub blocks: u64,
     /// The rate of all arcs that leave the set; 0 if none does.
     pub rate: u64,
@@ -83,6 +84,35 @@ pub fn largest(graph: &Graph, roots: &[u32], ends: &[u32]) -> Cut {
                 break;
             }
         }
+    }
+    best
+}
+
+/// Returns the cut with the longest time of a scatter, in which a block of one unit goes from `root` to each rank:
+/// `blocks` counts the ranks outside the set, which contains the root. A gather takes as long on reversed links.
+pub fn scatter(graph: &Graph, root: u32, is_exact: bool) -> Cut {
+    let nodes = graph.nodes() as usize;
+    let others: Vec<u32> = (0..graph.ranks()).filter(|&rank| rank != root).collect();
+    let around = |inside: Vec<bool>| {
+        let blocks = others.iter().filter(|&&rank| !inside[rank as usize]).count() as u64;
+        Cut { blocks, ..Cut::of(graph, &[], inside) }
+    };
+    let mut best = around((0..nodes).map(|node| node == root as usize).collect());
+    while is_exact && best.blocks > 0 && best.rate > 0 {
+        let (blocks, rate) = (u128::from(best.blocks), u128::from(best.rate));
+        let mut flow = Flow::new(nodes + 1);
+        for &rank in &others {
+            flow.arc(rank as usize, nodes, rate);
+        }
+        for arc in graph.arcs() {
+            flow.arc(arc.from as usize, arc.to as usize, blocks * u128::from(arc.rate));
+        }
+        if flow.largest(root as usize, nodes) == rate * others.len() as u128 {
+            break;
+        }
+        let mut inside = flow.side(root as usize);
+        inside.truncate(nodes);
+        best = around(inside);
     }
     best
 }

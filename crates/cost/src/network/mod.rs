@@ -22,7 +22,7 @@ use unisono_machine::{
     network::{MachinesPer, Network, Topology},
 };
 
-pub use bounds::cut_roots;
+pub use bounds::{cut_roots, least_cut};
 pub use group_loads::GroupLoad;
 pub use model::NetworkModel;
 pub use schedule::{MessageRound, message_rounds};

@@ -89,7 +89,7 @@ impl Packets<'_> {
                 self.begin(now, at);
                 continue;
             };
-            let Some(hop) = self.choose_first(node, packet) else { return };
+            let Some(hop) = self.choose_first(now, node, packet) else { return };
             if !self.offer(now, hop, packet, None) {
                 return;
             }

@@ -1,5 +1,7 @@
 //! Links: packets arrive, choose a link, wait for it, and start on it when they have a credit.
 
+use std::collections::VecDeque;
+
 use unisono_base::narrow;
 use unisono_machine::network::{Hop, Link};
 
@@ -34,6 +36,9 @@ impl Wire {
     }
 }
 
+/// The times at which the latest packets of a link had left it completely, in ascending order.
+pub(super) type Left = VecDeque<u64>;
+
 /// State of a virtual channel of a link.
 #[derive(Clone, Copy)]
 pub(super) struct Channel {
@@ -55,7 +60,7 @@ impl Packets<'_> {
             self.take_in(now, link, packet);
             return;
         }
-        if let Some(hop) = self.choose(node, packet) {
+        if let Some(hop) = self.choose(now, node, packet) {
             if self.is_unlike {
                 let [before, next] = [link, hop.link].map(|link| self.serialization_ps(link, packet));
                 if before > next {
@@ -108,32 +113,37 @@ impl Packets<'_> {
     }
 
     /// Chooses the first hop of a packet; `None` if the routing names no link.
-    pub(super) fn choose_first(&mut self, node: u32, packet: Packet) -> Option<Hop> {
+    pub(super) fn choose_first(&mut self, now: u64, node: u32, packet: Packet) -> Option<Hop> {
         if !self.is_direct(node, packet.to) {
-            return self.choose(node, packet);
+            return self.choose(now, node, packet);
         }
         self.candidates.clear();
         self.direct(node, packet.to);
-        self.best(node, packet)
+        self.best(now, node, packet)
     }
 
     #[inline]
-    fn choose(&mut self, node: u32, packet: Packet) -> Option<Hop> {
+    fn choose(&mut self, now: u64, node: u32, packet: Packet) -> Option<Hop> {
         self.candidates.clear();
         self.routing.hops(node, packet.header(), &mut self.candidates);
-        self.best(node, packet)
+        self.best(now, node, packet)
     }
 
     /// Returns the hop in `candidates` with the fewest packets ahead or, if links have different speeds, with the least
     /// time for them; the first of equal hops. Sets `fault` and returns `None` if there is no candidate.
     #[inline]
-    fn best(&mut self, node: u32, packet: Packet) -> Option<Hop> {
+    fn best(&mut self, now: u64, node: u32, packet: Packet) -> Option<Hop> {
         if self.candidates.len() > 1 {
             self.take_credits();
         }
         let header = packet.header();
+        let least_ps = if self.left.is_empty() {
+            0
+        } else {
+            self.candidates.iter().map(|hop| self.round_trip_ps(hop.link)).min().unwrap_or(0)
+        };
         let ahead = |hop: &&Hop| {
-            let ahead = self.wires[hop.link as usize].ahead;
+            let ahead = self.wires[hop.link as usize].ahead - self.on_longer_way(now, **hop, least_ps);
             if self.has_detours { ahead.saturating_mul(self.routing.detour(header, **hop)) } else { ahead }
         };
         let through_ps = |hop: &&Hop| {
@@ -151,6 +161,39 @@ impl Packets<'_> {
                 Some(format!("at node {node} it names no link for a packet to {to} on channel {}", packet.vc()));
         }
         best
+    }
+
+    /// Returns the time for which a packet's place is occupied at least, without the time of its bytes.
+    #[inline]
+    fn round_trip_ps(&self, link: u32) -> u64 {
+        self.timing.of(self.plane.link(link)).round_trip_ps()
+    }
+
+    /// Returns the number of packets that are on their way, or whose credits are, only because the round trip of a link
+    /// is longer than `least_ps`; 0 if the next packet must wait for their credits.
+    #[inline]
+    fn on_longer_way(&self, now: u64, Hop { link, vc }: Hop, least_ps: u64) -> u32 {
+        let Some(left) = self.left.get(link as usize) else { return 0 };
+        if self.channels[link as usize * usize::from(self.vcs) + usize::from(vc)].credits == 0 {
+            return 0;
+        }
+        let more_ps = self.round_trip_ps(link) - least_ps;
+        narrow(left.len() - left.partition_point(|&ps| ps + more_ps <= now))
+    }
+
+    /// Executes the event that a link is free.
+    #[inline]
+    pub(super) fn free(&mut self, now: u64, link: u32) {
+        self.wires[link as usize].busy = false;
+        if !self.left.is_empty() {
+            let longest_ps = self.round_trip_ps(link);
+            let left = &mut self.left[link as usize];
+            while left.front().is_some_and(|&ps| ps + longest_ps <= now) {
+                left.pop_front();
+            }
+            left.push_back(now);
+        }
+        self.start_waiting(now, link);
     }
 
     /// Starts a packet on a link, or queues it for the link; returns whether it started. `from` is the link that

@@ -11,7 +11,7 @@ use super::{
     Interconnect, Options, SimError, Timing,
     events::{Events, Happening, Place},
     interfaces::Interface,
-    links::{Channel, Wire},
+    links::{Channel, Left, Wire},
     messages::{Messages, NONE, Sending},
     packet::Lengths,
     regions::Border,
@@ -42,6 +42,8 @@ pub(super) struct Packets<'a> {
     pub(super) places: &'a [u32],
     pub(super) lengths: Lengths,
     pub(super) wires: Vec<Wire>,
+    /// One entry for each link; empty if all links have the same round trip.
+    pub(super) left: Vec<Left>,
     pub(super) channels: Vec<Channel>,
     pub(super) waiting: Waiting,
     pub(super) events: Events,
@@ -138,10 +140,7 @@ impl Carrier for Packets<'_> {
                 Happening::Ready(link, hop, packet) => {
                     self.offer(now, hop, packet, Some(link));
                 }
-                Happening::Free(link) => {
-                    self.wires[link as usize].busy = false;
-                    self.start_waiting(now, link);
-                }
+                Happening::Free(link) => self.free(now, link),
                 Happening::Credit(link, vc) => self.credit(now, link, vc),
                 Happening::LateCredit(channel) => {
                     let vcs = u32::from(self.vcs);
@@ -207,6 +206,7 @@ impl<'a> Packets<'a> {
             (0..vcs).for_each(|_| inputs.iter().for_each(|&from| waiting.add_queue(from)));
         }
         let links = wires.len();
+        let has_unlike_trips = timing.links.iter().any(|link| link.round_trip_ps() != timing.links[0].round_trip_ps());
         let of_nodes = if per_link { 0 } else { plane.accelerators() as usize };
         let of_links = if per_link || has_switches { links } else { 0 };
         let machines = options.send_machines.unwrap_or(*send_machines);
@@ -222,6 +222,7 @@ impl<'a> Packets<'a> {
             places: &options.places,
             lengths: Lengths::new(timing),
             wires,
+            left: vec![Left::new(); if has_unlike_trips { links } else { 0 }],
             channels: vec![Channel::new(timing.places); links * usize::from(vcs)],
             waiting,
             events: Events::new(timing),

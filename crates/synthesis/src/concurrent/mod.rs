@@ -88,6 +88,15 @@ impl Certificate {
         let prices = self.of_arcs(graph)?;
         proved(graph, &prices, 0..graph.ranks()).ok_or(CertificateError::Unreachable)
     }
+
+    /// Returns, as a fraction, the time that the prices prove for one unit from `root` to each other rank.
+    ///
+    /// # Errors
+    /// Returns an error if the prices do not fit the network, or a rank cannot be reached.
+    pub fn scatter_bound(&self, graph: &Graph, root: u32) -> Result<(u128, u128), CertificateError> {
+        let prices = self.of_arcs(graph)?;
+        proved(graph, &prices, std::iter::once(root)).ok_or(CertificateError::Unreachable)
+    }
 }
 
 /// Returns the sum of distances from the ranks `from` to all ranks, and the sum of price times rate; `None` if a rank

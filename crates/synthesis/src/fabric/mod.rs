@@ -131,6 +131,8 @@ pub struct Fabric {
     /// The identity as the only shift of the routed graph, for forests of a single root.
     still: OnceLock<Shared<Symmetry>>,
     cuts: Cache<Roots, Shared<Cut>>,
+    /// The cuts of scatters, by the root.
+    scatter_cuts: Cache<u32, Shared<Cut>>,
     parts: OnceLock<Vec<Parts>>,
     depths: Cache<Roots, Result<u32, NoForest>>,
     packings: Cache<(Roots, Option<u32>), Packed>,
@@ -198,6 +200,7 @@ impl Fabric {
             symmetry: OnceLock::new(),
             still: OnceLock::new(),
             cuts: Mutex::default(),
+            scatter_cuts: Mutex::default(),
             parts: OnceLock::new(),
             depths: Mutex::default(),
             packings: Mutex::default(),

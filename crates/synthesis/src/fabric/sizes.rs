@@ -66,6 +66,13 @@ impl Fabric {
         })
     }
 
+    /// Returns a cut that bounds the time of any scatter from `root`, or gather to it: the best of all cuts, in large
+    /// networks that around the root.
+    pub fn scatter_cut(&self, root: u32) -> Shared<Cut> {
+        let is_exact = self.graph.arcs().len() as u64 <= MOST_CUT;
+        kept(&self.scatter_cuts, root, || Shared::new(cut::scatter(&self.graph, root, is_exact)))
+    }
+
     /// Returns whether links are expected to wait for buffer space while `messages` messages of `bytes` are under way:
     /// if the messages are more than the places of a buffer, of which a packet of any length takes one, and a full
     /// buffer holds fewer bytes than the slowest link sends until places become free.

@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use unisono_synthesis::{
-    Arc, Graph,
-    cut::{Cut, largest},
+    Arc, Certificate, Graph,
+    cut::{Cut, largest, scatter},
 };
 
 /// Returns the best cut of all sets of nodes that do not contain all ranks.
@@ -33,5 +33,34 @@ proptest! {
         prop_assert!(!found.exceeds(&expected) && !expected.exceeds(&found), "{found:?} {expected:?}");
         let again = Cut::of(&graph, &roots, found.inside.clone());
         prop_assert!(roots.is_empty() || again == found);
+    }
+
+    /// A scatter takes the longest time over all sets with the root, of the ranks outside by the rate of the arcs that
+    /// leave. The certificate of the cut proves this time.
+    #[test]
+    fn the_cut_of_a_scatter_is_the_best_of_all(
+        ranks in 2_u32..9,
+        relays in 0_u32..5,
+        arcs in prop::collection::vec((0_u32..12, 0_u32..12, 1_u64..30), 1..30),
+        root in 0_u32..9,
+    ) {
+        let (nodes, root) = (ranks + relays, root % ranks);
+        let ring = (0..nodes).map(|n| Arc { from: n, to: (n + 1) % nodes, rate: 1 + u64::from(n % 3) });
+        let more = arcs.into_iter().map(|(a, b, rate)| Arc { from: a % nodes, to: b % nodes, rate });
+        let graph = Graph::new(ranks, nodes, ring.chain(more));
+        let found = scatter(&graph, root, true);
+        let (mut blocks, mut rate) = (0, 1);
+        for set in (0_u32..1 << nodes).filter(|set| set >> root & 1 == 1) {
+            let outside = (0..ranks).filter(|rank| set >> rank & 1 == 0).count() as u64;
+            let leaves = graph.arcs().iter().filter(|arc| set >> arc.from & 1 == 1 && set >> arc.to & 1 == 0);
+            let leaving = leaves.map(|arc| arc.rate).sum::<u64>();
+            if outside * rate > blocks * leaving {
+                (blocks, rate) = (outside, leaving);
+            }
+        }
+        prop_assert_eq!(found.blocks * rate, blocks * found.rate, "{:?}", found);
+        prop_assert!(!scatter(&graph, root, false).exceeds(&found));
+        let (sum, capacity) = Certificate::of(&graph, &found).scatter_bound(&graph, root).unwrap();
+        prop_assert_eq!(sum * u128::from(rate), u128::from(blocks) * capacity);
     }
 }

@@ -3,11 +3,14 @@
 //! An allgather of blocks of n bytes takes n x (blocks on one side) / (rate of the links that leave this side), for the
 //! cut with the largest ratio; a reduce-scatter the same with reversed links. A broadcast or a reduce of S bytes takes
 //! S divided by the rate of the smallest cut between the root and another rank. In an allreduce S bytes cross any cut
-//! between two ranks, in each direction. The ratio is exact for few ranks ([`unisono_synthesis::cut`]). Source:
-//! Edmonds, 1973; ForestColl, Zhao et al., arXiv 2402.06787.
+//! between two ranks, in each direction. A scatter or gather of blocks of n bytes takes n x (ranks without the root on
+//! one side) / (rate of the links from the root's side to this side). The ratio is exact for few ranks
+//! ([`unisono_synthesis::cut`]). Source: Edmonds, 1973; ForestColl, Zhao et al., arXiv 2402.06787.
+
+use std::sync::Arc;
 
 use unisono_collective::{Collective, Kind};
-use unisono_synthesis::Roots;
+use unisono_synthesis::{Fabric, Roots, cut::Cut};
 
 use super::NetworkCase;
 use crate::{Bound, Time};
@@ -31,12 +34,19 @@ pub fn cut_roots(collective: &Collective) -> Option<Roots> {
     }
 }
 
+/// Returns the cut that bounds a collective; `None` if the bound does not apply.
+pub fn least_cut(collective: &Collective, fabric: &Fabric) -> Option<Arc<Cut>> {
+    match collective.kind {
+        Kind::Gather | Kind::Scatter => Some(fabric.scatter_cut(collective.root)),
+        _ => cut_roots(collective).map(|roots| fabric.cut(roots)),
+    }
+}
+
 fn nanoseconds(case: &NetworkCase) -> Option<f64> {
     let c = &case.collective;
-    let roots = cut_roots(c)?;
     if c.is_local() {
-        return Some(0.0);
+        return cut_roots(c).map(|_| 0.0);
     }
     let block = c.bytes() as f64;
-    Some(case.fabric.cut(roots).time() * block / case.fabric.graph().bytes_per_ns())
+    Some(least_cut(c, case.fabric)?.time() * block / case.fabric.graph().bytes_per_ns())
 }

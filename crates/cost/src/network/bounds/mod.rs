@@ -12,7 +12,7 @@ mod reach;
 use unisono_collective::Collective;
 use unisono_machine::network::{Network, Topology};
 
-pub use cut::{CUT, cut_roots};
+pub use cut::{CUT, cut_roots, least_cut};
 pub use partition::PARTITION;
 
 use unisono_synthesis::Fabric;

@@ -46,6 +46,7 @@ pub(super) struct Part {
 
 pub(super) struct LinkPrice {
     latency_ps: u64,
+    round_trip_ps: u64,
     /// The machine's own rate divided by the rate of the link.
     weight: f64,
 }
@@ -53,7 +54,9 @@ pub(super) struct LinkPrice {
 impl LinkPrice {
     pub(super) fn new(speed: u8, speeds: &Speeds) -> Self {
         let weight = if speeds.is_even() { 1.0 } else { speeds.weight(speed) };
-        Self { latency_ps: rounded_up(speeds.alpha_ns(speed) * PS_PER_NS), weight }
+        let [latency_ps, round_trip_ps] =
+            [speeds.alpha_ns(speed), speeds.round_trip_ns(speed)].map(|ns| rounded_up(ns * PS_PER_NS));
+        Self { latency_ps, round_trip_ps, weight }
     }
 
     pub(super) fn latency_ps(&self) -> u64 {
@@ -166,7 +169,9 @@ impl Run<'_> {
             ([only], _) => Some(only),
             (several, Some(ahead)) => {
                 ahead.settle(now);
-                let takes = |hop: &&Hop| ahead.with_next(hop.link) * weight(hop.link);
+                let trip = |hop: &Hop| self.links[hop.link as usize].round_trip_ps;
+                let least = several.iter().map(trip).min().unwrap_or(0);
+                let takes = |hop: &&Hop| ahead.with_next(now, hop.link, trip(hop) - least) * weight(hop.link);
                 several.iter().min_by(|a, b| takes(a).total_cmp(&takes(b)))
             }
             (several, None) => several.iter().min_by_key(through),
@@ -198,6 +203,9 @@ impl Run<'_> {
         let tail = ends.max(part.tail).saturating_add(latency);
         if let Some(ahead) = &mut self.ahead {
             ahead.add(hop.link, packets);
+            if self.model.speeds.same_ns().is_none() {
+                ahead.leave(ends, hop.link, packets);
+            }
             if part.link != NONE {
                 ahead.go_on(ends.saturating_add(before), part.link, packets);
             }

@@ -209,7 +209,7 @@ impl<'a> Run<'a> {
             free: vec![0; links],
             links: model.plane.links().iter().map(|link| LinkPrice::new(link.speed, &model.speeds)).collect(),
             windows,
-            ahead: chooses.then(|| Ahead::new(links)),
+            ahead: chooses.then(|| Ahead::new(links, model.places_of_buffer)),
             events: Events::default(),
             hops: Vec::new(),
             done: 0,

@@ -66,15 +66,24 @@ pub struct Ahead {
     packets: Vec<u32>,
     /// Packets that left a link: the time at which this is known, the link, and their number.
     gone: BinaryHeap<Reverse<(u64, u32, u32)>>,
+    /// For each link, the times at which packets have left the node before it, and their number.
+    left: Vec<Vec<(u64, u32)>>,
+    /// The number of packets that fit into a buffer.
+    places: u64,
 }
 
 impl Ahead {
-    pub fn new(links: usize) -> Self {
-        Self { packets: vec![0; links], gone: BinaryHeap::new() }
+    pub fn new(links: usize, places: u64) -> Self {
+        Self { packets: vec![0; links], gone: BinaryHeap::new(), left: vec![Vec::new(); links], places }
     }
 
     pub fn add(&mut self, link: u32, packets: u32) {
         self.packets[link as usize] += packets;
+    }
+
+    /// Records that packets have left the node before a link at `time`.
+    pub fn leave(&mut self, time: u64, link: u32, packets: u32) {
+        self.left[link as usize].push((time, packets));
     }
 
     /// Records that packets leave the end of a link, which the node before the link knows at `time`.
@@ -92,8 +101,17 @@ impl Ahead {
         }
     }
 
-    /// Returns the number of packets of a link including the next packet.
-    pub fn with_next(&self, link: u32) -> f64 {
-        f64::from(self.packets[link as usize]) + 1.0
+    /// Returns the number of packets of a link including the next packet. `more` is the time by which the round trip of
+    /// the link is longer than that of another hop: for this time, packets that have left do not count while
+    /// the buffer has a place, as in the simulator.
+    pub fn with_next(&self, now: u64, link: u32, more: u64) -> f64 {
+        let packets = self.packets[link as usize];
+        if u64::from(packets) >= self.places {
+            return f64::from(packets) + 1.0;
+        }
+        let left = self.left[link as usize].iter().rev().skip_while(|(time, _)| *time > now);
+        let on_longer_way: u32 =
+            left.take_while(|(time, _)| time.saturating_add(more) > now).map(|(_, packets)| packets).sum();
+        f64::from(packets.saturating_sub(on_longer_way)) + 1.0
     }
 }

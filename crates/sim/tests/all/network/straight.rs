@@ -39,6 +39,8 @@ pub struct Straight<'a> {
     events: BTreeMap<(u64, bool, u64), Event>,
     made: u64,
     busy: BTreeMap<u32, bool>,
+    /// Times at which the tails of a link's packets have left.
+    left: BTreeMap<u32, Vec<u64>>,
     turn: BTreeMap<u32, u8>,
     taken: BTreeMap<(u32, u8), u32>,
     /// Inputs in the order of their turns.
@@ -62,6 +64,7 @@ pub fn simulate(net: &Interconnect, machines: usize, messages: &[(u32, u32, u64)
         events: BTreeMap::new(),
         made: 0,
         busy: BTreeMap::new(),
+        left: BTreeMap::new(),
         turn: BTreeMap::new(),
         taken: BTreeMap::new(),
         waiting: BTreeMap::new(),
@@ -110,6 +113,7 @@ impl Straight<'_> {
             Event::Deliver(message) => self.delivered[message] = Some(now),
             Event::Free(link) => {
                 self.busy.insert(link, false);
+                self.left.entry(link).or_default().push(now);
                 self.start(now, link);
             }
             Event::Credit(link, vc) => {
@@ -133,7 +137,7 @@ impl Straight<'_> {
                         self.add(self.latest[m], Event::Deliver(m));
                     }
                 } else {
-                    let hop = self.choose(node, packet);
+                    let hop = self.choose(now, node, packet);
                     let next = self.length(hop.link, packet);
                     if next < ps {
                         self.add(now + ps - next, Event::Ready(link, hop, packet));
@@ -157,7 +161,7 @@ impl Straight<'_> {
         match self.unmade[message].pop_front() {
             Some(bytes) => {
                 let packet = Packet { message, bytes, vc: 0 };
-                let hop = self.choose(from, packet);
+                let hop = self.choose(now, from, packet);
                 if self.join(now, hop, packet, None) {
                     self.next_packet(now, message);
                 }
@@ -190,12 +194,20 @@ impl Straight<'_> {
         waiting.map(|(_, packets)| packets.len()).sum::<usize>() + taken.sum::<usize>()
     }
 
-    fn choose(&self, node: u32, packet: Packet) -> Hop {
+    fn choose(&self, now: u64, node: u32, packet: Packet) -> Hop {
         let mut hops = Vec::new();
         let to = self.messages[packet.message].1;
         self.net.routing.hops(node, Header { to, vc: packet.vc, way: 0 }, &mut hops);
         let full = self.net.timing.packet_bytes;
-        let through = |hop: &&Hop| (self.ahead(hop.link) as u64 + 1) * self.times(hop.link).serialization_ps(full);
+        let trip = |hop: &Hop| self.times(hop.link).hop_ps + self.times(hop.link).link_ps;
+        let shortest = hops.iter().map(trip).min().unwrap();
+        // While a place is free, packets do not count as long as only the longer way of their link occupies theirs.
+        let excused = |hop: &Hop| {
+            let left = self.left.get(&hop.link).filter(|_| self.has_credit(hop.link, hop.vc)).into_iter().flatten();
+            left.filter(|&&ps| now < ps + (trip(hop) - shortest)).count()
+        };
+        let counted = |hop: &Hop| (self.ahead(hop.link) - excused(hop)) as u64;
+        let through = |hop: &&Hop| (counted(hop) + 1) * self.times(hop.link).serialization_ps(full);
         *hops.iter().min_by_key(through).unwrap()
     }
 
