@@ -40,7 +40,7 @@ def test_more_chunks_gain_little(seed: int, collective: str, tmp_path: Path) -> 
     request: dict[str, Any] = {"machine": network(seed, tmp_path), "bytes": "16MiB", "root": seed % 4}
     best = un.plan(collective, **request)
     for chunks in (2, 8, 32, 128, 512):
-        params = {"chunks": chunks, "batch": 1}
+        params = {"chunks": str(chunks), "batch": "1"}
         other = un.plan(collective, **request, algorithm="concurrent-flow", params=params)
         # Times rise and fall with the number of chunks, by how these divide among trees.
         assert seconds(best) <= 1.1 * seconds(other), params
@@ -53,9 +53,10 @@ def test_deeper_trees_gain_little(seed: int, collective: str, tmp_path: Path) ->
     best = un.plan(collective, **request)
     for depth in range(1, best.schedule.ranks):
         try:
-            other = un.plan(collective, **request, algorithm="forest", params={"depth": depth})
+            other = un.plan(collective, **request, algorithm="forest", params={"depth": str(depth)})
         except un.UnsupportedError as refused:
-            assert "messages away from a root" in str(refused)
+            if "messages away from a root" not in str(refused):
+                raise
             continue
         assert seconds(best) <= 1.05 * seconds(other), other.params
 
@@ -65,5 +66,5 @@ def test_deeper_trees_gain_little(seed: int, collective: str, tmp_path: Path) ->
 def test_no_other_number_of_messages_ends_a_barrier_sooner(machine: str, ranks: int) -> None:
     best = un.plan("barrier", machine, ranks=ranks)
     for ways in range(1, ranks):
-        other = un.plan("barrier", machine, ranks=ranks, algorithm="dissemination", params={"ways": ways})
+        other = un.plan("barrier", machine, ranks=ranks, algorithm="dissemination", params={"ways": str(ways)})
         assert seconds(best) <= seconds(other) * (1 + 1e-9), ways

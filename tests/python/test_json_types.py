@@ -162,7 +162,6 @@ _KINETO = _accepts(
     "distributedInfo.pg_config.*.pg_name null true number list object",
     "distributedInfo.pg_config.*.ranks null",
     "distributedInfo.world_size null",
-    "traceEvents.*.args.dtype null",
     "traceEvents.*.args.Group\0size null",
     "traceEvents.*.args.Out\0msg\0nelems null",
     "traceEvents.*.args.Process\0Group\0Name null number",

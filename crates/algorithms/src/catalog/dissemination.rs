@@ -149,11 +149,16 @@ impl RankAlgorithm for Dissemination {
     }
 
     fn candidates(&self, case: &Case) -> Vec<Params> {
-        // For each number of rounds, the fewest messages of a round.
         let p = u64::from(case.collective.ranks);
-        let fewest = |rounds: u32| (1..=MOST_WAYS).find(|&ways| u64::from(ways + 1).saturating_pow(rounds) >= p);
-        let mut worth: Vec<u32> = (1..=32).rev().filter_map(fewest).collect();
-        worth.retain(|&ways| ways == 1 || u64::from(ways) * p <= MOST_MESSAGES);
+        let mut worth: Vec<u32> = match case.collective.kind {
+            // For each number of rounds, the fewest messages of a round.
+            Kind::Barrier => {
+                let fewest = |rounds| (1..=MOST_WAYS).find(|&ways| u64::from(ways + 1).saturating_pow(rounds) >= p);
+                (1..=32).rev().filter_map(fewest).filter(|&ways| u64::from(ways) * p <= MOST_MESSAGES).collect()
+            }
+            _ => [2, 3, 7].into_iter().filter(|&ways| u64::from(ways) < p).collect(),
+        };
+        worth.insert(0, 1);
         worth.dedup();
         worth.into_iter().map(|ways| Params::new().with("ways", ways)).collect()
     }

@@ -28,8 +28,7 @@ fn proposals_are_the_first_candidates_whose_ranks_end_with_equal_bits() {
         assert!(found.iter().all(|p| verify::verify(p.schedule().unwrap(), Method::Auto).repeatable));
     }
     for params in [None, Some(&Params::new())] {
-        // More ranks than a plan lets exchange all data in one round, after which all ranks have the same bits.
-        assert!(propose(Kind::Allreduce, &machine, 150, 1000, "dissemination", params).unwrap().is_none());
+        assert!(propose(Kind::Allreduce, &machine, 6, 1000, "dissemination", params).unwrap().is_none());
         assert!(propose(Kind::Allreduce, &machine, 6, 1000, "ring", params).unwrap().is_some());
     }
 }
