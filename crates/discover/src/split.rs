@@ -13,7 +13,7 @@ pub enum Split {
     /// Along dimension 0.
     #[default]
     OneD,
-    /// Into tiles of dimensions 0 and 1, as square as the number of ranks allows.
+    /// Into tiles of dimensions 0 and 1, in a grid that is as square as the number of ranks allows.
     TwoD,
 }
 

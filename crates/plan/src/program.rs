@@ -2,9 +2,8 @@
 //!
 //! Operations run in the order in which the program issues them, without overlap with other operations or kernels. A
 //! collective takes the time that [`plan_best`] predicts for its best algorithm. The messages of one read form one
-//! schedule, which is timed and simulated; ranks prove and execute the same schedule
-//! (`unisono_discover::DirectSchedule`). A collective with parts of unequal lengths is priced as if all parts had the
-//! largest length.
+//! schedule, which is timed; ranks prove and execute the same schedule (`unisono_discover::DirectSchedule`). A
+//! collective with parts of unequal lengths is priced as if all parts had the largest length.
 
 use std::{
     collections::{BTreeMap, HashMap},

@@ -55,7 +55,7 @@ fn add(kind: usize, bytes: u64, ranks: u32, row: Result<usize, Reason>, took: Du
     entry.1 = entry.1.saturating_add(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX));
 }
 
-/// Returns the name of the algorithm in a row of the plan.
+/// Returns the algorithm of a plan's row, with its parameters.
 pub fn name_of(row: usize) -> String {
     let plan = settings().plan.as_ref();
     let name =

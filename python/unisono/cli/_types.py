@@ -201,7 +201,7 @@ class Nanoseconds(_Read[int | float]):
 
 
 class Nodes(_Read[list[int]]):
-    """Node numbers of a machine: ``0,2,5..7``, with both ends of a range."""
+    """Node numbers of a machine: ``0,2,5..7``; ranges include both ends."""
 
     name = "nodes"
 

@@ -257,7 +257,7 @@ def _require_effect(graph: WorkloadGraph, rates: Mapping[str, float | None]) -> 
 
 
 def price(machine: Machine) -> float | None:
-    """Returns the price of the network in dollars; None if the machine states no prices, as presets of servers."""
+    """Returns the network's price in dollars; None if the machine states no prices, such as a preset of servers."""
     return (machine.topology or {}).get("cost_usd") or None
 
 

@@ -1,4 +1,4 @@
-"""Range mappers: the part of an array that a part of a task's range accesses. `docs/commands.md` lists them."""
+"""Range mappers: the part of an array that a part of a task's range accesses. `docs/tasks.md` lists them."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

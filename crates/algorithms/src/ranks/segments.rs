@@ -10,7 +10,7 @@ pub const NAME: &str = "segment";
 /// The parameter for algorithms that send the whole vector as one segment by default.
 pub const WHOLE: Param = Param { name: NAME, values: "bytes of a segment, from 1 (default: the whole vector)" };
 
-/// The sizes of segments that a plan considers, in bytes.
+/// The sizes of segments that a plan considers besides the defaults, in bytes.
 const SIZES: [u32; 4] = [1 << 10, 8 << 10, 64 << 10, 512 << 10];
 
 /// Returns the segments of the vector, by default of `default` bytes or the whole vector. A segment holds at least one

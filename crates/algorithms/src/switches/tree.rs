@@ -1,6 +1,6 @@
 //! The tree of "Accelerating Allreduce with in-network reduction on Intel PIUMA": dimension-ordered shortest paths
 //! between nodes, and shortest paths inside nodes. Its root is in the node of the collective's root, or without a root
-//! in the node of least eccentricity.
+//! in a node near the middle ([`root_of`]).
 
 use unisono_collective::{Collective, Kind};
 use unisono_lower::switches::Embedding;

@@ -67,8 +67,8 @@ pub trait Routing: Send + Sync {
         Vec::new()
     }
 
-    /// Returns whether all paths from a source to a node have equally many links, of all packets with the same
-    /// destination and the same choice of the source.
+    /// Returns whether all packets with the same source, destination and [`Header::way`] reach a node over equally many
+    /// links.
     fn is_layered(&self) -> bool {
         true
     }
