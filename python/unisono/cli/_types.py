@@ -1,6 +1,7 @@
 """Types of values on the command line: roots, parameters, lists of lengths and of shapes."""
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -18,15 +19,16 @@ _T = TypeVar("_T")
 _RANGE = re.compile(r"(.+?)\.\.(.+)")
 
 
-class _Read(click.ParamType[_T]):
+class _Read(click.ParamType[_T], ABC):
     """A value that `read` makes of its text; a default of another type stays as it is."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> _T:  # noqa: ARG002
         """Returns the value of a text."""
         return self.read(value) if isinstance(value, str) else value
 
+    @abstractmethod
     def read(self, value: str) -> _T:
-        raise NotImplementedError
+        """Returns the value of a text, or fails."""
 
 
 class _Completed(_Read[_T]):
