@@ -29,6 +29,9 @@ CASES = {
     "reproduce wafer": "reproduce wafer --json -o {folder}",
 }
 
+#: Its output has rates that it measures.
+MEASURED = "reproduce discovery"
+
 
 def table(path: Path) -> None:
     """Writes a plan file with schedules of three collectives on 96, 128 and 192 ranks."""
@@ -56,7 +59,7 @@ def main() -> None:
             load = os.getloadavg()[0]
             command = CASES[name].format(table=plans, folder=f"{folder}/figures")
             runs = [{jobs: timed(command, jobs) for jobs in (1, 2)} for _ in range(given.rounds)]
-            if len({run[jobs][2] for run in runs for jobs in run}) != 1:
+            if name != MEASURED and len({run[jobs][2] for run in runs for jobs in run}) != 1:
                 raise SystemExit(f"{name}: the outputs differ")
             wall = {jobs: statistics.median(run[jobs][0] for run in runs) for jobs in (1, 2)}
             cpu = {jobs: statistics.median(run[jobs][1] for run in runs) for jobs in (1, 2)}
