@@ -28,11 +28,25 @@ def drawn(draw: random.Random) -> tuple[int, list[Cable]]:
     return accelerators, cables
 
 
-@pytest.mark.parametrize("seed", range(4))
+def drawn_with_switches(draw: random.Random) -> tuple[int, list[Cable]]:
+    """Returns two to four accelerators, one or two switches, and up to three cables of drawn rates for each pair."""
+    accelerators, switches = draw.choice([2, 3, 4]), draw.choice([1, 2])
+    pairs = [(rank, accelerators + rank % switches) for rank in range(accelerators)]
+    pairs += [(accelerators, accelerators + 1)] if switches == 2 else []
+    rates = draw.choice([[200], [100, 200]])
+    cables = [
+        (a, b, draw.choice(rates), draw.choice([100, 700, 2000])) for a, b in pairs for _ in range(draw.randint(1, 3))
+    ]
+    return accelerators, cables
+
+
+@pytest.mark.parametrize("seed", range(8))
 def test_plans_on_unlike_cables_agree_with_simulations(seed: int) -> None:
     draw = random.Random(seed)
-    for collective in ("allgather", "alltoall", "broadcast", "scatter"):
-        accelerators, cables = drawn(draw)
+    # The order in which packets of several ranks meet at a switch changes the time by some percent.
+    networks, most = (drawn, 1.02) if seed % 2 else (drawn_with_switches, 1.15)
+    for collective in ("allgather", "alltoall", "broadcast", "scatter", "gather"):
+        accelerators, cables = networks(draw)
         on, size = machine(accelerators, cables), draw.choice([1 << 22, 1 << 24])
         plan = un.plan(collective, on, bytes=size)
         ran = un.simulate(plan.schedule, on).seconds
@@ -41,5 +55,5 @@ def test_plans_on_unlike_cables_agree_with_simulations(seed: int) -> None:
         assert ran >= plan.bound["seconds"] * (1 - 1e-9), case
         longest = max(ns for *_, ns in cables)
         alike = machine(accelerators, [(a, b, gbps, longest) for a, b, gbps, _ in cables])
-        # Packets agree within 2 %; a node learns of the other end of a cable a round trip later.
-        assert ran <= un.simulate(plan.schedule, alike).seconds * 1.02 + 2e-9 * longest, case
+        # A node learns of the other end of a cable a round trip later.
+        assert ran <= un.simulate(plan.schedule, alike).seconds * most + 2e-9 * longest, case

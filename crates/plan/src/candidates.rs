@@ -40,7 +40,8 @@ pub enum TimeSource {
     Registers,
     /// A simulation of the schedule by the machine's model.
     Simulated,
-    /// For a target with thread blocks: a simulation of the draft of the file, in coarse packets.
+    /// For a target with thread blocks: a simulation of the draft of the file, in coarse packets. On a network: the
+    /// time of messages, multiplied by what simulations of the same algorithm took longer than theirs.
     Estimated,
 }
 
@@ -282,15 +283,45 @@ struct Dropped {
     least: f64,
 }
 
+/// By algorithm, the least quotient, at least 1, of the time by packets and of that by messages. Candidates of an
+/// algorithm with other parameters are expected to take longer by this factor.
+#[derive(Default)]
+struct Factors(BTreeMap<&'static str, f64>);
+
+impl Factors {
+    fn learn(&mut self, one: &Timed, finer: Time) {
+        if one.source == TimeSource::Messages {
+            let factor = (finer.seconds / one.time.seconds).max(1.0);
+            self.0.entry(one.algorithm.name()).and_modify(|least| *least = least.min(factor)).or_insert(factor);
+        }
+    }
+
+    fn expected(&self, one: &Timed) -> f64 {
+        let is_coarse = one.source == TimeSource::Messages;
+        let factor = self.0.get(one.algorithm.name()).filter(|_| is_coarse).copied().unwrap_or(1.0);
+        one.time.seconds * factor
+    }
+
+    /// Replaces the times that are shorter than the best expected time by the expected times.
+    fn apply(&self, timed: &mut [(usize, Timed)]) {
+        let best = timed.iter().map(|(_, one)| self.expected(one)).fold(f64::INFINITY, f64::min);
+        for (_, one) in timed {
+            if one.time.seconds < best {
+                (one.time.seconds, one.source) = (self.expected(one), TimeSource::Estimated);
+            }
+        }
+    }
+}
+
 /// Times the best candidate by a finer model, repeatedly, until the best has no finer time. A candidate whose time is
 /// too short is ranked first, so the best time is the most likely to be wrong. Then times the candidates close behind
 /// it, whose times may be too long. Returns true if the finer model would take too many steps.
 fn refine(problem: &Problem, timed: &mut Vec<(usize, Timed)>, dropped: &mut Vec<Dropped>) -> Result<bool, PlanError> {
     let target = &problem.target;
-    let mut left = MOST_REFINED;
-    loop {
+    let (mut left, mut factors) = (MOST_REFINED, Factors::default());
+    let is_unchecked = loop {
         interrupt::check();
-        let rank = |(at, one): &(usize, Timed)| (!target.simulates(one.algorithm), one.time.seconds, *at);
+        let rank = |(at, one): &(usize, Timed)| (!target.simulates(one.algorithm), factors.expected(one), *at);
         let order = |a: &(usize, Timed), b: &(usize, Timed)| {
             let ((last, a, at), (other, b, then)) = (rank(a), rank(b));
             last.cmp(&other).then(a.total_cmp(&b)).then(at.cmp(&then))
@@ -299,11 +330,16 @@ fn refine(problem: &Problem, timed: &mut Vec<(usize, Timed)>, dropped: &mut Vec<
         let (time, source) = match refined(problem, best, &mut left)? {
             Refined::Finer(time, source) => (time, source),
             Refined::Agrees => {
-                let (at, most) = (*at, best.time.seconds * CLOSE);
-                return refine_close(problem, timed.iter_mut().filter(|one| one.0 != at).map(|one| &mut one.1), most);
+                let (at, seconds) = (*at, best.time.seconds);
+                factors.learn(best, best.time);
+                let mut others: Vec<_> = timed.iter_mut().filter(|one| one.0 != at).map(|one| &mut one.1).collect();
+                refine_within(problem, &mut others, seconds, &mut left, &mut factors)?;
+                refine_within(problem, &mut others, seconds * CLOSE, &mut { MOST_CLOSE }, &mut factors)?;
+                break false;
             }
-            Refined::TooLarge => return Ok(true),
+            Refined::TooLarge => break true,
         };
+        factors.learn(best, time);
         (best.time, best.source) = (time, source);
         let least = timed.iter().map(|(_, one)| one.time).min_by(Time::total_cmp);
         let Some(least) = least else { return Ok(false) };
@@ -319,7 +355,9 @@ fn refine(problem: &Problem, timed: &mut Vec<(usize, Timed)>, dropped: &mut Vec<
                 Err(e) => return Err(e),
             }
         }
-    }
+    };
+    factors.apply(timed);
+    Ok(is_unchecked)
 }
 
 /// Times a candidate by the finer model if `left` steps suffice.
@@ -333,22 +371,26 @@ fn refined(problem: &Problem, one: &Timed, left: &mut u128) -> Result<Refined, P
 }
 
 /// Times by the finer model, while steps remain, those candidates that were timed by messages and take at most `most`
-/// seconds. Returns false, because the best candidate is checked already.
-fn refine_close<'a>(
+/// seconds.
+fn refine_within(
     problem: &Problem,
-    timed: impl Iterator<Item = &'a mut Timed>,
+    timed: &mut [&mut Timed],
     most: f64,
-) -> Result<bool, PlanError> {
-    let mut left = MOST_CLOSE;
-    for one in timed.filter(|one| one.source == TimeSource::Messages && one.time.seconds <= most) {
+    left: &mut u128,
+    factors: &mut Factors,
+) -> Result<(), PlanError> {
+    for one in timed.iter_mut().filter(|one| one.source == TimeSource::Messages && one.time.seconds <= most) {
         interrupt::check();
-        match refined(problem, one, &mut left)? {
-            Refined::Finer(time, source) => (one.time, one.source) = (time, source),
-            Refined::Agrees => {}
+        match refined(problem, one, left)? {
+            Refined::Finer(time, source) => {
+                factors.learn(one, time);
+                (one.time, one.source) = (time, source);
+            }
+            Refined::Agrees => factors.learn(one, one.time),
             Refined::TooLarge => break,
         }
     }
-    Ok(false)
+    Ok(())
 }
 
 /// Simulates candidates in the order of their predictions, until the next prediction is [`NEAR`] times the best

@@ -36,7 +36,7 @@ impl Wire {
     }
 }
 
-/// The times at which the latest packets of a link had left it completely, in ascending order.
+/// The times at which the latest packets of a link have left it completely, in ascending order.
 pub(super) type Left = VecDeque<u64>;
 
 /// State of a virtual channel of a link.
@@ -137,17 +137,19 @@ impl Packets<'_> {
             self.take_credits();
         }
         let header = packet.header();
-        let least_ps = if self.left.is_empty() {
-            0
-        } else {
-            self.candidates.iter().map(|hop| self.round_trip_ps(hop.link)).min().unwrap_or(0)
+        let mut trips = self.candidates.iter().map(|hop| self.round_trip_ps(hop.link));
+        let first_ps = if self.left.is_empty() { None } else { trips.next() };
+        let has_unlike_trips = first_ps.is_some_and(|first_ps| trips.any(|ps| ps != first_ps));
+        let times = |hop: &Hop, ahead: u32| {
+            if self.has_detours { ahead.saturating_mul(self.routing.detour(header, *hop)) } else { ahead }
         };
-        let ahead = |hop: &&Hop| {
-            let ahead = self.wires[hop.link as usize].ahead - self.on_longer_way(now, **hop, least_ps);
-            if self.has_detours { ahead.saturating_mul(self.routing.detour(header, **hop)) } else { ahead }
-        };
+        let ahead = |hop: &&Hop| times(hop, self.wires[hop.link as usize].ahead);
         let through_ps = |hop: &&Hop| {
             let full = self.lengths.ps(0, self.speed(hop.link)).unwrap_or(0);
+            if has_unlike_trips {
+                let (waiting, sending_ps) = self.before(now, **hop);
+                return u64::from(times(hop, waiting) + 1).saturating_mul(full) + sending_ps;
+            }
             (u64::from(ahead(hop)) + 1).saturating_mul(full)
         };
         let best = match &self.candidates[..] {
@@ -169,30 +171,24 @@ impl Packets<'_> {
         self.timing.of(self.plane.link(link)).round_trip_ps()
     }
 
-    /// Returns the number of packets that are on their way, or whose credits are, only because the round trip of a link
-    /// is longer than `least_ps`; 0 if the next packet must wait for their credits.
-    #[inline]
-    fn on_longer_way(&self, now: u64, Hop { link, vc }: Hop, least_ps: u64) -> u32 {
-        let Some(left) = self.left.get(link as usize) else { return 0 };
+    /// Returns the number of packets before the next one on a link, and the time until the link is free. Packets count
+    /// that wait, and those whose places were occupied longer than the round trip of the link. If the next packet must
+    /// wait for their credits, all count whose places are occupied.
+    fn before(&self, now: u64, Hop { link, vc }: Hop) -> (u32, u64) {
+        let (left, ahead) = (&self.left[link as usize], self.wires[link as usize].ahead);
+        let sending_ps = left.back().map_or(0, |&ps| ps.saturating_sub(now));
         if self.channels[link as usize * usize::from(self.vcs) + usize::from(vc)].credits == 0 {
-            return 0;
+            return (ahead, sending_ps);
         }
-        let more_ps = self.round_trip_ps(link) - least_ps;
-        narrow(left.len() - left.partition_point(|&ps| ps + more_ps <= now))
+        let trip_ps = self.round_trip_ps(link);
+        let on_way: u32 = narrow(left.len() - left.partition_point(|&ps| ps + trip_ps <= now));
+        (ahead - on_way, sending_ps)
     }
 
     /// Executes the event that a link is free.
     #[inline]
     pub(super) fn free(&mut self, now: u64, link: u32) {
         self.wires[link as usize].busy = false;
-        if !self.left.is_empty() {
-            let longest_ps = self.round_trip_ps(link);
-            let left = &mut self.left[link as usize];
-            while left.front().is_some_and(|&ps| ps + longest_ps <= now) {
-                left.pop_front();
-            }
-            left.push_back(now);
-        }
         self.start_waiting(now, link);
     }
 
@@ -270,6 +266,14 @@ impl Packets<'_> {
             _ => self.events.arrival(now, speed, hop.link, arriving),
         }
         self.events.free(now, ps, hop.link);
+        if !self.left.is_empty() {
+            let trip_ps = self.round_trip_ps(hop.link);
+            let left = &mut self.left[hop.link as usize];
+            while left.front().is_some_and(|&ps| ps + trip_ps <= now) {
+                left.pop_front();
+            }
+            left.push_back(now + ps);
+        }
         if let Some(link) = from {
             let back_ps = self.credit_ps(link);
             self.give_credit(now, ps + back_ps, link, packet.vc());

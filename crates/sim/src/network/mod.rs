@@ -20,11 +20,12 @@
 //!   tail has left it, and the sending end of the link gets the credit one link latency later.
 //! * **Choice.** When its head arrives, a packet takes, of the hops that its routing allows, the one whose link has the
 //!   fewest packets ahead: those that wait for the link, and those that the link sent whose places are still occupied.
-//!   A place is occupied at least for the round trip of the link: a hop and the latency of the credit. If a link's
-//!   round trip is longer than the shortest among these hops, a packet does not count for the difference after its tail
-//!   has left, unless no place is free, so that a long cable does not seem congested (Won et al., "Overcoming far-end
-//!   congestion in large-scale networks", 2015). Between links of different speed, the time of these packets and one
-//!   more, all of full length, decides. Packets ahead on a longer path count several times
+//!   A place is occupied at least for the round trip of the link: a hop and the latency of the credit. If the round
+//!   trips of these hops differ, a packet does not count for that time after its tail has left, unless no place is
+//!   free, so that a long cable does not seem congested (Won et al., "Overcoming far-end congestion in large-scale
+//!   networks", 2015). Between links of different speed or latency, the time of these packets and one more, all of
+//!   full length, decides; if round trips differ, the rest of the packet that the link sends counts by its time.
+//!   Packets ahead on a longer path count several times
 //!   ([`unisono_machine::network::Routing::detour`]). The first of equal hops wins.
 //! * **Order.** Packets that wait for a link form a queue for each input and each virtual channel of the link. When the
 //!   link is free, virtual channels with a packet and a credit take turns, and so do the inputs of one channel. No
