@@ -64,8 +64,8 @@ const INSTRUCTION_BYTES: u128 = 80;
 /// The elementary steps for each instruction of a schedule to build.
 const INSTRUCTION_STEPS: u128 = 200;
 
-/// The most simulator steps of all finer times of a plan's best candidates (about 0.6 s).
-const MOST_REFINED: u128 = 1 << 28;
+/// The most simulator steps of all finer times of a plan's best candidates (about 0.2 s).
+const MOST_REFINED: u128 = 1 << 26;
 
 /// A candidate behind the best is timed by packets too if its time is at most this multiple of the best time:
 /// timetables of exchanges in which all messages leave at once give times that are up to a tenth too long.
