@@ -170,8 +170,14 @@ impl Run<'_> {
             (several, Some(ahead)) => {
                 ahead.settle(now);
                 let trip = |hop: &Hop| self.links[hop.link as usize].round_trip_ps;
-                let least = several.iter().map(trip).min().unwrap_or(0);
-                let takes = |hop: &&Hop| ahead.with_next(now, hop.link, trip(hop) - least) * weight(hop.link);
+                let has_unlike_trips = several.iter().any(|hop| trip(hop) != trip(&several[0]));
+                let takes = |hop: &&Hop| {
+                    if !has_unlike_trips {
+                        return ahead.with_next(hop.link) * weight(hop.link);
+                    }
+                    let busy = self.free[hop.link as usize].saturating_sub(now);
+                    ahead.beyond_trip(now, hop.link, trip(hop)) * gap_ps * weight(hop.link) + busy as f64
+                };
                 several.iter().min_by(|a, b| takes(a).total_cmp(&takes(b)))
             }
             (several, None) => several.iter().min_by_key(through),

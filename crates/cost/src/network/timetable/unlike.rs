@@ -101,17 +101,21 @@ impl Ahead {
         }
     }
 
-    /// Returns the number of packets of a link including the next packet. `more` is the time by which the round trip of
-    /// the link is longer than that of another hop: for this time, packets that have left do not count while
-    /// the buffer has a place, as in the simulator.
-    pub fn with_next(&self, now: u64, link: u32, more: u64) -> f64 {
+    /// Returns the number of packets of a link including the next packet.
+    pub fn with_next(&self, link: u32) -> f64 {
+        f64::from(self.packets[link as usize]) + 1.0
+    }
+
+    /// Returns the number of [`Ahead::with_next`] without the packets that are on their way for the round trip of the
+    /// link or have not left: while the buffer has a place, these do not count, as in the simulator.
+    pub fn beyond_trip(&self, now: u64, link: u32, trip: u64) -> f64 {
         let packets = self.packets[link as usize];
         if u64::from(packets) >= self.places {
-            return f64::from(packets) + 1.0;
+            return self.with_next(link);
         }
-        let left = self.left[link as usize].iter().rev().skip_while(|(time, _)| *time > now);
-        let on_longer_way: u32 =
-            left.take_while(|(time, _)| time.saturating_add(more) > now).map(|(_, packets)| packets).sum();
-        f64::from(packets.saturating_sub(on_longer_way)) + 1.0
+        let left = self.left[link as usize].iter().rev();
+        let on_way: u32 =
+            left.take_while(|(time, _)| time.saturating_add(trip) > now).map(|(_, packets)| packets).sum();
+        f64::from(packets.saturating_sub(on_way)) + 1.0
     }
 }

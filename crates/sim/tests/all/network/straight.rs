@@ -39,7 +39,7 @@ pub struct Straight<'a> {
     events: BTreeMap<(u64, bool, u64), Event>,
     made: u64,
     busy: BTreeMap<u32, bool>,
-    /// Times at which the tails of a link's packets have left.
+    /// Times at which the tails of a link's packets leave.
     left: BTreeMap<u32, Vec<u64>>,
     turn: BTreeMap<u32, u8>,
     taken: BTreeMap<(u32, u8), u32>,
@@ -113,7 +113,6 @@ impl Straight<'_> {
             Event::Deliver(message) => self.delivered[message] = Some(now),
             Event::Free(link) => {
                 self.busy.insert(link, false);
-                self.left.entry(link).or_default().push(now);
                 self.start(now, link);
             }
             Event::Credit(link, vc) => {
@@ -200,14 +199,16 @@ impl Straight<'_> {
         self.net.routing.hops(node, Header { to, vc: packet.vc, way: 0 }, &mut hops);
         let full = self.net.timing.packet_bytes;
         let trip = |hop: &Hop| self.times(hop.link).hop_ps + self.times(hop.link).link_ps;
-        let shortest = hops.iter().map(trip).min().unwrap();
-        // While a place is free, packets do not count as long as only the longer way of their link occupies theirs.
+        let unlike = hops.iter().any(|hop| trip(hop) != trip(&hops[0]));
+        let left = |hop: &Hop| self.left.get(&hop.link).filter(|_| unlike).into_iter().flatten();
+        // While a place is free, packets do not count as long as only the round trip of their link occupies theirs.
         let excused = |hop: &Hop| {
-            let left = self.left.get(&hop.link).filter(|_| self.has_credit(hop.link, hop.vc)).into_iter().flatten();
-            left.filter(|&&ps| now < ps + (trip(hop) - shortest)).count()
+            let is_free = self.has_credit(hop.link, hop.vc);
+            left(hop).filter(|&&ps| is_free && now < ps + trip(hop)).count()
         };
+        let sending = |hop: &Hop| left(hop).max().map_or(0, |ps| ps.saturating_sub(now));
         let counted = |hop: &Hop| (self.ahead(hop.link) - excused(hop)) as u64;
-        let through = |hop: &&Hop| (counted(hop) + 1) * self.times(hop.link).serialization_ps(full);
+        let through = |hop: &&Hop| (counted(hop) + 1) * self.times(hop.link).serialization_ps(full) + sending(hop);
         *hops.iter().min_by_key(through).unwrap()
     }
 
@@ -228,6 +229,7 @@ impl Straight<'_> {
     fn depart(&mut self, now: u64, Hop { link, vc }: Hop, packet: Packet, input: Input) {
         let ps = self.length(link, packet);
         self.busy.insert(link, true);
+        self.left.entry(link).or_default().push(now + ps);
         self.turn.insert(link, (vc + 1) % self.net.routing.virtual_channels());
         *self.taken.entry((link, vc)).or_default() += 1;
         self.add(now + self.times(link).hop_ps, Event::Arrive(link, Packet { vc, ..packet }));
