@@ -6,28 +6,20 @@
 //! rank adds the blocks in the order of ranks, which costs (P-1) n gamma more.
 //! Source: "basic linear" of Open MPI's coll_base_{alltoall,gather,scatter,scan}.c.
 
-use unisono_base::NodeId;
+use unisono_base::{NodeId, Span};
 use unisono_collective::{Collective, Kind};
 use unisono_lower::Round;
 use unisono_schedule::{Builder, Operand};
 
-use crate::{AlgorithmError, Case, Formula, Info, Params, ranks::RankAlgorithm};
+use crate::{
+    AlgorithmError, Case, Formula, Info, Params,
+    ranks::{RankAlgorithm, pipelined},
+};
 
 pub struct Linear;
 
 /// The most ranks of a reduce-scatter that a plan considers: P^2 messages are fastest among few ranks only.
 const MOST_REDUCED: u32 = 32;
-
-fn scan(b: &mut Builder, c: &Collective) {
-    let mut from = None;
-    for r in 0..c.ranks {
-        let next = (r + 1 < c.ranks).then(|| Operand::Stream(b.stream(NodeId(r), &[NodeId(r + 1)])));
-        let sources: Vec<Operand> = from.into_iter().chain([Operand::In(0)]).collect();
-        let sinks: Vec<Operand> = [Operand::Out(0)].into_iter().chain(next).collect();
-        b.combine(NodeId(r), 0, c.elements, &sources, &sinks);
-        from = next;
-    }
-}
 
 /// Copies the root's own block, and sends each other block between the root and its rank, beginning with the rank after
 /// the root.
@@ -102,7 +94,7 @@ impl RankAlgorithm for Linear {
     fn emit(&self, b: &mut Builder, case: &Case, _: &Params) -> Result<(), AlgorithmError> {
         let c = &case.collective;
         match c.kind {
-            Kind::Scan => scan(b, c),
+            Kind::Scan => pipelined::scan(b, c, std::iter::once(Span::new(0, c.elements))),
             Kind::Alltoall | Kind::ReduceScatter => exchange(b, c),
             _ => rooted(b, c),
         }

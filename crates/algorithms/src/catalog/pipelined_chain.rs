@@ -2,7 +2,8 @@
 //!
 //! T = (P-2+S)(alpha + n/S beta [+ n/S gamma]) for S segments; the best S grows with sqrt(P n beta / alpha).
 //! If the operator of a reduce does not commute, the chain ends at rank 0, which sends the result to the root.
-//! Source: "pipeline" of Open MPI's coll_base_{bcast,reduce}.c; van de Geijn, "On global combine operations", 1994.
+//! Source: "pipeline" of Open MPI's coll_base_{bcast,reduce}.c; van de Geijn, "On global combine operations", 1994;
+//! scans: Sanders, Träff, "Parallel prefix (scan) algorithms for MPI", 2006.
 
 use unisono_collective::Kind;
 use unisono_lower::Round;
@@ -22,9 +23,10 @@ impl PipelinedTree for PipelinedChain {
         name: "pipelined-chain",
         summary: "a chain through all ranks, segment after segment; best for very long vectors",
         reference: "Open MPI, coll_base: pipeline",
+        collectives: &[Kind::Broadcast, Kind::Reduce, Kind::Scan],
         formulas: &[
             Formula::new("hockney", &[Kind::Broadcast], "(P-2+S) (alpha + n/S beta)").when("S equal segments"),
-            Formula::new("hockney", &[Kind::Reduce], "(P-2+S) (alpha + n/S beta) + (P-1) n/S gamma")
+            Formula::new("hockney", &[Kind::Reduce, Kind::Scan], "(P-2+S) (alpha + n/S beta) + (P-1) n/S gamma")
                 .when("S equal segments, and a reduction is faster than its message"),
         ],
         ..pipelined::INFO
@@ -42,7 +44,7 @@ impl PipelinedTree for PipelinedChain {
     /// other.
     fn rounds(&self, case: &Case, _: &Params, bytes: u64, more: u32, home: bool) -> Option<Vec<Round>> {
         let c = &case.collective;
-        let reduced = if c.kind == Kind::Reduce { bytes } else { 0 };
+        let reduced = if c.kind == Kind::Broadcast { 0 } else { bytes };
         let pass = Round::new(1, bytes).reducing(reduced).times(c.ranks - 1);
         let turn = Round::pipelined(1, 1, bytes).reducing(reduced).times(more);
         Some([pass].into_iter().chain(home.then(|| Round::new(1, bytes))).chain([turn]).collect())

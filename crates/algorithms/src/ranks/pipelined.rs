@@ -1,6 +1,7 @@
 //! Pipelined broadcasts and reduces, which send segments along a tree. Algorithms differ by the tree and its rounds.
 
-use unisono_collective::Kind;
+use unisono_base::{NodeId, Span};
+use unisono_collective::{Collective, Kind};
 use unisono_lower::Round;
 use unisono_schedule::{Builder, Operand};
 
@@ -68,10 +69,11 @@ impl<T: PipelinedTree> RankAlgorithm for Pipelined<T> {
     fn emit(&self, b: &mut Builder, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
         let c = &case.collective;
         let segments = segments::segments(T::INFO.name, DEFAULT, case, params)?;
-        if c.kind == Kind::Reduce {
-            reduce(b, c, &self.0.tree(c.ranks, top(c), params), segments, Operand::Out);
-        } else {
-            broadcast(b, &self.0.tree(c.ranks, c.root, params), segments);
+        match c.kind {
+            Kind::Reduce => reduce(b, c, &self.0.tree(c.ranks, top(c), params), segments, Operand::Out),
+            // Only the chain makes scans.
+            Kind::Scan => scan(b, c, segments),
+            _ => broadcast(b, &self.0.tree(c.ranks, c.root, params), segments),
         }
         Ok(())
     }
@@ -84,5 +86,19 @@ impl<T: PipelinedTree> RankAlgorithm for Pipelined<T> {
 
     fn candidates(&self, case: &Case) -> Vec<Params> {
         segments::candidates(DEFAULT, case)
+    }
+}
+
+/// Emits a scan in which each rank adds its vector to the sum that comes from the rank before it, segment after segment.
+pub fn scan(b: &mut Builder, c: &Collective, segments: impl Iterator<Item = Span> + Clone) {
+    let mut from = None;
+    for r in 0..c.ranks {
+        let next = (r + 1 < c.ranks).then(|| Operand::Stream(b.stream(NodeId(r), &[NodeId(r + 1)])));
+        for Span { start, len } in segments.clone() {
+            let sources: Vec<Operand> = from.into_iter().chain([Operand::In(start)]).collect();
+            let sinks: Vec<Operand> = [Operand::Out(start)].into_iter().chain(next).collect();
+            b.combine(NodeId(r), 0, len, &sources, &sinks);
+        }
+        from = next;
     }
 }
