@@ -46,6 +46,15 @@ impl Simulation {
         }
     }
 
+    /// The number of times in `finish`, which needs no NumPy.
+    #[getter]
+    fn nodes(&self) -> usize {
+        match &self.0.finish {
+            Finish::Cycles(ends) => ends.len(),
+            Finish::Nanoseconds(ends) => ends.len(),
+        }
+    }
+
     /// The times of `finish` in nanoseconds; None on a machine with cycles.
     #[getter]
     fn finish_ns<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyArray1<f64>>> {

@@ -186,7 +186,7 @@ def simulate(
                 measured = unisono.measure(what, **of_wafer)
     files = []
     if trace is not None:
-        run.trace(trace, pes or (trace_pes or TracedPes(SAMPLED)).of(len(run.finish)))
+        run.trace(trace, pes or (trace_pes or TracedPes(SAMPLED)).of(run.simulation.nodes))
         files.append(trace)
     if given.timeline is not None:
         run.timeline(given.timeline)
@@ -271,11 +271,11 @@ def _input_keys(
 def _run_keys(run: Run, what: Schedule | None) -> dict[str, Any]:
     """Returns the keys of the JSON report that a run fills."""
     size = None if what is None else what.elements * unisono.dtypes()[what.dtype]
-    listed = len(run.finish) <= _LISTED
+    listed = run.simulation.nodes <= _LISTED
     # Only schedules on machines with cycles are compared with models and a bound.
     beside = what if run.cycles is not None else None
     return {name: getattr(run, name) for name in _OF_RUN} | {
-        "ranks": len(run.finish) if what is None else what.ranks,
+        "ranks": run.simulation.nodes if what is None else what.ranks,
         "bytes_per_second": size / run.nanoseconds * 1e9 if size is not None and run.nanoseconds else None,
         **_bandwidths(run, what, size),
         "metrics": {name: _listed(metric) for name, metric in run.metrics.items()},

@@ -217,7 +217,7 @@ def simulate_goal(
 
     traced = [] if trace_ranks is None else listed_pes(trace_ranks)
     simulation = run(traced)
-    ranks = len(simulation.finish)
+    ranks = simulation.nodes
     about = Traced(Path(title(path)).name, ranks, "" if where is None else where.name, (ranks,), traced)
     return Run(about, simulation, run)
 

@@ -89,7 +89,7 @@ impl<T: PipelinedTree> RankAlgorithm for Pipelined<T> {
     }
 }
 
-/// Emits a scan in which each rank adds its vector to the sum that comes from the rank before it, segment after segment.
+/// Emits a scan in which each rank adds its vector to the sum that comes from the rank before it, in segments.
 pub fn scan(b: &mut Builder, c: &Collective, segments: impl Iterator<Item = Span> + Clone) {
     let mut from = None;
     for r in 0..c.ranks {
