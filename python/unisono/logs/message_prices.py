@@ -1,0 +1,169 @@
+"""Fits the prices of an endpoint machine, such as alpha and beta, to measured times of known algorithms.
+
+In the models of endpoint machines, times are piecewise linear in the prices, without a constant term. The fitted prices
+are not negative and minimise the mean error of the logarithms of times. Long messages may have other prices than short
+ones (``[[protocols]]``), and messages within a node other prices than those between nodes (``[[levels]]``).
+"""
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from unisono.logs.library_calibration import nnls
+
+__all__ = ["BETA", "GAMMA", "MODELS", "Fit", "Form", "Times", "apart", "fit", "is_better", "slopes"]
+
+BETA, GAMMA = "beta_ns_per_byte", "gamma_ns_per_byte"
+#: The models whose prices are fitted: the key of a message's latency, and the keys of prices that all protocols share.
+MODELS: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "hockney": ("alpha_ns", ()),
+    "pipelining-postal": ("alpha_p_ns", ("alpha_r_ns",)),
+    "postal": ("alpha_ns", ()),
+}
+#: The possible shortest messages of a protocol, in bytes.
+_LIMITS = tuple(4**k for k in range(3, 12))
+_MOST_PROTOCOLS = 2
+#: The factor by which a further protocol or another model has to reduce the mean error, and the error below which
+#: neither is needed, because the times of logs have few digits.
+_BETTER, _EXACT = 1.05, 0.01
+#: The value of a price, in ns, for which times have enough digits.
+_UNIT = 1000.0
+_ROUNDS, _REFINEMENTS = 60, 5
+_STEP = 0.01
+
+#: Returns the seconds of all points on a machine.
+Times = Callable[[dict[str, Any]], Sequence[float]]
+
+
+@dataclass(frozen=True)
+class Form:
+    """A model, the shortest messages of its protocols, and whether messages within a node have their own prices."""
+
+    model: str
+    limits: tuple[int, ...] = ()
+    has_nodes: bool = False
+
+    def prices(self) -> list[tuple[int, str]]:
+        """Returns the place and the key of each price: 0 is the machine, 1 and up its protocols, -1 the node."""
+        latency, shared = MODELS[self.model]
+        sides = range(len(self.limits) + 1)
+        within = [(-1, key) for key in (latency, *shared, BETA)] if self.has_nodes else []
+        return [(at, key) for key in (latency, BETA) for at in sides] + [(0, key) for key in (*shared, GAMMA)] + within
+
+    def machine(self, values: Sequence[float]) -> dict[str, Any]:
+        """Returns the description of a machine with these prices."""
+        made: dict[str, Any] = {"name": "fitted", "kind": "endpoint", "model": self.model}
+        protocols: list[dict[str, Any]] = [{"from_bytes": limit} for limit in self.limits]
+        node: dict[str, Any] = {"name": "node", "size": 2}
+        for (at, key), value in zip(self.prices(), values, strict=True):
+            [made, *protocols, node][at][key] = float(f"{value:.6g}")
+        return made | ({"protocols": protocols} if protocols else {}) | ({"levels": [node]} if self.has_nodes else {})
+
+    def rises(self, values: Sequence[float]) -> bool:
+        """Returns whether the time of a message never falls with its length."""
+        sides = len(self.limits) + 1
+        lines = itertools.pairwise(zip(values[:sides], values[sides : 2 * sides], strict=True))
+        return all(a + b * at <= c + d * at for at, ((a, b), (c, d)) in zip(self.limits, lines, strict=True))
+
+
+@dataclass(frozen=True)
+class Fit:
+    """The prices of a form with the least mean error of logarithms."""
+
+    form: Form
+    values: Any
+    error: float
+    #: The change of each time, relative to the measured time, by one ns of each price.
+    rows: Any
+
+    def machine(self) -> dict[str, Any]:
+        """Returns the description of the fitted machine."""
+        return self.form.machine(self.values)
+
+
+def fit(
+    times: Times,
+    measured: Sequence[float],
+    model: str,
+    *,
+    has_nodes: bool = False,
+    held: Mapping[str, float] | None = None,
+) -> Fit:
+    """Fits the prices of a model to measured seconds; ``held`` are prices of the machine that keep a value."""
+    sides = len(_LIMITS) + 1
+    rows = slopes(times, measured, Form(model, _LIMITS, has_nodes))
+    best: Fit | None = None
+    for cuts in itertools.chain.from_iterable(
+        itertools.combinations(range(1, sides), count) for count in range(_MOST_PROTOCOLS + 1)
+    ):
+        edges = list(itertools.pairwise([0, *cuts, sides]))
+        joined = [rows[:, at + a : at + b].sum(axis=1) for at in (0, sides) for a, b in edges]
+        form = Form(model, tuple(_LIMITS[cut - 1] for cut in cuts), has_nodes)
+        found = _solved(form, np.column_stack([*joined, rows[:, 2 * sides :]]), held or {})
+        if best is None or (form.rises(found.values) and is_better(found, best)):
+            best = found
+    if best is None:
+        raise RuntimeError("there is a form without protocols")
+    return _refined(times, measured, best, held or {})
+
+
+def is_better(found: Fit, than: Fit) -> bool:
+    """Returns whether a fit is better than one that is as simple, or better by a factor than a simpler one."""
+    further = len(found.form.limits) - len(than.form.limits) + (found.form.model != than.form.model)
+    return max(found.error, _EXACT) * _BETTER ** max(further, 0) < max(than.error, _EXACT)
+
+
+def slopes(times: Times, measured: Sequence[float], form: Form) -> Any:
+    """Returns the times, relative to the measured ones, if one price is 1 ns and all others are 0."""
+    units = np.eye(len(form.prices())) * _UNIT
+    return np.array([times(form.machine(unit)) for unit in units]).T * 1e9 / _UNIT / (np.array(measured)[:, None] * 1e9)
+
+
+def apart(rows: Any) -> Any:
+    """Returns, for each price, the norm of its times without the part that other prices explain, and that of all."""
+    norms = np.linalg.norm(rows, axis=0)
+    unit = rows / np.where(norms > 0, norms, 1)
+    own = [
+        np.linalg.norm(unit[:, at] - rest @ np.linalg.lstsq(rest, unit[:, at], rcond=1e-9)[0])
+        for at in range(unit.shape[1])
+        for rest in [np.delete(unit, at, axis=1)]
+    ]
+    return np.array(own) * norms, norms
+
+
+def _solved(form: Form, rows: Any, held: Mapping[str, float]) -> Fit:
+    """Returns the non-negative prices whose products with the rows are close to 1, by iterated weights."""
+    prices = form.prices()
+    values = np.array([held.get(key, 0.0) if at >= 0 else 0.0 for at, key in prices])
+    free = np.array([at < 0 or key not in held for at, key in prices])
+    rest = 1 - rows @ values
+    weights = np.ones(len(rows))
+    for _ in range(_ROUNDS):
+        values[free] = nnls(rows[:, free] * weights[:, None], rest * weights)
+        off = np.maximum(rows @ values, 1e-3) - 1
+        size = np.maximum(np.abs(off), 1e-9)
+        # With these weights, the sum of squares becomes the sum of the errors of the logarithms.
+        before, weights = weights, np.sqrt(np.abs(np.log1p(off)) / size / np.maximum(size, 0.02))
+        if np.allclose(before, weights, rtol=1e-3):
+            break
+    return Fit(form, values, float(np.abs(np.log(np.maximum(rows @ values, 1e-3))).mean()), rows)
+
+
+def _refined(times: Times, measured: Sequence[float], found: Fit, held: Mapping[str, float]) -> Fit:
+    """Returns the fit by the slopes of times at its own prices, from which those of single prices may differ."""
+    target, keys = np.array(measured) * 1e9, [key for _, key in found.form.prices()]
+    for _ in range(_REFINEMENTS):
+        largest = {key: max(v for v, of in zip(found.values, keys, strict=True) if of == key) for key in keys}
+        steps = np.array([_STEP * (v or largest[of] or 1e-3) for v, of in zip(found.values, keys, strict=True)])
+        at = np.array(times(found.machine()))
+        moved = np.array([times(found.form.machine(found.values + step)) for step in np.diag(steps)])
+        rows = (moved - at).T * 1e9 / steps / target[:, None]
+        better = _solved(found.form, rows, held)
+        error = float(np.abs(np.log(np.array(times(better.machine())) * 1e9 / target)).mean())
+        if error > found.error * 0.999 or not better.form.rises(better.values):
+            break
+        found = Fit(better.form, better.values, error, rows)
+    return found
