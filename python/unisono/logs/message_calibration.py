@@ -6,6 +6,7 @@ stream is :data:`WINDOW` messages of one rank and an empty answer.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -247,32 +248,28 @@ def _times(points: Sequence[Measured], size: int, library: str) -> Times:
     """Returns the function from the description of a machine to the seconds of the points."""
 
     def seconds(description: dict[str, Any]) -> list[float]:
-        machines: dict[tuple[int, int], Machine] = {}
-
+        @cache
         def at(ranks: int, nodes: int, of_node: int) -> Machine:
             """Returns the machine with so many ranks; if each has its own node, without the level of nodes."""
             levels = [{**level, "size": of_node} for level in description.get("levels", ()) if nodes < ranks]
             return with_shape(described({**description, "levels": levels}), ranks)
 
-        def sends(point: Measured, count: int, elements: int) -> float:
+        def sends(nodes: int, count: int, elements: int) -> float:
             """Returns the time of messages from one rank to another, each as to a rank of its own."""
-            machine = at(count + 1, 1 if point.nodes == 1 else count + 1, count + 1)
-            found = plan(
-                "broadcast", machine, elements=elements, algorithm="binomial", params={"radix": str(count + 1)}
-            )
+            machine = at(count + 1, 1 if nodes == 1 else count + 1, count + 1)
+            params = {"radix": str(count + 1)}
+            found = plan("broadcast", machine, elements=elements, algorithm="binomial", params=params)
             return float(found.predicted["seconds"])
 
         found = []
         for point in points:
             if point.collective == MESSAGE:
-                found.append(sends(point, 1, _elements(point)))
+                found.append(sends(point.nodes, 1, _elements(point)))
             elif point.collective == STREAM:
-                found.append(sends(point, WINDOW, _elements(point)) + sends(point, 1, 1))
+                found.append(sends(point.nodes, WINDOW, _elements(point)) + sends(point.nodes, 1, 1))
             else:
-                place = (point.ranks, point.nodes)
-                if place not in machines:
-                    machines[place] = at(*place, size if point.nodes > 1 else point.ranks)
-                choice = library_choice(point.collective, machines[place], _elements(point), library=library)
+                machine = at(point.ranks, point.nodes, size if point.nodes > 1 else point.ranks)
+                choice = library_choice(point.collective, machine, _elements(point), library=library)
                 found.append(choice["seconds"] or 0.0)
         return found
 

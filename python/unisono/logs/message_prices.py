@@ -7,7 +7,7 @@ ones (``[[protocols]]``), and messages within a node other prices than those bet
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -31,7 +31,8 @@ _MOST_PROTOCOLS = 2
 _BETTER, _EXACT = 1.05, 0.01
 #: The value of a price, in ns, for which times have enough digits.
 _UNIT = 1000.0
-_ROUNDS, _REFINEMENTS = 60, 5
+#: The numbers of iterated weights: to choose protocols, and to fit prices.
+_FEW, _ROUNDS, _REFINEMENTS = 8, 60, 5
 _STEP = 0.01
 
 #: Returns the seconds of all points on a machine.
@@ -93,21 +94,28 @@ def fit(
     held: Mapping[str, float] | None = None,
 ) -> Fit:
     """Fits the prices of a model to measured seconds; ``held`` are prices of the machine that keep a value."""
-    sides = len(_LIMITS) + 1
-    rows = slopes(times, measured, Form(model, _LIMITS, has_nodes))
-    best: Fit | None = None
-    for cuts in itertools.chain.from_iterable(
-        itertools.combinations(range(1, sides), count) for count in range(_MOST_PROTOCOLS + 1)
-    ):
-        edges = list(itertools.pairwise([0, *cuts, sides]))
-        joined = [rows[:, at + a : at + b].sum(axis=1) for at in (0, sides) for a, b in edges]
-        form = Form(model, tuple(_LIMITS[cut - 1] for cut in cuts), has_nodes)
-        found = _solved(form, np.column_stack([*joined, rows[:, 2 * sides :]]), held or {})
-        if best is None or (form.rises(found.values) and is_better(found, best)):
-            best = found
-    if best is None:
-        raise RuntimeError("there is a form without protocols")
-    return _refined(times, measured, best, held or {})
+    held = held or {}
+    flat = Form(model, (), has_nodes)
+    best = _refined(times, measured, _solved(flat, slopes(times, measured, flat), held), held)
+    # The slopes of single prices are exact for sums of messages, and those at the prices without protocols for the
+    # longest of several paths.
+    full, sides = Form(model, _LIMITS, has_nodes), len(_LIMITS) + 1
+    same = np.repeat(best.values, [sides, sides, *(1 for _ in best.values[2:])])
+    all_rows = [] if best.error <= _EXACT else [slopes(times, measured, full, at) for at in (None, same)]
+    for count, rows in itertools.product(range(1, _MOST_PROTOCOLS + 1), all_rows):
+        if best.error <= _EXACT:
+            break
+        tried = []
+        for cuts in itertools.combinations(range(1, sides), count):
+            edges = list(itertools.pairwise([0, *cuts, sides]))
+            joined = [rows[:, at + a : at + b].sum(axis=1) for at in (0, sides) for a, b in edges]
+            form = Form(model, tuple(_LIMITS[cut - 1] for cut in cuts), has_nodes)
+            found = _solved(form, np.column_stack([*joined, rows[:, 2 * sides :]]), held, _FEW)
+            tried += [found] if form.rises(found.values) else []
+        if tried:
+            found = _refined(times, measured, min(tried, key=lambda one: one.error), held)
+            best = found if is_better(found, best) else best
+    return best
 
 
 def is_better(found: Fit, than: Fit) -> bool:
@@ -116,10 +124,20 @@ def is_better(found: Fit, than: Fit) -> bool:
     return max(found.error, _EXACT) * _BETTER ** max(further, 0) < max(than.error, _EXACT)
 
 
-def slopes(times: Times, measured: Sequence[float], form: Form) -> Any:
-    """Returns the times, relative to the measured ones, if one price is 1 ns and all others are 0."""
-    units = np.eye(len(form.prices())) * _UNIT
-    return np.array([times(form.machine(unit)) for unit in units]).T * 1e9 / _UNIT / (np.array(measured)[:, None] * 1e9)
+def slopes(times: Times, measured: Sequence[float], form: Form, values: Any = None) -> Any:
+    """Returns the changes of times by one ns of each price, relative to the measured times.
+
+    Without ``values``, they are the times if only one price is not 0.
+    """
+    prices = form.prices()
+    if values is None:
+        at, before, steps = np.zeros(len(prices)), np.zeros(len(measured)), np.full(len(prices), _UNIT)
+    else:
+        largest = {key: max(v for v, (_, of) in zip(values, prices, strict=True) if of == key) for _, key in prices}
+        at, before = values, np.array(times(form.machine(values)))
+        steps = np.array([_STEP * (v or largest[of] or 1e-3) for v, (_, of) in zip(values, prices, strict=True)])
+    after = np.array([times(form.machine(at + step)) for step in np.diag(steps)])
+    return ((after - before) * 1e9 / steps[:, None]).T / (np.array(measured)[:, None] * 1e9)
 
 
 def apart(rows: Any) -> Any:
@@ -134,14 +152,14 @@ def apart(rows: Any) -> Any:
     return np.array(own) * norms, norms
 
 
-def _solved(form: Form, rows: Any, held: Mapping[str, float]) -> Fit:
+def _solved(form: Form, rows: Any, held: Mapping[str, float], rounds: int = _ROUNDS) -> Fit:
     """Returns the non-negative prices whose products with the rows are close to 1, by iterated weights."""
     prices = form.prices()
     values = np.array([held.get(key, 0.0) if at >= 0 else 0.0 for at, key in prices])
     free = np.array([at < 0 or key not in held for at, key in prices])
     rest = 1 - rows @ values
     weights = np.ones(len(rows))
-    for _ in range(_ROUNDS):
+    for _ in range(rounds):
         values[free] = nnls(rows[:, free] * weights[:, None], rest * weights)
         off = np.maximum(rows @ values, 1e-3) - 1
         size = np.maximum(np.abs(off), 1e-9)
@@ -154,16 +172,16 @@ def _solved(form: Form, rows: Any, held: Mapping[str, float]) -> Fit:
 
 def _refined(times: Times, measured: Sequence[float], found: Fit, held: Mapping[str, float]) -> Fit:
     """Returns the fit by the slopes of times at its own prices, from which those of single prices may differ."""
-    target, keys = np.array(measured) * 1e9, [key for _, key in found.form.prices()]
+    target = np.array(measured)
+
+    def error(one: Fit) -> float:
+        return float(np.abs(np.log(np.array(times(one.machine())) / target)).mean())
+
+    found = replace(found, error=error(found))
     for _ in range(_REFINEMENTS):
-        largest = {key: max(v for v, of in zip(found.values, keys, strict=True) if of == key) for key in keys}
-        steps = np.array([_STEP * (v or largest[of] or 1e-3) for v, of in zip(found.values, keys, strict=True)])
-        at = np.array(times(found.machine()))
-        moved = np.array([times(found.form.machine(found.values + step)) for step in np.diag(steps)])
-        rows = (moved - at).T * 1e9 / steps / target[:, None]
-        better = _solved(found.form, rows, held)
-        error = float(np.abs(np.log(np.array(times(better.machine())) * 1e9 / target)).mean())
-        if error > found.error * 0.999 or not better.form.rises(better.values):
+        better = _solved(found.form, slopes(times, measured, found.form, found.values), held)
+        better = replace(better, error=error(better))
+        if better.error > found.error * 0.999 or not better.form.rises(better.values):
             break
-        found = Fit(better.form, better.values, error, rows)
+        found = better
     return found
