@@ -64,10 +64,11 @@ class Form:
         return made | ({"protocols": protocols} if protocols else {}) | ({"levels": [node]} if self.has_nodes else {})
 
     def rises(self, values: Sequence[float]) -> bool:
-        """Returns whether the time of a message never falls with its length."""
+        """Returns whether messages take longer, the longer they are: at least never shorter, and from some length on."""
         sides = len(self.limits) + 1
         lines = itertools.pairwise(zip(values[:sides], values[sides : 2 * sides], strict=True))
-        return all(a + b * at <= c + d * at for at, ((a, b), (c, d)) in zip(self.limits, lines, strict=True))
+        steps = zip(self.limits, lines, strict=True)
+        return values[2 * sides - 1] > 0 and all(a + b * at <= c + d * at for at, ((a, b), (c, d)) in steps)
 
 
 @dataclass(frozen=True)
@@ -175,7 +176,7 @@ def _refined(times: Times, measured: Sequence[float], found: Fit, held: Mapping[
     target = np.array(measured)
 
     def error(one: Fit) -> float:
-        return float(np.abs(np.log(np.array(times(one.machine())) / target)).mean())
+        return float(np.abs(np.log(np.maximum(np.array(times(one.machine())) / target, 1e-3))).mean())
 
     found = replace(found, error=error(found))
     for _ in range(_REFINEMENTS):
