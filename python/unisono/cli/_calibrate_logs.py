@@ -14,7 +14,7 @@ from unisono.cli._output import microseconds, print_fields, print_json, print_li
 from unisono.logs.collectives import read_logs
 from unisono.logs.library_calibration import FAR, Group, Residual, calibrated, check_gpus, preset_of
 from unisono.logs.link_calibration import Compared, with_links
-from unisono.logs.message_calibration import OF_MPI, calibrated_messages, has_logs_of_mpi, read_messages
+from unisono.logs.message_calibration import OF_MPI, calibrated_messages, has_logs_of_mpi, model_of, read_messages
 
 _Predicted = TypeVar("_Predicted", Compared, Residual)
 
@@ -101,8 +101,9 @@ def _calibrate_messages(
     """Fits the prices of messages and reductions to logs of MPI, and writes and prints them."""
     if library is not None and library not in OF_MPI:
         raise InputError(f"--as is {shown(library)}, and logs are fitted by the rules of {' or '.join(OF_MPI)}")
-    measured, size, left_out = read_messages(logs, ranks, per_node)
     base = None if machine is None else unisono.machine(machine)
+    model_of(base)
+    measured, size, left_out = read_messages(logs, ranks, per_node)
     with working("fitting"):
         found = calibrated_messages(measured, size, library, base, points)
     table = found.machine.describe()

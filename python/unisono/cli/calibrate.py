@@ -62,7 +62,7 @@ __all__ = ["calibrate"]
     type=MACHINE,
     metavar="NAME|FILE",
     help="The network to measure; the written file has this network with the measured costs of messages. With --from: "
-    "the machine of the logs.",
+    "the machine of the logs; logs of MPI replace the prices that they determine.",
 )
 @click.option(
     "--points",

@@ -27,7 +27,7 @@ from unisono.machines.descriptions import with_shape
 from unisono.planning.libraries import library_choice
 from unisono.planning.plans import plan
 
-__all__ = ["OF_MPI", "POOR", "MessageFit", "calibrated_messages", "has_logs_of_mpi", "read_messages"]
+__all__ = ["OF_MPI", "POOR", "MessageFit", "calibrated_messages", "has_logs_of_mpi", "model_of", "read_messages"]
 
 #: The libraries whose rules are known.
 OF_MPI = ("mpich", "openmpi")
@@ -132,7 +132,7 @@ def calibrated_messages(
         InputError: the library of collectives is not named, or the times do not determine a machine.
 
     """
-    model = _model(base)
+    model = model_of(base)
     kept, algorithms, notes = _kept([point for point in points if point.ranks > 1], library)
     fitted = chosen_points([point for point in kept if not point.is_mean] or kept, count)
     if any(point.is_mean for point in kept):
@@ -189,8 +189,13 @@ def calibrated_messages(
     return MessageFit(_machine(best, size, fitted, library, error), residuals, error, list(dict.fromkeys(notes)))
 
 
-def _model(base: Machine | None) -> str | None:
-    """Returns the model of the base, or None without a base."""
+def model_of(base: Machine | None) -> str | None:
+    """Returns the model of the base, or None without a base.
+
+    Raises:
+        InputError: no prices are fitted to the model.
+
+    """
     if base is None:
         return None
     if base.kind != "endpoint":
