@@ -216,6 +216,13 @@ def test_other_logs_are_refused_by_name(
     assert not (tmp_path / "m.toml").exists()
 
 
+@pytest.mark.parametrize(
+    ("option", "value"), [("--as", "mpich"), ("--ranks", "8"), ("--per-node", "2"), ("--points", "2")]
+)
+def test_options_of_logs_are_refused_without_logs(option: str, value: str) -> None:
+    assert f"{option} goes with --from LOG" in refusal("calibrate", option, value, "-o", "m.toml")
+
+
 def test_a_poor_fit_is_named_in_the_file_and_by_plans(tmp_path: Path) -> None:
     """Times that no machine has: sizes have one of three latencies in turn."""
     for factors in ((1, 30, 900), (1, 1, 1)):

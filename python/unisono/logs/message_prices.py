@@ -64,7 +64,7 @@ class Form:
         return made | ({"protocols": protocols} if protocols else {}) | ({"levels": [node]} if self.has_nodes else {})
 
     def rises(self, values: Sequence[float]) -> bool:
-        """Returns whether messages take longer, the longer they are: at least never shorter, and from some length on."""
+        """Returns whether the time of a message never falls with its length, and rises for long ones."""
         sides = len(self.limits) + 1
         lines = itertools.pairwise(zip(values[:sides], values[sides : 2 * sides], strict=True))
         steps = zip(self.limits, lines, strict=True)
