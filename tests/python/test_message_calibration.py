@@ -37,13 +37,13 @@ def one_way(description: dict[str, Any], size: int) -> float:
     at = [one for one in description.get("protocols", []) if one["from_bytes"] <= size]
     prices = description | (at[-1] if at else {})
     latency = prices["alpha_p_ns"] + prices["alpha_r_ns"] if "alpha_r_ns" in prices else prices["alpha_ns"]
-    return (latency + size * prices["beta_ns_per_byte"]) * 1e-3
+    return float(latency + size * prices["beta_ns_per_byte"]) * 1e-3
 
 
 def bandwidth(description: dict[str, Any], size: int) -> float:
     """Returns the MB/s of a stream of messages with an answer of 4 bytes, by the definition of the pipelining model."""
     every = (description["alpha_r_ns"] + size * description["beta_ns_per_byte"]) * 1e-3
-    return WINDOW * size / (WINDOW * every + description["alpha_p_ns"] * 1e-3 + one_way(description, 4))
+    return WINDOW * size / float(WINDOW * every + description["alpha_p_ns"] * 1e-3 + one_way(description, 4))
 
 
 def drawn(some: random.Random, model: str, *, has_protocol: bool = False) -> dict[str, Any]:
@@ -82,7 +82,8 @@ def fitted(folder: Path, logs: dict[str, str], *words: str) -> dict[str, Any]:
     given = [word for name, text in logs.items() for word in ("--from", str(written(folder / name, text)))]
     ran = call("calibrate", *given, *words, "-o", str(folder / "m.toml"), "--json")
     assert ran.code == 0, ran.err
-    return ran.json
+    found: dict[str, Any] = ran.json
+    return found
 
 
 def prices(description: dict[str, Any]) -> dict[str, float]:
@@ -225,10 +226,9 @@ def test_options_of_logs_are_refused_without_logs(option: str, value: str) -> No
 
 def test_a_poor_fit_is_named_in_the_file_and_by_plans(tmp_path: Path) -> None:
     """Times that no machine has: sizes have one of three latencies in turn."""
-    for factors in ((1, 30, 900), (1, 1, 1)):
+    for factors, is_poor in (([1, 30, 900], True), ([1, 1, 1], False)):
         rows = [(size, factors[at % 3] * (1 + size / 4096)) for at, size in enumerate(SIZES)]
         found = fitted(tmp_path, {"latency": osu_log("", rows).replace("  ", " ")})
-        is_poor = factors[0] != factors[1]
         assert found["fit"]["poor"] == (["messages"] if is_poor else [])
         assert ("poor fit: half of the times" in " ".join(found["notes"])) is is_poor
         planned = call("plan", "broadcast", "--machine", str(tmp_path / "m.toml"), "--ranks", "4", "--bytes", "64")

@@ -26,6 +26,8 @@ MODELS: Mapping[str, tuple[str, tuple[str, ...]]] = {
 #: The possible shortest messages of a protocol, in bytes.
 _LIMITS = tuple(4**k for k in range(3, 12))
 _MOST_PROTOCOLS = 2
+#: The least number of times for each price of a machine with protocols.
+_TIMES = 3
 #: The factor by which a further protocol or another model has to reduce the mean error, and the error below which
 #: neither is needed, because the times of logs have few digits.
 _BETTER, _EXACT = 1.05, 0.01
@@ -104,7 +106,7 @@ def fit(
     same = np.repeat(best.values, [sides, sides, *(1 for _ in best.values[2:])])
     all_rows = [] if best.error <= _EXACT else [slopes(times, measured, full, at) for at in (None, same)]
     for count, rows in itertools.product(range(1, _MOST_PROTOCOLS + 1), all_rows):
-        if best.error <= _EXACT:
+        if best.error <= _EXACT or len(rows) < _TIMES * len(Form(model, _LIMITS[:count], has_nodes).prices()):
             break
         tried = []
         for cuts in itertools.combinations(range(1, sides), count):
