@@ -307,12 +307,14 @@ def _uncertain(found: Fit, held: Mapping[str, float]) -> list[str]:
     own, _ = apart(found.rows)
     off = np.abs(found.rows @ found.values - 1)
     deviation = 1.4826 * float(np.median(off))
-    named = []
+    named, advice = [], list[str]()
     for (at, key), value, mine in zip(found.form.prices(), found.values, own, strict=True):
         if not (at == 0 and key in held) and deviation > _UNCERTAIN * value * mine:
             of = "within nodes" if at < 0 else f"from {found.form.limits[at - 1]} bytes" if at else ""
             named.append(f"{key} {of}".rstrip())
-    return [f"uncertain by more than {_UNCERTAIN:.0%}: {', '.join(named)}"] if named else []
+            advice += [_ADD[key]] if at == 0 else []
+    more = "".join(f"; {one}" for one in dict.fromkeys(advice))
+    return [f"uncertain by more than {_UNCERTAIN:.0%}: {', '.join(named)}{more}"] if named else []
 
 
 def _machine(found: Fit, size: int, points: Sequence[Measured], library: str | None, error: float) -> Machine:

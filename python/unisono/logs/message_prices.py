@@ -33,8 +33,9 @@ _TIMES = 3
 _BETTER, _EXACT = 1.05, 0.01
 #: The value of a price, in ns, for which times have enough digits.
 _UNIT = 1000.0
-#: The numbers of iterated weights: to choose protocols, and to fit prices.
-_FEW, _ROUNDS, _REFINEMENTS = 8, 60, 5
+#: The numbers of iterated weights, to choose protocols and to fit prices; those of steps of a fit, and of steps in turn
+#: without a smaller error, after which it ends.
+_FEW, _ROUNDS, _REFINEMENTS, _MISSES = 8, 60, 8, 2
 _STEP = 0.01
 
 #: Returns the seconds of all points on a machine.
@@ -180,11 +181,14 @@ def _refined(times: Times, measured: Sequence[float], found: Fit, held: Mapping[
     def error(one: Fit) -> float:
         return float(np.abs(np.log(np.maximum(np.array(times(one.machine())) / target, 1e-3))).mean())
 
-    found = replace(found, error=error(found))
+    at = best = replace(found, error=error(found))
+    misses = 0
     for _ in range(_REFINEMENTS):
-        better = _solved(found.form, slopes(times, measured, found.form, found.values), held)
-        better = replace(better, error=error(better))
-        if better.error > found.error * 0.999 or not better.form.rises(better.values):
+        at = _solved(found.form, slopes(times, measured, found.form, at.values), held)
+        at = replace(at, error=error(at))
+        is_less = at.error < best.error * 0.999 and at.form.rises(at.values)
+        best, misses = (at, 0) if is_less else (best, misses + 1)
+        # A step beyond a bend of the times raises the error, and the next step may return.
+        if misses == _MISSES:
             break
-        found = better
-    return found
+    return best
