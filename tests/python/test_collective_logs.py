@@ -248,11 +248,8 @@ def test_logs_of_nccl_tests_are_read() -> None:
     ("text", "needed"),
     [
         ("", "is no log"),
-        ("# OSU MPI Allreduce Latency Test\n4 2.1\n", "output of the OSU benchmarks, which `unisono diagnose` reads"),
-        (
-            "# Benchmarking Allreduce\n#bytes t_avg[usec]\n4 2.10\n",
-            "output of IMB-MPI1, which `unisono diagnose` reads",
-        ),
+        ("# OSU MPI Allreduce Latency Test\n4 2.1\n", "a100x4 is of kind network, and logs of MPI give prices of"),
+        ("# Benchmarking Allreduce\n#bytes t_avg[usec]\n4 2.10\n", "mpiexec -n P unisono calibrate --machine a100x4"),
         ("\n".join(LOG.splitlines()[:12]), "no times"),
         (LOG[: LOG.index("12.95")], "the row is cut"),
         (LOG.replace("12.95", "oops"), "the time is 'oops'"),

@@ -18,6 +18,11 @@ VALUES: Mapping[str, tuple[str, ...]] = {
     "--shapes": ("--shapes", "4"),
     "--ranks": ("--ranks", "4"),
     "--rounds": ("--rounds", "7"),
+    "--levels": ("--levels",),
+    "--per-node": ("--per-node", "2"),
+    "--points": ("--points", "2"),
+    "--name": ("--name", "made"),
+    "--as": ("--as", "mpich"),
     "--contributors": ("--contributors", "4"),
     "--shard": ("--shard", "1/2"),
     "--nodes": ("--nodes", "1"),
@@ -225,6 +230,10 @@ INPUTS: Mapping[str, tuple[tuple[str, ...], set[str]]] = {
         {"--fail", "--level", "--model", "--nodes", "--no-overlap", "--strict", "--what-if", "--plot", *_STUDY},
     ),
     "list machines": (("machines",), set()),
+    "calibrate from a ping-pong": (
+        ("calibrate", "--from", "latency.log", "-o", "out.toml"),
+        {"--machine", "--name", "--points", "--as", "--per-node"},
+    ),
     "discover": (("discover", "program.json", "--nodes", "2"), {"--machine", "--rules", "--graph", "--devices"}),
 }
 
@@ -245,6 +254,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     module = "HloModule m\n\nENTRY %e (x: f32[]) -> f32[] {\n  ROOT %x = f32[] parameter(0)\n}\n"
     shutil.copy(ROOT / "crates/fuzz/corpus/gpu-plan/allgather.json", folder / "pair.json")
     (folder / "small.hlo").write_text(module)
+    (folder / "latency.log").write_text("# OSU MPI Latency Test v7.4\n# Size Latency (us)\n8 1.00\n65536 9.00\n")
     (folder / "program.json").write_text('{"buffers": [], "tasks": []}')
     return folder
 

@@ -1,7 +1,7 @@
-"""`unisono calibrate --from`: fits a machine's model of a library to logs of the library's benchmarks."""
+"""`unisono calibrate --from`: fits a machine to logs of benchmarks."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 import tomli_w
@@ -9,10 +9,12 @@ import tomli_w
 import unisono
 from unisono import InputError
 from unisono.base.files import check_files, write
-from unisono.cli._output import microseconds, print_fields, print_json, print_lines, print_notes, print_table
+from unisono.base.messages import shown
+from unisono.cli._output import microseconds, print_fields, print_json, print_lines, print_notes, print_table, working
 from unisono.logs.collectives import read_logs
 from unisono.logs.library_calibration import FAR, Group, Residual, calibrated, check_gpus, preset_of
 from unisono.logs.link_calibration import Compared, with_links
+from unisono.logs.message_calibration import OF_MPI, calibrated_messages, has_logs_of_mpi, model_of, read_messages
 
 _Predicted = TypeVar("_Predicted", Compared, Residual)
 
@@ -21,7 +23,15 @@ _SHOWN = 12
 
 
 def calibrate_from(
-    logs: tuple[str, ...], machine: str | None, output: str, name: str | None, points: int | None, as_json: bool
+    logs: tuple[str, ...],
+    machine: str | None,
+    output: str,
+    name: str | None,
+    points: int | None,
+    library: str | None,
+    ranks: list[int],
+    per_node: list[int],
+    as_json: bool,
 ) -> None:
     """Fits the machine to logs, writes its file, and prints how well it predicts the logged times."""
     if not output.endswith(".toml"):
@@ -29,6 +39,11 @@ def calibrate_from(
     if points is not None and points < 1:
         raise InputError(f"--points is {points}; accepted is at least 1")
     check_files(output)
+    if library is not None or has_logs_of_mpi(logs):
+        _calibrate_messages(logs, machine, output, name, points, library, ranks, per_node, as_json)
+        return
+    if ranks or per_node:
+        raise InputError("--ranks and --per-node are for logs of MPI, and logs of GPUs state their ranks; drop them")
     measured, links, left_out = read_logs(logs)
     if machine is None and links:
         raise InputError("logs of links do not say which machine was measured; name one like it with --machine")
@@ -67,9 +82,52 @@ def calibrate_from(
         _print_links(compared)
     if residuals:
         _print_prices(groups)
-        _print_residuals(residuals)
+        _print_residuals(residuals, "GPUs", "variables such as NCCL_ALGO")
     of = " --as nccl" if residuals else ""
     print_lines("", f"wrote {output}; 'unisono plan COLLECTIVE --machine {output}{of}' predicts with it")
+
+
+def _calibrate_messages(
+    logs: tuple[str, ...],
+    machine: str | None,
+    output: str,
+    name: str | None,
+    points: int | None,
+    library: str | None,
+    ranks: list[int],
+    per_node: list[int],
+    as_json: bool,
+) -> None:
+    """Fits the prices of messages and reductions to logs of MPI, and writes and prints them."""
+    if library is not None and library not in OF_MPI:
+        raise InputError(f"--as is {shown(library)}, and logs are fitted by the rules of {' or '.join(OF_MPI)}")
+    base = None if machine is None else unisono.machine(machine)
+    model_of(base)
+    measured, size, left_out = read_messages(logs, ranks, per_node)
+    with working("fitting"):
+        found = calibrated_messages(measured, size, library, base, points)
+    table = found.machine.describe()
+    table["name"] = name or (base.name if base is not None else table["name"])
+    notes = [*left_out, *found.notes]
+    comment = "# Prices of messages and reductions, fitted by `unisono calibrate --from` to logs of MPI; nanoseconds.\n"
+    write(output, comment + tomli_w.dumps(table))
+    if as_json:
+        print_json({**table, "file": output, "notes": notes, "residuals": [_row(of) for of in found.residuals]})
+        return
+    print_lines(f"{len(found.residuals)} times of {', '.join(logs)}{f', as {library}' if library else ''}")
+    print_notes(notes)
+    print_fields([("model", table["model"]), *_prices_of(table)])
+    for at, prices in [
+        *((f"from {of['from_bytes']} bytes", of) for of in table.get("protocols", ())),
+        *((f"within nodes of {of['size']} ranks", of) for of in table.get("levels", ())),
+    ]:
+        print_fields([(at, ", ".join(" ".join(one) for one in _prices_of(prices)))])
+    _print_residuals(found.residuals, "ranks", "another library, or other ranks on a node")
+    print_lines("", f"wrote {output}; 'unisono plan COLLECTIVE --machine {output} --ranks P' predicts with it")
+
+
+def _prices_of(table: Mapping[str, Any]) -> list[tuple[str, str]]:
+    return [(key, f"{value:g}") for key, value in table.items() if "_ns" in key]
 
 
 def _print_links(compared: list[Compared]) -> None:
@@ -131,7 +189,7 @@ def _print_prices(groups: list[Group]) -> None:
     print_table(["algorithm", "boxes", "points", *columns], rows, right=["points", *columns])
 
 
-def _print_residuals(residuals: list[Residual]) -> None:
+def _print_residuals(residuals: list[Residual], ranks: str, causes: str) -> None:
     for title, of in (
         ("fitted", [r for r in residuals if r.fitted]),
         ("not seen", [r for r in residuals if not r.fitted]),
@@ -146,21 +204,21 @@ def _print_residuals(residuals: list[Residual]) -> None:
             r.point.collective,
             str(r.point.ranks),
             str(r.point.bytes),
-            f"{r.algorithm} {r.protocol}",
+            f"{r.algorithm} {r.protocol}".rstrip(),
             microseconds(r.point.seconds),
             microseconds(r.predicted),
             f"{r.error:+.0%}",
         ]
         for r in off[:_SHOWN]
     ]
-    right = ["GPUs", "bytes", "measured µs", "predicted µs", "error"]
-    print_table(["off by more", "GPUs", "bytes", "by", *right[2:]], rows, right=right)
+    right = [ranks, "bytes", "measured µs", "predicted µs", "error"]
+    print_table(["off by more", ranks, "bytes", "by", *right[2:]], rows, right=right)
     if len(off) > _SHOWN:
         print_lines(f"and {len(off) - _SHOWN} more: --json")
     far = Counter((r.point.collective, r.point.ranks) for r in off if abs(r.error) > FAR)
-    for (collective, ranks), count in far.items():
+    for (collective, many), count in far.items():
         points = "a point does" if count == 1 else f"{count} points do"
         print_lines(
-            f"{points} not fit by more than {FAR:.0%}: {collective} on {ranks} GPUs; measure again, or look for "
-            "variables such as NCCL_ALGO"
+            f"{points} not fit by more than {FAR:.0%}: {collective} on {many} {ranks}; measure again, or look for "
+            f"{causes}"
         )

@@ -182,6 +182,12 @@ OF_LOGS = (
         ("rounds", "levels"), "is for ranks that are measured, and --from reads measurements that are there; drop it"
     ),
 )
+#: Ranks that are measured, in place of logs.
+MEASURED_RANKS = (
+    UnusedOptions(
+        ("points", "behaves_as", "ranks", "per_node"), "goes with --from LOG; without it this machine is measured"
+    ),
+)
 #: A program without a plan.
 NOT_PLANNED = (
     UnusedOptions(

@@ -21,8 +21,8 @@ from unisono.cli._output import (
     print_table,
     progress,
 )
-from unisono.cli._sources import OF_LOGS, refuse_unused
-from unisono.cli._types import MACHINE
+from unisono.cli._sources import MEASURED_RANKS, OF_LOGS, refuse_unused
+from unisono.cli._types import MACHINE, Lengths
 from unisono.lab.session import time_scale
 from unisono.mpi.groups import nodes
 from unisono.mpi.library import check_several, together
@@ -53,21 +53,40 @@ __all__ = ["calibrate"]
     "logs",
     multiple=True,
     metavar="LOG",
-    help="Measure nothing: fit the times of NCCL to the output of nccl-tests, or the rates of links to the output of "
-    "ib_write_bw, p2pBandwidthLatencyTest or nvbandwidth; tables in CSV may replace both; repeatable.",
+    help="Measure nothing: fit the times of NCCL to the output of nccl-tests, the rates of links to the output of "
+    "ib_write_bw, p2pBandwidthLatencyTest or nvbandwidth, or the prices of messages to the output of the OSU "
+    "benchmarks, IMB-MPI1 or ReproMPI; tables in CSV may replace them; repeatable.",
 )
 @click.option(
     "--machine",
     type=MACHINE,
     metavar="NAME|FILE",
     help="The network to measure; the written file has this network with the measured costs of messages. With --from: "
-    "the machine of the logs.",
+    "the machine of the logs; logs of MPI replace the prices that they determine.",
 )
 @click.option(
     "--points",
     type=int,
     metavar="N",
-    help="With --from: fit to N sizes of each collective and number of GPUs, and predict the others [all].",
+    help="With --from: fit to N sizes of each collective and number of ranks, and predict the others [all].",
+)
+@click.option(
+    "--as", "behaves_as", metavar="LIBRARY", help="With --from: the library of logs of MPI, openmpi or mpich."
+)
+@click.option(
+    "--ranks",
+    type=Lengths(),
+    default=(),
+    metavar="P[,P...]",
+    help="With --from: number of ranks of logs that do not state it, such as those of OSU; one for all logs, or one "
+    "for each.",
+)
+@click.option(
+    "--per-node",
+    type=Lengths(),
+    default=(),
+    metavar="N[,N...]",
+    help="With --from: number of ranks on a node, in logs of MPI; one for all logs, or one for each [all ranks alike].",
 )
 @json_option
 def calibrate(
@@ -78,20 +97,23 @@ def calibrate(
     logs: tuple[str, ...],
     machine: str | None,
     points: int | None,
+    behaves_as: str | None,
+    ranks: list[int],
+    per_node: list[int],
     as_json: bool,
 ) -> int:
     """Measures the costs of messages and reductions on this machine: mpiexec -n 4 unisono calibrate -o M.toml.
 
     With --machine, measures the costs of messages of that network; rank i is on accelerator i. If several ranks share
     each node, an accelerator is a host, and the ranks of a node share the cables of their host.
-    With --from, reads logs of GPUs and needs no MPI: unisono calibrate --from nccl.log --machine dgx-a100 -o M.toml.
+    With --from, reads logs and needs no MPI: unisono calibrate --from nccl.log --machine dgx-a100 -o M.toml, or, of
+    MPI, --from osu_latency.log --from osu_allreduce.log --as openmpi --ranks 64 --per-node 8.
     """
     if logs:
         refuse_unused(OF_LOGS)
-        calibrate_from(logs, machine, output, name, points, as_json)
+        calibrate_from(logs, machine, output, name, points, behaves_as, list(ranks), list(per_node), as_json)
         return 0
-    if points is not None:
-        raise click.UsageError("--points goes with --from LOG; without it this machine is measured")
+    refuse_unused(MEASURED_RANKS)
     if machine is not None and levels:
         raise click.UsageError("--levels measures a machine of nodes, and --machine names a network; drop one of them")
     mpi = import_alike()

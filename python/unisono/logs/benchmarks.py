@@ -9,7 +9,7 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -19,11 +19,23 @@ from unisono.base.files import read_text, title
 from unisono.base.messages import shown
 from unisono.logs.collectives import LeftOut, Measured, read_log
 from unisono.logs.remarks import Remark, hosts, remarks
-from unisono.logs.rows import MOST_BYTES, MOST_RANKS, StatedRanks, count, microseconds, number, unlabelled, whole
+from unisono.logs.rows import (
+    MESSAGE,
+    MOST_BYTES,
+    MOST_RANKS,
+    STREAM,
+    WINDOW,
+    StatedRanks,
+    count,
+    microseconds,
+    number,
+    unlabelled,
+    whole,
+)
 
-__all__ = ["Log", "read_benchmarks", "read_log_text", "read_logs"]
+__all__ = ["Log", "is_of_mpi", "read_benchmarks", "read_log_text", "read_logs"]
 
-_OSU = re.compile(r"^#\s*OSU MPI\S* (\S.*?) Test\b", re.MULTILINE)
+_OSU = re.compile(r"^#\s*OSU MPI(?:-(\S+))?\S* (\S.*?) Test\b", re.MULTILINE)
 #: The line before the rows of nccl-tests, or the first line of a table of GPUs.
 _ROWS = re.compile(r"^[ \t]*#?[ \t]*size\s+count\s+type\s|^(?:\w+,)*gpus(?:,\w+)*$", re.MULTILINE)
 #: The beginning of a line of the inspector of NCCL or RCCL.
@@ -49,6 +61,13 @@ _NAMES = {
     "reducescatter": "reduce-scatter",
     "scatter": "scatter",
 }
+#: The tests between two ranks, by their names in OSU's benchmarks and IMB-MPI1.
+_BETWEEN_TWO = {"Latency": MESSAGE, "Bandwidth": STREAM, "PingPong": MESSAGE}
+#: The collectives in which ranks finish at different times, so that a fit reads the time of the slowest rank; and those
+#: in which most ranks finish early.
+_ROOTED, _TO_ROOT = frozenset(("broadcast", "gather", "reduce", "scatter")), frozenset(("gather", "reduce"))
+#: The column of OSU's benchmarks with the time of the slowest rank, which the option -f adds.
+_SLOWEST = "Max Latency(us)"
 #: The collectives for which OSU's benchmarks, IMB-MPI1 and ReproMPI state the size of one block.
 _BLOCKS = frozenset(("allgather", "alltoall", "gather", "scatter"))
 #: The reason for which rows of other tests are left out.
@@ -69,6 +88,14 @@ class Log:
     hosts: frozenset[str] = frozenset()
     #: Sentences on rows that were left out.
     left_out: tuple[str, ...] = ()
+    #: The memory of GPUs that the OSU benchmarks state, such as CUDA; empty for that of hosts.
+    memory: str = ""
+
+
+def is_of_mpi(text: str) -> bool:
+    """Returns whether a text is the output of the OSU benchmarks, IMB-MPI1 or ReproMPI."""
+    text = unlabelled(text)
+    return any(of.search(text) for of in (_OSU, _IMB, _REPRO))
 
 
 def read_benchmarks(paths: Iterable[str | Path], ranks: int | None = None) -> list[Measured]:
@@ -101,8 +128,11 @@ def read_logs(paths: Iterable[str | Path], ranks: int | None = None, nodes: int 
     return found
 
 
-def read_log_text(text: str, label: str, given: StatedRanks) -> Log:
+def read_log_text(text: str, label: str, given: StatedRanks, *, messages: bool = False) -> Log:
     """Reads the text of one file; ``given`` completes a log that does not state its ranks.
+
+    With ``messages``, as a fit needs them, tests between two ranks are read too, and times of slowest ranks if a log
+    states them.
 
     Raises:
         InputError: as for :func:`read_logs`.
@@ -111,20 +141,21 @@ def read_log_text(text: str, label: str, given: StatedRanks) -> Log:
     text = unlabelled(text)
     of_gpus = _ROWS.search(text) is not None or _INSPECTED.search(text) is not None
     left_out = LeftOut()
-    points = _read(text, label, given, left_out)
+    points = _read(text, label, given, left_out, messages)
     shows = remarks(text, {point.collective for point in points})
-    return Log(label, points, shows, of_gpus, hosts(text), tuple(left_out.sentences()))
+    memory = next((of.group(1) for of in _OSU.finditer(text) if of.group(1)), "")
+    return Log(label, points, shows, of_gpus, hosts(text), tuple(left_out.sentences()), memory)
 
 
-def _read(text: str, origin: str, given: StatedRanks, left_out: LeftOut) -> list[Measured]:
+def _read(text: str, origin: str, given: StatedRanks, left_out: LeftOut, messages: bool) -> list[Measured]:
     if _INSPECTED.search(text):
         return _inspected(text, origin, left_out)
     if text.lstrip().startswith("{"):
         return _tuned(text, origin)
     if _OSU.search(text):
-        found = _osu(text, origin, given, left_out)
+        found = _osu(text, origin, given, left_out, messages)
     elif _IMB.search(text):
-        found = _imb(text, origin, left_out)
+        found = _imb(text, origin, given, left_out, messages)
     elif _REPRO.search(text):
         found = _repro(text, origin, given, left_out)
     else:
@@ -134,15 +165,16 @@ def _read(text: str, origin: str, given: StatedRanks, left_out: LeftOut) -> list
     return found
 
 
-def _osu(text: str, origin: str, given: StatedRanks, left_out: LeftOut) -> list[Measured]:
+def _osu(text: str, origin: str, given: StatedRanks, left_out: LeftOut, messages: bool) -> list[Measured]:
     found = []
-    title, is_checked = "", False
+    title, is_checked, head = "", False, list[str]()
     for place, line in enumerate(text.splitlines(), 1):
         words = line.split()
         if test := _OSU.match(line):
-            title, is_checked = test.group(1), False
+            title, is_checked = test.group(2), False
         elif line.startswith("#"):
             is_checked = is_checked or "Validation" in words
+            head = re.split(r"\s{2,}", line.strip("# \t"))
         elif title and words and words[0][0].isdecimal():
             # Other lines are commands and messages of the launcher.
             where = f"{origin}, line {place}"
@@ -150,6 +182,9 @@ def _osu(text: str, origin: str, given: StatedRanks, left_out: LeftOut) -> list[
                 raise InputError(f"{where}: the row is cut, as it has no Pass or Fail; run the benchmark to its end")
             if "Fail" in words:
                 raise InputError(f"{where}: {_WRONG}")
+            if messages and title in _BETWEEN_TWO:
+                found.append(_between_two(title, given, *words[:2], where=where))
+                continue
             of, of_latency, _ = title.partition(" Latency")
             name = _name(of) if of_latency else None
             if name is None:
@@ -160,11 +195,14 @@ def _osu(text: str, origin: str, given: StatedRanks, left_out: LeftOut) -> list[
             )
             # A barrier has no size.
             size, time = ("0", words[0]) if name == "barrier" else (words[0], words[1] if len(words) > 1 else "")
-            found.append(_point(name, ranks, nodes, size, time, where))
+            if messages and name in _ROOTED and _SLOWEST in head[: len(words)]:
+                time = words[head.index(_SLOWEST)]
+            point = _point(name, ranks, nodes, size, time, where)
+            found.append(replace(point, is_mean=name in _TO_ROOT and _SLOWEST not in head))
     return found
 
 
-def _imb(text: str, origin: str, left_out: LeftOut) -> list[Measured]:
+def _imb(text: str, origin: str, given: StatedRanks, left_out: LeftOut, messages: bool) -> list[Measured]:
     found = []
     name: str | None = None
     title, ranks, head = "", 0, list[str]()
@@ -180,6 +218,8 @@ def _imb(text: str, origin: str, left_out: LeftOut) -> list[Measured]:
             head = words
         elif not words or line.startswith("#"):
             head = head if words else []
+        elif messages and title in _BETWEEN_TWO and words[0].isdecimal():
+            found.append(_between_two(title, given, words[0], *words[2:3], where=where))
         elif title and name is None and words[0].isdecimal():
             left_out.drop(title, origin, _ONLY)
         elif name is not None and head:
@@ -193,7 +233,8 @@ def _imb(text: str, origin: str, left_out: LeftOut) -> list[Measured]:
             if ranks > 1:
                 size = row.get("#bytes", "0")
                 if name == "barrier" or size != "0":
-                    found.append(_point(name, ranks, 1, size, row["t_avg[usec]"], where))
+                    time = row["t_max[usec]" if messages and name in _ROOTED else "t_avg[usec]"]
+                    found.append(_point(name, ranks, given.nodes_of(ranks), size, time, where))
     return found
 
 
@@ -307,6 +348,16 @@ def _tuned(text: str, origin: str) -> list[Measured]:
 def _name(text: str) -> str | None:
     """Returns the collective of a benchmark; None for a benchmark such as `Allgatherv` or `PingPong`."""
     return _NAMES.get(re.sub(r"[^a-z]", "", text.lower()))
+
+
+def _between_two(title: str, given: StatedRanks, size: str, figure: str = "", *, where: str) -> Measured:
+    """Returns the time of a message, or of a stream of messages from its bandwidth in MB/s."""
+    name, ranks = _BETWEEN_TWO[title], 2
+    found = _point(name, ranks, given.nodes_of(ranks), size, figure, where)
+    if name == MESSAGE:
+        return found
+    # The figure is in 10^6 bytes a second, that is, in bytes a microsecond.
+    return replace(found, seconds=WINDOW * found.bytes * 1e-12 / found.seconds)
 
 
 def _point(name: str, ranks: int, nodes: int, size: str, time: str, where: str) -> Measured:

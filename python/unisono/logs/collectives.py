@@ -67,8 +67,6 @@ _WIDTHS = {
 }  # fmt: skip
 #: A row behind a message of NCCL whose line has no end.
 _BEHIND = re.compile(rf"\bNCCL (?:INFO|WARN|TRACE)\b.*?(?<!\S)(\d+\s+\d+\s+(?:{'|'.join(_WIDTHS)})\s.*)")
-#: The head of a test of the OSU benchmarks or of IMB-MPI1.
-_OF_MPI = re.compile(r"#[ \t]*(?:(OSU MPI)\S* \S.* Test\b|Benchmarking[ \t]+\w)")
 #: The line about wrong results after the rows; other releases state maxima of errors in the rows instead of counts.
 _WRONG = re.compile(r"Out of bounds values\s*:\s*(\d+)\s*(\w*)")
 #: The relative tolerance of stated bandwidths, because times have three digits.
@@ -90,6 +88,8 @@ class Measured:
     op: str = "sum"
     #: The number of GPUs whose kernels one thread starts one after the other.
     launched: int = 1
+    #: True if the time is the mean over the ranks, most of which finish before the last.
+    is_mean: bool = False
 
 
 def read_logs(paths: Iterable[str | Path]) -> tuple[list[Measured], list[LinkLog], list[str]]:
@@ -102,12 +102,6 @@ def read_logs(paths: Iterable[str | Path]) -> tuple[list[Measured], list[LinkLog
     points, links, left_out, shows = [], [], LeftOut(), list[str]()
     for path in paths:
         text, origin = read_text(path, MOST_BYTES), title(str(path))
-        if of_mpi := _OF_MPI.search(text):
-            raise InputError(
-                f"{origin} is output of {'the OSU benchmarks' if of_mpi.group(1) else 'IMB-MPI1'}, which `unisono "
-                "diagnose` reads; no machine is fitted to it: measure one with `mpiexec -n P unisono calibrate -o "
-                "MACHINE.toml`"
-            )
         if (of_links := read_links(text, origin)) is not None:
             links.append(of_links)
         else:

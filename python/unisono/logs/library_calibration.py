@@ -31,6 +31,7 @@ __all__ = [
     "choice_at",
     "chosen_points",
     "launch_notes",
+    "nnls",
     "preset_of",
 ]
 
@@ -312,13 +313,13 @@ def _fit(features: Any, times: Any, prior: Any) -> Any:
     relative, weights = features / times[:, None], np.ones(len(times))
     prices = prior
     for _ in range(_ROUNDS):
-        prices = _nnls(np.vstack([relative * weights[:, None], unit]), np.concatenate([weights, target]))
+        prices = nnls(np.vstack([relative * weights[:, None], unit]), np.concatenate([weights, target]))
         off = np.abs(relative @ prices - 1)
         weights = 1 / np.sqrt(np.maximum(off / _TOLERATED, 1))
     return prices
 
 
-def _nnls(design: Any, target: Any) -> Any:
+def nnls(design: Any, target: Any) -> Any:
     """Solves non-negative least squares by an active set (Lawson, Hanson, "Solving Least Squares Problems", 23)."""
     count = design.shape[1]
     norms = np.linalg.norm(design, axis=0)

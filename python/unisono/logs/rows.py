@@ -10,8 +10,11 @@ from unisono._core import InputError
 from unisono.base.messages import shown
 
 __all__ = [
+    "MESSAGE",
     "MOST_BYTES",
     "MOST_RANKS",
+    "STREAM",
+    "WINDOW",
     "StatedRanks",
     "cells",
     "count",
@@ -25,6 +28,10 @@ __all__ = [
 #: The largest size of a log in bytes.
 MOST_BYTES = 64 << 20
 MOST_RANKS = 1 << 24
+#: The names of tests between two ranks: one message, and :data:`WINDOW` messages with an answer.
+MESSAGE, STREAM = "message", "stream"
+#: The number of messages that osu_bw sends before it waits, by default.
+WINDOW = 64
 #: The labels of srun --label, of Open MPI's mpirun with --tag-output, --timestamp-output or --output, of Intel's
 #: -prepend-rank, and of containers' logs, of which a part of a line has the letter P.
 _LABEL = (
@@ -41,6 +48,8 @@ class StatedRanks:
 
     ranks: int | None = None
     nodes: int | None = None
+    #: The number of ranks on each node, also of logs that state their ranks.
+    per_node: int | None = None
     #: True once a log needed them.
     is_used: bool = False
 
@@ -49,7 +58,11 @@ class StatedRanks:
         if self.ranks is None:
             raise InputError(reason)
         self.is_used = True
-        return self.ranks, self.nodes or 1
+        return self.ranks, self.nodes or self.nodes_of(self.ranks)
+
+    def nodes_of(self, ranks: int) -> int:
+        """Returns the number of nodes that ranks fill, by default 1."""
+        return -(-ranks // self.per_node) if self.per_node else 1
 
 
 def unlabelled(text: str) -> str:
