@@ -1,12 +1,14 @@
 """Commands on several cores: the same output on one thread and on two."""
 
+import random
 import threading
+from concurrent.futures import Future
 from pathlib import Path
 
 import pytest
 import unisono as un
 from unisono.base.limits import set_cores
-from unisono.reproduce.once import once
+from unisono.reproduce.once import RowPool, begin, once
 
 from .conftest import call
 
@@ -91,3 +93,50 @@ def test_a_shared_result_is_computed_once() -> None:
         with pytest.raises(ValueError, match="below 0"):
             value(-1)
     assert calls == [3, -1, -1]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_rows_that_wait_let_others_begin(seed: int) -> None:
+    drawn = random.Random(seed)
+    needs = {n: drawn.sample(range(n), min(n, drawn.randrange(4))) for n in range(40)}
+    jobs, lock, computing, most = 1 + seed % 3, threading.Lock(), 0, 0
+    calls: list[int] = []
+
+    @once
+    def value(number: int) -> int:
+        nonlocal computing, most
+        below = sum(value(other) for other in needs[number])
+        with lock:
+            calls.append(number)
+            computing += 1
+            most = max(most, computing)
+        total = below + sum(range(10_000)) % 7 + 1
+        with lock:
+            computing -= 1
+        return total
+
+    with RowPool(jobs) as pool:
+        with pool.turn():
+            rows = [pool.submit(value, number) for number in drawn.choices(range(40), k=60)]
+            begin(value, ((number,) for number in range(40)))
+            found = [value(number) for number in range(40)]
+        assert sum(row.result() for row in rows) > 0
+    assert sorted(calls) == list(range(40))
+    assert most <= jobs
+    assert found == [sum(found[other] for other in needs[n]) + sum(range(10_000)) % 7 + 1 for n in range(40)]
+
+
+def test_a_row_begins_while_all_others_wait() -> None:
+    begun, awaited = threading.Event(), Future[int]()
+
+    @once
+    def value() -> int:
+        begun.set()
+        return awaited.result()
+
+    with RowPool(2) as pool:
+        first = pool.submit(value)
+        begun.wait()
+        second = pool.submit(value)
+        pool.submit(awaited.set_result, 5)
+        assert (first.result(), second.result()) == (5, 5)

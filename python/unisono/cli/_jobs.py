@@ -83,9 +83,15 @@ def study_options(command: _F) -> _F:
 
 @contextmanager
 def study(
-    jobs: int, executor: str | None, resume: str | None, shard: tuple[int, int] | None = None
+    jobs: int,
+    executor: str | None,
+    resume: str | None,
+    shard: tuple[int, int] | None = None,
+    threads: "Callable[[int], Executor] | None" = None,
 ) -> "Iterator[tuple[Executor | None, KeptPoints | None]]":
     """Yields the executor of the points of a study, and the file that saves the points.
+
+    ``threads`` makes the pool of threads, if it is not that of the standard library.
 
     On a rank of MPI that computes points for rank 0, and in a job with a shard, the command ends here.
 
@@ -103,7 +109,7 @@ def study(
             "'unisono merge', and give it to the same command without --shard"
         )
     with ExitStack() as stack:
-        by = stack.enter_context(pool(jobs) if executor is None else _elsewhere(executor))
+        by = stack.enter_context(pool(jobs, threads) if executor is None else _elsewhere(executor))
         kept = None if resume is None else stack.enter_context(KeptPoints(resume, shard))
         try:
             yield by, kept
@@ -164,7 +170,7 @@ def _ranks() -> "Iterator[Executor | None]":
 
 
 @contextmanager
-def pool(jobs: int) -> "Iterator[Executor | None]":
+def pool(jobs: int, threads: "Callable[[int], Executor] | None" = None) -> "Iterator[Executor | None]":
     """Yields a pool of ``jobs`` threads, or None for one; the extension module computes without Python's lock.
 
     After a failure or an interrupt, work that has not begun is dropped, and work in progress is not awaited.
@@ -176,7 +182,7 @@ def pool(jobs: int) -> "Iterator[Executor | None]":
     # The import takes a tenth of the program's start time, and most commands need no threads.
     from concurrent.futures import ThreadPoolExecutor
 
-    executor = ThreadPoolExecutor(jobs)
+    executor = (threads or ThreadPoolExecutor)(jobs)
     try:
         yield executor
     except BaseException:

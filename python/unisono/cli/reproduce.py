@@ -14,6 +14,7 @@ from unisono.cli._options import json_option, limit_options, shard_option
 from unisono.cli._output import number, print_json, print_lines, print_table, progress, working
 from unisono.cli._sources import QUICK, refuse_unused
 from unisono.reproduce import APART, FAULTS, PAPERS, VERDICTS, Claim, draw_paper, multiplying_measured, reproduce_papers
+from unisono.reproduce.once import RowPool
 from unisono.reproduce.statements import Inventory, inventory
 
 __all__ = ["reproduce"]
@@ -48,12 +49,17 @@ def reproduce(
         raise InputError("--quick and --full exclude each other")
     check_files(resume)
     papers = PAPERS if paper is None else (paper,)
-    with progress("reproducing") as on_claim, study(jobs, executor, resume, shard) as (by, kept):
-        claims = reproduce_papers(papers, quick=quick, full=full, executor=by, kept=kept, progress=on_claim)
     files: list[str] = []
-    for name in () if quick else papers:
-        with working(f"drawing the figures of {name}"):
-            files += draw_paper(name, Path(output or f"out/{name}"), full=full)
+
+    def draw() -> None:
+        # A job with a shard computes a share of the claims and ends.
+        for name in () if quick or shard else papers:
+            files.extend(draw_paper(name, Path(output or f"out/{name}"), full=full))
+
+    with progress("reproducing") as on_claim, study(jobs, executor, resume, shard, RowPool) as (by, kept):
+        claims = reproduce_papers(
+            papers, quick=quick, full=full, executor=by, kept=kept, progress=on_claim, meanwhile=draw
+        )
     measured: dict[str, Any] = {"rows": [], "note": "not measured: --quick leaves it out"}
     if not quick and paper in (None, "multiplying"):
         with working("measuring on this machine's MPI"):

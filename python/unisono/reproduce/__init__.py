@@ -18,7 +18,8 @@ threshold or both of its values are this project's (``self``), the paper's numbe
 
 import math
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import wraps
 from importlib import import_module
@@ -27,6 +28,7 @@ from typing import TYPE_CHECKING, Any
 
 from unisono._core import paper_claims
 from unisono.base.studies import KeptPoints, results
+from unisono.reproduce.once import RowPool
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -221,11 +223,13 @@ def reproduce_papers(
     executor: "Executor | None" = None,
     kept: KeptPoints | None = None,
     progress: Callable[[int, int], None] | None = None,
+    meanwhile: Callable[[], None] = lambda: None,
 ) -> list[Claim]:
     """Judges the claims of some papers, in the order of their files. The first error of a claim is raised.
 
     ``quick`` leaves out the rows with ``quick = false``, and only ``full`` includes those with ``full = true``. An
-    ``executor`` computes claims in parallel, and ``kept`` stores computed values, as in :func:`unisono.sweep`.
+    ``executor`` computes claims in parallel, and ``kept`` stores computed values, as in :func:`unisono.sweep`. This
+    thread calls ``meanwhile`` when the executor has all claims, or without an executor after the last one.
     """
     listed = [
         (paper, claim)
@@ -233,12 +237,22 @@ def reproduce_papers(
         for claim in listed_claims(paper)
         if (claim.get("quick", True) or not quick) and (full or not claim.get("full", False))
     ]
-    claims: list[Claim] = []
-    for (paper, claim), found in zip(listed, results(_found, listed, executor, kept), strict=True):
-        claims.append(judge(paper, claim, Finding(*found)))
+    # Rows that take long begin first, so that none computes alone at the end.
+    order = sorted(range(len(listed)), key=lambda at: listed[at][1].get("quick", True))
+
+    def calls() -> Iterator[tuple[str, dict[str, Any]]]:
+        # The turn begins before the rows, so that no row keeps this thread waiting.
+        with executor.turn() if isinstance(executor, RowPool) else nullcontext():
+            yield from (listed[at] for at in order)
+            meanwhile()
+
+    claims: dict[int, Claim] = {}
+    for at, found in zip(order, results(_found, calls(), executor, kept), strict=True):
+        paper, claim = listed[at]
+        claims[at] = judge(paper, claim, Finding(*found))
         if progress is not None:
             progress(len(claims), len(listed))
-    return claims
+    return [claims[at] for at in range(len(listed))]
 
 
 def check(paper: str, claim: dict[str, Any]) -> Finding:

@@ -5,6 +5,7 @@ Each function of ``CHECKS`` computes one kind of claim of `papers/discovery/clai
 
 import time
 from collections import Counter
+from itertools import product
 from pathlib import Path
 from statistics import median
 
@@ -14,12 +15,14 @@ from unisono.base.tables import csv_text
 from unisono.pictures.graphs import Source, write_graph
 from unisono.reproduce import Finding, Listed, checks_of, discovery_predicted, discovery_statements
 from unisono.reproduce.discovery_statements import ALL, NODES, ONE_TO_ONE, SIDE, TRANSPOSED, everywhere, settled
+from unisono.reproduce.once import begin, once
 
 __all__ = ["CHECKS", "EXAMPLES", "NODES", "draw", "loop", "n_body"]
 
 EXAMPLES = ("all-gather", "gather-scatter", "gather-bcast", "all-to-all", "stencil")
 _PAPER = "Automatic Discovery of Collective Communication Patterns, 2024"
 _FIG_3_NODES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+_FIG_3_RULES = ("off", "paper", "full")
 _FIG_3_TASKS = 20_000
 #: Tasks in a round of each example of Table 3.
 _STEPS = {"all-gather": 1, "gather-scatter": 2, "gather-bcast": 2, "all-to-all": 1, "stencil": 1}
@@ -40,6 +43,7 @@ _VECTOR, _COMPONENT = 24, 8
 
 def draw(folder: Path, _full: bool = False) -> list[str]:
     """Draws the command graphs of Figs. 1 and 2, also as Graphviz text, and Fig. 3 with its CSV; makes the folder."""
+    begin(_rate, product(EXAMPLES, _FIG_3_NODES, _FIG_3_RULES))
     # Imported late, because matplotlib takes long to import.
     from unisono.pictures import plots
 
@@ -52,9 +56,7 @@ def draw(folder: Path, _full: bool = False) -> list[str]:
             write_graph(Source(n_body, 2, rules), file, "commands", title)
             files.append(str(file))
     rates = {
-        example: [
-            (nodes, *(_rate(example, nodes, rules) for rules in ("off", "paper", "full"))) for nodes in _FIG_3_NODES
-        ]
+        example: [(nodes, *(_rate(example, nodes, rules) for rules in _FIG_3_RULES)) for nodes in _FIG_3_NODES]
         for example in EXAMPLES
     }
     ratios = {example: [(nodes, paper / off) for nodes, off, paper, _ in row] for example, row in rates.items()}
@@ -252,6 +254,7 @@ def _strong_scaling(listed: Listed) -> Finding:
     return discovery_predicted.speedups(listed, _one_exchange)
 
 
+@once
 def _rate(example: str, nodes: int, rules: str) -> float:
     # Without collectives a task has up to a command per node, so fewer tasks are timed.
     tasks = max(200, _FIG_3_TASKS // nodes) if rules == "off" else _FIG_3_TASKS

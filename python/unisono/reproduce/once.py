@@ -1,15 +1,70 @@
 """Results that several rows of a paper share, computed once even if rows are computed in parallel."""
 
-from collections.abc import Callable, Hashable
-from concurrent.futures import Future
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from functools import wraps
-from threading import Lock
-from typing import ParamSpec, TypeVar
+from threading import Condition, Lock, local
+from typing import Any, ParamSpec, TypeVar
 
-__all__ = ["once"]
+__all__ = ["RowPool", "begin", "once"]
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
+
+#: The threads for each one that computes; the others wait for results, or for their turn.
+_THREADS = 4
+_own = local()
+
+
+class RowPool(ThreadPoolExecutor):
+    """Threads of which ``jobs`` compute at a time.
+
+    While one waits for a result of :func:`once` that another thread computes, the next row begins.
+    """
+
+    def __init__(self, jobs: int) -> None:
+        super().__init__(_THREADS * jobs)
+        self._free, self._returning = jobs, 0
+        self._changed = Condition()
+
+    def submit(self, function: Callable[_P, _R], /, *args: _P.args, **named: _P.kwargs) -> Future[_R]:
+        """Submits a call, which begins when fewer than ``jobs`` threads compute."""
+
+        def call() -> _R:
+            with self.turn():
+                return function(*args, **named)
+
+        return super().submit(call)
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """Makes this thread one of those that compute, and waits until it may be one."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._free > 0 and not self._returning)
+            self._free -= 1
+        _own.pool = self
+        try:
+            yield
+        finally:
+            del _own.pool
+            self._end()
+
+    def await_without_turn(self, future: "Future[Any]") -> None:
+        """Lets another thread compute while this one waits, which then continues before further rows begin."""
+        self._end()
+        wait([future])
+        with self._changed:
+            self._returning += 1
+            self._changed.wait_for(lambda: self._free > 0)
+            self._returning -= 1
+            self._free -= 1
+            self._changed.notify_all()
+
+    def _end(self) -> None:
+        with self._changed:
+            self._free += 1
+            self._changed.notify_all()
 
 
 def once(function: Callable[_P, _R]) -> Callable[_P, _R]:
@@ -33,6 +88,19 @@ def once(function: Callable[_P, _R]) -> Callable[_P, _R]:
                 with lock:
                     del results[key]
                 future.set_exception(failure)
+        if not future.done() and (pool := _pool()) is not None:
+            pool.await_without_turn(future)
         return future.result()
 
     return call
+
+
+def begin(function: Callable[..., Any], calls: Iterable[tuple[Any, ...]]) -> None:
+    """Submits calls of a function that keeps its results, if this thread computes in a pool; it will need them all."""
+    if (pool := _pool()) is not None:
+        for call in calls:
+            pool.submit(function, *call)
+
+
+def _pool() -> RowPool | None:
+    return getattr(_own, "pool", None)

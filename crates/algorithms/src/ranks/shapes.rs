@@ -129,8 +129,10 @@ fn shapes_of(
     let fabric = pairs.of(whole).ok_or(NoForest::Unreachable)?;
     let counts = chunks.map_or_else(|| counts(case, fabric, roots), |chunks| vec![chunks]);
     let shape = |depth, chunks| Shape { roots, depth, chunks, pairs };
+    // The timetables of the most chunks take longest, so they begin first.
+    let longest_first: Vec<u32> = counts.iter().rev().copied().collect();
     let time = |depth| {
-        let times = parallel::map(&counts, |&chunks: &u32| time_ns(case, whole, shape(depth, chunks)));
+        let times = parallel::map(&longest_first, |&chunks: &u32| time_ns(case, whole, shape(depth, chunks)));
         times.into_iter().flatten().fold(f64::INFINITY, f64::min)
     };
     let (mut depths, mut least) = (Vec::new(), f64::INFINITY);
