@@ -64,8 +64,8 @@ const INSTRUCTION_BYTES: u128 = 80;
 /// The elementary steps for each instruction of a schedule to build.
 const INSTRUCTION_STEPS: u128 = 200;
 
-/// The most simulator steps of all finer times of a plan's best candidates (about 0.2 s).
-const MOST_REFINED: u128 = 1 << 26;
+/// The most simulator steps of all finer times of a plan's best candidates (about 0.6 s).
+const MOST_REFINED: u128 = 1 << 28;
 
 /// A candidate behind the best is timed by packets too if its time is at most this multiple of the best time:
 /// timetables of exchanges in which all messages leave at once give times that are up to a tenth too long.
@@ -239,6 +239,16 @@ fn rank_with(
         }
     }
     compositions::add(problem, &mut timed, listed.len(), composed, most)?;
+    if timed.is_empty() && dropped.is_empty() && !slow.is_empty() {
+        // All schedules are huge: the first that can be timed is the choice.
+        for (at, (algorithm, params)) in &listed {
+            if let Ok(Some(one)) = time_within(problem, *algorithm, params, None) {
+                slow.retain(|&name| name != algorithm.name());
+                timed.push((*at, one));
+                break;
+            }
+        }
+    }
     if timed.is_empty() && dropped.is_empty() {
         faults.fail()?;
         let left_out = left_out.first.map(|(_, over)| over.into());
@@ -302,14 +312,19 @@ impl Factors {
         one.time.seconds * factor
     }
 
-    /// Replaces the times that are shorter than the best expected time by the expected times.
-    fn apply(&self, timed: &mut [(usize, Timed)]) {
+    /// Replaces times by expected times. Returns whether a replaced time was the best or nearly: then a finer model may
+    /// find a better candidate.
+    fn apply(&self, timed: &mut [(usize, Timed)]) -> bool {
         let best = timed.iter().map(|(_, one)| self.expected(one)).fold(f64::INFINITY, f64::min);
+        let mut hides = false;
         for (_, one) in timed {
-            if one.time.seconds < best {
-                (one.time.seconds, one.source) = (self.expected(one), TimeSource::Estimated);
+            let expected = self.expected(one);
+            if expected > one.time.seconds {
+                hides |= one.time.seconds < best;
+                (one.time.seconds, one.source) = (expected, TimeSource::Estimated);
             }
         }
+        hides
     }
 }
 
@@ -356,8 +371,7 @@ fn refine(problem: &Problem, timed: &mut Vec<(usize, Timed)>, dropped: &mut Vec<
             }
         }
     };
-    factors.apply(timed);
-    Ok(is_unchecked)
+    Ok(factors.apply(timed) | is_unchecked)
 }
 
 /// Times a candidate by the finer model if `left` steps suffice.

@@ -120,6 +120,9 @@ const MOST_STEPS: u128 = 1 << 32;
 /// The least simulator steps of an instruction: half of the instructions send a packet.
 const STEPS_OF_INSTRUCTION: u128 = 200;
 
+/// The most simulator steps for which the schedule of a candidate with a closed form is built for a timetable.
+const MOST_BUILT: u128 = 1 << 26;
+
 /// The relative difference between the times of a timetable and of packets up to which they agree.
 const AGREES: f64 = 0.02;
 
@@ -224,7 +227,7 @@ impl Target for OnNetwork {
         if matches!(self.model, Model::Packets(_)) || !is_closed && !is_listed {
             return Ok(Refined::Agrees);
         }
-        if steps > *left {
+        if steps > *left || is_closed && steps > MOST_BUILT {
             return Ok(Refined::TooLarge);
         }
         let placed = build(algorithm, &case, &best.params)?;

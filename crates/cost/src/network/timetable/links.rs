@@ -24,6 +24,8 @@ pub(super) struct Message {
     /// The time of a part, or of a packet if shorter. Multiplied by the difference of weights, it delays a part that
     /// goes from a slower link to a faster one.
     pub(super) gap_ps: f64,
+    /// The time of a full packet on a link of the machine's own rate.
+    pub(super) packet_ps: f64,
     /// The number of parts that have not started.
     pub(super) unmade: u32,
     /// The number of parts whose arrival is not known.
@@ -156,7 +158,8 @@ impl Run<'_> {
     /// the start of its last packet. `place` is the part's index in `parts`, if it has crossed a link.
     fn go(&mut self, now: u64, node: u32, part: Part, place: Option<u32>) -> (u64, u64) {
         let plane = &self.model.plane;
-        let Message { from, to, part_ps, gap_ps, packets, mean_packets, .. } = self.messages[part.message as usize];
+        let Message { from, to, part_ps, gap_ps, packet_ps, packets, mean_packets, .. } =
+            self.messages[part.message as usize];
         self.list_hops(node, from, Header { to, vc: part.vc, way: part.way });
         let weight = |link: u32| self.links[link as usize].weight;
         let latency = |link: u32| self.links[link as usize].latency_ps;
@@ -176,7 +179,7 @@ impl Run<'_> {
                         return ahead.with_next(hop.link) * weight(hop.link);
                     }
                     let busy = self.free[hop.link as usize].saturating_sub(now);
-                    ahead.beyond_trip(now, hop.link, trip(hop)) * gap_ps * weight(hop.link) + busy as f64
+                    ahead.beyond_trip(now, hop.link, trip(hop)) * packet_ps * weight(hop.link) + busy as f64
                 };
                 several.iter().min_by(|a, b| takes(a).total_cmp(&takes(b)))
             }

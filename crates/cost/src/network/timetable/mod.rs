@@ -162,6 +162,7 @@ impl<'a> Run<'a> {
                     let most = if is_unlike { most_unlike } else { most };
                     let parts = packets.min(most);
                     let part_ps = crossing / parts as f64 * ps_per_byte;
+                    let packet_ps = model.packet_bytes as f64 * ps_per_byte;
                     let (each, mean) = (narrow(packets.div_ceil(parts)), packets as f64 / parts as f64);
                     let parts = narrow(parts);
                     messages.push(Message {
@@ -171,7 +172,8 @@ impl<'a> Run<'a> {
                         mean_packets: mean,
                         reader: reader.0,
                         part_ps,
-                        gap_ps: part_ps.min(model.packet_bytes as f64 * ps_per_byte),
+                        gap_ps: part_ps.min(packet_ps),
+                        packet_ps,
                         unmade: parts,
                         missing: parts,
                         latest: 0,

@@ -72,8 +72,8 @@ fn lists_that_do_not_close_are_refused() {
     let line = |found: &str, reason: &str| {
         format!(
             "line 1 of the cables is '{found}': {reason}; accepted is 'A B', two nodes from 0 to 67108863, and then dac, aoc \
-             or board, gbps=NUMBER and measured=NUMBER (from 1e-9 to 1e15), ns=NUMBER (at least 0) and count=NUMBER \
-             (at least 1)"
+             or board, gbps=NUMBER and measured=NUMBER (from 1e-9 to 1e15), ns=NUMBER (0 to 1e12) and count=NUMBER \
+             (1 to 4096)"
         )
     };
     let word = |found: &str| line(found, &format!("'{}' is not accepted", found.rsplit(' ').next().unwrap()));

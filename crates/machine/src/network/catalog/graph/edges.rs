@@ -5,7 +5,10 @@ use std::{collections::BTreeMap, fmt};
 use unisono_base::excerpt;
 
 use super::Cable;
-use crate::network::{Speed, description::RATES_GBPS};
+use crate::network::{
+    Speed,
+    description::{MOST_NS, RATES_GBPS},
+};
 
 /// Equal cables between two nodes, with their kind, rates and latency if the line states them.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -22,6 +25,8 @@ pub struct Edge {
 
 /// The most nodes of a graph that can be routed.
 const MOST_NODES: u32 = 1 << 26;
+/// The most equal cables of a line.
+const MOST_COUNT: u32 = 4096;
 
 impl Edge {
     /// Returns the speed of the cable if the machine's own links have speed `own`. A measured rate takes precedence.
@@ -97,8 +102,8 @@ fn lines(text: &str, nodes: &str, find: Find) -> Result<Vec<Edge>, String> {
             let wrong = |reason: String| {
                 format!(
                     "line {number} of the cables is '{}': {reason}; accepted is 'A B', {nodes}, and then dac, aoc or board, \
-                      gbps=NUMBER and measured=NUMBER (from {:e} to {:e}), ns=NUMBER (at least 0) and count=NUMBER \
-                     (at least 1)",
+                      gbps=NUMBER and measured=NUMBER (from {:e} to {:e}), ns=NUMBER (0 to {MOST_NS:e}) and count=NUMBER \
+                     (1 to {MOST_COUNT})",
                     excerpt(line.trim()),
                     RATES_GBPS.start(),
                     RATES_GBPS.end(),
@@ -124,8 +129,12 @@ fn edge(said: &[&str], find: Find) -> Result<Edge, String> {
             None => put(&mut edge.cable, cable(word)),
             Some(("gbps", rate)) => put(&mut edge.gbps, number(rate).filter(|rate| RATES_GBPS.contains(rate))),
             Some(("measured", rate)) => put(&mut edge.measured, number(rate).filter(|rate| RATES_GBPS.contains(rate))),
-            Some(("ns", latency)) => put(&mut edge.latency_ns, number(latency).filter(|&latency| latency >= 0.0)),
-            Some(("count", cables)) => put(&mut count, cables.parse().ok().filter(|&cables: &u32| cables > 0)),
+            Some(("ns", latency)) => {
+                put(&mut edge.latency_ns, number(latency).filter(|ns| (0.0..=MOST_NS).contains(ns)))
+            }
+            Some(("count", cables)) => {
+                put(&mut count, cables.parse().ok().filter(|cables| (1..=MOST_COUNT).contains(cables)))
+            }
             Some(_) => None,
         };
         match is_first {
