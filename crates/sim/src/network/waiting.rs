@@ -46,8 +46,8 @@ impl Ring {
 
 pub struct Waiting {
     queues: Vec<Queue>,
-    /// A bit for each queue: whether it has packets. This small table stays in the cache, so that a packet that joins an
-    /// empty queue waits for no read of `queues`.
+    /// A bit for each queue: whether it has packets. This small table stays in the cache, so that a packet that joins
+    /// an empty queue waits for no read of `queues`.
     filled: Vec<u64>,
     chunks: Vec<Chunk>,
     /// Start of the list of unused chunks.
