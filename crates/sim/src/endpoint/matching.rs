@@ -4,6 +4,8 @@
 //! search once took long gets an index by (source, tag), so that a rank with very many receives does not take quadratic
 //! time. In an indexed list, matched tasks are only marked; a later search that reaches them removes them.
 
+use std::hint::black_box;
+
 use rustc_hash::FxHashMap;
 use unisono_lower::tasks::ANY;
 
@@ -47,11 +49,20 @@ struct Index {
     /// Chains: tasks of an indexed list with the same envelope, in order of arrival. The key is (`2 * rank + side`,
     /// envelope).
     lists: FxHashMap<(u32, Envelope), List>,
-    /// Order of arrival of each task; `TAKEN` once it is matched.
-    order: Vec<u32>,
-    /// Next task of the same chain, as 1 + its id; 0 at its end.
-    next: Vec<u32>,
+    /// State of each task.
+    tasks: Vec<Chained>,
     arrived: u32,
+    /// True if a chain of tasks with any source or any tag exists, or has existed.
+    has_wild: bool,
+}
+
+/// State of a task of an indexed list.
+#[derive(Clone, Copy, Default)]
+struct Chained {
+    /// Order of arrival; `TAKEN` once the task is matched.
+    order: u32,
+    /// Next task of the same chain, as 1 + its id; 0 at its end.
+    next: u32,
 }
 
 const TAKEN: u32 = u32::MAX;
@@ -76,10 +87,17 @@ impl Matching {
         !self.indexed.is_empty() && self.indexed[rank as usize][side as usize]
     }
 
-    /// Returns the task at the head of a rank's list, or task 0 if the list is empty.
+    /// Reads the tables that [`Matching::take`] reads first, to load them into the cache. Returns the task at the head
+    /// of the rank's list or of the chain of an envelope, or task 0 if there is none.
     #[inline]
-    pub fn first(&self, rank: u32, side: Side) -> u32 {
-        self.lists[rank as usize][side as usize].head.saturating_sub(1)
+    pub fn read_ahead(&self, rank: u32, side: Side, wanted: Envelope) -> u32 {
+        if !self.indexed(rank, side) {
+            return self.lists[rank as usize][side as usize].head.saturating_sub(1);
+        }
+        let chain = self.index.lists.get(&(2 * rank + side as u32, wanted));
+        let task = chain.map_or(0, |chain| chain.head.saturating_sub(1));
+        black_box(self.index.tasks[task as usize].order);
+        task
     }
 
     /// Appends `task` to the list of `rank` and `side`.
@@ -126,8 +144,7 @@ impl Matching {
     fn make_index(&mut self, links: &[Link], rank: u32, side: Side, of: impl Fn(u32, Link) -> Envelope) {
         if self.indexed.is_empty() {
             self.indexed = vec![[false; 2]; self.lists.len()];
-            self.index.order = vec![0; links.len()];
-            self.index.next = vec![0; links.len()];
+            self.index.tasks = vec![Chained::default(); links.len()];
         }
         self.indexed[rank as usize][side as usize] = true;
         let mut at = self.lists[rank as usize][side as usize].head;
@@ -150,12 +167,13 @@ impl Matching {
         let number = 2 * rank + side as u32;
         let found = if wanted.exact() {
             let exact = index.first(number, wanted, |_| true);
-            let wild = index.first(number, Envelope::ANYTHING, |task| of(task, links[task as usize]).matches(wanted));
-            exact.into_iter().chain(wild).min_by_key(|&task| index.order[task as usize])
+            let fits = |task| of(task, links[task as usize]).matches(wanted);
+            let wild = if index.has_wild { index.first(number, Envelope::ANYTHING, fits) } else { None };
+            exact.into_iter().chain(wild).min_by_key(|&task| index.tasks[task as usize].order)
         } else {
             let list = &mut self.lists[rank as usize][side as usize];
             take_from(links, list, |task, link| {
-                if index.order[task as usize] == TAKEN {
+                if index.tasks[task as usize].order == TAKEN {
                     Step::Drop
                 } else if of(task, link).matches(wanted) {
                     Step::Take
@@ -165,7 +183,7 @@ impl Matching {
             })
         };
         if let Some(task) = found {
-            index.order[task as usize] = TAKEN;
+            index.tasks[task as usize].order = TAKEN;
         }
         found
     }
@@ -209,14 +227,14 @@ impl Index {
     /// Adds a task to its chain. All tasks of a list with any source or any tag share one chain.
     fn add(&mut self, number: u32, task: u32, envelope: Envelope) {
         let envelope = if envelope.exact() { envelope } else { Envelope::ANYTHING };
-        self.order[task as usize] = self.arrived;
-        self.next[task as usize] = 0;
+        self.has_wild |= envelope == Envelope::ANYTHING;
+        self.tasks[task as usize] = Chained { order: self.arrived, next: 0 };
         self.arrived += 1;
         let list = self.lists.entry((number, envelope)).or_default();
         if list.tail == 0 {
             list.head = task + 1;
         } else {
-            self.next[list.tail as usize - 1] = task + 1;
+            self.tasks[list.tail as usize - 1].next = task + 1;
         }
         list.tail = task + 1;
     }
@@ -226,12 +244,12 @@ impl Index {
         let list = self.lists.get_mut(&(number, envelope))?;
         let (mut before, mut at) = (0, list.head);
         while at != 0 {
-            let next = self.next[at as usize - 1];
-            if self.order[at as usize - 1] == TAKEN {
+            let Chained { order, next } = self.tasks[at as usize - 1];
+            if order == TAKEN {
                 if before == 0 {
                     list.head = next;
                 } else {
-                    self.next[before as usize - 1] = next;
+                    self.tasks[before as usize - 1].next = next;
                 }
                 if next == 0 {
                     list.tail = before;

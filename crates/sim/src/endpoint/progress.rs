@@ -5,13 +5,13 @@ use std::hint::black_box;
 
 use unisono_base::TaskId;
 use unisono_cost::endpoint::Prices;
-use unisono_lower::tasks::Kind;
+use unisono_lower::tasks::{Kind, Task};
 
 use super::{
     blocked::{ClassKey, Use},
     carrier::Carrier,
     engine::{Engine, MESSAGE, WAITED},
-    matching::Side,
+    matching::{Envelope, Side},
 };
 use unisono_base::queue::Event;
 
@@ -39,8 +39,10 @@ impl<P: Prices, C: Carrier> Engine<'_, P, C> {
             read ^= touch(id);
         }
         for event in events.iter().filter(|event| event.what & MESSAGE != 0) {
-            let to = self.graph.task(TaskId(event.what & !(MESSAGE | WAITED))).peer;
-            read ^= touch(self.matching.first(to, Side::Receives));
+            let id = event.what & !(MESSAGE | WAITED);
+            let Task { peer, tag, .. } = self.graph.task(TaskId(id));
+            let envelope = Envelope { source: self.links[id as usize].owner, tag };
+            read ^= touch(self.matching.read_ahead(peer, Side::Receives, envelope));
         }
         black_box(read);
         events.len() - 1

@@ -15,7 +15,7 @@ pub(super) struct Sending {
     /// Number of packets not made yet.
     pub unmade: u32,
     pub last_bytes: u32,
-    /// Next message in the queue of the interface, or next unused entry.
+    /// Next message in the queue of the interface.
     pub next: u32,
     /// Class of the last packet's length ([`super::packet::Lengths`]).
     pub length: u8,
@@ -27,7 +27,7 @@ pub(super) struct Sending {
 struct Arriving {
     /// Latest time at which the tail of a packet arrived.
     latest: u64,
-    /// Number of packets that have not arrived.
+    /// Number of packets that have not arrived; in an unused entry, the number of the next unused one.
     missing: u32,
     /// Task id of the send.
     id: u32,
@@ -77,7 +77,7 @@ impl Messages {
             return self.base + self.sending.len() as u32 - 1;
         }
         let at = self.unused;
-        self.unused = self.sending[(at - self.base) as usize].next;
+        self.unused = self.arriving[(at - self.base) as usize].missing;
         self.sending[(at - self.base) as usize] = message;
         self.arriving[(at - self.base) as usize] = arriving;
         at
@@ -111,8 +111,8 @@ impl Messages {
 
     /// Frees the number of a message that has arrived, and returns the task id of its send.
     pub fn remove(&mut self, at: u32) -> u32 {
-        self.sending[(at - self.base) as usize].next = self.unused;
-        self.unused = at;
-        self.arriving[(at - self.base) as usize].id
+        let message = &mut self.arriving[(at - self.base) as usize];
+        message.missing = std::mem::replace(&mut self.unused, at);
+        message.id
     }
 }

@@ -46,6 +46,9 @@ impl Ring {
 
 pub struct Waiting {
     queues: Vec<Queue>,
+    /// A bit for each queue: whether it has packets. This small table stays in the cache, so that a packet that joins
+    /// an empty queue waits for no read of `queues`.
+    filled: Vec<u64>,
     chunks: Vec<Chunk>,
     /// Start of the list of unused chunks.
     unused: u32,
@@ -61,12 +64,13 @@ impl Waiting {
     pub const QUEUE_BYTES: usize = size_of::<Queue>();
 
     pub fn new() -> Self {
-        Self { queues: Vec::new(), chunks: Vec::new(), unused: NONE }
+        Self { queues: Vec::new(), filled: Vec::new(), chunks: Vec::new(), unused: NONE }
     }
 
     /// Adds a queue for the packets of a link, or of the node's own interface.
     pub fn add_queue(&mut self, from: Option<u32>) {
         self.queues.push(Queue { first: NONE, last: NONE, next: NONE, from: from.unwrap_or(NONE), begin: 0, end: 0 });
+        self.filled.resize(self.queues.len().div_ceil(64), 0);
     }
 
     pub fn queue_count(&self) -> usize {
@@ -74,14 +78,18 @@ impl Waiting {
     }
 
     pub fn push(&mut self, ring: &mut Ring, at: u32, packet: Packet) {
-        let Queue { first, mut last, mut end, .. } = self.queues[at as usize];
-        if first == NONE {
-            last = self.take_chunk();
-            end = 0;
+        let (word, bit) = (at as usize / 64, 1 << (at % 64));
+        if self.filled[word] & bit == 0 {
+            self.filled[word] |= bit;
+            let chunk = self.take_chunk();
+            self.chunks[chunk as usize].packets[0] = packet;
             let queue = &mut self.queues[at as usize];
-            (queue.first, queue.begin) = (last, 0);
+            (queue.first, queue.last, queue.begin, queue.end) = (chunk, chunk, 0, 1);
             self.append(ring, at);
-        } else if usize::from(end) == CHUNK {
+            return;
+        }
+        let Queue { mut last, mut end, .. } = self.queues[at as usize];
+        if usize::from(end) == CHUNK {
             let before = last;
             last = self.take_chunk();
             self.chunks[before as usize].next = last;
@@ -103,7 +111,7 @@ impl Waiting {
         queue.begin += 1;
         let is_empty = queue.first == queue.last && queue.begin == queue.end;
         if is_empty {
-            queue.first = NONE;
+            self.filled[at as usize / 64] &= !(1 << (at % 64));
             self.give_chunk(used);
         } else if usize::from(queue.begin) == CHUNK {
             (queue.first, queue.begin) = (following, 0);
@@ -140,7 +148,8 @@ impl Waiting {
     /// Returns all waiting packets, with their queues.
     #[expect(clippy::cast_possible_truncation, reason = "the hot loop; channels have 32-bit numbers")]
     pub fn all(&self) -> impl Iterator<Item = (u32, Packet)> + '_ {
-        self.queues.iter().enumerate().filter(|(_, queue)| queue.first != NONE).flat_map(move |(at, queue)| {
+        let is_filled = |at: usize| self.filled[at / 64] >> (at % 64) & 1 == 1;
+        self.queues.iter().enumerate().filter(move |&(at, _)| is_filled(at)).flat_map(move |(at, queue)| {
             let mut place = (queue.first, queue.begin);
             std::iter::from_fn(move || {
                 if place == (queue.last, queue.end) {

@@ -1,7 +1,5 @@
 //! The border of a region: events that it sends to other regions, and records of the messages that those regions send.
 
-use std::sync::{Mutex, PoisonError};
-
 use super::{
     super::{messages::PLACE_BITS, packet::Packet, packets::Packets},
     order::{Entry, Log, Order},
@@ -54,8 +52,10 @@ pub(in super::super) struct Border<'a> {
     regions: &'a Regions,
     region: usize,
     pub log: Log,
-    /// Crossings into each region.
+    /// Crossings of the window into each region.
     sent: Vec<Vec<Sent>>,
+    /// Time of the earliest event in `sent`.
+    first: u64,
     /// Messages from each region, by their index in that region's table.
     foreign: Vec<Vec<Foreign>>,
     /// Last time of the window; events sent to other regions must happen later.
@@ -72,6 +72,7 @@ impl<'a> Border<'a> {
             region,
             log: Log::default(),
             sent: vec![Vec::new(); count],
+            first: u64::MAX,
             foreign: vec![Vec::new(); count],
             last: 0,
             is_broken: false,
@@ -98,6 +99,7 @@ impl<'a> Border<'a> {
     fn event(&mut self, to: usize, now: u64, delay: u64, stamp: u64, crossing: Crossing) {
         let time = now + delay;
         self.is_broken |= time <= self.last;
+        self.first = self.first.min(time);
         self.sent[to].push(Sent { time, delay, stamp, crossing });
     }
 
@@ -142,41 +144,47 @@ impl<'a> Border<'a> {
     }
 }
 
+/// Results of a region in a window, which the threads of all regions read.
+#[derive(Default)]
+pub(super) struct Window {
+    pub log: Vec<Entry>,
+    /// Crossings into each region, with stamps of the sending region.
+    sent: Vec<Vec<Sent>>,
+    /// Time of the region's next event, or of the earliest event that it sent.
+    pub next_ps: u64,
+}
+
 impl Packets<'_> {
-    /// Exchanges the log of this window for the entries in `log`.
-    pub(super) fn swap_log(&mut self, log: &mut Vec<Entry>) {
-        if let Some(border) = &mut self.border {
-            std::mem::swap(&mut border.log.entries, log);
-        }
+    /// Exchanges the results of this window, whose next event is at `next_ps`, for those in `window`, which all regions
+    /// have read.
+    pub(super) fn end_window(&mut self, next_ps: u64, window: &mut Window) {
+        let Some(border) = &mut self.border else { return };
+        window.next_ps = next_ps.min(border.first);
+        std::mem::swap(&mut border.log.entries, &mut window.log);
+        std::mem::swap(&mut border.sent, &mut window.sent);
+        border.sent.resize(border.regions.count, Vec::new());
+        border.sent.iter_mut().for_each(Vec::clear);
+        border.first = u64::MAX;
     }
 
-    /// Renumbers this region's events in the order of all regions, and gives its crossings to the regions that they
-    /// lead to. Returns the time of the earliest crossing that is an event.
-    pub(super) fn end_window(&mut self, order: &Order, to: &[Mutex<Vec<Sent>>]) -> u64 {
-        let Some(border) = &mut self.border else { return u64::MAX };
+    /// Renumbers this region's events in the order of all regions.
+    pub(super) fn renumber(&mut self, order: &Order) {
+        let Some(border) = &mut self.border else { return };
         let (region, base) = (border.region, border.log.base());
         self.events.restamp(base, order.packets_made(), |stamp| order.stamp(region, stamp));
-        let mut first = u64::MAX;
-        for (sent, to) in border.sent.iter_mut().zip(to) {
-            for sent in sent.iter_mut().filter(|sent| sent.time != u64::MAX) {
-                sent.stamp = order.stamp(region, sent.stamp);
-                first = first.min(sent.time);
-            }
-            std::mem::swap(sent, &mut to.lock().unwrap_or_else(PoisonError::into_inner));
-        }
         border.log.next_window(order, region);
-        first
     }
 
-    /// Takes the crossings that region `from` has sent.
-    pub(super) fn take(&mut self, from: usize, sent: &mut Vec<Sent>) {
-        for Sent { time, delay, stamp, crossing } in sent.drain(..) {
+    /// Takes the crossings that region `from` has sent to this region.
+    pub(super) fn take(&mut self, from: usize, window: &Window, order: &Order) {
+        let Some(to) = self.border.as_ref().map(|border| border.region) else { return };
+        for &Sent { time, delay, stamp, crossing } in &window.sent[to] {
             match crossing {
                 Crossing::Arrival { link, packet } => {
-                    self.events.bring_arrival(from, delay, time, stamp, link, packet);
+                    self.events.bring_arrival(from, delay, time, order.stamp(from, stamp), link, packet);
                 }
                 Crossing::Credit { channel } => {
-                    self.events.bring_credit(from, delay, time, stamp, channel, self.vcs);
+                    self.events.bring_credit(from, delay, time, order.stamp(from, stamp), channel, self.vcs);
                 }
                 Crossing::Removal { at } => {
                     self.messages.remove(at);

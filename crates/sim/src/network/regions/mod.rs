@@ -16,10 +16,7 @@ mod order;
 mod partition;
 
 use std::{
-    sync::{
-        Mutex, PoisonError, RwLock,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{PoisonError, RwLock},
     thread,
 };
 
@@ -28,9 +25,9 @@ use unisono_lower::tasks::TaskGraph;
 
 pub(super) use self::border::{Border, FOREIGN_BYTES};
 use self::{
-    border::Sent,
+    border::Window,
     meeting::{Attending, Meeting},
-    order::{Entry, Order},
+    order::Order,
     partition::Regions,
 };
 use super::{Interconnect, Options, Run, hosts::HostPrices, messages::Messages, packets::Packets};
@@ -39,11 +36,9 @@ use crate::endpoint::{self, parts::Part};
 /// State that the threads of all regions share.
 struct Shared {
     meeting: Meeting,
-    logs: Vec<RwLock<Vec<Entry>>>,
-    /// Crossings from each region to each other region.
-    sent: Vec<Vec<Mutex<Vec<Sent>>>>,
-    /// For each region, the earliest time of its next event and of the events that it sent.
-    next_ps: Vec<AtomicU64>,
+    /// Results of each region in the latest window and in the one before it, in turn: a thread that has ended a window
+    /// may write while others still read the results of the window before.
+    windows: [Vec<RwLock<Window>>; 2],
 }
 
 struct Done {
@@ -66,9 +61,7 @@ pub(super) fn run(graph: &TaskGraph, interconnect: &Interconnect, options: &Opti
     let count = regions.count;
     let shared = Shared {
         meeting: Meeting::new(count),
-        logs: (0..count).map(|_| RwLock::default()).collect(),
-        sent: (0..count).map(|_| (0..count).map(|_| Mutex::default()).collect()).collect(),
-        next_ps: (0..count).map(|_| AtomicU64::new(u64::MAX)).collect(),
+        windows: [(); 2].map(|()| (0..count).map(|_| RwLock::default()).collect()),
     };
     let work = |region| {
         let _attending = Attending(&shared.meeting);
@@ -105,30 +98,24 @@ fn run_region(
     let is_own = |rank: u32| usize::from(regions.of_node[node(rank) as usize]) == region;
     let mut part = Part::new(graph, &prices, &options.hosts, packets, is_own);
     let mut order = Order::new(regions.count);
-    loop {
+    for windows in shared.windows.iter().cycle() {
         poll();
-        part.carrier().swap_log(&mut shared.logs[region].write().unwrap_or_else(PoisonError::into_inner));
+        let next_ps = part.next_time().into_iter().chain(part.carrier().events.next_time()).min().unwrap_or(u64::MAX);
+        part.carrier().end_window(next_ps, &mut windows[region].write().unwrap_or_else(PoisonError::into_inner));
         if !shared.meeting.meet() {
             return None;
         }
-        {
-            let logs: Vec<_> =
-                shared.logs.iter().map(|log| log.read().unwrap_or_else(PoisonError::into_inner)).collect();
-            order.merge(&logs.iter().map(|log| &log[..]).collect::<Vec<_>>());
+        let all: Vec<_> = windows.iter().map(|window| window.read().unwrap_or_else(PoisonError::into_inner)).collect();
+        order.merge(&all.iter().map(|window| &window.log[..]).collect::<Vec<_>>());
+        part.carrier().renumber(&order);
+        for (from, window) in all.iter().enumerate() {
+            part.carrier().take(from, window, &order);
         }
-        let sent_ps = part.carrier().end_window(&order, &shared.sent[region]);
-        let own_ps = part.next_time().into_iter().chain(part.carrier().events.next_time()).min().unwrap_or(u64::MAX);
-        shared.next_ps[region].store(own_ps.min(sent_ps), Ordering::Release);
-        if !shared.meeting.meet() {
-            return None;
-        }
-        for (from, sent) in shared.sent.iter().enumerate() {
-            part.carrier().take(from, &mut sent[region].lock().unwrap_or_else(PoisonError::into_inner));
-        }
-        let begin = shared.next_ps.iter().map(|ps| ps.load(Ordering::Acquire)).min().unwrap_or(u64::MAX);
+        let begin = all.iter().map(|window| window.next_ps).min().unwrap_or(u64::MAX);
         if begin == u64::MAX {
             break;
         }
+        drop(all);
         let last = begin.saturating_add(regions.lookahead_ps - 1);
         part.carrier().begin_window(last);
         if !part.run(last) || part.carrier().has_failed() {

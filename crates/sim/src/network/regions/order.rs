@@ -8,16 +8,26 @@
 
 /// Flag of `Entry::order`: an event of ranks, which follows the packets' events of the same time.
 const OF_RANKS: u64 = 1 << 63;
-/// Flag of `Entry::order`: the stamp was made in this window; the lower bits are its index among the region's stamps.
+/// Flag of `Entry::order`: the stamp was made in this window; the number is its index among the region's stamps.
 const IN_WINDOW: u64 = 1 << 62;
+/// Lowest bit of the number in `Entry::order`. The bits below it count the stamps that the event made: 6 bits for
+/// packets' events, then 4 bits for ranks' events. An event that made more has several entries.
+const NUMBER: u32 = 10;
+const MOST_MADE: [u32; 2] = [(1 << 6) - 1, (1 << 4) - 1];
 
-/// An event that created other events.
+/// An event that created other events, in 16 bytes, because the threads of all regions read it.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct Entry {
     time: u64,
     order: u64,
-    /// Number of stamps that the event made: for packets' events, and for ranks' events.
-    made: [u32; 2],
+}
+
+impl Entry {
+    #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "a few bits")]
+    fn made(self) -> [u32; 2] {
+        [self.order as u32 & MOST_MADE[0], (self.order >> 6) as u32 & MOST_MADE[1]]
+    }
 }
 
 /// Entries of a region in a window.
@@ -57,10 +67,14 @@ impl Log {
     #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "an event makes few others")]
     fn add(&mut self, time: u64, order: u64, made: u64, of_ranks: u32) {
-        let packets = made.saturating_sub(self.listed) as u32;
-        if packets > 0 || of_ranks > 0 {
-            self.listed = made;
-            self.entries.push(Entry { time, order, made: [packets, of_ranks] });
+        let mut left = [made.saturating_sub(self.listed) as u32, of_ranks];
+        while left != [0, 0] {
+            let [packets, ranks] = [0, 1].map(|kind| left[kind].min(MOST_MADE[kind]));
+            left = [left[0] - packets, left[1] - ranks];
+            self.listed += u64::from(packets);
+            let number = order & !(OF_RANKS | IN_WINDOW);
+            let order = order & (OF_RANKS | IN_WINDOW) | number << NUMBER | u64::from(ranks << 6 | packets);
+            self.entries.push(Entry { time, order });
         }
     }
 
@@ -101,29 +115,56 @@ impl Order {
         }
         let mut at = vec![0; logs.len()];
         let mut keys: Vec<u128> =
-            (0..logs.len()).map(|r| logs[r].first().map_or(u128::MAX, |e| self.key(r, e))).collect();
-        while let Some((region, _)) = keys.iter().enumerate().min_by_key(|&(_, key)| key).filter(|k| *k.1 != u128::MAX)
-        {
-            for kind in 0..2 {
-                let (begin, made) = (self.made[kind], logs[region][at[region]].made[kind]);
-                self.places[region][kind].extend(begin..begin + made);
-                self.made[kind] += made;
+            (0..logs.len()).map(|r| logs[r].first().map_or(u128::MAX, |&entry| self.key(r, entry))).collect();
+        loop {
+            let (mut region, mut key, mut bound) = (0, u128::MAX, u128::MAX);
+            for (other, &first) in keys.iter().enumerate() {
+                if first < key {
+                    (region, key, bound) = (other, first, key);
+                } else {
+                    bound = bound.min(first);
+                }
             }
-            at[region] += 1;
-            let next = logs[region].get(at[region]);
-            keys[region] = next.map_or(u128::MAX, |entry| keys[region].max(self.key(region, entry)));
+            if key == u128::MAX {
+                return;
+            }
+            // The entries of this region up to the next entry of another region.
+            let begin = self.made;
+            while key < bound {
+                let made = logs[region][at[region]].made();
+                self.made = [self.made[0] + made[0], self.made[1] + made[1]];
+                at[region] += 1;
+                let next = logs[region].get(at[region]);
+                key = next.map_or(u128::MAX, |&entry| key.max(self.key_after(region, begin, entry)));
+            }
+            keys[region] = key;
+            for (places, (begin, end)) in self.places[region].iter_mut().zip(begin.into_iter().zip(self.made)) {
+                places.extend(begin..end);
+            }
         }
     }
 
-    fn key(&self, region: usize, entry: &Entry) -> u128 {
+    fn key(&self, region: usize, entry: Entry) -> u128 {
+        self.key_after(region, self.made, entry)
+    }
+
+    /// Returns the key of an entry. The latest stamps of its region that `places` does not hold yet are at positions
+    /// from `begin` on.
+    #[inline]
+    fn key_after(&self, region: usize, begin: [u32; 2], entry: Entry) -> u128 {
         let kind = usize::from(entry.order & OF_RANKS != 0);
-        let number = entry.order & !(OF_RANKS | IN_WINDOW);
+        let number = (entry.order & !(OF_RANKS | IN_WINDOW)) >> NUMBER;
         let stamp = if entry.order & IN_WINDOW == 0 {
             number
         } else {
             // Stamps of packets' events begin at 1. The entry that created this event was merged before it.
             let first = self.before[kind] + u64::from(kind == 0);
-            first + u64::from(self.places[region][kind][number as usize])
+            let places = &self.places[region][kind];
+            let place = places
+                .get(number as usize)
+                .copied()
+                .map_or_else(|| u64::from(begin[kind]) + number - places.len() as u64, u64::from);
+            first + place
         };
         u128::from(entry.time) << 64 | u128::from(entry.order & OF_RANKS | stamp)
     }
