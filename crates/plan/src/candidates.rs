@@ -1,10 +1,11 @@
 //! The candidates of a problem and their times.
 //!
-//! Closed forms rank candidates; tests compare each with its schedule or simulation. Wafers and networks rank an
-//! algorithm by its profile, or by its built schedule if it has no profile; switches that reduce, by their registers.
-//! Among ranks, candidates are simulated, or timed by rounds if these have very many messages. Candidates without a
-//! closed form are timed cheapest first until their estimated steps reach the limit; a remark names the first that is
-//! left out, and their number.
+//! Each kind of machine has its own way to time a candidate. Wafers use the algorithm's profile, which is a closed
+//! form, or its built schedule if it has no profile. Networks use the messages of a small schedule, and the profile of
+//! a large one. Switches that reduce use their registers. Endpoint machines simulate a schedule, or use the rounds of a
+//! large one. Tests compare closed forms with schedules or simulations. Candidates without a closed form are timed
+//! cheapest first until their estimated steps reach the limit; a remark names the first that is left out, and their
+//! number.
 
 use std::collections::BTreeMap;
 

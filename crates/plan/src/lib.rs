@@ -21,6 +21,7 @@ mod format;
 pub mod internals;
 mod library;
 mod messages;
+mod options;
 mod part;
 mod plan;
 mod problem;
@@ -33,7 +34,6 @@ mod sweep;
 mod target;
 mod targets;
 pub mod tuning;
-mod wishes;
 pub mod workload;
 mod written;
 
@@ -48,6 +48,7 @@ pub use library::{
     LIBRARIES, LibraryBits, LibraryLoss, LibraryRegion, LibraryReport, LibrarySettings, library_bits, library_choice,
     library_regions,
 };
+pub use options::{PlanOptions, plan_with};
 pub use part::Part;
 pub use plan::{Plan, plan, plan_at, plan_best, plan_for};
 pub use problem::{Problem, Request, Root};
@@ -60,5 +61,4 @@ pub use stored::stored;
 pub use sweep::{Point, sweep_point};
 pub use target::{Details, Refined, Target};
 pub use targets::{Placing, TARGETS, TargetKind, kind_of, measure_on_fabric, notes, part_of, place, require};
-pub use wishes::{Wishes, plan_as};
 pub use written::written;

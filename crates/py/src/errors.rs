@@ -20,7 +20,7 @@ use crate::limits;
 
 create_exception!(unisono, Error, PyException, "Base of all errors of unisono.");
 create_exception!(unisono, InputError, Error, "Wrong input: the message names the value and what is accepted.");
-create_exception!(unisono, UnsupportedError, Error, "A sound request that nothing here answers, with the reason.");
+create_exception!(unisono, UnsupportedError, Error, "A valid request that Unisono cannot fulfil, with the reason.");
 create_exception!(
     unisono,
     NotExpressibleError,

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use pyo3::{prelude::*, types::PyDict};
 use unisono_plan::{
-    BoundCertificate, PlanError, PlanReport, Problem, Request, Wishes, bounds as bounds_of, library_choice,
-    library_regions, plan_as, registry, sweep_point as point_of,
+    BoundCertificate, PlanError, PlanOptions, PlanReport, Problem, Request, bounds as bounds_of, library_choice,
+    library_regions, plan_with, registry, sweep_point as point_of,
 };
 
 use crate::{
@@ -173,8 +173,8 @@ pub fn plan(
     let request = Request { model, ..request(collective, machine, elements, dtype, operator, root, places)? };
     let at_defaults = params.is_some_and(|given| given.is_empty());
     let (params, file) = (convert::params(params)?, library.as_deref());
-    let wishes = Wishes { algorithm, at_defaults, target, file, behaves_as, bits, contributors };
-    let made = detached(py, || Plan::new(Arc::new(plan_as(&request, &params, &wishes)?)))?;
+    let options = PlanOptions { algorithm, at_defaults, target, file, behaves_as, bits, contributors };
+    let made = detached(py, || Plan::new(Arc::new(plan_with(&request, &params, &options)?)))?;
     made.map_err(plan_error)
 }
 

@@ -11,7 +11,7 @@ use crate::{
 
 /// The options of a user beyond the collective and the machine. By default all are absent.
 #[derive(Clone, Copy, Default, Debug)]
-pub struct Wishes<'a> {
+pub struct PlanOptions<'a> {
     /// The only algorithm to plan.
     pub algorithm: Option<&'a str>,
     /// True if parameters of `algorithm` that are not given are its own defaults, and not the best ones.
@@ -33,21 +33,21 @@ pub struct Wishes<'a> {
 /// # Errors
 /// Returns the errors of [`Problem::new`] and [`crate::plan_for`], and an error for an unknown format, library or
 /// property.
-pub fn plan_as(request: &Request<'_>, params: &Params, wishes: &Wishes<'_>) -> Result<Plan, PlanError> {
-    let form = wishes.target.map(|name| Format::named(name, wishes.file)).transpose()?;
+pub fn plan_with(request: &Request<'_>, params: &Params, options: &PlanOptions<'_>) -> Result<Plan, PlanError> {
+    let form = options.target.map(|name| Format::named(name, options.file)).transpose()?;
     let problem = Problem::new(request)?;
     // Unknown names are refused before the candidates are timed, which may take long.
-    let bits = wishes.bits.map(|name| Bits::new(name, wishes.contributors)).transpose()?;
-    let mut library = wishes.behaves_as.map(|name| library_choice(name, &problem)).transpose()?;
+    let bits = options.bits.map(|name| Bits::new(name, options.contributors)).transpose()?;
+    let mut library = options.behaves_as.map(|name| library_choice(name, &problem)).transpose()?;
     if let (Some(library), Some(bits)) = (&mut library, bits) {
         library.bits = Some(library_bits(library.name, &problem, bits)?);
     }
-    let named = wishes.algorithm.map(|algorithm| Named { algorithm, at_defaults: wishes.at_defaults });
+    let named = options.algorithm.map(|algorithm| Named { algorithm, at_defaults: options.at_defaults });
     let mut made = planned(problem, named, params, form, Ranked::All)?;
     if let Some(bits) = bits {
         made = made.with_bits(bits)?;
     }
-    if wishes.algorithm.is_some() {
+    if options.algorithm.is_some() {
         // Only this algorithm was timed.
         made.fastest = None;
     }
