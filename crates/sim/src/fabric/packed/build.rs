@@ -31,7 +31,7 @@ impl Packed {
             stalls: 0,
         };
         let bits = color_bits(m)?;
-        let edge = || Box::new(Row::new(groups_in_row));
+        let edge = || Row::new(groups_in_row);
         packed.rows.push(edge());
         for row in 0..rows {
             packed.rows.push(edge());

@@ -41,7 +41,7 @@ struct Row {
 }
 
 struct Packed {
-    rows: Vec<Box<Row>>,
+    rows: Vec<Row>,
     groups_in_row: usize,
     /// Bit of the color of each queue of a ramp.
     bit_of: Vec<u8>,

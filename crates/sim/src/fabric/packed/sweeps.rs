@@ -48,9 +48,9 @@ pub struct Shared<'a, 'm> {
 
 /// The rows that a thread takes, has and passes on.
 struct Rows {
-    from: Receiver<Box<Row>>,
-    to: Sender<Box<Row>>,
-    held: Vec<Box<Row>>,
+    from: Receiver<Row>,
+    to: Sender<Row>,
+    held: Vec<Row>,
 }
 
 /// A call of [`Rows::sweep`], compiled for the vectors of this processor.
@@ -112,7 +112,7 @@ fn range(first: usize, side: usize, t: usize, count: usize) -> Range<usize> {
 impl Rows {
     /// Does every `count`-th sweep from number `first` on. Returns the contribution to the stalls, and the channel with
     /// the rows that this thread has not taken.
-    fn run(mut self, shared: &Shared<'_, '_>, first: usize, count: usize) -> (u64, Receiver<Box<Row>>) {
+    fn run(mut self, shared: &Shared<'_, '_>, first: usize, count: usize) -> (u64, Receiver<Row>) {
         // The widest vectors of this processor, not only those that every processor has.
         let vectors = pulp::Arch::new();
         let mut all = 0_u64;
