@@ -1,7 +1,7 @@
-//! Speed of the fabric simulator on large programs: CPU seconds, wavelet-hops and events per second, on one thread or on
-//! `JOBS`. `make bench` runs it; `cargo bench -p unisono-sim --bench fabric -- snake` runs the cases whose name contains
-//! a word. The last case takes minutes and runs only if it is named: `-- kd-tree,.512x512`, where a dot stands for a
-//! blank.
+//! Speed of the fabric simulator on large programs: CPU seconds, wavelet-hops and events per second, on one thread or
+//! on `JOBS`. `make bench` runs it; `cargo bench -p unisono-sim --bench fabric -- snake` runs the cases whose name
+//! contains a word. The last case takes minutes and runs only if it is named: `-- kd-tree,.512x512`, where a dot
+//! stands for a blank.
 #![allow(clippy::print_stdout, reason = "a bench prints")]
 
 use unisono_machine::Wafer;
@@ -47,7 +47,8 @@ fn main() {
                 let (seconds, wall) = (cpu_seconds() - start, begin.elapsed().as_secs_f64());
                 let (hops, events) = (run.hops as f64 / seconds / 1e6, run.events as f64 / seconds / 1e6);
                 println!(
-                    "{name}: {} cycles, correct {}, {seconds:.2} s, {wall:.2} s wall, {hops:.1} M hops/s, {events:.1} M events/s",
+                    "{name}: {} cycles, correct {}, {seconds:.2} s, {wall:.2} s wall, {hops:.1} M hops/s, \
+                     {events:.1} M events/s",
                     run.cycles, run.result_correct
                 );
             }

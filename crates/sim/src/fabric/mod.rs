@@ -69,8 +69,7 @@ pub struct Options {
     /// suffice, and blocks are used from the start if the program looks suitable. 0 runs every program in blocks from
     /// the start, `u32::MAX` none. Results do not depend on it.
     pub blocks_from: u32,
-    /// Greatest number of threads of a packed run; fewer run if other work has the cores of this process. Results do not
-    /// depend on it.
+    /// Greatest number of threads of a packed run; fewer run if other work uses the cores. Results do not depend on it.
     pub jobs: u32,
     pub trace: TraceRequest,
 }

@@ -193,13 +193,18 @@ proptest! {
         }
     }
 
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: crate::soak::cases(40), failure_persistence: None, ..ProptestConfig::default() })]
+
     /// On grids on which the sweeps of two or three threads follow each other. Trees of several lanes may be stuck.
     #[test]
     fn results_do_not_depend_on_the_threads(
-        (rows, cols) in (64u32..140, 1u32..4),
-        parents in prop::collection::vec(prop::collection::vec(any::<u32>(), 420), 1..4),
+        (rows, cols) in (64u32..110, 1u32..3),
+        parents in prop::collection::vec(prop::collection::vec(any::<u32>(), 220), 1..4),
         span in 1u32..4,
-        elements in 4u32..60,
+        elements in 4u32..30,
         (pace, chunk) in (1u16..4, 1u32..9),
         sequential in any::<bool>(),
         (queue_depth, ramp_latency) in (1u32..9, 0u32..7),

@@ -1,11 +1,11 @@
 //! Sweeps over the grid: each runs [`CYCLES`] cycles of all PEs, block by block, in the order of
 //! [`super::super::blocks`].
 //!
-//! Of n threads each does every n-th sweep. A thread takes the rows that the previous sweep has finished from a channel,
-//! and passes the rows that it has finished itself to the next sweep. So the sweeps follow each other over the grid, and
-//! a row belongs to one thread at a time. All results are those of one thread, which does all sweeps and passes the rows
-//! to itself. A thread does not wait for the end of the previous sweep to learn whether that sweep is the last one,
-//! because nothing happens in a further sweep. If a thread unwinds, its channels close, and the other threads end.
+//! Of n threads each does every n-th sweep. A thread takes the rows that the previous sweep has finished from a
+//! channel, and passes the rows that it has finished itself to the next sweep. So the sweeps follow each other over
+//! the grid, and a row belongs to one thread at a time. All results are those of one thread, which passes the rows to
+//! itself. A sweep begins before the end of the previous one, which may be the last: nothing happens in a further
+//! sweep. If a thread unwinds, its channels close, and the other threads end.
 
 use std::{
     ops::Range,
