@@ -222,6 +222,13 @@ pub fn both<A: Send, B: Send>(a: impl Fn() -> A + Sync, b: impl Fn() -> B + Sync
     (a, b)
 }
 
+/// Runs `work` with the number of threads on which it may run, at most `most`: this thread, and one for each idle core.
+/// Until `work` returns, those cores are not idle.
+pub fn with_idle<R>(most: usize, work: impl FnOnce(usize) -> R) -> R {
+    let cores: Vec<Core> = iter::from_fn(Core::take).take(most.saturating_sub(1)).collect();
+    work(1 + cores.len())
+}
+
 /// A guard of a running thread, which frees the core and wakes the caller at the end.
 struct Running<'a> {
     _core: Core,

@@ -1,6 +1,7 @@
-//! Speed of the fabric simulator on large programs: CPU seconds, wavelet-hops and events per second. `make bench` runs
-//! it; `cargo bench -p unisono-sim --bench fabric -- snake` runs the cases whose name contains a word. The last case
-//! takes minutes and runs only if it is named: `-- kd-tree,.512x512`, where a dot stands for a blank.
+//! Speed of the fabric simulator on large programs: CPU seconds, wavelet-hops and events per second, on one thread or
+//! on `JOBS`. `make bench` runs it; `cargo bench -p unisono-sim --bench fabric -- snake` runs the cases whose name
+//! contains a word. The last case takes minutes and runs only if it is named: `-- kd-tree,.512x512`, where a dot
+//! stands for a blank.
 #![allow(clippy::print_stdout, reason = "a bench prints")]
 
 use unisono_machine::Wafer;
@@ -15,6 +16,7 @@ const LONG: &str = "kd-tree, 512x512, B=4096";
 
 fn main() {
     let wafer = Machine::preset("wse2").unwrap().get::<Wafer>().unwrap().clone();
+    let jobs = std::env::var("JOBS").ok().and_then(|jobs| jobs.parse().ok()).unwrap_or(1);
     let wanted: Vec<String> =
         std::env::args().skip(1).filter(|a| !a.starts_with('-')).map(|a| a.replace('.', " ")).collect();
     let cases = [
@@ -39,13 +41,14 @@ fn main() {
         let (algorithm, params) = resolve(algorithm, &case, &Params::new()).expect("it applies");
         let placed = algorithm.build(&case, &params).expect("it builds");
         let program = prove_and_lower(&placed, &wafer).expect("it fits the wafer");
-        let start = cpu_seconds();
-        match run(&program, &Options::default()) {
+        let (start, begin) = (cpu_seconds(), std::time::Instant::now());
+        match run(&program, &Options { jobs, ..Options::default() }) {
             Ok(run) => {
-                let seconds = cpu_seconds() - start;
+                let (seconds, wall) = (cpu_seconds() - start, begin.elapsed().as_secs_f64());
                 let (hops, events) = (run.hops as f64 / seconds / 1e6, run.events as f64 / seconds / 1e6);
                 println!(
-                    "{name}: {} cycles, correct {}, {seconds:.2} s, {hops:.1} M hops/s, {events:.1} M events/s",
+                    "{name}: {} cycles, correct {}, {seconds:.2} s, {wall:.2} s wall, {hops:.1} M hops/s, \
+                     {events:.1} M events/s",
                     run.cycles, run.result_correct
                 );
             }
@@ -54,8 +57,9 @@ fn main() {
     }
 }
 
-/// Returns the CPU time of this thread, or NaN if the system does not report it.
+/// Returns the CPU time of all threads of this process, or NaN if the system does not report it.
 fn cpu_seconds() -> f64 {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-    text.split_whitespace().next().and_then(|ns| ns.parse::<f64>().ok()).map_or(f64::NAN, |ns| ns / 1e9)
+    let text = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let fields = text.rsplit(')').next().into_iter().flat_map(str::split_whitespace).skip(11).take(2);
+    fields.map(|ticks| ticks.parse::<f64>().unwrap_or(f64::NAN) / 100.0).reduce(|a, b| a + b).unwrap_or(f64::NAN)
 }

@@ -179,6 +179,8 @@ pub struct WaferProgram {
     pub(crate) ends: Vec<End>,
     /// Pairs of operations `(later, earlier)` of one PE, sorted: `earlier` must be complete before `later` starts.
     pub(crate) waits: Vec<(u32, u32)>,
+    /// First pair of each later operation, and the end of the last one's pairs.
+    pub(crate) op_waits: Vec<u32>,
     pub(crate) scratch: Vec<u32>,
 }
 
@@ -234,6 +236,7 @@ impl WaferProgram {
             ops: Vec::new(),
             ends: Vec::new(),
             waits: Vec::new(),
+            op_waits: Vec::new(),
             scratch: Vec::new(),
         };
         for pe in pes {
@@ -254,6 +257,11 @@ impl WaferProgram {
             p.scratch.push(pe.scratch);
         }
         p.waits.sort_unstable();
+        p.op_waits.resize(p.ops.len() + 1, 0);
+        p.waits.iter().for_each(|w| p.op_waits[w.0 as usize + 1] += 1);
+        for op in 0..p.ops.len() {
+            p.op_waits[op + 1] += p.op_waits[op];
+        }
         p
     }
 
@@ -300,8 +308,7 @@ impl WaferProgram {
 
     /// Returns the operations that must be complete before `op` starts, besides the earlier operations of its thread.
     pub fn waits(&self, op: usize) -> impl Iterator<Item = usize> + '_ {
-        let start = self.waits.partition_point(|w| (w.0 as usize) < op);
-        self.waits[start..].iter().take_while(move |w| w.0 as usize == op).map(|w| w.1 as usize)
+        self.waits[self.op_waits[op] as usize..self.op_waits[op + 1] as usize].iter().map(|w| w.1 as usize)
     }
 
     pub fn scratch_elements(&self, pe: usize) -> u32 {

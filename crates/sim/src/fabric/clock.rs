@@ -388,7 +388,7 @@ impl<'a> Clock<'a> {
     }
 
     pub(super) fn start(&self, pe: usize) -> u32 {
-        self.options.start.get(pe).copied().unwrap_or(0)
+        self.options.start_of(narrow(pe))
     }
 
     fn end(self) -> Result<Run, SimError> {

@@ -69,6 +69,8 @@ pub struct Options {
     /// suffice, and blocks are used from the start if the program looks suitable. 0 runs every program in blocks from
     /// the start, `u32::MAX` none. Results do not depend on it.
     pub blocks_from: u32,
+    /// Greatest number of threads of a packed run; fewer run if other work uses the cores. Results do not depend on it.
+    pub jobs: u32,
     pub trace: TraceRequest,
 }
 
@@ -85,6 +87,7 @@ impl Default for Options {
             seed: 0,
             period: 6,
             blocks_from: BLOCKS_FROM,
+            jobs: u32::MAX,
             trace: TraceRequest::default(),
         }
     }
@@ -108,6 +111,13 @@ pub struct Run {
     /// Description of the first wrong output; `None` if there is none.
     pub mismatch: Option<String>,
     pub trace: Vec<TraceEvent>,
+}
+
+impl Options {
+    /// Returns the cycle in which a PE starts.
+    fn start_of(&self, pe: u32) -> u32 {
+        self.start.get(pe as usize).copied().unwrap_or(0)
+    }
 }
 
 /// Returns whether a PE inserts a no-op in a cycle.

@@ -184,13 +184,16 @@ impl Oracle<'_> {
             return false;
         }
         let one_by_one = op.chunk > 1 && matches!(sources, [End::Fabric(_), End::Fabric(_), ..]);
+        // A result that is also kept in memory may be sent in a step of its own.
         let steps = if one_by_one { sources.len() } else { (sources.len().max(2)) - 1 } as u32;
+        let steps = steps + u32::from(op.sinks_in_turn);
         let step = t.step as usize;
         let takes = match (one_by_one, step) {
             (true, _) => step..step + 1,
-            (false, 0) => 0..sources.len().min(2),
+            (false, 0) => 0..2,
             (false, _) => step + 1..step + 2,
         };
+        let takes = takes.start.min(sources.len())..takes.end.min(sources.len());
         let fabric = |ends: &[End]| {
             ends.iter().filter_map(|e| if let End::Fabric(c) = e { Some(*c) } else { None }).collect::<Vec<_>>()
         };

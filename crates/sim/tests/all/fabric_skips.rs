@@ -126,38 +126,40 @@ fn noisy_trees_run_in_blocks_as_without() {
     }
 }
 
-/// Builds a reduce over random trees, one a lane, and a broadcast of the result. The program need not be right: two
-/// trees may block each other, or race.
+/// Builds a reduce over random trees, one a lane, and a broadcast of the result; a parent is at most `span` PEs before
+/// its child. The program need not be right: two trees may block each other, or race.
 fn trees(
     grid: Grid,
-    parents: &[Vec<u32>],
+    (parents, span): (&[Vec<u32>], u32),
     elements: u32,
     (pace, chunk): (u16, u32),
     sequential: bool,
 ) -> Option<WaferProgram> {
     let pes = grid.count() as u32;
-    let c = Collective::new(Kind::Allreduce, pes, u64::from(elements), 0, Operator::Sum, Dtype::I32).unwrap();
-    let mut b = Builder::new(c);
     let share = elements / parents.len() as u32;
+    let elements = u64::from(share) * parents.len() as u64;
+    let c = Collective::new(Kind::Allreduce, pes, elements, 0, Operator::Sum, Dtype::I32).unwrap();
+    let mut b = Builder::new(c);
     for (lane, draws) in parents.iter().enumerate() {
         let at = lane as u32 * share;
-        let parent = |pe: u32| draws[pe as usize] % pe;
+        let parent = |pe: u32| pe - 1 - draws[pe as usize] % pe.min(span);
         let mut up: Vec<_> = (1..pes).map(|pe| b.stream(NodeId(pe), &[NodeId(parent(pe))])).collect();
         up.insert(0, b.stream(NodeId(0), &(1..pes).map(NodeId).collect::<Vec<_>>()));
         for pe in 0..pes {
             let children: Vec<_> =
                 (1..pes).filter(|&p| parent(p) == pe).map(|p| Operand::Stream(up[p as usize])).collect();
-            let sink = Operand::Stream(up[pe as usize]);
+            let own = (pe == 0).then_some(Operand::Out(at));
+            let sinks: Vec<_> = own.into_iter().chain([Operand::Stream(up[pe as usize])]).collect();
             if sequential && children.len() > 1 {
                 // The PE takes one child after another, through memory.
                 for (n, &child) in children.iter().enumerate() {
                     let sum = if n == 0 { Operand::In(at) } else { Operand::Out(at) };
-                    let sinks = if n + 1 == children.len() { [sink] } else { [Operand::Out(at)] };
-                    b.combine(NodeId(pe), lane as u32, share, &[sum, child], &sinks);
+                    let sinks = if n + 1 == children.len() { &sinks[..] } else { &[Operand::Out(at)] };
+                    b.combine(NodeId(pe), lane as u32, share, &[sum, child], sinks);
                 }
             } else {
                 let sources = [vec![Operand::In(at)], children].concat();
-                b.combine(NodeId(pe), lane as u32, share, &sources, &[sink]);
+                b.combine(NodeId(pe), lane as u32, share, &sources, &sinks);
             }
             if pe > 0 {
                 b.combine(NodeId(pe), lane as u32, share, &[Operand::Stream(up[0])], &[Operand::Out(at)]);
@@ -183,11 +185,42 @@ proptest! {
         (queue_depth, ramp_latency) in (1u32..9, 0u32..5),
         start in prop::collection::vec(0u32..90, 0..15),
     ) {
-        if let Some(program) = trees(Grid::new(rows, cols), &parents, elements, (pace, chunk), sequential) {
+        if let Some(program) = trees(Grid::new(rows, cols), (&parents, u32::MAX), elements, (pace, chunk), sequential) {
             let options = Options { queue_depth, ramp_latency, start, ..Options::default() };
             same_for_every_period("random trees", &program, &options);
             same_as_oracle("random trees", &program, &options);
             same_for_every_period("random trees without controls", &program.without_controls(), &options);
+        }
+    }
+
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: crate::soak::cases(40), failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// On grids on which the sweeps of two or three threads follow each other. Trees of several lanes may be stuck.
+    #[test]
+    fn results_do_not_depend_on_the_threads(
+        (rows, cols) in (64u32..110, 1u32..3),
+        parents in prop::collection::vec(prop::collection::vec(any::<u32>(), 220), 1..4),
+        span in 1u32..4,
+        elements in 4u32..30,
+        (pace, chunk) in (1u16..4, 1u32..9),
+        sequential in any::<bool>(),
+        (queue_depth, ramp_latency) in (1u32..9, 0u32..7),
+        (noop_probability, late) in (prop::sample::select(vec![0.0, 0.3]), 0u32..2),
+    ) {
+        unisono_base::parallel::set_cores(64);
+        let grid = Grid::new(rows, cols);
+        if let Some(program) = trees(grid, (&parents, span), elements, (pace, chunk), sequential) {
+            let start = (0..late * rows * cols).map(|pe| pe * 37 % 301).collect();
+            let trace = TraceRequest { pes: (0..rows * cols).collect() };
+            let options = Options { queue_depth, ramp_latency, noop_probability, start, trace, ..Options::default() };
+            let on = |jobs| run(&program, &Options { blocks_from: 0, jobs, ..options.clone() });
+            let one = on(1);
+            prop_assert_eq!(&on(2), &one);
+            prop_assert_eq!(&on(3), &one);
+            prop_assert_eq!(&run(&program, &Options { blocks_from: u32::MAX, ..options.clone() }), &one);
         }
     }
 }

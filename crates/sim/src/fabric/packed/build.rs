@@ -8,7 +8,7 @@ use super::{
         queue::Wavelet,
         tables::{self, NONE, RAMP, RAMP_BIT},
     },
-    Packed,
+    Packed, Row,
     faces::{Face, Faces},
     group::{AHEAD, DONE, Group, LANES, MOST, NEVER, NO_COLOR, Slot, count_slices, set},
 };
@@ -24,50 +24,48 @@ impl Packed {
         }
         let (rows, cols) = (m.program.grid.rows, m.program.grid.cols);
         let groups_in_row = cols.div_ceil(narrow::<u32>(LANES));
-        let faces = Faces::new(rows, groups_in_row);
         let mut packed = Self {
-            groups: Vec::new(),
-            slots: Vec::new(),
-            faces: [faces.clone(), faces],
+            rows: Vec::new(),
             groups_in_row: groups_in_row as usize,
             bit_of: vec![0; m.tables.queues.count()],
             stalls: 0,
         };
         let bits = color_bits(m)?;
+        let edge = || Row::new(groups_in_row);
+        packed.rows.push(edge());
         for row in 0..rows {
+            packed.rows.push(edge());
             for at in 0..groups_in_row {
                 let first = row * cols + at * narrow::<u32>(LANES);
                 let pes = first..(first + narrow::<u32>(LANES)).min((row + 1) * cols);
                 packed.add_group(m, pes, &bits, now);
-                packed.show(m, row as usize, at as usize, now);
             }
         }
+        packed.rows.push(edge());
         Some(packed)
     }
 
+    /// Adds a group to the last row.
     fn add_group(&mut self, m: &Clock<'_>, pes: std::ops::Range<u32>, bits: &[u8; 256], now: u32) {
         let threads = |pe: u32| m.pe_threads[pe as usize]..m.pe_threads[pe as usize + 1];
         let slots = pes.clone().map(|pe| threads(pe).len()).max().unwrap_or(0);
-        let first_slot = self.slots.len();
-        let mut group = Group {
-            first_pe: pes.start,
-            first_slot: narrow::<u32>(first_slot),
-            slots: narrow::<u32>(slots),
-            ..Group::default()
-        };
-        self.slots
-            .resize(first_slot + slots, Slot { takes: [DONE; LANES], earliest: [NEVER; LANES], ..Slot::default() });
+        let mut group = Group { first_pe: pes.start, slots: narrow::<u32>(slots), ..Group::default() };
         for (lane, pe) in pes.clone().enumerate() {
             self.add_router(m, &mut group, lane, pe as usize, bits, now);
             group.thread_turn[lane] = 1 << m.thread_turn[pe as usize];
             group.threads[lane] = narrow::<u32>((1u64 << threads(pe).len()) - 1);
         }
-        self.groups.push(group);
+        let Some(row) = self.rows.last_mut() else { return };
+        group.first_slot = narrow(row.slots.len());
+        let ended = Slot { takes: [DONE; LANES], earliest: [NEVER; LANES], ..Slot::default() };
+        row.slots.resize(row.slots.len() + slots, ended);
+        row.groups.push(group);
         for (lane, pe) in pes.enumerate() {
             for (local, thread) in (0..).zip(threads(pe)) {
-                self.foresee(m, thread as usize, local, self.groups.len() - 1, lane);
+                row.foresee(m, &self.bit_of, (thread as usize, local), row.groups.len() - 1, lane);
             }
         }
+        row.show(m.options.queue_depth, now);
     }
 
     /// Adds the colors of a router, with their waiting wavelets and the room in their queues.
@@ -117,16 +115,21 @@ impl Packed {
             }
         }
     }
+}
+
+impl Row {
+    fn new(groups: u32) -> Self {
+        Self { groups: Vec::new(), slots: Vec::new(), faces: [Faces::new(groups), Faces::new(groups)] }
+    }
 
     /// Publishes the state of the last group at the beginning, as if nothing had moved in the previous cycle.
-    fn show(&mut self, m: &Clock<'_>, row: usize, at: usize, now: u32) {
+    fn show(&mut self, depth: u32, now: u32) {
         let Some(group) = self.groups.last() else { return };
         let mut face = Face::closed();
-        let depth = m.options.queue_depth;
         for lane in 0..LANES {
             face.show(&group.waiting, lane, (count_slices(depth), count_slices(depth - 1)));
         }
-        self.faces[(now as usize + 1) % 2].put(row, at, &face);
+        self.faces[(now as usize + 1) % 2].put(self.groups.len() - 1, &face);
     }
 }
 

@@ -53,45 +53,40 @@ impl View<'_> {
     }
 }
 
-/// State that all PEs publish in one cycle, with a border around the grid.
-#[derive(Clone)]
+/// State that the PEs of a row publish in one cycle, with a border at both ends.
 pub struct Faces {
     words: Vec<u32>,
-    /// Number of words of one field in one row of PEs.
+    /// Number of words of one field.
     stride: usize,
 }
 
 impl Faces {
-    pub fn new(rows: u32, groups: u32) -> Self {
+    pub fn new(groups: u32) -> Self {
         let stride = (groups as usize + 2) * LANES;
-        Self { words: vec![0; (rows as usize + 2) * FIELDS * stride], stride }
-    }
-
-    fn start(&self, row: usize, group: usize) -> usize {
-        (row + 1) * FIELDS * self.stride + (group + 1) * LANES
+        Self { words: vec![0; FIELDS * stride], stride }
     }
 
     fn lanes(&self, start: usize) -> &Lanes {
         self.words[start..start + LANES].try_into().expect("a slice of LANES words")
     }
 
-    /// Returns the view of a group at the beginning of the next cycle.
+    /// Returns the view of a group at the beginning of the next cycle, from the faces of the rows above and below.
     #[inline(always)]
-    pub fn view(&self, row: usize, group: usize) -> View<'_> {
-        let (own, line) = (self.start(row, group), FIELDS * self.stride);
-        let beside = [own - line, own + line, own - 1, own + 1];
-        let field = |start: usize, field: usize| self.lanes(start + field * self.stride);
+    pub fn view<'a>(&'a self, above: &'a Self, below: &'a Self, group: usize) -> View<'a> {
+        let own = (group + 1) * LANES;
+        let beside = [(above, own), (below, own), (self, own - 1), (self, own + 1)];
+        let field = |(faces, start): (&'a Self, usize), field: usize| faces.lanes(start + field * self.stride);
         View {
             arrive: std::array::from_fn(|port| field(beside[port], OPPOSITE[port])),
             full: std::array::from_fn(|port| field(beside[port], FULL)),
             nearly: std::array::from_fn(|port| field(beside[port], NEARLY)),
-            left: std::array::from_fn(|port| field(own, port)),
+            left: std::array::from_fn(|port| field((self, own), port)),
         }
     }
 
     #[inline(always)]
-    pub fn put(&mut self, row: usize, group: usize, face: &Face) {
-        let (own, stride) = (self.start(row, group), self.stride);
+    pub fn put(&mut self, group: usize, face: &Face) {
+        let (own, stride) = ((group + 1) * LANES, self.stride);
         let fields = face.out[..RAMP].iter().chain([&face.full, &face.nearly]);
         for (n, lanes) in fields.enumerate() {
             self.words[own + n * stride..own + n * stride + LANES].copy_from_slice(lanes);

@@ -23,29 +23,26 @@
 mod build;
 mod faces;
 pub(crate) mod group;
+mod sweeps;
 mod unpack;
 mod visit;
 
-use unisono_base::interrupt::poll;
-
-use super::{clock::Clock, error::SimError, queue::LAST_CYCLE};
+use super::{clock::Clock, error::SimError};
 use faces::Faces;
 use group::{Group, Slot};
-use visit::{Cycle, Moves};
 
-/// Number of rows and of groups in a block, and number of cycles that the block runs ([`super::blocks`]).
-const ROWS: usize = 8;
-const GROUPS: usize = 8;
-const CYCLES: u32 = 16;
-
-struct Packed {
-    /// Groups, row by row.
+/// A row of PEs. A row without groups precedes the first row of the grid, and another one follows the last row.
+struct Row {
     groups: Vec<Group>,
-    groups_in_row: usize,
     /// Slots of all groups; a group has one slot for each thread of its PE with the most threads.
     slots: Vec<Slot>,
     /// Published states of even and of odd cycles.
     faces: [Faces; 2],
+}
+
+struct Packed {
+    rows: Vec<Row>,
+    groups_in_row: usize,
     /// Bit of the color of each queue of a ramp.
     bit_of: Vec<u8>,
     /// Sum over moves of the cycle of the move minus the cycle from which it was possible, modulo 2^64. After a move
@@ -65,62 +62,8 @@ impl Clock<'_> {
         // Only an unpacked run needs these tables.
         self.tables.queues.empty();
         (self.arriving, self.pending) = (Vec::new(), Vec::new());
-        // The widest vectors of this processor, not only those that every processor has.
-        let vectors = pulp::Arch::new();
-        let mut at = now;
-        let mut active = true;
-        while active && at < LAST_CYCLE {
-            active = vectors.dispatch(Sweep { packed: &mut packed, machine: self, now: at });
-            at += CYCLES;
-            active = active || packed.will_wake(self, at);
-        }
+        let at = packed.sweep(self, now);
         packed.unpack(self)?;
         Ok(Some(at))
-    }
-}
-
-/// A call of [`Packed::sweep`], compiled for the vectors of this processor.
-struct Sweep<'a, 'm> {
-    packed: &'a mut Packed,
-    machine: &'a mut Clock<'m>,
-    now: u32,
-}
-
-impl pulp::WithSimd for Sweep<'_, '_> {
-    type Output = bool;
-
-    #[inline(always)]
-    fn with_simd<S: pulp::Simd>(self, _: S) -> bool {
-        self.packed.sweep(self.machine, self.now)
-    }
-}
-
-impl Packed {
-    /// Runs [`CYCLES`] cycles of all PEs, block by block, in the order of [`super::blocks`]; returns whether anything
-    /// happened. The functions that run in most cycles are inlined, so that they are compiled for the vectors of the
-    /// processor.
-    #[inline(always)]
-    fn sweep(&mut self, m: &mut Clock<'_>, now: u32) -> bool {
-        let (rows, groups, cycles) = (m.program.grid.rows as usize, self.groups_in_row, CYCLES as usize);
-        let range = |first: usize, side: usize, t: usize, count: usize| {
-            first.saturating_sub(t)..(first + side).saturating_sub(t).min(count)
-        };
-        let mut active = false;
-        for row in (0..rows + cycles).step_by(ROWS) {
-            for group in (0..groups + cycles).step_by(GROUPS) {
-                for (t, at) in (now..now + CYCLES).enumerate() {
-                    let cycle = Cycle::new(at, m.options.ramp_latency, m.options.queue_depth);
-                    let mut moves = Moves::default();
-                    for row in range(row, ROWS, t, rows) {
-                        poll();
-                        for at in range(group, GROUPS, t, groups) {
-                            active |= self.visit(m, row, at, &cycle, &mut moves);
-                        }
-                    }
-                    self.stalls = self.stalls.wrapping_add(moves.stalls(&cycle, m.options.ramp_latency));
-                }
-            }
-        }
-        active
     }
 }

@@ -21,7 +21,7 @@ impl Packed {
     /// Writes the counts of the whole run to the machine, unless threads are unfinished. Returns an error if a wavelet
     /// is left over; the caller then runs the program unpacked for an exact description.
     pub fn unpack(self, m: &mut Clock<'_>) -> Result<(), SimError> {
-        if let Some((pe, count)) = self.groups.iter().find_map(left_over) {
+        if let Some((pe, count)) = self.rows.iter().flat_map(|row| &row.groups).find_map(left_over) {
             let (row, col) = m.program.grid.row_col(pe);
             let color = m.tables.rows[m.tables.pe_rows[pe as usize] as usize].color;
             return Err(SimError::LeftOver { count, row, col, color });

@@ -3,18 +3,22 @@
 //! Loops over lanes are written for vectorization: they run over arrays of [`LANES`] words, take no branches, and the
 //! addresses of the words they access do not depend on data.
 
+use std::sync::PoisonError;
+
 use unisono_base::narrow;
 
 use super::{
     super::{
+        Options,
         clock::Clock,
         noop,
         pe::Thread,
         tables::{Place, RAMP, UNDONE},
     },
-    Packed,
+    Row,
     faces::{Face, View},
     group::{AHEAD, DONE, Group, LANES, Lanes, NEVER, NO_BITS, NO_COLOR, Slot, add, count_slices, nonzero, sub},
+    sweeps::Shared,
 };
 
 /// Values that all groups share in a cycle.
@@ -289,34 +293,41 @@ fn first_in_turn(bits: u32, from: u32) -> u32 {
     first_of(if later == 0 { bits } else { later })
 }
 
-impl Packed {
-    /// Runs one cycle of a group; returns whether anything happened.
+impl Row {
+    /// Runs one cycle of a group between the rows above and below; returns whether anything happened.
     #[inline(always)]
-    pub fn visit(&mut self, m: &mut Clock<'_>, row: usize, at: usize, cycle: &Cycle, moves: &mut Moves) -> bool {
-        let index = row * self.groups_in_row + at;
-        let group = &mut self.groups[index];
+    pub fn visit(
+        &mut self,
+        (above, below): (&Self, &Self),
+        at: usize,
+        shared: &Shared<'_, '_>,
+        cycle: &Cycle,
+        moves: &mut Moves,
+    ) -> bool {
+        let group = &mut self.groups[at];
         let slots = &mut self.slots[group.first_slot as usize..(group.first_slot + group.slots) as usize];
         let [even, odd] = &mut self.faces;
         let (before, now) = if cycle.at.is_multiple_of(2) { (&*odd, even) } else { (&*even, odd) };
-        let view = before.view(row, at);
+        let last = (cycle.at as usize + 1) % 2;
+        let view = before.view(&above.faces[last], &below.faces[last], at);
         if group.quiet > AHEAD && view.is_quiet() {
             return false;
         }
         let mut face = Face::closed();
         let (mut any, freed) = group.move_wavelets(&view, &mut face, cycle, moves);
-        now.put(row, at, &face);
+        now.put(at, &face);
         let mut chosen = group.choose(slots, cycle);
         let mut steps = any_of(&chosen);
         any |= steps;
-        if m.noisy {
-            keep_quiet(m, group.first_pe, &mut chosen, cycle.at);
+        if shared.noisy {
+            keep_quiet(shared.options, group.first_pe, &mut chosen, cycle.at);
             steps = any_of(&chosen);
         }
         let over = group.do_steps(slots, (&chosen, steps), &freed, cycle, moves);
         if any_of(&over) != 0 {
-            self.look_up(m, index, &chosen, &over, cycle);
+            self.look_up(shared, at, &chosen, &over, cycle);
         }
-        let group = &mut self.groups[index];
+        let group = &mut self.groups[at];
         // A thread that waits for a time continues without an event.
         let is_quiet = any == 0 && group.paced == 0 && (0..LANES).all(|lane| nonzero(&group.waiting, lane) == 0);
         group.quiet = if is_quiet { group.quiet + 1 } else { 0 };
@@ -325,7 +336,8 @@ impl Packed {
 
     /// Looks up the state of threads that have done all foreseen steps, and foresees further steps.
     #[cold]
-    fn look_up(&mut self, m: &mut Clock<'_>, index: usize, chosen: &Lanes, over: &Lanes, cycle: &Cycle) {
+    fn look_up(&mut self, shared: &Shared<'_, '_>, index: usize, chosen: &Lanes, over: &Lanes, cycle: &Cycle) {
+        let m = &mut **shared.machine.lock().unwrap_or_else(PoisonError::into_inner);
         let first_pe = self.groups[index].first_pe;
         for lane in (0..LANES).filter(|&lane| over[lane] != 0) {
             let pe = first_pe + narrow::<u32>(lane);
@@ -336,23 +348,23 @@ impl Packed {
             if t.advance(cycle.at).last {
                 m.cycle = cycle.at;
                 m.finish_op(pe, thread, local);
-                self.end_waits(m, pe, index, lane);
+                self.end_waits(m, shared.bit_of, pe, index, lane);
             }
-            self.foresee(m, thread, local, index, lane);
+            self.foresee(m, shared.bit_of, (thread, local), index, lane);
         }
     }
 
     /// Continues threads of a PE that waited for an operation of another thread.
-    fn end_waits(&mut self, m: &Clock<'_>, pe: u32, index: usize, lane: usize) {
+    fn end_waits(&mut self, m: &Clock<'_>, bit_of: &[u8], pe: u32, index: usize, lane: usize) {
         let threads = m.pe_threads[pe as usize] as usize..m.pe_threads[pe as usize + 1] as usize;
         for (local, thread) in (0..).zip(threads).filter(|t| m.threads[t.1].has_to_wait()) {
-            self.foresee(m, thread, local, index, lane);
+            self.foresee(m, bit_of, (thread, local), index, lane);
         }
     }
 
     /// Computes the next steps of `thread`, which has index `local` in its PE.
-    pub fn foresee(&mut self, m: &Clock<'_>, thread: usize, local: u32, index: usize, lane: usize) {
-        let (t, group, bit_of) = (&m.threads[thread], &mut self.groups[index], &self.bit_of);
+    pub fn foresee(&mut self, m: &Clock<'_>, bit_of: &[u8], (thread, local): (usize, u32), index: usize, lane: usize) {
+        let (t, group) = (&m.threads[thread], &mut self.groups[index]);
         let slots = &mut self.slots[group.first_slot as usize..(group.first_slot + group.slots) as usize];
         let slot = &mut slots[local as usize];
         slot.earliest[lane] = earliest(m, thread);
@@ -376,10 +388,10 @@ impl Packed {
     }
 
     /// Returns whether some PE continues after cycle `at` by the passage of time alone, when nothing else happens.
-    pub fn will_wake(&self, m: &Clock<'_>, at: u32) -> bool {
+    pub fn will_wake(&self, options: &Options, at: u32) -> bool {
         let paused = |&earliest: &u32| earliest != NEVER && earliest > at;
-        self.slots.iter().any(|slot| slot.earliest.iter().any(paused))
-            || (m.noisy && (0..m.program.pe_count()).any(|pe| m.start(pe) > at))
+        let starts = |group: &Group| (group.first_pe..).take(LANES).any(|pe| options.start_of(pe) > at);
+        self.slots.iter().any(|slot| slot.earliest.iter().any(paused)) || self.groups.iter().any(starts)
     }
 }
 
@@ -409,9 +421,9 @@ fn earliest(m: &Clock<'_>, thread: usize) -> u32 {
 
 /// Removes from `chosen` the steps of PEs that idle in this cycle.
 #[cold]
-fn keep_quiet(m: &Clock<'_>, first_pe: u32, chosen: &mut Lanes, cycle: u32) {
+fn keep_quiet(options: &Options, first_pe: u32, chosen: &mut Lanes, cycle: u32) {
     for (pe, chosen) in (first_pe..).zip(chosen).filter(|(_, chosen)| **chosen != 0) {
-        if cycle < m.start(pe as usize) || noop(m.options, pe, cycle) {
+        if cycle < options.start_of(pe) || noop(options, pe, cycle) {
             *chosen = 0;
         }
     }
