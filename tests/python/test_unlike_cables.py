@@ -47,7 +47,7 @@ def test_plans_on_unlike_cables_agree_with_simulations(seed: int) -> None:
     networks, most = (drawn, 1.02) if seed % 2 else (drawn_with_switches, 1.15)
     for collective in ("allgather", "alltoall", "broadcast", "scatter", "gather"):
         accelerators, cables = networks(draw)
-        on, size = machine(accelerators, cables), draw.choice([1 << 22, 1 << 24])
+        on, size = machine(accelerators, cables), draw.choice([4, 1 << 22, 1 << 24])
         plan = un.plan(collective, on, bytes=size)
         ran = un.simulate(plan.schedule, on).seconds
         case = (cables, collective, size, plan.report()["notes"])

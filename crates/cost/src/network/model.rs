@@ -239,7 +239,10 @@ impl NetworkModel {
         if schedule.instr_count() > MOST_TIMETABLED && !has_switches {
             self.rounds_ns(schedule).map(Some)
         } else {
-            timetable::end_ns(schedule, self, places, most_ns)
+            let ends = timetable::end_ns(schedule, self, places, most_ns)?;
+            // The clock of a timetable ends after 213 days.
+            let is_beyond = ends.is_some_and(|ns| ns >= u64::MAX as f64 / timetable::PS_PER_NS) && !has_switches;
+            if is_beyond { self.rounds_ns(schedule).map(Some) } else { Ok(ends) }
         }
     }
 

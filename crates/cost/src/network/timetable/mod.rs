@@ -80,7 +80,7 @@ pub(super) fn end_ns(
     Err(found.into_vec())
 }
 
-const PS_PER_NS: f64 = 1e3;
+pub(super) const PS_PER_NS: f64 = 1e3;
 
 const NONE: u32 = u32::MAX;
 
