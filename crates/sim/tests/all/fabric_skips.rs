@@ -196,7 +196,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: crate::soak::cases(40), failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: crate::soak::cases(30), failure_persistence: None, ..ProptestConfig::default() })]
 
     /// On grids on which the sweeps of two or three threads follow each other. Trees of several lanes may be stuck.
     #[test]
