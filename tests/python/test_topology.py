@@ -279,8 +279,8 @@ def test_numbers_of_any_size_are_short(tmp_path: Path) -> None:
     cables.write_text("0 1 gbps=1e-9\n")
     call("machines", "import", str(cables), "-o", out)
     for command in ("plan", "bound"):
-        printed = call(command, "broadcast", "--machine", out, "--bytes", "16GiB").out
-        assert "1.374e+17" in printed
+        printed = call(command, "broadcast", "--machine", out, "--bytes", "240GiB").out
+        assert "2.062e+18" in printed
         assert max(map(len, printed.split("\n"))) < 200
 
 
