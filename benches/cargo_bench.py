@@ -14,6 +14,7 @@ from common.figures import Figures, Of, parsed
 #: The measure and the unit in the table, by the unit that a bench prints; `s` may be wall or processor seconds.
 UNITS = {
     "s": ("time", "s"),
+    "s wall": ("wall", "s"),
     "MB": ("memory", "MB"),
     "M/s": ("events a second", "M"),
     "M hops/s": ("hops a second", "M"),
