@@ -313,8 +313,8 @@ impl Factors {
         one.time.seconds * factor
     }
 
-    /// Replaces times by expected times. Returns whether a replaced time was the best or nearly: then a finer model may
-    /// find a better candidate.
+    /// Replaces times by expected times. Returns whether a replaced time was shorter than the best expected time: then
+    /// its candidate may be the best.
     fn apply(&self, timed: &mut [(usize, Timed)]) -> bool {
         let best = timed.iter().map(|(_, one)| self.expected(one)).fold(f64::INFINITY, f64::min);
         let mut hides = false;
@@ -331,7 +331,8 @@ impl Factors {
 
 /// Times the best candidate by a finer model, repeatedly, until the best has no finer time. A candidate whose time is
 /// too short is ranked first, so the best time is the most likely to be wrong. Then times the candidates close behind
-/// it, whose times may be too long. Returns true if the finer model would take too many steps.
+/// it, whose times may be too long. Returns true if another candidate may be the best, because the finer model would
+/// take too many steps.
 fn refine(problem: &Problem, timed: &mut Vec<(usize, Timed)>, dropped: &mut Vec<Dropped>) -> Result<bool, PlanError> {
     let target = &problem.target;
     let (mut left, mut factors) = (MOST_REFINED, Factors::default());
