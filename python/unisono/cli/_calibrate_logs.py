@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import tomli_w
@@ -22,53 +23,58 @@ _GOOD = 0.15
 _SHOWN = 12
 
 
-def calibrate_from(
-    logs: tuple[str, ...],
-    machine: str | None,
-    output: str,
-    name: str | None,
-    points: int | None,
-    library: str | None,
-    ranks: list[int],
-    per_node: list[int],
-    as_json: bool,
-) -> None:
+@dataclass(frozen=True)
+class LogOptions:
+    """The options of ``calibrate --from``."""
+
+    logs: tuple[str, ...]
+    machine: str | None
+    output: str
+    name: str | None
+    points: int | None
+    library: str | None
+    ranks: list[int]
+    per_node: list[int]
+    as_json: bool
+
+
+def calibrate_from(given: LogOptions) -> None:
     """Fits the machine to logs, writes its file, and prints how well it predicts the logged times."""
-    if not output.endswith(".toml"):
-        raise InputError(f"'{output}' does not end in .toml, and a machine file does")
-    if points is not None and points < 1:
-        raise InputError(f"--points is {points}; accepted is at least 1")
-    check_files(output)
-    if library is not None or has_logs_of_mpi(logs):
-        _calibrate_messages(logs, machine, output, name, points, library, ranks, per_node, as_json)
+    if not given.output.endswith(".toml"):
+        raise InputError(f"'{given.output}' does not end in .toml, and a machine file does")
+    if given.points is not None and given.points < 1:
+        raise InputError(f"--points is {given.points}; accepted is at least 1")
+    check_files(given.output)
+    if given.library is not None or has_logs_of_mpi(given.logs):
+        _calibrate_messages(given)
         return
-    if ranks or per_node:
+    if given.ranks or given.per_node:
         raise InputError("--ranks and --per-node are for logs of MPI, and logs of GPUs state their ranks; drop them")
-    measured, links, left_out = read_logs(logs)
-    if machine is None and links:
+    measured, links, left_out = read_logs(given.logs)
+    if given.machine is None and links:
         raise InputError("logs of links do not say which machine was measured; name one like it with --machine")
-    if points is not None and not measured:
+    if given.points is not None and not measured:
         raise InputError("--points chooses among times of collectives, and the logs have none; drop it")
-    base = machine if machine is not None else preset_of(measured)
+    base = given.machine if given.machine is not None else preset_of(measured)
     made, compared, of_links = unisono.machine(base), list[Compared](), list[str]()
     if links:
-        of_gpus = check_gpus(made, (name for log in links for name in log.gpus.values()))
+        of_gpus = check_gpus(made, (gpu for log in links for gpu in log.gpus.values()))
         made, compared, of_links = with_links(made, links)
         of_links = of_gpus + of_links
     groups, residuals, notes = list[Group](), list[Residual](), list[str]()
     if measured:
-        made, groups, residuals, notes = calibrated(made, measured, points)
-    described = {**made.describe(), **({"name": name} if name is not None else {})}
+        made, groups, residuals, notes = calibrated(made, measured, given.points)
+    described = {**made.describe(), **({"name": given.name} if given.name is not None else {})}
     notes = [*left_out, *of_links, *notes]
     comment = "# Measured rates and latencies of links: by `unisono calibrate --from`.\n" if links else ""
     if measured:
         comment += "# [nccl]: times of NCCL, fitted by `unisono calibrate --from` to logs; prices are of one channel.\n"
-    write(output, comment + tomli_w.dumps(described))
-    if as_json:
+    write(given.output, comment + tomli_w.dumps(described))
+    if given.as_json:
         print_json(
             {
                 **described,
-                "file": output,
+                "file": given.output,
                 "notes": notes,
                 "residuals": [_row(of) for of in residuals],
                 "links": [{**vars(of), "error": of.error} for of in compared],
@@ -76,7 +82,7 @@ def calibrate_from(
         )
         return
     counted = [f"{len(of)} {noun}" for of, noun in ((residuals, "times"), (compared, "figures of links")) if of]
-    print_lines(f"{' and '.join(counted)} of {', '.join(logs)} on {base}")
+    print_lines(f"{' and '.join(counted)} of {', '.join(given.logs)} on {base}")
     print_notes(notes)
     if compared:
         _print_links(compared)
@@ -84,37 +90,28 @@ def calibrate_from(
         _print_prices(groups)
         _print_residuals(residuals, "GPUs", "variables such as NCCL_ALGO")
     of = " --as nccl" if residuals else ""
-    print_lines("", f"wrote {output}; 'unisono plan COLLECTIVE --machine {output}{of}' predicts with it")
+    print_lines("", f"wrote {given.output}; 'unisono plan COLLECTIVE --machine {given.output}{of}' predicts with it")
 
 
-def _calibrate_messages(
-    logs: tuple[str, ...],
-    machine: str | None,
-    output: str,
-    name: str | None,
-    points: int | None,
-    library: str | None,
-    ranks: list[int],
-    per_node: list[int],
-    as_json: bool,
-) -> None:
+def _calibrate_messages(given: LogOptions) -> None:
     """Fits the prices of messages and reductions to logs of MPI, and writes and prints them."""
-    if library is not None and library not in OF_MPI:
-        raise InputError(f"--as is {shown(library)}, and logs are fitted by the rules of {' or '.join(OF_MPI)}")
-    base = None if machine is None else unisono.machine(machine)
+    if given.library is not None and given.library not in OF_MPI:
+        raise InputError(f"--as is {shown(given.library)}, and logs are fitted by the rules of {' or '.join(OF_MPI)}")
+    base = None if given.machine is None else unisono.machine(given.machine)
     model_of(base)
-    measured, size, left_out = read_messages(logs, ranks, per_node)
+    measured, size, left_out = read_messages(given.logs, given.ranks, given.per_node)
     with working("fitting"):
-        found = calibrated_messages(measured, size, library, base, points)
+        found = calibrated_messages(measured, size, given.library, base, given.points)
     table = found.machine.describe()
-    table["name"] = name or (base.name if base is not None else table["name"])
+    table["name"] = given.name or (base.name if base is not None else table["name"])
     notes = [*left_out, *found.notes]
     comment = "# Prices of messages and reductions, fitted by `unisono calibrate --from` to logs of MPI; nanoseconds.\n"
-    write(output, comment + tomli_w.dumps(table))
-    if as_json:
-        print_json({**table, "file": output, "notes": notes, "residuals": [_row(of) for of in found.residuals]})
+    write(given.output, comment + tomli_w.dumps(table))
+    if given.as_json:
+        print_json({**table, "file": given.output, "notes": notes, "residuals": [_row(of) for of in found.residuals]})
         return
-    print_lines(f"{len(found.residuals)} times of {', '.join(logs)}{f', as {library}' if library else ''}")
+    of_library = f", as {given.library}" if given.library else ""
+    print_lines(f"{len(found.residuals)} times of {', '.join(given.logs)}{of_library}")
     print_notes(notes)
     print_fields([("model", table["model"]), *_prices_of(table)])
     for at, prices in [
@@ -123,7 +120,9 @@ def _calibrate_messages(
     ]:
         print_fields([(at, ", ".join(" ".join(one) for one in _prices_of(prices)))])
     _print_residuals(found.residuals, "ranks", "another library, or other ranks on a node")
-    print_lines("", f"wrote {output}; 'unisono plan COLLECTIVE --machine {output} --ranks P' predicts with it")
+    print_lines(
+        "", f"wrote {given.output}; 'unisono plan COLLECTIVE --machine {given.output} --ranks P' predicts with it"
+    )
 
 
 def _prices_of(table: Mapping[str, Any]) -> list[tuple[str, str]]:

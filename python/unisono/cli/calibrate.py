@@ -8,7 +8,7 @@ import tomli_w
 import unisono
 from unisono import InputError
 from unisono.base.files import check_writable, write
-from unisono.cli._calibrate_logs import calibrate_from
+from unisono.cli._calibrate_logs import LogOptions, calibrate_from
 from unisono.cli._measurements import import_alike, note_shared_cores
 from unisono.cli._options import json_option
 from unisono.cli._output import (
@@ -111,7 +111,8 @@ def calibrate(
     """
     if logs:
         refuse_unused(OF_LOGS)
-        calibrate_from(logs, machine, output, name, points, behaves_as, list(ranks), list(per_node), as_json)
+        given = LogOptions(logs, machine, output, name, points, behaves_as, list(ranks), list(per_node), as_json)
+        calibrate_from(given)
         return 0
     refuse_unused(MEASURED_RANKS)
     if machine is not None and levels:
