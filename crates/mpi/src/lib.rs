@@ -20,6 +20,7 @@ mod library;
 mod messages;
 mod parts;
 mod patience;
+mod pause;
 mod planned;
 mod port;
 mod progress;

@@ -11,6 +11,7 @@ use crate::{
     abi::{Constants, detect},
     call::{Call, Reduction},
     functions::{Attribute, CopyAttribute, Functions},
+    pause::Pause,
     progress::Hook,
     symbols::{Scope, file_of, find_next, share_a_file},
 };
@@ -74,6 +75,7 @@ pub struct Library {
     pub constants: Constants,
     pub(crate) functions: Functions,
     pub(crate) hook: Option<Hook>,
+    pub(crate) pause: Option<Pause>,
     scope: Scope,
 }
 
@@ -100,7 +102,8 @@ impl Library {
         let file = file_of(functions.Allreduce as *const c_void);
         let constants = Constants::new(detect(&scope, &file), &scope)?;
         let hook = Hook::find(constants.abi, &scope);
-        Some(Self { constants, functions, hook, scope })
+        let pause = Pause::of(constants.abi);
+        Some(Self { constants, functions, hook, pause, scope })
     }
 
     /// Returns the address of a function, if the MPI library has it.

@@ -143,6 +143,7 @@ impl Planned {
         let mut patience = self.patience.take();
         let (executor, mut port) = self.parts(library, &running);
         port.patience = patience.as_mut();
+        port.pause = library.pause;
         let ran = executor.run(&running.blocks, &mut port);
         if ran.is_err() {
             executor.give_up(&mut port);
@@ -243,8 +244,9 @@ impl Planned {
         let scratch = self.scratch.as_mut_ptr().cast();
         let ranks = self.rows.ranks;
         let (spare, watch) = (&mut self.spare, self.watch.as_mut());
-        let (route, inside, patience) = (&self.route, self.inside, None);
-        let port = Port { library, route, call, scratch, spare, ranks, shift, watch, patience, inside };
+        let (route, inside) = (&self.route, self.inside);
+        let (patience, pause) = (None, None);
+        let port = Port { library, route, call, scratch, spare, ranks, shift, watch, patience, pause, inside };
         (executor.expect("`prepare` made it"), port)
     }
 }

@@ -11,6 +11,7 @@ use crate::{
     kernels,
     library::{Failed, Library, Outcome, check, int},
     patience::Patience,
+    pause::Pause,
     planned::grow,
     route::Route,
     watch::Watch,
@@ -40,6 +41,8 @@ pub struct Port<'a> {
     pub watch: Option<&'a mut Watch>,
     /// Reports a wait longer than the limit.
     pub patience: Option<&'a mut Patience>,
+    /// Pauses of a call that blocks; None if it does not block, or the library pauses itself.
+    pub pause: Option<Pause>,
     /// True if the MPI library's progress function calls this transport, which then must not cause progress in MPICH.
     pub inside: bool,
 }
@@ -144,6 +147,9 @@ impl Transport for Port<'_> {
     fn idle(&mut self) -> Outcome {
         if let Some(patience) = &mut self.patience {
             patience.idle(&self.call);
+        }
+        if let Some(pause) = &mut self.pause {
+            pause.idle();
         }
         let unlike = self.watch.as_mut().is_some_and(|watch| watch.finds_unlike(&self.call));
         if unlike { Err(Failed(self.library.constants.truncated)) } else { Ok(()) }

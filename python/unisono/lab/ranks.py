@@ -25,6 +25,8 @@ _JOB = ("setpriv", "--pdeathsig", "KILL", "unshare", "--pid", "--fork", "--kill-
 #: signal at its parent's end gets none if the parent ended before. So the launcher, which starts after all such
 #: requests of its parents, starts only if the process that began the chain still runs.
 _WHILE_LOCKED = ("sh", "-c", 'flock -n -E 75 "$0" true; [ $? = 75 ] && exec "$@"')
+#: The beginning of a command whose processes, when they sleep, sleep at least the nanoseconds of the next argument.
+_NAPS = ("sh", "-c", 'echo "$0" > /proc/self/timerslack_ns; exec "$@"')
 
 
 def launcher(lab: Lab, ranks: int, program: str) -> Launcher:
@@ -78,7 +80,7 @@ def command(
         of_ranks = of_ranks or launchers.variables(None, None, ("UNISONO_OFF",))
         of_ranks["UNISONO_PROGRAM_TIME"] = str(times)
     started = starter.command(ranks, True, of_ranks, list(program))
-    return [*lab.enter(lab.network.hosts[0]), *_JOB, *_WHILE_LOCKED, str(begun), *started]
+    return [*lab.enter(lab.network.hosts[0]), *_JOB, *_WHILE_LOCKED, str(begun), *_NAPS, str(lab.network.nap_ns), *started]
 
 
 @contextmanager
@@ -126,6 +128,8 @@ def variables(lab: Lab, starter: Launcher) -> dict[str, str]:
         "OMPI_MCA_mpi_yield_when_idle": "1",
         "OMPI_MCA_threads_pthreads_yield_strategy": "nanosleep",
         "OMPI_MCA_threads_pthreads_nanosleep_time": "20000",
+        # Waiting calls of MPICH never sleep unless MPI is initialised for calls of any thread.
+        "MPIR_CVAR_DEFAULT_THREAD_LEVEL": "MPI_THREAD_MULTIPLE",
         "MPIR_CVAR_POLLS_BEFORE_YIELD": "1",
         "MPIR_CVAR_ENABLE_HEAVY_YIELD": "1",
         # MPICH has to use TCP: over UCX it finds memory that hosts of one computer share, and over libfabric any

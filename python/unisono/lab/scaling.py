@@ -60,6 +60,15 @@ class Network:
         lines += [f"cable {c.a} {c.b} {c.mbit!r} {c.latency_us!r} {_BUFFER}" for c in self.cables]
         return "".join(f"{line}\n" for line in lines)
 
+    @property
+    def nap_ns(self) -> int:
+        """The least time that a rank sleeps between two polls: a fifth of the least latency of a cable, 50 us to 1 ms.
+
+        A poll needs some microseconds of a core, which all ranks share.
+        """
+        least = min((cable.latency_us for cable in self.cables), default=0.0)
+        return round(1000 * min(max(least / 5, 50.0), 1000.0))
+
     def mbit_of(self, host: str) -> float:
         """Returns the greatest rate at which a host sends, in Mbit/s."""
         return sum(cable.mbit for cable in self.cables if host in (cable.a, cable.b))
