@@ -32,6 +32,23 @@ from mpi4py import MPI
 world = MPI.COMM_WORLD
 os.write(1, f"{socket.gethostname()} {world.allreduce(world.rank)}\\n".encode())
 """
+#: A program whose rank 1 waits a second for rank 0 in an allreduce, and prints how often it slept. With an argument,
+#: MPI is initialised for calls of one thread.
+WAITS = """
+import resource, sys, time
+import mpi4py
+mpi4py.rc.thread_level, mpi4py.rc.threads = "funneled", len(sys.argv) > 1
+from mpi4py import MPI
+import numpy as np
+world, x, y = MPI.COMM_WORLD, np.ones(2), np.empty(2)
+world.Allreduce(x, y)
+if world.rank == 0:
+    time.sleep(1)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_nvcsw
+world.Allreduce(x, y)
+if world.rank == 1:
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_nvcsw - before)
+"""
 RECEIVE = """
 import socket, sys
 s = socket.socket(type=socket.SOCK_DGRAM)
@@ -184,6 +201,21 @@ def test_mpich_runs_on_hosts_and_plans_serve(lab: Lab, folder: Path) -> None:
     assert after.startswith("with the plan")
     assert start.startswith("start and end")
     assert "recursive-doubling" in report.read_text()
+
+
+@pytest.mark.parametrize("python", [sys.executable, str(MPICH / "bin" / "python")], ids=["openmpi", "mpich"])
+def test_ranks_sleep_while_they_wait(lab: Lab, folder: Path, python: str) -> None:
+    plan = folder / "t.plan"
+    un.save_plans(
+        [(un.plan("allreduce", "archer", shape=2, elements=2, algorithm="recursive-doubling"), 0, None)], plan
+    )
+    words = ("-n", "2", "--plan", str(plan), "--report", "stderr")
+    for both, level, lines in (("--both",), (), 2), ((), ("funneled",), 1):
+        ran = run(*words, *both, "--", python, "-c", WAITS, *level)
+        assert (ran.code, "recursive-doubling" in ran.err) == (0, True), ran.err
+        # A rank that does not sleep stops for other processes only, which is not counted.
+        slept = [int(line) for line in ran.out.split("\n")[:lines]]
+        assert min(slept) > 100, slept
 
 
 @pytest.mark.parametrize(("lab", "kills"), [("user", "first"), ("root", "starter")], indirect=["lab"])
@@ -360,6 +392,7 @@ def test_one_factor_scales_rates_and_latencies() -> None:
             gbps, ns = cables[int(cable.a[1:]), int(cable.b[1:])]
             assert cable.mbit * found.scale == pytest.approx(gbps * 1000)
             assert cable.latency_us == pytest.approx(ns / 1000 * found.scale)
+        assert found.nap_ns == 50_000 or found.nap_ns <= 200 * min(cable.latency_us for cable in found.cables) + 1
         assert scaling.Network.of_report(found.report()) == found
         # A user may choose a greater factor, but not a smaller one.
         machine = imported(text, hosts)

@@ -80,7 +80,15 @@ def command(
         of_ranks = of_ranks or launchers.variables(None, None, ("UNISONO_OFF",))
         of_ranks["UNISONO_PROGRAM_TIME"] = str(times)
     started = starter.command(ranks, True, of_ranks, list(program))
-    return [*lab.enter(lab.network.hosts[0]), *_JOB, *_WHILE_LOCKED, str(begun), *_NAPS, str(lab.network.nap_ns), *started]
+    return [
+        *lab.enter(lab.network.hosts[0]),
+        *_JOB,
+        *_WHILE_LOCKED,
+        str(begun),
+        *_NAPS,
+        str(lab.network.nap_ns),
+        *started,
+    ]
 
 
 @contextmanager
