@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import unisono as un
+from unisono.logs import message_calibration
 from unisono.logs.message_calibration import OF_MPI
 from unisono.logs.rows import WINDOW
 from unisono.planning.libraries import library_choice
@@ -233,3 +234,12 @@ def test_a_poor_fit_is_named_in_the_file_and_by_plans(tmp_path: Path) -> None:
         assert ("poor fit: half of the times" in " ".join(found["notes"])) is is_poor
         planned = call("plan", "broadcast", "--machine", str(tmp_path / "m.toml"), "--ranks", "4", "--bytes", "64")
         assert ("poor fit (messages)" in planned.out + planned.err) is is_poor
+
+
+@pytest.mark.parametrize("most", [0.0, 60.0])
+def test_a_long_fit_is_announced(most: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(message_calibration, "_LONG", most)
+    log = written(tmp_path / "latency.txt", latency_log(drawn(random.Random(5), "hockney")))
+    ran = call("calibrate", "--from", log, "-o", str(tmp_path / "m.toml"))
+    assert ran.code == 0, ran.err
+    assert ("one prediction of these" in ran.err) == (most == 0), ran.err

@@ -101,7 +101,9 @@ def _calibrate_messages(given: LogOptions) -> None:
     model_of(base)
     measured, size, left_out = read_messages(given.logs, given.ranks, given.per_node)
     with working("fitting"):
-        found = calibrated_messages(measured, size, given.library, base, given.points)
+        found = calibrated_messages(
+            measured, size, given.library, base, given.points, lambda note: print_notes([note], err=True)
+        )
     table = found.machine.describe()
     table["name"] = given.name or (base.name if base is not None else table["name"])
     notes = [*left_out, *found.notes]

@@ -4,11 +4,12 @@ A collective has the time of the algorithm that an MPI library chooses by its ru
 stream is :data:`WINDOW` messages of one rank and an empty answer.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from statistics import median
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,8 @@ _APART = 0.01
 _UNCERTAIN = 0.5
 #: The median relative error above which a machine does not describe the times.
 POOR = 0.5
+#: The seconds of one prediction of all times from which a fit is announced as long, and its usual predictions.
+_LONG, _PREDICTIONS = 1.0, 150
 _ELEMENT = 4
 #: The logs to add for a price that times do not determine.
 _SHORT = "add times of short messages, as of osu_latency"
@@ -122,11 +125,12 @@ def calibrated_messages(
     library: str | None,
     base: Machine | None = None,
     count: int | None = None,
+    tell: Callable[[str], None] = lambda _: None,
 ) -> MessageFit:
     """Fits a machine to times of an MPI library, on nodes of ``size`` ranks.
 
     Prices that the times do not determine are those of ``base``, or 0. With ``count``, the machine is fitted to so
-    many sizes of each collective on each number of ranks.
+    many sizes of each collective on each number of ranks. ``tell`` receives a sentence if the fit will take minutes.
 
     Raises:
         InputError: the library of collectives is not named, or the times do not determine a machine.
@@ -148,6 +152,13 @@ def calibrated_messages(
             "give logs of at least two sizes, best from 8 B to 1 MiB"
         )
     times, measured = _times(fitted, size, library or ""), [point.seconds for point in fitted]
+    begin = perf_counter()
+    times(Form(model or _TRIED[0]).machine([1000.0] * len(Form(model or _TRIED[0]).prices())))
+    if (took := perf_counter() - begin) >= _LONG:
+        tell(
+            f"one prediction of these {len(fitted)} times takes {took:.1f} s, and the fit makes about {_PREDICTIONS}: "
+            f"{took * _PREDICTIONS / 60:.0f} minutes; --points fits fewer sizes of each collective"
+        )
     inside = any(point.nodes < point.ranks for point in fitted)
     has_nodes = inside and any(point.nodes > 1 for point in fitted)
     if has_nodes and (wanting := _undetermined(times, measured, Form(model or _TRIED[0], has_nodes=True), -1)):
