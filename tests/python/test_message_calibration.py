@@ -240,6 +240,6 @@ def test_a_poor_fit_is_named_in_the_file_and_by_plans(tmp_path: Path) -> None:
 def test_a_long_fit_is_announced(most: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(message_calibration, "_LONG", most)
     log = written(tmp_path / "latency.txt", latency_log(drawn(random.Random(5), "hockney")))
-    ran = call("calibrate", "--from", log, "-o", str(tmp_path / "m.toml"))
+    ran = call("calibrate", "--from", str(log), "-o", str(tmp_path / "m.toml"))
     assert ran.code == 0, ran.err
     assert ("one prediction of these" in ran.err) == (most == 0), ran.err
