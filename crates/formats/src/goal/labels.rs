@@ -44,7 +44,7 @@ impl Labels {
         }
     }
 
-    #[cold]
+    #[inline(never)]
     fn define_other(&mut self, label: &[u8], task: TaskId) {
         if let Some(packed) = pack(label) {
             self.short.entry(packed).or_insert(task);

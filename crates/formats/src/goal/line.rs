@@ -197,8 +197,9 @@ fn leading_number(text: &[u8]) -> (usize, u64) {
     }
 }
 
-/// Returns [`leading_number`] of eight bytes, the first of which is the lowest. Bytes are compared, and digits summed in
-/// pairs, fours and eights, at the same time (Lemire, "Number parsing at a gigabyte per second", 2021).
+/// Returns [`leading_number`] of eight bytes, the first of which is the lowest; eight digits mean eight or more. Bytes
+/// are compared, and digits summed in pairs, fours and eights, at the same time (Lemire, "Number Parsing at a Gigabyte
+/// per Second", 2021).
 #[inline(always)]
 fn number_in(bytes: u64) -> (usize, u64) {
     let digits = bytes ^ 0x3030_3030_3030_3030;
