@@ -299,6 +299,16 @@ def test_planning_does_without_numpy(imports: str) -> None:
     assert subprocess.run([sys.executable, "-c", program]).returncode == 0
 
 
+@pytest.mark.parametrize(
+    "command",
+    ["simulate --goal tests/goal/ring_P4_d4096.goal", "traffic permutation --machine fattree-small --bytes 2"],
+)
+def test_runs_with_json_do_without_numpy(command: str) -> None:
+    program = "import sys; from unisono.cli import main; sys.exit(main(sys.argv[1:]) or 'numpy' in sys.modules)"
+    given = [sys.executable, "-c", program, *command.split(), "--json"]
+    assert subprocess.run(given, cwd=ROOT, stdout=subprocess.DEVNULL).returncode == 0
+
+
 def test_public_modules_state_their_names() -> None:
     for module, path in modules().items():
         tree = ast.parse(path.read_text())

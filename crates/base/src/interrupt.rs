@@ -47,12 +47,11 @@ pub fn watch<R>(hook: Hook, work: impl FnOnce() -> R) -> R {
 /// the other calls cost a few instructions.
 #[inline]
 pub fn poll() {
-    let left = LEFT.get();
-    if left == 0 {
-        look();
-    } else {
-        LEFT.set(left - 1);
-    }
+    // One access: in a library, the address of a variable of the thread is a call.
+    LEFT.with(|left| match left.get() {
+        0 => look(),
+        polls => left.set(polls - 1),
+    });
 }
 
 /// Polls as [`poll`] does, but reads the clock in each call, for loops in which an iteration takes a microsecond or

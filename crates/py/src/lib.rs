@@ -60,7 +60,7 @@ mod _core {
             admit_sweep, default_steps, limits_follow, limits_now, note_large_work, set_cores, set_limits,
             steps_counted,
         },
-        machine::{Machine, machine_presets, parse_shape, preset_toml, require_offer},
+        machine::{Machine, machine_presets, parse_shape, preset_names, preset_toml, require_offer},
         mapper::Mapper,
         moved::{Moved, Pricing, pricing},
         mpi::{Channel, LibraryCall, is_switched_on, unknown_variables, variables_of_programs},

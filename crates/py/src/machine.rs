@@ -256,6 +256,12 @@ pub fn require_offer(machine: &Machine, needed: &str, purpose: &str) -> PyResult
     require(&machine.description, needed, purpose).map_err(input)
 }
 
+/// Returns the names of all presets, without reading their files.
+#[pyfunction]
+pub fn preset_names() -> Vec<&'static str> {
+    PRESETS.iter().map(|preset| preset.name).collect()
+}
+
 /// Returns `[{name, kind, summary}]` of all presets.
 #[pyfunction]
 pub fn machine_presets(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {

@@ -3,7 +3,7 @@
 use numpy::PyArray1;
 use pyo3::{
     prelude::*,
-    types::{PyDict, PyTuple},
+    types::{PyDict, PyList, PyTuple},
 };
 use unisono_plan::{Finish, Run, Trace, Value};
 
@@ -46,7 +46,16 @@ impl Simulation {
         }
     }
 
-    /// The number of times in `finish`, which needs no NumPy.
+    /// The times of `finish` as a list, in cycles or nanoseconds, which needs no NumPy.
+    #[getter]
+    fn ends<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        match &self.0.finish {
+            Finish::Cycles(ends) => PyList::new(py, ends),
+            Finish::Nanoseconds(ends) => PyList::new(py, ends),
+        }
+    }
+
+    /// The number of times in `finish`.
     #[getter]
     fn nodes(&self) -> usize {
         match &self.0.finish {
@@ -108,6 +117,14 @@ impl Simulation {
             dict.set_item(name, PyTuple::new(py, [value, unit.into_pyobject(py)?.into_any()])?)?;
         }
         Ok(dict)
+    }
+
+    /// The metric of that name if it is a count; needs no NumPy.
+    fn count(&self, name: &str) -> Option<u64> {
+        self.0.metrics.iter().find_map(|(of, value, _)| match value {
+            Value::Count(count) if *of == name => Some(*count),
+            _ => None,
+        })
     }
 
     #[getter]

@@ -19,8 +19,8 @@ __all__ = ["install"]
 #: The classes whose methods are checked. Methods of other classes are called in loops and skip the check.
 _CLASSES = ("Machine", "Plan", "Proof", "Schedule", "ScheduleBuilder")
 #: The note in which the extension module names the argument whose conversion failed.
-_NOTE = re.compile(r"while processing '(\w+)'")
-_WANTED = re.compile(r"is not an instance of '(\w+)'")
+_NOTE = r"while processing '(\w+)'"
+_WANTED = r"is not an instance of '(\w+)'"
 _WORDS = {"str": "text", "dict": "a dictionary", "Sequence": "a list", "bytes": "bytes", "PathLike": "a path"}
 
 
@@ -44,7 +44,7 @@ def _checked(error: type[Exception], function: Callable[..., Any]) -> Callable[.
         try:
             return function(*places, **words)
         except (TypeError, ValueError, OverflowError) as wrong:
-            match = _NOTE.fullmatch((getattr(wrong, "__notes__", None) or [""])[0])
+            match = re.fullmatch(_NOTE, (getattr(wrong, "__notes__", None) or [""])[0])
             if match is None:
                 raise
             raise error(_sentence(function, match[1], places, words, wrong)) from None
@@ -65,7 +65,7 @@ def _accepted(wrong: Exception) -> str:
     if isinstance(wrong, OverflowError):
         return "a whole number that is neither negative nor too large for its kind"
     text = str(wrong)
-    if (match := _WANTED.search(text)) is not None:
+    if (match := re.search(_WANTED, text)) is not None:
         return _WORDS.get(match[1], f"a {match[1]}")
     if "integer" in text:
         return "a whole number"

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from html import escape
 from typing import Any, TypeVar
 
 __all__ = ["TableOfRows", "facts_table", "table", "time_text"]
@@ -19,6 +18,9 @@ def facts_table(facts: Mapping[str, Any]) -> str:
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     """Returns an HTML table, with a header row if there are ``heads``; all text is escaped."""
+    # Imported late, because only notebooks need it.
+    from html import escape
+
     head = "".join(f"<th>{escape(name)}</th>" for name in heads)
     body = "".join(f"<tr>{''.join(f'<td>{escape(str(cell))}</td>' for cell in row)}</tr>" for row in rows)
     return f"<table>{f'<thead><tr>{head}</tr></thead>' if heads else ''}<tbody>{body}</tbody></table>"

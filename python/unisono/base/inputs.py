@@ -60,7 +60,7 @@ _UNITS = {
     "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40,
     "kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40,
 }  # fmt: skip
-_SIZE = re.compile(r"\s*([0-9]+)(?:\.([0-9]+))?\s*([A-Za-z]*)\s*")
+_SIZE = r"\s*([0-9]+)(?:\.([0-9]+))?\s*([A-Za-z]*)\s*"
 #: The largest index of a rank.
 _LARGEST = 2**32 - 1
 #: The largest number of elements in plans and bounds, because the time to evaluate candidates grows with the number of
@@ -76,7 +76,7 @@ def parse_bytes(text: str) -> int:
             more than 19 digits before or after the point.
 
     """
-    match = _SIZE.fullmatch(text)
+    match = re.fullmatch(_SIZE, text)
     if match is not None and re.fullmatch("[KMGT]i?b", match[3]):
         of = match[3][0]
         raise InputError(

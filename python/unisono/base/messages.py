@@ -9,8 +9,8 @@ __all__ = ["MOST_MESSAGE", "counted", "cut", "printable", "sentence", "shown", "
 MOST_VALUE, MOST_WORD, MOST_MESSAGE = 100, 200, 1500
 
 #: Control characters, direction marks, line separators, and surrogates.
-_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff]")
-_LONG_WORD = re.compile(rf"\S{{{MOST_WORD + 1},}}")
+_UNPRINTABLE = "[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff]"
+_LONG_WORD = rf"\S{{{MOST_WORD + 1},}}"
 
 _short = reprlib.Repr()
 _short.maxstring = _short.maxother = MOST_VALUE
@@ -44,7 +44,8 @@ def size_text(size: int) -> str:
 
 def printable(text: str) -> str:
     """Returns the text with escapes for characters that control a terminal or have no encoding."""
-    return _UNPRINTABLE.sub(_escaped, text)
+    # Most texts need no pattern, whose compilation takes a part of the program's start.
+    return text if text.isprintable() else re.sub(_UNPRINTABLE, _escaped, text)
 
 
 def _escaped(match: re.Match[str]) -> str:
@@ -66,4 +67,4 @@ def cut(text: str, most: int) -> str:
 def sentence(text: str) -> str:
     """Returns a message as one line of limited length: long words are cut first, then the whole line."""
     line = printable(" ".join(text.split()))
-    return cut(_LONG_WORD.sub(lambda word: cut(word[0], MOST_WORD), line), MOST_MESSAGE)
+    return cut(re.sub(_LONG_WORD, lambda word: cut(word[0], MOST_WORD), line), MOST_MESSAGE)

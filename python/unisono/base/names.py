@@ -7,7 +7,7 @@ The extension module and files use one spelling of each name. The functions here
 from collections.abc import Iterable, Mapping
 from functools import cache
 
-from unisono._core import InputError, algorithms, collectives, dtypes, emitters, machine_presets, operators, tunings
+from unisono._core import InputError, algorithms, collectives, dtypes, emitters, operators, preset_names, tunings
 from unisono.base.messages import shown
 
 __all__ = [
@@ -141,7 +141,7 @@ RENAMED_PRESETS = {"dgx-h100-kernels": "dgx-h100"}
 
 def preset(name: str) -> str | None:
     """Returns the machine preset of that name, or None."""
-    return _spelling(name, tuple(entry["name"] for entry in machine_presets()), {})
+    return _spelling(name, tuple(preset_names()), {})
 
 
 def did_you_mean(found: str, accepted: Iterable[str]) -> str:

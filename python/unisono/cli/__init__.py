@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-from click.shell_completion import shell_complete
 
 from unisono import __version__
 from unisono.base import interrupts
@@ -27,7 +26,6 @@ from unisono.base.limits import note_large_work
 from unisono.base.switches import report_unknown
 from unisono.cli import _failures, _jobs
 from unisono.cli._examples import EXAMPLES, UNDER_MPI
-from unisono.mpi.library import end_other_ranks
 
 __all__ = ["COMMANDS", "GROUPS", "NAMES", "OUTPUTS", "command", "main", "program"]
 
@@ -153,6 +151,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                     stream.reconfigure(errors="unisono")
         asked = os.environ.get(_COMPLETE)
         if asked and arguments is None:
+            from click.shell_completion import shell_complete
+
             return shell_complete(program, {}, "unisono", _COMPLETE, asked)
         if arguments is None:
             report_unknown(of_program=False)
@@ -167,6 +167,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if arguments is not None:
             return code
         if code:
+            # Imported late, because only a failure needs it.
+            from unisono.mpi.library import end_other_ranks
+
             end_other_ranks(code)
         # Threads may still compute unneeded results.
         return _jobs.end(code)

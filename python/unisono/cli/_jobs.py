@@ -11,10 +11,11 @@ import click
 from unisono import InputError
 from unisono.base.files import is_file
 from unisono.base.limits import limits, set_cores
-from unisono.base.studies import KeptPoints, ShardEnded
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
+
+    from unisono.base.studies import KeptPoints, ShardEnded
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -99,6 +100,9 @@ def study(
         InputError: no scheduler answers, or the file is not a file of points.
 
     """
+    # Imported late, because every command imports this module at its start, and few commands are studies.
+    from unisono.base.studies import KeptPoints, ShardEnded
+
     if shard is not None and resume is None:
         raise click.UsageError("--shard computes a share of the points; name the file that keeps them with --resume")
     given = click.get_current_context().params
@@ -121,7 +125,7 @@ def study(
     _report_shard(ended_shard, shard, resume)
 
 
-def _report_shard(ended: ShardEnded, shard: tuple[int, int], file: str | None) -> NoReturn:
+def _report_shard(ended: "ShardEnded", shard: tuple[int, int], file: str | None) -> NoReturn:
     # Imported late, because every command imports this module at its start, and few commands have shards.
     from unisono.cli._output import print_json, print_lines
 

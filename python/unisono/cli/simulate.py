@@ -1,5 +1,6 @@
 """`unisono simulate`: runs a schedule, from a file or planned, on a simulated machine."""
 
+import math
 from dataclasses import asdict
 from typing import Any, cast
 
@@ -271,16 +272,17 @@ def _input_keys(
 def _run_keys(run: Run, what: Schedule | None) -> dict[str, Any]:
     """Returns the keys of the JSON report that a run fills."""
     size = None if what is None else what.elements * unisono.dtypes()[what.dtype]
-    listed = run.simulation.nodes <= _LISTED
+    ends = run.simulation.ends if run.simulation.nodes <= _LISTED else None
+    in_cycles = run.cycles is not None
     # Only schedules on machines with cycles are compared with models and a bound.
-    beside = what if run.cycles is not None else None
+    beside = what if in_cycles else None
     return {name: getattr(run, name) for name in _OF_RUN} | {
         "ranks": run.simulation.nodes if what is None else what.ranks,
         "bytes_per_second": size / run.nanoseconds * 1e9 if size is not None and run.nanoseconds else None,
         **_bandwidths(run, what, size),
         "metrics": {name: _listed(metric) for name, metric in run.metrics.items()},
-        "finish": run.finish if listed else None,
-        "finish_ns": run.finish_ns if listed else None,
+        "finish": ends if in_cycles or ends is None else [end / 1e9 for end in ends],
+        "finish_ns": None if in_cycles else ends,
         "predicted_cycles": None if beside is None else {name: _predicted(beside, name) for name in _MODELS},
         "lower_bound": None if beside is None else _physical_bound(beside),
     }
@@ -348,10 +350,10 @@ def _print(report: SimulationReport, run: Run, what: Schedule | None) -> None:
             *note_fields(report["notes"]),
         ]
     )
-    ends = run.finish if run.finish_ns is None else run.finish_ns
+    ends = run.simulation.ends
     unit = "cycles" if in_cycles else "ns"
     columns = [f"first done, {unit}", f"mean, {unit}", f"last, {unit}"]
-    cells = [number(float(end), 3) for end in (ends.min(), ends.mean(), ends.max())] if len(ends) else None
+    cells = [number(float(end), 3) for end in (min(ends), math.fsum(ends) / len(ends), max(ends))] if ends else None
     print_lines("")
     print_table(columns, [cells] if cells else [], right=columns)
     if report["predicted_cycles"] is None or run.cycles is None:

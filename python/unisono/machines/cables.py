@@ -9,8 +9,8 @@ from unisono.machines.descriptions import machine
 
 __all__ = ["same_cables", "stated_rates", "with_rate"]
 
-_RATE = re.compile(r"(?<=\bgbps=)[^\s#]+")
-_MEASURED = re.compile(r"(?<=\bmeasured=)[^\s#]+")
+_RATE = r"(?<=\bgbps=)[^\s#]+"
+_MEASURED = r"(?<=\bmeasured=)[^\s#]+"
 
 
 def same_cables(one: Machine, other: Machine) -> bool:
@@ -23,7 +23,7 @@ def same_cables(one: Machine, other: Machine) -> bool:
 
 def stated_rates(network: Machine) -> list[str]:
     """Returns the distinct rates that the machine file states for cables, as written there."""
-    return list(dict.fromkeys(rate for text in _texts(network).values() for rate in _RATE.findall(text)))
+    return list(dict.fromkeys(rate for text in _texts(network).values() for rate in re.findall(_RATE, text)))
 
 
 def with_rate(network: Machine, old: str, new: str) -> Machine:
@@ -40,11 +40,12 @@ def with_rate(network: Machine, old: str, new: str) -> Machine:
         raise InputError(f"no cable states gbps={old}; {known}")
 
     def changed(line: str) -> str:
-        stated = _RATE.search(line)
+        stated = re.search(_RATE, line)
         if stated is None or float(stated[0]) != before:
             return line
         # The measured rate of a cable keeps its quotient by the stated rate.
-        return _MEASURED.sub(lambda found: repr(float(found[0]) / before * after), _RATE.sub(repr(after), line))
+        rated = re.sub(_RATE, repr(after), line)
+        return re.sub(_MEASURED, lambda found: repr(float(found[0]) / before * after), rated)
 
     table = _table(network)
     texts = {key: "\n".join(map(changed, text.split("\n"))) for key, text in _texts(network).items()}

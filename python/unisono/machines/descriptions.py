@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, SupportsIndex
 
-from unisono._core import InputError, Machine, machine_presets, parse_shape, require_offer
+from unisono._core import InputError, Machine, parse_shape, preset_names, require_offer
 from unisono.base import names
 from unisono.base.file_types import MACHINE, reading
 from unisono.base.files import MOST_DESCRIPTION_BYTES, exists, file_name, is_file, read_inside, read_text, title
@@ -112,7 +112,7 @@ def _machine(name: Any) -> Machine:
             "networkx, and a dictionary with the keys of a machine file"
         )
     text = file_name(name)
-    presets = [preset["name"] for preset in machine_presets()]
+    presets = preset_names()
     looks_like_a_path = text.endswith(".toml") or "/" in text or os.sep in text or not isinstance(name, str)
     if text in presets:
         return Machine.preset(text)

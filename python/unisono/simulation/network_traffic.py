@@ -1,10 +1,9 @@
 """Traffic on networks: alltoall, permutation and allreduce, by packets or by flows."""
 
+import math
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, SupportsIndex
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from unisono import _core
 from unisono._core import InputError, Simulation
@@ -14,8 +13,11 @@ from unisono.base.names import named
 from unisono.base.reports import TrafficReport
 from unisono.machines.descriptions import with_shape
 from unisono.planning.plans import plan
-from unisono.simulation.runs import Run
 from unisono.simulation.schedules import simulate
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 __all__ = ["LEVELS", "MOST_BY_PACKETS", "PATTERNS", "Traffic", "traffic"]
 
@@ -44,13 +46,21 @@ class Traffic:
     seconds: float
     injection: float
     """The rate at which one accelerator can send on all planes, bytes a second."""
-    rates: npt.NDArray[np.float64]
-    """Bytes a second of each accelerator until its end; for many flows, of an even sample."""
+    listed_rates: tuple[float, ...]
+    """The values of ``rates``, without NumPy."""
     packets: int | None
     events: int | None
     hops: int | None
     planes: int
     wall_seconds: float
+
+    @property
+    def rates(self) -> "npt.NDArray[np.float64]":
+        """Returns the bytes a second of each accelerator until its end; for many flows, of an even sample."""
+        # Imported late, because NumPy takes long to import.
+        import numpy as np
+
+        return np.array(self.listed_rates)
 
     @property
     def carried(self) -> int:
@@ -69,7 +79,7 @@ class Traffic:
 
     def report(self) -> TrafficReport:
         """Returns the result as a dictionary for JSON, with a summary of ``rates``."""
-        known = self.rates if len(self.rates) else np.zeros(1)
+        known = self.listed_rates or (0.0,)
         return {
             "pattern": self.pattern,
             "machine": self.machine,
@@ -83,9 +93,9 @@ class Traffic:
             "share_of_injection": self.share_of_injection,
             "share_of_peak": self.share_of_peak,
             "injection_bytes_per_second": self.injection,
-            "bytes_per_second_min": float(known.min()),
-            "bytes_per_second_mean": float(known.mean()),
-            "bytes_per_second_max": float(known.max()),
+            "bytes_per_second_min": min(known),
+            "bytes_per_second_mean": math.fsum(known) / len(known),
+            "bytes_per_second_max": max(known),
             "packets": self.packets,
             "hops": self.hops,
             "events": self.events,
@@ -138,16 +148,15 @@ def traffic(
         raise InputError(f"the number of threads is {threads}; accepted are 1 to {MOST_JOBS}")
     shape = network.shape
     assert shape is not None, "a network has accelerators"
-    accelerators = int(np.prod(shape))
+    accelerators = math.prod(shape)
     if level is None:
         level = "packet" if accelerators <= MOST_BY_PACKETS else "flow"
     if named("the level", level) not in LEVELS:
         raise InputError(f"{shown(level)} is no level; accepted are {' and '.join(LEVELS)}")
 
-    def done(seconds: float, finish: npt.NDArray[np.float64], wall_seconds: float, **counts: Any) -> Traffic:
+    def done(seconds: float, finish: Iterable[float], wall_seconds: float, **counts: Any) -> Traffic:
         known: dict[str, Any] = {"algorithm": None, "params": {}, "packets": None, "events": None, "hops": None}
         carried = size * (accelerators - 1) if pattern == "alltoall" else size
-        rates = np.divide(carried, finish, out=np.zeros_like(finish), where=finish > 0)
         return Traffic(
             pattern=pattern,
             machine=network.name,
@@ -156,7 +165,7 @@ def traffic(
             level=str(level),
             seconds=seconds,
             injection=injection,
-            rates=rates,
+            listed_rates=tuple(carried / end if end > 0 else 0.0 for end in finish),
             planes=int(network.describe()["planes"]),
             wall_seconds=wall_seconds,
             **(known | counts),
@@ -168,13 +177,13 @@ def traffic(
         chosen = {"algorithm": planned.algorithm, "params": planned.params}
         if level == "flow":
             seconds = float(planned.predicted["seconds"])
-            return done(seconds, np.full(accelerators, seconds), 0.0, **chosen)
-        ran: Simulation | Run = simulate(planned.schedule, seed=checked)
+            return done(seconds, [seconds] * accelerators, 0.0, **chosen)
+        ran: Simulation = simulate(planned.schedule, seed=checked).simulation
     elif level == "flow":
         nanoseconds, finish, _, wall_seconds = _core.traffic_flows(network, pattern, size, checked)
-        return done(nanoseconds / 1e9, finish / 1e9, wall_seconds)
+        return done(nanoseconds / 1e9, (finish / 1e9).tolist(), wall_seconds)
     else:
         messages = MESSAGES if pattern == "permutation" and size % MESSAGES == 0 else 1
         ran = _core.traffic_packets(network, pattern, size // messages, messages, checked, threads)
-    counted = {name: ran.metrics[name][0] for name in ("packets", "hops")}
-    return done(ran.seconds, ran.finish, ran.wall_seconds, events=ran.events, **chosen, **counted)
+    counted = {name: ran.count(name) for name in ("packets", "hops")}
+    return done(ran.seconds, (end / 1e9 for end in ran.ends), ran.wall_seconds, events=ran.events, **chosen, **counted)

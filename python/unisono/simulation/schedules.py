@@ -3,7 +3,6 @@
 import math
 import os
 from collections.abc import Sequence, Sized
-from fractions import Fraction
 from pathlib import Path
 from typing import SupportsIndex
 
@@ -14,7 +13,6 @@ from unisono.base.inputs import MachineLike, checked_probability, checked_seed, 
 from unisono.base.messages import shown
 from unisono.base.names import named
 from unisono.machines import with_shape
-from unisono.planning import read_workload
 from unisono.simulation.runs import Run
 from unisono.simulation.traces import SIMULATORS, Traced, checked_pes, listed_pes
 
@@ -147,6 +145,9 @@ def _parameters(given: dict[str, float | None]) -> tuple[tuple[int | None, ...],
         if is_fraction[name]:
             if not math.isfinite(value):
                 raise InputError(f"{name} is {value}; accepted are numbers from 0 to (2^63 - 1) / 1000")
+            # Imported late, because few parameters have fractions.
+            from fractions import Fraction
+
             exact = Fraction(repr(finite(name, value))) * scale
             if exact.denominator != 1:
                 raise InputError(f"{name} is {value}; accepted are multiples of 0.001 ns, a picosecond")
@@ -206,6 +207,9 @@ def simulate_goal(
     name = file_name(path)
     program = None
     if Path(name).is_dir():
+        # Imported late, because GOAL files do not need it.
+        from unisono.planning import read_workload
+
         program = read_workload(path)
     else:
         check_regular(path)

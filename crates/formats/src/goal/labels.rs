@@ -3,10 +3,8 @@
 use rustc_hash::FxHashMap;
 use unisono_base::{TaskId, narrow};
 
-use super::line::{Wrong, shown};
+use super::line::{Word, Wrong, shown};
 
-/// Greatest number of digits of a numbered label.
-const MOST_DIGITS: usize = 9;
 /// A label is in the table of numbered labels only if its number is less than this constant plus four times the number
 /// of labels so far, which bounds the table.
 const MOST_FREE: usize = 1 << 10;
@@ -26,37 +24,52 @@ pub struct Labels {
 }
 
 impl Labels {
-    pub fn define(&mut self, label: &[u8], task: TaskId) {
+    #[inline]
+    pub fn define(&mut self, label: Word, task: TaskId) {
         if self.letter == 0 {
-            self.letter = label[0];
+            self.letter = label.text[0];
         }
         self.defined += 1;
-        let number = number(self.letter, label).filter(|&number| number < MOST_FREE + 4 * self.defined);
+        let number = self.number(label).filter(|&number| number < MOST_FREE + 4 * self.defined);
         if let Some(number) = number {
             if number >= self.numbered.len() {
-                self.numbered.resize(number + 1, 0);
+                self.numbered.resize((number + 1).next_power_of_two(), 0);
             }
             // A label whose number was too large for this table when it was defined is in `short`.
-            if self.numbered[number] == 0 && (self.short.is_empty() || self.find_other(label).is_none()) {
+            if self.numbered[number] == 0 && (self.short.is_empty() || self.find_other(label.text).is_none()) {
                 self.numbered[number] = task.0 + 1;
             }
-        } else if let Some(packed) = pack(label) {
+        } else {
+            self.define_other(label.text, task);
+        }
+    }
+
+    #[inline(never)]
+    fn define_other(&mut self, label: &[u8], task: TaskId) {
+        if let Some(packed) = pack(label) {
             self.short.entry(packed).or_insert(task);
         } else if !self.long.contains_key(label) {
             self.long.insert(label.into(), task);
         }
     }
 
-    pub fn find(&self, label: &[u8]) -> Result<TaskId, Wrong> {
-        if let Some(&task) = number(self.letter, label).and_then(|number| self.numbered.get(number))
+    #[inline]
+    pub fn find(&self, label: Word) -> Result<TaskId, Wrong> {
+        if let Some(&task) = self.number(label).and_then(|number| self.numbered.get(number))
             && task != 0
         {
             return Ok(TaskId(task - 1));
         }
-        self.find_other(label).ok_or_else(|| match label {
+        self.find_other(label.text).ok_or_else(|| match label.text {
             [] => "a label is missing after requires or irequires".to_owned(),
-            _ => format!("label '{}' is not defined in this rank so far", shown(label)),
+            text => format!("label '{}' is not defined in this rank so far", shown(text)),
         })
+    }
+
+    /// Returns the number of a numbered label; `None` for others.
+    #[inline]
+    fn number(&self, label: Word) -> Option<usize> {
+        (label.number < u32::MAX && label.text[0] == self.letter).then(|| narrow(label.number))
     }
 
     fn find_other(&self, label: &[u8]) -> Option<TaskId> {
@@ -76,16 +89,6 @@ impl Labels {
         self.numbered.clear();
         (self.letter, self.defined) = (0, 0);
     }
-}
-
-/// Returns the number of a label of `letter` and at most [`MOST_DIGITS`] digits without leading zeros; `None` for
-/// others.
-#[inline(always)]
-fn number(letter: u8, label: &[u8]) -> Option<usize> {
-    let [first, digits @ ..] = label else { return None };
-    let is_plain = *first == letter && matches!(digits, [b'0'] | [b'1'..=b'9', ..]) && digits.len() <= MOST_DIGITS;
-    let add = |number: u32, digit: &u8| digit.is_ascii_digit().then(|| 10 * number + u32::from(digit - b'0'));
-    if is_plain { digits.iter().try_fold(0, add).map(narrow) } else { None }
 }
 
 fn pack(label: &[u8]) -> Option<u128> {

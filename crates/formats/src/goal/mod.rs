@@ -19,7 +19,7 @@
 mod error;
 mod format;
 pub(crate) mod labels;
-mod line;
+pub(crate) mod line;
 mod program;
 mod read;
 mod write;

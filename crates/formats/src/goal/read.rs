@@ -1,4 +1,4 @@
-//! Reads GOAL line by line; memory holds at most one line of the text.
+//! Reads GOAL line by line; memory holds one buffer of the text, or one line.
 //!
 //! ```text
 //! file    := "num_ranks" INT { rank }              ranks in ascending order from 0; text after the last is ignored
@@ -14,24 +14,40 @@
 use std::io::{BufRead, Read};
 
 use unisono_base::{TaskId, interrupt::poll, narrow};
-use unisono_lower::tasks::{ANY, Builder, Task, TaskGraph};
+use unisono_lower::tasks::{ANY, Builder, Kind, Task, TaskGraph};
 
 use super::{
     ReadError,
     error::Problem,
     labels::Labels,
-    line::{Line, Wrong, shown},
+    line::{Line, Word, Wrong, shown},
 };
 
 /// Greatest length of a line in bytes.
-const LONGEST_LINE: u64 = 1 << 16;
+const LONGEST_LINE: usize = 1 << 16;
 
-fn is_operation(word: &[u8]) -> bool {
-    matches!(word, b"send" | b"recv" | b"calc")
+#[inline]
+fn operation(word: Word) -> Option<Kind> {
+    match word.text {
+        b"send" => Some(Kind::Send),
+        b"recv" => Some(Kind::Receive),
+        b"calc" => Some(Kind::Calc),
+        _ => None,
+    }
 }
 
-fn is_keyword(word: &[u8]) -> bool {
-    is_operation(word) || matches!(word, b"rank" | b"num_ranks" | b"requires" | b"irequires")
+/// Takes the name of an operation, which must be next.
+#[inline(always)]
+fn operation_at(line: &mut Line) -> Result<Kind, Wrong> {
+    if line.take_word(b"send") {
+        Ok(Kind::Send)
+    } else if line.take_word(b"recv") {
+        Ok(Kind::Receive)
+    } else if line.take_word(b"calc") {
+        Ok(Kind::Calc)
+    } else {
+        Err(format!("found '{}' where send, recv or calc is expected", shown(line.word().text)))
+    }
 }
 
 /// Returns the task graph of a GOAL text; its calcs are in nanoseconds. Errors name `origin`.
@@ -55,21 +71,22 @@ fn read_all(mut text: impl BufRead) -> Result<TaskGraph, Problem> {
     let mut copy = Vec::new();
     while !reader.ended() {
         poll();
-        // A line that is completely in the buffer is parsed without a copy.
+        // Lines that are completely in the buffer are parsed without a copy.
         let buffer = text.fill_buf()?;
         if buffer.is_empty() {
             break;
         }
-        if let Some(end) = memchr::memchr(b'\n', buffer) {
-            reader.line(&buffer[..end])?;
-            text.consume(end + 1);
+        if let Some(last) = memchr::memrchr(b'\n', &buffer[..buffer.len().min(LONGEST_LINE)]) {
+            reader.lines(&buffer[..=last])?;
+            text.consume(last + 1);
         } else {
             copy.clear();
-            (&mut text).take(LONGEST_LINE + 1).read_until(b'\n', &mut copy)?;
-            if copy.last() == Some(&b'\n') {
-                copy.pop();
+            (&mut text).take(LONGEST_LINE as u64 + 1).read_until(b'\n', &mut copy)?;
+            if copy.strip_suffix(b"\n").unwrap_or(&copy).len() > LONGEST_LINE {
+                let what = format!("the line is longer than {LONGEST_LINE} bytes");
+                return Err(Problem::Text { line: reader.number + 1, what });
             }
-            reader.line(&copy)?;
+            reader.lines(&copy)?;
         }
     }
     reader.finish()
@@ -93,18 +110,19 @@ impl Reader {
         self.inside.is_none() && self.ranks == Some(self.begun)
     }
 
-    fn line(&mut self, text: &[u8]) -> Result<(), Problem> {
-        self.number += 1;
-        let at = self.number;
-        let wrong = |what| Err(Problem::Text { line: at, what });
-        if text.len() as u64 > LONGEST_LINE {
-            return wrong(format!("the line is longer than {LONGEST_LINE} bytes"));
+    fn lines(&mut self, text: &[u8]) -> Result<(), Problem> {
+        let mut line = Line::new(text);
+        while !line.ends_text() && !self.ended() {
+            self.number += 1;
+            self.statements(&mut line).map_err(|what| Problem::Text { line: self.number, what })?;
+            line.next();
         }
-        self.statements(Line::new(text.strip_suffix(b"\r").unwrap_or(text))).or_else(wrong)
+        Ok(())
     }
 
     /// Reads all statements of a line; an operation or an edge is the last one.
-    fn statements(&mut self, mut line: Line) -> Result<(), Wrong> {
+    #[inline(always)]
+    fn statements(&mut self, line: &mut Line) -> Result<(), Wrong> {
         loop {
             if self.comment.is_some() {
                 if !line.skip_past(b"*/") {
@@ -113,7 +131,7 @@ impl Reader {
                 self.comment = None;
             }
             line.skip_blanks();
-            if line.is_empty() || line.take(b"//") || self.ended() {
+            if line.is_over() || line.take(b"//") || self.ended() {
                 return Ok(());
             }
             if line.take(b"/*") {
@@ -121,14 +139,15 @@ impl Reader {
                 continue;
             }
             match (self.ranks, self.inside) {
-                (None, _) => self.ranks = Some(num_ranks(&mut line)?),
-                (Some(_), None) => self.begin_rank(&mut line)?,
+                (None, _) => self.ranks = Some(num_ranks(line)?),
+                (Some(_), None) => self.begin_rank(line)?,
                 (Some(_), Some(_)) if line.take(b"}") => self.inside = None,
                 (Some(ranks), Some(_)) => return self.statement(line, ranks),
             }
         }
     }
 
+    #[inline(always)]
     fn begin_rank(&mut self, line: &mut Line) -> Result<(), Wrong> {
         line.keyword(b"rank")?;
         let rank = line.number("the number of a rank", u64::from(u32::MAX))?;
@@ -146,34 +165,37 @@ impl Reader {
         Ok(())
     }
 
-    fn statement(&mut self, mut line: Line, ranks: u32) -> Result<(), Wrong> {
+    #[inline(always)]
+    fn statement(&mut self, line: &mut Line, ranks: u32) -> Result<(), Wrong> {
         let word = line.word();
-        line.skip_blanks();
-        if is_operation(word) && !line.take(b":") {
-            self.operation(word, line, ranks)?;
-            return Ok(());
-        }
-        if word.is_empty() {
+        if word.text.is_empty() {
             return Err(line.wrong("an operation, a label or '}'"));
         }
-        if is_keyword(word) {
-            return Err(format!("'{}' is a keyword and no label", shown(word)));
-        }
-        if line.take(b":") {
-            line.skip_blanks();
-            let operation = line.word();
-            if !is_operation(operation) {
-                return Err(format!("found '{}' where send, recv or calc is expected", shown(operation)));
+        line.skip_blanks();
+        let (label, kind) = match (operation(word), line.take(b":")) {
+            (Some(kind), false) => (None, kind),
+            (None, is_label) if !matches!(word.text, b"rank" | b"num_ranks" | b"requires" | b"irequires") => {
+                if !is_label {
+                    return self.edge(line, word);
+                }
+                line.skip_blanks();
+                (Some(word), operation_at(line)?)
             }
-            let task = self.operation(operation, line, ranks)?;
-            self.labels.define(word, task);
-            return Ok(());
-        }
-        let started = match line.word() {
-            b"requires" => false,
-            b"irequires" => true,
-            _ => return Err(format!("after '{}' comes ':', requires or irequires", shown(word))),
+            _ => return Err(format!("'{}' is a keyword and no label", shown(word.text))),
         };
+        let task = self.operation(line, kind, ranks)?;
+        if let Some(label) = label {
+            self.labels.define(label, task);
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn edge(&mut self, line: &mut Line, word: Word) -> Result<(), Wrong> {
+        let started = !line.take_word(b"requires");
+        if started && !line.take_word(b"irequires") {
+            return Err(format!("after '{}' comes ':', requires or irequires", shown(word.text)));
+        }
         line.skip_blanks();
         let other = line.word();
         line.end()?;
@@ -186,14 +208,15 @@ impl Reader {
         Ok(())
     }
 
-    fn operation(&mut self, word: &[u8], mut line: Line, ranks: u32) -> Result<TaskId, Wrong> {
-        let task = if word == b"calc" {
+    #[inline(always)]
+    fn operation(&mut self, line: &mut Line, kind: Kind, ranks: u32) -> Result<TaskId, Wrong> {
+        let task = if kind == Kind::Calc {
             let calc = Task::calc(line.number("a time", u64::MAX)?);
-            calc.on(if line.option(b"cpu") { small(&mut line, "the number of a CPU")? } else { 0 }, 0)
+            calc.on(if line.option(b"cpu") { small(line, "the number of a CPU")? } else { 0 }, 0)
         } else {
             let bytes = line.number("a number of bytes", u64::MAX)?;
             line.keyword(b"b")?;
-            let task = if word == b"send" {
+            let task = if kind == Kind::Send {
                 line.keyword(b"to")?;
                 Task::send(peer(line.number("a rank", u64::MAX)?, ranks)?, bytes, 0)
             } else {
@@ -203,8 +226,8 @@ impl Reader {
             };
             let tag =
                 if line.option(b"tag") { line.number_or_any("a tag or -1", u64::from(u32::MAX))? } else { Some(0) };
-            let cpu = if line.option(b"cpu") { small(&mut line, "the number of a CPU")? } else { 0 };
-            let nic = if line.option(b"nic") { small(&mut line, "the number of an interface")? } else { 0 };
+            let cpu = if line.option(b"cpu") { small(line, "the number of a CPU")? } else { 0 };
+            let nic = if line.option(b"nic") { small(line, "the number of an interface")? } else { 0 };
             Task { tag: tag.map_or(ANY, |tag| narrow(tag)), cpu, nic, ..task }
         };
         line.end()?;
@@ -226,6 +249,7 @@ impl Reader {
     }
 }
 
+#[inline(always)]
 fn num_ranks(line: &mut Line) -> Result<u32, Wrong> {
     line.keyword(b"num_ranks")?;
     match line.number("the number of ranks", u64::from(ANY - 1))? {
@@ -234,6 +258,7 @@ fn num_ranks(line: &mut Line) -> Result<u32, Wrong> {
     }
 }
 
+#[inline(always)]
 fn peer(rank: u64, ranks: u32) -> Result<u32, Wrong> {
     match u32::try_from(rank) {
         Ok(rank) if rank < ranks => Ok(rank),
@@ -241,6 +266,7 @@ fn peer(rank: u64, ranks: u32) -> Result<u32, Wrong> {
     }
 }
 
+#[inline(always)]
 fn small(line: &mut Line, what: &str) -> Result<u8, Wrong> {
     Ok(narrow(line.number(what, u64::from(u8::MAX))?))
 }

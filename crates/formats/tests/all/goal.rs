@@ -3,6 +3,8 @@
 
 mod labels;
 
+use std::io::BufReader;
+
 use proptest::prelude::*;
 use unisono_algorithms::{ALGORITHMS, Case, Means, Params, Ranks};
 use unisono_base::TaskId;
@@ -129,7 +131,7 @@ fn buffers_of_any_size() {
     for (name, text) in FILES {
         let whole = parse(text).unwrap();
         for size in [1, 7, 64] {
-            let parts = std::io::BufReader::with_capacity(size, text.as_bytes());
+            let parts = BufReader::with_capacity(size, text.as_bytes());
             assert_eq!(read(parts, name).unwrap(), whole);
         }
     }
@@ -227,9 +229,11 @@ proptest! {
         prop_assert_eq!(parse(&print(&graph)).unwrap(), graph);
     }
 
-    /// Damaged files are either read or refused.
+    /// Damaged files are either read or refused, in the same way through buffers of any size.
     #[test]
-    fn damaged_files(file in 0usize..8, damages in prop::collection::vec((any::<u16>(), any::<u8>(), 0u8..4), 1..6)) {
+    fn damaged_files(
+        file in 0usize..8, damages in prop::collection::vec((any::<u16>(), any::<u8>(), 0u8..4), 1..6), size in 1usize..99,
+    ) {
         let mut text = FILES[file].1.as_bytes().to_vec();
         for (at, byte, how) in damages {
             let at = usize::from(at) % text.len();
@@ -243,8 +247,20 @@ proptest! {
                 break;
             }
         }
-        if let Ok(graph) = read(&text[..], "a.goal") {
+        let whole = read(&text[..], "a.goal").map_err(|e| e.to_string());
+        let parts = BufReader::with_capacity(size, &text[..]);
+        prop_assert_eq!(read(parts, "a.goal").map_err(|e| e.to_string()).as_ref(), whole.as_ref());
+        if let Ok(graph) = whole {
             prop_assert_eq!(parse(&print(&graph)).unwrap(), graph);
+        }
+    }
+
+    #[test]
+    fn numbers_have_the_value_of_their_digits(digits in "[0-9]{1,24}", after in "[ \r]?\n?") {
+        let read = parse(&format!("num_ranks 1\nrank 0 {{ calc {digits}{after}\n}}"));
+        match digits.parse::<u64>() {
+            Ok(value) => prop_assert_eq!(read.unwrap().task(TaskId(0)).amount, value),
+            Err(_) => prop_assert!(read.unwrap_err().contains(&format!("a time is {digits}; at most"))),
         }
     }
 

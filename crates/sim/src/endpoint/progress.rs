@@ -48,8 +48,12 @@ impl<P: Prices, C: Carrier> Engine<'_, P, C> {
         events.len() - 1
     }
 
+    #[inline]
     pub(super) fn start(&mut self, id: u32) {
-        self.release(id, true, 0);
+        // Tasks that wait for the start come first.
+        if self.graph.waiting(TaskId(id)).next().is_some_and(|(_, started)| started) {
+            self.release(id, true, 0);
+        }
     }
 
     /// Marks `id` as done, and adds the tasks that it makes free to `freed[place]`: 0 for the event's own rank, 1 for
@@ -96,9 +100,11 @@ impl<P: Prices, C: Carrier> Engine<'_, P, C> {
             }
             _ => {
                 let freed = std::mem::take(&mut self.freed[place]);
-                for order in [&[Kind::Send][..], &[Kind::Receive], &[Kind::Calc, Kind::Reduce]] {
+                // Sends, receives, and all others.
+                for order in [Kind::Send, Kind::Receive, Kind::Calc] {
                     for &id in &freed {
-                        if order.contains(&self.graph.task(TaskId(id)).kind) {
+                        let task = self.graph.task(TaskId(id));
+                        if task.kind == order || order == Kind::Calc && task.kind == Kind::Reduce {
                             self.queue_task(rank, id);
                         }
                     }
@@ -109,6 +115,7 @@ impl<P: Prices, C: Carrier> Engine<'_, P, C> {
         }
     }
 
+    #[inline]
     fn queue_task(&mut self, rank: u32, id: u32) {
         let task = self.graph.task(TaskId(id));
         let usage = if task.kind == Kind::Send { Use::Send } else { Use::Compute };

@@ -21,6 +21,7 @@ pub(super) struct At {
 }
 
 impl<P: Prices, C: Carrier> Engine<'_, P, C> {
+    #[inline]
     pub(super) fn at(&self, key: ClassKey) -> At {
         let first = self.clocks_each * key.rank as usize;
         let sending = if key.usage == Use::Send { self.graph.nics() as usize } else { 0 };
@@ -29,6 +30,7 @@ impl<P: Prices, C: Carrier> Engine<'_, P, C> {
     }
 
     /// Returns the time from which these clocks allow the use.
+    #[inline]
     pub(super) fn free(&self, usage: Use, at: At) -> u64 {
         match usage {
             Use::Compute => self.clocks[at.cpu],

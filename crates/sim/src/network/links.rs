@@ -18,8 +18,6 @@ pub(super) struct Wire {
     /// of the node that the link leaves.
     queues: u32,
     inputs: u32,
-    /// Packets that wait for the link, plus packets that it sent whose buffer places are still occupied.
-    ahead: u32,
     pub busy: bool,
     /// True if packets wait for the link and for its credits.
     stalled: bool,
@@ -32,7 +30,7 @@ pub(super) struct Wire {
 impl Wire {
     pub fn new(link: &Link, input: u32, queues: u32, inputs: u32) -> Self {
         let Link { to, speed, .. } = *link;
-        Self { sent: 0, to, input, queues, inputs, ahead: 0, busy: false, stalled: false, turn: 0, speed }
+        Self { sent: 0, to, input, queues, inputs, busy: false, stalled: false, turn: 0, speed }
     }
 }
 
@@ -143,7 +141,7 @@ impl Packets<'_> {
         let times = |hop: &Hop, ahead: u32| {
             if self.has_detours { ahead.saturating_mul(self.routing.detour(header, *hop)) } else { ahead }
         };
-        let ahead = |hop: &&Hop| times(hop, self.wires[hop.link as usize].ahead);
+        let ahead = |hop: &&Hop| times(hop, self.ahead[hop.link as usize]);
         let through_ps = |hop: &&Hop| {
             let full = self.lengths.ps(0, self.speed(hop.link)).unwrap_or(0);
             if has_unlike_trips {
@@ -155,7 +153,8 @@ impl Packets<'_> {
         let best = match &self.candidates[..] {
             [only] => Some(*only),
             several if self.is_unlike => several.iter().min_by_key(through_ps).copied(),
-            several => several.iter().min_by_key(ahead).copied(),
+            several if self.has_detours => several.iter().min_by_key(ahead).copied(),
+            several => several.iter().min_by_key(|hop| self.ahead[hop.link as usize]).copied(),
         };
         if best.is_none() {
             let to = packet.to;
@@ -175,7 +174,7 @@ impl Packets<'_> {
     /// that wait, and those whose places were occupied longer than the round trip of the link. If the next packet must
     /// wait for their credits, all count whose places are occupied.
     fn before(&self, now: u64, Hop { link, vc }: Hop) -> (u32, u64) {
-        let (left, ahead) = (&self.left[link as usize], self.wires[link as usize].ahead);
+        let (left, ahead) = (&self.left[link as usize], self.ahead[link as usize]);
         let sending_ps = left.back().map_or(0, |&ps| ps.saturating_sub(now));
         if self.channels[link as usize * usize::from(self.vcs) + usize::from(vc)].credits == 0 {
             return (ahead, sending_ps);
@@ -202,7 +201,7 @@ impl Packets<'_> {
         }
         let channel = &mut self.channels[at];
         let wire = &mut self.wires[hop.link as usize];
-        wire.ahead += 1;
+        self.ahead[hop.link as usize] += 1;
         // While a link is free, no packet that has a credit waits for it.
         if !wire.busy && channel.credits > 0 {
             self.depart(now, hop, packet, from);
@@ -320,7 +319,7 @@ impl Packets<'_> {
     fn count_credit(&mut self, link: u32, vc: u8) -> usize {
         let channel = link as usize * usize::from(self.vcs) + usize::from(vc);
         self.channels[channel].credits += 1;
-        self.wires[link as usize].ahead -= 1;
+        self.ahead[link as usize] -= 1;
         channel
     }
 

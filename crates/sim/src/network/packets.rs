@@ -42,6 +42,9 @@ pub(super) struct Packets<'a> {
     pub(super) places: &'a [u32],
     pub(super) lengths: Lengths,
     pub(super) wires: Vec<Wire>,
+    /// For each link, the packets that wait for it, plus packets that it sent whose buffer places are still occupied. A
+    /// choice reads the numbers of many links, which are in few cache lines.
+    pub(super) ahead: Vec<u32>,
     /// One entry for each link; empty if all links have the same round trip.
     pub(super) left: Vec<Left>,
     pub(super) channels: Vec<Channel>,
@@ -222,6 +225,7 @@ impl<'a> Packets<'a> {
             places: &options.places,
             lengths: Lengths::new(timing),
             wires,
+            ahead: vec![0; links],
             left: vec![Left::new(); if has_unlike_trips { links } else { 0 }],
             channels: vec![Channel::new(timing.places); links * usize::from(vcs)],
             waiting,
