@@ -286,6 +286,11 @@ pub trait Algorithm: Sync {
         vec![Params::new()]
     }
 
+    /// Returns whether the parameters leave nothing for a plan to compare, so that no candidates need be listed.
+    fn is_whole(&self, params: &Params) -> bool {
+        params.has_all(self.info().params.iter().map(|param| param.name))
+    }
+
     /// Adds the parameters that the algorithm chooses itself, so that a plan states all of them. Called on supported
     /// cases only.
     fn chosen(&self, _case: &Case, params: &Params) -> Params {

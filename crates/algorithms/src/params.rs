@@ -30,6 +30,10 @@ impl Params {
         self.0.is_empty()
     }
 
+    pub fn has_all<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> bool {
+        names.into_iter().all(|name| self.0.contains_key(name))
+    }
+
     /// Returns only the parameters whose names `names` accepts, for a component of a composed algorithm.
     #[must_use]
     pub fn only(&self, names: impl Fn(&str) -> bool) -> Self {

@@ -157,7 +157,7 @@ pub(crate) fn timed(
             let (algorithm, chosen) = target.resolve(c, name, params)?;
             // A name that stands for a composition, as `chain` for `x-y` with chains, sets some of its parameters.
             let wanted = if algorithm.name() == name { params } else { &chosen };
-            let is_given = at_defaults || algorithm.info().params.iter().all(|p| wanted.get(p.name).is_some());
+            let is_given = at_defaults || algorithm.is_whole(wanted);
             let listed = if is_given { Vec::new() } else { target.candidates(c, wanted, Some(algorithm.name())) };
             let is_listed = !params.is_empty() && listed.iter().any(|(_, listed)| listed == wanted);
             if !is_listed && listed.iter().any(|(_, listed)| !target.is_slow(c, algorithm, listed)) {

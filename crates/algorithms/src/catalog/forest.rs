@@ -177,7 +177,7 @@ fn known_pairs(params: &Params) -> Result<Option<Pairs>, AlgorithmError> {
     if params.choice(INFO.name, "pairs", &["all", "near"])? == "near" {
         return Ok(Some(Pairs::Near));
     }
-    let is_known = params.get("pairs").is_some() || ["depth", "chunks"].iter().all(|name| params.get(name).is_some());
+    let is_known = params.get("pairs").is_some() || Forest.is_whole(params);
     Ok(is_known.then_some(Pairs::All))
 }
 
@@ -288,6 +288,11 @@ impl RankAlgorithm for Forest {
             [named(shape, Params::new())].into_iter().chain(in_turns).chain(orders.iter().map(ordered))
         };
         found.into_iter().flat_map(of).collect()
+    }
+
+    /// Depth and chunks determine the other parameters, whose defaults depend on nothing else then.
+    fn is_whole(&self, params: &Params) -> bool {
+        params.has_all(["depth", "chunks"])
     }
 
     fn chosen(&self, case: &Case, params: &Params) -> Params {

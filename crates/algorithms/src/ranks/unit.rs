@@ -67,6 +67,11 @@ pub trait RankAlgorithm: Sync {
         vec![Params::new()]
     }
 
+    /// Returns whether the parameters leave nothing to compare; see [`Algorithm::is_whole`].
+    fn is_whole(&self, params: &Params) -> bool {
+        params.has_all(Self::INFO.params.iter().map(|param| param.name))
+    }
+
     /// Adds chosen parameters; see [`Algorithm::chosen`].
     fn chosen(&self, _case: &Case, params: &Params) -> Params {
         params.clone()
@@ -113,6 +118,10 @@ impl<T: RankAlgorithm> Algorithm for Among<T> {
 
     fn candidates(&self, case: &Case) -> Vec<Params> {
         self.0.candidates(case)
+    }
+
+    fn is_whole(&self, params: &Params) -> bool {
+        self.0.is_whole(params)
     }
 
     fn chosen(&self, case: &Case, params: &Params) -> Params {
