@@ -249,7 +249,8 @@ proptest! {
         }
         let whole = read(&text[..], "a.goal").map_err(|e| e.to_string());
         let parts = BufReader::with_capacity(size, &text[..]);
-        prop_assert_eq!(read(parts, "a.goal").map_err(|e| e.to_string()).as_ref(), whole.as_ref());
+        let read_in_parts = read(parts, "a.goal").map_err(|e| e.to_string());
+        prop_assert_eq!(&read_in_parts, &whole);
         if let Ok(graph) = whole {
             prop_assert_eq!(parse(&print(&graph)).unwrap(), graph);
         }
@@ -260,7 +261,10 @@ proptest! {
         let read = parse(&format!("num_ranks 1\nrank 0 {{ calc {digits}{after}\n}}"));
         match digits.parse::<u64>() {
             Ok(value) => prop_assert_eq!(read.unwrap().task(TaskId(0)).amount, value),
-            Err(_) => prop_assert!(read.unwrap_err().contains(&format!("a time is {digits}; at most"))),
+            Err(_) => {
+                let (found, expected) = (read.unwrap_err(), format!("a time is {digits}; at most"));
+                prop_assert!(found.contains(&expected), "{}", found);
+            }
         }
     }
 
