@@ -19,7 +19,7 @@ pub mod loads {
     pub use crate::loads::Links;
 }
 pub mod tree_cache {
-    pub use crate::tree_cache::{MOST_EDGES, PACKINGS, growth, packing};
+    pub use crate::tree_cache::{MOST_EDGES, PACKINGS, forget, growth, packing};
 }
 pub mod router {
     pub use crate::concurrent::router::Router;

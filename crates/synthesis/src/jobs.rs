@@ -30,7 +30,7 @@ pub struct Jobs {
 }
 
 /// The send machines of ranks that have fewer of them than links.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Sending {
     pub machines: u32,
     /// The fraction of a message's time on its first link for which it occupies a send machine: until its last packet

@@ -22,7 +22,7 @@ use crate::{
     timetable::Ordered,
 };
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug)]
 pub struct HostWork {
     /// The time for which a host works on each message that it sends or receives, in the unit of the timetable.
     pub takes: f64,

@@ -22,6 +22,17 @@ pub(crate) struct RootTrees {
     pub of: Vec<Vec<Shared<Tree>>>,
 }
 
+/// Equal forests have the same trees, and not only equal ones: chunks on one tree are timed alike.
+impl PartialEq for RootTrees {
+    fn eq(&self, other: &Self) -> bool {
+        let is_same = |(a, b): (&Vec<Shared<Tree>>, &Vec<Shared<Tree>>)| {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| Shared::ptr_eq(a, b))
+        };
+        let trees = self.of.iter().zip(&other.of);
+        self.roots == other.roots && self.symmetry == other.symmetry && trees.into_iter().all(is_same)
+    }
+}
+
 /// The largest product of trees and ranks for which messages of different trees form different classes although they
 /// use the same links. Each class costs time whenever one of its links becomes free.
 const MOST_CLASSES: usize = 1 << 12;

@@ -1,7 +1,8 @@
-//! A cache of the most recent packings and grown trees of the process.
+//! A cache of the most recent packings, grown trees and timetables of the process.
 //!
 //! A [`crate::Fabric`] caches its results for one plan. A sweep over message lengths plans on the same network many
-//! times, each time with a new fabric, and trees do not depend on the length.
+//! times, each time with a new fabric, and a plan after a failure begins with the forests of the network before. Keys
+//! are all arguments of a function, so answers are those of a new process.
 
 use std::{
     collections::VecDeque,
@@ -9,22 +10,33 @@ use std::{
 };
 
 use crate::{
-    Graph, Ways,
+    Graph, Runs, Ways, arrivals,
+    forest::Times,
     growth::{Growth, Known, grow},
+    jobs::Sending,
     loads::Links,
-    packing::{NoPacking, Packing, pack_both},
+    packing::{NoPacking, Packing, Tree, pack_both},
+    replay::HostWork,
+    root_trees::RootTrees,
     symmetry::Symmetry,
 };
 
-/// The most edges of all cached trees, for packings and for grown trees separately. An edge takes some hundred bytes.
+/// The most edges of all cached trees, for packings, grown trees, trees grown in time, and timetables separately. An
+/// edge takes some hundred bytes, so the cache takes at most about 100 MB.
 pub const MOST_EDGES: usize = 1 << 18;
 
-/// The key of the cache: the arguments of [`pack_both`] or [`grow`], which determine trees.
+/// A key of the cache.
+trait Question: PartialEq {
+    /// Returns an upper bound of the edges of all trees of the key and its answer.
+    fn edges(&self) -> usize;
+}
+
+/// The arguments of [`pack_both`], [`grow`] or [`arrivals::grow`].
 #[derive(PartialEq)]
-struct Question {
+pub struct OfTrees {
     graph: Graph,
     /// Set for grown trees only.
-    symmetry: Option<Shared<Symmetry>>,
+    symmetry: Option<Symmetry>,
     roots: Vec<u32>,
     depth: Option<u32>,
     /// For grown trees, the number of trees of each root.
@@ -33,36 +45,74 @@ struct Question {
     late: Vec<f64>,
     /// For packings in both directions, the opposite of each arc.
     back: Option<Vec<u32>>,
+    /// The trees with which the growth begins.
+    known: Known,
 }
 
-impl Question {
-    /// Returns an upper bound of the edges of all trees of the answer: each root has `shares` trees or, in a packing,
-    /// at most one tree for each arc.
+impl Question for OfTrees {
+    /// Each root has `shares` trees or, in a packing, at most one tree for each arc.
     fn edges(&self) -> usize {
         let trees = self.shares.map_or(self.graph.arcs().len(), |shares| shares as usize);
-        self.roots.len() * trees * self.graph.ranks() as usize
+        let known: usize = self.known.iter().map(Vec::len).sum();
+        (self.roots.len() * trees + known) * self.graph.ranks() as usize
     }
 }
 
-/// The cached answers, newest first.
-pub struct Recent<A>(Mutex<VecDeque<(Question, Shared<A>)>>);
+/// The arguments of [`crate::Forest::times`].
+#[derive(PartialEq)]
+pub(crate) struct OfTimes {
+    pub graph: Graph,
+    pub trees: RootTrees,
+    pub hop: f64,
+    pub hops: Option<Vec<f64>>,
+    pub sending: Option<Sending>,
+    pub runs: Runs,
+    pub sums: Option<f64>,
+    pub work: Option<HostWork>,
+}
 
-pub static PACKINGS: Recent<Packing> = Recent(Mutex::new(VecDeque::new()));
-static GROWTHS: Recent<Growth> = Recent(Mutex::new(VecDeque::new()));
+impl Question for OfTimes {
+    fn edges(&self) -> usize {
+        self.trees.of.iter().map(Vec::len).sum::<usize>() * self.graph.ranks() as usize
+    }
+}
 
-impl<A> Recent<A> {
+/// The cached answers, most recently used first.
+pub struct Recent<Q, A>(Mutex<VecDeque<(Q, Shared<A>)>>);
+
+pub static PACKINGS: Recent<OfTrees, Packing> = Recent(Mutex::new(VecDeque::new()));
+static GROWTHS: Recent<OfTrees, Growth> = Recent(Mutex::new(VecDeque::new()));
+static IN_TIME: Recent<OfTrees, Vec<Vec<Shared<Tree>>>> = Recent(Mutex::new(VecDeque::new()));
+static TIMES: Recent<OfTimes, Times> = Recent(Mutex::new(VecDeque::new()));
+
+#[expect(private_bounds, reason = "keys are made in this file only")]
+impl<Q: Question, A> Recent<Q, A> {
     pub fn edges(&self) -> usize {
         let found = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         found.iter().map(|(question, _)| question.edges()).sum()
     }
 
-    /// Returns the cached answer, or computes and caches it. Errors are not cached.
-    fn answer<E>(&self, question: Question, find: impl FnOnce(&Question) -> Result<A, E>) -> Result<Shared<A>, E> {
+    fn forget(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    /// Returns the cached answer, or computes and caches it, unless it alone exceeds [`MOST_EDGES`]. Errors are not
+    /// cached.
+    fn answer<E>(&self, question: Q, find: impl FnOnce(&Q) -> Result<A, E>) -> Result<Shared<A>, E> {
         let lock = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, found)) = lock().iter().find(|(asked, _)| *asked == question) {
-            return Ok(Shared::clone(found));
+        {
+            let mut found = lock();
+            let at = found.iter().position(|(asked, _)| *asked == question);
+            if let Some(recent) = at.and_then(|at| found.remove(at)) {
+                let answer = Shared::clone(&recent.1);
+                found.push_front(recent);
+                return Ok(answer);
+            }
         }
         let answer = Shared::new(find(&question)?);
+        if question.edges() > MOST_EDGES {
+            return Ok(answer);
+        }
         let mut found = lock();
         found.push_front((question, Shared::clone(&answer)));
         let mut edges = 0;
@@ -72,6 +122,14 @@ impl<A> Recent<A> {
         });
         Ok(answer)
     }
+}
+
+/// Empties the cache, as in a new process.
+pub fn forget() {
+    PACKINGS.forget();
+    GROWTHS.forget();
+    IN_TIME.forget();
+    TIMES.forget();
 }
 
 /// Returns the packing of [`pack_both`] along shortest paths.
@@ -84,8 +142,8 @@ pub fn packing(
     depth: Option<u32>,
     (enough, back): (f64, Option<Vec<u32>>),
 ) -> Result<Shared<Packing>, NoPacking> {
-    let question =
-        Question { graph: graph.clone(), symmetry: None, roots, depth, shares: None, enough, late: Vec::new(), back };
+    let (graph, late, known) = (graph.clone(), Vec::new(), Known::new());
+    let question = OfTrees { graph, symmetry: None, roots, depth, shares: None, enough, late, back, known };
     PACKINGS.answer(question, |q| pack_both(&q.graph, &q.roots, Ways::Shortest, (depth, q.back.as_deref()), enough))
 }
 
@@ -94,20 +152,49 @@ pub fn packing(
 /// # Errors
 /// Returns the errors of [`grow`].
 pub fn growth(
-    graph: &Graph,
-    symmetry: &Shared<Symmetry>,
+    links: &Links,
     roots: Vec<u32>,
     depth: Option<u32>,
     shares: u32,
     enough: f64,
-    late: &[f64],
+    known: Known,
 ) -> Result<Shared<Growth>, NoPacking> {
-    let shifts = Some(Shared::clone(symmetry));
-    let (graph, shares, late) = (graph.clone(), Some(shares), late.to_vec());
-    let question = Question { graph, symmetry: shifts, roots, depth, shares, enough, late, back: None };
-    GROWTHS.answer(question, |q| {
-        let shares = q.shares.unwrap_or(1);
-        let links = Links { graph: &q.graph, symmetry, late: &q.late };
-        grow(&links, &q.roots, Ways::Shortest, depth, shares, enough, &Known::new())
-    })
+    let question = grown(links, links.late, (roots, depth), shares, enough, known);
+    GROWTHS.answer(question, |q| grow(links, &q.roots, Ways::Shortest, depth, shares, enough, &q.known))
+}
+
+/// Returns the trees of [`arrivals::grow`].
+pub(crate) fn in_time(
+    links: &Links,
+    hops: &[f64],
+    roots: &[u32],
+    depth: Option<u32>,
+    known: &[Vec<Shared<Tree>>],
+    end: f64,
+) -> Vec<Vec<Shared<Tree>>> {
+    let of_root = |own: &Vec<Shared<Tree>>| own.iter().cloned().map(Some).collect();
+    let shares = known.first().map_or(0, |own| unisono_base::narrow(own.len()));
+    let known_trees = known.iter().map(of_root).collect();
+    let question = grown(links, hops, (roots.to_vec(), depth), shares, end, known_trees);
+    let find = |_: &OfTrees| Ok::<_, std::convert::Infallible>(arrivals::grow(links, hops, roots, depth, known, end));
+    let Ok(found) = IN_TIME.answer(question, find);
+    found.to_vec()
+}
+
+fn grown(
+    links: &Links,
+    late: &[f64],
+    (roots, depth): (Vec<u32>, Option<u32>),
+    shares: u32,
+    enough: f64,
+    known: Known,
+) -> OfTrees {
+    let (graph, symmetry, late) = (links.graph.clone(), Some(links.symmetry.clone()), late.to_vec());
+    OfTrees { graph, symmetry, roots, depth, shares: Some(shares), enough, late, back: None, known }
+}
+
+/// Returns the timetable that `find` computes.
+pub(crate) fn times(question: OfTimes, find: impl FnOnce() -> Times) -> Shared<Times> {
+    let Ok(found) = TIMES.answer(question, |_| Ok::<_, std::convert::Infallible>(find()));
+    found
 }

@@ -12,10 +12,11 @@ use super::{
     forests::{LONG, admit_growth},
 };
 use crate::{
-    Forest, Ways,
-    growth::{Growth, Known, grow},
+    Forest,
+    growth::{Growth, Known},
     loads::Links,
     packing::{Edge, Tree},
+    tree_cache,
 };
 
 type Lazy = LazyLock<Fabric, Box<dyn FnOnce() -> Fabric + Send>>;
@@ -55,7 +56,8 @@ impl Fabric {
         let known = self.left_of(before, &forest, &roots);
         let late = class.map_or(Ok(Vec::new()), |class| self.late(all, class))?;
         let links = Links { graph, symmetry: self.symmetry(all), late: &late };
-        Ok(Some(grow(&links, &roots, Ways::Shortest, depth, chunks, self.enough(all), &known)?))
+        let grown = tree_cache::growth(&links, roots, depth, chunks, self.enough(all), known)?;
+        Ok(Some(Growth::clone(&grown)))
     }
 
     /// Returns the trees of a forest before the failures that still reach all ranks.

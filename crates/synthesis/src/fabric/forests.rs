@@ -6,9 +6,9 @@ use unisono_base::{limits, narrow, rounded};
 
 use super::{Fabric, NoForest, Roots, Runs, kept, kept_unless, sizes::MOST_QUICK};
 use crate::{
-    Forest, arrivals,
+    Forest,
     forest::Trees,
-    growth::{self, Growth, MOST_SHARES},
+    growth::{self, Growth, Known, MOST_SHARES},
     loads::Links,
     packing::{NoPacking, Packing, Tree, of_trees},
     relaying::{relay, relay_depth},
@@ -21,7 +21,7 @@ use crate::{
 /// A chunk size in bytes at which the choice of trees ignores latencies.
 pub(super) const LONG: u64 = 1 << 32;
 /// The largest product of the number of trees of all representative roots and the number of pairs of ranks for which
-/// [`arrivals::grow`] is used.
+/// [`crate::arrivals::grow`] is used.
 const MOST_TIMED: u64 = 1 << 19;
 /// The number of trees of one root in a packing composed of the trees of all ranks.
 const SPREAD_SHARES: u32 = 1 << 9;
@@ -137,7 +137,7 @@ impl Fabric {
         Ok(if end(&grown) <= end(&packed) { grown } else { packed })
     }
 
-    /// Returns a forest of all roots from [`arrivals::grow`], for blocks of a class; `None` if it takes too much work,
+    /// Returns a forest of all roots from [`crate::arrivals::grow`], for blocks of a class; `None` if it takes too much work,
     /// or trees are not listed by root.
     /// `known` is a forest that ends at `end`. If there are many chunks, several of them use each tree of a forest of
     /// fewer chunks.
@@ -168,7 +168,7 @@ impl Fabric {
             let unit = self.graph.bytes_per_ns() * f64::from(chunks) / f64::from(class).exp2();
             let hops: Vec<f64> = self.latencies_ns(graph).into_iter().map(|ns| ns * unit).collect();
             let links = Links { graph, symmetry: &found.symmetry, late: &[] };
-            RootTrees { of: arrivals::grow(&links, &hops, &found.roots, depth, &found.of, end), ..found.clone() }
+            RootTrees { of: tree_cache::in_time(&links, &hops, &found.roots, depth, &found.of, end), ..found.clone() }
         };
         let time = self.busiest(&trees.symmetry, &trees.of) / f64::from(chunks);
         Ok(Some(Forest::listed(ranks, chunks, trees, time)))
@@ -298,8 +298,8 @@ impl Fabric {
         let graph = self.packed(roots)?;
         let list = self.representatives(roots);
         admit_growth(shares, list.len(), graph.ranks())?;
-        tree_cache::growth(graph, self.symmetry(roots), list, depth, shares, self.enough(roots), late)
-            .map_err(NoForest::from)
+        let links = Links { graph, symmetry: self.symmetry(roots), late };
+        tree_cache::growth(&links, list, depth, shares, self.enough(roots), Known::new()).map_err(NoForest::from)
     }
 }
 

@@ -3,7 +3,12 @@
 use std::sync::Arc as Shared;
 
 use super::{Fabric, NoForest, Roots, Runs, kept};
-use crate::{Arc, Forest, Graph, Message, forest::Times, jobs::Sending};
+use crate::{
+    Arc, Forest, Graph, Message,
+    forest::{Times, Trees},
+    jobs::Sending,
+    tree_cache::{self, OfTimes},
+};
 
 impl Fabric {
     /// Returns the nanoseconds from the start of a forest to its last message and sum, by its timetable, for chunks of
@@ -50,14 +55,14 @@ impl Fabric {
     ) -> Result<Shared<Times>, NoForest> {
         let forest = self.forest(roots, depth, chunks, bytes)?;
         let class = self.class(roots, chunks, bytes);
-        let times = || Shared::new(self.times_of(&forest, bytes, class.is_some(), runs));
+        let times = || self.times_of(&forest, bytes, class.is_some(), runs);
         Ok(kept(&self.times, ((roots, depth, chunks, class), bytes, runs), times))
     }
 
     /// Returns the timetable of a forest, in units of the time of a chunk of `bytes` on a link of rate 1. With
     /// `by_link`, links have their own latencies (of links that are equivalent by symmetry, the largest); otherwise, or
     /// if trees are translated, all have the mean latency.
-    pub fn times_of(&self, forest: &Forest, bytes: u64, by_link: bool, runs: Runs) -> Times {
+    pub fn times_of(&self, forest: &Forest, bytes: u64, by_link: bool, runs: Runs) -> Shared<Times> {
         let graph = self.routed();
         let unit = self.graph.bytes_per_ns() / bytes.max(1) as f64;
         let hops = || self.latencies_ns(graph).into_iter().map(|ns| ns * unit).collect::<Vec<_>>();
@@ -65,7 +70,11 @@ impl Fabric {
         let sums = (runs == Runs::Up && sum > 0.0).then(|| sum.recip());
         let hops = by_link.then(hops);
         let work = self.host_work(bytes);
-        forest.times(graph, self.hop(bytes), hops.as_deref(), self.sending(bytes), (runs, sums, work))
+        let (hop, sending) = (self.hop(bytes), self.sending(bytes));
+        let times = || forest.times(graph, hop, hops.as_deref(), sending, (runs, sums, work));
+        let Trees::RootTrees(trees) = &forest.trees else { return Shared::new(times()) };
+        let (graph, trees, hops) = (graph.clone(), trees.clone(), hops.clone());
+        tree_cache::times(OfTimes { graph, trees, hop, hops, sending, runs, sums, work }, times)
     }
 
     /// Returns the parameters of sending messages of `bytes`; `None` if each fits into one packet on each plane, or

@@ -168,7 +168,7 @@ fn one_slow_cable_counts_on_a_torus() {
 
 /// Returns a fabric without some nodes and the links between some pairs of nodes, with or without the forests of the
 /// fabric before.
-fn failed(whole: &Graph, dims: &[u32], nodes: &[u32], links: &[(u32, u32)], repairs: bool) -> Fabric {
+pub fn failed(whole: &Graph, dims: &[u32], nodes: &[u32], links: &[(u32, u32)], repairs: bool) -> Fabric {
     let mut next = 0..;
     let now: Vec<Option<u32>> =
         (0..whole.nodes()).map(|node| (!nodes.contains(&node)).then(|| next.next()).flatten()).collect();
