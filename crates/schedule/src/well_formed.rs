@@ -98,8 +98,8 @@ impl Ends {
         Self { writers, readers, not_source, not_sink }
     }
 
-    /// Reports ends of streams in `nodes` that transfer another number of elements than declared, and uses of streams by
-    /// other nodes.
+    /// Reports ends in `nodes` of streams that transfer another number of elements than declared, and uses of streams
+    /// by other nodes.
     fn check(&self, schedule: &Schedule, nodes: &Range<u32>, found: &mut Diagnostics) {
         let Self { writers, readers, not_source, not_sink } = self;
         check_streams(schedule, nodes, (writers, readers), (not_source, not_sink), found);
