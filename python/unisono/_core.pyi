@@ -69,6 +69,7 @@ __all__ = [
     "bounds",
     "check_bound",
     "check_plan",
+    "check_plan_file",
     "check_registers",
     "check_routing",
     "chosen",
@@ -110,7 +111,6 @@ __all__ = [
     "parse_shape",
     "part_names",
     "plan",
-    "plan_bits",
     "plan_size_class",
     "plane",
     "preset_names",
@@ -746,7 +746,9 @@ def encode_plan(
 ) -> bytes: ...
 def decode_plan(bytes: bytes) -> list[PlanRow]: ...
 def prove_plan(bytes: bytes, ranks: int | None = None) -> None: ...
-def plan_bits(bytes: bytes, contributors: int | None = None) -> list[PlanBits]: ...
+def check_plan_file(
+    bytes: bytes, contributors: int | None = None
+) -> tuple[list[PlanRow], str | None, list[PlanBits]]: ...
 def bounds(
     collective: str,
     machine: Machine,

@@ -70,7 +70,7 @@ mod _core {
         network::{check_routing, import_network, part_names, plane, topologies},
         own_algorithm::{register_algorithm, unregister_algorithm},
         plan::{Plan, algorithms, bounds, check_bound, library_choice_of, library_sizes, plan, sweep_point},
-        planfile::{decode_plan, encode_plan, plan_bits, prove_plan},
+        planfile::{check_plan_file, decode_plan, encode_plan, prove_plan},
         proof::Proof,
         reproduce::{auto_gen, paper_claims, reduce_optimality},
         schedule::Schedule,

@@ -8,7 +8,7 @@ use unisono_collective::{Choice, DecisionTable, Kind, OperatorClass, Row};
 use unisono_mpi::TUNED;
 use unisono_plan::{PlanError, stored};
 use unisono_schedule::{
-    plan_file::{self, MOST_BYTES, PlanFile},
+    plan_file::{self, MOST_BYTES, PlanFile, PlanFileError},
     stored::{Blocking, Stored, condense},
 };
 
@@ -119,13 +119,27 @@ pub fn prove_plan(py: Python<'_>, bytes: &[u8], ranks: Option<u32>) -> PyResult<
     detached(py, || file.prove_rows(ranks))?.map_err(input)
 }
 
-/// Proves the programs of all rows of a `.plan` file, and returns the properties of the bits of each collective on each
-/// number of ranks. The property `ranks-count` is checked for `contributors` logical contributors, if given.
+/// Returns the rows of a `.plan` file, the error of a failed proof or None, and the properties of the bits of each
+/// collective on each number of ranks. The property `ranks-count` is checked for `contributors` logical contributors,
+/// if given.
 #[pyfunction]
 #[pyo3(signature = (bytes, contributors = None))]
-pub fn plan_bits<'py>(py: Python<'py>, bytes: &[u8], contributors: Option<u32>) -> PyResult<Bound<'py, PyAny>> {
-    let file = PlanFile::read(bytes.to_vec()).map_err(input)?;
-    to_python(py, &detached(py, || file.bits(contributors))?.map_err(input)?)
+pub fn check_plan_file<'py>(
+    py: Python<'py>,
+    bytes: &[u8],
+    contributors: Option<u32>,
+) -> PyResult<(Bound<'py, PyAny>, Option<String>, Bound<'py, PyAny>)> {
+    let checked = detached(py, || {
+        let file = PlanFile::read(bytes.to_vec())?;
+        let bits = file.bits(contributors);
+        Ok::<_, PlanFileError>((file, bits))
+    })?;
+    let (file, bits) = checked.map_err(input)?;
+    let (refused, bits) = match bits {
+        Ok(bits) => (None, bits),
+        Err(why) => (Some(why.to_string()), Vec::new()),
+    };
+    Ok((rows(py, &file)?, refused, to_python(py, &bits)?))
 }
 
 /// A row of a `.plan` file; the values of a schedule are `None` if the row leaves its calls to the MPI library.
@@ -152,7 +166,10 @@ struct RowReport<'a> {
 /// Returns the rows of a `.plan` file, each as a dict.
 #[pyfunction]
 pub fn decode_plan<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
-    let file = PlanFile::read(bytes.to_vec()).map_err(input)?;
+    rows(py, &PlanFile::read(bytes.to_vec()).map_err(input)?)
+}
+
+fn rows<'py>(py: Python<'py>, file: &PlanFile) -> PyResult<Bound<'py, PyAny>> {
     let mut rows = Vec::new();
     for (number, row) in file.table().rows().iter().enumerate() {
         let (algorithm, given) = match &row.choice {

@@ -284,6 +284,11 @@ impl Schedule {
     /// Returns the row of the sink table at which `sink` pops a stream of a well-formed schedule.
     #[inline]
     pub(crate) fn row_of_sink(&self, id: StreamId, sink: NodeId) -> usize {
+        let rows = self.sink_rows(id);
+        // The node that pops a stream with one sink is this sink, so the table of sinks need not be read.
+        if rows.len() == 1 {
+            return rows.start;
+        }
         self.sink_row(id, sink).unwrap_or_else(|| unreachable!("{id} does not lead to {sink}"))
     }
 

@@ -1,7 +1,9 @@
 //! The rules of well-formed schedules: spans inside buffers; streams with equal counts at both ends, and with one lane
 //! at each end; operands that exist and do not overlap.
 
-use unisono_base::{Diagnostics, InstrId, LaneId, NodeId, StreamId, interrupt::poll, parallel};
+use std::ops::Range;
+
+use unisono_base::{Diagnostics, InstrId, LaneId, NodeId, StreamId, interrupt::poll, narrow, parallel};
 
 use crate::schedule::{Operand, Operands, Schedule};
 
@@ -23,31 +25,29 @@ impl End {
 /// Schedules with at least this many instructions are checked by two threads.
 const LONG: usize = 1 << 14;
 
+/// Returns whether the instructions of `nodes`, and the ends of streams at these nodes, have no findings.
+fn finds_nothing(schedule: &Schedule, nodes: &Range<u32>) -> bool {
+    let mut found = Diagnostics::default();
+    let ends = Ends::count(schedule, nodes, &mut found);
+    check_instrs(schedule, nodes, &mut found);
+    ends.check(schedule, nodes, &mut found);
+    found.is_empty()
+}
+
 /// Reports all violations of the rules.
 pub(crate) fn check(schedule: &Schedule, found: &mut Diagnostics) {
-    if schedule.instr_count() >= LONG {
-        let (ends, instrs) = parallel::both(
-            || {
-                let mut found = Diagnostics::default();
-                let ends = Ends::count(schedule, &mut found);
-                ends.check(schedule, &mut found);
-                found
-            },
-            || {
-                let mut found = Diagnostics::default();
-                check_instrs(schedule, &mut found);
-                found
-            },
-        );
-        if ends.is_empty() && instrs.is_empty() {
+    let all = 0..narrow(schedule.node_count());
+    if schedule.instr_count() >= LONG && parallel::cores() > 1 {
+        let halves = [0..all.end / 2, all.end / 2..all.end];
+        if parallel::map_long(&halves, |nodes| finds_nothing(schedule, nodes)).all(|nothing| nothing) {
             check_deps(schedule, found);
             return;
         }
     }
     // Short schedules, and long ones with findings, are checked in sequence, so that findings are in a fixed order.
-    let ends = Ends::count(schedule, found);
-    check_instrs(schedule, found);
-    ends.check(schedule, found);
+    let ends = Ends::count(schedule, &all, found);
+    check_instrs(schedule, &all, found);
+    ends.check(schedule, &all, found);
     check_deps(schedule, found);
 }
 
@@ -61,12 +61,12 @@ struct Ends {
 }
 
 impl Ends {
-    /// Counts the elements at each end, and reports ends that two lanes use.
-    fn count(schedule: &Schedule, found: &mut Diagnostics) -> Self {
+    /// Counts the elements at each end in `nodes`, and reports ends that two lanes use.
+    fn count(schedule: &Schedule, nodes: &Range<u32>, found: &mut Diagnostics) -> Self {
         let none = End { passed: 0, lane: None };
         let (mut writers, mut readers) = (vec![none.clone(); schedule.streams.len()], vec![none; schedule.sinks.len()]);
         let (mut not_source, mut not_sink) = (Vec::new(), Vec::new());
-        for node in schedule.all_nodes() {
+        for node in nodes.clone().map(NodeId) {
             for lane in schedule.lanes(node).map(LaneId::new) {
                 for id in schedule.lane_instrs(lane).map(InstrId::new) {
                     poll();
@@ -98,16 +98,16 @@ impl Ends {
         Self { writers, readers, not_source, not_sink }
     }
 
-    /// Reports ends of streams that transfer another number of elements than declared, and uses of streams by other
-    /// nodes.
-    fn check(&self, schedule: &Schedule, found: &mut Diagnostics) {
+    /// Reports ends in `nodes` of streams that transfer another number of elements than declared, and uses of streams
+    /// by other nodes.
+    fn check(&self, schedule: &Schedule, nodes: &Range<u32>, found: &mut Diagnostics) {
         let Self { writers, readers, not_source, not_sink } = self;
-        check_streams(schedule, (writers, readers), (not_source, not_sink), found);
+        check_streams(schedule, nodes, (writers, readers), (not_source, not_sink), found);
     }
 }
 
-fn check_instrs(schedule: &Schedule, found: &mut Diagnostics) {
-    for node in schedule.all_nodes() {
+fn check_instrs(schedule: &Schedule, nodes: &Range<u32>, found: &mut Diagnostics) {
+    for node in nodes.clone().map(NodeId) {
         for id in schedule.node_instrs(node).map(InstrId::new) {
             poll();
             check_instr(schedule, node, id, found);
@@ -129,6 +129,7 @@ type Stray = [(StreamId, InstrId, NodeId)];
 
 fn check_streams(
     schedule: &Schedule,
+    nodes: &Range<u32>,
     (writers, readers): (&[End], &[End]),
     (mut not_source, mut not_sink): (&Stray, &Stray),
     found: &mut Diagnostics,
@@ -137,7 +138,7 @@ fn check_streams(
         poll();
         let stream = schedule.stream(id);
         let written = writers[id.index()].passed;
-        if written != u64::from(stream.len) {
+        if written != u64::from(stream.len) && nodes.contains(&stream.source.0) {
             found.push("stream-length", Some(stream.source), None, || {
                 format!("{id} declares {} elements, its source pushes {written}", stream.len)
             });
@@ -149,7 +150,7 @@ fn check_streams(
         }
         for row in schedule.sink_rows(id) {
             let (sink, popped) = (schedule.sinks[row], readers[row].passed);
-            if popped != u64::from(stream.len) {
+            if popped != u64::from(stream.len) && nodes.contains(&sink.0) {
                 found.push("stream-count", Some(sink), None, || {
                     format!("{sink} pops {popped} of the {} elements of {id}", stream.len)
                 });

@@ -92,7 +92,10 @@ def save_table(rows: Iterable[Row], bits: str, path: str | os.PathLike[str], con
 
     """
     raw = encoded_plans(rows)
-    for found in _core.plan_bits(raw, contributors):
+    _, refused, tables = _core.check_plan_file(raw, contributors)
+    if refused is not None:
+        raise Error(refused)
+    for found in tables:
         if bits not in found["bits"]:
             why = found["unlike_elements"] or found["unlike_contributors"]
             raise Error(f"the programs of the table lack '{bits}': {why}")

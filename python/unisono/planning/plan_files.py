@@ -147,13 +147,9 @@ def check_plan_file(
     """
     raw = read_bytes(path)
     try:
-        rows = _core.decode_plan(raw)
+        return _core.check_plan_file(raw, contributors)
     except InputError as error:
         raise InputError(f"'{title(path)}': {error}") from None
-    try:
-        return rows, None, _core.plan_bits(raw, contributors)
-    except InputError as refused:
-        return rows, str(refused), []
 
 
 def ranks_of_rows(path: str | os.PathLike[str]) -> list[int]:

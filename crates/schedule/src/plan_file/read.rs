@@ -2,6 +2,7 @@
 
 use std::{ops::Range, sync::OnceLock};
 
+use unisono_base::parallel;
 use unisono_collective::{Choice, Collective, DecisionTable, OperatorClass, Row};
 
 use super::{
@@ -45,11 +46,10 @@ pub fn read(bytes: Vec<u8>) -> Result<PlanFile, PlanFileError> {
     if end > bytes.len() as u64 {
         return Err(truncated(end));
     }
+    let is_whole = |s: &Section| checksum(&bytes[s.start as usize..(s.start + s.len) as usize]) == s.checksum;
     for (number, (_, sections)) in schedules.iter().enumerate() {
-        for (rank, s) in sections.iter().enumerate() {
-            if checksum(&bytes[s.start as usize..(s.start + s.len) as usize]) != s.checksum {
-                return damaged(format!("the checksum of rank {rank} in schedule {number} does not fit"));
-            }
+        if let Some(rank) = parallel::map(sections, is_whole).position(|is_whole| !is_whole) {
+            return damaged(format!("the checksum of rank {rank} in schedule {number} does not fit"));
         }
     }
     let proofs = schedules.iter().map(|_| OnceLock::new()).collect();

@@ -1,25 +1,20 @@
 //! Checks that memory holds the input blocks that steps expect. The last blocks of a whole vector may be short or empty
 //! ([`super::Blocking::Any`]), so the alignment of a step, its first input block, determines the lengths of its blocks.
 
-use unisono_base::Span;
+use unisono_base::{Span, interrupt};
 
-use super::{
-    Place, RankProgram, Unsound,
-    order::{Event, Order},
-    runs::Runs,
-    touches::region,
-};
+use super::{Place, RankProgram, Unsound, order::Event, runs::Runs, touches::region};
 
-/// Follows all steps in their order, tracks which input block each block of the ranks' output and scratch memory holds,
-/// and compares it with the alignments of steps and messages.
+/// Follows the steps of a rank in the order of its `events`, tracks which input block each block of its output and
+/// scratch memory holds, and compares it with the alignments of steps and messages.
 ///
 /// # Errors
 /// Returns an error if a step or a message uses blocks that differ from its alignment.
-pub fn check(programs: &[RankProgram], order: &Order) -> Result<(), Unsound> {
-    let mut held: Vec<[Runs<i64>; 2]> = programs.iter().map(|_| Default::default()).collect();
-    for &(rank, event) in &order.events {
+pub fn check(p: &RankProgram, rank: u32, events: &[Event]) -> Result<(), Unsound> {
+    let held: &mut [Runs<i64>; 2] = &mut Default::default();
+    for &event in events {
+        interrupt::poll();
         let Event::Step(s) = event else { continue };
-        let (p, held) = (&programs[rank as usize], &mut held[rank as usize]);
         let step = &p.steps[s as usize];
         let put = |held: &mut [Runs<i64>; 2], place: Place, len: u32, align: u32| {
             let (buffer, span) = region(place, len);

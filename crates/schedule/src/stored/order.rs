@@ -6,6 +6,10 @@
 //! send. This last edge models a rendezvous. A library that buffers some messages has fewer edges, so an order without
 //! a cycle is valid for every library.
 
+use std::ops::Range;
+
+use unisono_base::{interrupt, parallel};
+
 use super::{RankProgram, Unsound, Wait};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -27,8 +31,8 @@ pub struct Message {
 }
 
 pub struct Order {
-    /// All events in order, each with its rank.
-    pub events: Vec<(u32, Event)>,
+    /// The events of each rank, in an order of all events.
+    pub events: Vec<Vec<Event>>,
     pub messages: Vec<Message>,
 }
 
@@ -60,14 +64,115 @@ impl Numbers {
     }
 }
 
-/// One end of a message; `key` is (sender, receiver, tag), and `len` is (length, alignment), both in blocks.
+/// One end of a message; `key` is (peer, tag), and `len` is (length, alignment), both in blocks.
 struct End {
-    key: (u32, u32, u32),
+    key: (u32, u32),
     lane: u32,
     /// Row of the departure or arrival; `step` is the row of the step that sends or consumes the message.
     row: u32,
     step: u32,
     len: (u32, u32),
+}
+
+/// The ends of messages at one rank, by their keys, then in the order of posting.
+struct Ends {
+    sent: Vec<End>,
+    received: Vec<End>,
+}
+
+impl Ends {
+    fn new(p: &RankProgram, rank: u32) -> Result<Self, Unsound> {
+        let mut ends =
+            Self { sent: Vec::with_capacity(p.departures.len()), received: Vec::with_capacity(p.arrivals.len()) };
+        let (mut consumed, mut produced) = (vec![false; p.arrivals.len()], vec![false; p.departures.len()]);
+        for (lane_number, lane) in (0u32..).zip(&p.lanes) {
+            let mut last_departure = None;
+            for s in lane.steps.clone() {
+                interrupt::poll();
+                let step = &p.steps[s as usize];
+                for a in step.arrivals.clone() {
+                    if !lane.arrivals.contains(&a) || std::mem::replace(&mut consumed[a as usize], true) {
+                        return Err(Unsound::Rows { rank, what: "arrivals", row: a });
+                    }
+                    let row = &p.arrivals[a as usize];
+                    let (key, len) = ((row.peer, row.tag), (row.len, row.align));
+                    ends.received.push(End { key, lane: lane_number, row: a, step: s, len });
+                }
+                for d in step.departures.clone() {
+                    let ascends = last_departure.is_none_or(|last| last < d);
+                    if !ascends || std::mem::replace(&mut produced[d as usize], true) {
+                        return Err(Unsound::Rows { rank, what: "departures", row: d });
+                    }
+                    last_departure = Some(d);
+                    let row = &p.departures[d as usize];
+                    let (key, len) = ((row.peer, row.tag), (row.len, row.align));
+                    ends.sent.push(End { key, lane: lane_number, row: d, step: s, len });
+                }
+            }
+        }
+        for (what, rows) in [("arrivals", consumed), ("departures", produced)] {
+            if let Some(row) = rows.iter().position(|&used| !used) {
+                return Err(Unsound::Rows { rank, what, row: row as u32 });
+            }
+        }
+        for (ends, sent) in [(&mut ends.sent, true), (&mut ends.received, false)] {
+            ends.sort_unstable_by_key(|end| (end.key, end.row));
+            // The order of messages is not defined if two lanes post them.
+            if let Some(two) = ends.windows(2).find(|two| two[0].key == two[1].key && two[0].lane != two[1].lane) {
+                let (peer, tag) = two[0].key;
+                let (from, to) = if sent { (rank, peer) } else { (peer, rank) };
+                return Err(Unsound::Lanes { from, to, tag });
+            }
+        }
+        Ok(ends)
+    }
+}
+
+/// Numbers of the events of messages.
+struct Links {
+    /// For each posted receive the end of its send, and for each end of a send the posted receive.
+    partner: Vec<u32>,
+    /// For each posted receive, the step that sends its message.
+    sender: Vec<u32>,
+}
+
+/// Pairs sends with receives as MPI does: messages of one sender, receiver and tag in the order of posting.
+fn pair(programs: &[RankProgram], numbers: &Numbers, ends: &[Ends]) -> Result<(Vec<Message>, Links), Unsound> {
+    let count = numbers.first[programs.len()];
+    let mut links = Links { partner: vec![0; count], sender: vec![0; count] };
+    let mut messages = Vec::with_capacity(ends.iter().map(|ends| ends.sent.len()).sum());
+    // Senders ascend, as the senders in the list of each receiver do.
+    let mut next = vec![0_usize; ends.len()];
+    for (from, sends) in (0u32..).zip(ends) {
+        for send in &sends.sent {
+            interrupt::poll();
+            let (to, tag) = send.key;
+            let Some(receive) = ends[to as usize].received.get(next[to as usize]).filter(|end| end.key == (from, tag))
+            else {
+                let first = first_left(ends, &next).map_or((from, to, tag), |left| left.min((from, to, tag)));
+                return Err(Unsound::Unmatched { from: first.0, to: first.1, tag: first.2 });
+            };
+            if send.len != receive.len {
+                return Err(Unsound::Length { from, to, tag, sent: send.len.0, received: receive.len.0 });
+            }
+            next[to as usize] += 1;
+            let number = |rank: u32, event| numbers.of(&programs[rank as usize], rank as usize, event);
+            let (posted, ended) = (number(to, Event::Posted(receive.row)), number(from, Event::Ended(send.row)));
+            (links.partner[posted], links.partner[ended]) = (ended as u32, posted as u32);
+            links.sender[posted] = number(from, Event::Step(send.step)) as u32;
+            messages.push(Message { from, departure: send.row, to, arrival: receive.row });
+        }
+    }
+    match first_left(ends, &next) {
+        Some((from, to, tag)) => Err(Unsound::Unmatched { from, to, tag }),
+        None => Ok((messages, links)),
+    }
+}
+
+/// Returns sender, receiver and tag of the first message that is received and not paired.
+fn first_left(ends: &[Ends], next: &[usize]) -> Option<(u32, u32, u32)> {
+    let left = (0u32..).zip(ends).zip(next).filter_map(|((to, ends), &next)| Some((to, ends.received.get(next)?.key)));
+    left.map(|(to, (from, tag))| (from, to, tag)).min()
 }
 
 /// Pairs the ends of messages and orders all events.
@@ -78,152 +183,123 @@ struct End {
 /// more.
 pub fn order(programs: &[RankProgram]) -> Result<Order, Unsound> {
     let numbers = Numbers::new(programs)?;
+    let ranks: Vec<u32> = (0u32..).zip(programs).map(|(rank, _)| rank).collect();
+    let ends: Result<Vec<Ends>, _> = parallel::map(&ranks, |&rank| Ends::new(&programs[rank as usize], rank)).collect();
+    let (messages, links) = pair(programs, &numbers, &ends?)?;
     let count = numbers.first[programs.len()];
-    let mut edges: Vec<(u32, u32)> = Vec::with_capacity(3 * count);
-    let mut senders: Vec<End> = Vec::with_capacity(programs.iter().map(|p| p.departures.len()).sum());
-    let mut receivers: Vec<End> = Vec::with_capacity(programs.iter().map(|p| p.arrivals.len()).sum());
-    for (rank, p) in programs.iter().enumerate() {
-        let number = |event| numbers.of(p, rank, event);
-        let mut edge = |from: Event, to: Event| edges.push((number(from) as u32, number(to) as u32));
-        let waits = |rows: &std::ops::Range<u32>| {
-            p.waits[rows.start as usize..rows.end as usize].iter().map(|w| match *w {
-                Wait::Step(s) => Event::Step(s),
-                Wait::Departure(d) => Event::Ended(d),
-            })
-        };
-        let mut consumed = vec![false; p.arrivals.len()];
-        let mut produced = vec![false; p.departures.len()];
-        for (lane_number, lane) in (0u32..).zip(&p.lanes) {
-            lane.arrivals.clone().skip(1).for_each(|a| edge(Event::Posted(a - 1), Event::Posted(a)));
-            let mut last_departure = None;
-            for s in lane.steps.clone() {
-                let step = &p.steps[s as usize];
-                if s > lane.steps.start {
-                    edge(Event::Step(s - 1), Event::Step(s));
-                }
-                waits(&step.waits).for_each(|before| edge(before, Event::Step(s)));
-                for a in step.arrivals.clone() {
-                    if !lane.arrivals.contains(&a) || std::mem::replace(&mut consumed[a as usize], true) {
-                        return Err(Unsound::Rows { rank: rank as u32, what: "arrivals", row: a });
-                    }
-                    edge(Event::Posted(a), Event::Step(s));
-                    let row = &p.arrivals[a as usize];
-                    let key = (row.peer, rank as u32, row.tag);
-                    receivers.push(End { key, lane: lane_number, row: a, step: s, len: (row.len, row.align) });
-                }
-                for d in step.departures.clone() {
-                    let ascends = last_departure.is_none_or(|last| last < d);
-                    if !ascends || std::mem::replace(&mut produced[d as usize], true) {
-                        return Err(Unsound::Rows { rank: rank as u32, what: "departures", row: d });
-                    }
-                    last_departure = Some(d);
-                    edge(Event::Step(s), Event::Ended(d));
-                    let row = &p.departures[d as usize];
-                    let key = (rank as u32, row.peer, row.tag);
-                    senders.push(End { key, lane: lane_number, row: d, step: s, len: (row.len, row.align) });
-                }
-            }
-        }
-        for (a, row) in (0u32..).zip(&p.arrivals) {
-            waits(&row.waits).for_each(|before| edge(before, Event::Posted(a)));
-        }
-        for (what, rows) in [("arrivals", consumed), ("departures", produced)] {
-            if let Some(row) = rows.iter().position(|&used| !used) {
-                return Err(Unsound::Rows { rank: rank as u32, what, row: row as u32 });
-            }
-        }
+    let mut run = Run::new(programs, numbers, links);
+    while let Some(lane) = run.ready.pop() {
+        run.go_on(lane);
     }
-    let messages = pair(senders, receivers, |send, receive| {
-        let (from, to) = (send.key.0 as usize, send.key.1 as usize);
-        let at_sender = |event| numbers.of(&programs[from], from, event) as u32;
-        let at_receiver = |event| numbers.of(&programs[to], to, event) as u32;
-        edges.push((at_receiver(Event::Posted(receive.row)), at_sender(Event::Ended(send.row))));
-        edges.push((at_sender(Event::Step(send.step)), at_receiver(Event::Step(receive.step))));
-    })?;
-    let sorted = sort(count, &edges);
-    let mut ordered = Vec::with_capacity(count);
-    for &number in &sorted {
-        let rank = numbers.first.partition_point(|&first| first <= number as usize) - 1;
-        let (p, row) = (&programs[rank], number - numbers.first[rank] as u32);
-        let (steps, arrivals) = (p.steps.len() as u32, p.arrivals.len() as u32);
-        let event = match row {
-            row if row < steps => Event::Step(row),
-            row if row < steps + arrivals => Event::Posted(row - steps),
-            row => Event::Ended(row - steps - arrivals),
-        };
-        ordered.push((rank as u32, event));
-    }
-    if sorted.len() < count {
-        return Err(Unsound::Circle { events: (count - sorted.len()) as u64 });
-    }
-    Ok(Order { events: ordered, messages })
+    let left = count - run.events.iter().map(Vec::len).sum::<usize>();
+    if left > 0 { Err(Unsound::Circle { events: left as u64 }) } else { Ok(Order { events: run.events, messages }) }
 }
 
-/// Pairs sends with receives as MPI does: messages of one sender, receiver and tag in the order of posting. At each end
-/// one lane must post all of these messages, because otherwise their order is not defined.
-fn pair(
-    mut senders: Vec<End>,
-    mut receivers: Vec<End>,
-    mut paired: impl FnMut(&End, &End),
-) -> Result<Vec<Message>, Unsound> {
-    for ends in [&mut senders, &mut receivers] {
-        ends.sort_unstable_by_key(|end| (end.key, end.row));
-        for two in ends.windows(2).filter(|two| two[0].key == two[1].key) {
-            if two[0].lane != two[1].lane {
-                let (from, to, tag) = two[0].key;
-                return Err(Unsound::Lanes { from, to, tag });
-            }
-        }
-    }
-    let mut messages = Vec::with_capacity(senders.len());
-    for at in 0..senders.len().max(receivers.len()) {
-        let (send, receive) = (senders.get(at), receivers.get(at));
-        let (Some(send), Some(receive)) = (send, receive) else {
-            let (from, to, tag) = send.or(receive).map_or((0, 0, 0), |end| end.key);
-            return Err(Unsound::Unmatched { from, to, tag });
-        };
-        if send.key != receive.key {
-            let (from, to, tag) = send.key.min(receive.key);
-            return Err(Unsound::Unmatched { from, to, tag });
-        }
-        if send.len != receive.len {
-            let (from, to, tag) = send.key;
-            return Err(Unsound::Length { from, to, tag, sent: send.len.0, received: receive.len.0 });
-        }
-        paired(send, receive);
-        messages.push(Message { from: send.key.0, departure: send.row, to: send.key.1, arrival: receive.row });
-    }
-    Ok(messages)
+/// State of an event that no lane waits for and that has not happened, and of one that has; otherwise it is the first
+/// of the lanes that wait for it.
+const OPEN: u32 = u32::MAX;
+const HAPPENED: u32 = u32::MAX - 1;
+
+/// The steps of a lane, or its receives.
+struct Progress {
+    rank: u32,
+    has_steps: bool,
+    /// Rows that remain.
+    rows: Range<u32>,
+    /// The next lane that waits for the same event, or [`OPEN`].
+    waits_too: u32,
 }
 
-/// Returns a topological order; it has fewer than `count` events if there is a cycle.
-fn sort(count: usize, edges: &[(u32, u32)]) -> Vec<u32> {
-    let mut first = vec![0u32; count + 1];
-    let mut waiting = vec![0u32; count];
-    for &(from, to) in edges {
-        first[from as usize + 1] += 1;
-        waiting[to as usize] += 1;
+/// A run of all programs, in which each lane goes on as far as it can before another one does.
+struct Run<'a> {
+    programs: &'a [RankProgram],
+    numbers: Numbers,
+    links: Links,
+    state: Vec<u32>,
+    lanes: Vec<Progress>,
+    ready: Vec<u32>,
+    events: Vec<Vec<Event>>,
+}
+
+impl<'a> Run<'a> {
+    fn new(programs: &'a [RankProgram], numbers: Numbers, links: Links) -> Self {
+        let mut lanes = Vec::new();
+        for (rank, p) in (0u32..).zip(programs) {
+            for lane in &p.lanes {
+                let of =
+                    |rows: &Range<u32>, has_steps| Progress { rank, has_steps, rows: rows.clone(), waits_too: OPEN };
+                lanes.extend([of(&lane.arrivals, false), of(&lane.steps, true)]);
+            }
+        }
+        let length = |p: &RankProgram| p.steps.len() + p.arrivals.len() + p.departures.len();
+        Self {
+            programs,
+            state: vec![OPEN; numbers.first[programs.len()]],
+            numbers,
+            links,
+            ready: (0..lanes.len() as u32).rev().collect(),
+            lanes,
+            events: programs.iter().map(|p| Vec::with_capacity(length(p))).collect(),
+        }
     }
-    for n in 0..count {
-        first[n + 1] += first[n];
-    }
-    let mut next = first.clone();
-    let mut targets = vec![0u32; edges.len()];
-    for &(from, to) in edges {
-        targets[next[from as usize] as usize] = to;
-        next[from as usize] += 1;
-    }
-    let mut ready: Vec<u32> = (0..count as u32).filter(|&n| waiting[n as usize] == 0).collect();
-    ready.reverse();
-    let mut sorted = Vec::with_capacity(count);
-    while let Some(node) = ready.pop() {
-        sorted.push(node);
-        for &to in &targets[first[node as usize] as usize..first[node as usize + 1] as usize] {
-            waiting[to as usize] -= 1;
-            if waiting[to as usize] == 0 {
-                ready.push(to);
+
+    fn go_on(&mut self, lane: u32) {
+        let Progress { rank, has_steps, ref rows, .. } = self.lanes[lane as usize];
+        let p = &self.programs[rank as usize];
+        for row in rows.clone() {
+            interrupt::poll();
+            let event = if has_steps { Event::Step(row) } else { Event::Posted(row) };
+            if let Some(awaited) = self.awaited(rank, event) {
+                let progress = &mut self.lanes[lane as usize];
+                progress.rows.start = row;
+                progress.waits_too = std::mem::replace(&mut self.state[awaited], lane);
+                return;
+            }
+            let number = self.happens(rank, event);
+            if let Event::Step(s) = event {
+                for d in p.steps[s as usize].departures.clone() {
+                    let ended = self.numbers.of(p, rank as usize, Event::Ended(d));
+                    if self.state[self.links.partner[ended] as usize] == HAPPENED {
+                        self.happens(rank, Event::Ended(d));
+                    }
+                }
+            } else if self.state[self.links.sender[number] as usize] == HAPPENED {
+                let from = p.arrivals[row as usize].peer;
+                let first = self.numbers.of(&self.programs[from as usize], from as usize, Event::Ended(0));
+                self.happens(from, Event::Ended(self.links.partner[number] - first as u32));
             }
         }
     }
-    sorted
+
+    /// Returns the first event that must precede a step or a posted receive and has not happened.
+    fn awaited(&self, rank: u32, event: Event) -> Option<usize> {
+        let p = &self.programs[rank as usize];
+        let number = |event| self.numbers.of(p, rank as usize, event);
+        let (waits, arrivals) = match event {
+            Event::Step(s) => (&p.steps[s as usize].waits, p.steps[s as usize].arrivals.clone()),
+            Event::Posted(a) => (&p.arrivals[a as usize].waits, 0..0),
+            Event::Ended(_) => unreachable!("a lane steps and posts"),
+        };
+        let waits = p.waits[waits.start as usize..waits.end as usize].iter().map(|wait| match *wait {
+            Wait::Step(s) => number(Event::Step(s)),
+            Wait::Departure(d) => number(Event::Ended(d)),
+        });
+        let messages = arrivals.flat_map(|a| {
+            let posted = number(Event::Posted(a));
+            [posted, self.links.sender[posted] as usize]
+        });
+        waits.chain(messages).find(|&number| self.state[number] != HAPPENED)
+    }
+
+    /// Appends an event, makes the lanes that wait for it ready, and returns its number.
+    fn happens(&mut self, rank: u32, event: Event) -> usize {
+        let number = self.numbers.of(&self.programs[rank as usize], rank as usize, event);
+        let mut waiting = std::mem::replace(&mut self.state[number], HAPPENED);
+        while waiting != OPEN {
+            self.ready.push(waiting);
+            waiting = std::mem::replace(&mut self.lanes[waiting as usize].waits_too, OPEN);
+        }
+        self.events[rank as usize].push(event);
+        number
+    }
 }

@@ -96,12 +96,13 @@ impl Stored {
         if programs.len() != c.ranks as usize {
             return Err(Unsound::Ranks { found: programs.len(), ranks: c.ranks });
         }
-        for (rank, program) in (0u32..).zip(&programs) {
+        let ranks: Vec<u32> = (0..c.ranks).collect();
+        let checked = parallel::map(&ranks, |&rank| {
+            let program = &programs[rank as usize];
             bounds(program, &c, blocking, rank)?;
-        }
-        if let Some((rank, _)) = (0u32..).zip(&programs).find(|(_, p)| p.scratch_blocks > used_scratch(p)) {
-            return Err(Unsound::Scratch { rank });
-        }
+            if program.scratch_blocks > used_scratch(program) { Err(Unsound::Scratch { rank }) } else { Ok(()) }
+        });
+        checked.collect::<Result<(), _>>()?;
         let mut aliased = in_place_programs(&programs, &c);
         let order = match order {
             Some(order) => order,
@@ -120,12 +121,12 @@ impl Stored {
             OperatorClass::None | OperatorClass::Ordered => c,
         };
         let memory = || -> Result<bool, Unsound> {
-            let events = by_rank(&programs, &order);
-            check_windows(&programs, &events, |_| None)?;
+            check_windows(&programs, &order.events, |_| None)?;
             if blocking == Blocking::Any {
-                align::check(&programs, &order)?;
+                let check = |&rank: &u32| align::check(&programs[rank as usize], rank, &order.events[rank as usize]);
+                parallel::map(&ranks, check).collect::<Result<(), _>>()?;
             }
-            Ok(aliased.as_deref().is_some_and(|aliased| runs_in_place(aliased, &events, &c)))
+            Ok(aliased.as_deref().is_some_and(|aliased| runs_in_place(aliased, &order.events, &c)))
         };
         let contents = || -> Result<Proof, Unsound> {
             let raised = raise::raise(&programs, &strictest, &order.messages)?;
@@ -183,14 +184,6 @@ impl Stored {
     }
 }
 
-/// Returns the events of each rank, in order.
-fn by_rank(programs: &[RankProgram], order: &Order) -> Vec<Vec<Event>> {
-    let count = |p: &RankProgram| p.steps.len() + p.arrivals.len() + p.departures.len();
-    let mut events: Vec<Vec<Event>> = programs.iter().map(|p| Vec::with_capacity(count(p))).collect();
-    order.events.iter().for_each(|&(rank, event)| events[rank as usize].push(event));
-    events
-}
-
 /// Checks the memory accesses of every rank; if `offset(rank)` is given, with the rank's input at this block of its
 /// output.
 fn check_windows(
@@ -228,7 +221,7 @@ fn runs_in_place(aliased: &[RankProgram], events: &[Vec<Event>], c: &Collective)
     if events.iter().zip(aliased).all(|(events, program)| has_waits(events, program)) {
         return is_sound(events);
     }
-    order::order(aliased).is_ok_and(|order| is_sound(&by_rank(aliased, &order)))
+    order::order(aliased).is_ok_and(|order| is_sound(&order.events))
 }
 
 /// Returns whether each event of a rank follows the events that the program makes it wait for.

@@ -113,7 +113,7 @@ impl Memory {
             *same = one.moved(span.start);
             return 1;
         }
-        let mut steps = contents.len() as u64;
+        let mut steps = contents.len() as u64 + self.move_gap(span.start) as u64;
         while let Some(last) = self.below().last().copied().filter(|s| s.end() > span.start) {
             steps += 1;
             self.below -= 1;
@@ -155,6 +155,22 @@ impl Memory {
             self.above += 1;
         }
         steps
+    }
+
+    /// Moves the gap to `start`, over all whole segments between them at once, and returns their number.
+    #[inline]
+    fn move_gap(&mut self, start: u32) -> usize {
+        let (below, above) = (self.below, self.above);
+        if self.below().last().is_some_and(|last| last.start >= start) {
+            self.below = self.below().partition_point(|s| s.start < start);
+            self.above -= below - self.below;
+            self.segments.copy_within(self.below..below, self.above);
+        } else if self.above().first().is_some_and(|first| first.end() <= start) {
+            self.above += self.above().partition_point(|s| s.end() <= start);
+            self.below += self.above - above;
+            self.segments.copy_within(above..self.above, below);
+        }
+        below.abs_diff(self.below)
     }
 
     fn push_below(&mut self, segment: Segment) {
