@@ -6,7 +6,7 @@
 //!
 //! Any other combination is a fault. The fault is stored as the value, and reported if it reaches a required output.
 
-use unisono_base::{Diagnostics, InstrId, NodeId, Span, StreamId, interrupt};
+use unisono_base::{Diagnostics, InstrId, NodeId, Span, StreamId, interrupt, parallel};
 use unisono_collective::{Kind, Required, Source};
 
 use super::{
@@ -425,11 +425,16 @@ impl<C: Contributions> Machine<'_, C> {
     /// and the same requirements.
     fn name_and_compare(
         &self,
-        mut name: Name,
+        name: Name,
         (rank, held): (u32, &Memory),
         classes: &[(Span, u32)],
         demand: Demand<'_>,
     ) -> (Name, bool) {
+        let named = || {
+            let mut name = name.clone();
+            name.add(rank, classes, self.expressions);
+            name
+        };
         let wanted = demand(rank);
         let alike = || {
             (rank + 1..self.schedule.collective().ranks).all(|other| {
@@ -437,12 +442,7 @@ impl<C: Contributions> Machine<'_, C> {
                 self.out[other as usize].holds_as(held) && demand(other) == wanted
             })
         };
-        if self.schedule.instr_count() < LONG {
-            name.add(rank, classes, self.expressions);
-            (name, alike())
-        } else {
-            name.added(rank, classes, self.expressions, alike)
-        }
+        if self.schedule.instr_count() < LONG { (named(), alike()) } else { parallel::both(named, alike) }
     }
 
     /// Compares the output of a rank with a requirement, and appends its expressions to `classes`. `alike` are the

@@ -63,7 +63,7 @@ impl Elements {
     ///
     /// # Errors
     /// Returns a description of two elements with different expressions.
-    pub fn finish(self) -> Result<Option<(String, Option<Expression>)>, String> {
+    pub fn finish(mut self) -> Result<Option<(String, Option<Expression>)>, String> {
         match self.unlike {
             Some(unlike) => Err(unlike),
             None => {

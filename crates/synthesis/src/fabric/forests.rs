@@ -137,8 +137,8 @@ impl Fabric {
         Ok(if end(&grown) <= end(&packed) { grown } else { packed })
     }
 
-    /// Returns a forest of all roots from [`crate::arrivals::grow`], for blocks of a class; `None` if it takes too much work,
-    /// or trees are not listed by root.
+    /// Returns a forest of all roots from [`crate::arrivals::grow`], for blocks of a class; `None` if it takes too much
+    /// work, or trees are not listed by root.
     /// `known` is a forest that ends at `end`. If there are many chunks, several of them use each tree of a forest of
     /// fewer chunks.
     fn timed(
