@@ -127,7 +127,8 @@ def test_the_empty_message_between_calls_is_taken_off() -> None:
         message = draw.uniform(1, 3)
         calls = [[draw.choice([0.01, 1, 50]) * draw.uniform(1, 2) for _ in range(5)] for _ in range(3)]
         timed = [[call + message for call in of] for of in calls]
-        found = alone(timed, [2 * message] * 5)
+        # Other work makes most messages longer, which must not make calls seem shorter.
+        found = alone(timed, [2 * message, *(2 * message * draw.choice([1, 20]) for _ in range(4))])
         for of, before, true in zip(found, timed, calls, strict=True):
             assert of == pytest.approx([max(call, 0.1 * time) for call, time in zip(true, before, strict=True)])
             assert sorted(range(5), key=of.__getitem__) == sorted(range(5), key=before.__getitem__)

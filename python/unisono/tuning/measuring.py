@@ -99,7 +99,7 @@ def contest(
     contestants rotates from round to round, so that no contestant always follows the same other.
 
     Consecutive calls of a collective with a root would overlap, because a rank that only sends continues immediately,
-    so a call would seem to take only a part of its time. An empty message separates such calls; its median time,
+    so a call would seem to take only a part of its time. An empty message separates such calls; its least time,
     measured in the same rounds, is subtracted.
     """
     calls: list[Callable[[int], None]] = []
@@ -151,9 +151,10 @@ def contest(
 def alone(times: Sequence[Sequence[float]], pairs: Sequence[float]) -> list[list[float]]:
     """Returns the times of calls without the empty message, from ``times`` with it and times of ``pairs`` of messages.
 
-    The order of times is preserved, also if a call takes less time than the message.
+    The least time of a message is subtracted, because other work makes messages longer, and calls would seem short. The
+    order of times is preserved, also if a call takes less time than the message.
     """
-    message = median(pairs) / 2
+    message = min(pairs) / 2
     return [[max(time - message, _LEAST_SHARE * time) for time in of] for of in times]
 
 
