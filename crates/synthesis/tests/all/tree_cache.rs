@@ -57,8 +57,8 @@ fn the_oldest_goes() {
     assert_eq!(ask(most).time.to_bits(), all[most].time.to_bits());
 }
 
-/// Forests and timetables of networks of which nodes failed, with several directions, sizes and numbers of chunks: those
-/// of an empty cache, and those of a cache that has the answers to all questions and to similar ones.
+/// Forests and timetables of networks of which nodes failed, with several directions, sizes and numbers of chunks, are
+/// equal with an empty cache and with one that has the answers to all questions and to similar ones.
 #[test]
 fn answers_are_those_of_a_new_process() {
     let _alone = CACHE.lock().unwrap_or_else(PoisonError::into_inner);
