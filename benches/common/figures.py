@@ -1,8 +1,8 @@
 """Measured figures of a bench: a printed line a case, and with `--record` the rows of a table in `benches/results`.
 
 A row states its date, machine, commit and command, so nothing is copied by hand. `--record` replaces rows of the same
-topic, case, measure, unit and peer, and leaves all others. `before.csv` keeps the latest replaced version of each row,
-with which `docs/results_page.py` compares the new one.
+topic, case, measure, unit and peer, drops other rows of the same case from the same bench, and leaves all others.
+`before.csv` keeps the latest replaced version of each row, with which `docs/results_page.py` compares the new one.
 """
 
 import argparse
@@ -106,8 +106,18 @@ def text(figure: float | str, digits: int = 4) -> str:
 
 def replaced(table: str, rows: Iterable[dict[str, str]]) -> list[dict[str, str]]:
     """Returns the rows of a table that new rows replace."""
-    new = {tuple(row[name] for name in KEY) for row in rows}
-    return [row for row in csv.DictReader(io.StringIO(table)) if tuple(row[name] for name in KEY) in new]
+    new, cases = {key(row) for row in rows}, {case(row) for row in rows}
+    return [row for row in csv.DictReader(io.StringIO(table)) if key(row) in new or case(row) in cases]
+
+
+def key(row: dict[str, str]) -> tuple[str, ...]:
+    """Returns what identifies a row of a table."""
+    return tuple(row[name] for name in KEY)
+
+
+def case(row: dict[str, str]) -> tuple[str, str, str]:
+    """Returns the topic, the case and the program of a row; each run of a program measures a case anew."""
+    return row["topic"], row["case"], row["command"].split(" ", 1)[0]
 
 
 def merged(table: str, rows: Iterable[dict[str, str]]) -> str:
@@ -115,10 +125,12 @@ def merged(table: str, rows: Iterable[dict[str, str]]) -> str:
     reader = csv.DictReader(io.StringIO(table))
     columns = reader.fieldnames or ()
     # A measure that appears twice in a run counts once, with its last figure.
-    new = {tuple(row[name] for name in KEY): row for row in rows}
+    new = {key(row): row for row in rows}
+    cases = {case(row) for row in new.values()}
     kept: list[dict[str, str]] = []
     for row in reader:
-        kept.append(new.pop(tuple(row[name] for name in KEY), row))
+        if key(row) in new or case(row) not in cases:
+            kept.append(new.pop(key(row), row))
     for row in new.values():
         last = max((at for at, other in enumerate(kept) if other["topic"] == row["topic"]), default=len(kept) - 1)
         kept.insert(last + 1, row)

@@ -120,9 +120,7 @@ def network(folder: Path, name: str, given: argparse.Namespace, figures: Figures
             for size, row in zip(given.sizes.split(","), rows, strict=True):
                 ratio = row["seconds"] / row["default_seconds"]
                 of = [Of("planned / library", f"{ratio:.2f}")]
-                if row["algorithm"] == "library":
-                    of.append(Of("predicted / measured", "not served"))
-                else:
+                if row["algorithm"] != "library":
                     every.append(ratio)
                     shares = predicted(machine, collective, row) * scale / row["seconds"]
                     near.append(0.85 <= shares <= 1.2)

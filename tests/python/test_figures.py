@@ -55,6 +55,17 @@ def test_new_figures_replace_those_of_the_same_case_in_place(tmp_path: Path, mon
     assert (tmp_path / "benches/results/before.csv").read_text() == f"{HEAD}Speed,b,time,7,ms,,,,{old}"
 
 
+def test_a_measure_that_a_bench_no_longer_has_is_dropped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    old = "".join(
+        f"Speed,{case},{measure},5,,,,,2025-01-01,that,,benches/{bench}.py --some,\n"
+        for case, measure, bench in (("a", "share", "new"), ("a", "memory", "other"), ("b", "share", "new"))
+    )
+    found = recorded(tmp_path, monkeypatch, HEAD + old, ("a", Of("time", 3.0)))
+    rows = [(row["case"], row["measure"]) for row in csv.DictReader(io.StringIO(found))]
+    assert rows == [("a", "memory"), ("b", "share"), ("a", "time")]
+    assert (tmp_path / "benches/results/before.csv").read_text() == HEAD + old.splitlines(keepends=True)[0]
+
+
 def test_rows_that_are_not_replaced_keep_their_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = (ROOT / "benches" / "results" / "forests.csv").read_text()
     assert set(recorded(tmp_path, monkeypatch, table, ("x", Of("y", 1))).splitlines()) > set(table.splitlines())

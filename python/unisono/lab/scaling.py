@@ -62,12 +62,13 @@ class Network:
 
     @property
     def nap_ns(self) -> int:
-        """The least time that a rank sleeps between two polls: a fifth of the least latency of a cable, 50 us to 1 ms.
+        """The least time that a rank sleeps between two polls: a fifth of the least latency of a cable, 50 to 150 us.
 
-        A poll needs some microseconds of a core, which all ranks share.
+        A poll needs some microseconds of a core, which all ranks share. Longer sleeps would disturb the times of short
+        messages.
         """
         least = min((cable.latency_us for cable in self.cables), default=0.0)
-        return round(1000 * min(max(least / 5, 50.0), 1000.0))
+        return round(1000 * min(max(least / 5, 50.0), 150.0))
 
     def mbit_of(self, host: str) -> float:
         """Returns the greatest rate at which a host sends, in Mbit/s."""

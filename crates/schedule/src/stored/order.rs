@@ -206,6 +206,8 @@ struct Progress {
     has_steps: bool,
     /// Rows that remain.
     rows: Range<u32>,
+    /// The waits and arrivals of the first of them that are known to have happened, so that each is checked once.
+    checked: usize,
     /// The next lane that waits for the same event, or [`OPEN`].
     waits_too: u32,
 }
@@ -226,8 +228,10 @@ impl<'a> Run<'a> {
         let mut lanes = Vec::new();
         for (rank, p) in (0u32..).zip(programs) {
             for lane in &p.lanes {
-                let of =
-                    |rows: &Range<u32>, has_steps| Progress { rank, has_steps, rows: rows.clone(), waits_too: OPEN };
+                let of = |rows: &Range<u32>, has_steps| {
+                    let rows = rows.clone();
+                    Progress { rank, has_steps, rows, checked: 0, waits_too: OPEN }
+                };
                 lanes.extend([of(&lane.arrivals, false), of(&lane.steps, true)]);
             }
         }
@@ -244,14 +248,14 @@ impl<'a> Run<'a> {
     }
 
     fn go_on(&mut self, lane: u32) {
-        let Progress { rank, has_steps, ref rows, .. } = self.lanes[lane as usize];
+        let Progress { rank, has_steps, ref rows, mut checked, .. } = self.lanes[lane as usize];
         let p = &self.programs[rank as usize];
         for row in rows.clone() {
             interrupt::poll();
             let event = if has_steps { Event::Step(row) } else { Event::Posted(row) };
-            if let Some(awaited) = self.awaited(rank, event) {
+            if let Some((at, awaited)) = self.awaited(rank, event, std::mem::take(&mut checked)) {
                 let progress = &mut self.lanes[lane as usize];
-                progress.rows.start = row;
+                (progress.rows.start, progress.checked) = (row, at);
                 progress.waits_too = std::mem::replace(&mut self.state[awaited], lane);
                 return;
             }
@@ -271,8 +275,9 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Returns the first event that must precede a step or a posted receive and has not happened.
-    fn awaited(&self, rank: u32, event: Event) -> Option<usize> {
+    /// Returns the first event that must precede a step or a posted receive and has not happened, after its place among
+    /// the waits and then the arrivals of the row; those before `checked` have happened.
+    fn awaited(&self, rank: u32, event: Event, checked: usize) -> Option<(usize, usize)> {
         let p = &self.programs[rank as usize];
         let number = |event| self.numbers.of(p, rank as usize, event);
         let (waits, arrivals) = match event {
@@ -280,15 +285,19 @@ impl<'a> Run<'a> {
             Event::Posted(a) => (&p.arrivals[a as usize].waits, 0..0),
             Event::Ended(_) => unreachable!("a lane steps and posts"),
         };
-        let waits = p.waits[waits.start as usize..waits.end as usize].iter().map(|wait| match *wait {
-            Wait::Step(s) => number(Event::Step(s)),
-            Wait::Departure(d) => number(Event::Ended(d)),
-        });
-        let messages = arrivals.flat_map(|a| {
-            let posted = number(Event::Posted(a));
-            [posted, self.links.sender[posted] as usize]
-        });
-        waits.chain(messages).find(|&number| self.state[number] != HAPPENED)
+        let waits = &p.waits[waits.start as usize..waits.end as usize];
+        let is_open = |&number: &usize| self.state[number] != HAPPENED;
+        (checked..waits.len() + arrivals.len()).find_map(|at| {
+            let open = match waits.get(at) {
+                Some(&Wait::Step(s)) => Some(number(Event::Step(s))).filter(is_open),
+                Some(&Wait::Departure(d)) => Some(number(Event::Ended(d))).filter(is_open),
+                None => {
+                    let posted = number(Event::Posted(arrivals.start + (at - waits.len()) as u32));
+                    [posted, self.links.sender[posted] as usize].into_iter().find(is_open)
+                }
+            };
+            Some((at, open?))
+        })
     }
 
     /// Appends an event, makes the lanes that wait for it ready, and returns its number.
