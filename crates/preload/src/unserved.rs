@@ -57,7 +57,7 @@ impl UnservedCalls {
     pub fn length(&self, arguments: &Arguments, constants: &Constants) -> Option<u64> {
         let words = words(arguments, constants);
         let call = &self.calls[place(&words)];
-        let differ = words.iter().zip(&call.words).fold(0, |bits, (a, b)| bits | (a ^ b.load(Ordering::Relaxed)));
+        let differ = (0..WORDS).fold(0, |bits, k| bits | (words[k] ^ call.words[k].load(Ordering::Relaxed)));
         (differ == 0).then(|| call.length.load(Ordering::Relaxed))
     }
 
