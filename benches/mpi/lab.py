@@ -108,13 +108,15 @@ def network(folder: Path, name: str, given: argparse.Namespace, figures: Figures
     sizes = [parse_bytes(size) for size in given.sizes.split(",")]
     every: list[float] = []
     near: list[bool] = []
+    firsts: list[bool] = []
     try:
         on_hosts("calibrate", "--machine", bare, "-o", machine, "--rounds", "20")
         for collective in given.collectives.split(","):
             # A piece has at least one element of 4 bytes.
             counted = ",".join(str(max(size // ranks, 4) if COLLECTIVES[collective] else size) for size in sizes)
             tuning = ("--machine", machine, "--candidates", given.candidates, "--sizes", counted)
-            on_hosts("tune", collective, *tuning, "--rounds", "5", "-o", plan)
+            cells = json.loads(on_hosts("tune", collective, *tuning, "--rounds", "5", "-o", plan, "--json"))["cells"]
+            firsts += [is_near_best(cell["contenders"]) for cell in cells if len(cell["contenders"]) > 2]
             options = ("--plan", plan, "--sizes", counted, "--rounds", given.rounds, "--json")
             rows = json.loads(on_hosts("bench", collective, *options))["rows"]
             for size, row in zip(given.sizes.split(","), rows, strict=True):
@@ -133,6 +135,16 @@ def network(folder: Path, name: str, given: argparse.Namespace, figures: Figures
         mean = Of("geometric mean", math.exp(sum(map(math.log, every)) / len(every)))
         within = Of("within 0.85 to 1.2", sum(near), "cells", "served", len(near))
         figures.add(f"{name}, {given.mpi}: all; served cells", mean, within)
+    if firsts:
+        first = Of("first of the model within 1.1 of the best", sum(firsts), "cells", "cells", len(firsts))
+        figures.add(f"{name}, {given.mpi}: all; {given.candidates} candidates a cell", first)
+
+
+def is_near_best(contenders: list[dict[str, Any]]) -> bool:
+    """Returns whether the schedule with the least predicted time is within 1.1 of the fastest of the model's."""
+    # The library comes first, and the model's candidates follow by their predicted times.
+    seconds = [contender["seconds"] for contender in contenders[1:]]
+    return bool(seconds[0] <= 1.1 * min(seconds))
 
 
 def predicted(machine: Path, collective: str, row: dict[str, Any]) -> float:
