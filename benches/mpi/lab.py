@@ -134,10 +134,10 @@ def network(folder: Path, name: str, given: argparse.Namespace, figures: Figures
     if every:
         mean = Of("geometric mean", math.exp(sum(map(math.log, every)) / len(every)))
         within = Of("within 0.85 to 1.2", sum(near), "cells", "served", len(near))
-        figures.add(f"{name}, {given.mpi}: all; served cells", mean, within)
+        figures.add(f"{name}, {given.mpi}: all of {given.sizes}; served cells", mean, within)
     if firsts:
         first = Of("first of the model within 1.1 of the best", sum(firsts), "cells", "cells", len(firsts))
-        figures.add(f"{name}, {given.mpi}: all; {given.candidates} candidates a cell", first)
+        figures.add(f"{name}, {given.mpi}: all of {given.sizes}; {given.candidates} candidates a cell", first)
 
 
 def is_near_best(contenders: list[dict[str, Any]]) -> bool:
