@@ -2,7 +2,8 @@
 
 For each network, `unisono calibrate --machine` measures the costs of messages, and `unisono tune` compares the model's
 proposals with the library and writes a plan. Then `unisono bench` times the plan and the library, turn by turn, in the
-same processes. Tuning and timing are two runs, so a plan is judged by times that its choice has not seen.
+same processes. Tuning and timing are two runs, so a plan is judged by times that its choice has not seen. All
+hosts share the cores of this computer, which a cluster's do not: short messages and many ranks need a larger scale.
 Usage: lab.py [--rounds N] [--mpi openmpi|mpich] [--sizes LIST] [--scale S] [NETWORK...].
 """
 
