@@ -1,10 +1,11 @@
 """Results that several rows of a paper share, computed once even if rows are computed in parallel."""
 
+from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import wraps
-from threading import Condition, Lock, local
+from threading import Condition, Lock, get_ident, local
 from typing import Any, ParamSpec, TypeVar
 
 __all__ = ["RowPool", "begin", "once"]
@@ -18,14 +19,16 @@ _own = local()
 
 
 class RowPool(ThreadPoolExecutor):
-    """Threads of which ``jobs`` compute at a time.
+    """Threads of which ``jobs`` compute at a time, and begin rows in their order.
 
     While one waits for a result of :func:`once` that another thread computes, the next row begins.
     """
 
     def __init__(self, jobs: int) -> None:
         super().__init__(_THREADS * jobs)
-        self._free, self._returning = jobs, 0
+        self._free = jobs
+        #: The threads that wait for their turn, the next one first.
+        self._queue: deque[int] = deque()
         self._changed = Condition()
 
     def submit(self, function: Callable[_P, _R], /, *args: _P.args, **named: _P.kwargs) -> Future[_R]:
@@ -41,8 +44,8 @@ class RowPool(ThreadPoolExecutor):
     def turn(self) -> Iterator[None]:
         """Makes this thread one of those that compute, and waits until it may be one."""
         with self._changed:
-            self._changed.wait_for(lambda: self._free > 0 and not self._returning)
-            self._free -= 1
+            self._queue.append(get_ident())
+            self._take()
         _own.pool = self
         try:
             yield
@@ -55,11 +58,15 @@ class RowPool(ThreadPoolExecutor):
         self._end()
         wait([future])
         with self._changed:
-            self._returning += 1
-            self._changed.wait_for(lambda: self._free > 0)
-            self._returning -= 1
-            self._free -= 1
-            self._changed.notify_all()
+            self._queue.appendleft(get_ident())
+            self._take()
+
+    def _take(self) -> None:
+        """Waits until this thread is the next one and fewer than ``jobs`` threads compute."""
+        self._changed.wait_for(lambda: self._free > 0 and self._queue[0] == get_ident())
+        self._queue.popleft()
+        self._free -= 1
+        self._changed.notify_all()
 
     def _end(self) -> None:
         with self._changed:
