@@ -194,7 +194,7 @@ def _write_network(
         comment = (
             f"# Costs of messages by `unisono calibrate` on {between.ranks} {what}, {between.library}, "
             f"{between.rounds} rounds: measured\n"
-            "# rates, host_overhead_ns, signal_ns and gamma_ns_per_byte.\n"
+            "# rates, host_overhead_ns, header_bytes, signal_ns and gamma_ns_per_byte.\n"
         )
         write(output, comment + tomli_w.dumps({**table, "name": name or table["name"]}))
         return found, scale
@@ -210,7 +210,7 @@ def _write_network(
         values = {**table, "name": name or table["name"], "file": output, "notes": notes}
         print_json({**values, "residuals": found.residuals})
         return
-    keys = ("host_overhead_ns", "signal_ns", "gamma_ns_per_byte")
+    keys = ("host_overhead_ns", "header_bytes", "signal_ns", "gamma_ns_per_byte")
     print_fields([("share of rates", f"{found.share:.3f}"), *((key, f"{table.get(key, 0.0):g}") for key in keys)])
     print_notes(notes)
     rows = [

@@ -132,6 +132,14 @@ class Calibration:
             "gamma_ns_per_byte": fits["gamma"].slope,
         }
 
+    def gap_and_issue(self, made: Mapping[str, Any]) -> tuple[float, float]:
+        """Returns the nanoseconds between short messages to different peers, and those in which a rank begins one.
+
+        Both are by medians or by minima, as the values of the machine ``made``.
+        """
+        of = next(of for of, name in _OF_ROUNDS.items() if name == made["fit"]["values"])
+        return self.fits(of)["multicast-non-blocking"].slope, self.issue[of - 1]
+
     def protocols(self, of: int = 1) -> list[tuple[int, Fit]]:
         """Returns the :func:`protocols` of messages, without lengths whose rounds other work disturbed."""
         return protocols([(row[0], row[of]) for row in self.ping_pong if row[1] <= DISTURBED * row[2]])

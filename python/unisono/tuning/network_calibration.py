@@ -1,8 +1,11 @@
 """Adds the measured costs of messages to a network machine, from a calibration of its ranks.
 
-Rank i is on accelerator i. The machine gets the fraction of the cables' rates that headers and protocols leave, the
-time in which a host begins or ends a message, and the rest of the latency as the signal of a message's end. The rates
-and latencies of its data sheet are not changed; bounds use them.
+Rank i is on accelerator i. The machine gets the fraction of the cables' rates that headers and protocols leave of long
+messages, the bytes of the headers of a message, the time in which a host begins or ends a message, and the rest of the
+latency as the signal of a message's end. The rates and latencies of its data sheet are not changed; bounds use them.
+
+Short messages to several peers follow each other after the time of their bytes on the sender's cable, with headers, or
+of the sender's work, whichever is longer. Both occupy the sender, but only headers occupy cables that hosts share.
 
 If several ranks share each node, accelerators are hosts: the leaders of the nodes measure the network, and the ranks of
 the first node the messages inside a host. The machine then also has the number of ranks of a host.
@@ -24,13 +27,16 @@ __all__ = ["MessageCosts", "check_network", "message_costs", "ranks_costs"]
 #: The values that the file has from each line of measurements.
 _OF_LINES = {
     "beta": "share of rates",
-    "multicast-non-blocking": "host_overhead_ns",
+    "multicast-non-blocking": "host_overhead_ns and header_bytes",
     "gamma": "gamma_ns_per_byte",
 }
 #: The share of a data sheet's rate above which a measured rate contradicts it.
 _EXACT = 1.02
 #: The bytes of the two messages whose predicted times give the latency of a path and the time of a byte on it.
 _SHORT, _LONG = 8, 1 << 20
+#: The most bytes of headers of a short message: of Ethernet 14, of IP 20 or 40, of TCP 32, and of the MPI library up
+#: to 40. If messages follow each other more slowly, hosts take the time.
+_MOST_HEADER = 128
 
 
 @dataclass(frozen=True)
@@ -91,7 +97,7 @@ def message_costs(machine: Machine, measured: Calibration, scale: float = 1.0) -
         InputError: the calibration gives no machine; see :meth:`Calibration.machine`.
 
     """
-    bare = _with_hosts(with_share(machine, None), 0.0, 0.0, 0.0)
+    bare = _with_hosts(with_share(machine, None), 0.0, 0.0, 0.0, header=0)
     short, long = (_message_ns(bare, size) for size in (_SHORT, _LONG))
     made = measured.machine(machine.name, by_length=False)
     byte_ns = made["beta_ns_per_byte"] / scale
@@ -102,13 +108,19 @@ def message_costs(machine: Machine, measured: Calibration, scale: float = 1.0) -
             f"a byte took {byte_ns:.4g} ns, {1 / share:.2f} of its time by the data sheet of {machine.name}: its rates "
             "are too low, and bounds by them do not hold"
         )
-    rest = made["alpha_ns"] / scale - short
-    if rest < 0:
-        notes.append(f"a message took {-rest:.4g} ns less than the latency by the data sheet of {machine.name}")
-    # A host begins a message in alpha_r; begin, end and signal together take the latency minus that of links.
-    host = max(min(made["alpha_r_ns"] / scale, rest / 2), 0.0)
-    kept = with_share(machine, min(share, 1.0))
-    filled = _with_hosts(kept, host, max(rest - 2 * host, 0.0), made["gamma_ns_per_byte"] / scale)
+    if made["alpha_ns"] / scale < short:
+        less = short - made["alpha_ns"] / scale
+        notes.append(f"a message took {less:.4g} ns less than the latency by the data sheet of {machine.name}")
+    gap, issue = measured.gap_and_issue(made)
+    # Planes share the bytes of a message, and each has its own header.
+    header = round((gap / made["beta_ns_per_byte"] - _SHORT) / machine.describe()["planes"])
+    header = max(min(header, _MOST_HEADER), 0)
+    kept = _with_hosts(with_share(machine, min(share, 1.0)), 0.0, 0.0, made["gamma_ns_per_byte"] / scale, header=header)
+    # A host begins a message in `begin`; begin, end and signal together take the latency minus that of links.
+    begin = issue if header < _MOST_HEADER else max(gap, issue)
+    rest = max(made["alpha_ns"] / scale - _message_ns(kept, _SHORT), 0.0)
+    host = min(begin / scale, rest / 2)
+    filled = _with_hosts(kept, host, rest - 2 * host, made["gamma_ns_per_byte"] / scale)
     rows = [(size, mid / scale, _message_ns(filled, size)) for size, mid, _ in measured.ping_pong if size]
     poor = [value for line, value in _OF_LINES.items() if line in made["fit"]["poor"]]
     if poor:
@@ -153,8 +165,10 @@ def ranks_costs(machine: Machine, measured: Levels, scale: float = 1.0) -> Messa
     return MessageCosts(made, network.share, rows, notes)
 
 
-def _with_hosts(machine: Machine, host_ns: float, signal_ns: float, gamma: float) -> Machine:
-    found: dict[str, Any] = machine.describe()
+def _with_hosts(
+    machine: Machine, host_ns: float, signal_ns: float, gamma: float, *, header: int | None = None
+) -> Machine:
+    found: dict[str, Any] = machine.describe() | ({} if header is None else {"header_bytes": header})
     values = {"host_overhead_ns": host_ns, "signal_ns": signal_ns, "gamma_ns_per_byte": gamma, "launch_ns": 0.0}
     return described(found | {key: float(f"{value:.6g}") for key, value in values.items()})
 

@@ -31,7 +31,7 @@ impl NetworkModel {
             for exchange in routed {
                 add(&mut of_run, self.routed_ns(exchange, inner).1, 1.0);
                 let flows = || exchange.flows.iter().step_by(inner);
-                let bytes = |flow: &Flow| flow.bytes as f64 * f64::from(flow.repeat);
+                let bytes = |flow: &Flow| self.flow_bytes(flow);
                 let sampled: f64 = flows().map(bytes).sum();
                 let all: f64 = exchange.flows.iter().map(bytes).sum();
                 let ns_per_byte = self.ns_per_byte * if sampled > 0.0 { all / sampled } else { 1.0 };

@@ -63,6 +63,7 @@ impl NetworkPart {
         let fabric = Fabric::new(graph, extents, model.speeds().mean_ns())
             .sending_by_link(by_link)
             .with_hosts(model.reduce_ns_per_byte, network.host_overhead_ns)
+            .with_headers(u64::from(network.header_bytes) * u64::from(network.working_planes()))
             .with_places((network.buffer_bytes / u64::from(network.packet_bytes)).max(1))
             .computing(model.computing().clone());
         let packet_bytes = u64::from(network.packet_bytes) * u64::from(network.working_planes());

@@ -61,6 +61,8 @@ pub struct NetworkModel {
     /// vector.
     pub ns_per_byte: f64,
     pub reduce_ns_per_byte: f64,
+    /// The bytes of a message besides its data, on all planes together.
+    header_bytes: u64,
     /// The bytes of the vector that one packet on every plane carries together.
     pub(super) packet_bytes: u64,
     /// The number of packets that fit into the buffer of a virtual channel at the end of a link.
@@ -97,6 +99,7 @@ impl NetworkModel {
             copy_ns_per_byte: network.copy_ns_per_byte,
             ns_per_byte: 8.0 / network.own_speed().gbps / planes,
             reduce_ns_per_byte: network.gamma_ns_per_byte / planes,
+            header_bytes: u64::from(network.header_bytes) * u64::from(network.working_planes()),
             packet_bytes: u64::from(network.packet_bytes) * u64::from(network.working_planes()),
             places_of_buffer: (network.buffer_bytes / u64::from(network.packet_bytes.max(1))).max(1),
             send_machines: network.send_machines,
@@ -140,7 +143,7 @@ impl NetworkModel {
         let places = [from, to].map(|rank| self.places[rank as usize]);
         let mut loads = self.loads();
         let way_ns = loads.latency_ns(places[0], places[1]);
-        let sent = Sent { from: places[0], to: places[1], bytes: bytes as f64 };
+        let sent = Sent { from: places[0], to: places[1], bytes: self.with_header(bytes) as f64 };
         let transfer_ns = loads.busiest(&[sent]) * self.ns_per_byte;
         self.message_ns(from, to, way_ns) + transfer_ns
     }
@@ -246,6 +249,16 @@ impl NetworkModel {
         }
     }
 
+    /// Returns the bytes of a message on links.
+    pub(super) fn with_header(&self, bytes: u64) -> u64 {
+        bytes.saturating_add(self.header_bytes)
+    }
+
+    /// Returns the bytes of all messages of a flow from one rank.
+    pub(super) fn flow_bytes(&self, flow: &Flow) -> f64 {
+        self.with_header(flow.bytes) as f64 * f64::from(flow.repeat)
+    }
+
     /// Returns the number of packets of a message; a message without bytes has one packet.
     pub(super) fn packets(&self, bytes: u64) -> u64 {
         bytes.div_ceil(self.packet_bytes.max(1)).max(1)
@@ -268,7 +281,7 @@ impl NetworkModel {
         };
         let (rounds, longest) = message_rounds(schedule, latency)?;
         let transfer_ns = |round: &MessageRound| {
-            let sent = |m: &Message| Sent { from: place(m.from), to: place(m.to), bytes: m.bytes as f64 };
+            let sent = |m: &Message| Sent { from: place(m.from), to: place(m.to), bytes: self.with_header(m.bytes) as f64 };
             let messages: Vec<Sent> = round.messages.iter().map(sent).collect();
             let transfer = loads.busiest(&messages) * self.ns_per_byte;
             let hosts = f64::from(round.most_messages(self.ranks())) * self.overhead_ns;

@@ -81,7 +81,7 @@ impl NetworkModel {
     /// each routed flow, both in ns. Every `every`-th flow is routed.
     pub(super) fn routed_ns(&self, exchange: &Exchange, every: usize) -> (f64, Vec<f64>) {
         let flows = || exchange.flows.iter().step_by(every);
-        let bytes = |flow: &Flow| flow.bytes as f64 * f64::from(flow.repeat);
+        let bytes = |flow: &Flow| self.flow_bytes(flow);
         let longest = flows().map(bytes).fold(0.0, f64::max);
         let (mut messages, mut latency, mut pattern) = (Vec::new(), Vec::new(), Key([1, 2]));
         // The table of loads is made on demand: most patterns are in the cache, and the loads of all links take memory.

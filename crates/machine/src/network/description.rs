@@ -52,6 +52,10 @@ fn is_zero(value: &f64) -> bool {
     *value == 0.0
 }
 
+fn is_no_bytes(value: &u16) -> bool {
+    *value == 0
+}
+
 /// The largest accepted time in nanoseconds of one part of a message or of a byte: 17 minutes.
 pub(super) const MOST_NS: f64 = 1e12;
 
@@ -105,6 +109,9 @@ pub struct Network {
     /// The time that a host takes to begin a message, and also to end a message.
     #[serde(default)]
     pub host_overhead_ns: f64,
+    /// The bytes that each message has on links besides its data: its headers, in every plane.
+    #[serde(default, skip_serializing_if = "is_no_bytes")]
+    pub header_bytes: u16,
     /// The time to reduce one byte of one operand.
     #[serde(default)]
     pub gamma_ns_per_byte: f64,

@@ -74,7 +74,7 @@ pub fn effort(graph: &TaskGraph, interconnect: &Interconnect) -> Result<(u128, u
 
 /// Returns the number of packets of a message on the simulated plane.
 fn packets_of(bytes: u64, interconnect: &Interconnect) -> u64 {
-    let bytes = bytes.div_ceil(u64::from(interconnect.planes.max(1)));
+    let bytes = interconnect.timing.bytes_on_plane(bytes, interconnect.planes.into());
     bytes.div_ceil(u64::from(interconnect.timing.packet_bytes)).max(1)
 }
 

@@ -105,6 +105,8 @@ pub struct Timing {
     /// Number of packets that the buffer of one input and virtual channel holds.
     pub places: u32,
     pub host_overhead_ps: u64,
+    /// Bytes of a message besides its data.
+    pub header_bytes: u64,
     /// Time from the end of a message until a receiving rank notices it.
     pub signal_ps: u64,
     pub gamma_ps_per_byte: f64,
@@ -124,10 +126,17 @@ impl Timing {
             packet_bytes: network.packet_bytes.max(1),
             places: u32::try_from(places).unwrap_or(u32::MAX).max(1),
             host_overhead_ps: ps(network.host_overhead_ns),
+            header_bytes: network.header_bytes.into(),
             signal_ps: ps(network.signal_ns),
             // Each plane carries its fraction of a vector, which a rank reduces separately.
             gamma_ps_per_byte: network.gamma_ns_per_byte * 1e3 / f64::from(network.working_planes().max(1)),
         }
+    }
+
+    /// Returns the bytes of a message on each of `planes` planes, which share its data.
+    #[inline]
+    pub fn bytes_on_plane(&self, bytes: u64, planes: u64) -> u64 {
+        bytes.div_ceil(planes.max(1)).saturating_add(self.header_bytes)
     }
 
     /// Returns the times of a link.

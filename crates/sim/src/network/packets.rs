@@ -86,7 +86,7 @@ impl Carrier for Packets<'_> {
     #[expect(clippy::cast_possible_truncation, reason = "the last packet is no longer than a full one")]
     fn carry(&mut self, time: u64, id: u32, from: u32, to: u32, bytes: u64) {
         let place = |rank: u32| self.places.get(rank as usize).copied().unwrap_or(rank);
-        let (from, to, bytes) = (place(from), place(to), bytes.div_ceil(self.planes));
+        let (from, to, bytes) = (place(from), place(to), self.timing.bytes_on_plane(bytes, self.planes));
         let full = u64::from(self.timing.packet_bytes);
         // A message without bytes is one packet.
         let packets = bytes.div_ceil(full).max(1);

@@ -120,6 +120,8 @@ pub struct Fabric {
     sum_ns_per_byte: f64,
     /// The time of a host to send or receive a message, in nanoseconds.
     host_ns: f64,
+    /// The bytes of a message besides its data, on all planes together.
+    header_bytes: u64,
     /// The number of packets that fit into the buffer at the end of a link.
     places: u64,
     /// The steps of a network that looks alike from all ranks; `None` for other networks.
@@ -193,6 +195,7 @@ impl Fabric {
             sends_by_link: false,
             machines: None,
             sum_ns_per_byte: 0.0,
+            header_bytes: 0,
             host_ns: 0.0,
             places: u64::MAX,
             steps,
@@ -244,6 +247,12 @@ impl Fabric {
     #[must_use]
     pub fn with_hosts(self, sum_ns_per_byte: f64, host_ns: f64) -> Self {
         Self { sum_ns_per_byte, host_ns, ..self }
+    }
+
+    /// Sets the bytes of a message besides its data, on all planes together.
+    #[must_use]
+    pub fn with_headers(self, header_bytes: u64) -> Self {
+        Self { header_bytes, ..self }
     }
 
     /// Returns the work of hosts on messages, in units of the time of `bytes` on a link of rate 1; `None` if it takes
@@ -311,6 +320,7 @@ impl Fabric {
                 machines: self.machines,
                 sum_ns_per_byte: self.sum_ns_per_byte,
                 host_ns: self.host_ns,
+                header_bytes: self.header_bytes,
                 places: self.places,
                 // Cuts consider all paths, so both fabrics have the same.
                 cuts: Mutex::new(known),

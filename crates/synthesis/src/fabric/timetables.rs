@@ -25,7 +25,7 @@ impl Fabric {
         runs: Runs,
     ) -> Result<f64, NoForest> {
         let times = self.times(roots, depth, chunks, bytes, runs)?;
-        Ok(times.end * bytes as f64 / self.graph.bytes_per_ns())
+        Ok(times.end * (bytes + self.header_bytes) as f64 / self.graph.bytes_per_ns())
     }
 
     /// Returns the messages of a forest, sorted by begin; a chunk has `bytes` bytes. With [`Runs::Up`], the edges keep
@@ -55,7 +55,7 @@ impl Fabric {
     ) -> Result<Shared<Times>, NoForest> {
         let forest = self.forest(roots, depth, chunks, bytes)?;
         let class = self.class(roots, chunks, bytes);
-        let times = || self.times_of(&forest, bytes, class.is_some(), runs);
+        let times = || self.times_of(&forest, bytes + self.header_bytes, class.is_some(), runs);
         Ok(kept(&self.times, ((roots, depth, chunks, class), bytes, runs), times))
     }
 

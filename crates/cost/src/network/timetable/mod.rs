@@ -125,7 +125,7 @@ impl<'a> Run<'a> {
         let (mut all, mut shortest_bytes) = (0, f64::INFINITY);
         for id in (0..count).map(InstrId::new) {
             for (stream, span) in flow.pushes(schedule, id) {
-                let bytes = u64::from(span.len) * width;
+                let bytes = model.with_header(u64::from(span.len) * width);
                 all += schedule.stream_sinks(stream).len() as u64;
                 shortest_bytes = shortest_bytes.min(bytes as f64 / model.packets(bytes) as f64);
             }
@@ -149,7 +149,7 @@ impl<'a> Run<'a> {
             missing[id.index()] += u32::from(id.0 > 0 && flow.lane_of(InstrId(id.0 - 1)) == lane);
             missing[id.index()] += narrow::<u32>(schedule.after(id).len());
             for (stream, span) in flow.pushes(schedule, id) {
-                let bytes = u64::from(span.len) * width;
+                let bytes = model.with_header(u64::from(span.len) * width);
                 let crossing = bytes as f64 * crossings[stream.index()];
                 let packets = model.packets(rounded_up(crossing));
                 for readers in flow.readers_by_sink(stream) {

@@ -89,6 +89,7 @@ fn network(options: &ImportOptions, summary: String, link_gbps: f64, topology: t
         send_machines: 1,
         send_machines_per: MachinesPer::Link,
         host_overhead_ns: 0.0,
+        header_bytes: 0,
         gamma_ns_per_byte: 0.0025,
         launch_ns: 0.0,
         signal_ns: 0.0,

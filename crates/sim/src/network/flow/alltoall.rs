@@ -67,7 +67,7 @@ pub fn alltoall(net: &Interconnect, bytes: u64) -> Result<Fluid, OverLimit> {
     let windows = if whole.is_some() { 1 } else { windows };
     let loads = Loads::new(net, &mut link_shares, &bandwidths, windows);
     let busiest = (0..bandwidths.len()).map(|link| (loads.of(link), link)).max_by(|a, b| a.0.total_cmp(&b.0));
-    let of_plane = bytes.div_ceil(u64::from(net.planes)) as f64;
+    let of_plane = net.timing.bytes_on_plane(bytes, net.planes.into()) as f64;
     let busiest_bytes = busiest.map_or(0.0, |(load, link)| load * bandwidths[link] * of_plane);
     if let Some(run) = whole {
         let finish_ps = run.hosts.finish.iter().map(|&ps| ps as f64).collect();

@@ -85,7 +85,7 @@ pub fn permutation(net: &Interconnect, to: &[u32], bytes: u64) -> Result<Fluid, 
         });
         flows.push(&way);
     }
-    let bytes = bytes.div_ceil(u64::from(net.planes)) as f64;
+    let bytes = net.timing.bytes_on_plane(bytes, net.planes.into()) as f64;
     let all_ps = bytes * net.timing.links[0].ps_per_byte;
     // Remaining fraction of each flow. Times are in units of `all_ps`: the time of a whole flow on a link of the
     // machine's own bandwidth.

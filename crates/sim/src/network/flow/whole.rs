@@ -24,7 +24,7 @@ pub(super) fn alltoall(net: &Interconnect, bytes: u64) -> Option<Run> {
     if has_switches || net.send_machines >= others {
         return None;
     }
-    let packet_bytes = bytes.div_ceil(u64::from(net.planes.max(1))).clamp(1, u64::from(u32::MAX));
+    let packet_bytes = net.timing.bytes_on_plane(bytes, net.planes.into()).clamp(1, u64::from(u32::MAX));
     let whole = Interconnect {
         plane: net.plane.clone(),
         routing: Arc::clone(&net.routing),

@@ -91,13 +91,13 @@ fn nodes(interconnect: &Interconnect, count: usize) -> Vec<u8> {
 /// Returns the length classes of all packets.
 #[expect(clippy::cast_possible_truncation, reason = "the last packet is no longer than a full one")]
 fn lengths(graph: &TaskGraph, interconnect: &Interconnect) -> Lengths {
-    let (planes, timing) = (u64::from(interconnect.planes.max(1)), &interconnect.timing);
+    let (planes, timing) = (u64::from(interconnect.planes), &interconnect.timing);
     let mut lengths = Lengths::new(timing);
     for task in 0..narrow::<u32>(graph.task_count()) {
         poll();
         let task = graph.task(TaskId(task));
         if task.kind == Kind::Send {
-            let (bytes, full) = (task.amount.div_ceil(planes), u64::from(timing.packet_bytes));
+            let (bytes, full) = (timing.bytes_on_plane(task.amount, planes), u64::from(timing.packet_bytes));
             let packets = bytes.div_ceil(full).max(1);
             lengths.class((bytes - (packets - 1) * full) as u32, timing);
         }
