@@ -117,12 +117,15 @@ def network(folder: Path, name: str, given: argparse.Namespace, figures: Figures
             counted = ",".join(str(max(size // ranks, 4) if COLLECTIVES[collective] else size) for size in sizes)
             tuning = ("--machine", machine, "--candidates", given.candidates, "--sizes", counted)
             cells = json.loads(on_hosts("tune", collective, *tuning, "--rounds", "5", "-o", plan, "--json"))["cells"]
-            firsts += [is_near_best(cell["contenders"]) for cell in cells if len(cell["contenders"]) > 2]
+            ratios = [first_over_best(cell["contenders"]) for cell in cells]
             options = ("--plan", plan, "--sizes", counted, "--rounds", given.rounds, "--json")
             rows = json.loads(on_hosts("bench", collective, *options))["rows"]
-            for size, row in zip(given.sizes.split(","), rows, strict=True):
+            for size, row, over in zip(given.sizes.split(","), rows, ratios, strict=True):
                 ratio = row["seconds"] / row["default_seconds"]
                 of = [Of("planned / library", f"{ratio:.2f}")]
+                if over is not None:
+                    of.append(Of("model's first / best", f"{over:.2f}"))
+                    firsts.append(over <= 1.1)
                 if row["algorithm"] != "library":
                     every.append(ratio)
                     shares = predicted(machine, collective, row) * scale / row["seconds"]
@@ -141,11 +144,11 @@ def network(folder: Path, name: str, given: argparse.Namespace, figures: Figures
         figures.add(f"{name}, {given.mpi}: all of {given.sizes}; {given.candidates} candidates a cell", first)
 
 
-def is_near_best(contenders: list[dict[str, Any]]) -> bool:
-    """Returns whether the schedule with the least predicted time is within 1.1 of the fastest of the model's."""
+def first_over_best(contenders: list[dict[str, Any]]) -> float | None:
+    """Returns the time of the model's first schedule, divided by the least of its schedules; None without a second."""
     # The library comes first, and the model's candidates follow by their predicted times.
     seconds = [contender["seconds"] for contender in contenders[1:]]
-    return bool(seconds[0] <= 1.1 * min(seconds))
+    return float(seconds[0] / min(seconds)) if len(seconds) > 1 else None
 
 
 def predicted(machine: Path, collective: str, row: dict[str, Any]) -> float:
