@@ -180,3 +180,37 @@ def test_the_output_of_ibnetdiscover_is_named_and_its_command_writes_the_cables(
     printed = (tmp_path / "cables.txt").read_text().splitlines()
     assert sorted(sorted(line.split()) for line in printed) == sorted(map(sorted, cables))
     assert un.import_machine(tmp_path / "cables.txt", accelerators="H-*").describe()["topology"]["accelerators"] == 6
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "\tGPU0\tGPU1\tNIC0\tCPUs\nGPU0\t X \tNV12\tPXB\t0-31\nGPU1\tNV12\t X \tPXB\t0-31\n",
+            "matrix of GPUs",
+        ),
+        (
+            "=== Weight between two GPUs ===\n       GPU0   GPU1\nGPU0   0      15\nGPU1   15     0\n",
+            "matrix of GPUs",
+        ),
+        ("\n\tGPU0\tNIC0\nGPU0\t X \tPXB\n", "NCCL_TOPO_DUMP_FILE"),
+        ("# Slurm\nSwitchName=s0 Nodes=tux[0-3]\nSwitchName=s1 Switches=s0\n", "a topology.conf of Slurm"),
+    ],
+)
+def test_files_without_rates_of_cables_are_named(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "it.txt").write_text(text)
+    for patterns in (None, "*"):
+        with pytest.raises(un.InputError, match=said):
+            un.import_machine(tmp_path / "it.txt", "edges", accelerators=patterns)
+
+
+def test_a_list_of_cables_may_name_gpus(tmp_path: Path) -> None:
+    (tmp_path / "it.txt").write_text("GPU0 nvs gbps=400\nGPU1 nvs gbps=400\n")
+    found = un.import_machine(tmp_path / "it.txt", "edges", accelerators="GPU*").describe()
+    assert found["topology"]["names"] == ["GPU0", "GPU1", "nvs"]
+
+
+def test_cables_without_a_rate_are_counted(tmp_path: Path) -> None:
+    (tmp_path / "it.txt").write_text("0 3\n1 3 gbps=400\n2 3 ns=5\n")
+    notes = un.import_machine(tmp_path / "it.txt", accelerators=3).describe()["notes"]
+    assert any("2 of the 3 lines of cables state no rate and have 100 Gb/s" in note for note in notes)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import unisono as un
 from unisono._core import check_routing, part_names, plane
-from unisono.machines import graphml
+from unisono.machines import graphml, graphs
 from unisono.pictures.networks import DRAWN, boxes, draw
 from unisono.pictures.networks.graph import layout, route
 
@@ -337,6 +337,14 @@ def test_a_default_for_all_is_one_for_nodes_and_one_for_edges() -> None:
     assert all(data["note"] == 7 for *_, data in [*one.nodes(data=True), *one.edges(data=True)])
 
 
+def test_attributes_that_are_not_read_are_noted(tmp_path: Path) -> None:
+    file = written(tmp_path / "star.graphml", GRAPHML.replace('"gbps"', '"bandwidth"'))
+    notes = un.import_machine(str(file)).describe()["notes"]
+    assert any("are not read: 'bandwidth'; read are gbps, measured, ns, count" in note for note in notes)
+    assert any("2 of the 2 lines of cables state no rate" in note for note in notes)
+    assert not any("not read" in note for note in graphs.of_graph(graphml.parse(GRAPHML, "star")).describe()["notes"])
+
+
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
@@ -346,6 +354,9 @@ def test_a_default_for_all_is_one_for_nodes_and_one_for_edges() -> None:
         ('id="right"', 'id="left"', "node 'left' stands twice"),
         ('key="d1"', 'key="d7"', "key 'd7', which is not declared"),
         ("<?xml", "<!DOCTYPE x []><?xml", "entities"),
+        ('"boolean"', '"string"', "switch='false'; accepted are the booleans"),
+        ('<edge source="left"', '<hyperedge /><edge source="left"', "a <hyperedge>"),
+        ('<node id="left" />', '<node id="left"><graph /></node>', "a <graph>"),
     ],
 )
 def test_wrong_graphml_is_refused(old: str, new: str, said: str, tmp_path: Path) -> None:

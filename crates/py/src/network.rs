@@ -75,9 +75,9 @@ pub fn part_names(py: Python<'_>, machine: &Machine) -> PyResult<Vec<String>> {
 }
 
 /// Reads a network from the text of another program's file, as a machine of the given name. `names` are those of the
-/// nodes of a list of cables, if it has names.
+/// nodes of a list of cables, if it has names. The machine gets the `notes` after its own.
 #[pyfunction]
-#[pyo3(signature = (text, origin, source, name, boxes, accelerators, names = None))]
+#[pyo3(signature = (text, origin, source, name, boxes, accelerators, names = None, notes = Vec::new()))]
 #[expect(clippy::too_many_arguments, reason = "arguments of a function for Python")]
 pub fn import_network(
     py: Python<'_>,
@@ -88,13 +88,15 @@ pub fn import_network(
     boxes: u32,
     accelerators: Option<u32>,
     names: Option<Vec<String>>,
+    notes: Vec<String>,
 ) -> PyResult<Machine> {
     let Some(found) = FORMATS.iter().find(|f| f.name == source) else {
         let names: Vec<&str> = FORMATS.iter().map(|f| f.name).collect();
         return Err(input(format!("'{source}' is no format of topologies; accepted are {}", names.join(", "))));
     };
     let options = ImportOptions { name, boxes, accelerators, names: names.as_deref() };
-    let network = detached(py, || found.read(text, origin, &options))?.map_err(input)?;
+    let mut network = detached(py, || found.read(text, origin, &options))?.map_err(input)?;
+    network.notes.extend(notes);
     Machine::new(network.into(), None)
 }
 

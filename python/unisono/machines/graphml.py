@@ -68,6 +68,9 @@ def parse(text: str, name: str) -> GraphFile:
     graphs = [child for child in root if _tag(child) == "graph"]
     if _tag(root) != "graphml" or len(graphs) != 1:
         raise InputError(f"it is no GraphML with one graph: its root is <{_tag(root)}>, with {len(graphs)} graphs")
+    for element in graphs[0].iter():
+        if _tag(element) == "hyperedge" or (_tag(element) == "graph" and element is not graphs[0]):
+            raise InputError(f"its graph has a <{_tag(element)}>; accepted are nodes, and edges between two nodes")
     keys = {key.get("id", ""): key for key in root if _tag(key) == "key"}
     graph = GraphFile(name, graphs[0].get("edgedefault") == "directed")
     for kind in ("node", "edge"):

@@ -11,7 +11,7 @@ from unisono.base.messages import shown
 __all__ = ["is_graph", "of_graph"]
 
 #: The data of an edge that describe a cable, named as in a list of cables.
-_WORDS = ("gbps", "ns", "count")
+_WORDS = ("gbps", "measured", "ns", "count")
 
 
 def is_graph(value: object) -> TypeGuard[GraphLike]:
@@ -24,8 +24,8 @@ def of_graph(graph: GraphLike) -> Machine:
 
     A node is a switch if its data has ``switch=True``, else an accelerator; accelerators are ranks in the order of the
     graph. If all nodes are words that begin with a letter, these are the names of the nodes. The data of an edge may
-    have ``gbps`` (of one direction), ``ns`` (latency) and ``count`` (equal cables); missing values have the defaults of
-    an imported list of cables.
+    have ``gbps`` (of one direction), ``measured`` (the rate that programs reach), ``ns`` (latency) and ``count`` (equal
+    cables); missing values have the defaults of an imported list of cables. The machine's notes name other data.
 
     Raises:
         InputError: the graph is directed, has no accelerator, or data that are not numbers.
@@ -34,8 +34,9 @@ def of_graph(graph: GraphLike) -> Machine:
     if graph.is_directed():
         raise InputError("the graph has directed edges; cables go both ways, so that accepted are undirected graphs")
     nodes = list(graph.nodes(data=True))
-    accelerators = [node for node, data in nodes if not data.get("switch")]
-    switches = [node for node, data in nodes if data.get("switch")]
+    kinds = {node: _is_switch(node, data) for node, data in nodes}
+    accelerators = [node for node, is_switch in kinds.items() if not is_switch]
+    switches = [node for node, is_switch in kinds.items() if is_switch]
     number = {node: at for at, node in enumerate([*accelerators, *switches])}
     if not accelerators:
         raise InputError("the graph has no accelerator: all its nodes are switches")
@@ -48,7 +49,25 @@ def of_graph(graph: GraphLike) -> Machine:
     # A machine has no switches after the last one with a cable.
     used = max([len(accelerators), *(1 + number[end] for edge in graph.edges(data=True) for end in edge[:2])])
     names = list(number)[:used] if named else None
-    return import_network("\n".join(lines) + "\n", "the graph", "edges", name, 1, len(accelerators), names)
+    text = "\n".join(lines) + "\n"
+    return import_network(text, "the graph", "edges", name, 1, len(accelerators), names, _unread(graph))
+
+
+def _unread(graph: GraphLike) -> list[str]:
+    """Returns a note on data of edges that no cable has, if there are any."""
+    keys = sorted({str(key) for _, _, data in graph.edges(data=True) for key in data} - set(_WORDS))
+    if not keys:
+        return []
+    listed = ", ".join(map(shown, keys[:4])) + (", ..." if len(keys) > 4 else "")
+    return [f"data of edges that are not read: {listed}; read are {', '.join(_WORDS)}"]
+
+
+def _is_switch(node: object, data: Mapping[str, Any]) -> bool:
+    value = data.get("switch", False)
+    # Booleans of NumPy equal those of Python, and are no instances of bool.
+    if isinstance(value, str) or value not in (None, True, False):
+        raise InputError(f"node {shown(node)} has switch={shown(value)}; accepted are the booleans true and false")
+    return bool(value)
 
 
 def _is_name(node: object) -> bool:

@@ -25,6 +25,11 @@ _DISCOVERED = re.compile(r'^(?:Switch|Ca|Rt)\s+\d+\s+"', re.MULTILINE)
 #: A program of awk that prints the cables of the switches; records of both switches have a cable between them.
 _CABLES = r'/^[A-Z]/ {s = /^Switch/ ? $2 : ""} /^\[/ && s && (s < $2 || $2 !~ /^S/) {print s, $2}'
 
+#: The first line of the matrices that `nvidia-smi topo -m` and `rocm-smi --showtopo` print.
+_MATRIX = re.compile(r"^[ \t]+GPU0\b[^\n]*\n[ \t]*GPU0\b", re.MULTILINE)
+#: A line of Slurm's topology.conf.
+_SLURM = re.compile(r"^[ \t]*SwitchName=", re.MULTILINE | re.IGNORECASE)
+
 #: The limit of the numbers of boxes and of accelerators.
 _MOST = 2**24
 
@@ -41,10 +46,11 @@ def import_machine(
 
     ``source`` is the format: ``"nccl-topo"``, a topology that NCCL or RCCL wrote (``NCCL_TOPO_DUMP_FILE``),
     ``"edges"``, a line ``A B`` for each cable, or ``"graphml"``, in which nodes with ``switch`` true are switches and
-    edges may have ``gbps``, ``ns`` and ``count``; by default it follows from the end of the file's name. The machine is
-    called ``name``, by default like the file. A topology of NCCL describes one of ``boxes`` boxes, which are joined by
-    their network interfaces. In a list of cables the nodes with numbers below ``accelerators`` are accelerators, all by
-    default; if its nodes have names, ``accelerators`` has patterns of those of accelerators: ``"host*,gpu[0-9]"``.
+    edges may have ``gbps``, ``measured``, ``ns`` and ``count``; by default it follows from the end of the file's name.
+    The machine is called ``name``, by default like the file. A topology of NCCL describes one of ``boxes`` boxes, which
+    are joined by their network interfaces. In a list of cables the nodes with numbers below ``accelerators`` are
+    accelerators, all by default; if its nodes have names, ``accelerators`` has patterns of those of accelerators:
+    ``"host*,gpu[0-9]"``.
 
     Raises:
         InputError: the file has another format, or does not describe a network.
@@ -88,7 +94,17 @@ def import_machine(
 
 
 def _check_edges(text: str, origin: str) -> None:
-    """Refuses the output of `ibnetdiscover`, whose records no list of cables has."""
+    """Refuses outputs and files of other programs, which have no rates of cables."""
+    if _MATRIX.search(text):
+        raise InputError(
+            f"{origin} is a matrix of GPUs, as 'nvidia-smi topo -m' prints, which states the kinds of links and no "
+            "rates; run a program of NCCL or RCCL on all GPUs with NCCL_TOPO_DUMP_FILE=topo.xml, and import topo.xml"
+        )
+    if _SLURM.search(text):
+        raise InputError(
+            f"{origin} is a topology.conf of Slurm, which states no rates; accepted is a line 'A B gbps=RATE' for each "
+            "cable"
+        )
     if _DISCOVERED.search(text):
         raise InputError(
             f"{origin} is the output of ibnetdiscover, and accepted is a line 'A B gbps=RATE' for each cable: write "

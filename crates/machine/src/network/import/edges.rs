@@ -13,11 +13,6 @@ fn read(text: &str, options: &ImportOptions) -> Result<Network, Refusal> {
     if options.boxes != 1 {
         return Err("boxes repeat a topology of NCCL; a list of cables names all nodes".to_owned().into());
     }
-    if is_matrix_of_kinds(text) {
-        let message = "it is the output of 'nvidia-smi topo -m', which states the kinds of links between GPUs and no \
-                       rates; run a program of NCCL on all GPUs with NCCL_TOPO_DUMP_FILE=topo.xml, and import topo.xml";
-        return Err(message.to_owned().into());
-    }
     let edges = match options.names {
         Some(names) => parse_named(text, names)?,
         None => parse(text)?,
@@ -41,6 +36,13 @@ fn read(text: &str, options: &ImportOptions) -> Result<Network, Refusal> {
     }
     let summary = format!("{accelerators} accelerators, from a list of cables; what no line states is assumed");
     let mut made = network(options, summary, ASSUMED_GBPS, topology);
+    let bare = edges.iter().filter(|edge| edge.gbps.is_none() && edge.measured.is_none()).count();
+    if bare > 0 {
+        let of = edges.len();
+        made.notes.push(format!(
+            "{bare} of the {of} lines of cables state no rate and have {ASSUMED_GBPS} Gb/s; add gbps=RATE to them"
+        ));
+    }
     if options.accelerators.is_none() {
         made.notes.push(format!(
             "all {accelerators} nodes of the list count as accelerators; if some are switches, number these last and give \
@@ -48,12 +50,4 @@ fn read(text: &str, options: &ImportOptions) -> Result<Network, Refusal> {
         ));
     }
     Ok(made)
-}
-
-/// Returns whether a text is the matrix of `nvidia-smi topo -m`: its first two lines that are not blank begin with
-/// names of GPUs.
-fn is_matrix_of_kinds(text: &str) -> bool {
-    let names = text.lines().map(|line| line.split_whitespace().next().unwrap_or_default());
-    let is_gpu = |name: &str| name.strip_prefix("GPU").is_some_and(|number| number.parse::<u32>().is_ok());
-    names.filter(|name| !name.is_empty()).take(2).filter(|name| is_gpu(name)).count() == 2
 }

@@ -184,16 +184,6 @@ fn ranks_number_the_gpus_where_they_are_unlike() {
 }
 
 #[test]
-fn the_matrix_of_a_tool_without_rates_is_named() {
-    let matrix =
-        "\tGPU0\tGPU1\tNIC0\tCPU Affinity\nGPU0\t X \tNV12\tPXB\t0-31\nGPU1\tNV12\t X \tPXB\t0-31\n\nLegend:\n";
-    for text in [matrix, &format!("\n{matrix}"), "\tGPU0\tNIC0\nGPU0\t X \tPXB\n"] {
-        let e = read_as("edges", text, 1, None).unwrap_err();
-        assert!(e.contains("nvidia-smi topo -m") && e.contains("NCCL_TOPO_DUMP_FILE"), "{e}");
-    }
-}
-
-#[test]
 fn lists_of_cables() {
     let all = read_as("edges", RING, 1, None).unwrap();
     assert_eq!(all.topology("mine").unwrap().accelerators(), 4);
