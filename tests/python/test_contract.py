@@ -3,9 +3,10 @@
 from pathlib import Path
 
 import pytest
+import unisono
 from unisono.reproduce.wafer import FIXED_1D, FIXED_2D
 
-from .conftest import Spawn, call, json_of
+from .conftest import Spawn, call, json_of, written
 
 ROW = ["--machine", "wse2", "--shape", "512"]
 
@@ -237,3 +238,17 @@ def test_plan_writes_report_or_schedule(within: Spawn, tmp_path: Path) -> None:
 def test_same_input_same_output(spawn: Spawn) -> None:
     arguments = ["plan", "allreduce", "--machine", "wse2", "--shape", "6x7", "--elements", "33", "--json"]
     assert spawn(*arguments).out == spawn(*arguments).out
+
+
+@pytest.mark.parametrize("command", [("simulate", "--machine", "archer"), ("emit", "--format", "msccl-xml", "-o", "F")])
+def test_a_refused_schedule_is_an_object(command: tuple[str, ...], tmp_path: Path) -> None:
+    """With --json a negative answer has its sentence, and the faults of the schedule, on standard output too."""
+    made = unisono.plan("allreduce", "archer", shape=4, elements=8, algorithm="ring").schedule.to_text()
+    head, _, rest = made.rpartition("  i27 ")
+    file = written(tmp_path / "lost.sched", head + rest.partition("\n")[2])
+    name, *options = (str(tmp_path / "F") if word == "F" else word for word in command)
+    ran = call(name, str(file), *options, "--json")
+    assert ran.code == 1
+    assert ran.err == f"error: {ran.json['error']}\n"
+    assert ran.json["diagnostics"][0]["message"] in ran.json["error"]
+    assert call(name, str(file), *options).out == ""

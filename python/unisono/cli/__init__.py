@@ -138,9 +138,9 @@ def program(scripts: tuple[str, ...]) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the program on the arguments of the process, or on ``arguments``, and returns its exit code."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
     try:
         interrupts.end_at_once(False)
-        given = list(sys.argv[1:] if arguments is None else arguments)
         # A command that repeats the same large computation prints its note once.
         noted: set[str] = set()
         note_large_work(lambda sentence: _note(sentence, noted))
@@ -163,7 +163,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 click.echo(f"note: {sentence}", err=True)
         sys.stdout.flush()
     except BaseException as failure:
-        code = _failures.report(failure)
+        code = _failures.report(failure, "--json" in given)
         if arguments is not None:
             return code
         if code:

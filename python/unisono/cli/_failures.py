@@ -9,13 +9,27 @@ import click
 from unisono import Error, InputError, NotExpressibleError, UnsupportedError
 from unisono.base.interrupts import INTERRUPTED, UNREAD
 from unisono.base.messages import sentence
+from unisono.cli._output import print_json
 
 NO, WRONG_INPUT = 1, 2
 _PATH_ERRORS = (FileNotFoundError, FileExistsError, IsADirectoryError, NotADirectoryError, PermissionError)
 
 
-def report(failure: BaseException) -> int:
-    """Prints the sentence of a failure on standard error and returns the exit code."""
+def report(failure: BaseException, as_json: bool = False) -> int:
+    """Prints the sentence of a failure on standard error and returns the exit code.
+
+    With ``as_json``, a negative answer is also printed as an object on standard output: ``error``, and the
+    ``diagnostics`` of a refused schedule.
+    """
+    code = _code(failure)
+    if as_json and code == NO and isinstance(failure, Error):
+        found = getattr(failure, "diagnostics", None)
+        with suppress(OSError):
+            print_json({"error": sentence(str(failure))} | ({} if found is None else {"diagnostics": found}))
+    return code
+
+
+def _code(failure: BaseException) -> int:
     match failure:
         case SystemExit():
             return failure.code if isinstance(failure.code, int) else NO
