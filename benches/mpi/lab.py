@@ -117,7 +117,7 @@ def network(folder: Path, name: str, given: argparse.Namespace, figures: Figures
             counted = ",".join(str(max(size // ranks, 4) if COLLECTIVES[collective] else size) for size in sizes)
             tuning = ("--machine", machine, "--candidates", given.candidates, "--sizes", counted)
             cells = json.loads(on_hosts("tune", collective, *tuning, "--rounds", "5", "-o", plan, "--json"))["cells"]
-            ratios = [first_over_best(cell["contenders"]) for cell in cells]
+            ratios = [first_over_best(machine, collective, cell) for cell in cells]
             options = ("--plan", plan, "--sizes", counted, "--rounds", given.rounds, "--json")
             rows = json.loads(on_hosts("bench", collective, *options))["rows"]
             for size, row, over in zip(given.sizes.split(","), rows, ratios, strict=True):
@@ -144,11 +144,14 @@ def network(folder: Path, name: str, given: argparse.Namespace, figures: Figures
         figures.add(f"{name}, {given.mpi}: all of {given.sizes}; {given.candidates} candidates a cell", first)
 
 
-def first_over_best(contenders: list[dict[str, Any]]) -> float | None:
+def first_over_best(machine: Path, collective: str, cell: dict[str, Any]) -> float | None:
     """Returns the time of the model's first schedule, divided by the least of its schedules; None without a second."""
-    # The library comes first, and the model's candidates follow by their predicted times.
-    seconds = [contender["seconds"] for contender in contenders[1:]]
-    return float(seconds[0] / min(seconds)) if len(seconds) > 1 else None
+    # The library comes first.
+    schedules = cell["contenders"][1:]
+    if len(schedules) < 2:
+        return None
+    first = min(schedules, key=lambda one: predicted(machine, collective, {**one, "bytes": cell["bytes"]}))
+    return float(first["seconds"] / min(one["seconds"] for one in schedules))
 
 
 def predicted(machine: Path, collective: str, row: dict[str, Any]) -> float:
