@@ -98,7 +98,6 @@ def read_links(text: str, origin: str) -> LinkLog | None:
         InputError: the log is incomplete or damaged, has no usable figure, or also has times of collectives.
 
     """
-    text = text.removeprefix("\ufeff")
     lines = text.splitlines()
     columns = first_row(lines)
     if text.lstrip().startswith("{"):
