@@ -363,9 +363,11 @@ fn names_are_those_of_open_mpi_6() {
     assert!(found.len() > 20 && OPEN_MPI_6.iter().all(|(key, _)| found.iter().any(|(of, _)| of == key)), "{found:?}");
 }
 
+type Names = &'static [(Kind, &'static str)];
+
 /// `(release, bytes of a line, names)`: releases of UCC, the longest line of a file that each reads whole
 /// (`src/utils/ini.h`), and the names of an allgather and an allreduce that it adds (`ucc_tl_ucp_*_algs`).
-const UCC: [(&str, usize, &[(Kind, &str)]); 5] = [
+const UCC: [(&str, usize, Names); 5] = [
     ("1.2.0", 199, &[(Kind::Allgather, "ring"), (Kind::Allreduce, "knomial"), (Kind::Allreduce, "sra_knomial")]),
     ("1.3.0", 199, &[(Kind::Allgather, "neighbor")]),
     ("1.4.4", 499, &[(Kind::Allgather, "bruck")]),
