@@ -1,8 +1,9 @@
 //! The JSON rules file of Open MPI 6's `coll/tuned`, `rule_file_version` 3.
 //!
 //! The first matching rule applies, of communicators and then of messages, both with inclusive ends; if none matches,
-//! the library chooses. Open MPI ignores a rule with an unknown name. `docs/tuning-apps/tuned_dynamic_file_schema.json` states the keys, and allows no comments.
-//! Source: `ompi/mca/coll/tuned/coll_tuned_dynamic_file.c` of the main branch; no release that reads this form was run.
+//! the library chooses. Open MPI ignores a rule with an unknown name. `docs/tuning-apps/tuned_dynamic_file_schema.json`
+//! states the keys, and allows no comments. Source: `ompi/mca/coll/tuned/coll_tuned_dynamic_file.c` of the main branch;
+//! no release that reads this form was run.
 
 use std::fmt::Write;
 

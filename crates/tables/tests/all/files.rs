@@ -279,8 +279,8 @@ proptest! {
     }
 }
 
-/// `(key, names by id)`: the algorithms of each collective in Open MPI's branch v6.0.x, from the tables `*_algorithms` of
-/// `ompi/mca/coll/tuned/coll_tuned_*_decision.c`.
+/// `(key, names by id)`: the algorithms of each collective in Open MPI's branch v6.0.x, from the tables `*_algorithms`
+/// of `ompi/mca/coll/tuned/coll_tuned_*_decision.c`.
 const OPEN_MPI_6: [(&str, &[&str]); 8] = [
     (
         "allgather",
