@@ -1,5 +1,6 @@
 """Reading and writing of files: accepted kinds of files, and the properties of replaced files."""
 
+import json
 import os
 import stat
 import subprocess
@@ -11,7 +12,7 @@ import pytest
 import unisono as un
 from unisono.base import files, messages
 
-from .conftest import PROGRAM, Spawn, call, network_text, written
+from .conftest import PROGRAM, ROOT, Spawn, call, network_text, written
 from .test_bad_input import ON_4, assert_one_sentence
 
 GRAPH = network_text(
@@ -97,6 +98,41 @@ def test_cables_lie_beside_their_machine(tmp_path: Path) -> None:
         assert "the secret" not in ran.err
     (folder / "a.toml").write_text(GRAPH + 'file = "here.txt"\n')
     assert un.machine(folder / "a.toml").shape == (3,)
+
+
+def test_a_byte_order_mark_changes_nothing(tmp_path: Path) -> None:
+    """Spreadsheets and editors begin a text with a byte order mark, which no reader takes for contents."""
+    row = {"collective": "allreduce", "ranks": 4, "first_bytes": 0, "last_bytes": None, "algorithm": "ring"}
+    made = {
+        "a.toml": GRAPH + 'file = "ring.txt"\n',
+        "ring.txt": CABLES,
+        "table.json": json.dumps({"unisono_table": 1, "rows": [row]}),
+        "times.csv": "op,gpus,bytes,time_us\nallreduce,4,8,8.0\nallreduce,4,1048576,80.0\n",
+        "times.goal": "num_ranks 2\nrank 0 {\nl1: send 8b to 1\n}\nrank 1 {\nl1: recv 8b from 0\n}\n",
+    }
+    for source in ("programs/transformer.hlo", "programs/nbody.json", "programs/ddp/step.0.json", "logs/openmpi.csv"):
+        made[Path(source).name] = (ROOT / "examples" / source).read_text()
+    for name, text in made.items():
+        (tmp_path / name).write_text(text)
+    files_of = {name: str(tmp_path / name) for name in made}
+    calls = [
+        ("topology", files_of["a.toml"], "--json"),
+        ("export", files_of["table.json"], "--format", "ucc", "-o", str(tmp_path / "ucc.conf")),
+        ("show", files_of["table.json"], "--json"),
+        ("show", files_of["transformer.hlo"], "--json"),
+        ("show", files_of["nbody.json"], "--json"),
+        ("show", files_of["step.0.json"], "--json"),
+        ("show", files_of["times.goal"], "--json"),
+        ("diagnose", files_of["times.csv"], "--json"),
+        ("diagnose", files_of["openmpi.csv"], "--json"),
+    ]
+    before = [call(*words) for words in calls]
+    for words, ran in zip(calls, before, strict=True):
+        assert (ran.code in (0, 1), ran.out != "", ran.err) == (True, True, ""), (words, ran)
+    for name, text in made.items():
+        (tmp_path / name).write_bytes(files.BYTE_ORDER_MARK + text.encode())
+    for words, ran in zip(calls, before, strict=True):
+        assert call(*words) == ran, words
 
 
 def test_lines_of_a_cable_file_are_not_shown_whole(tmp_path: Path) -> None:

@@ -103,6 +103,7 @@ def test_tuning_reports_have_the_chosen_times(tmp_path: Path) -> None:
     assert read_benchmarks([report]) == [Measured("allgather", 6, 2, 384, 2e-6)]
     for damaged in (
         {},
+        {"nccl_version": "2.28.3", "communicators": []},
         {"cells": [{**cell, "chosen": "none"}]},
         {"cells": 3},
         {"cells": [{**cell, "per_node": 0}]},
@@ -111,7 +112,8 @@ def test_tuning_reports_have_the_chosen_times(tmp_path: Path) -> None:
         {"cells": [3]},
     ):
         report.write_text(json.dumps(damaged))
-        with pytest.raises(un.InputError, match="has no 'cells' with times"):
+        keys = ", ".join(map(repr, damaged)) or "none"
+        with pytest.raises(un.InputError, match=rf"has no 'cells' with times \(its keys: {keys}\)"):
             read_benchmarks([report])
 
 

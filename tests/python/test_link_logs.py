@@ -118,8 +118,11 @@ def test_figures_are_read_and_a_cut_log_gives_no_wrong_one() -> None:
             gbps = round(some.uniform(20, 400), 2)
             text += bandwidth_log(f"mlx5_{device}", gbps, some.choice(("Gb", "MB", "MiB")), both=some.random() < 0.3)
             cards.append(Interface(f"mlx5_{device}", gbps))
-        kind, us = some.choice(("RDMA_Write", "RDMA_Read", "Send")), round(some.uniform(1, 4), 2)
-        cards.append(Interface("mlx5_0", latency_ns=1e3 * us / (2 if kind == "RDMA_Read" else 1)))
+        kind, us = (
+            some.choice(("RDMA_Write", "RDMA_Read", "Send", "Atomic FETCH_AND_ADD")),
+            round(some.uniform(1, 4), 2),
+        )
+        cards.append(Interface("mlx5_0", latency_ns=1e3 * us / (1 if kind in ("RDMA_Write", "Send") else 2)))
         logs.append((text + latency_log("mlx5_0", us, kind), cards))
         for text, figures in logs:
             for end in (len(text), *some.sample(range(len(text)), 25)):

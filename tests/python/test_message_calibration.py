@@ -188,7 +188,7 @@ AS = ("--as", "openmpi")
         ((ALLREDUCE,), (*AS, "--ranks", "8,4"), "--ranks has 2 numbers for 1 logs; give one for all, or one for each"),
         ((ALLREDUCE,), (*AS, "--ranks", "0"), "--ranks has 0; accepted are 1 to"),
         ((ALLREDUCE,), (*AS, "--ranks", "1"), "all are of one rank"),
-        ((LATENCY,), ("--ranks", "8"), "each of these files states its own ranks; drop it"),
+        ((LATENCY,), ("--ranks", "8"), "each of these files states its ranks or has two by its test; drop it"),
         ((ALLREDUCE,), ("--as", "nccl"), "--as is 'nccl', and logs are fitted by the rules of mpich or openmpi"),
         ((ALLREDUCE, NCCL), (*AS, "--ranks", "8"), "is a log of GPUs, and others are of MPI"),
         ((NCCL,), AS, "is a log of GPUs"),

@@ -1,8 +1,9 @@
 //! Open MPI's `coll/tuned`: ids and names of collectives and algorithms, the bytes that its rules compare, and its
 //! pitfalls.
 //!
-//! Sources: `ompi_info --param coll tuned --level 9` of Open MPI 5.0.11 (ids and names), its
-//! `docs/tuning-apps/collectives/tuned.rst` and `ompi/mca/coll/tuned/coll_tuned_decision_dynamic.c` (sizes).
+//! Sources: the tables `*_algorithms` of `ompi/mca/coll/tuned/coll_tuned_*_decision.c` of branch v6.0.x (names, and ids
+//! which are also those of 4.x and 5.x), and of Open MPI 5.0.11 `docs/tuning-apps/collectives/tuned.rst` and
+//! `ompi/mca/coll/tuned/coll_tuned_decision_dynamic.c` (sizes).
 
 use unisono_collective::{DecisionTable, Kind};
 
@@ -41,9 +42,9 @@ pub const COLLECTIVES: &[Known] = &[
     Known { kind: Kind::ReduceScatter, id: 13, key: "reducescatterblock", size: Size::OfAll },
 ];
 
-/// `(collective, Open MPI's name, id)` of Open MPI's algorithms that have a counterpart in Unisono.
+/// `(collective, name in Open MPI 6, id)` of Open MPI's algorithms that have a counterpart in Unisono.
 pub const IDS: &[(Kind, &str, u32)] = &[
-    (Kind::Allgather, "bruck", 2),
+    (Kind::Allgather, "bruck-k-fanout", 2),
     (Kind::Allgather, "neighbor", 5),
     (Kind::Allgather, "recursive_doubling", 3),
     (Kind::Allgather, "ring", 4),
@@ -62,8 +63,8 @@ pub const IDS: &[(Kind, &str, u32)] = &[
     (Kind::Broadcast, "pipeline", 3),
     (Kind::Broadcast, "scatter_allgather", 8),
     (Kind::Broadcast, "scatter_allgather_ring", 9),
+    (Kind::Gather, "basic_linear", 1),
     (Kind::Gather, "binomial", 2),
-    (Kind::Gather, "linear", 1),
     (Kind::Reduce, "binary", 4),
     (Kind::Reduce, "binomial", 5),
     (Kind::Reduce, "linear", 1),
@@ -73,7 +74,7 @@ pub const IDS: &[(Kind, &str, u32)] = &[
 ];
 
 pub const NAMES: &[Counterpart] = &[
-    same(Kind::Allgather, "bruck", "bruck"),
+    with(Kind::Allgather, "bruck", "bruck-k-fanout", fanout_two),
     with(Kind::Allgather, "neighbor", "neighbor", even),
     same(Kind::Allgather, "recursive-doubling", "recursive_doubling"),
     same(Kind::Allgather, "ring", "ring"),
@@ -94,7 +95,7 @@ pub const NAMES: &[Counterpart] = &[
     same(Kind::Broadcast, "scatter-allgather", "scatter_allgather_ring"),
     with(Kind::Broadcast, "scatter-allgather", "scatter_allgather", with_doubling),
     same(Kind::Gather, "binomial", "binomial"),
-    same(Kind::Gather, "linear", "linear"),
+    same(Kind::Gather, "linear", "basic_linear"),
     with(Kind::Reduce, "binary-tree", "binary", by_levels),
     with(Kind::Reduce, "binomial", "binomial", plain_or_segment),
     with(Kind::Reduce, "binomial", "linear", flat),
@@ -112,6 +113,11 @@ const REORDERING: &[(Kind, &str, &str)] = &[
     (Kind::Reduce, "binomial", "MPI_Reduce under binomial"),
     (Kind::Reduce, "pipeline", "MPI_Reduce under pipeline"),
 ];
+
+/// Returns the fan-out of Bruck's algorithm as a setting. Open MPI 6 never ends the algorithm with the default, 0.
+fn fanout_two(params: &[(String, String)], ranks: u32) -> Result<Settings, String> {
+    plain(params, ranks).map(|_| vec![("faninout", "2".to_owned())])
+}
 
 fn even(params: &[(String, String)], ranks: u32) -> Result<Settings, String> {
     if !ranks.is_multiple_of(2) {
@@ -221,14 +227,14 @@ pub fn head(title: &str, export: &Export) -> String {
     format!("# {title}. Load them with\n#   mpiexec {} ...\n{}", export.load.join(" "), export.comments())
 }
 
-/// Returns notes for users of a rules file or a JSON file that contains the algorithms `used`.
-pub fn notes(used: &[(Kind, &'static str)]) -> Vec<String> {
+/// Returns notes for users of a rules file or a JSON file that contains the algorithms `used`. `reports` completes the
+/// sentence on a file that Open MPI cannot read.
+pub fn notes(used: &[(Kind, &'static str)], reports: &str) -> Vec<String> {
     let mut notes = vec![
         "on several nodes coll/han comes before coll/tuned and takes no notice of this file: add \
          '--mca coll_han_priority 0', or the file of openmpi-han"
             .to_owned(),
-        "coll/tuned ignores a file that it cannot read, and reports this only with '--mca coll_base_verbose 1'"
-            .to_owned(),
+        format!("coll/tuned ignores a file that it cannot read, and {reports}"),
     ];
     let wrong: Vec<&str> =
         REORDERING.iter().filter(|(k, n, _)| used.contains(&(*k, *n))).map(|(_, _, of)| *of).collect();

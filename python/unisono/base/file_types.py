@@ -8,7 +8,7 @@ from pathlib import Path
 
 from unisono import _core
 from unisono._core import InputError
-from unisono.base.files import check_regular, exists, file_name, read_text, title
+from unisono.base.files import BYTE_ORDER_MARK, check_regular, exists, file_name, read_text, title
 
 __all__ = [
     "BOUND", "CERTIFICATE", "DIAGNOSIS", "EXPECTATION", "FORMS", "GPU_PLAN", "HEAD", "MACHINE", "PROBE", "PROGRAM",
@@ -78,7 +78,7 @@ def is_task_program(name: str) -> bool:
 def _beginning(name: str) -> bytes:
     check_regular(name)
     with Path(name).open("rb") as file:
-        return file.read(HEAD)
+        return file.read(HEAD).removeprefix(BYTE_ORDER_MARK)
 
 
 #: The beginning of a rule for NCCL and NCCLX up to the sizes, which are two numbers for NCCL; and for each format of

@@ -19,6 +19,7 @@ from unisono._core import InputError, Schedule
 from unisono.base.messages import shown
 
 __all__ = [
+    "BYTE_ORDER_MARK",
     "MOST_DESCRIPTION_BYTES",
     "check_folder",
     "check_regular",
@@ -40,6 +41,8 @@ __all__ = [
 
 #: The size limit of schedules, plans and lists of data, in bytes.
 MOST_BYTES = 2**32
+#: The byte order mark, with which spreadsheets and editors begin a text.
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 #: The first bytes of a plan for MPI programs.
 PLAN_MARK = b"UNISPLAN"
 #: The size limit of descriptions (a machine, a workload or a table in JSON), in bytes.
@@ -82,8 +85,12 @@ def is_file(path: str | bytes | os.PathLike[str]) -> bool:
     return os.path.isfile(file_name(path))
 
 
-def read_bytes(path: str | bytes | os.PathLike[str], most: int = MOST_BYTES, kind: str = "") -> bytes:
-    """Reads a file of at most ``most`` bytes; ``kind`` names accepted files in the error for a missing one.
+def read_bytes(
+    path: str | bytes | os.PathLike[str], most: int = MOST_BYTES, kind: str = "", *, as_stored: bool = False
+) -> bytes:
+    """Reads a file of at most ``most`` bytes. Unless ``as_stored``, a byte order mark is dropped.
+
+    ``kind`` names the accepted files in the error for a missing one.
 
     Raises:
         InputError: the file is not a regular file, or has more bytes.
@@ -103,7 +110,7 @@ def read_bytes(path: str | bytes | os.PathLike[str], most: int = MOST_BYTES, kin
     if found.st_size > most or len(raw) > most:
         size = max(found.st_size, len(raw))
         raise InputError(f"'{title(path)}' has {size} bytes, and files of this kind are read up to {most} bytes")
-    return raw
+    return raw if as_stored else raw.removeprefix(BYTE_ORDER_MARK)
 
 
 def _up_to(file: BinaryIO, most: int) -> bytes:
@@ -121,7 +128,7 @@ def _up_to(file: BinaryIO, most: int) -> bytes:
 def read_text(
     path: str | bytes | os.PathLike[str], most: int = MOST_BYTES, kind: str = "", *, as_stored: bool = False
 ) -> str:
-    """Reads the text of a file. Unless ``as_stored``, all line ends become line feeds.
+    """Reads the text of a file. Unless ``as_stored``, line ends become line feeds, and a byte order mark is dropped.
 
     ``kind`` names the accepted files in the error for a missing one.
 
@@ -131,7 +138,7 @@ def read_text(
         OSError: the file cannot be read.
 
     """
-    raw = read_bytes(path, most, kind)
+    raw = read_bytes(path, most, kind, as_stored=as_stored)
     if raw.startswith(PLAN_MARK):
         raise InputError(
             f"'{title(path)}' is a plan for MPI programs, whose schedules are proved whenever it is read; "

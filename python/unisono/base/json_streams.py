@@ -30,7 +30,7 @@ def members(path: str | os.PathLike[str], long: str) -> Iterator[tuple[str, Any]
 
     """
     check_regular(path)
-    with Path(file_name(path)).open(encoding="utf-8") as file:
+    with Path(file_name(path)).open(encoding="utf-8-sig") as file:
         try:
             yield from _Reader(file).members(long)
         except RecursionError:

@@ -73,6 +73,8 @@ _BLOCKS = frozenset(("allgather", "alltoall", "gather", "scatter"))
 #: The reason for which rows of other tests are left out.
 _ONLY = f"only blocking calls of {', '.join(dict.fromkeys(_NAMES.values()))} are read"
 _WRONG = "the result is wrong; repair that, and measure again"
+#: The most keys of JSON that a message lists.
+_KEYS = 4
 
 
 @dataclass(frozen=True)
@@ -325,8 +327,10 @@ def _tuned(text: str, origin: str) -> list[Measured]:
     except ValueError as e:
         raise InputError(f"{origin} is no JSON: {e}") from None
     cells = report.get("cells")
+    keys = ", ".join(map(shown, [*report][:_KEYS])) or "none"
     wrong = InputError(
-        f"{origin} has no 'cells' with times, as what `unisono tune --json` printed has; give that, or a log"
+        f"{origin} is JSON and has no 'cells' with times (its keys: {keys}); accepted are what `unisono tune --json` "
+        "printed, and logs as text"
     )
     if not isinstance(cells, list):
         raise wrong

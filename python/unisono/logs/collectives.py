@@ -244,6 +244,8 @@ def _tests(lines: list[str], origin: str, given: StatedRanks | None, left_out: L
                 name, run = name if run is None else "", None
                 hosts, is_open = {}, False
             hosts[int(rank.group(1)) % MOST_RANKS], gpu = (rank.group(2) or "0", rank.group(3)), rank.group(4)
+        elif words[:3] == ["size", "count", "type"] and "cputime" in words:
+            raise InputError(f"{where}: 'cputime' is the time of the calls on the CPU; run the test without -C 1")
         elif words[:3] == ["size", "count", "type"] and "time" in words:
             words = _with_operator(words, "redop")
             at_time, is_open, head = words.index("time"), True, words

@@ -98,7 +98,6 @@ def read_links(text: str, origin: str) -> LinkLog | None:
         InputError: the log is incomplete or damaged, has no usable figure, or also has times of collectives.
 
     """
-    text = text.removeprefix("\ufeff")
     lines = text.splitlines()
     columns = first_row(lines)
     if text.lstrip().startswith("{"):
@@ -249,8 +248,9 @@ def _interface(rows: list[tuple[int, list[str]]], columns: list[str], title: str
         times = [_positive(word, "a time", where) for word in rows[at][1][2 : len(columns)]]
         if "t_typical[usec]" in columns and not times[0] <= times[2] <= times[1]:
             raise InputError(f"{where}: the typical time is not between the least and the largest; the log is damaged")
-        # The time of a read is a round trip; other tests print half of a round trip.
-        return Interface(device, latency_ns=1e3 * times[0] / (2 if "Read" in title else 1))
+        # The time of a read and of an atomic is a round trip; other tests print half of one (`rtt_factor`).
+        is_whole = "Read" in title or title.startswith("Atomic")
+        return Interface(device, latency_ns=1e3 * times[0] / (2 if is_whole else 1))
     if max(sizes) < _LONG:
         raise InputError(
             f"{where}: the longest message has {max(sizes):g} bytes; a rate needs one of at least {_LONG}: -s 1048576"

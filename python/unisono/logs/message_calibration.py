@@ -97,7 +97,9 @@ def read_messages(
             if point.ranks > point.nodes > 1:
                 sizes[given.per_node or -(-point.ranks // point.nodes)] = origin
     if ranks and not used:
-        raise InputError(f"--ranks {','.join(map(str, ranks))}: each of these files states its own ranks; drop it")
+        raise InputError(
+            f"--ranks {','.join(map(str, ranks))}: each of these files states its ranks or has two by its test; drop it"
+        )
     if len(kinds) > 1:
         (_, first), (kind, other), *_ = sorted(kinds.items())
         raise InputError(

@@ -66,9 +66,7 @@ class StatedRanks:
 
 
 def unlabelled(text: str) -> str:
-    """Returns a log without a byte order mark, and without the labels of ranks that launchers put before output."""
-    # Spreadsheets begin a file with a byte order mark.
-    text = text.removeprefix("\ufeff")
+    """Returns a log without the labels of ranks that launchers put before output."""
     return _LABELS.sub("", text) if _LABELLED.search(text) else text
 
 

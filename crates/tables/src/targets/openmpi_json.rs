@@ -1,8 +1,9 @@
 //! The JSON rules file of Open MPI 6's `coll/tuned`, `rule_file_version` 3.
 //!
 //! The first matching rule applies, of communicators and then of messages, both with inclusive ends; if none matches,
-//! the library chooses. `docs/tuning-apps/tuned_dynamic_file_schema.json` states the keys, and allows no comments.
-//! Source: `ompi/mca/coll/tuned/coll_tuned_dynamic_file.c` of the main branch; no release that reads this form was run.
+//! the library chooses. Open MPI ignores a rule with an unknown name. `docs/tuning-apps/tuned_dynamic_file_schema.json`
+//! states the keys, and allows no comments. Source: `ompi/mca/coll/tuned/coll_tuned_dynamic_file.c` of the main branch;
+//! no release that reads this form was run.
 
 use std::fmt::Write;
 
@@ -52,8 +53,9 @@ fn write(table: &DecisionTable, _: Option<&LibraryTable>) -> Result<Export, Unsa
                     let _ = write!(rule, "\"msg_size_min\": {first}, \"msg_size_max\": {last}, ");
                 }
                 let _ = write!(rule, "\"alg\": \"{name}\"");
-                for (_, bytes) in settings.iter().filter(|(key, _)| *key == "segment") {
-                    let _ = write!(rule, ", \"seg_size\": {bytes}");
+                for (key, value) in settings {
+                    let key = if *key == "segment" { "seg_size" } else { key };
+                    let _ = write!(rule, ", \"{key}\": {value}");
                 }
                 rules.push(rule + " }");
             }
@@ -72,7 +74,10 @@ fn write(table: &DecisionTable, _: Option<&LibraryTable>) -> Result<Export, Unsa
             collectives.push(format!("    \"{}\": [\n{}\n    ]", known.key, sizes.join(",\n")));
         }
     }
-    let mut export = view.export(LOAD, notes(&used))?;
+    let mut export = view.export(
+        LOAD,
+        notes(&used, "reports this, and rules that it ignores, only with '--mca coll_tuned_verbose 1'"),
+    )?;
     export.notes.push("Open MPI 5 and older ignore this form in silence: use openmpi-rules there".to_owned());
     let text = format!(
         "{{\n  \"rule_file_version\": 3,\n  \"module\": \"tuned\",\n  \"collectives\": {{\n{}\n  }}\n}}\n",

@@ -43,7 +43,8 @@ fn write(table: &DecisionTable, _: Option<&LibraryTable>) -> Result<Export, Unsa
             collectives.push(of_collective(known, &sizes));
         }
     }
-    let mut export = view.export(LOAD, notes(&used))?;
+    let mut export =
+        view.export(LOAD, notes(&used, "only a debug build reports this, with '--mca coll_base_verbose 1'"))?;
     export.notes.push(
         "Open MPI 6 reads the communicator sizes of this form shifted by one rule: use openmpi-json there".to_owned(),
     );
@@ -58,11 +59,11 @@ fn of_collective(known: &Known, sizes: &[(u32, Vec<Region>)]) -> String {
     for (ranks, regions) in sizes {
         let _ = writeln!(text, "{ranks} {}", regions.len());
         for Region { first, algorithm, .. } in regions {
-            let (algorithm, segment) = algorithm.as_ref().map_or((0, "0"), |(name, settings)| {
-                let segment = settings.iter().find(|(key, _)| *key == "segment").map_or("0", |(_, bytes)| bytes);
-                (id(known.kind, name).unwrap_or(0), segment)
+            let (algorithm, [fanout, segment]) = algorithm.as_ref().map_or((0, ["0", "0"]), |(name, settings)| {
+                let value = |name| settings.iter().find(|(key, _)| *key == name).map_or("0", |(_, value)| value);
+                (id(known.kind, name).unwrap_or(0), ["faninout", "segment"].map(value))
             });
-            let _ = writeln!(text, "{} {algorithm} 0 {segment}", bytes(known, *first, *ranks));
+            let _ = writeln!(text, "{} {algorithm} {fanout} {segment}", bytes(known, *first, *ranks));
         }
     }
     text

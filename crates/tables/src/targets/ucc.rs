@@ -8,7 +8,12 @@
 //! ranges are written, and to the second in earlier ones (`src/coll_score/ucc_coll_score_map.c`). Algorithms are named,
 //! because their ids change between releases. Sizes of an allgather and an alltoall are those of all ranks
 //! (`ucc_coll_args_msgsize`).
-//! Source: UCC, `src/coll_score/ucc_coll_score.c` and the tables `ucc_tl_ucp_*_algs`; UCC itself was not run.
+//!
+//! UCC reads a file by `fgets` into a buffer, so it takes the rest of a longer line for another variable
+//! (`UCC_INI_MAX_LINE`). It does not join lines: it drops a second value of a variable, and of the sections for a team
+//! it uses one. One unknown name voids the string.
+//! Source: UCC, `src/coll_score/ucc_coll_score.c`, `src/utils/ini.c`, `ucc_parser.c`, and the tables
+//! `ucc_tl_ucp_*_algs`, of releases 1.2.0 to 1.9.0-rc1; UCC itself was not run.
 
 use unisono_collective::{DecisionTable, Kind};
 
@@ -56,6 +61,22 @@ const RADIX: &[(Kind, &str, &str)] = &[
     (Kind::Reduce, "knomial", "UCC_TL_UCP_REDUCE_KN_RADIX"),
 ];
 
+/// A release of UCC.
+type Release = (u32, u32, u32);
+
+/// `(kind, UCC's name, first release)` of the algorithms that releases of [`LINES`] lack.
+const SINCE: &[(Kind, &str, Release)] = &[
+    (Kind::Allgather, "bruck", (1, 4, 4)),
+    (Kind::Allgather, "neighbor", (1, 3, 0)),
+    (Kind::Allreduce, "ring", (1, 8, 0)),
+];
+
+/// `(bytes, first release)`: the bytes of the longest line of a file that a release reads whole, ascending.
+const LINES: [(usize, Release); 3] = [(199, (1, 2, 0)), (499, (1, 4, 4)), (MOST_BYTES, (1, 9, 0))];
+const MOST_BYTES: usize = 8191;
+
+const VARIABLE: &str = "UCC_TL_UCP_TUNE=";
+
 fn radix_two(params: &[(String, String)], ranks: u32) -> Result<Settings, String> {
     plain(params, ranks).map(|_| vec![("radix", "2".to_owned())])
 }
@@ -70,22 +91,36 @@ pub const TUNING: Tuning = Tuning {
 
 fn write(table: &DecisionTable, _: Option<&LibraryTable>) -> Result<Export, Unsaid> {
     let mut view = View::new(NAME, table, NAMES, false, no_nodes, None, COLLECTIVES.iter().map(|c| c.0));
-    let (mut tokens, mut radix) = (Vec::new(), Vec::new());
+    let (mut line, mut radix, mut since) = (VARIABLE.to_owned(), Vec::new(), LINES[0].1);
     for &(kind, name, of_all_ranks) in COLLECTIVES {
         for ranks in view.ranks(kind) {
+            let (mut tokens, mut empty) = (Vec::new(), Vec::new());
             for region in view.regions(kind, ranks, any_operator(kind)) {
-                let Some((algorithm, settings)) = &region.algorithm else { continue };
+                let Some((algorithm, settings)) = region.algorithm else { continue };
                 let size = |bytes| if of_all_ranks { of_all(bytes, ranks) } else { bytes };
                 let (first, last) = (size(region.first.saturating_sub(1)), size(region.last));
                 // A range must not be empty: 0 bytes alone cannot be expressed.
                 if first >= last {
-                    view.left.push(format!("{name} on {ranks} ranks, 0 bytes: UCC has no range for it"));
+                    empty.push(format!("{name} on {ranks} ranks, 0 bytes: UCC has no range for it"));
                     continue;
                 }
                 let last = if last == u64::MAX { "inf".to_owned() } else { last.to_string() };
-                tokens.push(format!("{name}:{first}-{last}:host:[{ranks}]:@{algorithm}"));
+                tokens.push((algorithm, settings, format!("{name}:{first}-{last}:host:[{ranks}]:@{algorithm}")));
+            }
+            let bytes: usize = tokens.iter().map(|(_, _, token)| token.len() + 1).sum();
+            if line.len() + bytes > MOST_BYTES {
+                view.leave_all(kind, ranks, &format!("UCC reads no line of more than {MOST_BYTES} bytes of a file"));
+                continue;
+            }
+            view.left.extend(empty);
+            for (algorithm, settings, token) in tokens {
+                if line.len() > VARIABLE.len() {
+                    line.push('#');
+                }
+                line.push_str(&token);
+                since = since.max(SINCE.iter().find(|s| (s.0, s.1) == (kind, algorithm)).map_or(since, |s| s.2));
                 if let Some((_, value)) = settings.first()
-                    && let Some((_, _, variable)) = RADIX.iter().find(|r| (r.0, r.1) == (kind, *algorithm))
+                    && let Some((_, _, variable)) = RADIX.iter().find(|r| (r.0, r.1) == (kind, algorithm))
                 {
                     radix.push(format!("{variable}={value}"));
                 }
@@ -94,7 +129,7 @@ fn write(table: &DecisionTable, _: Option<&LibraryTable>) -> Result<Export, Unsa
     }
     radix.sort_unstable();
     radix.dedup();
-    tokens.iter().try_for_each(|t| check(t)).map_err(|reason| Unsaid { target: NAME, reason })?;
+    check(&line).map_err(|reason| Unsaid { target: NAME, reason })?;
     let notes = vec![
         "one bad token voids the whole string; UCC_LOG_LEVEL=info prints the map of scores that came of it".to_owned(),
         "Open MPI uses UCC only where coll/ucc is built in and switched on: '--mca coll_ucc_enable 1 --mca \
@@ -103,16 +138,42 @@ fn write(table: &DecisionTable, _: Option<&LibraryTable>) -> Result<Export, Unsa
         "radixes hold for all sizes of an algorithm".to_owned(),
         "written from UCC's source, and not run".to_owned(),
     ];
-    let export = view.export(&["UCC_CONFIG_FILE=FILE"], notes)?;
+    let mut export = view.export(&["UCC_CONFIG_FILE=FILE"], notes)?;
+    let longest = export.comments().lines().map(str::len).fold(line.len(), usize::max);
+    export.notes.push(least_release(since, longest));
     let mut text = String::from("# Scores of UCC's TL/UCP; a ucc.conf that UCC_CONFIG_FILE names, or variables.\n");
     text.push_str(&export.comments());
-    text.push_str(&format!("UCC_TL_UCP_TUNE={}\n", tokens.join("#")));
+    text.push_str(&format!("{line}\n"));
     radix.iter().for_each(|r| text.push_str(&format!("{r}\n")));
     Ok(Export { text, ..export })
 }
 
+/// Returns the note on the releases that know all names (from `names` on) and read whole lines of `longest` bytes.
+fn least_release(names: Release, longest: usize) -> String {
+    let (_, reads) = LINES.into_iter().find(|(bytes, _)| longest <= *bytes).unwrap_or(LINES[LINES.len() - 1]);
+    let text = |(major, minor, patch): Release| format!("{major}.{minor}.{patch}");
+    if reads <= names {
+        return format!("its algorithms and lines need UCC {} or newer", text(names));
+    }
+    let (cut, _) = LINES.into_iter().rfind(|(bytes, _)| longest > *bytes).unwrap_or(LINES[0]);
+    format!(
+        "as a file it needs UCC {} or newer, because earlier releases cut lines after {cut} bytes; as variables of the \
+         environment UCC {} or newer",
+        text(reads),
+        text(names)
+    )
+}
+
+/// Reads the line of scores as UCC does from a file.
+fn check(line: &str) -> Result<(), String> {
+    if line.len() > MOST_BYTES {
+        return Err(format!("its line has {} bytes, and UCC reads {MOST_BYTES}", line.len()));
+    }
+    line.trim_start_matches(VARIABLE).split('#').filter(|token| !token.is_empty()).try_for_each(check_token)
+}
+
 /// Reads a token as UCC does: a collective, a range with both ends, a memory type, team sizes, a name.
-fn check(token: &str) -> Result<(), String> {
+fn check_token(token: &str) -> Result<(), String> {
     let parts: Vec<&str> = token.split(':').collect();
     let wrong = |what: &str| Err(format!("the token '{token}' has a wrong {what}"));
     let [coll, range, memory, team, algorithm] = parts[..] else { return wrong("number of parts") };

@@ -56,7 +56,8 @@ fn theirs(target: &str, kind: Kind, ranks: u32, ours: &str) -> &'static str {
         ("openmpi-json", _, "recursive-doubling") => "recursive_doubling",
         ("openmpi-json" | "ucc" | "nccl-tuner-csv" | "ncclx-csv", _, "ring") => "ring",
         ("openmpi-json", Kind::Allreduce, "rabenseifner") => "rabenseifner",
-        ("openmpi-json" | "ucc", Kind::Allgather, "bruck") => "bruck",
+        ("openmpi-json", Kind::Allgather, "bruck") => "bruck-k-fanout",
+        ("ucc", Kind::Allgather, "bruck") => "bruck",
         ("mpich-json", Kind::Allreduce, "ring") => "MPIR_Allreduce_intra_ring",
         ("mpich-json", Kind::Allreduce, "recursive-doubling") => "MPIR_Allreduce_intra_recursive_doubling",
         ("mpich-json", Kind::Allreduce, "rabenseifner") => "MPIR_Allreduce_intra_reduce_scatter_allgather",
@@ -275,6 +276,140 @@ proptest! {
                 }
             }
         }
+    }
+}
+
+/// `(key, names by id)`: the algorithms of each collective in Open MPI's branch v6.0.x, from the tables `*_algorithms`
+/// of `ompi/mca/coll/tuned/coll_tuned_*_decision.c`.
+const OPEN_MPI_6: [(&str, &[&str]); 8] = [
+    (
+        "allgather",
+        &[
+            "ignore",
+            "linear",
+            "bruck-k-fanout",
+            "recursive_doubling",
+            "ring",
+            "neighbor",
+            "two_proc",
+            "sparbit",
+            "direct-messaging",
+        ],
+    ),
+    (
+        "allreduce",
+        &[
+            "ignore",
+            "basic_linear",
+            "nonoverlapping",
+            "recursive_doubling",
+            "ring",
+            "segmented_ring",
+            "rabenseifner",
+            "allgather_reduce",
+        ],
+    ),
+    ("alltoall", &["ignore", "linear", "pairwise", "modified_bruck", "linear_sync", "two_proc"]),
+    ("barrier", &["ignore", "linear", "double_ring", "recursive_doubling", "bruck", "two_proc", "tree"]),
+    (
+        "bcast",
+        &[
+            "ignore",
+            "basic_linear",
+            "chain",
+            "pipeline",
+            "split_binary_tree",
+            "binary_tree",
+            "binomial",
+            "knomial",
+            "scatter_allgather",
+            "scatter_allgather_ring",
+        ],
+    ),
+    ("gather", &["ignore", "basic_linear", "binomial", "linear_sync"]),
+    (
+        "reduce",
+        &["ignore", "linear", "chain", "pipeline", "binary", "binomial", "in-order_binary", "rabenseifner", "knomial"],
+    ),
+    ("reducescatterblock", &["ignore", "basic_linear", "recursive_doubling", "recursive_halving", "butterfly"]),
+];
+
+/// Open MPI 6 ignores a rule with a name that it does not have. The number of each algorithm in `openmpi-rules` is the
+/// index of its name in `openmpi-json`, and both files state the same parameters.
+#[test]
+fn names_are_those_of_open_mpi_6() {
+    let mut found = std::collections::BTreeSet::new();
+    for (algorithm, ranks) in ALGORITHMS.iter().flat_map(|one| [4, 8].map(|ranks| (one, ranks))) {
+        let info = algorithm.info();
+        let params = ["", " radix=4", " radix=8", " order=levels", " segment=512", " allgather=recursive-doubling"];
+        for (&kind, params) in info.collectives.iter().flat_map(|kind| params.map(|params| (kind, params))) {
+            let one = table(vec![row(kind, ranks, 0, u64::MAX, &format!("{}{params}", info.name))]);
+            let (Ok(rules), json) = (write("openmpi-rules", &one), write("openmpi-json", &one)) else { continue };
+            let json: Value = serde_json::from_str(&json.unwrap().text).unwrap();
+            let (key, sizes) = json["collectives"].as_object().unwrap().iter().next().unwrap();
+            let rule = &sizes[0]["rules"][0];
+            let name = rule["alg"].as_str().unwrap();
+            let number = |name: &str| rule[name].as_u64().unwrap_or(0);
+            let (_, names) = OPEN_MPI_6.iter().find(|(of, _)| of == key).unwrap();
+            let id = names.iter().position(|known| *known == name);
+            let id = id.unwrap_or_else(|| panic!("{key} has no algorithm {name}"));
+            let line = format!("\n{ranks} 1\n0 {id} {} {}\n", number("faninout"), number("seg_size"));
+            assert!(rules.text.contains(&line), "{line} is not in {}", rules.text);
+            // The loop of k_bruck never ends with the default fan-out, 0 (`coll_base_allgather.c`).
+            assert!(name != "bruck-k-fanout" || number("faninout") == 2);
+            found.insert((key.clone(), name.to_owned()));
+        }
+    }
+    assert!(found.len() > 20 && OPEN_MPI_6.iter().all(|(key, _)| found.iter().any(|(of, _)| of == key)), "{found:?}");
+}
+
+type Names = &'static [(Kind, &'static str)];
+
+/// `(release, bytes of a line, names)`: releases of UCC, the longest line of a file that each reads whole
+/// (`src/utils/ini.h`), and the names of an allgather and an allreduce that it adds (`ucc_tl_ucp_*_algs`).
+const UCC: [(&str, usize, Names); 5] = [
+    ("1.2.0", 199, &[(Kind::Allgather, "ring"), (Kind::Allreduce, "knomial"), (Kind::Allreduce, "sra_knomial")]),
+    ("1.3.0", 199, &[(Kind::Allgather, "neighbor")]),
+    ("1.4.4", 499, &[(Kind::Allgather, "bruck")]),
+    ("1.8.0", 499, &[(Kind::Allreduce, "ring")]),
+    ("1.9.0", 8191, &[]),
+];
+
+proptest! {
+    /// A file for UCC states the oldest release that knows all its names, and the oldest that also reads its lines.
+    #[test]
+    fn files_for_ucc_state_their_releases(rows in rows()) {
+        let Ok(export) = write("ucc", &table(rows)) else { return Ok(()) };
+        let line = export.text.lines().find_map(|line| line.strip_prefix("UCC_TL_UCP_TUNE=")).unwrap();
+        let knows = |at: usize, token: &str| {
+            let names = UCC[..=at].iter().flat_map(|(_, _, names)| *names);
+            names.clone().any(|(kind, name)| token.starts_with(kind.name()) && token.ends_with(&format!("@{name}")))
+        };
+        let longest = export.text.lines().map(str::len).max().unwrap();
+        let knowing = (0..UCC.len()).find(|&at| line.split('#').all(|token| knows(at, token))).unwrap();
+        let reading = (knowing..UCC.len()).find(|&at| longest <= UCC[at].1).unwrap();
+        let note = export.notes.last().unwrap();
+        let (knowing, reading) = (UCC[knowing].0, UCC[reading].0);
+        prop_assert!(note.contains(&format!("UCC {reading} or newer")), "{}: {}", reading, note);
+        prop_assert!(note.ends_with(&format!("UCC {knowing} or newer")), "{}: {}", knowing, note);
+        let is_written = export.text.contains(&format!("# {note}\n"));
+        prop_assert!(is_written);
+    }
+}
+
+/// Rows for which no release of UCC would read the line are left, and all others are in the file.
+#[test]
+fn lines_for_ucc_stay_readable() {
+    for count in [3, 30, 300] {
+        let rows =
+            |ranks| [row(Kind::Allreduce, ranks, 0, 4096, "ring"), row(Kind::Allreduce, ranks, 5000, 9000, "ring")];
+        let export = write("ucc", &table((2..2 + count).flat_map(rows).collect())).unwrap();
+        let line = export.text.lines().find(|line| line.starts_with("UCC_TL_UCP_TUNE=")).unwrap();
+        assert!(line.len() < 8192);
+        assert_eq!(export.rows, line.split('#').count());
+        assert_eq!(export.rows + export.left.len(), 2 * count as usize);
+        assert!(export.left.iter().all(|left| left.contains("UCC reads no line of more than 8191 bytes")));
+        assert_eq!(export.left.is_empty(), count < 300);
     }
 }
 

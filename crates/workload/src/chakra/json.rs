@@ -12,7 +12,7 @@ use serde::{
 use serde_json::Map;
 use unisono_base::{excerpt, interrupt::poll, keyed};
 
-use super::messages::{MOST_NODES, Node, READ, Value};
+use super::messages::{BoolList, MOST_NODES, Node, READ, Value};
 
 const LIST: &str = "workload_graph";
 
@@ -75,33 +75,36 @@ pub fn is_it(begin: &[u8]) -> bool {
 /// Returns the nodes of a trace.
 ///
 /// # Errors
-/// Returns an error for damaged JSON, too many nodes, a node without `Id` or `NodeType`, or a read attribute that is a
-/// list or an object.
+/// Returns an error for damaged JSON, too many nodes, a node without `Id` or `NodeType`, or a read attribute that is an
+/// object, or a list other than of booleans.
 pub fn nodes(bytes: &[u8]) -> Result<Vec<Node>, String> {
     let trace: Trace = keyed::json(bytes).map_err(|e| format!("the JSON form of a trace is damaged: {e}"))?;
     Ok(trace.workload_graph)
 }
 
-/// Converts a node, keeping the attributes that have a value. Attributes that are read must not be lists or objects.
+/// Converts a node, keeping the attributes that have a value. Attributes that are read must not be objects, or lists
+/// other than of booleans.
 fn node(read: JsonNode) -> Result<Node, String> {
     let JsonNode { id, name, kind, ctrl_deps, data_deps, runtime, attributes } = read;
     let node = Node { id, name, kind, ctrl_deps, data_deps, duration_micros: runtime, attributes: Vec::new() };
-    attributes.into_iter().try_fold(node, |node, (name, value)| {
-        if READ.contains(&&*name) && (value.is_array() || value.is_object()) {
+    attributes.into_iter().try_fold(node, |node, (name, value)| match attribute(&value) {
+        Some(value) => Ok(node.with(&name, value)),
+        None if READ.contains(&&*name) && !value.is_null() => {
             let found = excerpt(&value.to_string());
-            return Err(format!("{name} of node {id} is {found}; accepted are a number, a text, true and false"));
+            Err(format!("{name} of node {id} is {found}; accepted are a number, a text, true and false"))
         }
-        Ok(match attribute(value) {
-            Some(value) => node.with(&name, value),
-            None => node,
-        })
+        None => Ok(node),
     })
 }
 
-fn attribute(value: serde_json::Value) -> Option<Value> {
+fn attribute(value: &serde_json::Value) -> Option<Value> {
     match value {
-        serde_json::Value::Bool(set) => Some(Value::Bool(set)),
-        serde_json::Value::String(text) => Some(Value::String(text)),
+        serde_json::Value::Bool(set) => Some(Value::Bool(*set)),
+        serde_json::Value::String(text) => Some(Value::String(text.clone())),
+        serde_json::Value::Array(list) => {
+            let values: Option<_> = list.iter().map(serde_json::Value::as_bool).collect();
+            values.map(|values| Value::Bools(BoolList { values }))
+        }
         serde_json::Value::Number(number) => match (number.as_u64(), number.as_i64(), number.as_f64()) {
             (Some(n), ..) => Some(Value::Uint64(n)),
             (_, Some(n), _) => Some(Value::Int64(n)),

@@ -5,10 +5,11 @@
 use prost::Message;
 
 pub const MOST_NODES: usize = 1 << 20;
-pub const READ: [&str; 13] = [
+pub const READ: [&str; 14] = [
     BEGUN,
     SECONDS,
     REDUCES,
+    DIMENSIONS,
     "comm_dst",
     "comm_size",
     "comm_src",
@@ -26,6 +27,8 @@ pub const BEGUN: &str = "unisono_begun";
 pub const SECONDS: &str = "unisono_seconds";
 /// The attribute that marks compute as a reduction of a schedule, for which a machine may state a cost.
 pub const REDUCES: &str = "unisono_reduces";
+/// The attribute by which ASTRA-sim limits a collective among all ranks to the dimensions whose value is true.
+const DIMENSIONS: &str = "involved_dim";
 
 #[derive(Clone, PartialEq, Message)]
 pub struct GlobalMetadata {
@@ -75,7 +78,7 @@ pub struct Node {
 pub struct Attribute {
     #[prost(string, tag = "1")]
     pub name: String,
-    #[prost(oneof = "Value", tags = "3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29")]
+    #[prost(oneof = "Value", tags = "3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 28, 29")]
     pub value: Option<Value>,
 }
 
@@ -107,8 +110,16 @@ pub enum Value {
     Sfixed64(i64),
     #[prost(bool, tag = "27")]
     Bool(bool),
+    #[prost(message, tag = "28")]
+    Bools(BoolList),
     #[prost(string, tag = "29")]
     String(String),
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct BoolList {
+    #[prost(bool, repeated, tag = "1")]
+    pub values: Vec<bool>,
 }
 
 pub mod kind {
@@ -184,6 +195,19 @@ impl Node {
             Some(Value::Bool(set)) => Ok(*set),
             _ => Ok(self.number(name)?.is_some_and(|number| number > 0)),
         }
+    }
+
+    /// Returns whether ASTRA-sim limits a collective to some dimensions of its network. It ignores the attribute if the
+    /// collective names a process group other than `0`, the group of all ranks.
+    pub fn is_limited(&self) -> Result<bool, String> {
+        let Some(attribute) = self.attributes.iter().find(|attribute| attribute.name == DIMENSIONS) else {
+            return Ok(false);
+        };
+        let Some(Value::Bools(BoolList { values })) = &attribute.value else {
+            return Err(format!("{DIMENSIONS} is not a list of true and false"));
+        };
+        let is_of_all = self.text("pg_name")?.is_none_or(|name| ["", "0"].contains(&&*name));
+        Ok(is_of_all && (values.is_empty() || values.contains(&false)))
     }
 
     pub fn with(mut self, name: &str, value: Value) -> Self {

@@ -179,13 +179,19 @@ fn nodes(bytes: &[u8]) -> Result<(Option<u32>, Vec<Node>), String> {
     Ok((head.ranks(), nodes))
 }
 
-/// Returns the name of a node's operation if the reader has no meaning for it.
+/// Returns the name of the operation of a node without a [`step`] if it has work on the device.
 fn unknown(node: &Node) -> Result<Option<String>, String> {
     if !(kind::INVALID..=kind::COLLECTIVE).contains(&node.kind) {
         return Ok(Some(format!("node type {}", node.kind)));
     }
-    let is_bare = node.kind == kind::COLLECTIVE && !node.is_set("is_cpu_op")? && node.number("comm_type")?.is_none();
-    Ok(is_bare.then(|| "collective without comm_type".to_owned()))
+    if node.kind != kind::COLLECTIVE || node.is_set("is_cpu_op")? {
+        return Ok(None);
+    }
+    let name = match node.number("comm_type")? {
+        None => "collective without comm_type",
+        Some(_) => "collective in some dimensions of involved_dim",
+    };
+    Ok(Some(name.to_owned()))
 }
 
 /// Returns the operation of a node on the device; `None` for a node without work on the device.
@@ -221,6 +227,9 @@ fn step(node: &Node, rank: u32) -> Result<Option<Step>, String> {
         kind::COLLECTIVE => {
             let Some(number_of) = node.number("comm_type")? else { return Ok(None) };
             let kind = collective(number_of).ok_or_else(|| format!("comm_type is {number_of}; accepted are 0 to 9"))?;
+            if node.is_limited()? {
+                return Ok(None);
+            }
             let bytes = node.number("comm_size")?;
             let bytes = if kind == Kind::Barrier { 0 } else { bytes.ok_or("a collective has no comm_size")? };
             let group = node.text("pg_name")?.filter(|name| !name.is_empty());

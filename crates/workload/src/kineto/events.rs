@@ -298,14 +298,24 @@ fn continued(text: &str, size: u64) -> Option<Vec<u32>> {
     (begins && ends).then_some(all)
 }
 
-/// Returns the bytes of an element from PyTorch's name of its type; `None` if the name is unknown.
+/// Returns the bytes of an element from PyTorch's name of its type, in C++ (`ScalarType`) or in Python; `None` if the
+/// name is unknown. Source: `torch/headeronly/core/ScalarType.h` of PyTorch.
 pub fn element_bytes(dtype: &str) -> Option<u32> {
-    Some(match dtype.to_ascii_lowercase().as_str() {
-        "byte" | "char" | "bool" | "uint8" | "int8" => 1,
+    let name = dtype.to_ascii_lowercase();
+    // Tensors of 1 to 7 bits a number have bytes as elements.
+    let few_bits = name.strip_prefix('u').unwrap_or(&name).strip_prefix("int");
+    if few_bits.is_some_and(|bits| matches!(bits.as_bytes(), [b'1'..=b'7'])) {
+        return Some(1);
+    }
+    Some(match &*name {
+        "byte" | "char" | "bool" | "uint8" | "int8" | "qint8" | "quint8" | "quint4x2" | "quint2x4" | "bits1x8"
+        | "bits2x4" | "bits4x2" | "bits8" | "float4_e2m1fn_x2" => 1,
+        "half" | "bfloat16" | "short" | "float16" | "int16" | "uint16" | "bits16" => 2,
+        "float" | "int" | "float32" | "int32" | "uint32" | "qint32" | "complexhalf" | "complex32"
+        | "float8_e8m0fnu_x4" => 4,
+        "double" | "long" | "float64" | "int64" | "uint64" | "complexfloat" | "complex64" => 8,
+        "complexdouble" | "complex128" => 16,
         name if name.starts_with("float8") => 1,
-        "half" | "bfloat16" | "short" | "float16" | "int16" | "uint16" => 2,
-        "float" | "int" | "float32" | "int32" | "uint32" => 4,
-        "double" | "long" | "complexfloat" | "float64" | "int64" | "uint64" => 8,
         _ => return None,
     })
 }

@@ -262,6 +262,8 @@ fn mistakes_are_named_with_rank_and_node() {
     assert_eq!(with(0, same), "traces/t.0.et, rank 0, node 4: two nodes have this id");
     let odd = file(&[node(6, COLLECTIVE, &[]).attribute("comm_type", 9, 12)]);
     assert_eq!(with(1, odd), "traces/t.1.et, rank 1, node 6: comm_type is 12; accepted are 0 to 9");
+    let limit = file(&[allreduce(6, &[]).attribute("involved_dim", 9, 1)]);
+    assert_eq!(with(1, limit), "traces/t.1.et, rank 1, node 6: involved_dim is not a list of true and false");
     let pair = file(&[node(6, 5, &[])]);
     assert_eq!(with(1, pair), "traces/t.1.et, rank 1, node 6: a message has no comm_dst");
     let unknown = file(&[node(6, 9, &[])]);
@@ -474,6 +476,32 @@ fn a_root_is_a_rank() {
             .attribute("root", 9, 7)])
     };
     assert!(refused(&ranks(4, broadcast)).contains("the root is rank 7; accepted is one below 4"));
+}
+
+proptest! {
+    /// ASTRA-sim limits a collective among all ranks to the dimensions whose value is true, and ignores the list in a
+    /// process group. A collective that is not among all dimensions is counted as unknown, in both forms.
+    #[test]
+    fn limits_to_dimensions_are_counted(dims in prop::collection::vec(prop::bool::ANY, 0..5), group in "|0|1") {
+        let list = Raw::default().bytes(1, &dims.iter().map(|&dim| dim.into()).collect::<Vec<u8>>());
+        let limit = Raw::default().bytes(1, b"involved_dim").bytes(28, &list.0);
+        let protobuf = file(&[allreduce(1, &[]).text("pg_name", &group).bytes(10, &limit.0)]);
+        let json = format!(
+            r#"{{"workload_graph": [{{"Id": 1, "NodeType": 7, "comm_type": 0, "comm_size": 4096, "pg_name": "{group}",
+            "involved_dim": {dims:?}}}]}}"#
+        );
+        let is_limited = group != "1" && !(dims.contains(&true) && dims.iter().all(|&dim| dim));
+        for bytes in [protobuf, json.into_bytes()] {
+            let files = ranks(2, |_| bytes.clone());
+            let graph = read(&files, false).unwrap();
+            prop_assert_eq!(graph.unknown.values().sum::<u64>(), if is_limited { 2 } else { 0 });
+            prop_assert_eq!(graph.classes[0].nodes.len(), usize::from(!is_limited));
+            if is_limited {
+                let of = "node 1: collective in some dimensions of involved_dim is not known; without --strict";
+                prop_assert!(refused(&files).contains(of));
+            }
+        }
+    }
 }
 
 #[test]

@@ -27,6 +27,37 @@ fn trace(rank: u32, world: u32, events: &[Value]) -> SourceFile {
     (format!("runs/step.{rank}.json"), all.to_string().into_bytes())
 }
 
+/// The types of PyTorch by their number of bytes, from `AT_FORALL_SCALAR_TYPES_WITH_COMPLEX_AND_QINTS` of
+/// `torch/headeronly/core/ScalarType.h`.
+const TYPES: [(u32, &str); 5] = [
+    (
+        1,
+        "Byte Char Bool QInt8 QUInt8 QUInt4x2 QUInt2x4 Bits1x8 Bits2x4 Bits4x2 Bits8 Float8_e5m2 Float8_e4m3fn \
+         Float8_e5m2fnuz Float8_e4m3fnuz UInt1 UInt2 UInt3 UInt4 UInt5 UInt6 UInt7 Int1 Int2 Int3 Int4 Int5 Int6 Int7 \
+         Float8_e8m0fnu Float4_e2m1fn_x2",
+    ),
+    (2, "Short Half BFloat16 Bits16 UInt16"),
+    (4, "Int Float ComplexHalf QInt32 UInt32 Float8_e8m0fnu_x4"),
+    (8, "Long Double ComplexFloat UInt64"),
+    (16, "ComplexDouble"),
+];
+
+#[test]
+fn every_type_of_pytorch_has_its_bytes() {
+    let types = || TYPES.iter().flat_map(|(bytes, names)| names.split(' ').map(move |name| (bytes, name)));
+    assert_eq!(types().count(), 47);
+    for (&each, name) in types() {
+        let mut event = collective("allreduce", 4.0, 5.0, "[0, 1]");
+        event["args"]["dtype"] = json!(name);
+        let graph = read(&[trace(0, 2, &[event.clone()]), trace(1, 2, &[event])], true).unwrap();
+        let found = graph.classes[0].nodes.iter().find_map(|node| match node.work {
+            Work::Collective(met) => Some((met.bytes, met.element_bytes)),
+            _ => None,
+        });
+        assert_eq!(found, Some((1000 * u64::from(each), each)), "{name}");
+    }
+}
+
 fn seconds(graph: &WorkloadGraph, class: usize) -> Vec<(&str, f64, &[u32])> {
     let shown = |node: &unisono_workload::WorkNode| match node.work {
         Work::Compute(Compute::Measured { seconds }) => (seconds * 1e9).round() / 1e3,
