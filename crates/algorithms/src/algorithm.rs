@@ -1,5 +1,7 @@
 //! The trait [`Algorithm`], and the cases for which algorithms build schedules.
 
+use std::fmt;
+
 use serde::Serialize;
 use unisono_base::Wavelets;
 use unisono_collective::{Collective, Kind};
@@ -115,6 +117,8 @@ pub enum Place<'a> {
     Grid { grid: Grid, depth_cycles: f64 },
     /// Ranks that send messages to any other rank.
     Ranks(Ranks),
+    /// Ranks that send messages to any other rank, on a machine that knows the times of each length.
+    Priced { ranks: Ranks, messages: &'a dyn Messages },
     /// Ranks that send messages to any other rank, over known links.
     Network { ranks: Ranks, fabric: &'a Fabric },
     /// The cores of the ranks, each with a switch that reduces and multicasts.
@@ -143,6 +147,41 @@ pub struct Ranks {
     pub extents: Option<Extents>,
 }
 
+/// The times of a message among ranks, in ns.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Message {
+    /// The times for which its send occupies the CPU and the interface of its sender.
+    pub send_cpu: f64,
+    pub send_nic: f64,
+    /// The time from the start of the send until the message is at its receiver.
+    pub flight: f64,
+    /// The times for which it occupies the CPU and the interface of its receiver.
+    pub receive_cpu: f64,
+    pub receive_nic: f64,
+    /// The time of its reduction.
+    pub reduce: f64,
+    /// False if messages occupy interfaces only; `receive_cpu` is then a delay.
+    pub uses_cpus: bool,
+    /// The time by which an interface may run ahead of its gaps.
+    pub slack: f64,
+}
+
+impl Message {
+    /// Returns the time of a round in which each rank sends, receives and, if `reduces`, reduces `messages` messages.
+    pub fn round_ns(&self, messages: u32, reduces: bool) -> f64 {
+        let apart =
+            self.send_cpu.max(self.send_nic - self.slack).max(self.receive_cpu).max(self.receive_nic - self.slack);
+        let hold = self.send_cpu + if self.uses_cpus { self.receive_cpu } else { 0.0 };
+        let (messages, reduce) = (f64::from(messages), if reduces { self.reduce } else { 0.0 });
+        ((messages - 1.0) * apart + self.flight + self.receive_cpu).max(messages * hold) + messages * reduce
+    }
+}
+
+/// A machine that knows the times of messages of each length.
+pub trait Messages: fmt::Debug + Sync {
+    fn message(&self, bytes: u64) -> Message;
+}
+
 impl<'a> Case<'a> {
     pub fn on_grid(collective: Collective, grid: Grid, depth_cycles: f64) -> Self {
         Self { collective, place: Place::Grid { grid, depth_cycles } }
@@ -150,6 +189,10 @@ impl<'a> Case<'a> {
 
     pub fn on_ranks(collective: Collective, ranks: Ranks) -> Self {
         Self { collective, place: Place::Ranks(ranks) }
+    }
+
+    pub fn on_priced_ranks(collective: Collective, ranks: Ranks, messages: &'a dyn Messages) -> Self {
+        Self { collective, place: Place::Priced { ranks, messages } }
     }
 
     pub fn on_network(collective: Collective, ranks: Ranks, fabric: &'a Fabric) -> Self {
@@ -164,7 +207,7 @@ impl<'a> Case<'a> {
     pub fn offers(&self) -> &'static [Means] {
         match self.place {
             Place::Grid { .. } => &[Means::Grid],
-            Place::Ranks(_) => &[Means::Messages],
+            Place::Ranks(_) | Place::Priced { .. } => &[Means::Messages],
             Place::Network { fabric, .. } if fabric.switches().are_plain() => &[Means::Messages, Means::Links],
             Place::Network { .. } => &[Means::Messages, Means::Links, Means::ReducingSwitches],
             Place::Switches(_) => &[Means::ReducingSwitches],
@@ -175,14 +218,14 @@ impl<'a> Case<'a> {
     pub fn grid(&self) -> Grid {
         match self.place {
             Place::Grid { grid, .. } => grid,
-            Place::Ranks(_) | Place::Network { .. } | Place::Switches(_) => Grid::new(1, self.collective.ranks),
+            _ => Grid::new(1, self.collective.ranks),
         }
     }
 
     pub fn depth_cycles(&self) -> f64 {
         match self.place {
             Place::Grid { depth_cycles, .. } => depth_cycles,
-            Place::Ranks(_) | Place::Network { .. } | Place::Switches(_) => 0.0,
+            _ => 0.0,
         }
     }
 
@@ -190,7 +233,7 @@ impl<'a> Case<'a> {
     pub fn ranks(&self) -> Ranks {
         match self.place {
             Place::Grid { .. } | Place::Switches(_) => Ranks::default(),
-            Place::Ranks(ranks) | Place::Network { ranks, .. } => ranks,
+            Place::Ranks(ranks) | Place::Priced { ranks, .. } | Place::Network { ranks, .. } => ranks,
         }
     }
 
@@ -198,8 +241,20 @@ impl<'a> Case<'a> {
     pub fn fabric(&self) -> Option<&'a Fabric> {
         match self.place {
             Place::Network { fabric, .. } => Some(fabric),
-            Place::Grid { .. } | Place::Ranks(_) | Place::Switches(_) => None,
+            _ => None,
         }
+    }
+
+    /// Returns the times of a message between ranks; without exact times, those that follow from [`Case::ranks`].
+    pub fn message(&self, bytes: u64) -> Message {
+        if let Place::Priced { messages, .. } = self.place {
+            return messages.message(bytes);
+        }
+        let ranks = self.ranks();
+        let busy = ranks.issue_ns + bytes as f64 * ranks.ns_per_byte;
+        let reduce = bytes as f64 * ranks.reduce_ns_per_byte;
+        let flight = ranks.latency_ns + busy;
+        Message { send_nic: busy, flight, receive_nic: busy, reduce, ..Message::default() }
     }
 
     /// Returns B, the number of wavelets of the whole vector.

@@ -16,7 +16,11 @@ use unisono_collective::{Collective, Kind};
 use unisono_lower::Round;
 use unisono_schedule::{Builder, Operand};
 
-use crate::{AlgorithmError, Case, Formula, Info, Param, Params, formula::POWER_OF_TWO, ranks::RankAlgorithm};
+use crate::{
+    AlgorithmError, Case, Formula, Info, Param, Params,
+    formula::POWER_OF_TWO,
+    ranks::{RankAlgorithm, radix},
+};
 
 pub struct Dissemination;
 
@@ -156,9 +160,18 @@ impl RankAlgorithm for Dissemination {
                 let fewest = |rounds| (1..=MOST_WAYS).find(|&ways| u64::from(ways + 1).saturating_pow(rounds) >= p);
                 (1..=32).rev().filter_map(fewest).filter(|&ways| u64::from(ways) * p <= MOST_MESSAGES).collect()
             }
-            _ => [2, 3, 7].into_iter().filter(|&ways| u64::from(ways) < p).collect(),
+            _ => {
+                let message = case.message(case.bytes(case.collective.elements));
+                let ns = |ways: u32| -> f64 {
+                    let messages = rounds(&case.collective, ways).into_iter().map(|round| narrow(round.len()));
+                    messages.map(|messages| message.round_ns(messages, true)).sum()
+                };
+                let radices = radix::fastest(case.collective.ranks, MOST_WAYS + 1, |radix| ns(radix - 1));
+                radices.into_iter().map(|radix| radix - 1).collect()
+            }
         };
         worth.insert(0, 1);
+        worth.sort_unstable();
         worth.dedup();
         worth.into_iter().map(|ways| Params::new().with("ways", ways)).collect()
     }

@@ -19,7 +19,10 @@ use unisono_collective::Kind;
 use unisono_lower::Round;
 use unisono_schedule::{Builder, Operand};
 
-use crate::{AlgorithmError, Case, Info, Param, Params, ranks::RankAlgorithm};
+use crate::{
+    AlgorithmError, Case, Info, Param, Params,
+    ranks::{RankAlgorithm, radix},
+};
 
 pub struct RecursiveExchange;
 
@@ -215,13 +218,29 @@ impl RankAlgorithm for RecursiveExchange {
         (sets.apart == 0 && !halves).then(|| (0..sets.stages).map(stage).collect())
     }
 
-    /// Returns radices above 2, since recursive doubling has groups of two; none on networks, where the algorithm has
-    /// no closed form.
+    /// Returns the fastest radices, except 2 for powers of two, with which the algorithm is recursive doubling; none on
+    /// networks, where the algorithm has no closed form.
     fn candidates(&self, case: &Case) -> Vec<Params> {
+        let ranks = case.collective.ranks;
         if case.ranks().extents.is_some() {
             return Vec::new();
         }
-        let radixes = [3, 4, 8].into_iter().filter(|&radix| radix <= case.collective.ranks);
-        radixes.map(|radix| Params::new().with("radix", radix)).collect()
+        let mut radices = radix::fastest(ranks, MOST_RADIX, |radix| exchange_ns(case, radix));
+        radices.retain(|&radix| radix > 2 || !ranks.is_power_of_two());
+        radices.into_iter().map(|radix| Params::new().with("radix", radix)).collect()
     }
+}
+
+/// Returns about the time of distance doubling, in which the first ranks have the most blocks.
+fn exchange_ns(case: &Case, radix: u32) -> f64 {
+    let c = &case.collective;
+    let sets = Sets::new(c.ranks, radix);
+    let others = sets.radix - 1;
+    let round = |messages: u32, blocks: u32| match messages {
+        0 => 0.0,
+        _ => case.message(u64::from(blocks) * case.bytes(c.elements)).round_ns(messages, false),
+    };
+    let stages = (0..sets.stages).map(|stage| round(others, sets.first(sets.radix.pow(stage))));
+    let apart = sets.apart.min(others);
+    round(apart, 1) + stages.sum::<f64>() + round(apart, c.ranks)
 }
