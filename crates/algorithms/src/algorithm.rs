@@ -167,13 +167,40 @@ pub struct Message {
 }
 
 impl Message {
-    /// Returns the time of a round in which each rank sends, receives and, if `reduces`, reduces `messages` messages.
-    pub fn round_ns(&self, messages: u32, reduces: bool) -> f64 {
-        let apart =
-            self.send_cpu.max(self.send_nic - self.slack).max(self.receive_cpu).max(self.receive_nic - self.slack);
-        let hold = self.send_cpu + if self.uses_cpus { self.receive_cpu } else { 0.0 };
-        let (messages, reduce) = (f64::from(messages), if reduces { self.reduce } else { 0.0 });
-        ((messages - 1.0) * apart + self.flight + self.receive_cpu).max(messages * hold) + messages * reduce
+    /// Returns the time from the start of a send until its receiver has the message, reduced if `reduces`.
+    pub fn arrival_ns(&self, reduces: bool) -> f64 {
+        self.flight + self.receive_cpu + if reduces { self.reduce } else { 0.0 }
+    }
+
+    /// Returns the time for which a message in each direction, reduced if `reduces`, occupies the CPU of a rank.
+    pub fn hold_ns(&self, reduces: bool) -> f64 {
+        if self.uses_cpus {
+            self.send_cpu + self.arrival_ns(reduces) - self.flight
+        } else if reduces {
+            self.reduce
+        } else {
+            0.0
+        }
+    }
+
+    /// Returns the time for which a message in each direction occupies the interface of a rank.
+    pub fn gap_ns(&self) -> f64 {
+        self.send_nic.max(self.receive_nic)
+    }
+
+    /// Returns the time of rounds in each of which every rank sends and receives equally many messages of some length,
+    /// and reduces them if `reduces`.
+    pub fn rounds_ns(rounds: impl IntoIterator<Item = (u32, Message)>, reduces: bool) -> f64 {
+        let (mut total, mut busy, mut last) = (0.0, 0.0, 0.0);
+        for (messages, m) in rounds.into_iter().filter(|round| round.0 > 0) {
+            let (count, reduce) = (f64::from(messages), if reduces { m.reduce } else { 0.0 });
+            let gap = if m.slack > 0.0 { 0.0 } else { m.gap_ns() };
+            let apart = (count - 1.0) * gap.max(m.send_cpu).max(m.receive_cpu);
+            total += (apart + m.arrival_ns(false)).max(count * m.hold_ns(false)) + count * reduce;
+            busy += count * m.gap_ns();
+            last = m.arrival_ns(reduces) - m.gap_ns() - m.slack;
+        }
+        total.max(busy + last)
     }
 }
 

@@ -49,11 +49,14 @@ const EACH: u32 = 16;
 fn best_blocks(case: &Case) -> u32 {
     let c = &case.collective;
     let most = c.elements.clamp(1, MOST_BLOCKS);
-    let rounds = Skips::new(c.ranks).rounds().max(1);
+    let (rounds, reduces) = (f64::from(Skips::new(c.ranks).rounds().max(1)), c.kind == Kind::Reduce);
     let ns = |blocks: u32| {
         let length = c.elements.div_ceil(blocks).max(1);
-        let sent = c.elements.div_ceil(length).max(1) - 1 + rounds;
-        f64::from(sent) * case.message(case.bytes(length.min(c.elements))).round_ns(1, c.kind == Kind::Reduce)
+        let further = f64::from(c.elements.div_ceil(length).max(1) - 1);
+        let message = case.message(case.bytes(length.min(c.elements)));
+        let arrival = message.arrival_ns(reduces);
+        let busy = (rounds - 1.0 + further) * message.gap_ns() - message.slack + arrival;
+        (rounds * arrival + further * arrival.max(message.hold_ns(reduces))).max(busy)
     };
     let next = |&blocks: &u32| (blocks < most).then(|| (blocks + blocks.div_ceil(EACH)).min(most));
     let tried = std::iter::successors(Some(1), next).map(|blocks| (ns(blocks), blocks));

@@ -17,7 +17,7 @@ use unisono_lower::Round;
 use unisono_schedule::{Builder, Operand};
 
 use crate::{
-    AlgorithmError, Case, Formula, Info, Param, Params,
+    AlgorithmError, Case, Formula, Info, Message as Priced, Param, Params,
     formula::POWER_OF_TWO,
     ranks::{RankAlgorithm, radix},
 };
@@ -162,9 +162,14 @@ impl RankAlgorithm for Dissemination {
             }
             _ => {
                 let message = case.message(case.bytes(case.collective.elements));
-                let ns = |ways: u32| -> f64 {
-                    let messages = rounds(&case.collective, ways).into_iter().map(|round| narrow(round.len()));
-                    messages.map(|messages| message.round_ns(messages, true)).sum()
+                let ns = |ways: u32| {
+                    let rounds = rounds(&case.collective, ways);
+                    // A rank whose partial result lacks its own operand adds the operand to messages, and at the end.
+                    let adds = |round: &Vec<Message>| round.iter().any(|m| m.with_own);
+                    let is_partial = rounds.iter().flatten().any(|m| !m.with_own);
+                    let own = if is_partial { rounds.iter().filter(|round| adds(round)).count() } else { 0 };
+                    let messages = rounds.iter().map(|round| (narrow::<u32>(round.len()), message));
+                    Priced::rounds_ns(messages, true) + own as f64 * message.reduce
                 };
                 let radices = radix::fastest(case.collective.ranks, MOST_WAYS + 1, |radix| ns(radix - 1));
                 radices.into_iter().map(|radix| radix - 1).collect()

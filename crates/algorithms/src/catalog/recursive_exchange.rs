@@ -14,13 +14,15 @@
 //! Source: MPICH, `MPIR_Allgather_intra_recexch`; Sack, Gropp, "Faster topology-aware collective algorithms through
 //! non-minimal communication", 2012 (distance halving).
 
+use std::iter;
+
 use unisono_base::NodeId;
 use unisono_collective::Kind;
 use unisono_lower::Round;
 use unisono_schedule::{Builder, Operand};
 
 use crate::{
-    AlgorithmError, Case, Info, Param, Params,
+    AlgorithmError, Case, Info, Message, Param, Params,
     ranks::{RankAlgorithm, radix},
 };
 
@@ -218,29 +220,25 @@ impl RankAlgorithm for RecursiveExchange {
         (sets.apart == 0 && !halves).then(|| (0..sets.stages).map(stage).collect())
     }
 
-    /// Returns the fastest radices, except 2 for powers of two, with which the algorithm is recursive doubling; none on
-    /// networks, where the algorithm has no closed form.
+    /// Returns the fastest radices; none on networks, where the algorithm has no closed form.
     fn candidates(&self, case: &Case) -> Vec<Params> {
-        let ranks = case.collective.ranks;
         if case.ranks().extents.is_some() {
             return Vec::new();
         }
-        let mut radices = radix::fastest(ranks, MOST_RADIX, |radix| exchange_ns(case, radix));
-        radices.retain(|&radix| radix > 2 || !ranks.is_power_of_two());
+        let radices = radix::fastest(case.collective.ranks, MOST_RADIX, |radix| exchange_ns(case, radix));
         radices.into_iter().map(|radix| Params::new().with("radix", radix)).collect()
     }
 }
 
-/// Returns about the time of distance doubling, in which the first ranks have the most blocks.
+/// Returns about the time of distance doubling, for the first ranks, which have the most blocks, or for the last ones.
 fn exchange_ns(case: &Case, radix: u32) -> f64 {
     let c = &case.collective;
     let sets = Sets::new(c.ranks, radix);
-    let others = sets.radix - 1;
-    let round = |messages: u32, blocks: u32| match messages {
-        0 => 0.0,
-        _ => case.message(u64::from(blocks) * case.bytes(c.elements)).round_ns(messages, false),
+    let (others, apart) = (sets.radix - 1, sets.apart.min(sets.radix - 1));
+    let round = |messages: u32, blocks: u32| (messages, case.message(u64::from(blocks) * case.bytes(c.elements)));
+    let ns = |blocks: &dyn Fn(u32) -> u32| {
+        let stages = (0..sets.stages).map(|stage| round(others, blocks(sets.radix.pow(stage))));
+        Message::rounds_ns(iter::once(round(apart, 1)).chain(stages).chain([round(apart, c.ranks)]), false)
     };
-    let stages = (0..sets.stages).map(|stage| round(others, sets.first(sets.radix.pow(stage))));
-    let apart = sets.apart.min(others);
-    round(apart, 1) + stages.sum::<f64>() + round(apart, c.ranks)
+    ns(&|group| sets.first(group)).max(ns(&|group| group))
 }
