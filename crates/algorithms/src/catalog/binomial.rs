@@ -251,15 +251,15 @@ impl RankAlgorithm for Binomial {
         })
     }
 
-    /// Returns segments and the fastest radices; for broadcasts and reduces of few ranks also the radix of MPI
-    /// libraries and one with which the root sends to all, because ranks that share memory or cores gain from few
-    /// rounds.
+    /// Returns segments and the fastest radices; also the radix of MPI libraries and one with which the root sends to
+    /// all if they are faster than 2, and for broadcasts and reduces of few ranks anyway, because ranks that share
+    /// memory or cores gain from few rounds.
     fn candidates(&self, case: &Case) -> Vec<Params> {
-        let c = &case.collective;
-        let mut radices = radix::fastest(c.ranks, MOST_RADIX, |radix| tree_ns(case, radix));
-        if matches!(c.kind, Kind::Broadcast | Kind::Reduce) && c.ranks <= FEW {
-            radices.extend([LIBRARIES.min(c.ranks), c.ranks]);
-        }
+        let (c, ns) = (&case.collective, |radix| tree_ns(case, radix));
+        let mut radices = radix::fastest(c.ranks, MOST_RADIX, ns);
+        let are_few = matches!(c.kind, Kind::Broadcast | Kind::Reduce) && c.ranks <= FEW;
+        let of_libraries = [LIBRARIES.min(c.ranks), c.ranks.min(MOST_RADIX)];
+        radices.extend(of_libraries.into_iter().filter(|&radix| are_few || ns(radix) < ns(BINARY)));
         radices.retain(|&radix| radix > BINARY);
         radices.sort_unstable();
         radices.dedup();

@@ -16,11 +16,7 @@ use unisono_collective::{Collective, Kind};
 use unisono_lower::Round;
 use unisono_schedule::{Builder, Operand};
 
-use crate::{
-    AlgorithmError, Case, Formula, Info, Message as Priced, Param, Params,
-    formula::POWER_OF_TWO,
-    ranks::{RankAlgorithm, radix},
-};
+use crate::{AlgorithmError, Case, Formula, Info, Param, Params, formula::POWER_OF_TWO, ranks::RankAlgorithm};
 
 pub struct Dissemination;
 
@@ -160,23 +156,9 @@ impl RankAlgorithm for Dissemination {
                 let fewest = |rounds| (1..=MOST_WAYS).find(|&ways| u64::from(ways + 1).saturating_pow(rounds) >= p);
                 (1..=32).rev().filter_map(fewest).filter(|&ways| u64::from(ways) * p <= MOST_MESSAGES).collect()
             }
-            _ => {
-                let message = case.message(case.bytes(case.collective.elements));
-                let ns = |ways: u32| {
-                    let rounds = rounds(&case.collective, ways);
-                    // A rank whose partial result lacks its own operand adds the operand to messages, and at the end.
-                    let adds = |round: &Vec<Message>| round.iter().any(|m| m.with_own);
-                    let is_partial = rounds.iter().flatten().any(|m| !m.with_own);
-                    let own = if is_partial { rounds.iter().filter(|round| adds(round)).count() } else { 0 };
-                    let messages = rounds.iter().map(|round| (narrow::<u32>(round.len()), message));
-                    Priced::rounds_ns(messages, true) + own as f64 * message.reduce
-                };
-                let radices = radix::fastest(case.collective.ranks, MOST_WAYS + 1, |radix| ns(radix - 1));
-                radices.into_iter().map(|radix| radix - 1).collect()
-            }
+            _ => [2, 3, 7].into_iter().filter(|&ways| u64::from(ways) < p).collect(),
         };
         worth.insert(0, 1);
-        worth.sort_unstable();
         worth.dedup();
         worth.into_iter().map(|ways| Params::new().with("ways", ways)).collect()
     }

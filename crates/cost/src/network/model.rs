@@ -281,8 +281,7 @@ impl NetworkModel {
         };
         let (rounds, longest) = message_rounds(schedule, latency)?;
         let transfer_ns = |round: &MessageRound| {
-            let sent =
-                |m: &Message| Sent { from: place(m.from), to: place(m.to), bytes: self.with_header(m.bytes) as f64 };
+            let sent = |m: &Message| Sent { from: place(m.from), to: place(m.to), bytes: self.with_header(m.bytes) as f64 };
             let messages: Vec<Sent> = round.messages.iter().map(sent).collect();
             let transfer = loads.busiest(&messages) * self.ns_per_byte;
             let hosts = f64::from(round.most_messages(self.ranks())) * self.overhead_ns;

@@ -50,8 +50,7 @@ impl Fabric {
     /// Returns the errors of [`Fabric::forest`].
     pub fn through_ns(&self, root: u32, depth: Option<u32>, chunks: u32, bytes: u64) -> Result<f64, NoForest> {
         let forest = self.forest(Roots::Through(root), depth, chunks, bytes)?;
-        let (chunk_ns, steps) =
-            ((bytes + self.header_bytes) as f64 / self.graph.bytes_per_ns(), f64::from(2 * forest.depth - 1));
+        let (chunk_ns, steps) = ((bytes + self.header_bytes) as f64 / self.graph.bytes_per_ns(), f64::from(2 * forest.depth - 1));
         Ok(forest.time * chunk_ns * (f64::from(chunks) + steps) + steps * self.hop_ns)
     }
 }
