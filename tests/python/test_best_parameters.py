@@ -68,3 +68,53 @@ def test_no_other_number_of_messages_ends_a_barrier_sooner(machine: str, ranks: 
     for ways in range(1, ranks):
         other = un.plan("barrier", machine, ranks=ranks, algorithm="dissemination", params={"ways": str(ways)})
         assert seconds(best) <= seconds(other) * (1 + 1e-9), ways
+
+
+MODELS = ["hockney", "postal", "pipelining-postal", "logp", "loggp", "logfp", "loggops"]
+NUMBERED = [
+    *(("binomial", kind, "radix") for kind in ("broadcast", "reduce", "gather", "scatter", "reduce-scatter")),
+    ("circulant", "broadcast", "blocks"),
+    ("circulant", "reduce", "blocks"),
+    ("recursive-exchange", "allgather", "radix"),
+]
+
+
+def endpoint(draw: random.Random, model: str, folder: Path) -> Path:
+    """Writes a machine with random parameters, every second one under Hockney's model with a protocol."""
+
+    def ns() -> str:
+        return f"{10 ** draw.uniform(1, 4):.1f}"
+
+    def per_byte() -> str:
+        return f"{draw.choice([0, 10 ** draw.uniform(-2, 0.5)]):.4f}"
+
+    simple = model in ("hockney", "postal")
+    fixed = ["alpha_ns"] if simple else ["alpha_p_ns", "alpha_r_ns"] if "postal" in model else ["L_ns", "o_ns", "g_ns"]
+    bytewise = ["beta_ns_per_byte"] if "postal" in model or simple else ["G_ns_per_byte", "O_ns_per_byte"]
+    lines = [f"{key} = {ns()}" for key in fixed] + [f"{key} = {per_byte()}" for key in [*bytewise, "gamma_ns_per_byte"]]
+    lines += [f"S_bytes = {draw.choice([0, 256, 65536])}"] if model == "loggops" else []
+    lines += [f"f_messages = {draw.choice([1, 2, 8])}"] if model == "logfp" else []
+    if model == "hockney" and draw.random() < 0.5:
+        lines += ["[[protocols]]", f"from_bytes = {draw.choice([256, 4096, 65536])}"]
+        lines += [f"alpha_ns = {ns()}", f"beta_ns_per_byte = {per_byte()}"]
+    text = "\n".join(lines)
+    return written(folder / "ranks.toml", f'name = "ranks"\nkind = "endpoint"\nmodel = "{model}"\n{text}\n')
+
+
+@pytest.mark.parametrize(("algorithm", "collective", "key"), NUMBERED)
+@pytest.mark.parametrize("model", MODELS)
+def test_no_other_number_gains_much(model: str, algorithm: str, collective: str, key: str, tmp_path: Path) -> None:
+    draw = random.Random(f"{model} {algorithm} {collective}")
+    for _ in range(40 if SOAK else 1):
+        ranks = draw.randint(2, 64)
+        machine = un.machine(endpoint(draw, model, tmp_path), shape=ranks)
+        elements = draw.choice([1, 2, 8, 64, 500, 2000])
+        most = ranks if key == "radix" else min(elements, 24)
+        values = draw.sample(range(2, most + 1), min(most - 1, 8)) + [most]
+        request: dict[str, Any] = {"machine": machine, "elements": elements}
+        plans = [un.plan(collective, **request), un.plan(collective, **request, algorithm=algorithm)]
+        for value in values:
+            params = {key: str(value)}
+            other = un.plan(collective, **request, algorithm=algorithm, params=params)
+            for plan in plans:
+                assert seconds(plan) <= 1.05 * seconds(other), (machine.to_toml(), ranks, elements, params)

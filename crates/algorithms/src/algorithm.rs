@@ -1,5 +1,7 @@
 //! The trait [`Algorithm`], and the cases for which algorithms build schedules.
 
+use std::fmt;
+
 use serde::Serialize;
 use unisono_base::Wavelets;
 use unisono_collective::{Collective, Kind};
@@ -115,6 +117,8 @@ pub enum Place<'a> {
     Grid { grid: Grid, depth_cycles: f64 },
     /// Ranks that send messages to any other rank.
     Ranks(Ranks),
+    /// Ranks that send messages to any other rank, on a machine that knows the times of each length.
+    Priced { ranks: Ranks, messages: &'a dyn Messages },
     /// Ranks that send messages to any other rank, over known links.
     Network { ranks: Ranks, fabric: &'a Fabric },
     /// The cores of the ranks, each with a switch that reduces and multicasts.
@@ -143,6 +147,68 @@ pub struct Ranks {
     pub extents: Option<Extents>,
 }
 
+/// The times of a message among ranks, in ns.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Message {
+    /// The times for which its send occupies the CPU and the interface of its sender.
+    pub send_cpu: f64,
+    pub send_nic: f64,
+    /// The time from the start of the send until the message is at its receiver.
+    pub flight: f64,
+    /// The times for which it occupies the CPU and the interface of its receiver.
+    pub receive_cpu: f64,
+    pub receive_nic: f64,
+    /// The time of its reduction.
+    pub reduce: f64,
+    /// False if messages occupy interfaces only; `receive_cpu` is then a delay.
+    pub uses_cpus: bool,
+    /// The time by which an interface may run ahead of its gaps.
+    pub slack: f64,
+}
+
+impl Message {
+    /// Returns the time from the start of a send until its receiver has the message, reduced if `reduces`.
+    pub fn arrival_ns(&self, reduces: bool) -> f64 {
+        self.flight + self.receive_cpu + if reduces { self.reduce } else { 0.0 }
+    }
+
+    /// Returns the time for which a message in each direction, reduced if `reduces`, occupies the CPU of a rank.
+    pub fn hold_ns(&self, reduces: bool) -> f64 {
+        if self.uses_cpus {
+            self.send_cpu + self.arrival_ns(reduces) - self.flight
+        } else if reduces {
+            self.reduce
+        } else {
+            0.0
+        }
+    }
+
+    /// Returns the time for which a message in each direction occupies the interface of a rank.
+    pub fn gap_ns(&self) -> f64 {
+        self.send_nic.max(self.receive_nic)
+    }
+
+    /// Returns the time of rounds in each of which every rank sends and receives equally many messages of some length,
+    /// and reduces them if `reduces`.
+    pub fn rounds_ns(rounds: impl IntoIterator<Item = (u32, Message)>, reduces: bool) -> f64 {
+        let (mut total, mut busy, mut last) = (0.0, 0.0, 0.0);
+        for (messages, m) in rounds.into_iter().filter(|round| round.0 > 0) {
+            let (count, reduce) = (f64::from(messages), if reduces { m.reduce } else { 0.0 });
+            let gap = if m.slack > 0.0 { 0.0 } else { m.gap_ns() };
+            let apart = (count - 1.0) * gap.max(m.send_cpu).max(m.receive_cpu);
+            total += (apart + m.arrival_ns(false)).max(count * m.hold_ns(false)) + count * reduce;
+            busy += count * m.gap_ns();
+            last = m.arrival_ns(reduces) - m.gap_ns() - m.slack;
+        }
+        total.max(busy + last)
+    }
+}
+
+/// A machine that knows the times of messages of each length.
+pub trait Messages: fmt::Debug + Sync {
+    fn message(&self, bytes: u64) -> Message;
+}
+
 impl<'a> Case<'a> {
     pub fn on_grid(collective: Collective, grid: Grid, depth_cycles: f64) -> Self {
         Self { collective, place: Place::Grid { grid, depth_cycles } }
@@ -150,6 +216,10 @@ impl<'a> Case<'a> {
 
     pub fn on_ranks(collective: Collective, ranks: Ranks) -> Self {
         Self { collective, place: Place::Ranks(ranks) }
+    }
+
+    pub fn on_priced_ranks(collective: Collective, ranks: Ranks, messages: &'a dyn Messages) -> Self {
+        Self { collective, place: Place::Priced { ranks, messages } }
     }
 
     pub fn on_network(collective: Collective, ranks: Ranks, fabric: &'a Fabric) -> Self {
@@ -164,7 +234,7 @@ impl<'a> Case<'a> {
     pub fn offers(&self) -> &'static [Means] {
         match self.place {
             Place::Grid { .. } => &[Means::Grid],
-            Place::Ranks(_) => &[Means::Messages],
+            Place::Ranks(_) | Place::Priced { .. } => &[Means::Messages],
             Place::Network { fabric, .. } if fabric.switches().are_plain() => &[Means::Messages, Means::Links],
             Place::Network { .. } => &[Means::Messages, Means::Links, Means::ReducingSwitches],
             Place::Switches(_) => &[Means::ReducingSwitches],
@@ -175,14 +245,14 @@ impl<'a> Case<'a> {
     pub fn grid(&self) -> Grid {
         match self.place {
             Place::Grid { grid, .. } => grid,
-            Place::Ranks(_) | Place::Network { .. } | Place::Switches(_) => Grid::new(1, self.collective.ranks),
+            _ => Grid::new(1, self.collective.ranks),
         }
     }
 
     pub fn depth_cycles(&self) -> f64 {
         match self.place {
             Place::Grid { depth_cycles, .. } => depth_cycles,
-            Place::Ranks(_) | Place::Network { .. } | Place::Switches(_) => 0.0,
+            _ => 0.0,
         }
     }
 
@@ -190,7 +260,7 @@ impl<'a> Case<'a> {
     pub fn ranks(&self) -> Ranks {
         match self.place {
             Place::Grid { .. } | Place::Switches(_) => Ranks::default(),
-            Place::Ranks(ranks) | Place::Network { ranks, .. } => ranks,
+            Place::Ranks(ranks) | Place::Priced { ranks, .. } | Place::Network { ranks, .. } => ranks,
         }
     }
 
@@ -198,8 +268,20 @@ impl<'a> Case<'a> {
     pub fn fabric(&self) -> Option<&'a Fabric> {
         match self.place {
             Place::Network { fabric, .. } => Some(fabric),
-            Place::Grid { .. } | Place::Ranks(_) | Place::Switches(_) => None,
+            _ => None,
         }
+    }
+
+    /// Returns the times of a message between ranks; without exact times, those that follow from [`Case::ranks`].
+    pub fn message(&self, bytes: u64) -> Message {
+        if let Place::Priced { messages, .. } = self.place {
+            return messages.message(bytes);
+        }
+        let ranks = self.ranks();
+        let busy = ranks.issue_ns + bytes as f64 * ranks.ns_per_byte;
+        let reduce = bytes as f64 * ranks.reduce_ns_per_byte;
+        let flight = ranks.latency_ns + busy;
+        Message { send_nic: busy, flight, receive_nic: busy, reduce, ..Message::default() }
     }
 
     /// Returns B, the number of wavelets of the whole vector.

@@ -31,7 +31,7 @@ pub mod ranks;
 mod registered;
 pub mod switches;
 
-pub use algorithm::{Algorithm, Case, Info, Means, Param, Place, Profile, Ranks, Size};
+pub use algorithm::{Algorithm, Case, Info, Means, Message, Messages, Param, Place, Profile, Ranks, Size};
 pub use catalog::ALGORITHMS;
 pub use compose::{find, named, resolve, short_name};
 pub use error::AlgorithmError;

@@ -18,7 +18,9 @@ use crate::{
     AlgorithmError, Case, Formula, Info, Param, Params,
     formula::POWER_OF_TWO,
     ranks::{
-        RankAlgorithm, segments,
+        RankAlgorithm,
+        radix::{self, Knomial},
+        segments,
         tree::{BINARY, Tree, broadcast, reduce, top},
     },
 };
@@ -27,12 +29,9 @@ pub struct Binomial;
 
 const RADIX: &str = "radix";
 const MOST_RADIX: u32 = 1 << 16;
-/// The radices that a plan considers if a message occupies its sender for less time than its latency, so that messages
-/// of a rank overlap.
-const WORTH: [u32; 4] = [3, 4, 8, 16];
 /// The radix of "knomial" in Open MPI and MPICH.
 const LIBRARIES: u32 = 4;
-/// The most ranks for which a plan considers radices above 2 for broadcasts and reduces of any length.
+/// The most ranks for which a plan considers the radix of libraries, and one round, for broadcasts and reduces.
 const FEW: u32 = 16;
 
 const INFO: Info = Info {
@@ -125,6 +124,24 @@ fn scatter(b: &mut Builder, tree: &Tree, c: &Collective, block: fn(u32) -> Opera
             b.combine(node, 0, part, &[Operand::Tmp(at)], &[down[child as usize]]);
         }
         b.combine(node, 0, len, &[Operand::Tmp(scratch)], &[Operand::Out(0)]);
+    }
+}
+
+/// Returns the time of a collective without segments along a tree.
+fn tree_ns(case: &Case, radix: u32) -> f64 {
+    let c = &case.collective;
+    let of_blocks = |count: u32| case.message(u64::from(count) * case.bytes(c.elements));
+    let blocks = Knomial { radix, message: of_blocks };
+    let alike = |count: u32| {
+        let message = of_blocks(count);
+        Knomial { radix, message: move |_| message }
+    };
+    match c.kind {
+        Kind::Reduce => alike(1).up_ns(c.ranks, true),
+        Kind::Broadcast => alike(1).down_ns(c.ranks),
+        Kind::ReduceScatter => alike(c.ranks).up_ns(c.ranks, true) + blocks.down_ns(c.ranks),
+        Kind::Gather => blocks.up_ns(c.ranks, false),
+        _ => blocks.down_ns(c.ranks),
     }
 }
 
@@ -234,21 +251,15 @@ impl RankAlgorithm for Binomial {
         })
     }
 
-    /// Returns segments and other radices: several for short vectors if messages of a rank overlap; for broadcasts and
-    /// reduces of few ranks also the radix of MPI libraries and one with which the root sends to all, because ranks
-    /// that share memory or cores gain from few rounds.
+    /// Returns segments and the fastest radices; also the radix of MPI libraries and one with which the root sends to
+    /// all if they are faster than 2, and for broadcasts and reduces of few ranks anyway, because ranks that share
+    /// memory or cores gain from few rounds.
     fn candidates(&self, case: &Case) -> Vec<Params> {
-        let (c, prices) = (&case.collective, case.ranks());
-        let occupied_ns = prices.issue_ns + case.bytes(c.elements) as f64 * prices.ns_per_byte;
-        // The least radix with two rounds is added. With a radix equal to the number of ranks, the top sends to all.
-        let two_rounds = (BINARY..).find(|radix| radix * radix >= c.ranks);
-        let mut radices: Vec<u32> = Vec::new();
-        if occupied_ns < prices.latency_ns {
-            radices.extend(WORTH.into_iter().chain(two_rounds).map(|radix| radix.min(c.ranks)));
-        }
-        if matches!(c.kind, Kind::Broadcast | Kind::Reduce) && c.ranks <= FEW {
-            radices.extend([LIBRARIES.min(c.ranks), c.ranks]);
-        }
+        let (c, ns) = (&case.collective, |radix| tree_ns(case, radix));
+        let mut radices = radix::fastest(c.ranks, MOST_RADIX, ns);
+        let are_few = matches!(c.kind, Kind::Broadcast | Kind::Reduce) && c.ranks <= FEW;
+        let of_libraries = [LIBRARIES.min(c.ranks), c.ranks.min(MOST_RADIX)];
+        radices.extend(of_libraries.into_iter().filter(|&radix| are_few || ns(radix) < ns(BINARY)));
         radices.retain(|&radix| radix > BINARY);
         radices.sort_unstable();
         radices.dedup();

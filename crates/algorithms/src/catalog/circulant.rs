@@ -12,7 +12,7 @@
 //! Reduction and All-Reduction", arXiv 2407.18004; Träff, "Optimal, Non-pipelined Reduce-scatter and Allreduce
 //! Algorithms", arXiv 2410.14234.
 
-use unisono_base::{NodeId, Span, narrow, rounded};
+use unisono_base::{NodeId, Span, narrow};
 use unisono_collective::Kind;
 use unisono_lower::{Exchange, Flow, Round};
 use unisono_schedule::{Builder, Operand};
@@ -41,16 +41,26 @@ const MORE_ON_NETWORKS: u32 = 4;
 /// About the most instructions, in sum, of the candidates whose numbers of blocks are near the best number.
 const MOST_TRIED: u64 = 1 << 18;
 
+/// The number up to which each number of blocks is compared; larger ones grow by this fraction of themselves.
+const EACH: u32 = 16;
+
 /// Returns the number of blocks with the least time by the formula of a broadcast or a reduce, at most [`MOST_BLOCKS`]
 /// and one per element.
 fn best_blocks(case: &Case) -> u32 {
-    let (c, prices) = (&case.collective, case.ranks());
-    let sums = if c.kind == Kind::Reduce { prices.reduce_ns_per_byte } else { 0.0 };
-    let alpha = prices.latency_ns + prices.issue_ns;
-    let transfer = case.bytes(c.elements) as f64 * (prices.ns_per_byte + sums);
-    let rounds = f64::from(Skips::new(c.ranks).rounds());
-    let best = ((rounds - 1.0).max(0.0) * transfer / alpha.max(1e-3)).sqrt();
-    narrow::<u32>(rounded(best.min(f64::from(MOST_BLOCKS)))).clamp(1, c.elements.max(1))
+    let c = &case.collective;
+    let most = c.elements.clamp(1, MOST_BLOCKS);
+    let (rounds, reduces) = (f64::from(Skips::new(c.ranks).rounds().max(1)), c.kind == Kind::Reduce);
+    let ns = |blocks: u32| {
+        let length = c.elements.div_ceil(blocks).max(1);
+        let further = f64::from(c.elements.div_ceil(length).max(1) - 1);
+        let message = case.message(case.bytes(length.min(c.elements)));
+        let arrival = message.arrival_ns(reduces);
+        let busy = (rounds - 1.0 + further) * message.gap_ns() - message.slack + arrival;
+        (rounds * arrival + further * arrival.max(message.hold_ns(reduces))).max(busy)
+    };
+    let next = |&blocks: &u32| (blocks < most).then(|| (blocks + blocks.div_ceil(EACH)).min(most));
+    let tried = std::iter::successors(Some(1), next).map(|blocks| (ns(blocks), blocks));
+    tried.min_by(|a, b| a.0.total_cmp(&b.0)).map_or(1, |best| best.1)
 }
 
 /// Returns the elements of a block of a broadcast or a reduce. All blocks except the last are equal: a rank that
@@ -299,7 +309,7 @@ impl RankAlgorithm for Circulant {
             // Ranks that wait for no message in a round run ahead, and the number of blocks modulo q decides whether
             // they delay others.
             let tried = narrow::<u32>(MOST_TRIED / self.instructions(case, &named(best)).max(1));
-            let near = if best < 3 { 0 } else { (Skips::new(case.collective.ranks).rounds() / 2).min(tried / 2) };
+            let near = (Skips::new(case.collective.ranks).rounds() / 2).min(tried / 2);
             (best.saturating_sub(near).max(1)..=(best + near).min(most)).collect()
         };
         numbers.iter_mut().for_each(|number| *number = blocks(case, &named(*number)).unwrap_or(*number));

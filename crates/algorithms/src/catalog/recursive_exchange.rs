@@ -14,12 +14,17 @@
 //! Source: MPICH, `MPIR_Allgather_intra_recexch`; Sack, Gropp, "Faster topology-aware collective algorithms through
 //! non-minimal communication", 2012 (distance halving).
 
+use std::iter;
+
 use unisono_base::NodeId;
 use unisono_collective::Kind;
 use unisono_lower::Round;
 use unisono_schedule::{Builder, Operand};
 
-use crate::{AlgorithmError, Case, Info, Param, Params, ranks::RankAlgorithm};
+use crate::{
+    AlgorithmError, Case, Info, Message, Param, Params,
+    ranks::{RankAlgorithm, radix},
+};
 
 pub struct RecursiveExchange;
 
@@ -215,13 +220,25 @@ impl RankAlgorithm for RecursiveExchange {
         (sets.apart == 0 && !halves).then(|| (0..sets.stages).map(stage).collect())
     }
 
-    /// Returns radices above 2, since recursive doubling has groups of two; none on networks, where the algorithm has
-    /// no closed form.
+    /// Returns the fastest radices; none on networks, where the algorithm has no closed form.
     fn candidates(&self, case: &Case) -> Vec<Params> {
         if case.ranks().extents.is_some() {
             return Vec::new();
         }
-        let radixes = [3, 4, 8].into_iter().filter(|&radix| radix <= case.collective.ranks);
-        radixes.map(|radix| Params::new().with("radix", radix)).collect()
+        let radices = radix::fastest(case.collective.ranks, MOST_RADIX, |radix| exchange_ns(case, radix));
+        radices.into_iter().map(|radix| Params::new().with("radix", radix)).collect()
     }
+}
+
+/// Returns about the time of distance doubling, for the first ranks, which have the most blocks, or for the last ones.
+fn exchange_ns(case: &Case, radix: u32) -> f64 {
+    let c = &case.collective;
+    let sets = Sets::new(c.ranks, radix);
+    let (others, apart) = (sets.radix - 1, sets.apart.min(sets.radix - 1));
+    let round = |messages: u32, blocks: u32| (messages, case.message(u64::from(blocks) * case.bytes(c.elements)));
+    let ns = |blocks: &dyn Fn(u32) -> u32| {
+        let stages = (0..sets.stages).map(|stage| round(others, blocks(sets.radix.pow(stage))));
+        Message::rounds_ns(iter::once(round(apart, 1)).chain(stages).chain([round(apart, c.ranks)]), false)
+    };
+    ns(&|group| sets.first(group)).max(ns(&|group| group))
 }

@@ -9,6 +9,7 @@ pub mod halving;
 pub mod hamilton;
 mod lanes;
 pub mod pipelined;
+pub mod radix;
 mod ring;
 pub mod segments;
 pub mod shapes;

@@ -2,7 +2,7 @@
 
 use std::any::Any;
 
-use unisono_algorithms::{Algorithm, Case, Means, Params, Profile, Ranks};
+use unisono_algorithms::{Algorithm, Case, Means, Message, Messages, Params, Profile, Ranks};
 use unisono_base::narrow;
 use unisono_collective::Collective;
 use unisono_cost::{
@@ -21,6 +21,7 @@ use crate::{
     target::{Details, is_first},
 };
 
+#[derive(Debug)]
 struct OnRanks {
     machine: Machine,
     ranks: u32,
@@ -106,6 +107,25 @@ impl OnRanks {
     }
 }
 
+impl Messages for OnRanks {
+    /// Returns the times of a message between members of the outermost level.
+    fn message(&self, bytes: u64) -> Message {
+        let prices = self.prices.outermost(bytes);
+        let (send, receive) = (prices.send(bytes), prices.receive(bytes));
+        let ns = |ticks: u64| ticks as f64 / TICKS_PER_NS;
+        Message {
+            send_cpu: ns(send.cpu),
+            send_nic: ns(send.nic),
+            flight: ns(send.flight),
+            receive_cpu: ns(receive.cpu),
+            receive_nic: ns(receive.nic),
+            reduce: ns(prices.reduce(bytes)),
+            uses_cpus: prices.uses_cpus(),
+            slack: ns(self.prices.gap_slack()),
+        }
+    }
+}
+
 impl Target for OnRanks {
     fn machine(&self) -> &Machine {
         &self.machine
@@ -130,7 +150,7 @@ impl Target for OnRanks {
         let issue = empty.cpu.max(empty.nic);
         let machine = self.endpoint();
         let node = |order| machine.level_ranks().first().copied().filter(|_| machine.placement == order);
-        Case::on_ranks(
+        Case::on_priced_ranks(
             collective,
             Ranks {
                 latency_ns: empty.flight.saturating_sub(issue) as f64 / TICKS_PER_NS,
@@ -142,6 +162,7 @@ impl Target for OnRanks {
                 dealt_node_ranks: node(RankOrder::Cyclic),
                 extents: None,
             },
+            self,
         )
     }
 
