@@ -2,7 +2,7 @@
 
 use std::{any::Any, time::Instant};
 
-use unisono_algorithms::{Algorithm, AlgorithmError, Case, Means, Params, Profile, resolve};
+use unisono_algorithms::{Algorithm, Case, Means, Params, Profile, resolve};
 use unisono_base::{interrupt, limits, narrow};
 use unisono_collective::{Collective, Kind};
 use unisono_cost::{
@@ -454,9 +454,5 @@ impl Target for OnWafer {
         let origin = schedule.origin();
         let of = Prediction::new(self.cycles(&estimate, origin), TimeSource::Terms, Some(estimate.total()));
         Ok(Prediction { phases: Some(self.phases(&estimate, origin)), ..of })
-    }
-
-    fn settings(&self, _: Collective, _: &str) -> Result<Vec<Params>, AlgorithmError> {
-        Ok(vec![Params::new()])
     }
 }
