@@ -40,9 +40,9 @@ pub struct Point {
 }
 
 /// Times candidates and the baseline. Without `names`, the candidates are those of a plan, and the best of each short
-/// name counts. A named algorithm is timed as in a plan of it, with the given parameters that it has. Algorithms that do
-/// not support the case are left out, and of several also those that are slow to time. Without `baseline`, the customary
-/// one of the machine is used.
+/// name counts. A named algorithm is timed as in a plan of it, with the given parameters that it has, on a wafer with
+/// its defaults for the others. Algorithms that do not support the case are left out, and of several also those that are
+/// slow to time. Without `baseline`, the customary one of the machine is used.
 ///
 /// # Errors
 /// Returns an error if a name is unknown, no candidate is left, or the given baseline does not support the case.
@@ -85,10 +85,10 @@ pub fn sweep_point(
         // A candidate has one time in a point.
         Some((_, candidate)) => (against, candidate.clone()),
         // One rank sends no messages, so no other algorithm differs from the best candidate.
-        None if c.ranks == 1 => (name.as_str(), best.clone()),
+        None if c.ranks == 1 && find(against).is_ok() => (name.as_str(), best.clone()),
         None => match as_planned(&problem, against, params, alone) {
             Ok(mut reference) => {
-                if best.source == TimeSource::Simulated {
+                if best.source == TimeSource::Simulated && reference.source != best.source {
                     target.simulate_best(c, std::slice::from_mut(&mut reference), true)?;
                 }
                 (against, reference)
@@ -121,8 +121,8 @@ pub fn sweep_point(
     })
 }
 
-/// Times an algorithm as a plan of it does, with those of the given parameters that it has. An algorithm that is slow to
-/// time is refused unless it is `alone`.
+/// Times an algorithm as a plan of it does, with those of the given parameters that it has, on a wafer with its defaults
+/// for the others. An algorithm that is slow to time is refused unless it is `alone`.
 pub(crate) fn as_planned(problem: &Problem, name: &str, params: &Params, alone: bool) -> Result<Timed, PlanError> {
     let (target, c) = (&problem.target, problem.collective);
     let algorithm = find(name)?;
@@ -136,7 +136,8 @@ pub(crate) fn as_planned(problem: &Problem, name: &str, params: &Params, alone: 
             return Err(AlgorithmError::Unsupported { algorithm: algorithm.name(), reason }.into());
         }
     }
-    let named = Named { algorithm: name, at_defaults: false };
+    // Papers on wafers compare algorithms at their defaults, such as the root of an allreduce at the end of the line.
+    let named = Named { algorithm: name, at_defaults: target.kind().offers.contains(&Means::Grid) };
     let found = crate::plan::timed(problem, Some(named), &params, None, Ranked::All)?;
     Ok(found.timed.into_iter().next().expect("a ranking has a candidate"))
 }

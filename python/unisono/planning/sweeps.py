@@ -45,9 +45,9 @@ def sweep(
     ``baseline_cycles`` and ``cycles_by_algorithm``, which are None on a machine without cycles; and ``source``,
     ``baseline_source`` and ``source_by_algorithm``, ``"simulated"`` or the part of the model that gave a time. Without
     ``algorithms`` the candidates are those of a plan, and each algorithm counts with the best of its parameters. A
-    named one is timed as in a plan of it, with those of ``params`` that it has; it is left out of points that it does
-    not support. The baseline has its time as a candidate or, if it is none, that of its plan; on one rank the best
-    algorithm replaces such a baseline. The default ``baseline`` depends on the machine; the best
+    named one is timed as in a plan of it, with those of ``params`` that it has (on a wafer, with its defaults for the
+    others); it is left out of points that it does not support. The baseline has its time as a candidate or, if it is
+    none, that of a named one; on one rank the best algorithm replaces such a baseline. The default ``baseline`` depends on the machine; the best
     algorithm replaces it where it does not support the point. ``progress`` is called with the number of points done
     and of all points.
 
