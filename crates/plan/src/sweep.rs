@@ -41,8 +41,8 @@ pub struct Point {
 
 /// Times candidates and the baseline. Without `names`, the candidates are those of a plan, and the best of each short
 /// name counts. A named algorithm is timed as in a plan of it, with the given parameters that it has, on a wafer with
-/// its defaults for the others. Algorithms that do not support the case are left out, and of several also those that are
-/// slow to time. Without `baseline`, the customary one of the machine is used.
+/// its defaults for the others. Algorithms that do not support the case are left out, and of several also those that
+/// are slow to time. Without `baseline`, the customary one of the machine is used.
 ///
 /// # Errors
 /// Returns an error if a name is unknown, no candidate is left, or the given baseline does not support the case.
@@ -121,8 +121,8 @@ pub fn sweep_point(
     })
 }
 
-/// Times an algorithm as a plan of it does, with those of the given parameters that it has, on a wafer with its defaults
-/// for the others. An algorithm that is slow to time is refused unless it is `alone`.
+/// Times an algorithm as a plan of it does, with those of the given parameters that it has, on a wafer with its
+/// defaults for the others. An algorithm that is slow to time is refused unless it is `alone`.
 pub(crate) fn as_planned(problem: &Problem, name: &str, params: &Params, alone: bool) -> Result<Timed, PlanError> {
     let (target, c) = (&problem.target, problem.collective);
     let algorithm = find(name)?;
@@ -154,8 +154,8 @@ fn best_of_each(offers: &[Means], ranked: Vec<Timed>) -> Vec<(String, Timed)> {
     first
 }
 
-/// Returns `long` divided by `short`, computed from cycles if both have them, otherwise from seconds; 1 for equal times,
-/// and `None` if only `short` is 0.
+/// Returns `long` divided by `short`, computed from cycles if both have them, otherwise from seconds; 1 for equal
+/// times, and `None` if only `short` is 0.
 fn quotient(long: Time, short: Time) -> Option<f64> {
     let (long, short) = match (long.cycles, short.cycles) {
         (Some(long), Some(short)) => (long, short),

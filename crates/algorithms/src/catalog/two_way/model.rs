@@ -34,25 +34,26 @@
 //! **Alltoall.** PE i sends n-1-i of its own blocks upward and relays as many from each PE below it; with both
 //! directions and its copy of its own block it does W_i = 2 i (n-1-i) + 2 (n-1) + 1 operations on blocks. If blocks fit
 //! into queues, that takes W b + h floor((n-1)/2) with the largest W. Otherwise PE i sends its own block only while PE
-//! i+1 receives, and PE i+1 first sends its own. So the PEs of a lane send in sequence, from the far end, and PEs in the
-//! middle wait for D more blocks. With m = floor(n/2), simulated times of long blocks grow by W + D blocks:
+//! i+1 receives, and PE i+1 first sends its own. So the PEs of a lane send in sequence, from the far end, and PEs in
+//! the middle wait for D more blocks. With m = floor(n/2), simulated times of long blocks grow by W + D blocks:
 //!
-//! * *On an even line* the lanes mirror each other, and both progress alike: D = (m-1)(m-2), exact for n = 2..40.
+//! * *On an even line* the lanes mirror each other, and both progress alike: D = (m-1)(m-2), to a tenth of a block
+//!   for n = 2..40.
 //! * *On an odd line* both lanes meet in the middle PE, and the turns there decide which one waits: D is about
 //!   (m-1)(m-2/3).
 //! * *On a grid* one lane gets ahead: in a row of pieces the lanes of a PE change operations in different cycles, and a
-//!   column begins with the turns that the row left. The other lane then waits longer: 3/2 of D, exact for n = 2..23 and
-//!   odd n up to 33.
+//!   column begins with the turns that the row left. The other lane then waits longer: 3/2 of D, exact for n = 2..23
+//!   and odd n up to 33.
 //!
-//! Of each block that waits, the first w wavelets are sent before, into the queues on its way: D (b - w) in all. A longer
-//! line has less room for a block; w = 8 r / (n+7) fits simulations with T_R = 1, 2 and 7, and on lines w is at least q +
-//! 1. Short blocks wait too if the line is long, for half of D: no less than D/2 (b - 3.2 r / n). On 2 and 4 PEs, where D
-//! is 0, the last block waits for min(b, h/m).
+//! Of each block that waits, the first w wavelets are sent before, into the queues on its way: D (b - w) in all. A
+//! longer line has less room for a block; w = 8 r / (n+7) fits simulations with T_R = 1, 2 and 7, and on lines w is at
+//! least q + 1. Short blocks wait too if the line is long, for half of D: no less than D/2 (b - 3.2 r / n). On 2 and 4
+//! PEs, where D is 0, the last block waits for min(b, h/m).
 //!
 //! Compared with simulations (T_R = 2) of at least 16 wavelets in all: on grids of 2 x 2 to 16 x 16, 2 x 64 and 64 x 2
 //! with blocks of 1 to 16 wavelets, 128 of 135 times are within 3 %, and all within 4.5 %; on even lines of 2 to 64 PEs
 //! with b = 1 to 256, 156 of 160 within 3 %, all within 4.5 %; on odd lines 153 of 175 within 3 %, the others up to 9 %
-//! too short. Times of fewer wavelets are up to 6 cycles too short.
+//! too short. Times of fewer wavelets are up to 4 cycles too short.
 //!
 //! Limits: q is the queue depth of the preset machines, because a case does not have that of its machine.
 
