@@ -47,12 +47,31 @@ def test_predictions_are_near_the_simulated_time(shape: int | tuple[int, int]) -
 
 @pytest.mark.parametrize("shape", [2, 3, 4, 8, 9, 16, 33, (4, 6), (5, 7), (8, 8)])
 def test_the_prediction_of_an_alltoall_is_near_the_simulated_time(shape: int | tuple[int, int]) -> None:
-    # Odd numbers of PEs, and rows of a grid, which send blocks in pieces, take up to 11 % longer.
+    # In an odd line the turns of the middle PE decide which lane waits.
+    share = 0.09 if isinstance(shape, int) and shape % 2 else 0.045
     for elements in (1, 4, 16, 64) if isinstance(shape, int) else (1, 8):
         plan = un.plan("alltoall", "wse2", shape=shape, elements=elements, algorithm="two-way")
         cycles = un.simulate(plan.schedule).cycles
         assert cycles is not None
-        assert plan.predicted["cycles"] == pytest.approx(cycles, rel=0.12, abs=8), elements
+        assert plan.predicted["cycles"] == pytest.approx(cycles, rel=share, abs=6), elements
+
+
+@pytest.mark.parametrize("columns", [2, 3, 8, 17, 64])
+def test_the_prediction_of_an_allgather_on_two_rows_is_that_of_its_rows_and_an_exchange(columns: int) -> None:
+    for elements in (1, 3, 7, 64):
+        row, grid = (
+            un.simulate(un.plan("allgather", "wse2", shape=shape, elements=elements, algorithm="two-way").schedule)
+            for shape in ((1, columns), (2, columns))
+        )
+        assert row.cycles is not None
+        block = columns * elements
+        assert grid.cycles == row.cycles + max(2 * block, block + 6)
+
+
+@pytest.mark.parametrize(("shape", "elements"), [((2, 64), 16), ((12, 12), 16), (49, 48)])
+def test_a_plan_of_an_alltoall_takes_its_simulated_time(shape: int | tuple[int, int], elements: int) -> None:
+    plan = un.plan("alltoall", "wse2", shape=shape, elements=elements)
+    assert plan.predicted["cycles"] == pytest.approx(un.simulate(plan.schedule).cycles, rel=0.02)
 
 
 def test_the_shorter_order_of_a_reduce_scatter_is_taken() -> None:

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use unisono_algorithms::{AlgorithmError, Means, Params, find, short_name};
+use unisono_algorithms::{Algorithm, AlgorithmError, Means, Params, find, short_name};
 use unisono_cost::Time;
 
 use crate::{
     PlanError, Problem, TimeSource, Timed,
-    candidates::{Faults, Ranked, Refusals, no_candidate, rank, sort},
-    compositions,
+    candidates::{Faults, Ranked, Refusals, no_candidate, rank},
+    plan::Named,
     report::map,
 };
 
@@ -40,8 +40,8 @@ pub struct Point {
 }
 
 /// Times candidates and the baseline. Without `names`, the candidates are those of a plan, and the best of each short
-/// name counts. A named algorithm is timed with the given parameters that it has or, without any, with the best of
-/// [`crate::Target::settings`]. Algorithms that do not support the case are left out, and of several also those that
+/// name counts. A named algorithm is timed as in a plan of it, with the given parameters that it has, on a wafer with
+/// its defaults for the others. Algorithms that do not support the case are left out, and of several also those that
 /// are slow to time. Without `baseline`, the customary one of the machine is used.
 ///
 /// # Errors
@@ -60,7 +60,7 @@ pub fn sweep_point(
         let alone = |name: &str| names.len() == 1 || baseline == Some(name);
         let (mut timed, mut refused, mut faults) = (Vec::new(), Refusals::new(), Faults::default());
         for name in names {
-            match at_best_setting(&problem, name, params, alone(name)) {
+            match as_planned(&problem, name, params, alone(name)) {
                 Ok(one) => timed.push((name.clone(), one)),
                 Err(e @ PlanError::Algorithm(AlgorithmError::Unsupported { algorithm, .. })) => {
                     refused.entry(algorithm).or_insert(e);
@@ -80,14 +80,25 @@ pub fn sweep_point(
     let best = timed.iter().reduce(|best, t| if better(&t.1.time, &best.1.time) { t } else { best });
     let (name, best) = best.expect("there is a candidate");
     let against = baseline.unwrap_or_else(|| (target.kind().baseline)(c.kind));
-    let (baseline, reference) = match at_best_setting(&problem, against, params, baseline.is_some() || names.len() == 1)
-    {
-        Ok(timed) => (against, timed),
-        // If the customary baseline does not support the case, the best candidate replaces it.
-        Err(PlanError::Algorithm(AlgorithmError::Unsupported { .. })) if baseline.is_none() => {
-            (name.as_str(), best.clone())
-        }
-        Err(e) => return Err(e),
+    let alone = baseline.is_some() || names.len() == 1;
+    let (baseline, reference) = match timed.iter().find(|(name, _)| name == against) {
+        // A candidate has one time in a point.
+        Some((_, candidate)) => (against, candidate.clone()),
+        // One rank sends no messages, so no other algorithm differs from the best candidate.
+        None if c.ranks == 1 && find(against).is_ok() => (name.as_str(), best.clone()),
+        None => match as_planned(&problem, against, params, alone) {
+            Ok(mut reference) => {
+                if best.source == TimeSource::Simulated && reference.source != best.source {
+                    target.simulate_best(c, std::slice::from_mut(&mut reference), true)?;
+                }
+                (against, reference)
+            }
+            // If the customary baseline does not support the case, the best candidate replaces it.
+            Err(PlanError::Algorithm(AlgorithmError::Unsupported { .. })) if baseline.is_none() => {
+                (name.as_str(), best.clone())
+            }
+            Err(e) => return Err(e),
+        },
     };
     let cycles_of = |(name, one): &(String, Timed)| Some((name.clone(), one.time.cycles?));
     Ok(Point {
@@ -110,46 +121,25 @@ pub fn sweep_point(
     })
 }
 
-/// Times an algorithm with those of the given parameters that it has or, without any, with the best of
-/// [`crate::Target::settings`]. An algorithm that is slow to time is refused unless it is `alone`.
-pub(crate) fn at_best_setting(problem: &Problem, name: &str, params: &Params, alone: bool) -> Result<Timed, PlanError> {
+/// Times an algorithm as a plan of it does, with those of the given parameters that it has, on a wafer with its
+/// defaults for the others. An algorithm that is slow to time is refused unless it is `alone`.
+pub(crate) fn as_planned(problem: &Problem, name: &str, params: &Params, alone: bool) -> Result<Timed, PlanError> {
     let (target, c) = (&problem.target, problem.collective);
-    let one = |params: &Params| -> Result<Timed, PlanError> {
-        let (algorithm, params) = target.resolve(c, name, params)?;
-        if !alone && target.is_slow(c, algorithm, &params) {
-            let reason = "its schedule would have to be built to be timed, and is huge".to_owned();
-            return Err(AlgorithmError::Unsupported { algorithm: algorithm.name(), reason }.into());
-        }
-        target.time_within(c, algorithm, params, None).map(|timed| timed.expect("no time is longer"))
-    };
     let algorithm = find(name)?;
     let known = |k: &str| algorithm.info().composed || algorithm.info().params.iter().any(|p| p.name == k);
     let params = params.only(known);
-    if name == compositions::NAME
-        && params.is_empty()
-        && let Ok(found) = rank(problem, &params, None, Ranked::Best, Some(name))
-    {
-        return Ok(found.timed.into_iter().next().expect("a ranking with a candidate"));
-    }
-    let mut settings = target.settings(c, name)?;
-    if !params.is_empty() || settings.is_empty() {
-        settings = vec![params];
-    }
-    let (mut timed, mut refused, mut faults) = (Vec::new(), None, Faults::default());
-    for setting in settings {
-        match one(&setting) {
-            Ok(one) => timed.push(one),
-            Err(e) => refused = faults.add(e).err().or(refused),
+    if !alone && let Ok((algorithm, chosen)) = target.resolve(c, name, &params) {
+        let is_slow = |(algorithm, params): &(&'static dyn Algorithm, Params)| target.is_slow(c, *algorithm, params);
+        let listed = || target.candidates(c, &params, Some(algorithm.name()));
+        if is_slow(&(algorithm, chosen)) && listed().iter().all(is_slow) {
+            let reason = "its schedule would have to be built to be timed, and is huge".to_owned();
+            return Err(AlgorithmError::Unsupported { algorithm: algorithm.name(), reason }.into());
         }
     }
-    if timed.is_empty() {
-        faults.fail()?;
-    }
-    faults.warn();
-    sort(target.as_ref(), &mut timed);
-    target.simulate_best(c, &mut timed, false)?;
-    sort(target.as_ref(), &mut timed);
-    timed.into_iter().next().ok_or_else(|| refused.expect("there is a setting, and it was timed or refused"))
+    // Papers on wafers compare algorithms at their defaults, such as the root of an allreduce at the end of the line.
+    let named = Named { algorithm: name, at_defaults: target.kind().offers.contains(&Means::Grid) };
+    let found = crate::plan::timed(problem, Some(named), &params, None, Ranked::All)?;
+    Ok(found.timed.into_iter().next().expect("a ranking has a candidate"))
 }
 
 /// Returns the first candidate of each short name in `ranked`, which lists the best first.
@@ -164,12 +154,12 @@ fn best_of_each(offers: &[Means], ranked: Vec<Timed>) -> Vec<(String, Timed)> {
     first
 }
 
-/// Returns `long` divided by `short`, computed from cycles if both have them, otherwise from seconds; `None` if `short`
-/// is 0.
+/// Returns `long` divided by `short`, computed from cycles if both have them, otherwise from seconds; 1 for equal
+/// times, and `None` if only `short` is 0.
 fn quotient(long: Time, short: Time) -> Option<f64> {
     let (long, short) = match (long.cycles, short.cycles) {
         (Some(long), Some(short)) => (long, short),
         _ => (long.seconds, short.seconds),
     };
-    (short > 0.0).then(|| long / short)
+    if long == short { Some(1.0) } else { (short > 0.0).then(|| long / short) }
 }

@@ -2,7 +2,7 @@
 
 use std::any::Any;
 
-use unisono_algorithms::{Algorithm, AlgorithmError, Case, Params, find, resolve};
+use unisono_algorithms::{Algorithm, AlgorithmError, Case, Params, resolve};
 use unisono_base::narrow;
 use unisono_collective::Collective;
 use unisono_cost::Time;
@@ -173,14 +173,6 @@ pub trait Target: Send + Sync {
     fn predict(&self, _schedule: &Schedule, _placement: Option<&Placement>) -> Result<Prediction, PlanError> {
         let (machine, kind) = (self.machine().name().to_owned(), self.machine().kind().to_owned());
         Err(PlanError::NoPrediction { machine, kind })
-    }
-
-    /// Returns the parameters with which a sweep tries a named algorithm if the user gives none.
-    ///
-    /// # Errors
-    /// Returns an error if the name is unknown.
-    fn settings(&self, collective: Collective, name: &str) -> Result<Vec<Params>, AlgorithmError> {
-        Ok(find(name)?.candidates(&self.case(collective)))
     }
 }
 

@@ -131,7 +131,8 @@ def sweep(
 ) -> None:
     """Finds the best algorithm for COLLECTIVE at every shape and length, and its speed-up over a baseline.
 
-    The best algorithm is that of `unisono plan`, with its parameters; named algorithms are those of `plan --algorithm`.
+    The best algorithm is that of `unisono plan`, with its parameters; named algorithms are those of `plan --algorithm`,
+    on a wafer with default parameters.
     """
     if shard is not None and (output is None or plot is not None):
         raise click.UsageError("--shard writes a part for 'unisono merge': name it with -o, and draw what is merged")

@@ -45,10 +45,11 @@ def sweep(
     ``baseline_cycles`` and ``cycles_by_algorithm``, which are None on a machine without cycles; and ``source``,
     ``baseline_source`` and ``source_by_algorithm``, ``"simulated"`` or the part of the model that gave a time. Without
     ``algorithms`` the candidates are those of a plan, and each algorithm counts with the best of its parameters. A
-    named one is timed with those of ``params`` that it has or, without any, with the best of its candidate parameters;
-    it is left out of points that it does not support. The default ``baseline`` depends on the machine; the best
-    algorithm replaces it where it does not support the point. ``progress`` is called with the number of points done
-    and of all points.
+    named one is timed as in a plan of it, with those of ``params`` that it has (on a wafer, with its defaults for the
+    others); it is left out of points that it does not support. The baseline has its time as a candidate or, if it is
+    none, that of a named one; on one rank the best algorithm replaces such a baseline. The default ``baseline``
+    depends on the machine; the best algorithm replaces it where it does not support the point. ``progress`` is called
+    with the number of points done and of all points.
 
     With ``shard=(i, n)`` only every nth point is computed, from the ith on (1 to n), so that n jobs share a sweep;
     :func:`merge_shards` joins their points. An ``executor`` computes points at the same time: threads of

@@ -2,7 +2,7 @@
 
 use std::{any::Any, time::Instant};
 
-use unisono_algorithms::{Algorithm, AlgorithmError, Case, Means, Params, Profile, resolve};
+use unisono_algorithms::{Algorithm, Case, Means, Params, Profile, resolve};
 use unisono_base::{interrupt, limits, narrow};
 use unisono_collective::{Collective, Kind};
 use unisono_cost::{
@@ -190,6 +190,10 @@ const NOT_SIMULATED: &str = "not all candidates near the best one were simulated
 const AGREES: f64 = 1.02;
 /// The most steps of the simulations that check a choice (about 0.2 s).
 const MOST_STEPS: f64 = 2_097_152.0;
+/// The steps of a simulation that take as long as one instruction of an alltoall, and as a cycle of a PE there: the
+/// simulator skips the repeated moves of its long operations. Both are measured on lines and grids of 12 to 256 PEs.
+const STEPS_OF_INSTRUCTION: f64 = 14.0;
+const STEPS_OF_CYCLE: f64 = 0.125;
 /// The elementary steps that the limit must still admit for the simulations that check a choice, and the proofs before
 /// them.
 const ADMITTED_STEPS: u128 = 1 << 28;
@@ -278,6 +282,18 @@ impl OnWafer {
         self.is_checked && collective.element_bytes() <= 4 && collective.unit == 1
     }
 
+    /// Returns the most cycles of PEs in the simulations that check a choice.
+    fn most_steps(&self, collective: Collective, timed: &[Timed]) -> f64 {
+        let case = self.case(collective);
+        let instructions = |one: &Timed| one.algorithm.size(&case, &one.params).instructions;
+        match timed.first().and_then(instructions) {
+            Some(count) if collective.kind == Kind::Alltoall => {
+                MOST_STEPS.max((MOST_STEPS - STEPS_OF_INSTRUCTION * count as f64) / STEPS_OF_CYCLE)
+            }
+            _ => MOST_STEPS,
+        }
+    }
+
     fn phases(&self, estimate: &Estimate, origin: &str) -> Vec<PhaseReport> {
         let report = |p: &unisono_lower::Phase| PhaseReport {
             name: p.name.clone(),
@@ -354,7 +370,8 @@ impl Target for OnWafer {
             Ok(File { schedule, placement, machine: Some(self.machine.clone()), blocks: None })
         };
         if limits::check(TIMING, 0, ADMITTED_STEPS).is_ok() {
-            match simulate_nearest(self, timed.iter_mut(), MOST_STEPS, &file) {
+            let most = self.most_steps(collective, timed);
+            match simulate_nearest(self, timed.iter_mut(), most, &file) {
                 Ok(_) | Err(PlanError::OverLimit(_)) => {}
                 Err(e) => return Err(e),
             }
@@ -454,9 +471,5 @@ impl Target for OnWafer {
         let origin = schedule.origin();
         let of = Prediction::new(self.cycles(&estimate, origin), TimeSource::Terms, Some(estimate.total()));
         Ok(Prediction { phases: Some(self.phases(&estimate, origin)), ..of })
-    }
-
-    fn settings(&self, _: Collective, _: &str) -> Result<Vec<Params>, AlgorithmError> {
-        Ok(vec![Params::new()])
     }
 }

@@ -13,7 +13,7 @@ use crate::{
     plan,
     plan::{Named, timed},
     plan_at,
-    sweep::at_best_setting,
+    sweep::as_planned,
 };
 
 fn request(kind: Kind, machine: &Machine, ranks: u32, elements: u64, operator: Operator) -> Request<'_> {
@@ -107,7 +107,7 @@ pub fn propose(
     if let Some(params) = params {
         return planned(&request, algorithm, params);
     }
-    match at_best_setting(&Problem::new(&request)?, algorithm, &Params::new(), true) {
+    match as_planned(&Problem::new(&request)?, algorithm, &Params::new(), true) {
         Err(e) if e.is_unsupported() => Ok(None),
         best => planned(&request, algorithm, &best?.params),
     }

@@ -34,6 +34,7 @@ mod simulable;
 #[path = "../../../schedule/tests/all/soak.rs"]
 mod soak;
 mod stored;
+mod sweeps;
 mod thread_blocks;
 mod torus_trees;
 mod tuning;

@@ -14,6 +14,8 @@
 //!   has sent its own block, which waits likewise. So queues fill from both ends to the middle, and each PE on the path
 //!   adds a wait of max(0, b - r). The last PE copies its own block before it receives, which adds one wait:
 //!   floor((n-2)/2) waits in all, or floor((n-3)/2) if the blocks are already in place, as in the columns of a grid.
+//! * *Two PEs with blocks in place* only exchange them: each PE sends one and stores one, without a copy or a relay,
+//!   which takes the larger of 2b and of the way h + b. That is exact.
 //!
 //! **Reduce-scatter of short blocks** is an allgather reversed in time, with the same way and work. A PE adds its own
 //! block from above after the sum from below; this wait counts as h/2, the mean of 0 and a hop. Sums wait when they
@@ -32,15 +34,26 @@
 //! **Alltoall.** PE i sends n-1-i of its own blocks upward and relays as many from each PE below it; with both
 //! directions and its copy of its own block it does W_i = 2 i (n-1-i) + 2 (n-1) + 1 operations on blocks. If blocks fit
 //! into queues, that takes W b + h floor((n-1)/2) with the largest W. Otherwise PE i sends its own block only while PE
-//! i+1 receives, and PE i+1 first sends its own. So the PEs of a lane send in sequence, from the far end, and PE k
-//! takes n-1-k blocks. Upward PE k and downward PE n-1-k send concurrently. Block d of each travels d hops, so the two
-//! streams meet at block (n-1-2k)/2 if k is in the lower half, and then share a PE: such a pair takes 3/2 (n-1) - k
-//! blocks. All together take R blocks, about 3/4 n^2, while W is n^2/2. The first q wavelets of a block are sent
-//! before, into its queue, so the R - W additional blocks cost b - q each.
+//! i+1 receives, and PE i+1 first sends its own. So the PEs of a lane send in sequence, from the far end, and PEs in
+//! the middle wait for D more blocks. With m = floor(n/2), simulated times of long blocks grow by W + D blocks:
 //!
-//! Simulated on lines of 2 to 64 PEs with blocks of 1 to 256 wavelets, the time is 0.95 to 1.02 of the simulated time,
-//! except on odd numbers of PEs (0.89 on 33, 0.91 on 5 and 9). On grids it is 0.88 to 1.02 of it: rows, whose blocks
-//! are in pieces, take longer.
+//! * *On an even line* the lanes mirror each other, and both progress alike: D = (m-1)(m-2), to a tenth of a block
+//!   for n = 2..40.
+//! * *On an odd line* both lanes meet in the middle PE, and the turns there decide which one waits: D is about
+//!   (m-1)(m-2/3).
+//! * *On a grid* one lane gets ahead: in a row of pieces the lanes of a PE change operations in different cycles, and a
+//!   column begins with the turns that the row left. The other lane then waits longer: 3/2 of D, exact for n = 2..23
+//!   and odd n up to 33.
+//!
+//! Of each block that waits, the first w wavelets are sent before, into the queues on its way: D (b - w) in all. A
+//! longer line has less room for a block; w = 8 r / (n+7) fits simulations with T_R = 1, 2 and 7, and on lines w is at
+//! least q + 1. Short blocks wait too if the line is long, for half of D: no less than D/2 (b - 3.2 r / n). On 2 and 4
+//! PEs, where D is 0, the last block waits for min(b, h/m).
+//!
+//! Compared with simulations (T_R = 2) of at least 16 wavelets in all: on grids of 2 x 2 to 16 x 16, 2 x 64 and 64 x 2
+//! with blocks of 1 to 16 wavelets, 128 of 135 times are within 3 %, and all within 4.5 %; on even lines of 2 to 64 PEs
+//! with b = 1 to 256, 156 of 160 within 3 %, all within 4.5 %; on odd lines 153 of 175 within 3 %, the others up to 9 %
+//! too short. Times of fewer wavelets are up to 4 cycles too short.
 //!
 //! Limits: q is the queue depth of the preset machines, because a case does not have that of its machine.
 
@@ -71,16 +84,23 @@ impl Line {
         self.depth_cycles + 1.0
     }
 
+    /// Returns r, the wavelets between the operations of neighbors.
+    fn room(&self) -> f64 {
+        3.0 * QUEUE + (self.depth_cycles - 1.0) / 2.0 + 1.0
+    }
+
     /// Returns the cycles: the larger of the way and of the work plus `waits` waits for full queues and `more` cycles.
     fn filled(&self, waits: u32, more: f64) -> f64 {
         let (n, b, h) = (f64::from(self.pes), self.block, self.hop());
-        let room = 3.0 * QUEUE + (self.depth_cycles - 1.0) / 2.0 + 1.0;
-        let wait = f64::from(waits) * (b - room).max(0.0);
+        let wait = f64::from(waits) * (b - self.room()).max(0.0);
         let work = (n + 1.0) * b + h * f64::from((self.pes - 1) / 2) + wait + more;
         work.max(h * (n - 1.0) + 2.0 * b)
     }
 
     fn gathered(&self, is_placed: bool) -> f64 {
+        if is_placed && self.pes == 2 {
+            return (2.0 * self.block).max(self.hop() + self.block);
+        }
         self.filled(self.pes.saturating_sub(2 + u32::from(is_placed)) / 2, 0.0)
     }
 
@@ -100,16 +120,17 @@ impl Line {
         2.0 * middle * (n - 1.0 - middle) + 2.0 * (n - 1.0) + 1.0
     }
 
-    fn exchange(&self) -> f64 {
-        let last = f64::from(self.pes - 1);
-        let turn = |k: u32| match f64::from(k) {
-            k if 2.0 * k < last => 1.5 * last - k,
-            k => last - k,
-        };
-        let in_turn = (0..self.pes - 1).map(turn).sum::<f64>() + 1.0;
-        let more = (in_turn - self.exchanged()).max(0.0) * (self.block - QUEUE).max(0.0);
-        let work = self.exchanged() * self.block + self.hop() * f64::from((self.pes - 1) / 2) + more;
-        work.max(self.hop() * last + 2.0 * self.block)
+    /// Returns the cycles of an alltoall, on a line of a grid if `is_in_grid`.
+    fn exchange(&self, is_in_grid: bool) -> f64 {
+        let (n, b, h, room) = (f64::from(self.pes), self.block, self.hop(), self.room());
+        let half = f64::from(self.pes / 2);
+        let unequal = if is_in_grid { 1.5 } else { 1.0 };
+        let waiting = unequal * (half - 1.0) * (half - if self.pes.is_multiple_of(2) { 2.0 } else { 2.0 / 3.0 });
+        let begun = (8.0 * room / (n + 7.0)).max(if is_in_grid { 0.0 } else { QUEUE + 1.0 });
+        let last = if [2, 4].contains(&self.pes) { b.min(h / half) } else { 0.0 };
+        let more = waiting * (b - begun).max((b - 3.2 * room / n) / 2.0).max(0.0) + last;
+        let work = self.exchanged() * b + h * f64::from((self.pes - 1) / 2) + more;
+        work.max(h * (n - 1.0) + 2.0 * b)
     }
 
     fn exchange_terms(&self) -> Terms {
@@ -180,7 +201,7 @@ pub fn estimate(case: &Case) -> Option<Estimate> {
         }
         let cycles = match (kind, is_long) {
             (Kind::Allgather, _) => line.gathered(is_placed),
-            (Kind::Alltoall, _) => line.exchange(),
+            (Kind::Alltoall, _) => line.exchange(!grid.is_line()),
             (_, false) => line.scattered_short(),
             (_, true) => line.scattered_long(),
         };
