@@ -8,9 +8,8 @@
 use unisono_base::{interrupt::poll, narrow};
 
 use crate::{
-    Graph, Way, Ways,
+    Graph, Way,
     packing::{Edge, Tree},
-    pricing::Pricing,
 };
 
 /// The times of messages of one length.
@@ -40,6 +39,21 @@ pub(crate) struct Soonest<'a> {
     ways: Vec<Option<Between>>,
 }
 
+/// Returns the path from one rank to another, where `last` is the last arc of the path to each node.
+fn between(graph: &Graph, speeds: &Speeds, last: &[Option<u32>], (from, to): (u32, u32)) -> Between {
+    let (mut arcs, mut at) = (Vec::new(), to);
+    while at != from {
+        let arc = last[at as usize].expect("an arc to each reached node");
+        arcs.push(arc);
+        at = graph.arcs()[arc as usize].from;
+    }
+    arcs.reverse();
+    let of = |ns: &[f64]| arcs.iter().map(|&arc| ns[arc as usize]).collect::<Vec<_>>();
+    let latency_ns = of(&speeds.latency_ns).iter().sum();
+    let slowest_ns = of(&speeds.takes_ns).into_iter().fold(0.0, f64::max);
+    Between { arcs, latency_ns, slowest_ns }
+}
+
 /// A tree while it grows.
 struct Growth {
     /// The arrival of the data at each rank; infinite if the rank has not joined.
@@ -54,22 +68,27 @@ const NONE: usize = usize::MAX;
 
 impl<'a> Soonest<'a> {
     pub fn new(graph: &Graph, speeds: &'a Speeds) -> Self {
-        let mut pricing = Pricing::new(graph, Ways::Shortest, None);
-        let times = speeds.latency_ns.iter().zip(&speeds.takes_ns);
-        pricing.reprice(&times.map(|(latency, takes)| latency + takes).collect::<Vec<_>>());
-        let between = |from: u32, to: u32| {
-            if from == to || !pricing.price(from as usize, to as usize).is_finite() {
-                return None;
-            }
-            let arcs = pricing.way(from, to);
-            let of = |ns: &[f64]| arcs.iter().map(|&arc| ns[arc as usize]).collect::<Vec<_>>();
-            let latency_ns = of(&speeds.latency_ns).iter().sum();
-            let slowest_ns = of(&speeds.takes_ns).into_iter().fold(0.0, f64::max);
-            Some(Between { arcs, latency_ns, slowest_ns })
-        };
         let ranks = graph.ranks();
-        let ways = (0..ranks).flat_map(|from| (0..ranks).map(move |to| (from, to)));
-        Self { speeds, ranks: ranks as usize, ways: ways.map(|(from, to)| between(from, to)).collect() }
+        let mut ways = Vec::with_capacity((ranks as usize).pow(2));
+        for from in 0..ranks {
+            poll();
+            // Packets may take any shortest path, so a message arrives by the slowest. Arcs are in the order of distance.
+            let mut last = vec![None; graph.nodes() as usize];
+            let mut latest_ns = vec![0.0; last.len()];
+            for arc in graph.fan(from) {
+                let ends = graph.arcs()[arc as usize];
+                let (at, to) = (ends.from as usize, ends.to as usize);
+                let there_ns = latest_ns[at] + speeds.latency_ns[arc as usize] + speeds.takes_ns[arc as usize];
+                if last[to].is_none() || there_ns > latest_ns[to] {
+                    (last[to], latest_ns[to]) = (Some(arc), there_ns);
+                }
+            }
+            let is_reached = graph.reached(from);
+            ways.extend(
+                (0..ranks).map(|to| is_reached[to as usize].then(|| between(graph, speeds, &last, (from, to)))),
+            );
+        }
+        Self { speeds, ranks: ranks as usize, ways }
     }
 
     /// Returns the time of one message from rank a to rank b, at index `a * ranks + b`; infinite if no message takes this

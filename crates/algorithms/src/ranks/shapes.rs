@@ -20,6 +20,9 @@ const FEWEST_AT_ONCE: usize = 2;
 /// The least bytes of a vector for which a plan considers an allreduce through one rank. Shorter vectors are mostly
 /// latency; with one slow host, vectors of this length gain.
 const LEAST_BYTES_AT_ONCE: u64 = 1 << 16;
+/// The most ranks for which a plan considers a barrier through one rank although no message arrives sooner over another
+/// rank.
+const MOST_OF_BARRIER: u32 = 16;
 /// The least bytes of a chunk if a block has more than [`FEW`] chunks, for all roots; `LEAST_BYTES_OF_ONE` is for one
 /// root. Only long messages gain from many chunks.
 const LEAST_BYTES: u64 = 1 << 15;
@@ -201,7 +204,8 @@ fn through_short(case: &Case, fabric: &Fabric) -> Option<(Roots, u32)> {
     let c = &case.collective;
     let (is_barrier, bytes) = (c.kind == Kind::Barrier, case.bytes(c.elements));
     let is_short = c.kind == Kind::Allreduce && bytes < LEAST_BYTES_AT_ONCE && fabric.relays_sooner();
-    if c.ranks < 3 || !is_barrier && !is_short {
+    let is_tried = is_barrier && (c.ranks <= MOST_OF_BARRIER || fabric.relays_sooner()) || is_short;
+    if c.ranks < 3 || !is_tried {
         return None;
     }
     let middle = fabric.middle(bytes)?;
