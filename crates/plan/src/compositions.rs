@@ -28,9 +28,14 @@ const MOST_INSTRUCTIONS: u64 = 1 << 18;
 /// The most ranks for which parts of a sequence may be cut out of other collectives, which doubles the time of a plan.
 const MOST_CUT: u32 = 128;
 
+/// The most ranks, and the bytes from which a vector is too long, for compositions on a network.
+const MOST_ON_LINKS: u32 = 16;
+const MOST_BYTES_ON_LINKS: u64 = 1 << 16;
+
 /// Adds compositions of at most `most` collectives to the timed candidates of a problem among ranks. `next` is the
-/// place of the first in the list of candidates; those that take much longer than `limit` are left out. Networks are
-/// left out, as their candidates of one collective take seconds.
+/// place of the first in the list of candidates; those that take much longer than `limit` are left out. Of networks,
+/// whose candidates of one collective may take seconds, only short vectors on few ranks are composed, if latencies are so
+/// unlike that messages arrive sooner over other ranks. Other barriers are not composed.
 ///
 /// # Errors
 /// Returns the errors of [`rank_part`] and of timing, except those of limits and of cases that are not supported.
@@ -43,7 +48,11 @@ pub(crate) fn add(
 ) -> Result<(), PlanError> {
     let c = problem.collective;
     let case = problem.target.case(c);
-    if most == 0 || case.offers() != [Means::Messages] || c.is_local() {
+    let is_cluster = c.kind != Kind::Barrier && case.offers() == [Means::Messages];
+    let is_tried = case.fabric().map_or(is_cluster, |fabric| {
+        c.ranks <= MOST_ON_LINKS && case.bytes(c.elements) < MOST_BYTES_ON_LINKS && fabric.relays_sooner()
+    });
+    if most == 0 || !is_tried || c.is_local() {
         return Ok(());
     }
     let algorithm = find(NAME)?;

@@ -109,7 +109,7 @@ impl Plan {
         let chunks = number("chunks")?.unwrap_or(1);
         let (fabric, depth) = (fabric_of(part, best), number("depth")?);
         let c = problem.collective;
-        let is_share = c.kind == Kind::Allreduce && roots == Roots::All;
+        let is_share = matches!(c.kind, Kind::Allreduce | Kind::Barrier) && roots == Roots::All;
         let block = if is_share { c.elements.div_ceil(c.ranks) } else { c.elements };
         let bytes = u64::from(block.div_ceil(chunks)) * c.element_bytes();
         let forest = fabric.forest(roots, depth, chunks, bytes).map_err(unsupported)?;
@@ -140,7 +140,7 @@ impl Plan {
         let (part, roots) = part_of(problem)?;
         let fabric = fabric_of(part, self.best());
         let (block, ways) = match c.kind {
-            Kind::Allreduce => (c.elements.div_ceil(c.ranks), 2),
+            Kind::Allreduce | Kind::Barrier => (c.elements.div_ceil(c.ranks), 2),
             _ => (c.elements, 1),
         };
         let bytes = f64::from(block) * c.element_bytes() as f64;

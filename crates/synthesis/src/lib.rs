@@ -42,6 +42,7 @@ mod root_trees;
 mod rounding;
 mod scatter;
 mod slots;
+mod soonest;
 mod spanning;
 mod sums;
 mod symmetry;

@@ -25,6 +25,7 @@ pub const SEQUENCES: &[(Kind, &[Kind])] = &[
     (Kind::Reduce, &[Kind::Allreduce]),
     (Kind::Allreduce, &[Kind::ReduceScatter, Kind::Allgather]),
     (Kind::Allreduce, &[Kind::Reduce, Kind::Broadcast]),
+    (Kind::Barrier, &[Kind::Allreduce]),
     (Kind::Allgather, &[Kind::Gather, Kind::Broadcast]),
     (Kind::ReduceScatter, &[Kind::Reduce, Kind::Scatter]),
     (Kind::ReduceScatter, &[Kind::Allreduce]),
@@ -39,6 +40,7 @@ const INFO: Info = Info {
     collectives: &[
         Kind::Allgather,
         Kind::Allreduce,
+        Kind::Barrier,
         Kind::Broadcast,
         Kind::Gather,
         Kind::Reduce,
@@ -70,7 +72,7 @@ pub struct Part<'a> {
 /// equal; those of a vector that the ranks do not divide are longer, and the last ones have padding.
 pub fn part(whole: &Collective, kind: Kind) -> Option<Collective> {
     let (n, ranks) = (whole.elements, whole.ranks);
-    let is_vector = |kind: Kind| matches!(kind, Kind::Broadcast | Kind::Reduce | Kind::Allreduce);
+    let is_vector = |kind: Kind| matches!(kind, Kind::Allreduce | Kind::Barrier | Kind::Broadcast | Kind::Reduce);
     let elements = match (is_vector(whole.kind), is_vector(kind)) {
         (true, false) => n.div_ceil(ranks),
         (false, true) => n.checked_mul(ranks)?,

@@ -39,6 +39,11 @@ const INFO: Info = Info {
             name: "batch",
             values: "the most blocks in a message, 1 or more (default: all that take the same link)",
         },
+        Param {
+            name: "tree",
+            values: "of a gather or scatter in one chunk: `soonest`, the tree whose messages arrive first, or `even`, one that loads links \
+                     evenly (default: even)",
+        },
     ],
     needs: &[Means::Links],
     ..Info::AMONG_RANKS
@@ -73,7 +78,13 @@ fn unsupported(reason: String) -> AlgorithmError {
 fn scatter(case: &Case, params: &Params) -> Result<(Arc<Scatter>, u32), AlgorithmError> {
     let chunks = params.number(INFO.name, "chunks", 1..=MOST_CHUNKS)?.unwrap_or(1);
     let batch = params.number(INFO.name, "batch", 1..=u32::MAX)?.unwrap_or(case.collective.ranks - 1);
-    let found = fabric(case)?.scatter(roots(case), chunks).map_err(|e| unsupported(e.to_string()))?;
+    let fabric = fabric(case)?;
+    let found = match (params.choice(INFO.name, "tree", &["even", "soonest"])?, roots(case), chunks) {
+        ("even", roots, _) => fabric.scatter(roots, chunks),
+        (_, Roots::One(root), 1) => fabric.soonest_scatter(root, chunk_bytes(case, 1)),
+        _ => return Err(unsupported("tree=soonest is of a gather or scatter in one chunk".to_owned())),
+    };
+    let found = found.map_err(|e| unsupported(e.to_string()))?;
     Ok((found, batch.min(case.collective.ranks - 1)))
 }
 
@@ -352,6 +363,12 @@ impl RankAlgorithm for ConcurrentFlow {
             for batch in batches.iter().copied().filter(|&batch| batch < all).chain([most]) {
                 found.push(Params::new().with("chunks", chunks.to_string()).with("batch", batch.to_string()));
             }
+        }
+        if roots != Roots::All && c.ranks <= MOST_CUT && fabric.relays_sooner() {
+            let of_one = batches.iter().copied().filter(|&batch| batch < all).chain([all]);
+            found.extend(
+                of_one.map(|batch| Params::new().with("chunks", 1).with("batch", batch).with("tree", "soonest")),
+            );
         }
         found
     }

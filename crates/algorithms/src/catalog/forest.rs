@@ -28,7 +28,7 @@ use crate::{
     AlgorithmError, Case, Info, Means, Param, Params,
     ranks::{
         Lanes, RankAlgorithm, Sums,
-        shapes::{self, Given, Pairs, Shape, blocks, message_bytes, quickest, roots, shapes},
+        shapes::{self, Given, Pairs, Shape, blocks, message_bytes, quickest, roots, shapes, sums_for_all},
     },
 };
 
@@ -40,7 +40,7 @@ const INFO: Info = Info {
     name: "forest",
     summary: "trees made for the links of the network, with the best throughput it allows at a given depth",
     reference: "Edmonds, 1973; Zhao et al.: ForestColl, arXiv 2402.06787",
-    collectives: &[Kind::Allgather, Kind::Allreduce, Kind::Broadcast, Kind::Reduce, Kind::ReduceScatter],
+    collectives: &[Kind::Allgather, Kind::Allreduce, Kind::Barrier, Kind::Broadcast, Kind::Reduce, Kind::ReduceScatter],
     params: &[
         Param {
             name: "depth",
@@ -189,7 +189,7 @@ fn known_roots(case: &Case, params: &Params) -> Result<Option<Roots>, AlgorithmE
         return Ok((!is_open).then(|| roots(case)));
     }
     let rank = params.number(INFO.name, "through", 0..=c.ranks - 1)?.expect("the parameter is given");
-    if c.kind != Kind::Allreduce {
+    if !sums_for_all(c.kind) {
         return Err(unsupported(format!("through is of an allreduce, and this is {}", c.kind)));
     }
     Ok(Some(Roots::Through(rank)))
@@ -209,10 +209,7 @@ impl RankAlgorithm for Forest {
         let chunks = params.number(INFO.name, "chunks", 1..=MOST_CHUNKS).ok().flatten().unwrap_or(1);
         let is_one = c.kind.has_root() || params.get("through").is_some_and(|value| value != "none");
         let roots = if is_one { 1 } else { u64::from(c.ranks) };
-        let each = match c.kind {
-            Kind::Allreduce => 4,
-            _ => 2,
-        };
+        let each = if sums_for_all(c.kind) { 4 } else { 2 };
         each * roots * u64::from(chunks.min(c.elements)) * u64::from(c.ranks - 1)
     }
 
@@ -263,7 +260,7 @@ impl RankAlgorithm for Forest {
             }
             up.iter().for_each(|m| messages.up(b, m, &mut at));
         }
-        if !reduces || c.kind == Kind::Allreduce {
+        if !reduces || sums_for_all(c.kind) {
             table(Runs::Down)?.iter().for_each(|m| messages.down(b, m, &mut at, reduces));
         }
         Ok(())
@@ -279,7 +276,7 @@ impl RankAlgorithm for Forest {
             return Vec::new();
         }
         let found = shapes(case, fabric, Given::default()).unwrap_or_default();
-        let sums = case.collective.kind.reduces();
+        let sums = case.collective.kind.reduces() && case.collective.kind != Kind::Barrier;
         let of = |shape: Shape| {
             let orders: &[_] = if sums && has_orders(shape) { &["ranks", "tree"] } else { &[] };
             let ordered = move |order: &&str| named(shape, Params::new()).with("order", order);

@@ -24,7 +24,7 @@ const INFO: Info = Info {
     name: "recursive-multiplying",
     summary: "exchanges among several ranks at once in each stage; best for short vectors where messages overlap",
     reference: "Ruefenacht, Bull, Booth: Generalisation of recursive doubling for AllReduce, 2017",
-    collectives: &[Kind::Allreduce],
+    collectives: &[Kind::Allreduce, Kind::Barrier],
     params: &[Param {
         name: "schedule",
         values: "stages such as a8,a3,a4 or c6m2,a2,a2,e6m2 or m1g2a3,n1g3a2; default the best for the machine",

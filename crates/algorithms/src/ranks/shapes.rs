@@ -20,6 +20,9 @@ const FEWEST_AT_ONCE: usize = 2;
 /// The least bytes of a vector for which a plan considers an allreduce through one rank. Shorter vectors are mostly
 /// latency; with one slow host, vectors of this length gain.
 const LEAST_BYTES_AT_ONCE: u64 = 1 << 16;
+/// The most ranks for which a plan considers a barrier through one rank although no message arrives sooner over another
+/// rank.
+const MOST_OF_BARRIER: u32 = 16;
 /// The least bytes of a chunk if a block has more than [`FEW`] chunks, for all roots; `LEAST_BYTES_OF_ONE` is for one
 /// root. Only long messages gain from many chunks.
 const LEAST_BYTES: u64 = 1 << 15;
@@ -84,15 +87,20 @@ pub fn shapes(case: &Case, fabric: &Fabric, given: Given) -> Result<Vec<Shape>, 
     let all_roots = |pairs| {
         let on = Pairs::of(pairs, fabric).ok_or(NoForest::Unreachable)?;
         let roots = given.roots.unwrap_or_else(|| roots(case));
+        let short = through_short(case, on).filter(|_| given.roots.is_none());
+        if case.collective.kind == Kind::Barrier && short.is_some() {
+            return Ok(short.map(|(roots, depth)| Shape { roots, depth, chunks: 1, pairs }).into_iter().collect());
+        }
         let mut found = shapes_of(case, (fabric, pairs), roots, (given.depth, given.chunks))?;
         if let Some(through) = through(case, on).filter(|_| given.roots.is_none()) {
             found.extend(shapes_of(case, (fabric, pairs), through, (None, None))?);
         }
+        found.extend(short.map(|(roots, depth)| Shape { roots, depth, chunks: 1, pairs }));
         Ok(found)
     };
     match given.pairs {
         Some(pairs) => all_roots(pairs),
-        None if near_is_worth(case, fabric, given) => {
+        None if case.collective.kind != Kind::Barrier && near_is_worth(case, fabric, given) => {
             let mut found = all_roots(Pairs::Near)?;
             found.extend(all_roots(Pairs::All)?);
             Ok(found)
@@ -152,7 +160,13 @@ fn shapes_of(
         depth == deepest || fabric.fluid_ns(roots, depth, bytes).is_ok_and(|fluid| fluid <= WORTH * least)
     };
     let worth = depths.into_iter().filter(is_worth);
-    Ok(worth.flat_map(|depth| counts.iter().map(move |&chunks| shape(depth, chunks))).collect())
+    let mut found: Vec<Shape> =
+        worth.flat_map(|depth| counts.iter().map(move |&chunks| shape(depth, chunks))).collect();
+    // The first arrivals of short blocks may be those of messages that pass more ranks.
+    let is_open = depth.is_none() && counts.contains(&1) && fabric.relays_sooner() && fabric.is_cheap(roots);
+    let soonest = if is_open { fabric.soonest_depth(roots, bytes) } else { None };
+    found.extend(soonest.filter(|&depth| depth > deepest).map(|depth| shape(depth, 1)));
+    Ok(found)
 }
 
 /// Adds depths while the forests of one more message on a path end sooner, and returns the time of the last depth, if
@@ -182,6 +196,20 @@ fn deeper(case: &Case, fabric: &Fabric, roots: Roots, depths: &mut Vec<u32>, tim
         depths.push(deepest);
     }
     least
+}
+
+/// Returns the rank through which an allreduce of a short vector or a barrier ends first, with the depth of its tree.
+/// `None` for allreduces if no message arrives sooner over another rank, under 3 ranks, or if the search takes long.
+fn through_short(case: &Case, fabric: &Fabric) -> Option<(Roots, u32)> {
+    let c = &case.collective;
+    let (is_barrier, bytes) = (c.kind == Kind::Barrier, case.bytes(c.elements));
+    let is_short = c.kind == Kind::Allreduce && bytes < LEAST_BYTES_AT_ONCE && fabric.relays_sooner();
+    let is_tried = is_barrier && (c.ranks <= MOST_OF_BARRIER || fabric.relays_sooner()) || is_short;
+    if c.ranks < 3 || !is_tried {
+        return None;
+    }
+    let middle = fabric.middle(bytes)?;
+    Some((middle, fabric.soonest_depth(middle, bytes)?))
 }
 
 /// Returns the rank with the least depth, if an allreduce through this rank ends at least 2 % sooner than if every rank
@@ -259,10 +287,15 @@ pub fn trees(case: &Case, fabric: &Fabric, shape: Shape) -> Result<Trees, NoFore
     })
 }
 
+/// Returns whether every rank gets the sum of the vectors of all ranks; a barrier is an allreduce of one element.
+pub fn sums_for_all(kind: Kind) -> bool {
+    matches!(kind, Kind::Allreduce | Kind::Barrier)
+}
+
 /// Returns the directions in which a collective uses its trees, in sequence.
 fn runs(kind: Kind) -> &'static [Runs] {
     match kind {
-        Kind::Allreduce => &[Runs::Up, Runs::Down],
+        _ if sums_for_all(kind) => &[Runs::Up, Runs::Down],
         _ if kind.reduces() => &[Runs::Up],
         _ => &[Runs::Down],
     }
@@ -318,7 +351,7 @@ pub fn message_bytes(case: &Case, roots: Roots, chunks: u32) -> u64 {
 pub fn blocks(case: &Case, roots: Roots) -> Blocks {
     let c = &case.collective;
     match c.kind {
-        Kind::Allreduce if roots == Roots::All => Blocks::new(c.elements, c.ranks),
+        _ if sums_for_all(c.kind) && roots == Roots::All => Blocks::new(c.elements, c.ranks),
         _ => Blocks::new(c.elements, 1),
     }
 }

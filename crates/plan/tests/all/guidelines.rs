@@ -285,6 +285,57 @@ fn hold_on_random_clusters() {
     }
 }
 
+/// Returns a network of accelerators and switches whose cables have unlike rates and latencies, and its accelerators.
+fn uneven(drawn: u64) -> (Machine, u32) {
+    let at = |place: u64, most: u64| mix(drawn + place) % most;
+    let (ranks, switches) = (3 + at(0, 4), at(1, 3));
+    let nodes = ranks + switches;
+    let mut text =
+        "name = \"random\"\nkind = \"network\"\nplanes = 1\nlink_gbps = 100.0\nlink_latency_ns = 350.0\n".to_owned();
+    text += "input_latency_ns = 0.0\noutput_latency_ns = 0.0\npacket_bytes = 4096\nbuffer_bytes = 4194304\n";
+    text += "send_machines = 1\nsend_machines_per = \"link\"\ngamma_ns_per_byte = 0.0025\n";
+    text += &format!("host_overhead_ns = {}\n", [0, 200][at(2, 2) as usize]);
+    text += "[prices]\nswitch_usd = 0.0\ndac_usd = 0.0\naoc_usd = 0.0\n[topology]\nname = \"graph\"\n";
+    text += &format!("accelerators = {ranks}\nedges = \"\"\"\n");
+    let mut known = BTreeSet::new();
+    for place in 1..2 * nodes {
+        // The first cables join all nodes.
+        let (a, b) = if place < nodes {
+            (place, at(4 * place, place))
+        } else {
+            (at(4 * place, nodes), at(4 * place + 1, nodes))
+        };
+        if a != b && known.insert((a.min(b), a.max(b))) {
+            let rate = [50, 100, 200, 400, 900][at(4 * place + 2, 5) as usize];
+            text += &format!("{a} {b} gbps={rate} ns={}\n", [20, 350, 2000][at(4 * place + 3, 3) as usize]);
+        }
+    }
+    (Machine::from_toml(&format!("{text}\"\"\"\n"), "random").unwrap(), ranks as u32)
+}
+
+/// Laws hold on networks in which a message over other ranks may arrive before a direct one, and a barrier takes no
+/// longer than an allreduce of one element.
+#[test]
+fn hold_on_cables_of_unlike_latencies() {
+    let mut others = Vec::new();
+    for number in 0..crate::soak::cases(12) {
+        let drawn = mix(u64::from(number) + 5) >> 1;
+        let ((machine, ranks), bytes) = (uneven(drawn), [4, 64, 1024, 8192][number as usize % 4]);
+        let (shape, case) = (Shape::line(ranks), format!("network {number} of {ranks} ranks, {bytes} bytes"));
+        let found = broken(&machine, shape, &[bytes * u64::from(ranks)]);
+        others.extend(found.into_iter().map(|(law, ratio)| format!("{law} on {case}: {ratio:.3}")));
+        let one = |kind| {
+            let problem = Problem::new(&Request::new(kind, &machine, Part::Shape(shape), 1)).unwrap();
+            plan_best(problem, None, &Params::new()).unwrap().best().time.seconds
+        };
+        let (barrier, allreduce) = (one(Kind::Barrier), one(Allreduce));
+        if barrier > allreduce * EQUAL {
+            others.push(format!("barrier on {case}: {:.3}", barrier / allreduce));
+        }
+    }
+    assert!(others.is_empty(), "{others:#?}");
+}
+
 /// Any number of ranks takes at most 1.2 times as long as the next power of two, if receives are free. Otherwise ranks
 /// of a circulant schedule that run ahead may delay others.
 #[test]

@@ -44,23 +44,29 @@ impl Fabric {
     }
 
     /// Returns the class of blocks for which latencies of links influence the choice of trees: the rounded logarithm of
-    /// their bytes to base 2. `None` if latencies are ignored: for allreduces through one root; for forests that are
-    /// not grown, are spread from one root or are found by counting; if all links have the same latency; and for long
-    /// blocks, whose time the differences hardly change. Ignoring latencies saves work, because trees are grown once,
-    /// not twice and then once more by arrival times.
+    /// their bytes to base 2. `None` if latencies are ignored: for allreduces of several chunks through one root; for
+    /// forests that are spread from one root or are found by counting, or, for one root and few ranks, if no message
+    /// arrives sooner over another rank; if all links have the same latency; and for long blocks, whose time the
+    /// differences hardly change. Ignoring latencies saves work, because trees are grown once, not twice and then once
+    /// more by arrival times.
     pub(super) fn class(&self, roots: Roots, chunks: u32, bytes: u64) -> Option<u32> {
         const SMALL: f64 = 1e-3;
         const LEAST: f64 = 16.0;
         // Chunks of one root that are spread along the trees of all ranks ignore latencies.
         let is_spread = roots != Roots::All && self.spreads();
-        if self.hops_ns.is_empty() || !self.grows_for(roots) || self.is_alike(roots) || is_spread {
+        let block = bytes as f64 * f64::from(chunks);
+        let class = || narrow(rounded(block.max(LEAST).log2().round()));
+        if matches!(roots, Roots::Through(_)) {
+            return (chunks == 1).then(class);
+        }
+        let is_ignored = !self.grows_for(roots) && !self.relays_sooner();
+        if self.hops_ns.is_empty() || is_ignored || self.is_alike(roots) || is_spread {
             return None;
         }
         let all = self.latencies_ns(self.packed(roots).ok()?);
         let (least, most) = all.iter().fold((f64::INFINITY, 0.0_f64), |(low, high), &ns| (low.min(ns), high.max(ns)));
         let longest = (most - least) * self.graph.bytes_per_ns() / (SMALL * self.cut(roots).time());
-        let block = bytes as f64 * f64::from(chunks);
-        (longest > block.max(LEAST)).then(|| narrow(rounded(block.max(LEAST).log2().round())))
+        (longest > block.max(LEAST)).then(class)
     }
 
     /// Returns for each arc how much its latency exceeds the least latency, in units of the time of a block of the
@@ -102,19 +108,26 @@ impl Fabric {
             return Ok(of_grown(repaired));
         }
         if let Some(class) = class {
-            // Short blocks: the forest that ends first of those grown with and without latencies.
+            // Short blocks: the forest that ends first of those grown with and without latencies, and of those in which
+            // the first messages of a root arrive first.
             let ended = |forest: Forest| {
                 let end = self.times_of(&forest, (1 << class) / u64::from(chunks), true, Runs::Down).end;
                 (forest, end)
             };
-            let late = ended(of_grown(self.grown(roots, depth, chunks, &self.late(roots, class)?)?));
-            let other = ended(self.make(roots, depth, chunks, None)?);
-            let (mut best, end) = if late.1 < other.1 { late } else { other };
-            if roots == Roots::All {
-                let timed = self.timed(depth, chunks, class, (&best, end))?.map(ended);
-                best = timed.filter(|timed| timed.1 < end).map_or(best, |timed| timed.0);
+            let first = self.first_arrivals(roots, depth, chunks, class)?;
+            if let (Roots::Through(_), Some(first)) = (roots, &first) {
+                return Ok(first.clone());
             }
-            return Ok(best);
+            let mut best = ended(self.make(roots, depth, chunks, None)?);
+            if self.grows_for(roots) {
+                let late = ended(of_grown(self.grown(roots, depth, chunks, &self.late(roots, class)?)?));
+                best = if late.1 < best.1 { late } else { best };
+            }
+            if roots == Roots::All {
+                let timed = self.timed(depth, chunks, class, (&best.0, best.1))?.map(ended);
+                best = timed.filter(|timed| timed.1 < best.1).unwrap_or(best);
+            }
+            return Ok(first.map(ended).filter(|first| first.1 < best.1).unwrap_or(best).0);
         }
         let grown = if self.grows_for(roots) { Some(of_grown(self.grown(roots, depth, chunks, &[])?)) } else { None };
         let grown = match grown {
@@ -135,6 +148,30 @@ impl Fabric {
             _ => forest.time,
         };
         Ok(if end(&grown) <= end(&packed) { grown } else { packed })
+    }
+
+    /// Returns the forest of the trees of first arrivals, each of which all chunks of its root use; `None` if a rank
+    /// remains out of reach, if no message arrives sooner over another rank, or for all roots of many ranks, whose
+    /// messages delay each other.
+    fn first_arrivals(
+        &self,
+        roots: Roots,
+        depth: Option<u32>,
+        chunks: u32,
+        class: u32,
+    ) -> Result<Option<Forest>, NoForest> {
+        let is_through = matches!(roots, Roots::Through(_));
+        if !is_through && (!self.relays_sooner() || roots == Roots::All && self.grows()) {
+            return Ok(None);
+        }
+        let (graph, list) = (self.packed(roots)?, self.representatives(roots));
+        let Some(found) = self.soonest(graph, &list, depth, (1 << class) / u64::from(chunks)) else { return Ok(None) };
+        let of: Vec<Vec<Shared<Tree>>> =
+            found.into_iter().map(|(tree, _)| vec![Shared::new(tree); chunks as usize]).collect();
+        let symmetry = Shared::clone(self.symmetry(roots));
+        let time = self.busiest(&symmetry, &of) / f64::from(chunks);
+        let trees = RootTrees { symmetry, roots: list, of };
+        Ok(Some(Forest::listed(self.graph.ranks(), chunks, trees, time)))
     }
 
     /// Returns a forest of all roots from [`crate::arrivals::grow`], for blocks of a class; `None` if it takes too much

@@ -4,6 +4,7 @@ mod before;
 mod depths;
 mod forests;
 mod sizes;
+mod soonest;
 mod through;
 mod timetables;
 
@@ -96,6 +97,9 @@ type Packed = Result<Shared<Packing>, NoForest>;
 /// The key of a forest: roots, limit on the depth, number of chunks, and the class of blocks ([`Fabric::class`]).
 type Key = (Roots, Option<u32>, u32, Option<u32>);
 
+/// The key of a scatter: roots, number of chunks, and for the tree of the first arrivals, the bytes of a block.
+type ScatterKey = (Roots, u32, Option<u64>);
+
 /// The key of trees through switches: the role of each node, the root, and the number of trees.
 type SpanningKey = (Vec<Role>, Option<u32>, u32);
 
@@ -136,6 +140,8 @@ pub struct Fabric {
     /// The cuts of scatters, by the root.
     scatter_cuts: Cache<u32, Shared<Cut>>,
     parts: OnceLock<Vec<Parts>>,
+    /// Whether some message arrives sooner over another rank ([`Fabric::relays_sooner`]).
+    relays_sooner: OnceLock<bool>,
     depths: Cache<Roots, Result<u32, NoForest>>,
     packings: Cache<(Roots, Option<u32>), Packed>,
     forests: Cache<Key, Shared<Forest>>,
@@ -146,7 +152,7 @@ pub struct Fabric {
     /// The network before its failures.
     before: Option<Box<Before>>,
     spanning: Mutex<FxHashMap<SpanningKey, Option<Shared<SpanningTrees>>>>,
-    scatters: Mutex<FxHashMap<(Roots, u32), Shared<Scatter>>>,
+    scatters: Mutex<FxHashMap<ScatterKey, Shared<Scatter>>>,
 }
 
 impl std::fmt::Debug for Fabric {
@@ -205,6 +211,7 @@ impl Fabric {
             cuts: Mutex::default(),
             scatter_cuts: Mutex::default(),
             parts: OnceLock::new(),
+            relays_sooner: OnceLock::new(),
             depths: Mutex::default(),
             packings: Mutex::default(),
             forests: Mutex::default(),
@@ -221,7 +228,7 @@ impl Fabric {
         self.steps.as_ref()
     }
 
-    pub(crate) fn known_scatters(&self) -> &Mutex<FxHashMap<(Roots, u32), Shared<Scatter>>> {
+    pub(crate) fn known_scatters(&self) -> &Mutex<FxHashMap<ScatterKey, Shared<Scatter>>> {
         &self.scatters
     }
 

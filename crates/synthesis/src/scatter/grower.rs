@@ -8,7 +8,7 @@ use super::{Hop, Scatter, ScatterTree, Trees};
 use crate::{
     Graph, NoForest, Roots, Ways,
     concurrent::{Entering, Search},
-    packing::Edge,
+    packing::{Edge, Tree},
     translated::Steps,
 };
 
@@ -143,6 +143,21 @@ impl<'a> Grower<'a> {
             }
         }
         Ok(self.finish(best.0 / f64::from(chunks), best.1))
+    }
+
+    /// Returns the scatter of one chunk along a given tree.
+    pub fn along(mut self, tree: Tree) -> Scatter {
+        let mut edges = vec![None; self.graph.ranks() as usize];
+        let root = tree.root;
+        for edge in tree.edges {
+            let to = edge.to as usize;
+            edges[to] = Some(edge);
+        }
+        let tree = preorder(root, edges);
+        for Hop { edge, blocks } in &tree.hops {
+            edge.way.iter().for_each(|&arc| self.load[self.slot[arc as usize] as usize] += f64::from(*blocks));
+        }
+        self.finish(self.time(), vec![Shared::new(tree)])
     }
 
     /// Grows all trees again in each round. Returns the shortest busy time of the busiest link after any round, for

@@ -247,13 +247,32 @@ impl Fabric {
         size(graph) <= MOST_QUICK_OF_ONE && (graph.nodes() == graph.ranks() || pairs <= MOST_QUICK_PAIRS)
     }
 
+    /// Returns the scatter of blocks of `bytes`, uncut, along the tree of the first arrivals from one root, and caches
+    /// it.
+    ///
+    /// # Errors
+    /// Returns an error if a rank cannot be reached.
+    pub fn soonest_scatter(&self, root: u32, bytes: u64) -> Result<Shared<Scatter>, NoForest> {
+        let lock = || self.known_scatters().lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let (roots, graph) = (Roots::One(root), self.graph());
+        if let Some(found) = lock().get(&(roots, 1, Some(bytes))) {
+            return Ok(Shared::clone(found));
+        }
+        let (tree, _) = self.soonest(graph, &[root], None, bytes).ok_or(NoForest::Unreachable)?.swap_remove(0);
+        let (prices, least) = of_one(graph, roots);
+        let made = Grower::new(graph, None, &prices, least, Ways::Shortest).of_roots(roots).along(tree);
+        let made = Shared::new(made);
+        lock().insert((roots, 1, Some(bytes)), Shared::clone(&made));
+        Ok(made)
+    }
+
     /// Returns the trees of all chunks of the roots, and caches them.
     ///
     /// # Errors
     /// Returns an error if a rank cannot be reached, the network is too large or the solver fails.
     pub fn scatter(&self, roots: Roots, chunks: u32) -> Result<Shared<Scatter>, NoForest> {
         let lock = || self.known_scatters().lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if let Some(found) = lock().get(&(roots, chunks)) {
+        if let Some(found) = lock().get(&(roots, chunks, None)) {
             return Ok(Shared::clone(found));
         }
         let graph = self.graph();
@@ -272,7 +291,7 @@ impl Fabric {
             Grower::new(graph, self.steps(), &flow.prices, flow.time(), Ways::Shortest)
         };
         let made = Shared::new(grower.scatter(chunks)?);
-        lock().insert((roots, chunks), Shared::clone(&made));
+        lock().insert((roots, chunks, None), Shared::clone(&made));
         Ok(made)
     }
 }

@@ -215,3 +215,45 @@ fn forests_are_repaired_after_failures() {
         }
     }
 }
+
+/// Without links that are busy for long, every rank receives a short block after the latency of its shortest path, over
+/// other ranks too.
+#[test]
+fn short_blocks_arrive_after_the_least_latency() {
+    let mut relayed = 0;
+    for number in 0..40_u64 {
+        let at = |place: u64, most: u64| unisono_base::mix(100 * number + place) % most;
+        let ranks = 3 + at(0, 6) as u32;
+        let mut cables = std::collections::BTreeMap::new();
+        for place in 1..u64::from(2 * ranks) {
+            // The first cables join all ranks.
+            let a = if place < u64::from(ranks) { place } else { at(3 * place, u64::from(ranks)) };
+            let b = at(3 * place + 1, if place < u64::from(ranks) { place } else { u64::from(ranks) });
+            if a != b {
+                let ns = [20.0, 350.0, 2000.0][at(3 * place + 2, 3) as usize];
+                cables.insert((a.min(b) as u32, a.max(b) as u32), ns);
+            }
+        }
+        let both: Vec<((u32, u32), f64)> =
+            cables.into_iter().flat_map(|((a, b), ns)| [((a, b), ns), ((b, a), ns)]).collect();
+        let arcs = both.iter().map(|&((from, to), _)| Arc { from, to, rate: 1 << 40 });
+        let fabric = Fabric::new(Graph::new(ranks, ranks, arcs), &[ranks], 350.0).with_latencies(both.iter().copied());
+        let mut least = vec![f64::INFINITY; ranks as usize];
+        least[0] = 0.0;
+        for _ in 0..ranks {
+            for &((from, to), ns) in &both {
+                least[to as usize] = least[to as usize].min(least[from as usize] + ns);
+            }
+        }
+        let (root, bytes) = (Roots::One(0), 16);
+        let expected = least.into_iter().fold(0.0, f64::max);
+        // Otherwise no message arrives sooner over another rank, or all latencies are equal.
+        let Some(depth) = fabric.soonest_depth(root, bytes) else { continue };
+        relayed += 1;
+        for runs in [Runs::Down, Runs::Up] {
+            let end = fabric.end_ns(root, Some(depth), 1, bytes, runs).unwrap();
+            assert!((end - expected).abs() < 1e-3 * expected, "network {number}: {end} and {expected}");
+        }
+    }
+    assert!(relayed > 10, "{relayed} networks");
+}

@@ -10,7 +10,10 @@ use unisono_synthesis::{self as synthesis, Message, Roots};
 
 use crate::{
     Case,
-    ranks::{Blocks, Lanes, Sums, shapes::blocks},
+    ranks::{
+        Blocks, Lanes, Sums,
+        shapes::{blocks, sums_for_all},
+    },
 };
 
 /// Emits the messages of a forest as instructions, in the order of the timetable.
@@ -34,7 +37,7 @@ impl Messages<'_> {
     fn span(&self, root: u32, chunk: u32) -> (Span, u32) {
         let c = &self.case.collective;
         let blocks = blocks(self.case, self.roots);
-        let is_share = c.kind == Kind::Allreduce && self.roots == Roots::All;
+        let is_share = sums_for_all(c.kind) && self.roots == Roots::All;
         let block = blocks.block(if is_share { root } else { 0 });
         let part = Blocks::new(block.len, self.forest.chunks).block(chunk);
         let own = block.start + part.start;
