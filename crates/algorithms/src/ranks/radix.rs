@@ -20,9 +20,8 @@ pub fn fastest(ranks: u32, most: u32, ns: impl Fn(u32) -> f64) -> Vec<u32> {
     compared.sort_unstable();
     compared.dedup();
     let mut timed: Vec<(f64, u32)> = compared.into_iter().map(|radix| (ns(radix), radix)).collect();
-    // Equal times are mostly those of equal trees; the largest radix shows that there is one round.
+    // Of radices with equal times the largest is first; it shows that there is one round.
     timed.sort_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)));
-    timed.dedup_by_key(|one| one.0);
     let longest = timed.first().map_or(0.0, |fastest| fastest.0 * NEAR);
     timed.into_iter().take_while(|one| one.0 <= longest).take(MOST).map(|one| one.1).collect()
 }
