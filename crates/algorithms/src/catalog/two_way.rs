@@ -11,7 +11,7 @@
 //!   PE starts first, so that no PE works for both directions at a time.
 //! * **alltoall**: a PE sends its blocks, nearest PE first, and then relays the blocks that arrive from farther PEs.
 //!   The link in the middle carries P^2/4 B wavelets in each direction, and its PEs take P^2/2 B operations. With long
-//!   blocks the PEs of one direction send in sequence, which takes 3/4 P^2 B.
+//!   blocks the PEs of one direction send in sequence, which takes 3/4 P^2 B, or 7/8 P^2 B on a line of a grid.
 //!
 //! The times are derived in `two_way/model.rs`.
 //!

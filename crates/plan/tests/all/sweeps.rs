@@ -31,7 +31,7 @@ fn check(drawn: fn(u64) -> Drawn, count: u64) {
         let names: Vec<_> = customary.seconds_by_algorithm.keys().collect();
         let drawn_baseline = names[seed as usize % names.len()];
         check_ratio(&point(&problem, &[], Some(drawn_baseline)), &case);
-        let named = point(&problem, &[customary.baseline.clone()], None);
+        let named = point(&problem, std::slice::from_ref(&customary.baseline), None);
         let is_wafer = one.machine.kind() == "wafer";
         let planned = if is_wafer {
             plan_at(problem, &customary.baseline, &Params::new())
