@@ -34,8 +34,8 @@ const MOST_BYTES_ON_LINKS: u64 = 1 << 16;
 
 /// Adds compositions of at most `most` collectives to the timed candidates of a problem among ranks. `next` is the
 /// place of the first in the list of candidates; those that take much longer than `limit` are left out. Of networks,
-/// whose candidates of one collective may take seconds, only short vectors on few ranks are composed, if latencies are so
-/// unlike that messages arrive sooner over other ranks. Other barriers are not composed.
+/// whose candidates of one collective may take seconds, only short vectors on few ranks are composed, if latencies are
+/// so unlike that messages arrive sooner over other ranks. Other barriers are not composed.
 ///
 /// # Errors
 /// Returns the errors of [`rank_part`] and of timing, except those of limits and of cases that are not supported.

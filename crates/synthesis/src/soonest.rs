@@ -1,8 +1,8 @@
 //! Trees of short blocks, whose messages arrive as early as the latencies of links allow.
 //!
 //! A tree grows by the message that arrives first, as in a search for shortest paths (Dijkstra, "A note on two problems
-//! in connexion with graphs", 1959), so the tree passes a rank instead of a slow link if the data then arrives sooner. A
-//! message begins when its data has arrived, and the host of its sender and the links of its path are free of earlier
+//! in connexion with graphs", 1959), so the tree passes a rank instead of a slow link if the data then arrives sooner.
+//! A message begins when its data has arrived, and the host of its sender and the links of its path are free of earlier
 //! messages of the tree. Hosts work on each message at its start and at its end. Times are in ns.
 
 use unisono_base::{interrupt::poll, narrow};
@@ -72,7 +72,8 @@ impl<'a> Soonest<'a> {
         let mut ways = Vec::with_capacity((ranks as usize).pow(2));
         for from in 0..ranks {
             poll();
-            // Packets may take any shortest path, so a message arrives by the slowest. Arcs are in the order of distance.
+            // Packets may take any shortest path, so a message arrives by the slowest. Arcs are in the order of
+            // distance.
             let mut last = vec![None; graph.nodes() as usize];
             let mut latest_ns = vec![0.0; last.len()];
             for arc in graph.fan(from) {
@@ -91,8 +92,8 @@ impl<'a> Soonest<'a> {
         Self { speeds, ranks: ranks as usize, ways }
     }
 
-    /// Returns the time of one message from rank a to rank b, at index `a * ranks + b`; infinite if no message takes this
-    /// direction.
+    /// Returns the time of one message from rank a to rank b, at index `a * ranks + b`; infinite if no message takes
+    /// this direction.
     pub fn direct_ns(&self) -> Vec<f64> {
         let of = |way: &Between| way.slowest_ns + way.latency_ns + 2.0 * self.speeds.host_ns;
         self.ways.iter().map(|way| way.as_ref().map_or(f64::INFINITY, of)).collect()

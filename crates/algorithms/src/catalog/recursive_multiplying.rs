@@ -130,6 +130,10 @@ impl RankAlgorithm for RecursiveMultiplying {
             return vec![Params::new()];
         }
         let mut found = vec![near(case, search.factored())];
+        if case.collective.kind == Kind::Barrier {
+            // Dissemination serves other numbers of ranks in fewer messages.
+            return vec![Params::new().with("schedule", &found[0])];
+        }
         found.extend(search.merges().into_iter().take(MOST_MERGES).map(|best| near(case, best)));
         found.extend(search.split().map(|best| near(case, best)));
         if let Some(node) = case.ranks().node_ranks.filter(|&node| node > 1 && node < ranks && ranks % node == 0) {

@@ -32,6 +32,10 @@ const EQUAL: f64 = 1.05;
 /// The quotient up to which laws hold on clusters whose ranks take messages in the order of arrival.
 const IN_ORDER: f64 = 1.5;
 
+/// The quotient up to which an allgather may exceed an alltoall on cables of unlike latencies: only the alltoall has
+/// the algorithm `linear`.
+const SHIFTED: f64 = 1.2;
+
 /// The page with the table of exceptions.
 const PAGE: &str = include_str!("../../../../docs/guidelines.md");
 
@@ -323,7 +327,9 @@ fn hold_on_cables_of_unlike_latencies() {
         let ((machine, ranks), bytes) = (uneven(drawn), [4, 64, 1024, 8192][number as usize % 4]);
         let (shape, case) = (Shape::line(ranks), format!("network {number} of {ranks} ranks, {bytes} bytes"));
         let found = broken(&machine, shape, &[bytes * u64::from(ranks)]);
-        others.extend(found.into_iter().map(|(law, ratio)| format!("{law} on {case}: {ratio:.3}")));
+        let is_known = |(law, ratio): &(String, f64)| law == "allgather <= alltoall" && *ratio <= SHIFTED;
+        let found = found.into_iter().filter(|law| !is_known(law));
+        others.extend(found.map(|(law, ratio)| format!("{law} on {case}: {ratio:.3}")));
         let one = |kind| {
             let problem = Problem::new(&Request::new(kind, &machine, Part::Shape(shape), 1)).unwrap();
             plan_best(problem, None, &Params::new()).unwrap().best().time.seconds

@@ -41,8 +41,8 @@ impl Fabric {
         }
     }
 
-    /// Returns the trees of the first arrivals in `graph`, for a chunk of `bytes`, with at most `depth` edges on a path,
-    /// each with its last arrival in ns; `None` if a rank remains out of reach.
+    /// Returns the trees of the first arrivals in `graph`, for a chunk of `bytes`, with at most `depth` edges on a
+    /// path, each with its last arrival in ns; `None` if a rank remains out of reach.
     pub(crate) fn soonest(
         &self,
         graph: &Graph,
