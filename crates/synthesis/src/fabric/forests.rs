@@ -1,6 +1,6 @@
 //! The forests of a fabric, from linear programs or grown.
 
-use std::sync::Arc as Shared;
+use std::{iter, sync::Arc as Shared};
 
 use unisono_base::{limits, narrow, rounded};
 
@@ -167,7 +167,7 @@ impl Fabric {
         let (graph, list) = (self.packed(roots)?, self.representatives(roots));
         let Some(found) = self.soonest(graph, &list, depth, (1 << class) / u64::from(chunks)) else { return Ok(None) };
         let of: Vec<Vec<Shared<Tree>>> =
-            found.into_iter().map(|(tree, _)| vec![Shared::new(tree); chunks as usize]).collect();
+            found.into_iter().map(|(tree, _)| iter::repeat_n(Shared::new(tree), chunks as usize).collect()).collect();
         let symmetry = Shared::clone(self.symmetry(roots));
         let time = self.busiest(&symmetry, &of) / f64::from(chunks);
         let trees = RootTrees { symmetry, roots: list, of };

@@ -20,7 +20,7 @@ enum By {
     /// The plan of one group, which serves all.
     Plan(Box<Plan>),
     /// An algorithm among the ranks of each group, by name.
-    Name { case: Case<'static>, algorithm: String, given: Params },
+    Name { case: Box<Case<'static>>, algorithm: String, given: Params },
 }
 
 impl Chosen {
@@ -30,7 +30,7 @@ impl Chosen {
 
     pub(super) fn by_name(case: Case<'static>, groups: Arc<Groups>, taken: &Taken) -> Self {
         let (algorithm, given) = (taken.algorithm.clone(), taken.given.clone());
-        Self { groups, by: By::Name { case, algorithm, given } }
+        Self { groups, by: By::Name { case: Box::new(case), algorithm, given } }
     }
 
     /// Returns the exchanges of one group; `None` if switches reduce or the schedule is too large.
