@@ -124,7 +124,7 @@ def test_a_run_that_is_stuck_says_where(tmp_path: Path) -> None:
     un.save(mine, file)
     ran = call("simulate", str(file), "--json", "--trace", str(tmp_path / "t.json"))
     refused(ran, 1, "deadlock", "PE 0,0", "PE 0,1")
-    assert ran.out == ""
+    assert ran.err == f"error: {ran.json['error']}\n"
     assert [path.name for path in tmp_path.iterdir()] == ["stuck.sched"]
 
 

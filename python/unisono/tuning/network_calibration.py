@@ -147,7 +147,8 @@ def ranks_costs(machine: Machine, measured: Levels, scale: float = 1.0) -> Messa
         raise InputError("long messages in a node took no longer than short ones; measure on a quiet machine")
     table = network.machine.describe()
     outer, signal = table.get("host_overhead_ns", 0.0), table.get("signal_ns", 0.0)
-    own = inside["alpha_ns"] / scale
+    # Inside a host, headers take little more than no time.
+    own = max(inside["alpha_ns"] - table.get("header_bytes", 0) * inside["beta_ns_per_byte"], 0.0) / scale
     begin = min(outer, own / 2)
     kept = min(signal, own - 2 * begin)
     card = 2 * outer + signal - 2 * begin - kept

@@ -33,6 +33,8 @@ const MOST_RADIX: u32 = 1 << 16;
 const LIBRARIES: u32 = 4;
 /// The most ranks for which a plan considers the radix of libraries, and one round, for broadcasts and reduces.
 const FEW: u32 = 16;
+/// Radices for networks: estimates ignore the network, whose rows and boxes often have these numbers of ranks.
+const ALIGNED: [u32; 3] = [4, 8, 16];
 
 const INFO: Info = Info {
     name: "binomial",
@@ -260,6 +262,9 @@ impl RankAlgorithm for Binomial {
         let are_few = matches!(c.kind, Kind::Broadcast | Kind::Reduce) && c.ranks <= FEW;
         let of_libraries = [LIBRARIES.min(c.ranks), c.ranks.min(MOST_RADIX)];
         radices.extend(of_libraries.into_iter().filter(|&radix| are_few || ns(radix) < ns(BINARY)));
+        if case.ranks().extents.is_some() {
+            radices.extend(ALIGNED.into_iter().filter(|&radix| radix <= c.ranks));
+        }
         radices.retain(|&radix| radix > BINARY);
         radices.sort_unstable();
         radices.dedup();
