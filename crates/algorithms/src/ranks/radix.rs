@@ -21,8 +21,9 @@ pub fn fastest(ranks: u32, most: u32, ns: impl Fn(u32) -> f64) -> Vec<u32> {
     compared.dedup();
     let mut timed: Vec<(f64, u32)> = compared.into_iter().map(|radix| (ns(radix), radix)).collect();
     // A radix near the number of ranks leaves few ranks to a second round; without a gain, one round is simpler.
-    let whole = ns(ranks);
-    timed.retain(|&(time, radix)| radix == ranks || radix <= ranks / 2 || time.total_cmp(&whole).is_ne());
+    if let Some(&(whole, _)) = timed.iter().find(|one| one.1 == ranks) {
+        timed.retain(|&(time, radix)| radix == ranks || radix <= ranks / 2 || time.total_cmp(&whole).is_ne());
+    }
     // Of radices with equal times the largest is first; it shows that there is one round.
     timed.sort_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)));
     let longest = timed.first().map_or(0.0, |fastest| fastest.0 * NEAR);
