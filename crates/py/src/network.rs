@@ -77,7 +77,7 @@ pub fn part_names(py: Python<'_>, machine: &Machine) -> PyResult<Vec<String>> {
 /// Reads a network from the text of another program's file, as a machine of the given name. `names` are those of the
 /// nodes of a list of cables, if it has names. The machine gets the `notes` after its own.
 #[pyfunction]
-#[pyo3(signature = (text, origin, source, name, boxes, accelerators, names = None, notes = Vec::new()))]
+#[pyo3(signature = (text, origin, source, name, boxes, accelerators, names = None, notes = None))]
 #[expect(clippy::too_many_arguments, reason = "arguments of a function for Python")]
 pub fn import_network(
     py: Python<'_>,
@@ -88,7 +88,7 @@ pub fn import_network(
     boxes: u32,
     accelerators: Option<u32>,
     names: Option<Vec<String>>,
-    notes: Vec<String>,
+    notes: Option<Vec<String>>,
 ) -> PyResult<Machine> {
     let Some(found) = FORMATS.iter().find(|f| f.name == source) else {
         let names: Vec<&str> = FORMATS.iter().map(|f| f.name).collect();
@@ -96,7 +96,7 @@ pub fn import_network(
     };
     let options = ImportOptions { name, boxes, accelerators, names: names.as_deref() };
     let mut network = detached(py, || found.read(text, origin, &options))?.map_err(input)?;
-    network.notes.extend(notes);
+    network.notes.extend(notes.unwrap_or_default());
     Machine::new(network.into(), None)
 }
 
