@@ -140,7 +140,7 @@ pub struct Fabric {
     /// The cuts of scatters, by the root.
     scatter_cuts: Cache<u32, Shared<Cut>>,
     parts: OnceLock<Vec<Parts>>,
-    /// Whether some message arrives sooner over another rank ([`Fabric::relays_sooner`]).
+    /// The result of [`Fabric::relays_sooner`].
     relays_sooner: OnceLock<bool>,
     depths: Cache<Roots, Result<u32, NoForest>>,
     packings: Cache<(Roots, Option<u32>), Packed>,
