@@ -379,8 +379,8 @@ def _steps(mpi: Any, world: Any, rounds: int, issues: list[float], lost: list[fl
     On rank 0, multicasts append the times of non-blocking sends to ``issues``. Short ping-pongs append the share of
     rounds in which this rank lost its core to ``lost``.
     """
-    # Long messages are sent in fewer rounds, so that their total number of bytes is limited.
-    share = {size: max(10, min(rounds, (64 << 20) // max(size, 1))) for size in _SIZES}
+    # Long messages are sent in fewer rounds: those of one size have a limited number of bytes in all.
+    share = {size: max(5, min(rounds, (rounds << 18) // max(size, 1))) for size in _SIZES}
     peers = range(1, MOST_PEERS + 1) if world.size == 2 else range(1, min(MOST_PEERS, world.size - 1) + 1)
     steps: list[_Step] = [("ping-pong", n, partial(_ping_pong, mpi, world, n, share[n], lost)) for n in _SIZES]
     steps += [("non-blocking", k, partial(_multicast, mpi, world, k, rounds, issues)) for k in peers]

@@ -2,8 +2,8 @@
 
 A choice is the best of several noisy times, so its measured time is biased low. Each row with a schedule is timed
 together with the library at the measured sizes in its range and at its first and last size, which were interpolated. If
-the median over rounds of the schedule's time divided by the library's is not below 1, the library serves that size and
-all sizes up to the next confirmed sizes. Short sizes have a stricter rule (:func:`refusal`).
+the schedule is not faster in most rounds, as :func:`refusal` counts them, the library serves that size and all sizes up
+to the next confirmed sizes.
 """
 
 from collections.abc import Callable, Sequence
@@ -215,7 +215,8 @@ def _measured(
 def _trial(row: Row, count: int, result: Contest, rounds: int, idle: bool) -> Trial:
     library, schedule = result.timings
     ratio = median(own / other for own, other in zip(schedule.rounds, library.rounds, strict=True))
-    why = refusal(4 * count, ratio, result.won_all(1), rounds, idle=idle)
+    won = result.won_all(1) if 4 * count < SHORT else result.won(1)
+    why = refusal(4 * count, won, rounds, idle=idle)
     return Trial(row.collective, row.ranks, row.per_node, 4 * count, row.name, ratio, why)
 
 
@@ -227,17 +228,17 @@ def _in_range(trial: Trial, rows: Sequence[Row]) -> Trial:
     return replace(trial, why=f"it was confirmed for a range shorter than a factor of {LEAST_FACTOR}")
 
 
-def refusal(size: int, ratio: float, won: int, rounds: int, *, idle: bool) -> str:
+def refusal(size: int, won: int, rounds: int, *, idle: bool) -> str:
     """Returns the reason why the library serves a size again; empty if the schedule was confirmed.
 
-    ``won`` is the number of rounds in which the schedule was faster than the library's fastest round. For short sizes
-    on idle cores this number decides: such a call takes about a microsecond, and medians depend on other work of the
-    cores.
+    ``won`` is the number of rounds in which the schedule was faster than the library in the same round; for short sizes,
+    than the library's fastest round. Short calls take about a microsecond, and their times depend on other work of the
+    cores, so these must be idle.
     """
-    if size >= SHORT:
-        return "" if ratio < 1 else "it needs a median below the library's"
-    rule = f"below {SHORT // 1024} KiB it needs"
-    if not idle:
-        return f"{rule} a core for each rank, and cores were shared or busy"
+    rule, than = "it needs", "the library's time"
+    if size < SHORT:
+        rule, than = f"below {SHORT // 1024} KiB it needs", "all times of the library"
+        if not idle:
+            return f"{rule} a core for each rank, and cores were shared or busy"
     least = ceil(MOSTLY * rounds)
-    return "" if won >= least else f"{rule} {least} of {rounds} rounds below all times of the library, and won {won}"
+    return "" if won >= least else f"{rule} {least} of {rounds} rounds below {than}, and won {won}"
