@@ -231,7 +231,7 @@ def _in_range(trial: Trial, rows: Sequence[Row]) -> Trial:
 def refusal(size: int, won: int, rounds: int, *, idle: bool) -> str:
     """Returns the reason why the library serves a size again; empty if the schedule was confirmed.
 
-    ``won`` is the number of rounds in which the schedule was faster than the library in the same round; for short sizes,
+    ``won`` is the rounds in which the schedule was faster than the library in the same round; for short sizes,
     than the library's fastest round. Short calls take about a microsecond, and their times depend on other work of the
     cores, so these must be idle.
     """
