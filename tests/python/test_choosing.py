@@ -81,6 +81,31 @@ def test_observations_are_those_of_gaussian_regression() -> None:
     assert belief.covariance == pytest.approx(left, abs=1e-9)
 
 
+def test_the_next_point_has_the_greatest_expected_improvement_over_the_choice_of_its_cell() -> None:
+    """The covariances with choices, which observations update, give the gains of the definition."""
+    points = [
+        Point("s", (), f"{collective}{ranks}", collective, ranks, 4 << size, name, 1, 1)
+        for collective in ("bcast", "reduce")
+        for ranks in (4, 8)
+        for size in range(0, 12, 4)
+        for name in ("ring_one", "ring_two", "tree")[: 2 + size % 8 // 4]
+    ]
+    belief, draw = Posterior(points), random.Random(7)
+    for _ in range(len(points)):
+        gains = np.full(len(points), -1.0)
+        for cell, choice in zip(belief.cells, belief.choices(), strict=True):
+            for at in cell[cell != choice]:
+                deviation = np.sqrt(np.array([1, -2, 1]) @ belief.covariance[[at, at, choice], [at, choice, choice]])
+                z = (belief.mean[choice] - belief.mean[at]) / deviation
+                gains[at] = deviation * (NormalDist().pdf(z) + z * NormalDist().cdf(z))
+            gains[choice] = gains[cell].max()
+        own = belief.covariance.diagonal()
+        gains = np.where(belief.seen, -1, gains * np.sqrt(own / (own + NOISE**2)))
+        at = belief.best_next()
+        assert gains[at] == pytest.approx(gains.max(), abs=1e-6)
+        belief.observe(at, draw.uniform(-11, -8))
+
+
 def test_a_point_is_faster_with_the_probability_of_the_difference() -> None:
     points = [Point("s", (), "t", "allreduce", 4, 4 << size, name, 1, 1) for size in range(3) for name in ("a", "b")]
     belief, draw = Posterior(points), random.Random(5)

@@ -1,10 +1,11 @@
 """Chooses algorithms from measurements of a part of all points, by a Gaussian process of the logarithms of times.
 
-The process has one value for each point, a pair of an algorithm and a cell; a cell is one size in one test. Values of
-one algorithm are correlated at nearby sizes and numbers of ranks. Each collective in each setting, such as an MPI
-library on a system, has its own process. The next point to measure is the point with the greatest expected improvement
-over the current choice of its cell. An observation updates the mean and the covariance of all points. The choice in a
-cell has the lowest expected time.
+The process has one value for each point, a pair of an algorithm and a cell; a cell is one size in one test. Values are
+correlated at nearby sizes and numbers of ranks: those of a system weakly, those of a group, which is a collective in a
+setting such as an MPI library, more strongly, and those of one algorithm most. Each system has one process, so groups
+compete for measurements. The next point to measure is the point with the greatest expected improvement over the current
+choice of its cell. An observation updates the mean and the covariance of all points. The choice in a cell has the
+lowest expected time.
 
 The algorithm is that of Jones, Schonlau and Welch, "Efficient global optimization of expensive black-box functions"
 (1998), with one minimum for each cell. Scales are in units of natural logarithms, of bytes, ranks and seconds.
@@ -26,45 +27,76 @@ __all__ = ["MOST_POINTS", "NOISE", "START", "Posterior", "Regret", "cross_valida
 
 _Array = NDArray[np.float64]
 
-#: The standard deviations of a term common to all algorithms, of an algorithm's variation over sizes and ranks, of an
-#: algorithm's constant term, of a test, of an algorithm in a test, of a single point, and of a measurement. These and
-#: the lengths below are rounded means of the maximum-likelihood values on PICO's measurements, for each three of its
-#: four systems.
-_SHARED, _VARYING, _ALWAYS, _TEST, _IN_TEST, _POINT, NOISE = 5.0, 1.0, 0.3, 0.9, 0.35, 0.1, 0.04
-#: The correlation lengths: of sizes for an algorithm, of sizes for the common term, and of ranks.
+#: The standard deviations of a term common to all points, of a group's term, of an algorithm's variation over sizes
+#: and ranks, of an algorithm's constant term, of a test, of an algorithm in a test, of a single point, and of a
+#: measurement. These and the lengths below are rounded means of the maximum-likelihood values on PICO's measurements,
+#: for each three of its four systems; the group's term is set by hand.
+_SHARED, _GROUP, _VARYING, _ALWAYS, _TEST, _IN_TEST, _POINT, NOISE = 5.0, 1.0, 1.0, 0.3, 0.9, 0.35, 0.1, 0.04
+#: The correlation lengths: of sizes for an algorithm, of sizes for the common terms, and of ranks.
 _SIZES, _SHARED_SIZES, _RANKS = 8.0, 18.0, 9.0
 #: The logarithm of the time in seconds that is expected before all measurements.
 START = float(np.log(1e-4))
 #: The largest number of points: three matrices with 8 bytes for each pair of points must fit the memory of a desktop.
-MOST_POINTS = 8192
+MOST_POINTS = 16384
 
 
 class Posterior:
     """The expected logarithms of the times of all points, and their covariances."""
 
     def __init__(self, points: Sequence[Point], expected: Sequence[float] | None = None) -> None:
-        """Expects, before all measurements, ``expected`` seconds for each point; by default exp(:data:`START`)."""
-        by_sizes = _distances(np.log([p.bytes for p in points]))
-        by_ranks = _distances(np.log([p.ranks for p in points])) / _RANKS
-        test, algorithm = _same([p.test for p in points]), _same([p.algorithm for p in points])
-        near = _matern(by_sizes / _SIZES)
+        """Expects, before all measurements, ``expected`` seconds for each point; by default exp(:data:`START`).
+
+        Raises:
+            InputError: there are too many points.
+
+        """
+        if len(points) > MOST_POINTS:
+            raise InputError(f"{len(points)} points; at most {MOST_POINTS} are compared")
         self.mean: _Array = np.full(len(points), START) if expected is None else np.log(np.asarray(expected, float))
-        self.covariance: _Array = _SHARED**2 * _matern(np.hypot(by_sizes / _SHARED_SIZES, by_ranks))
-        self.covariance += _VARYING**2 * algorithm * _matern(np.hypot(by_sizes / _SIZES, by_ranks))
-        self.covariance += _ALWAYS**2 * algorithm + _TEST**2 * test + _IN_TEST**2 * (algorithm & test) * near
-        self.covariance[np.diag_indices_from(self.covariance)] += _POINT**2
         self.seen = np.zeros(len(points), bool)
-        cells: dict[tuple[str, int], list[int]] = {}
-        for at, point in enumerate(points):
-            cells.setdefault((point.test, point.bytes), []).append(at)
-        self.cells = [np.array(members) for members in cells.values()]
+        cell = _numbers([(p.test, p.bytes) for p in points])
+        self.cells = [np.flatnonzero(cell == number) for number in np.unique(cell)]
+        # Members are repeated up to the length of the longest cell.
+        longest = max(map(len, self.cells), default=0)
+        self._members = np.array([np.resize(members, longest) for members in self.cells])
+        # Exponentials depend on cells, which are fewer than points.
+        firsts = [points[members[0]] for members in self.cells]
+        by_sizes = _distances(np.log([p.bytes for p in firsts]))
+        by_ranks = _distances(np.log([p.ranks for p in firsts])) / _RANKS
+        group, test = _same([(p.collective, p.setting) for p in firsts]), _same([p.test for p in firsts])
+        common = (_SHARED**2 + _GROUP**2 * group) * _matern(np.hypot(by_sizes / _SHARED_SIZES, by_ranks))
+        common += _TEST**2 * test
+        own = _VARYING**2 * _matern(np.hypot(by_sizes / _SIZES, by_ranks)) + _ALWAYS**2
+        own += _IN_TEST**2 * test * _matern(by_sizes / _SIZES)
+        self._prior: _Array = own[np.ix_(cell, cell)]
+        self._prior *= _same([(p.collective, p.algorithm) for p in points])
+        self._prior += common[np.ix_(cell, cell)]
+        self._prior[np.diag_indices_from(self._prior)] += _POINT**2
+        self._variance = self._prior.diagonal().copy()
+        # An observation subtracts the outer product of a factor, which is a row here, from the covariance.
+        self._factors, self._count = np.zeros(self._prior.shape), 0
+        # The choice in the cell of each point, and its covariance with the point.
+        self._rival, self._with_rival = np.full(len(points), -1), np.zeros(len(points))
+
+    @property
+    def covariance(self) -> _Array:
+        """Returns the covariances of all pairs of points."""
+        return self._prior - self._factors[: self._count].T @ self._factors[: self._count]
+
+    def _covariances(self, at: int, others: Any = slice(None)) -> _Array:
+        factors = self._factors[: self._count]
+        return np.asarray(self._prior[at, others] - factors[:, at] @ factors[:, others])
 
     def observe(self, at: int, value: float) -> None:
         """Updates the process with the logarithm of a measured time."""
-        column = self.covariance[:, at].copy()
-        variance = column[at] + NOISE**2
-        self.mean += column * ((value - self.mean[at]) / variance)
-        self.covariance -= np.outer(column, column / variance)
+        factor = self._covariances(at)
+        deviation = np.sqrt(self._variance[at] + NOISE**2)
+        factor /= deviation
+        self.mean += factor * ((value - self.mean[at]) / deviation)
+        self._variance = np.maximum(self._variance - factor**2, 0)
+        self._with_rival -= factor * factor[self._rival]
+        self._factors[self._count] = factor
+        self._count += 1
         self.seen[at] = True
 
     def choices(self) -> list[int]:
@@ -73,34 +105,26 @@ class Posterior:
 
     def faster(self, at: int, other: int) -> float:
         """Returns the probability that point ``at`` has a shorter time than point ``other``."""
-        own = self.covariance[at, at] + self.covariance[other, other] - 2 * self.covariance[at, other]
+        own = self._variance[at] + self._variance[other] - 2 * self._covariances(at, other)
         return float(_cumulative((self.mean[other] - self.mean[at]) / np.sqrt(max(own, 1e-12))))
 
     def best_next(self) -> int:
         """Returns the unmeasured point with the greatest expected improvement over the choice of its cell."""
-        chosen = self.choices()
-        rival = np.empty(len(self.mean), int)
-        for cell, best in zip(self.cells, chosen, strict=True):
-            rival[cell] = best
-        own = self.covariance.diagonal()
-        both = own + own[rival] - 2 * self.covariance[np.arange(len(rival)), rival]
-        gains = _improvement(self.mean[rival] - self.mean, np.sqrt(np.maximum(both, 1e-12)))
-        for cell, best in zip(self.cells, chosen, strict=True):
-            # A measurement of the choice itself gets the gain of its strongest rival.
-            gains[best] = gains[cell[cell != best]].max(initial=0.0)
-        gains *= np.sqrt(np.maximum(own, 0) / (np.maximum(own, 0) + NOISE**2))
+        chosen = self._members[np.arange(len(self.cells)), self.mean[self._members].argmin(axis=1)]
+        for number in np.flatnonzero(self._rival[self._members[:, 0]] != chosen):
+            cell = self.cells[number]
+            self._rival[cell], self._with_rival[cell] = chosen[number], self._covariances(chosen[number], cell)
+        both = self._variance + self._variance[self._rival] - 2 * self._with_rival
+        gains = _improvement(self.mean[self._rival] - self.mean, np.sqrt(np.maximum(both, 1e-12)))
+        # A measurement of the choice itself gets the gain of its strongest rival.
+        gains[chosen] = 0.0
+        gains[chosen] = gains[self._members].max(axis=1)
+        gains *= np.sqrt(self._variance / (self._variance + NOISE**2))
         return int(np.argmax(np.where(self.seen, -1.0, gains)))
 
 
 def explore(belief: Posterior, count: int) -> Iterator[int]:
-    """Yields ``count`` points to measure; each must be observed before the next is requested.
-
-    Raises:
-        InputError: there are too many points.
-
-    """
-    if len(belief.mean) > MOST_POINTS:
-        raise InputError(f"{len(belief.mean)} points of one collective; at most {MOST_POINTS} are compared")
+    """Yields ``count`` points to measure; each must be observed before the next is requested."""
     for _ in range(count):
         yield belief.best_next()
 
@@ -109,10 +133,15 @@ def _distances(values: _Array) -> _Array:
     return np.asarray(np.abs(values[:, None] - values))
 
 
-def _same(values: Sequence[Any]) -> NDArray[np.bool_]:
+def _numbers(values: Sequence[Any]) -> NDArray[np.int64]:
+    """Returns the index of each value in the order of first occurrences."""
     numbers = {value: number for number, value in enumerate(dict.fromkeys(values))}
-    found = np.array([numbers[value] for value in values])
-    return np.asarray(found[:, None] == found)
+    return np.array([numbers[value] for value in values], np.int64)
+
+
+def _same(values: Sequence[Any]) -> NDArray[np.bool_]:
+    numbers = _numbers(values)
+    return np.asarray(numbers[:, None] == numbers)
 
 
 def _matern(distance: _Array) -> _Array:
@@ -163,34 +192,27 @@ def cross_validate(
     points = [p for p in points if counts[p.test, p.bytes] >= 3]
     if not points:
         raise InputError("no cell, which is one size in one test, has three algorithms to choose from")
-    found: dict[str, Regret] = {}
-    groups: dict[tuple[str, ...], list[Point]] = {}
+    systems: dict[str, list[Point]] = {}
     for point in points:
-        groups.setdefault((point.system, point.collective, *point.setting), []).append(point)
-    done = 0
-    for group in groups.values():
-        if len(group) > MOST_POINTS:
-            raise InputError(
-                f"{len(group)} points of one collective in one setting; at most {MOST_POINTS} are compared"
-            )
-        _judge(group, share, found)
-        done += len(group)
+        systems.setdefault(point.system, []).append(point)
+    found, done = [], 0
+    for system, own in sorted(systems.items()):
+        found.append(_judge(system, own, int(share * len(own))))
+        done += len(own)
         progress(done, len(points))
-    return [found[system] for system in sorted(found)]
+    return found
 
 
-def _judge(points: list[Point], share: float, found: dict[str, Regret]) -> None:
-    """Adds the regret of each cell, one size in one test, of a collective in one setting."""
+def _judge(system: str, points: list[Point], count: int) -> Regret:
+    """Returns the regret of each cell if ``count`` points are measured."""
     seen = np.log([p.seconds for p in points])
     unseen = np.log([p.again for p in points])
     belief = Posterior(points)
-    measured = int(share * len(points))
-    for at in explore(belief, measured):
+    for at in explore(belief, count):
         belief.observe(at, float(seen[at]))
-    name = points[0].system
-    old = found.get(name, Regret(name, 0, 0, [], []))
-    found[name] = regret = Regret(name, old.points + len(points), old.measured + measured, old.cells, old.noise)
+    found = Regret(system, len(points), count, [], [])
     for cell, choice in zip(belief.cells, belief.choices(), strict=True):
         best = unseen[cell].min()
-        regret.cells.append((float(unseen[choice] - best), bool(belief.seen[cell].any())))
-        regret.noise.append(float(unseen[cell[np.argmin(seen[cell])]] - best))
+        found.cells.append((float(unseen[choice] - best), bool(belief.seen[cell].any())))
+        found.noise.append(float(unseen[cell[np.argmin(seen[cell])]] - best))
+    return found
